@@ -203,6 +203,23 @@ pci() {
     set -f
 }
 
+slots() {
+    if [ "$root" != 0 ]; then
+        unreadable pci.slot "needs root"
+    elif ! has dmidecode; then
+        unreadable pci.slot "dmidecode is not installed"
+    elif ! dmidecode -t slot >slots 2>/dev/null; then
+        unreadable pci.slot "dmidecode failed"
+    else
+        awk -F ': ' '
+            function print_slot() { if (kind != "") print "field pci.slot." ++count " = " kind ", " place ", " use; kind = "" }
+            /^Handle/ { print_slot() } { sub(/^[ \t]+/, "", $1) }
+            $1 == "Designation" { place = $2 } $1 == "Type" { kind = $2 }
+            $1 == "Current Usage" { use = $2 } END { print_slot() }' slots
+    fi
+    rm -f slots
+}
+
 nics() {
     has ethtool || unreadable nic.ethtool "not installed: no firmware, flow control, offloads"
     # shellcheck disable=SC2010
@@ -418,6 +435,7 @@ cpu
 memory
 firmware
 pci
+slots
 nics
 neighbours
 disks

@@ -17,7 +17,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, ends
 from siteproof.record.samples import INTERRUPTED, JobOrder, Sample
 from siteproof.sites import Site, bought
-from siteproof.sites.bought import FactResult
+from siteproof.sites.bought import FactResult, Outcome
 from siteproof.verdict.judgement import Judgement
 
 Fact = tuple[State, Finding]  # what a node is, and why; the finding's subject is the node
@@ -197,7 +197,7 @@ def _odd_descriptions(judged: Judgement) -> Iterator[Fact]:
 def _not_as_stated(results_by_node: Mapping[str, Sequence[FactResult]]) -> Iterator[Fact]:
     """The facts in which a node is not what the site states of it."""
     for node, results in results_by_node.items():
-        missed = [result for result in results if result.missed]
+        missed = [result for result in results if result.outcome is Outcome.DIFFERENT]
         for result in missed[:MAX_SHOWN]:
             yield State.ODD, replace(as_stated.of_result(result), subject=node)
         if len(missed) > MAX_SHOWN:

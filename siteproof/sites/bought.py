@@ -15,10 +15,24 @@ from siteproof.errors import harmless
 from siteproof.sites.read_fields import why_not_read
 from siteproof.sites.site import Site
 from siteproof.sites.stated import Fact, FactSection
+from siteproof.units import count
 
 Fields = Mapping[str, str]
 MAX_SHOWN = 3  # values of a glob's fields
 MAX_CHARACTERS = 200  # of a value that is shown
+# A description without this field was made before these were read, so they are not missing.
+ALWAYS_READ = "gpu.count"
+NEWER = (
+    "address",
+    "disk.smart",
+    "dns",
+    "gpu",
+    "lldp",
+    "os.release",
+    "pci.slot",
+    "server",
+    "tool.nuttcp",
+)
 WILD = frozenset("*?[")
 
 
@@ -85,6 +99,8 @@ def compare(
     fields: as described; unreadable: what could not be read, with the reason; node: for {node}.
     """
     names = sorted(fields)
+    if ALWAYS_READ not in fields:
+        unreadable = {**dict.fromkeys(NEWER, "described by an older version"), **unreadable}
     return [
         _result(name, field, fact, _Node(node, fields, names, unreadable))
         for name, section in facts.items()
@@ -158,7 +174,7 @@ def _found(fact: Fact, there: Mapping[str, str], good: Sequence[str]) -> str:
     others = {name: value for name, value in there.items() if name not in good}
     if fact.count is None:
         return _listed(others or there)
-    times = f"{len(good)} times"
+    times = count(len(good), "time")
     return f"{times}, and {_listed(others)}" if others else times
 
 

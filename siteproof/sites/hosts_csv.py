@@ -32,7 +32,7 @@ class HostRow(Model):
 
     system: str = Field(description="The site's name.")
     node: str = Field(description="The node, as in the inventory.")
-    name: str = Field("", description="Its full name; the node may use the first part alone.")
+    name: str = Field("", description="Its full name; the node may use the first parts alone.")
     address: str = Field("", description="An address that one of its interfaces has.")
     os: str = Field("", description="Its operating system, a glob: CentOS*5*.")
     interface: str = Field("", description="An interface of the node, by name: eth0.")
@@ -65,8 +65,9 @@ def _facts(row: HostRow) -> dict[str, FactSection]:
     nic = f"nic.{row.interface or '*'}"
     stated: list[tuple[str, str, Fact]] = []
     if row.name:
-        names = Fact(one_of=[row.name, row.name.partition(".")[0]])
-        stated.append(("wrong_names", "host.name", names))
+        parts = row.name.split(".")
+        names = [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
+        stated.append(("wrong_names", "host.name", Fact(one_of=names)))
     if row.address:
         stated.append(("wrong_addresses", "address.*", Fact(exact=row.address, count=1)))
     if row.os:

@@ -73,7 +73,9 @@ class Number:
 def is_read(name: str) -> bool:
     """Whether a field, or any field that a glob may match, is one that `describe` reads."""
     sample = _WILD.sub("x", name)
-    return any(fnmatchcase(sample, known) for known in FIELDS)
+    return any(
+        fnmatchcase(sample, known) or fnmatchcase(known.replace("*", "x"), name) for known in FIELDS
+    )
 
 
 def number_of(text: str, field: str = "") -> Number | None:

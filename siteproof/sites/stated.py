@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, mo
 
 from siteproof.sites.key_types import Model, blanks, mistake
 from siteproof.sites.read_fields import Number, number_of
+from siteproof.units import count
 
 NODE = "{node}"
 MAX_PATTERN, MAX_STARS = 200, 10  # characters of a glob, and wildcards in it
@@ -138,8 +139,8 @@ class Fact(Model):
 
     def shown(self, node: str) -> str:
         """The rule in words, for a person: `8 times 16 GB, *`."""
-        times = "" if self.count is None else f"{self.count} times "
-        return (times + self._rule()).replace(NODE, node).strip()
+        times = "" if self.count is None else count(self.count, "time")
+        return f"{times} {self._rule()}".replace(NODE, node).strip()
 
     def _rule(self) -> str:
         if self.about is not None:

@@ -22,6 +22,7 @@ raw() {
     sleep .1 # the pipe's end writes after the program's
     case $code in
         0) awk -v tool="$tool" '{ print "raw " tool " " $0 }' "$out.txt" ;;
+        141) unreadable "$covers" "$1 prints more than 1 MB" ;; # SIGPIPE
         124 | 137) unreadable "$covers" "$1 gave no answer in $seconds s" ;;
         *)
             why=$(cat "$out.err" "$out.txt" | grep -v '^ *$' | head -n 1 | cut -c 1-200)
