@@ -427,6 +427,7 @@ def test_a_script_needs_neither_root_nor_other_tools_and_says_what_did(world):
 TOOLS = {
     "dmidecode": r"""Handle 0x1, DMI type 17\n\tSize: 16 GB\n\tLocator: DIMM A1\n\tType: DDR4
 \tSpeed: 2133 MT/s\n\tManufacturer: Hynix\n\tSerial Number: 123\n\tPart Number: HMA\n""",
+    "nvidia-smi": r"0, 3, 1\n1, [N/A], [N/A]\n",  # after its manual
     "chronyc": r"System time     : 0.000004217 seconds slow of NTP time\nLeap status : Normal\n",
     "ethtool": r"NIC statistics:\n  rx_pause: 7\n  tx_prio3_pause: 3\n  tx_prio4_pause: 2\n",
 }
@@ -454,6 +455,8 @@ def test_what_other_tools_tell_is_read_by_any_awk(tmp_path, awk):
         assert done.stderr == ""
         told += done.stdout
     assert "count time_offset = -0.004217\n" in told
+    assert "count gpu.0.ecc_corrected = 3\ncount gpu.0.ecc_uncorrected = 1\n" in told
+    assert "unreadable gpu.1.ecc the GPU counts no errors\n" in told
     assert "nic.eth0" not in told or "count nic.eth0.tx_pause = 5\n" in told
     if os.geteuid() == 0:
         assert "memory.dimm.1_DIMM_A1 = 16 GB, DDR4 2133 MT/s, at , Hynix HMA\n" in told

@@ -452,7 +452,7 @@ def test_a_field_that_is_not_as_the_site_states_it_makes_a_node_odd(site, tmp_pa
     found = report(
         described, run_of(dict.fromkeys(names(8), 2), metric=descriptions.COUNT, unit="count")
     )
-    assert found.of(State.ODD).keys() == set(names(8))
+    assert set(found.of(State.ODD)) == set(names(8))
     (why,) = found.nodes["n001"].findings
     assert (why.kind, why["found"], why["expected"]) == (Kind.FACT_DIFFERS, "1.9", "2.1")
     assert Kind.FACT_DIFFERS not in {why.kind for why in found.nodes["n003"].findings}
