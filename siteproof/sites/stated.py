@@ -74,7 +74,7 @@ class Fact(Model):
         if len(given) > 1 and given != ["at_least", "at_most"]:
             raise mistake(f"both {' and '.join(given)}", f"one of {', '.join(RULES)}")
         if not given and self.count is None:
-            raise mistake("no value", f"a value, a list of values, count, or one of {RULES}")
+            raise mistake("no value", "a value, a list of values, count, " + ", ".join(RULES))
         if (self.about is None) != (self.tolerance is None):
             raise mistake("about and tolerance belong together", "both, or none of them")
         if [] in (self.one_of, self.pattern):
