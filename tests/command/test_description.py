@@ -563,16 +563,24 @@ def test_one_node_with_another_sysctl_is_named_on_the_test_bed(testbed, tmp_path
     assert done.returncode == 0, done.stdout + done.stderr
     told = run("siteproof", "describe")
     assert told.stdout.splitlines()[-1] == "8 nodes alike", told.stdout
+    told = run("siteproof", "describe", "--facts")
+    assert (told.returncode, told.stdout.splitlines()[-1]) == (0, "8 nodes as stated"), told.stdout
+    testbed.run(["ip", "link", "set", "eth0", "mtu", "1500"], node="node005")
     testbed.run(["sysctl", "-w", f"{key}=0"], node="node003")
     try:
         done = run(*measure)
     finally:
         testbed.run(["sysctl", "-w", f"{key}=1"], node="node003")
+        testbed.run(["ip", "link", "set", "eth0", "mtu", "9000"], node="node005")
     assert done.returncode == 0, done.stdout + done.stderr
     found = check("describe", run("siteproof", "describe", "--json").stdout)["findings"]
-    (why,) = [why for why in found if why["kind"] == "field_differs"]
+    (why,) = [w for w in found if w["kind"] == "field_differs" and w["subject"] == "node003"]
     assert why["subject"] == "node003"
     assert (why["details"]["field"], why["details"]["found"]) == (f"sysctl.{key}", "0")
     told = run("siteproof", "describe")
     assert told.returncode == 1
-    assert told.stdout.splitlines()[-1] == "node003 is odd in 1 field, 7 nodes alike"
+    assert told.stdout.splitlines()[-1].endswith("6 nodes alike")
+    told = run("siteproof", "describe", "--facts")
+    assert told.returncode == 1
+    assert "not as stated: node005: namespace: nic.eth0.mtu is 1500, stated is 9000" in told.stdout
+    assert told.stdout.splitlines()[-1] == "node005 not as stated, 7 nodes as stated"
