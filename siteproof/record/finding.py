@@ -90,6 +90,9 @@ class Kind(StrEnum):
     CONDITION_DIFFERS = "condition_differs"  # condition, found, majority
     NO_MAJORITY = "no_majority"  # field, found, role; subject: the nodes with this value
     FIELD_NOT_READ = "field_not_read"  # field
+    FACT_DIFFERS = "fact_differs"  # section, field, expected, found: not what the site states
+    FACT_NOT_READ = "fact_not_read"  # section, field, expected
+    NOT_STATED = "not_stated"  # section; subject: the role; message: why no field is given
     COUNTER_GREW = "counter_grew"  # counter, by
     COUNTER_UNKNOWN = "counter_unknown"  # counter
     RESTARTED_BETWEEN = "restarted_between"  # so that no counter can be compared

@@ -13,6 +13,8 @@ from siteproof import nodesets
 from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.catalogue import ROOT, Metric
+from siteproof.sites.read_fields import FIELDS, is_read
+from siteproof.sites.stated import FactSection
 from siteproof.sites.system import Hardware, Link, Recognise, System
 
 SPACK_ENVS = ROOT / "spack-envs"
@@ -38,6 +40,9 @@ def lint_system(document: Document, system: System, folder: str) -> None:
             document.spoil((section,))
     for key, hardware in system.hardware.items():
         _peak(document, ("hardware", key), hardware)
+        _facts(document, ("hardware", key, "facts"), hardware.facts)
+    for key, role in system.nodes.items():
+        _facts(document, ("nodes", key, "facts"), role.facts)
     _groups(document, system, _nodes(document, system))
     _parameters(document, system)
     _partitions(document, system)
@@ -107,6 +112,15 @@ def _peak(document: Document, loc: Loc, hardware: Hardware) -> None:
     if flops != hardware.peak.to("FLOPS"):
         what = f"peak {hardware.peak} is not {' * '.join(names)} * avx_base"
         document.follow_up((*loc, "peak"), what, f"{float(flops / 10**9):.10g} GFLOPS")
+
+
+def _facts(document: Document, loc: Loc, facts: Mapping[str, FactSection]) -> None:
+    """Note a field that no node ever reports: it would be missing on every node."""
+    for section, stated in facts.items():
+        for field in stated.fields:
+            if not is_read(field):
+                what = f"'{clip(field)}' is not a field that 'siteproof describe' reads"
+                document.add((*loc, section, "fields", field), what, FIELDS, inside=True)
 
 
 def _nodes(document: Document, system: System) -> dict[str, NodeSet]:

@@ -261,13 +261,13 @@ def _fact_fits(
 ) -> bool:
     """Whether a role's hardware has the fact that the bound is a share of, in the right kind."""
     fact, kind = promise.bound.fact if promise.bound else "", units.kind(metric.unit)
-    if fact not in facts.facts:
+    if fact not in facts.quantities:
         what = f"a share of {fact}, which the hardware of role '{role}' lacks"
-        document.follow_up(loc, what, facts.facts)
+        document.follow_up(loc, what, facts.quantities)
         return False
-    other = units.kind(facts.facts[fact].unit)
+    other = units.kind(facts.quantities[fact].unit)
     if other != kind:
-        alike = [name for name, q in facts.facts.items() if units.kind(q.unit) == kind]
+        alike = [name for name, q in facts.quantities.items() if units.kind(q.unit) == kind]
         what = f"{fact} is of {other}, and {promise.metric} of {kind}"
         document.follow_up(loc, what, alike)
         return False

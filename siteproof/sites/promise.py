@@ -50,7 +50,7 @@ class Bound:
         """The size of one bound's unit, and in which unit it is given: (8.064, "GFLOPS")."""
         if not self.fact:
             return Fraction(1), self.quantity.unit
-        whole = facts.facts.get(self.fact) if facts else None
+        whole = facts.quantities.get(self.fact) if facts else None
         if whole is None:
             raise UserError(str(self), f"the hardware has no {self.fact}")
         return units.convert(1, self.quantity.unit, "x") * Fraction(whole.value), whole.unit

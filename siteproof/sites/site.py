@@ -15,7 +15,7 @@ from siteproof.errors import UserError, UserErrors
 from siteproof.schema import shapes, yamlfile
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import catalogue as metrics
-from siteproof.sites import libraries, published_csv, timeline_csv
+from siteproof.sites import hosts_csv, libraries, published_csv, timeline_csv
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.lint import belongs_to, known, lint_links, lint_requested, lint_system
 from siteproof.sites.lint_promise import OWNER, Around, lint_owner, lint_promise
@@ -40,6 +40,7 @@ class Site:
     baselines: dict[str, Baseline]
     catalogue: dict[str, Metric]
     waivers: dict[str, Waiver] = field(default_factory=dict)
+    hosts: hosts_csv.Hosts = field(default_factory=dict)
     _roles: dict[str, str] = field(default_factory=dict, repr=False)
 
     def expected(self, role: str) -> NodeSet:
@@ -174,11 +175,13 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
         baselines_file.add((key,), f"'{key}' is also the id of a criterion", "an id of its own")
     inventory = _inventory(system)
     waivers_file, waivers = _waivers(where, inventory, {*criteria, *table})
-    own = [system_file, *criteria_files, baselines_file, *waivers_file]
+    hosts_file, hosts = _hosts(where, name, inventory)
+    own = [system_file, *criteria_files, baselines_file, *waivers_file, *hosts_file]
     documents = [*own, *documents, *_published(where, inventory, table), *_timeline(where)]
     if system is None or any(document.mistakes for document in documents):
         return None, documents
-    return Site(name, where, system, criteria, baselines, table, waivers), documents
+    site = Site(name, where, system, criteria, baselines, table, waivers, hosts)
+    return site, documents
 
 
 def _system(where: Path, name: str, table: dict[str, Metric]) -> tuple[Document, System | None]:
@@ -286,6 +289,16 @@ def _timeline(where: Path) -> list[Document]:
     owners = ((line, row.system) for line, row in rows.items())
     _belong_to(document, owners, "milestones", where.name)
     return [document]
+
+
+def _hosts(
+    where: Path, name: str, inventory: NodeSet | None
+) -> tuple[list[Document], hosts_csv.Hosts]:
+    """The host table of the contract and its file, if there is one."""
+    if not (where / hosts_csv.NAME).exists():
+        return [], {}
+    document, found = hosts_csv.read(where / hosts_csv.NAME, name, inventory)
+    return [document], found
 
 
 def _belong_to(document: Document, owners: Iterable[tuple[int, str]], what: str, site: str) -> None:

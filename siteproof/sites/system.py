@@ -3,91 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from ClusterShell.NodeSet import NodeSet
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    WithJsonSchema,
-    field_validator,
-    model_validator,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from siteproof import nodesets, units
-from siteproof.errors import UserError
 from siteproof.files import MAX_UID
+from siteproof.sites.key_types import Count as Count
+from siteproof.sites.key_types import Flops, Frequency, Rate, Size, Time
+from siteproof.sites.key_types import Model as Model
+from siteproof.sites.key_types import blanks as blanks
+from siteproof.sites.key_types import mistake as mistake
+from siteproof.sites.key_types import plausible as plausible
+from siteproof.sites.key_types import readable as readable
+from siteproof.sites.stated import FactSection
 
 Mode = Literal["quick", "maintenance", "acceptance"]
-
-
-class Model(BaseModel):
-    """Every mapping of a site file: unknown keys are mistakes, and nothing changes it later."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def mistake(what: str, allowed: str = "", hint: str = "") -> PydanticCustomError:
-    """A mistake for a validator to raise. The fields are those of UserError."""
-    values = {"what": what, "allowed": allowed, "hint": hint}
-    return PydanticCustomError("siteproof", "{what}", values)
-
-
-def readable(read: Callable[[str], object], text: str) -> str:
-    """The text, if `read` can read it: its UserError becomes a mistake of the validated key."""
-    try:
-        read(text)
-    except UserError as error:
-        raise mistake(error.what, ", ".join(error.allowed), error.hint) from None
-    return text
-
-
-def plausible(text: object) -> units.Quantity:
-    """Read a quantity of plausible size: exact arithmetic with 1e999999999 GB would not end."""
-    quantity = units.parse(text)
-    if quantity.value and abs(quantity.value.adjusted()) > 30:
-        raise UserError("quantity", f"'{quantity}' is too large or too small", "10^-30 to 10^30")
-    return quantity
-
-
-def _quantity(kind: str, example: str) -> tuple[BeforeValidator, WithJsonSchema]:
-    """Validator and JSON schema of a quantity of one kind, such as a size."""
-    known = ", ".join(unit for unit in units.UNITS if units.kind(unit) == kind)
-
-    def check(text: object) -> units.Quantity:
-        try:
-            quantity = plausible(text)
-        except UserError as error:
-            allowed = f"a number and a unit, such as '{example}'; units: {known}"
-            raise mistake(error.what, allowed) from None
-        if units.kind(quantity.unit) != kind:
-            what = f"'{quantity.unit}' measures a {units.kind(quantity.unit)}, not a {kind}"
-            raise mistake(what, known)
-        if quantity.value <= 0:
-            raise mistake(f"'{quantity}' is not above 0", "more than 0")
-        return quantity
-
-    schema = WithJsonSchema({"type": "string", "examples": [example], "x-kind": kind})
-    return BeforeValidator(check), schema
-
-
-Size = Annotated[units.Quantity, *_quantity("size", "128 GiB")]
-Rate = Annotated[units.Quantity, *_quantity("rate", "10 Gb/s")]
-Flops = Annotated[units.Quantity, *_quantity("flops", "806.4 GFLOPS")]
-Frequency = Annotated[units.Quantity, *_quantity("frequency", "2.1 GHz")]
-Time = Annotated[units.Quantity, *_quantity("time", "0.2 ms")]
-Count = Annotated[int, Field(ge=1, le=10**9)]
-
-
-def blanks(text: str) -> str:
-    """The text with each run of blanks as one space: how host parameters are compared."""
-    return " ".join(text.split())
 
 
 class Expected(Model):
@@ -236,15 +170,20 @@ class Hardware(Model):
         None, description="Double-precision operations of a core in a cycle."
     )
     nics: dict[str, Nic] = Field({}, description="Network interfaces, by name.")
+    facts: dict[str, FactSection] = Field(
+        {},
+        description="What was bought: the fields that 'siteproof describe' reads of each node, "
+        "with the values that they must have, by section of the description.",
+    )
 
     @cached_property
-    def facts(self) -> dict[str, units.Quantity]:
+    def quantities(self) -> dict[str, units.Quantity]:
         """The quantities of which a criterion may require a share."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: v for name, v in values.items() if isinstance(v, units.Quantity)}
 
     def __hash__(self) -> int:
-        return hash((self.description, *self.facts.items()))
+        return hash((self.description, *self.quantities.items()))
 
 
 SHARE_OF = ("memory", "last_level_cache", "peak", "avx_base")
@@ -256,6 +195,11 @@ class Role(Model):
     set: str = Field(description="The nodes, in ClusterShell's syntax: node[001-320].")
     hardware: str | None = Field(None, description="The kind of node, a key of `hardware`.")
     overlaps: list[str] = Field([], description="Roles that may contain the same nodes.")
+    facts: dict[str, FactSection] = Field(
+        {},
+        description="As `facts` of the hardware, for what belongs to this role alone; a section "
+        "of both has the fields of both.",
+    )
 
     @cached_property
     def nodes(self) -> NodeSet:

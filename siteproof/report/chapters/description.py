@@ -92,7 +92,7 @@ def _hardware(facts: Hardware) -> str:
     parts = [facts.description] if facts.description else []
     if facts.cores_per_socket:
         parts.append(f"{facts.sockets} x {facts.cores_per_socket} cores")
-    parts += [f"{name.replace('_', ' ')} {value}" for name, value in facts.facts.items()]
+    parts += [f"{name.replace('_', ' ')} {value}" for name, value in facts.quantities.items()]
     return ", ".join(parts)
 
 

@@ -20,6 +20,7 @@ from siteproof.record import descriptions
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.sites import Baseline
+from siteproof.sites.stated import FactSection
 from siteproof.wording.findings import sentence
 
 
@@ -438,6 +439,23 @@ def test_a_field_that_others_have_otherwise_makes_a_node_odd(site, tmp_path):
     ] == [("bios.version", "1.9", "2.1", "compute"), ("kernel", "missing", "6.1", "compute")]
     path = descriptions.path_of(tmp_path / "perflogs", head)
     assert json.loads(gzip.decompress(path.read_bytes()))
+
+
+def test_a_field_that_is_not_as_the_site_states_it_makes_a_node_odd(site, tmp_path):
+    head, described = fleets.header(1, "SystemDescription"), site()
+    facts = {"4.2": FactSection(source="the tender", fields={"bios.*": {"exact": "2.1"}})}
+    roles = described.system.nodes
+    roles["compute"] = roles["compute"].model_copy(update={"facts": facts})
+    kept = {n: {"bios.version": "1.9"} for n in names(8)}
+    kept["n003"] = {"kernel": "6.1", "bios.version": "2.1"}
+    descriptions.write(tmp_path / "perflogs", head, kept)
+    found = report(
+        described, run_of(dict.fromkeys(names(8), 2), metric=descriptions.COUNT, unit="count")
+    )
+    assert set(found.of(State.ODD)) == set(names(8))
+    (why,) = found.nodes["n001"].findings
+    assert (why.kind, why["found"], why["expected"]) == (Kind.FACT_DIFFERS, "1.9", "2.1")
+    assert Kind.FACT_DIFFERS not in {why.kind for why in found.nodes["n003"].findings}
 
 
 def test_a_node_that_jumps_from_run_to_run_is_unstable(site):

@@ -41,6 +41,7 @@ FIELDS = {
 SEEN = {"slow": 2, "runs": 3, "rule": "confirmed"}
 SERIES = {"series": "Stream.triad of compute, Hpl.gflops of compute", "more": 2}
 PAIRS = {"link": "lan", "sides": "sender", "peers": 4}
+FACT = {"section": "3.1.3", "field": "memory.dimm.*", "expected": "8 times 16 GB*"}
 DETAILS = {  # of each kind that has some
     Kind.WRONG_BEFORE: {"wrong": 1, "runs": 4, "needed": 3},
     Kind.TRIALS_MISSING: {"trials": 2, "expected": 3},
@@ -109,6 +110,9 @@ DETAILS = {  # of each kind that has some
     Kind.PAIRS_MISS_BOUND: PAIRS,
     Kind.NO_MAJORITY: {"field": "bios.version", "found": "1.9", "role": "compute"},
     Kind.FIELD_NOT_READ: {"field": "nic.eth0"},
+    Kind.FACT_DIFFERS: {**FACT, "found": "7 times"},
+    Kind.FACT_NOT_READ: FACT,
+    Kind.NOT_STATED: {"section": "3.2.5"},
     Kind.COUNTER_GREW: {"counter": "edac_ce", "by": "5"},
     Kind.COUNTER_UNKNOWN: {"counter": "edac_ce"},
     Kind.EXPLAINS_PAIRS: {"link": "lan", "sides": "sender", "bad": 4, "deficit": 0.58},
