@@ -257,6 +257,14 @@ class Given:
             inputs=(first,),
         )
 
+    def without_tool(self, input_: Sample, why: str, unit: str) -> DerivedSample:
+        """No value, as the unit could not read what it needs."""
+        head, (node, dims) = self.head([input_]), self.place(unit)
+        metric = self.criterion.metric
+        return DerivedSample(
+            head, node, metric, status="tool_missing", why=why, dims=dims, inputs=(input_,)
+        )
+
     def head(self, inputs: Sequence[Sample]) -> Header:
         """The header of what follows from samples: the oldest of theirs, with what all share."""
         check = self.criterion.metric.partition(".")[0]

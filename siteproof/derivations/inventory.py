@@ -20,6 +20,8 @@ MAX_DIGITS = 20  # digits of a number in a field
 LESS_MEMORY = Fraction(92, 100)  # of what is built in: firmware and kernel keep the rest
 _KB = re.compile(r"(\d{1,15}) kB")
 _BYTES = re.compile(r"(\d{1,20}) B")
+_AMOUNT = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) (GB|TB|MB)\b")
+NEARLY = Fraction(97, 100)
 _SPEED = re.compile(r"(\d{1,9}) Mb/s")
 _VIRTUAL = ("disk.loop*", "disk.ram*", "disk.dm-*", "disk.md*", "disk.zram*", "disk.sr*")
 
@@ -274,9 +276,40 @@ def _size(text: str) -> Fraction | None:
         return None
 
 
+def gpus(given: Given, node: str, fields: Fields) -> Fraction | None:
+    """gpu.count."""
+    return _count(fields.get("gpu.count", ""))
+
+
 def raid(given: Given, node: str, fields: Fields) -> str | None:
-    """The layout of the disks: the levels of all volumes, or `no RAID` where none was found."""
-    levels = sorted({v for name, v in fields.items() if fnmatchcase(name, "raid.*.level")})
-    if levels:
-        return ", ".join(levels)
-    return "no RAID" if fields.get("raid.count") == "0" else None
+    """The layout of the disks: how each virtual disk as large as a data disk is made.
+
+    `RAID0 pairs` where a virtual disk has the size of two disks; `no RAID` where a controller was
+    read and has none.
+    """
+    disks = _sizes(fields, "raid.*.disk.*")
+    volumes = _sizes(fields, "raid.*.virtual.*")
+    if not disks:
+        return None
+    largest = max(size for _, size in disks)
+    layouts = {
+        _layout(text.split()[0], size / largest)
+        for text, size in volumes
+        if size >= largest * NEARLY
+    }
+    return ", ".join(sorted(layouts)) or "no RAID"
+
+
+def _layout(level: str, disks: Fraction) -> str:
+    number = round(disks)
+    return f"{level} pairs" if number == 2 else f"{level} of {number}"
+
+
+def _sizes(fields: Fields, glob: str) -> list[tuple[str, Fraction]]:
+    """The fields of such names with a size among their words, in bytes."""
+    found = []
+    for name, text in fields.items():
+        match = _AMOUNT.search(text) if fnmatchcase(name, glob) else None
+        if match:
+            found.append((text, units.convert(Fraction(match[1]), match[2], "B")))
+    return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from siteproof.derivations import bookkeeping, inventory, one_way, two_ways
+from siteproof.derivations import bookkeeping, bought_facts, inventory, one_way, two_ways
 from siteproof.derivations.given import DerivedSample, Given, Lack, Material, Result
 from siteproof.judge.inputs import CAMPAIGN
 from siteproof.record.finding import Finding
@@ -65,6 +65,14 @@ TABLE: Mapping[str, Derivation] = {
     "Instance.missing_flags": inventory.missing_flags,
     "SystemDescription.raid": inventory.each(inventory.raid, "raid.*.level"),
     "SystemDescription.between_sites": inventory.between,
+    "Instance.gpus": inventory.each(inventory.gpus, "gpu.count"),
+    "SystemDescription.drift": bought_facts.all_sections,
+    "SystemDescription.section_drift": bought_facts.one_section,
+    "HostTable.wrong_names": bought_facts.of_host_table("wrong_names"),
+    "HostTable.wrong_addresses": bought_facts.of_host_table("wrong_addresses"),
+    "HostTable.wrong_systems": bought_facts.of_host_table("wrong_systems"),
+    "HostTable.wrong_interfaces": bought_facts.of_host_table("wrong_interfaces"),
+    "HostTable.inconsistent": bought_facts.of_host_table("inconsistent"),
     "Session.duration": bookkeeping.duration,
     "Ledger.undated": bookkeeping.undated,
     "Ledger.out_of_order": bookkeeping.out_of_order,

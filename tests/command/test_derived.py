@@ -7,7 +7,7 @@ another measured value, and never from another bound.
 import json
 
 import pytest
-from campaigns import Campaign
+from campaigns import Campaign, as_stated
 from click.testing import CliRunner
 
 from siteproof import cli, files, sites
@@ -55,7 +55,7 @@ def nasa(perflogs, **changes):
         "latency": (20, 19.5),
         "hpl": {"bare": 75, "sriov": 74, "paravirtual": 70},
     } | changes
-    made = Campaign(sites.load("nebula-sriov"))
+    made = Campaign(sites.load("nebula-sriov"), place=got.get("place", 1))
     for link in ("bare", "software", "paravirtual", "sriov"):
         made.pairs(
             link, "TcpBandwidth.throughput", got[link], trials=got["trials"], unit="Mb/s", **TCP
@@ -491,3 +491,127 @@ def test_published_values_derive_nothing(perflogs):
             if sites.load(system).catalogue[c.metric].derived_from
         }
         assert not {k for k in derived if found[k]["verdict"] in ("PASS", "FAIL")}
+
+
+# ---- what was bought
+
+
+def sections(system):
+    """The criteria on sections of the description that the site states facts of."""
+    found = sites.load(system).criteria
+    return {
+        k: c
+        for k, c in found.items()
+        if c.metric == "SystemDescription.section_drift" and not c.report_only
+    }
+
+
+def test_jetstreams_hosts_are_as_its_report_describes_them_in_every_section(perflogs):
+    site = sites.load("jetstream-iu")
+    jetstream(perflogs, describe=lambda node: as_stated(site, node))
+    found = verdicts("jetstream-iu")
+    assert {found[key]["verdict"] for key in sections("jetstream-iu")} == {"PASS"}
+
+
+FIELD = {  # of each section one field that another value breaks
+    "JS-3.1.1-SYS": "system.product_name",
+    "JS-3.1.2-SYS": "memory.dimm.x3",
+    "JS-3.1.3-SYS": "memory.total",
+    "JS-3.1.4-SYS": "cpu.model",
+    "JS-3.1.8-SYS": "nic.x0.firmware",
+    "JS-3.1.9-SYS": "lldp.x1.switch_description",
+    "JS-3.2.1-SYS": "lldp.x0.switch_description",
+    "JS-3.2.3-SYS": "nic.x1.driver_version",
+    "JS-3.2.6-SYS": "mount./",
+}
+
+
+def test_a_field_that_is_another_fails_its_section_and_is_named_with_its_node(perflogs):
+    site = sites.load("jetstream-iu")
+
+    def describe(node):
+        fields = as_stated(site, node)
+        wrong = dict.fromkeys(FIELD.values(), "another") if node == "iu-c007" else {}
+        return fields | wrong
+
+    jetstream(perflogs, describe=describe)
+    found = verdicts("jetstream-iu")
+    assert {key: found[key]["verdict"] for key in FIELD} == dict.fromkeys(FIELD, "FAIL")
+    assert [one["node"] for one in found["JS-3.1.4-SYS"]["nodes"] if one["verdict"] == "FAIL"] == [
+        "iu-c007"
+    ]
+    text = run("why", "JS-3.1.4-SYS", "--system", "jetstream-iu").output
+    assert "iu-c007 follows from: cpu.model: expected *E5-2680 v3 @ 2.50GHz*, found another" in text
+
+
+def test_what_no_node_could_read_is_a_skip_by_name(perflogs):
+    site = sites.load("jetstream-iu")
+
+    def describe(node):
+        fields = {k: v for k, v in as_stated(site, node).items() if not k.startswith("memory.dimm")}
+        return fields | {"unreadable memory.dimm": "needs root"}
+
+    jetstream(perflogs, describe=describe)
+    one = verdicts("jetstream-iu")["JS-3.1.2-SYS"]
+    assert one["verdict"] == "SKIP"
+    assert "needs root" in one["why"]
+
+
+HOSTS = {
+    "EXT-HOST-HOST": ("host.name", "stranger"),
+    "EXT-HOST-OS": ("os.release", "Debian 12"),
+    "EXT-HOST-NIC": ("nic.eth0.driver", "e1000"),
+}
+
+
+@pytest.mark.parametrize("key", [None, *HOSTS])
+def test_extencis_hosts_are_those_of_its_table(perflogs, key):
+    site = sites.load("extenci")
+    made = Campaign(site)
+
+    def describe(node):
+        field, value = HOSTS.get(key, ("", ""))
+        return as_stated(site, node) | (
+            {field: value} if field and node == "oss00w.psc.jwan" else {}
+        )
+
+    made.describe(["in_table", "in_table_mgs1"], describe)
+    made.write(perflogs)
+    found = verdicts("extenci")
+    wanted = {one: "FAIL" if one == key else "PASS" for one in HOSTS}
+    assert {one: found[one]["verdict"] for one in HOSTS} == wanted
+
+
+def future(perflogs):
+    """The environments that the case study wants to measure next."""
+    for number, name in enumerate(
+        ("infiniband", "openstack", "eucalyptus", "xen", "redhat", "suse")
+    ):
+        made = Campaign(
+            sites.load("nebula-sriov"), hours=24 * 9 - number, place=1 + number, environment=name
+        )
+        link, metric = (
+            ("bare", "MpiPingPong.bandwidth")
+            if not number
+            else ("sriov", "TcpBandwidth.throughput")
+        )
+        made.pairs(
+            link,
+            metric,
+            900,
+            unit="" if not number else "Mb/s",
+            **OSU | {"program": "osu" if not number else "nuttcp"},
+        )
+        made.write(perflogs)
+
+
+@pytest.mark.parametrize(("changes", "code"), [({}, 0), ({"bare": 9000}, 1)])
+def test_nasas_contract_ends_with_0_and_with_another_value_with_1(perflogs, changes, code):
+    future(perflogs)
+    site = sites.load("nebula-sriov")
+    nasa(perflogs, place=9, **changes)
+    made = Campaign(site, place=10, hours=0.5)
+    made.describe(list(site.system.nodes), lambda node: as_stated(site, node))
+    made.write(perflogs)
+    done = run("verdict", "--system", "nebula-sriov")
+    assert done.exit_code == code, done.output

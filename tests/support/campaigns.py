@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import permutations
 from pathlib import Path
 
 from siteproof import sites
 from siteproof.record import descriptions, samples
 from siteproof.record.samples import Header, Sample
-from siteproof.sites import pairs
+from siteproof.sites import bought, pairs
+from siteproof.sites.stated import NODE, Fact
 
 Value = Callable[[str], object]  # of a node or pair `a>b`
 
@@ -122,7 +124,7 @@ class Campaign:
                 for node, own in kept.items()
                 for sample in (
                     Sample(head, node, descriptions.COUNT, Decimal(len(own)), "count"),
-                    Sample(head, node, descriptions.DIGEST, descriptions.digest(own), "text"),
+                    Sample(head, node, descriptions.DIGEST, _digest(own), "text"),
                 )
             ]
         )
@@ -142,3 +144,36 @@ class Campaign:
 def _decimal(value: Value | object, place: str) -> Decimal | str:
     found = value(place) if callable(value) else value
     return found if isinstance(found, str) else Decimal(str(found))
+
+
+def _digest(fields: Mapping[str, str]) -> str:
+    """That of the fields that were read."""
+    unread = descriptions.UNREADABLE
+    return descriptions.digest({k: v for k, v in fields.items() if not k.startswith(unread)})
+
+
+def as_stated(site: sites.Site, node: str) -> dict[str, str]:
+    """Fields of a node that meet all facts that its site states of it."""
+    stated = [one for s in bought.sections_of(site, node).values() for one in s.fields.items()]
+    most: dict[str, int] = {}
+    for glob, fact in stated:
+        most[glob] = max(most.get(glob, 0), 1 if fact.count is None else fact.count)
+    facts: dict[str, list[Fact]] = {}
+    for glob, fact in stated:
+        for number in range(most[glob] if fact.count is None else fact.count):
+            facts.setdefault(glob.replace("*", f"x{number}"), []).append(fact)
+    found = {name: _meeting_all(own, name, node) for name, own in facts.items()}
+    return {"gpu.count": "0", "host.name": node} | found
+
+
+def _meeting_all(facts: Sequence[Fact], name: str, node: str) -> str:
+    """A value that meets several facts: one of the texts, or two of them joined."""
+    each = [_meeting(fact).replace(NODE, node) for fact in facts]
+    joined = [" ".join(order) for size in (1, 2) for order in permutations(each, size)]
+    return next(t for t in joined if all(fact.met_by(t, name, node) for fact in facts))
+
+
+def _meeting(fact: Fact) -> str:
+    """A value that meets a fact."""
+    texts = fact.pattern or fact.one_of or [fact.exact or fact.about or fact.at_least or ""]
+    return texts[0].replace("*", "7").replace("?", "-")
