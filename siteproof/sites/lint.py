@@ -17,7 +17,10 @@ from siteproof.sites.system import Hardware, Link, Recognise, System
 
 SPACK_ENVS = ROOT / "spack-envs"
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")  # ReFrame's rule for systems, partitions …
-SECTIONS = ("hardware", "nodes", "groups", "file_systems", "partitions", "environments", "links")
+SECTIONS = (
+    *("hardware", "nodes", "groups", "file_systems", "partitions"),
+    *("environments", "links", "probes"),
+)
 NAME_RULE = "a letter or _, then letters, digits, _ and -"
 _DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}")  # IFNAMSIZ: 15 characters
 _SYSCTL = re.compile(r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+")
@@ -43,6 +46,7 @@ def lint_system(document: Document, system: System, folder: str) -> None:
     _partitions(document, system)
     _environments(document, system)
     _file_systems(document, system)
+    _probes(document, system)
 
 
 def known(document: Document, section: str) -> list[str] | None:
@@ -191,6 +195,18 @@ def _file_systems(document: Document, system: System) -> None:
             reference(document, (*loc, "roles"), role, "role", names)
         if file_system.servers is not None:
             reference(document, (*loc, "servers"), file_system.servers, "role", names)
+
+
+def _probes(document: Document, system: System) -> None:
+    """A service is either a gateway or a part of the system."""
+    kinds: dict[str, bool] = {}
+    for key, probe in system.probes.items():
+        service = probe.service or key
+        if kinds.setdefault(service, probe.gateway) != probe.gateway:
+            what = f"only some probes of service '{clip(service)}' have gateway: true"
+            document.follow_up(("probes", key), what, hint="Give it to all of them or to none")
+    if "all" in system.probes:
+        document.add(("probes", "all"), "'all' stands for all services", "any other name")
 
 
 def lint_links(document: Document, system: System) -> None:

@@ -15,6 +15,7 @@ from siteproof.sites.published_csv import Published
 from siteproof.sites.system import Expected, System
 from siteproof.sites.timeline_csv import Milestone
 from siteproof.sites.waiver import Waiver
+from siteproof.sites.windows_csv import PlannedWindow
 
 FILES: dict[str, Any] = {
     "system.yaml": System,
@@ -23,6 +24,7 @@ FILES: dict[str, Any] = {
     "waivers.yaml": dict[str, Waiver],
     "published.csv": Published,
     "timeline.csv": Milestone,
+    "windows.csv": PlannedWindow,
     "checks/*/catalogue.yaml": dict[str, Metric],
 }
 
