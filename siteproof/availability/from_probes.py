@@ -34,14 +34,16 @@ def up_and_down(results: Sequence[ProbeResult]) -> tuple[Spans, Spans]:
 def doubtful(results: Iterable[ProbeResult]) -> Spans:
     """Times that a clock has shown twice, as it was set back. results: of a host, in their order.
 
-    Which of the two was right is not known, so no up time is proven by either.
+    Which of the two was right is not known, so no up time is proven by either. A line is written
+    when its probe has ended.
     """
     found: list[Span] = []
-    latest: int | None = None
+    latest = 0
     for one in results:
-        if latest is not None and one.at < latest - BOUND:
+        written = one.at + int(one.took)
+        if written < latest - BOUND:
             found.append((one.at, latest + 1))
-        latest = one.at if latest is None else max(latest, one.at)
+        latest = max(latest, written)
     return union(found)
 
 

@@ -23,6 +23,7 @@ SCHEDULED, OVERALL = f"{PREFIX}scheduled", f"{PREFIX}overall"
 DOWNTIME, GATEWAY_GAP = f"{PREFIX}downtime", f"{PREFIX}gateway_gap"
 UNITS = {SCHEDULED: "%", OVERALL: "%", DOWNTIME: "h/month", GATEWAY_GAP: "pp"}
 WINDOW_HOURS, INTERVAL = "window_hours", "interval"
+MODE = "mode"  # every criterion has this condition, and probes have no mode
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,8 @@ class WindowFigure:
         if self.value is None or (WINDOW_HOURS not in criterion.conditions and self.missing):
             return False
         own = self.conditions
-        return all(
-            name in own and rule.met_by(own[name]) for name, rule in criterion.conditions.items()
-        )
+        required = {name: rule for name, rule in criterion.conditions.items() if name != MODE}
+        return all(name in own and rule.met_by(own[name]) for name, rule in required.items())
 
 
 def figures(

@@ -38,15 +38,16 @@ def probe(services: tuple[str, ...], system: str) -> None:
     site = sites.load(system or sites.recognise())
     refuse_stranger(site.name, site.system.recognise)
     files.must_exist()
-    found = rounds.run(_chosen(site, services))
-    for result in found:
+    number = bad = 0
+    for result in rounds.run(_chosen(site, services)):
+        _keep(site.name, result)
         print_text(f"{result.probe}: {_answer(result)}")
-    _keep(site.name, found)
-    bad = sum(not result.ok for result in found)
-    if not found:
-        click.echo("nothing is due")
+        number += 1
+        bad += not result.ok
+    if number:
+        click.echo(f"{number - bad} of {count(number, 'probe')} answered")
     else:
-        click.echo(f"{len(found) - bad} of {count(len(found), 'probe')} answered")
+        click.echo("nothing is due")
     raise SystemExit(ExitCode.FAIL if bad else ExitCode.PASS)
 
 
@@ -74,11 +75,10 @@ def _chosen(site: Site, services: Sequence[str]) -> dict[str, Probe]:
     return rounds.due(every, last, int(now.timestamp()))
 
 
-def _keep(system: str, found: Sequence[ProbeResult]) -> None:
-    """Append all results. Raises UserError for the first that could not be written."""
-    for result in found:
-        try:
-            probe_log.append(files.perflogs(), system, result)
-        except OSError as error:
-            where = files.perflogs() / system / probe_log.FOLDER
-            raise UserError(where, f"cannot be written: {error.strerror}") from None
+def _keep(system: str, result: ProbeResult) -> None:
+    """Append a result as it comes, so that lines are in the order of time. Raises UserError."""
+    try:
+        probe_log.append(files.perflogs(), system, result)
+    except OSError as error:
+        where = files.perflogs() / system / probe_log.FOLDER
+        raise UserError(where, f"cannot be written: {error.strerror}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from queue import Empty, SimpleQueue
 
 from siteproof.probes import probing
@@ -29,23 +29,26 @@ def due(probes: Mapping[str, Probe], last: Mapping[str, int], now: int) -> dict[
     return found
 
 
-def run(probes: Mapping[str, Probe]) -> list[ProbeResult]:
-    """The result of each probe, in their order. It ends with the last time limit at the latest."""
+def run(probes: Mapping[str, Probe]) -> Iterator[ProbeResult]:
+    """The result of each probe as it comes, at its time limit at the latest."""
     answers: SimpleQueue[tuple[str, float, str]] = SimpleQueue()
     at, start = int(time.time()), time.monotonic()
+    left = {name: start + float(probe.timeout.to("s")) for name, probe in probes.items()}
     for name, probe in probes.items():
         # A daemon ends with the process, so a name server that hangs holds up nobody.
         threading.Thread(target=_look, args=(name, probe, answers), daemon=True).start()
-    limits = {name: float(probe.timeout.to("s")) for name, probe in probes.items()}
-    found: dict[str, tuple[float, str]] = {}
-    end = start + max(limits.values(), default=0)
-    while len(found) < len(probes):
+    while left:
+        first = min(left, key=left.__getitem__)
         try:
-            name, took, why = answers.get(timeout=max(end - time.monotonic(), 0.001))
+            name, took, why = answers.get(timeout=max(left[first] - time.monotonic(), 0.001))
         except Empty:
-            break
-        found[name] = took, why
-    return [_result(name, probe, at, found.get(name)) for name, probe in probes.items()]
+            name, took, why = first, left[first] - start, _too_late(probes[first])
+        if left.pop(name, None):  # an answer after its time limit is none
+            yield _result(name, probes[name], at, took, why)
+
+
+def _too_late(probe: Probe) -> str:
+    return f"no answer within {float(probe.timeout.to('s')):g} s"
 
 
 def _look(name: str, probe: Probe, answers: SimpleQueue[tuple[str, float, str]]) -> None:
@@ -59,12 +62,10 @@ def _look(name: str, probe: Probe, answers: SimpleQueue[tuple[str, float, str]])
     answers.put((name, time.monotonic() - start, why))
 
 
-def _result(name: str, probe: Probe, at: int, answer: tuple[float, str] | None) -> ProbeResult:
+def _result(name: str, probe: Probe, at: int, took: float, why: str) -> ProbeResult:
     """The line of a probe; an answer after its time limit is none."""
-    limit = float(probe.timeout.to("s"))
-    took, why = answer or (limit, "")
-    if answer is None or (not why and took > limit):
-        why = f"no answer within {limit:g} s"
+    if not why and took > probe.timeout.to("s"):
+        why = _too_late(probe)
     return ProbeResult(
         at=at,
         probe=name,

@@ -491,9 +491,9 @@ class Probe(Model):
         "the probe's own name, if not given.",
     )
     kind: Literal["http", "tcp", "ssh", "mount"] = Field(
-        description="http: the answer is 2xx, redirects are followed; tcp: the port takes a "
-        "connection; ssh: the server shows its version; mount: a file system is mounted and "
-        "answers."
+        description="What up means. http: the answer is 2xx, redirects are followed; tcp: the port "
+        "takes a connection; ssh: the server shows its version; mount: a file system is mounted "
+        "and answers."
     )
     target: str = Field(
         description="What is probed: a URL for http, host:port for tcp, a host or host:port for "

@@ -1,4 +1,4 @@
-"""The four definitions against hand calculation, and the bound of the mean time between failures."""
+"""The four definitions, and the mean time between failures, against hand calculation."""
 
 from fractions import Fraction
 from math import log

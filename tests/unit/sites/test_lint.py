@@ -175,6 +175,7 @@ def test_lint_prints_the_schema(example):
         "waivers.yaml",
         "published.csv",
         "timeline.csv",
+        "windows.csv",
         "sweeps/NAME.yaml",
     ]
     assert schema["system.yaml"]["additionalProperties"] is False
