@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from siteproof.availability.intervals import (
     Span,
@@ -37,12 +38,12 @@ class Uptime:
     scheduled: Spans = ()
     unscheduled: Spans = ()
 
-    @property
+    @cached_property
     def down(self) -> Spans:
         """When it was down."""
         return union(self.scheduled, self.unscheduled)
 
-    @property
+    @cached_property
     def up(self) -> Spans:
         """When it was up."""
         return subtract(self.known, self.down)

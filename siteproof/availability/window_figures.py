@@ -12,6 +12,7 @@ from siteproof.availability import overview
 from siteproof.availability.definitions import Uptime, gap, overall, scheduled
 from siteproof.availability.intervals import Spans
 from siteproof.availability.overview import Overview
+from siteproof.errors import UserError
 from siteproof.judge.severity import Verdict
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
@@ -75,8 +76,13 @@ def figures(
 ) -> Mapping[str, WindowFigure]:
     """Each metric of UNITS in a period, from what is recorded below perflogs/<system>/.
 
-    begin, end, now: with a time zone. Raises UserError and UserErrors as overview.read.
+    begin, end, now: with a time zone. Raises UserError for a period that ends before it begins,
+    and UserError and UserErrors as overview.read.
     """
+    if begin.tzinfo is None or end.tzinfo is None:
+        raise ValueError("a period without a time zone")
+    if begin >= end:
+        raise UserError("period", f"{end} is not after {begin}")
     period = (int(begin.timestamp()), int(end.timestamp()))
     moment = int((now or datetime.now(UTC)).timestamp())
     return of_overview(site.name, overview.read(site, perflogs, period, moment))

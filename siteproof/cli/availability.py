@@ -24,6 +24,7 @@ from siteproof.availability.window_figures import WindowFigure
 from siteproof.cli.shared import json_option, print_some, print_table, print_text, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
+from siteproof.judge.age import lasting
 from siteproof.judge.severity import Verdict, exit_code
 from siteproof.record import event_log
 from siteproof.record.campaign import since
@@ -106,6 +107,8 @@ def _period(begin: str, end: str, now: datetime) -> tuple[int, int]:
 def _fetch(site: Site, period: tuple[int, int], now: int) -> None:
     """Record what Slurm's database has of the period, from the last record on. Raises UserError."""
     refuse_stranger(site.name, site.system.recognise)
+    if not _has_slurm(site):
+        raise UserError("--fetch", f"no partition of {site.name} has 'scheduler: slurm'")
     records, _ = event_log.read(files.perflogs(), site.name)
     begin = period[0]
     for record in sorted(records, key=lambda one: one.begin):
@@ -164,7 +167,7 @@ def _print(
         print_table(_table(COLUMNS, rows(found)))
     for key, (criterion, verdict) in verdicts.items():
         print_text(f"{key}: {_answer(criterion, verdict, figures[criterion.metric])}")
-    gaps = [f"{minute(a)} to {minute(b)}, {(b - a) / HOUR:.2f} h" for a, b in found.missing()]
+    gaps = [f"{minute(a)} to {minute(b)} ({_span(b - a)})" for a, b in found.missing()]
     print_some("not measured: ", gaps, MAX_LINES)
     print_some("warning: ", list(map(warning, found.findings)), MAX_LINES)
     print_text(_last_line(site, found))
@@ -202,20 +205,26 @@ def _number(value: Fraction | float) -> str:
 
 def _last_line(site: Site, found: Overview) -> str:
     """The answer and the next command."""
-    slurm = any(one.scheduler == "slurm" for one in site.system.partitions.values())
+    slurm = _has_slurm(site)
     if not (found.services or found.gateways or found.nodes):
         hint = "siteproof availability --fetch" if slurm else "siteproof sites --keys (probes)"
         return f"nothing was recorded; next: {hint}"
-    share = found.definitions.system_overall
-    measured, whole = _number(found.measured_hours()), _number(found.period_hours)
-    answer = f"available for {percent(share)} of {measured} h measured"
-    if not found.missing():
-        return f"{answer}, nothing is missing"
-    answer = f"INCOMPLETE, {measured} of {whole} h were measured"
-    if share is not None:
-        answer += f", up for {percent(share)} of them"
+    share, missing = found.definitions.system_overall, seconds(found.missing())
+    up = "" if share is None else f", up for {percent(share)} of the measured time"
+    if not missing:
+        return f"all {_number(found.period_hours)} h were measured{up}"
+    whole = timedelta(hours=found.period_hours)
+    answer = f"INCOMPLETE: {_span(missing)} of {lasting(whole)} were not measured{up}"
     nodes = slurm and (not found.nodes or any(map(found.missing, found.nodes.values())))
     return f"{answer}; next: " + ("siteproof availability --fetch" if nodes else "siteproof probe")
+
+
+def _span(length: int) -> str:
+    return lasting(timedelta(seconds=length)) if length >= 60 else count(length, "second")
+
+
+def _has_slurm(site: Site) -> bool:
+    return any(one.scheduler == "slurm" for one in site.system.partitions.values())
 
 
 # ---- programs

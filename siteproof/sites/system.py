@@ -7,6 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from ClusterShell.NodeSet import NodeSet
 from pydantic import (
@@ -481,6 +482,15 @@ TARGETS = {
 _SERVICE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 
 
+def _has_port(target: str) -> bool:
+    """Whether the port of a target, if it has one, is one."""
+    _, _, after = target.partition("://")
+    try:
+        return urlsplit(f"//{after or target}").port != 0
+    except ValueError:
+        return False
+
+
 class Probe(Model):
     """A service that `siteproof probe` looks at, from outside, as its users do."""
 
@@ -523,7 +533,7 @@ class Probe(Model):
     @model_validator(mode="after")
     def _fitting(self) -> Probe:
         pattern, example = TARGETS[self.kind]
-        if not pattern.fullmatch(self.target):
+        if not pattern.fullmatch(self.target) or not _has_port(self.target):
             what = f"'{self.target[:60]}' is not a target of kind {self.kind}"
             raise mistake(what, f"such as {example}")
         seconds, limit = self.interval.to("s"), self.timeout.to("s")

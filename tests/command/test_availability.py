@@ -1,5 +1,6 @@
 """`siteproof probe` and `siteproof availability`: a real service that is stopped in between."""
 
+import re
 import subprocess
 import sys
 import time
@@ -162,7 +163,7 @@ def test_what_is_wrong_in_the_record_is_named_and_never_exit_code_0(world, servi
         (("availability", "--from", "yesterday"), "'yesterday' is not a valid time"),
         (("availability", "--from", "2030-01-01"), "is not before the end"),
         (("availability", "--to", "soon"), "--to: 'soon' is not a valid time"),
-        (("availability", "--fetch"), "sinfo: not found on PATH"),
+        (("availability", "--fetch"), "no partition of thishost has 'scheduler: slurm'"),
         (("availability", "--system", "nowhere"), "no site 'nowhere'"),
     ],
 )
@@ -171,6 +172,55 @@ def test_a_mistake_is_one_line(words, what, world, service):
     done = world.inside(*words)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert what in done.err
+
+
+REGISTERED = "echo 'c||1000|Unknown||0|Cluster Registered TRES'"
+LASTING = f"{REGISTERED}; echo 'c|localhost|'$(($(date +%s) - 60))'|Unknown|DOWN|1|a'"
+
+
+@pytest.fixture
+def slurm(world):
+    """A Slurm of which only two commands answer."""
+    world.edit("system", "scheduler: local", "scheduler: slurm")
+    world.data.mkdir(exist_ok=True)
+    world.fake("sinfo", "echo 'localhost|idle|none'")
+    world.fake("sacctmgr", LASTING)
+    return world
+
+
+def test_node_events_are_recorded_and_answer_without_slurm(slurm):
+    begin = since(1800)
+    done = slurm.inside("availability", "--fetch", "--from", begin)
+    assert (done.code, "recorded: 1 event since" in done.err) == (0, True)
+    slurm.without("sinfo", "sacctmgr")
+    read = check("availability", slurm.inside("availability", "--from", begin, "--json").out)
+    (node,) = [one for one in read["subjects"] if one["kind"] == "node"]
+    assert (node["name"], node["failures"]) == ("localhost", 1)
+    assert node["unscheduled_hours"] * 3600 == pytest.approx(60, abs=3)
+
+
+def test_a_second_fetch_begins_where_the_first_has_ended(slurm):
+    slurm.inside("availability", "--fetch")
+    slurm.fake("sacctmgr", f'echo "$@" >{slurm.data}/words; {LASTING}')
+    assert slurm.inside("availability", "--fetch").code == 0
+    (begin,) = re.findall(r"Start=uts(\d+)", (slurm.data / "words").read_text())
+    assert time.time() - int(begin) == pytest.approx(3600, abs=20)
+
+
+@pytest.mark.parametrize(
+    ("script", "what"),
+    [
+        ("echo 'sacctmgr: error: connection refused' >&2; exit 1", "connection refused"),
+        ("exit 0", "lists no registration of this cluster"),
+        ("echo garbage", "lists no registration of this cluster"),
+    ],
+)
+def test_a_database_that_does_not_answer_is_one_line_and_no_record(slurm, script, what):
+    slurm.fake("sacctmgr", script)
+    done = slurm.inside("availability", "--fetch")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert what in done.err
+    assert not (slurm.data / "perflogs").exists()
 
 
 def test_a_site_without_probes_has_nothing_to_probe(world):

@@ -15,7 +15,7 @@ from siteproof.availability.from_probes import REACH, doubtful, up_and_down
 from siteproof.availability.from_slurm import of_nodes
 from siteproof.availability.intervals import intersect, seconds, union
 from siteproof.availability.window_figures import verdict_of
-from siteproof.errors import UserErrors
+from siteproof.errors import UserError, UserErrors
 from siteproof.judge.severity import Verdict
 from siteproof.nodesets import of, parse
 from siteproof.record import event_log, probe_log
@@ -463,6 +463,13 @@ def test_a_site_of_which_nothing_was_recorded_has_nothing(site, tmp_path):
     assert found.measured_hours() == 0
     assert found.missing() == ((BEGIN, END),)
     assert overall([found.whole]) is None
+
+
+def test_a_period_has_a_zone_and_an_end_after_its_begin(site, tmp_path):
+    with pytest.raises(UserError, match="is not after"):
+        figures(site, tmp_path, moment(END), moment(BEGIN))
+    with pytest.raises(ValueError, match="without a time zone"):
+        figures(site, tmp_path, datetime(2026, 11, 1), moment(END))
 
 
 def test_a_made_year_agrees_with_its_arithmetic(site, tmp_path):

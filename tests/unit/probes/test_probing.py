@@ -254,6 +254,8 @@ def test_a_line_of_the_future_delays_no_round():
         ("tcp", "host:22\nx"),
         ("tcp", "host:22\r"),
         ("tcp", "host"),
+        ("tcp", "host:65536"),
+        ("http", "https://host:99999/a:1"),
         ("tcp", "-oProxyCommand=x:22"),
         ("ssh", "host;reboot"),
         ("ssh", "user@host"),
