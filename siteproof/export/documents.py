@@ -218,7 +218,7 @@ def _finite(value: Any) -> Any:
 FILE = Path(__file__).with_name("answers.schema.json")
 DOCUMENTS = (
     *("verdict", "nodes", "why", "gate", "compare", "trend"),
-    *("matrix", "sweep", "describe", "published"),
+    *("matrix", "sweep", "describe", "published", "availability"),
 )
 
 

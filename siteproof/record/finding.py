@@ -183,6 +183,16 @@ class Kind(StrEnum):
     SCATTERS = "scatters"  # spread
     SAME_BASELINE = "same_baseline"  # environment
 
+    # What limits an availability. hours: of that length; times in UTC
+    HOURS_MISSING = "hours_missing"  # hours (measured), needed, first, until, more: gaps
+    NO_PROBES = "no_probes"  # needed: probes, or probes of a gateway
+    WINDOW_TOO_LATE = "window_too_late"  # begin, announced, by
+    CLOCK_SET_BACK = "clock_set_back"  # host, hours: in which good probes do not count
+    PROBES_OF_FUTURE = "probes_of_future"  # count
+    PROBES_NOT_KNOWN = "probes_not_known"  # names, count
+    LINES_BROKEN = "lines_broken"  # file, count
+    EVENT_BACKWARDS = "event_backwards"  # state, begin, end
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -13,7 +13,8 @@ CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the or
     "trend",
     "sweeps",
     "links",
-    "matrix",  # the figures
+    "matrix",
+    "availability",  # the figures
     "conditions",
     "description",
     "timeline",

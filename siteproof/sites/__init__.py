@@ -14,6 +14,7 @@ from siteproof.sites.system import (
     Link,
     NicParameters,
     Partition,
+    Probe,
     Role,
     System,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "Metric",
     "NicParameters",
     "Partition",
+    "Probe",
     "Promise",
     "Role",
     "Site",

@@ -19,7 +19,10 @@ from siteproof.sites.system import Hardware, Link, Recognise, System
 
 SPACK_ENVS = ROOT / "spack-envs"
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")  # ReFrame's rule for systems, partitions …
-SECTIONS = ("hardware", "nodes", "groups", "file_systems", "partitions", "environments", "links")
+SECTIONS = (
+    *("hardware", "nodes", "groups", "file_systems", "partitions"),
+    *("environments", "links", "probes"),
+)
 NAME_RULE = "a letter or _, then letters, digits, _ and -"
 _DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}")  # IFNAMSIZ: 15 characters
 _SYSCTL = re.compile(r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+")
@@ -48,6 +51,7 @@ def lint_system(document: Document, system: System, folder: str) -> None:
     _partitions(document, system)
     _environments(document, system)
     _file_systems(document, system)
+    _probes(document, system)
 
 
 def known(document: Document, section: str) -> list[str] | None:
@@ -217,6 +221,18 @@ def lint_requested(document: Document, system: System, table: Mapping[str, Metri
                 reference(document, (*loc, "nodes"), role, "role", known(document, "nodes"))
             for link in request.links:
                 reference(document, (*loc, "links"), link, "link", known(document, "links"))
+
+
+def _probes(document: Document, system: System) -> None:
+    """A service is either a gateway or a part of the system."""
+    kinds: dict[str, bool] = {}
+    for key, probe in system.probes.items():
+        service = probe.service or key
+        if kinds.setdefault(service, probe.gateway) != probe.gateway:
+            what = f"only some probes of service '{clip(service)}' have gateway: true"
+            document.follow_up(("probes", key), what, hint="Give it to all of them or to none")
+    if "all" in system.probes:
+        document.add(("probes", "all"), "'all' stands for all services", "any other name")
 
 
 def lint_links(document: Document, system: System) -> None:

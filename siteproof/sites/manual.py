@@ -17,6 +17,7 @@ from siteproof.sites.stated import Fact
 from siteproof.sites.system import Expected, System
 from siteproof.sites.timeline_csv import Milestone
 from siteproof.sites.waiver import Waiver
+from siteproof.sites.windows_csv import PlannedWindow
 
 FILES: dict[str, Any] = {
     "system.yaml": System,
@@ -26,6 +27,7 @@ FILES: dict[str, Any] = {
     "published.csv": Published,
     "timeline.csv": Milestone,
     "hosts.csv": HostRow,
+    "windows.csv": PlannedWindow,
     "checks/*/catalogue.yaml": dict[str, Metric],
 }
 

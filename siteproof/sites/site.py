@@ -15,7 +15,7 @@ from siteproof.errors import UserError, UserErrors
 from siteproof.schema import shapes, yamlfile
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import catalogue as metrics
-from siteproof.sites import hosts_csv, libraries, published_csv, timeline_csv
+from siteproof.sites import hosts_csv, libraries, published_csv, timeline_csv, windows_csv
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.lint import belongs_to, known, lint_links, lint_requested, lint_system
 from siteproof.sites.lint_promise import OWNER, Around, lint_owner, lint_promise
@@ -178,6 +178,7 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     hosts_file, hosts = _hosts(where, name, inventory)
     own = [system_file, *criteria_files, baselines_file, *waivers_file, *hosts_file]
     documents = [*own, *documents, *_published(where, inventory, table), *_timeline(where)]
+    documents += _windows(where, system)
     if system is None or any(document.mistakes for document in documents):
         return None, documents
     site = Site(name, where, system, criteria, baselines, table, waivers, hosts)
@@ -299,6 +300,18 @@ def _hosts(
         return [], {}
     document, found = hosts_csv.read(where / hosts_csv.NAME, name, inventory)
     return [document], found
+
+
+def _windows(where: Path, system: System | None) -> list[Document]:
+    """The planned maintenance of the site, if there is such a file."""
+    if not (where / windows_csv.NAME).exists():
+        return []
+    document, rows = windows_csv.read(where / windows_csv.NAME)
+    owners = ((line, row.system) for line, row in rows.items())
+    _belong_to(document, owners, "windows", where.name)
+    if system is not None:
+        windows_csv.lint(document, rows, system)
+    return [document]
 
 
 def _belong_to(document: Document, owners: Iterable[tuple[int, str]], what: str, site: str) -> None:

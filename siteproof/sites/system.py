@@ -6,6 +6,7 @@ import re
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from ClusterShell.NodeSet import NodeSet
 from pydantic import Field, WithJsonSchema, field_validator, model_validator
@@ -418,6 +419,83 @@ class Environment(Model):
         return names
 
 
+_PORT = r"(?:[1-9][0-9]{0,4})"
+_HOST = r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9][A-Za-z0-9.-]{0,252})"
+# By kind: what a probe's target must look like, with an example.
+TARGETS = {
+    "http": (
+        re.compile(rf"https?://{_HOST}(?::{_PORT})?(?:/[!-~]{{0,400}})?"),
+        "https://host/path",
+    ),
+    "tcp": (re.compile(rf"{_HOST}:{_PORT}"), "host:6817"),
+    "ssh": (re.compile(rf"{_HOST}(?::{_PORT})?"), "login1 or login1:2222"),
+    "mount": (re.compile(r"/[ -~]{0,400}"), "/scratch"),
+}
+_SERVICE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+
+
+def _has_port(target: str) -> bool:
+    """Whether the port of a target, if it has one, is one."""
+    _, _, after = target.partition("://")
+    try:
+        return urlsplit(f"//{after or target}").port != 0
+    except ValueError:
+        return False
+
+
+class Probe(Model):
+    """A service that `siteproof probe` looks at, from outside, as its users do."""
+
+    description: str = Field("", description="What it is, for the report.")
+    service: str = Field(
+        "",
+        description="The service that it belongs to, which is up while all of its probes are; "
+        "the probe's own name, if not given.",
+    )
+    kind: Literal["http", "tcp", "ssh", "mount"] = Field(
+        description="What up means. http: the answer is 2xx, redirects are followed; tcp: the port "
+        "takes a connection; ssh: the server shows its version; mount: a file system is mounted "
+        "and answers."
+    )
+    target: str = Field(
+        description="What is probed: a URL for http, host:port for tcp, a host or host:port for "
+        "ssh, an absolute path for mount."
+    )
+    interval: Time = Field(
+        units.Quantity(Decimal(5), "min"),
+        description="How often it runs; a good probe proves an up time of no more than this and "
+        "a tenth of it: 5 min.",
+    )
+    timeout: Time = Field(
+        units.Quantity(Decimal(10), "s"),
+        description="How long the whole probe may take; a later answer is none: 10 s.",
+    )
+    gateway: bool = Field(
+        False,
+        description="True: a gateway, which is compared with the system and is not part of it.",
+    )
+
+    @field_validator("service")
+    @classmethod
+    def _service_name(cls, text: str) -> str:
+        if text and (text == "all" or not _SERVICE.fullmatch(text)):
+            raise mistake(f"'{text[:40]}' is not a valid name of a service", "letters, digits, _ -")
+        return text
+
+    @model_validator(mode="after")
+    def _fitting(self) -> Probe:
+        pattern, example = TARGETS[self.kind]
+        if not pattern.fullmatch(self.target) or not _has_port(self.target):
+            what = f"'{self.target[:60]}' is not a target of kind {self.kind}"
+            raise mistake(what, f"such as {example}")
+        seconds, limit = self.interval.to("s"), self.timeout.to("s")
+        if seconds.denominator != 1 or not 10 <= seconds <= 86_400:
+            raise mistake(f"interval {self.interval}", "whole seconds, 10 s to 24 h")
+        if limit >= seconds or limit > 600:
+            raise mistake(f"timeout {self.timeout}", "less than the interval, at most 10 min")
+        return self
+
+
 _OWNER = re.compile(r"[0-9]{1,10}|[A-Za-z_][A-Za-z0-9_.@-]{0,63}\$?")
 
 
@@ -470,6 +548,9 @@ class System(Model):
     )
     requested: dict[str, list[Requested]] = Field(
         {}, description="Lists of measurements that were requested, by name, for Coverage.missing."
+    )
+    probes: dict[str, Probe] = Field(
+        {}, description="Services whose availability 'siteproof probe' measures, by name."
     )
     reframe: dict[str, Any] = Field(
         {}, description="Keys that are copied unchanged into ReFrame's entry of this system."

@@ -311,6 +311,12 @@ def _not_read(f: Fields) -> str:
     return f"not read: {f.message}{more}"
 
 
+def _hours_missing(f: Fields) -> str:
+    more = f" and {f.more} more" if f.more else ""
+    gap = f"; not measured: {f.first} to {f.until}{more}" if f.first else ""
+    return f"{f.hours:6g} of {f.needed:6g} h were measured{gap}"
+
+
 def _unstable(f: Fields) -> str:
     return f"{f.what} of {f.change:change} at {f.since:minute}"
 
@@ -558,4 +564,19 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.NO_LEVEL: "a tolerance in per cent needs a median above 0, and it is {f.median:5g}",
     Kind.SCATTERS: "it varies by {f.spread:whole}, too much for a baseline",
     Kind.SAME_BASELINE: "a baseline cannot distinguish it from that in {f.environment}",
+    Kind.HOURS_MISSING: _hours_missing,
+    Kind.NO_PROBES: "system.yaml has no {f.needed}",
+    Kind.WINDOW_TOO_LATE: "window from {f.begin} is not planned: {f.by} announced it at "
+    "{f.announced}",
+    Kind.CLOCK_SET_BACK: "the clock of {f.host} was set back: its good probes of {f.hours:6g} h do "
+    "not count",
+    Kind.PROBES_OF_FUTURE: lambda f: (
+        f"{_count(f.count, 'line')} of probes left out: later than now"
+    ),
+    Kind.PROBES_NOT_KNOWN: lambda f: (
+        f"{_count(f.count, 'line')} left out, of probes that system.yaml does not have: {f.names}"
+    ),
+    Kind.LINES_BROKEN: lambda f: f"{_count(f.count, 'line')} left out: broken, in {f.file}",
+    Kind.EVENT_BACKWARDS: "event {f.state} ends at {f.end}, before it begins at {f.begin}: left "
+    "out",
 }

@@ -14,9 +14,12 @@ FLOORS = {  # a floor knows those below it; 1 at the bottom
     8: ("cli",),
     7: ("export", "figure", "report"),
     6: ("gate", "wording"),
-    5: ("compare", "curves", "derivations", "links", "nodes", "published", "trend", "verdict"),
+    5: (
+        *("availability", "compare", "curves", "derivations", "links"),
+        *("nodes", "published", "trend", "verdict"),
+    ),
     4: ("history",),
-    3: ("checks", "collect", "slurm", "spack", "sweeps"),
+    3: ("checks", "collect", "probes", "slurm", "spack", "sweeps"),
     2: ("analysis", "derive", "judge", "parsers", "record", "schema", "sites"),
     1: FOUNDATIONS,
 }

@@ -176,6 +176,7 @@ def test_lint_prints_the_schema(example):
         "published.csv",
         "timeline.csv",
         "hosts.csv",
+        "windows.csv",
         "sweeps/NAME.yaml",
     ]
     assert schema["system.yaml"]["additionalProperties"] is False

@@ -173,6 +173,28 @@ DETAILS = {  # of each kind that has some
     Kind.NO_LEVEL: {"median": -1.0},
     Kind.SCATTERS: {"spread": 0.6},
     Kind.SAME_BASELINE: {"environment": "gnu"},
+    Kind.HOURS_MISSING: {
+        "hours": 264.0,
+        "needed": 336.0,
+        "first": "2026-11-03 10:00",
+        "until": "2026-11-06 10:00",
+        "more": 2,
+    },
+    Kind.NO_PROBES: {"needed": "probes of a gateway"},
+    Kind.WINDOW_TOO_LATE: {
+        "begin": "2026-11-21 17:00",
+        "announced": "2026-11-21 18:00",
+        "by": "A. Colleague",
+    },
+    Kind.CLOCK_SET_BACK: {"host": "login1", "hours": 2.5},
+    Kind.PROBES_OF_FUTURE: {"count": 3},
+    Kind.PROBES_NOT_KNOWN: {"names": "old, older", "count": 12},
+    Kind.LINES_BROKEN: {"file": "2026-11-21.login1.probes", "count": 1},
+    Kind.EVENT_BACKWARDS: {
+        "state": "DOWN*",
+        "begin": "2026-11-21 17:00",
+        "end": "2026-11-21 16:00",
+    },
 }
 CHOICES = {  # details of which each value has words of its own
     "what": ("node", "slurmd", "no slurmd"),
