@@ -17,7 +17,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import reframe
@@ -36,10 +36,13 @@ class Hooks:
 
     # a file's name, the checks in it, and why ReFrame skips it, if it does
     file_loaded: Callable[[str, list[Any], BaseException | None], None]
-    file_broken: Callable[[str, Exception], NoReturn]
+    file_broken: Callable[[str, BaseException], None]  # the file is then left out
     all_loaded: Callable[[list[Any], Iterable[str]], None]  # all checks; names set by -S
     before_run: Callable[[Sequence[Any]], None]  # the test cases
     log_lost: Callable[[OSError], None]
+    test_ended: Callable[
+        [Any], str
+    ]  # a task; the session with its samples, empty if there are none
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def save_cpu() -> None:
     """Only the patches that need nothing else of the suite; `benchmarks/` measures them."""
     nothing: Any = None
     apply(
-        Hooks(nothing, nothing, nothing, nothing, nothing),
+        Hooks(nothing, nothing, nothing, nothing, nothing, nothing),
         ("nodes of a job", "deprecations of fields", "deprecations of variables"),
     )
 
@@ -154,8 +157,9 @@ def _load_from_file(hooks: Hooks) -> None:
         skipped = None
         try:
             checks: list[Any] = original(self, filename, force)
-        except (SyntaxError, UnicodeDecodeError, ValueError, TypeError) as error:
+        except (Exception, SystemExit) as error:  # the file may raise anything
             hooks.file_broken(filename, error)
+            return []
         hooks.file_loaded(filename, checks, skipped)
         return checks
 
@@ -356,6 +360,19 @@ def _prints_attributes(handler: logging.Handler) -> bool:
     return "%(check_" in form.replace("%(check_info)", "")
 
 
+def _log_result(hooks: Hooks) -> None:
+    from reframe.frontend.executors import RegressionTask
+
+    original = RegressionTask.log_result
+
+    def log_result(self: Any) -> None:
+        session = hooks.test_ended(self)
+        self._perflogger.extra["check_siteproof_session"] = session
+        original(self)
+
+    RegressionTask.log_result = log_result
+
+
 def _close(hooks: Hooks) -> None:
     from reframe.core.logging import MultiFileHandler
 
@@ -489,6 +506,17 @@ PATCHES = (
             "reframe.core.shell:generate_script.__exit__/finalize",
         ),
         _files_of_a_job,
+    ),
+    Patch(
+        "end of a test",
+        "log_result reports each test that has ended, before its line in a perflog is written",
+        "a plain test has no hook of ours, and a test that fails before its values has no line in "
+        "any perflog: nothing would show that it was run",
+        (
+            "reframe.frontend.executors:RegressionTask.log_result/_perflogger",
+            "reframe.frontend.executors:RegressionTask.fail/log_result",
+        ),
+        _log_result,
     ),
     Patch(
         "full disk",

@@ -5,16 +5,26 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from siteproof import files, sites
-from siteproof.checks import adapter, budget, loading, options, selection, session, sight, turn
+from siteproof.checks import (
+    adapter,
+    budget,
+    loading,
+    options,
+    plain,
+    selection,
+    session,
+    sight,
+    turn,
+)
 from siteproof.collect import stages
 from siteproof.errors import UserError, UserErrors
-from siteproof.sites import Metric, machine
+from siteproof.sites import Site, machine
 from siteproof.sites.catalogue import MODES
 from siteproof.slurm import client
 from siteproof.units import count
@@ -25,7 +35,8 @@ LOG_LINE = (
     "%(check_job_completion_time_unix)s|%(version)s|%(check_display_name)s|%(check_system)s|"
     "%(check_partition)s|%(check_environ)s|%(check_jobid)s|%(check_result)s|"
     "%(check_perf_var)s|%(check_perf_value)s|%(check_perf_unit)s|%(check_perf_ref)s|"
-    "%(check_perf_lower_thres)s|%(check_perf_upper_thres)s|%(check_perf_result)s"
+    "%(check_perf_lower_thres)s|%(check_perf_upper_thres)s|%(check_perf_result)s|"
+    "%(check_siteproof_session)s"  # the session with its samples; none: they are not kept
 )
 
 
@@ -44,7 +55,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
         settings = build(active, one_at_a_time=of_sweeps(arguments))
         if given.run:
             collect_lost(active)
-        adapter.apply(hooks(given, active.site.catalogue))
+        adapter.apply(hooks(given, active.site))
     except (UserError, UserErrors) as error:
         loading.refuse(error)
     except KeyboardInterrupt:
@@ -52,16 +63,17 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
     return settings
 
 
-def hooks(given: Any, catalogue: Mapping[str, Metric]) -> adapter.Hooks:
-    """What ends a run that ReFrame would let go on."""
-    by_file = loading.promised(catalogue, files.CLONE)
-    names = {metric.check for metric in catalogue.values() if metric.check}
+def hooks(given: Any, site: Site) -> adapter.Hooks:
+    """What ends a run that ReFrame would let go on; and what becomes of plain tests."""
+    by_file = loading.promised(site.catalogue, files.CLONE)
+    names = {metric.check for metric in site.catalogue.values() if metric.check}
     return adapter.Hooks(
         file_loaded=partial(loading.refuse_lost_checks, by_file),
-        file_broken=loading.refuse_broken_file,
+        file_broken=partial(loading.refuse_broken_file, by_file),
         all_loaded=partial(loading.refuse_unknown, given, names),
         before_run=partial(before_run, options.of_jobs(given.job_options)),
         log_lost=report_full_disk,
+        test_ended=partial(plain.keep, options.mode_of(given, site)),
     )
 
 

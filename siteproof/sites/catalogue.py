@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -28,7 +29,11 @@ class Metric(Model):
     check: str | None = Field(
         description="The check's class; null: no check yields it yet, so criteria are PENDING."
     )
-    file: str | None = Field(None, description="The check's file, below the clone.")
+    file: str | None = Field(
+        None,
+        description="The check's file, below the clone; in the catalogue of a site's own checks, "
+        "below their folder.",
+    )
     unit: str = Field(description="The unit of its samples, as the tool prints it.")
     better: Literal["higher", "lower", "neither"] = Field(description="Which direction is good.")
     lowest: End | None = Field(
@@ -46,10 +51,36 @@ class Metric(Model):
     headline: bool = Field(False, description="True: written to ReFrame's own perflog too.")
     description: str = Field(description="What it is.")
 
+    @property
+    def is_of_site(self) -> bool:
+        """Whether it is of a site's own check, whose file has an absolute path."""
+        return Path(self.file or "").is_absolute()
+
 
 @lru_cache(maxsize=4)
 def read(folder: Path = FOLDER) -> tuple[dict[str, Metric], list[Document]]:
     """The metrics by name, and the files with their mistakes."""
+    return _read(folder)
+
+
+def of_site(folder: Path, known: Mapping[str, Metric]) -> tuple[dict[str, Metric], list[Document]]:
+    """The same of a folder with a site's own checks. known: the other metrics."""
+    found, documents = _read(folder)
+    ours = {metric.check for metric in known.values()}
+    for document in documents:
+        for name in found.keys() & (document.data or {}).keys():
+            if name in known or found[name].check in ours - {None}:
+                what = f"'{name}' is of a check in another catalogue"
+                document.follow_up((name,), what, "names of the site's own checks")
+    return {
+        name: metric.model_copy(update={"file": str(folder / metric.file)})
+        if metric.file
+        else metric
+        for name, metric in found.items()
+    }, documents
+
+
+def _read(folder: Path) -> tuple[dict[str, Metric], list[Document]]:
     documents, metrics = [], {}
     for path in sorted(folder.rglob(NAME)):
         document = yamlfile.read(path)

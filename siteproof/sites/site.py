@@ -163,8 +163,8 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     where: its folder, if it is not among the others.
     """
     where = where or folder() / name
-    table, documents = metrics.read()
     system_file, system = _system(where, name)
+    table, documents = _catalogue(where, system_file, system)
     around = Around(table, _hardware(system_file, system), known(system_file, "links"))
     criteria_files, criteria = _criteria(where, around)
     baselines_file = yamlfile.read(where / BASELINES)
@@ -179,6 +179,26 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     if system is None or any(document.mistakes for document in documents):
         return None, documents
     return Site(name, where, system, criteria, baselines, table, waivers), documents
+
+
+def _catalogue(
+    where: Path, system_file: Document, system: System | None
+) -> tuple[dict[str, Metric], list[Document]]:
+    """All metrics that a criterion may name: Siteproof's, and those of the site's own checks."""
+    table, documents = metrics.read()
+    for index, folder in enumerate(own_checks(where, system) if system else ()):
+        if not folder.is_dir():
+            what = f"'{yamlfile.clip(str(folder))}' is not a folder"
+            system_file.add(("checks", index), what, "a folder with ReFrame tests")
+            continue
+        own, files_of_it = metrics.of_site(folder, table)
+        table, documents = {**table, **own}, [*documents, *files_of_it]
+    return table, documents
+
+
+def own_checks(where: Path, system: System) -> list[Path]:
+    """The folders with a site's own checks. where: the site's folder."""
+    return [(where / Path(text).expanduser()).absolute() for text in system.checks]
 
 
 def _system(where: Path, name: str) -> tuple[Document, System | None]:
