@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -37,6 +37,7 @@ class Hooks:
     # a file's name, the checks in it, and why ReFrame skips it, if it does
     file_loaded: Callable[[str, list[Any], BaseException | None], None]
     file_broken: Callable[[str, BaseException], None]  # the file is then left out
+    load_path: Callable[[Sequence[str]], list[str]]  # of -c, and what is loaded instead
     all_loaded: Callable[[list[Any], Iterable[str]], None]  # all checks; names set by -S
     before_run: Callable[[Sequence[Any]], None]  # the test cases
     log_lost: Callable[[OSError], None]
@@ -86,7 +87,7 @@ def save_cpu() -> None:
     """Only the patches that need nothing else of the suite; `benchmarks/` measures them."""
     nothing: Any = None
     apply(
-        Hooks(nothing, nothing, nothing, nothing, nothing, nothing),
+        Hooks(*[nothing] * len(fields(Hooks))),
         ("nodes of a job", "deprecations of fields", "deprecations of variables"),
     )
 
@@ -173,11 +174,19 @@ def _load_all(hooks: Hooks) -> None:
     original = RegressionCheckLoader.load_all
 
     def load_all(self: Any, force: bool = False) -> list[Any]:
+        self._load_path = hooks.load_path(self._load_path)
         checks: list[Any] = original(self, force)
         hooks.all_loaded(checks, self._external_vars)
         return checks
 
     RegressionCheckLoader.load_all = load_all
+
+
+def fits(check: Any) -> bool:
+    """Whether a partition of the system has an environment in which the test can run."""
+    from reframe.core.runtime import valid_sysenv_comb
+
+    return any(valid_sysenv_comb(check.valid_systems, check.valid_prog_environs).values())
 
 
 # ---- running
@@ -433,10 +442,22 @@ PATCHES = (
         issue="2302, 2306, 2307",
     ),
     Patch(
+        "tests that fit no place",
+        "fits() returns whether a test can run anywhere here",
+        "a test for other systems or environments is left out without a word",
+        ("reframe.core.runtime:valid_sysenv_comb",),
+        _ignore,  # its function is called where it is needed
+    ),
+    Patch(
         "unknown variables",
-        "load_all reports which names -S sets",
-        "-S with a check that does not exist is ignored silently",
-        (f"{_LOADER}.load_all", f"{_LOADER}.__init__/_external_vars"),
+        "load_all reports which names -S sets, and loads a site's own checks, too",
+        "-S with a check that does not exist is ignored silently; with --mode the options are read "
+        "again, so that settings cannot add a path to -c",
+        (
+            f"{_LOADER}.load_all",
+            f"{_LOADER}.__init__/_load_path",
+            f"{_LOADER}.__init__/_external_vars",
+        ),
         _load_all,
     ),
     Patch(

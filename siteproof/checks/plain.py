@@ -9,14 +9,14 @@ value; a test that fails before it has values has a status for each variable.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 from siteproof import files, nodesets, units
-from siteproof.checks import loading, session, software
+from siteproof.checks import adapter, loading, session, software
 from siteproof.errors import UserError, harmless
 from siteproof.record import plain, samples, unit_names
 from siteproof.record.samples import Header, Sample
@@ -76,6 +76,32 @@ def keep(mode: str, task: Any) -> str:
         loading.report(f"{name}: its values are not kept: {error}")
         return ""
     return active.name
+
+
+def report_unfit(wanted: Iterable[str], checks: Iterable[Any]) -> None:
+    """Report tests that ReFrame leaves out silently: no partition with its environments fits them.
+
+    wanted: what -n selects; nothing: all.
+    """
+    patterns, told = list(wanted), set[str]()
+    for check in checks:
+        name = plain.named(check.display_name)[0].split(" ")[0]
+        if name in told or check.is_fixture() or not is_plain(check) or adapter.fits(check):
+            continue
+        told.add(name)
+        if not patterns or any(_matches(pattern, name) for pattern in patterns):
+            loading.report(
+                f"{_file(check)}: {name} is not run: no partition and environment of "
+                f"{session.current().site.name} is one of valid_systems {check.valid_systems} with "
+                f"valid_prog_environs {check.valid_prog_environs}"
+            )
+
+
+def _matches(pattern: str, name: str) -> bool:
+    try:
+        return re.search(pattern, name) is not None
+    except re.error:
+        return True  # ReFrame's own syntax of names
 
 
 def _file(check: Any) -> str:
@@ -160,7 +186,8 @@ def _samples(task: Any, header: Header, dims: Mapping[str, str]) -> Iterator[Sam
         yield Sample(header, node, f"{header.check}.*", status=status, why=why, dims=dims)
     for name in names:
         metric = f"{header.check}.{name}"
-        if name in values:
+        # Of a test that fails, ReFrame makes the variables in a dry run: each is None.
+        if name in values and values[name][0] is not None:
             yield _of_value(header, node, metric, values[name], dims)
         else:
             yield Sample(header, node, metric, status=status, why=why, dims=dims)

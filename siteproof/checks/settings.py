@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from siteproof.checks import (
 )
 from siteproof.collect import stages
 from siteproof.errors import UserError, UserErrors
-from siteproof.sites import Site, machine
+from siteproof.sites import Hardware, Site, machine
 from siteproof.sites.catalogue import MODES
 from siteproof.slurm import client
 from siteproof.units import count
@@ -63,6 +63,15 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
     return settings
 
 
+def with_own_checks(site: Site, paths: Sequence[str]) -> list[str]:
+    """The paths of -c, with the site's own checks where those of the clone are among them."""
+    named = {Path(path).resolve() for path in paths}
+    if files.CLONE / "checks" not in named:
+        return list(paths)
+    own = sites.own_checks(site.folder, site.system)
+    return [*paths, *(str(folder) for folder in own if folder.resolve() not in named)]
+
+
 def hooks(given: Any, site: Site) -> adapter.Hooks:
     """What ends a run that ReFrame would let go on; and what becomes of plain tests."""
     by_file = loading.promised(site.catalogue, files.CLONE)
@@ -70,11 +79,20 @@ def hooks(given: Any, site: Site) -> adapter.Hooks:
     return adapter.Hooks(
         file_loaded=partial(loading.refuse_lost_checks, by_file),
         file_broken=partial(loading.refuse_broken_file, by_file),
-        all_loaded=partial(loading.refuse_unknown, given, names),
+        load_path=partial(with_own_checks, site),
+        all_loaded=partial(all_loaded, given, names),
         before_run=partial(before_run, options.of_jobs(given.job_options)),
         log_lost=report_full_disk,
         test_ended=partial(plain.keep, options.mode_of(given, site)),
     )
+
+
+def all_loaded(
+    given: Any, promised: Collection[str], checks: Sequence[Any], variables: Iterable[str]
+) -> None:
+    """Refuse options that match no check; report tests that fit no place of the site."""
+    loading.refuse_unknown(given, promised, checks, variables)
+    plain.report_unfit(given.names or (), checks)
 
 
 def before_run(job_options: Sequence[str], testcases: Sequence[Any]) -> None:
@@ -197,6 +215,7 @@ def _partition(
 ) -> dict[str, Any]:
     local = partition.scheduler == "local"
     nodes = active.site.expected(partition.role)
+    hardware = active.site.hardware_of(partition.role)
     # A job over nodes that this process's own job holds would wait for itself: only steps, then.
     inside = not local and bool(client.allocation() & nodes)
     return {
@@ -210,8 +229,25 @@ def _partition(
         "max_jobs": 1
         if local or inside or one_at_a_time
         else max(1, -(-len(nodes) // selection.CHUNK)),
+        # ReFrame looks at this machine itself; tests of a centre ask for the processors of others.
+        **({} if local else _processor(hardware)),
         **partition.reframe,
     }
+
+
+def _processor(hardware: Hardware) -> dict[str, Any]:
+    """What a test may ask of a partition's processors; nothing where the site does not state it."""
+    sockets, cores = hardware.sockets, hardware.cores_per_socket
+    if not sockets or not cores:
+        return {}
+    threads = hardware.threads_per_core or 1
+    numbers = {
+        "num_cpus": sockets * cores * threads,
+        "num_cpus_per_socket": cores * threads,
+        "num_cpus_per_core": threads,
+        "num_sockets": sockets,
+    }
+    return {"processor": numbers}
 
 
 def _environment(name: str, environment: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the or
     "sweeps",
     "links",
     "matrix",  # the figures
+    "own_tests",
     "conditions",
     "description",
     "timeline",
