@@ -442,7 +442,7 @@ PATCHES = (
         issue="2302, 2306, 2307",
     ),
     Patch(
-        "tests that fit no place",
+        "places that fit",
         "fits() returns whether a test can run anywhere here",
         "a test for other systems or environments is left out without a word",
         ("reframe.core.runtime:valid_sysenv_comb",),

@@ -18,7 +18,7 @@ from typing import Any
 from siteproof import files, nodesets, units
 from siteproof.checks import adapter, loading, session, software
 from siteproof.errors import UserError, harmless
-from siteproof.record import plain, samples, unit_names
+from siteproof.record import plain_tests, samples, unit_names
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import Site
 
@@ -56,7 +56,7 @@ def keep(mode: str, task: Any) -> str:
         return ""
     if not is_plain(check):
         return active.name
-    name, dims = plain.named(check.display_name)
+    name, dims = plain_tests.named(check.display_name)
     name = _NOT_IN_A_PATH.sub("_", name.split(" ")[0])
     if any(m.check == name and not m.is_of_site for m in active.site.catalogue.values()):
         if name not in _named:
@@ -83,12 +83,12 @@ def report_unfit(wanted: Iterable[str], checks: Iterable[Any]) -> None:
 
     wanted: what -n selects; nothing: all.
     """
-    patterns, told = list(wanted), set[str]()
+    patterns, seen = list(wanted), set[str]()
     for check in checks:
-        name = plain.named(check.display_name)[0].split(" ")[0]
-        if name in told or check.is_fixture() or not is_plain(check) or adapter.fits(check):
+        name = plain_tests.named(check.display_name)[0].split(" ")[0]
+        if name in seen or check.is_fixture() or not is_plain(check) or adapter.fits(check):
             continue
-        told.add(name)
+        seen.add(name)
         if not patterns or any(_matches(pattern, name) for pattern in patterns):
             loading.report(
                 f"{_file(check)}: {name} is not run: no partition and environment of "
@@ -129,7 +129,7 @@ def _header(task: Any, name: str, mode: str) -> Header:
         conditions=_conditions(check),
         provenance=session.provenance(files.CLONE)
         | software.provenance(active.software, environment)
-        | {plain.TEST: _file(check)}
+        | {plain_tests.TEST: _file(check)}
         | _references(check),
         place=active.place,
     )
@@ -162,8 +162,8 @@ def _conditions(check: Any) -> dict[str, str]:
 def _references(check: Any) -> dict[str, str]:
     found = {}
     for name, (_, value, lower, upper, unit, _) in _values(check).items():
-        if text := plain.reference(value, lower, upper, unit or ""):
-            found[plain.REFERENCE + name] = text
+        if text := plain_tests.reference(value, lower, upper, unit or ""):
+            found[plain_tests.REFERENCE + name] = text
     return found
 
 

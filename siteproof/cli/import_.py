@@ -11,9 +11,9 @@ import click
 from siteproof import files, sites
 from siteproof.errors import UserError
 from siteproof.history.foreign import copying, formats
+from siteproof.history.foreign.chosen_lines import Only
 from siteproof.history.foreign.copying import Overlap, State
 from siteproof.history.foreign.figures import Note
-from siteproof.history.foreign.selection import Only
 from siteproof.published import imported
 from siteproof.published.imported import Import
 from siteproof.sites import published_csv

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 from siteproof import files as safe
 from siteproof import nodesets
 from siteproof.errors import UserError, harmless
-from siteproof.record import plain
+from siteproof.record import plain_tests
 from siteproof.units import UNITS
 
 Order = tuple[int, str, str]
@@ -99,7 +99,7 @@ class Header:
     @property
     def is_plain(self) -> bool:
         """Whether a plain ReFrame test has measured them: its units may be unknown here."""
-        return plain.TEST in self.provenance
+        return plain_tests.TEST in self.provenance
 
     @property
     def order(self) -> Order:

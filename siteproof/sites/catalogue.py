@@ -66,10 +66,10 @@ def read(folder: Path = FOLDER) -> tuple[dict[str, Metric], list[Document]]:
 def of_site(folder: Path, known: Mapping[str, Metric]) -> tuple[dict[str, Metric], list[Document]]:
     """The same of a folder with a site's own checks. known: the other metrics."""
     found, documents = _read(folder)
-    ours = {metric.check for metric in known.values()}
+    taken = {metric.check for metric in known.values()} - {None}
     for document in documents:
         for name in found.keys() & (document.data or {}).keys():
-            if name in known or found[name].check in ours - {None}:
+            if name in known or found[name].check in taken:
                 what = f"'{name}' is of a check in another catalogue"
                 document.follow_up((name,), what, "names of the site's own checks")
     return {

@@ -186,9 +186,10 @@ def _catalogue(
 ) -> tuple[dict[str, Metric], list[Document]]:
     """All metrics that a criterion may name: Siteproof's, and those of the site's own checks."""
     table, documents = metrics.read()
+    written = system.checks if system else []
     for index, folder in enumerate(own_checks(where, system) if system else ()):
         if not folder.is_dir():
-            what = f"'{yamlfile.clip(str(folder))}' is not a folder"
+            what = f"'{yamlfile.clip(written[index])}' is not a folder"
             system_file.add(("checks", index), what, "a folder with ReFrame tests")
             continue
         own, files_of_it = metrics.of_site(folder, table)

@@ -12,8 +12,8 @@ import duckdb
 from siteproof.errors import UserError
 from siteproof.history import connect, tables
 from siteproof.history.foreign import formats, source
+from siteproof.history.foreign.chosen_lines import Only
 from siteproof.history.foreign.figures import Note
-from siteproof.history.foreign.selection import Only
 from siteproof.history.views import RUN_SHIFT
 from siteproof.units import count
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from siteproof.record import plain
+from siteproof.record import plain_tests
 
 TIME, UNIX = "job_completion_time", "job_completion_time_unix"
 NODES = "job_nodelist"
@@ -192,14 +192,14 @@ def fields(layout: Layout, cells: Mapping[int, str]) -> dict[str, str]:
 
 
 def reference(cells: Sequence[str], unit: str) -> str:
-    """The reference in these cells, as `plain.reference` writes it; empty if there is none."""
+    """The reference in these cells, as `plain_tests.reference` writes it; empty: none."""
     texts: Sequence[str] = cells
     if len(cells) == 1 and (match := _WITH_LIMITS.fullmatch(cells[0].strip())):
         texts = match.groups()
     if len(texts) != 3:
         return ""
     value, lower, upper = (text.strip() for text in texts)
-    return plain.reference(value, _limit(lower), _limit(upper), unit)
+    return plain_tests.reference(value, _limit(lower), _limit(upper), unit)
 
 
 def _limit(text: str) -> float | None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import candidates, formats, selection, source
+from siteproof.history.foreign import candidates, chosen_lines, formats, source
 from siteproof.history.foreign.candidates import Content, File
-from siteproof.history.foreign.selection import ALL, Only
+from siteproof.history.foreign.chosen_lines import ALL, Only
 
 _ENDINGS = (".jsonl", ".zone", ".only", ".tmp")  # of names that other files have
 _MOSTLY = 0.5  # a file with a larger share of its values in other files is not imported
@@ -102,7 +102,7 @@ def keep(done: Import, system: str, zone: str, perflogs: Path, only: Only = ALL)
         if zone:
             files.write(formats.zone_file(target), f"{zone}\n".encode(), below=perflogs)
         if only:
-            files.write(selection.file_of(target), only.dump(), below=perflogs)
+            files.write(chosen_lines.file_of(target), only.dump(), below=perflogs)
         files.write(target, source.content(file.path), below=perflogs)
 
 
@@ -171,7 +171,7 @@ def _check_zone(file: File, target: Path, zone: str) -> None:
 
 
 def _check_selection(file: File, target: Path, only: Only) -> None:
-    before = selection.of(target)
+    before = chosen_lines.of(target)
     if before != only:
         raise UserError(
             file.path,

@@ -17,10 +17,10 @@ import duckdb
 from siteproof import units
 from siteproof.errors import harmless
 from siteproof.history import rows, tables
+from siteproof.history.foreign.chosen_lines import ALL, Only
 from siteproof.history.foreign.origins import FAILED, MODE, Origin
-from siteproof.history.foreign.selection import ALL, Only
 from siteproof.history.views import RUN_SHIFT
-from siteproof.record import plain, unit_names
+from siteproof.record import plain_tests, unit_names
 from siteproof.record.samples import MAX_DIGITS, Header
 from siteproof.units import count
 
@@ -132,7 +132,7 @@ IN_SAMPLES, NOT_SELECTED = "\x1fsamples", "\x1fnot selected"
 class Variable:
     """A performance variable of a line. unit: as printed; empty if there is none.
 
-    reference: ReFrame's, as `record.plain.reference` writes it; empty if there is none.
+    reference: ReFrame's, as `record.plain_tests.reference` writes it; empty if there is none.
     """
 
     name: str
@@ -265,7 +265,9 @@ def _origin_row(place: int, key: str, known: Known | str) -> dict[str, Any]:
     if isinstance(known, str):
         return row | {"why_not": known}
     origin = known.origin
-    references = {plain.REFERENCE + v.name: v.reference for v in known.variables if v.reference}
+    references = {
+        plain_tests.REFERENCE + v.name: v.reference for v in known.variables if v.reference
+    }
     return row | {
         "why_not": known.left_out,
         "provenance": rows.canonical(references),

@@ -14,9 +14,9 @@ import duckdb
 from siteproof.errors import UserError
 from siteproof.files import ACCOUNT
 from siteproof.history import tables
-from siteproof.history.foreign import perflog, run_report, selection, source
+from siteproof.history.foreign import chosen_lines, perflog, run_report, source
+from siteproof.history.foreign.chosen_lines import Only
 from siteproof.history.foreign.figures import File
-from siteproof.history.foreign.selection import Only
 
 FOLDER = "imported"
 PERFLOG, REPORT = "perflog", "run report"
@@ -37,14 +37,14 @@ def files(perflogs: Path, system: str) -> Iterator[Path]:
             if (path.is_file() or path.is_symlink())
             and not path.name.startswith(".")
             and path.suffix != _ZONE
-            and not selection.is_one(path)
+            and not chosen_lines.is_one(path)
         )
     )
 
 
 def notes_on(path: Path) -> list[Path]:
     """The files next to an imported one on which its rows depend; each may be missing."""
-    return [zone_file(path), selection.file_of(path)]
+    return [zone_file(path), chosen_lines.file_of(path)]
 
 
 def zone_file(path: Path) -> Path:
@@ -98,7 +98,7 @@ class Reader:
             raise UserError(path, "neither a perflog nor a run report of ReFrame")
         try:
             place = valid_zone(zone_of(path) if zone is None else zone)
-            only = selection.of(path) if only is None else only
+            only = chosen_lines.of(path) if only is None else only
             file = self.files[turn] = File(path, name or path.name, turn, site, place, only)
             if what == REPORT:
                 run_report.read(file, self._cases)

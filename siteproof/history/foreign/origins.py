@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from siteproof.errors import harmless
 from siteproof.history.foreign.columns import NAMES, NO_CONDITION, NODES
-from siteproof.record import plain
+from siteproof.record import plain_tests
 
 _INFO = re.compile(  # 4.x: NAME %p=v /hash @system:partition+environment; 3.0: NAME on … using …
     r"(?P<name>\S+(?: %\S.*?)?)(?: ~\S+)?(?: /[0-9a-f]{8})?"
@@ -103,7 +103,7 @@ def _named(fields: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     match = _INFO.fullmatch(text)
     if not match:
         raise Refused(f"'{harmless(text[:40])}' is not the name of a test" if text else "no name")
-    check, dims = plain.named(match["name"])
+    check, dims = plain_tests.named(match["name"])
     if not _CHECK.fullmatch(check):
         raise Refused(f"'{harmless(text[:40])}' is not the name of a test")
     return check, dims

@@ -11,7 +11,8 @@ import numpy as np
 
 from siteproof.errors import harmless
 from siteproof.history import tables
-from siteproof.history.foreign import columns, figures, origins, selection, source
+from siteproof.history.foreign import chosen_lines, columns, figures, origins, source
+from siteproof.history.foreign.chosen_lines import Only
 from siteproof.history.foreign.columns import NODES, SESSION, TIME, UNIX, Layout
 from siteproof.history.foreign.figures import (
     FIRST,
@@ -25,7 +26,6 @@ from siteproof.history.foreign.figures import (
 )
 from siteproof.history.foreign.origins import Origin, Refused
 from siteproof.history.foreign.repair import NOT_A_CELL, repaired, wrong_column
-from siteproof.history.foreign.selection import Only
 from siteproof.history.store import quoted
 from siteproof.history.views import RUN_SHIFT
 
@@ -276,23 +276,28 @@ def _known(sheet: Sheet, key: str) -> Known | str:
     rest = iter(texts[len(layout.origin) :])
     prefixes = {v.value: next(rest) for v in layout.variables if v.value in layout.assigned}
     variables = []
-    for variable in layout.variables:
-        prefix = prefixes.get(variable.value, "")
-        if prefix in _NOTHING:
-            prefix = ""
-        if variable.name and prefix not in ("", variable.name):
-            return f"'{harmless(prefix[:40])}' in the column of {variable.name}"
-        name = variable.name or prefix or found.get("perf_var", "")
-        if "=" in name or "|" in name or len(name) > MAX_NAME:
-            return f"'{harmless(name[:40])}' is not a valid name of a variable"
-        unit = "" if variable.unit is None else _unit(cells[variable.unit])
-        reference = columns.reference([next(rest) for _ in variable.reference], unit)
-        variables.append(Variable(harmless(name), unit, reference))
     try:
+        for variable in layout.variables:
+            name = _name(variable, prefixes.get(variable.value, ""), found)
+            unit = "" if variable.unit is None else _unit(cells[variable.unit])
+            reference = columns.reference([next(rest) for _ in variable.reference], unit)
+            variables.append(Variable(name, unit, reference))
         origin = origins.of(found, sheet.site, tuple(variable.name for variable in variables))
     except Refused as error:
         return str(error)
     return Known(origin, tuple(variables), _left_out(sheet, found, origin))
+
+
+def _name(variable: columns.Variable, prefix: str, found: Mapping[str, str]) -> str:
+    """The name of a variable. prefix: what is before `=` in its column. Raises Refused."""
+    if prefix in _NOTHING:
+        prefix = ""
+    if variable.name and prefix not in ("", variable.name):
+        raise Refused(f"'{harmless(prefix[:40])}' in the column of {variable.name}")
+    name = variable.name or prefix or found.get("perf_var", "")
+    if "=" in name or "|" in name or len(name) > MAX_NAME:
+        raise Refused(f"'{harmless(name[:40])}' is not a valid name of a variable")
+    return harmless(name)
 
 
 def _left_out(sheet: Sheet, found: Mapping[str, str], origin: Origin) -> str:
@@ -302,7 +307,7 @@ def _left_out(sheet: Sheet, found: Mapping[str, str], origin: Origin) -> str:
     if found.get(SESSION):
         return IN_SAMPLES
     # Before there was SESSION, only Siteproof's own checks had samples.
-    is_ours = sheet.layout.names == _OURS and origin.check in selection.own_checks()
+    is_ours = sheet.layout.names == _OURS and origin.check in chosen_lines.own_checks()
     return IN_SAMPLES if is_ours else ""
 
 

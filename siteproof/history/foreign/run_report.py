@@ -21,6 +21,7 @@ from siteproof import files
 from siteproof.errors import UserError, harmless
 from siteproof.history import tables
 from siteproof.history.foreign import figures, origins, source
+from siteproof.history.foreign.chosen_lines import own_checks
 from siteproof.history.foreign.columns import NAMES, NO_CONDITION
 from siteproof.history.foreign.figures import (
     IN_SAMPLES,
@@ -32,9 +33,8 @@ from siteproof.history.foreign.figures import (
     Variable,
 )
 from siteproof.history.foreign.origins import Origin, Refused
-from siteproof.history.foreign.selection import own_checks
 from siteproof.history.views import RUN_SHIFT
-from siteproof.record import plain, samples
+from siteproof.record import plain_tests, samples
 from siteproof.record.samples import Header
 
 _REFERENCE = ("reference", "thres_lower", "thres_upper")  # of a variable of 3.x
@@ -203,29 +203,36 @@ def _instant(seconds: float) -> datetime:
 
 
 def _variables(case: Mapping[str, Any]) -> list[Value]:
-    """Name, value and unit of each performance variable."""
+    """Name, value, unit and reference of each performance variable."""
     logged = case.get("perfvalues") or case.get("perfvars") or {}
-    if isinstance(logged, list):
-        found = [
-            (v["name"], v["value"], v["unit"], [v.get(key) for key in _REFERENCE])
-            for v in logged
-            if isinstance(v, dict)
-        ]
-    else:
-        found = [
-            (key.rpartition(":")[2], info[0], info[4], info[1:4]) for key, info in logged.items()
-        ]
+    found = list(_of_3(logged) if isinstance(logged, list) else _of_4(logged))
     kinds = {type(value) for _, value, *_ in found}  # a bool is no number here
     if len(found) != len(logged) or kinds - {int, float, type(None)}:
         raise Refused("its performance variables are not as ReFrame writes them")
     return [
-        (harmless(str(n)), v, "" if u is None else str(u), _reference(u, *reference))
-        for n, v, u, reference in found
+        (
+            harmless(str(name)),
+            value,
+            "" if unit is None else str(unit),
+            _reference(unit, *reference),
+        )
+        for name, value, unit, reference in found
     ]
 
 
+def _of_3(logged: list[Any]) -> Iterator[tuple[Any, Any, Any, list[Any]]]:
+    for one in logged:
+        if isinstance(one, dict):
+            yield one["name"], one["value"], one["unit"], [one.get(key) for key in _REFERENCE]
+
+
+def _of_4(logged: Mapping[str, Any]) -> Iterator[tuple[Any, Any, Any, list[Any]]]:
+    for key, (value, reference, lower, upper, unit, *_) in logged.items():
+        yield key.rpartition(":")[2], value, unit, [reference, lower, upper]
+
+
 def _reference(unit: object, value: object, lower: object, upper: object) -> str:
-    return plain.reference(value, lower, upper, "" if unit is None else str(unit))
+    return plain_tests.reference(value, lower, upper, "" if unit is None else str(unit))
 
 
 def _fields(case: Mapping[str, Any]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from siteproof.record import plain
+from siteproof.record import plain_tests
 from siteproof.report.material import Material
 from siteproof.report.phrases import day
 from siteproof.report.sections import Section, Table, limited
@@ -17,7 +17,7 @@ _NEWEST = f"""
 SELECT check_name, metric, dims, concat(partition, '+', environment) AS env,
     arg_max(CASE WHEN status = 'ok' THEN coalesce(s.digits, value::VARCHAR) ELSE status END, time),
     arg_max(CASE WHEN status = 'ok' THEN unit ELSE '' END, time),
-    coalesce(arg_max(provenance ->> concat('$."{plain.REFERENCE}',
+    coalesce(arg_max(provenance ->> concat('$."{plain_tests.REFERENCE}',
         substr(metric, length(check_name) + 2), '"'), time), ''),
     count(DISTINCT nullif(node, '')), count(*), min(time), max(time)
 FROM stored s JOIN live_runs r USING (run) WHERE system = $system AND source = 'reframe'

@@ -155,7 +155,7 @@ def start_of_a_run(_here, _monkeypatch):
     assert "PASSED" in plain("-c", "first.py", "-r", "-n", "Nothing")
 
 
-def tests_that_fit_no_place(here, _monkeypatch):
+def places_that_fit(here, _monkeypatch):
     (here / "first.py").write_text(CHECK.replace('valid_systems = ["*"]', 'valid_systems = ["no"]'))
     said = plain("-c", "first.py", "-l")
     assert "Found 0 check(s)" in said
@@ -361,7 +361,7 @@ NEEDED = {
         options_with_a_mode,
         options_as_read,
         broken_files,
-        tests_that_fit_no_place,
+        places_that_fit,
         unknown_variables,
         start_of_a_run,
         end_of_a_test,

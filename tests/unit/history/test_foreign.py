@@ -18,8 +18,8 @@ from siteproof.errors import UserError
 from siteproof.history import views
 from siteproof.history.foreign import figures as foreign_figures
 from siteproof.history.foreign import perflog
+from siteproof.history.foreign.chosen_lines import Only
 from siteproof.history.foreign.figures import Note
-from siteproof.history.foreign.selection import Only
 from siteproof.record import unit_names
 
 LOGS = sorted(p for p in FOREIGN.glob("[34]*/*") if p.is_file())

@@ -69,10 +69,10 @@ def of(path: Path) -> Only:
     """The selection with which a file was imported. Raises OSError, UserError."""
     place = file_of(path)
     try:
-        held = files.loads(place, source.content(place, files.ACCOUNT))
+        kept = files.loads(place, source.content(place, files.ACCOUNT))
     except FileNotFoundError:
         return ALL
-    lists = [held.get(key) for key in ("systems", "tests")] if isinstance(held, dict) else [None]
+    lists = [kept.get(key) for key in ("systems", "tests")] if isinstance(kept, dict) else [None]
     if not all(isinstance(one, list) and all(isinstance(t, str) for t in one) for one in lists):
         raise UserError(place, "not a selection of lines", "lists of texts, 'systems' and 'tests'")
     return Only(tuple(lists[0] or ()), tuple(lists[1] or ()))
