@@ -200,7 +200,7 @@ def refuse_unknown(
     variables: dict[str, set[str]] = {}
     for check in checks:
         kind = type(check)
-        variables.setdefault(kind.__name__, set()).update(kind.var_space, kind.param_space)
+        variables.setdefault(kind.__name__, set()).update(kind.var_space, kind.param_space.params)
     for name in options:
         if not name.startswith("_rfm"):
             _refuse_variable("-S", name, names, variables)

@@ -129,7 +129,7 @@ def _header(task: Any, name: str, mode: str) -> Header:
         conditions=_conditions(check),
         provenance=session.provenance(files.CLONE)
         | software.provenance(active.software, environment)
-        | {plain_tests.TEST: _file(check)}
+        | {plain_tests.TEST: _file(check), "origin": "none: a plain ReFrame test"}
         | _references(check),
         place=active.place,
     )
@@ -155,8 +155,8 @@ def _nodes(task: Any) -> Any:
 
 def _conditions(check: Any) -> dict[str, str]:
     found = {name: str(value) for name in CONDITIONS if (value := getattr(check, name, None))}
-    program = Path(str(getattr(check, "executable", "") or "")).name
-    return found | ({"program": harmless(program)} if program else {})
+    words = str(getattr(check, "executable", "") or "").split()
+    return found | ({"program": harmless(Path(words[0]).name)} if words else {})
 
 
 def _references(check: Any) -> dict[str, str]:

@@ -248,6 +248,19 @@ def test_a_value_in_another_unit_than_the_catalogues_decides_nothing(world):
     assert world.verdicts()["OWN-MD"] == "ERROR"
 
 
+def test_parameters_may_be_lists_and_an_executable_may_have_words(world):
+    """As in CSCS's tests; a set of the parameters' values ended the run."""
+    folder = world.folder / "tests"
+    text = write(folder, "Listed", "echo fine").read_text()
+    text = text.replace("executable =", "sizes = parameter([[1, 2], [3]])\n    executable =")
+    (folder / "listed.py").write_text(text)
+    done = world.run("reframe", "-c", folder, "-r", "-S", "Listed.time_limit=5m")
+    assert done.code == 0, done
+    values, headers = held(world)
+    assert len(values) == 2
+    assert {head["conditions"]["program"] for head in headers.values()} == {"echo"}
+
+
 def test_an_unknown_mode_is_refused_for_plain_tests_too(world):
     folder = world.folder / "tests"
     write(folder, "Whole")
