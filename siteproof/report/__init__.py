@@ -15,6 +15,7 @@ CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the or
     "links",
     "matrix",
     "availability",  # the figures
+    "own_tests",
     "conditions",
     "description",
     "timeline",

@@ -3,7 +3,7 @@
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.machine import recognise
 from siteproof.sites.promise import Baseline, Bound, Criterion, Promise
-from siteproof.sites.site import Site, folder, load, names, trust
+from siteproof.sites.site import Site, folder, load, names, own_checks, trust
 from siteproof.sites.system import (
     BondParameters,
     Environment,
@@ -43,6 +43,7 @@ __all__ = [
     "folder",
     "load",
     "names",
+    "own_checks",
     "recognise",
     "trust",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -35,7 +36,11 @@ class Metric(Model):
         description="What it is computed from when it is read: metrics, or the site's own files "
         "and records (descriptions, sessions, timeline.csv, probes, criteria).",
     )
-    file: str | None = Field(None, description="The check's file, below the clone.")
+    file: str | None = Field(
+        None,
+        description="The check's file, below the clone; in the catalogue of a site's own checks, "
+        "below their folder.",
+    )
     compared_by: list[str] = Field(
         [],
         description="What `against` of a criterion may name, where the metric compares two sides: "
@@ -63,10 +68,36 @@ class Metric(Model):
         """Whether a check or a derivation yields it."""
         return bool(self.check or self.derived_from)
 
+    @property
+    def is_of_site(self) -> bool:
+        """Whether it is of a site's own check, whose file has an absolute path."""
+        return Path(self.file or "").is_absolute()
+
 
 @lru_cache(maxsize=4)
 def read(folder: Path = FOLDER) -> tuple[dict[str, Metric], list[Document]]:
     """The metrics by name, and the files with their mistakes."""
+    return _read(folder)
+
+
+def of_site(folder: Path, known: Mapping[str, Metric]) -> tuple[dict[str, Metric], list[Document]]:
+    """The same of a folder with a site's own checks. known: the other metrics."""
+    found, documents = _read(folder)
+    taken = {metric.check for metric in known.values()} - {None}
+    for document in documents:
+        for name in found.keys() & (document.data or {}).keys():
+            if name in known or found[name].check in taken:
+                what = f"'{name}' is of a check in another catalogue"
+                document.follow_up((name,), what, "names of the site's own checks")
+    return {
+        name: metric.model_copy(update={"file": str(folder / metric.file)})
+        if metric.file
+        else metric
+        for name, metric in found.items()
+    }, documents
+
+
+def _read(folder: Path) -> tuple[dict[str, Metric], list[Document]]:
     documents, metrics = [], {}
     for path in sorted(folder.rglob(NAME)):
         document = yamlfile.read(path)

@@ -164,8 +164,10 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     where: its folder, if it is not among the others.
     """
     where = where or folder() / name
-    table, documents = metrics.read()
-    system_file, system = _system(where, name, table)
+    system_file, system = _system(where, name)
+    table, documents = _catalogue(where, system_file, system)
+    if system is not None:
+        lint_requested(system_file, system, table)
     around = Around(table, _hardware(system_file, system), known(system_file, "links"))
     criteria_files, criteria = _criteria(where, around)
     baselines_file = yamlfile.read(where / BASELINES)
@@ -185,7 +187,28 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     return site, documents
 
 
-def _system(where: Path, name: str, table: dict[str, Metric]) -> tuple[Document, System | None]:
+def _catalogue(
+    where: Path, system_file: Document, system: System | None
+) -> tuple[dict[str, Metric], list[Document]]:
+    """All metrics that a criterion may name: Siteproof's, and those of the site's own checks."""
+    table, documents = metrics.read()
+    written = system.checks if system else []
+    for index, folder in enumerate(own_checks(where, system) if system else ()):
+        if not folder.is_dir():
+            what = f"'{yamlfile.clip(written[index])}' is not a folder"
+            system_file.add(("checks", index), what, "a folder with ReFrame tests")
+            continue
+        own, files_of_it = metrics.of_site(folder, table)
+        table, documents = {**table, **own}, [*documents, *files_of_it]
+    return table, documents
+
+
+def own_checks(where: Path, system: System) -> list[Path]:
+    """The folders with a site's own checks. where: the site's folder."""
+    return [(where / Path(text).expanduser()).absolute() for text in system.checks]
+
+
+def _system(where: Path, name: str) -> tuple[Document, System | None]:
     document = yamlfile.read(where / SYSTEM)
     if document.data is None:
         return document, None
@@ -193,7 +216,6 @@ def _system(where: Path, name: str, table: dict[str, Metric]) -> tuple[Document,
     if system is not None:
         lint_system(document, system, name)
         lint_links(document, system)
-        lint_requested(document, system, table)
     return document, system
 
 

@@ -527,6 +527,12 @@ class System(Model):
     description: str = Field(description="What it is, for the report.")
     recognise: Recognise = Field(description="How its machines are recognised.")
     mode: Mode = Field("maintenance", description="The mode of a run without --mode.")
+    checks: list[str] = Field(
+        [],
+        description="Folders with the centre's own ReFrame tests, relative to the site's folder; "
+        "a catalogue.yaml in them describes metrics that criteria may name. "
+        "'reframe -c checks/' loads them, too.",
+    )
     trusted_owners: list[str] = Field(
         [],
         description="Users, by name or number, whose files below the data folder are trusted; "
