@@ -30,9 +30,11 @@ NEWER = (
     "lldp",
     "os.release",
     "pci.slot",
+    "raid",
     "server",
     "tool.nuttcp",
 )
+OF_A_PART = (".serial", ".uuid", ".asset_tag")  # a DIMM's own, and no DIMM, in memory.dimm.*
 WILD = frozenset("*?[")
 
 
@@ -144,7 +146,7 @@ class _Node:
         for name in self.names[first:]:
             if not name.startswith(glob[:at]):
                 break
-            if fnmatchcase(name, glob):
+            if fnmatchcase(name, glob) and not (glob.endswith("*") and name.endswith(OF_A_PART)):
                 found[name] = self.fields[name]
         return found
 

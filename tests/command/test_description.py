@@ -504,7 +504,7 @@ def test_a_tool_that_fails_or_hangs_is_named_and_costs_seconds(tmp_path, script,
     assert not list(tmp_path.glob("raw.*"))
 
 
-def test_a_tool_that_no_signal_ends_is_left_behind(tmp_path):
+def test_a_tool_that_no_signal_ends_is_not_waited_for(tmp_path):
     tool(tmp_path, "timeout", "exec sleep 20")  # as timeout waits for a process in state D
     begun = time.monotonic()
     done = of_tools(tmp_path, "raw nvidia gpu 1 nvidia-smi >told 2>&1; cat told")
@@ -526,6 +526,26 @@ def test_a_reader_without_its_tool_or_root_says_so(tmp_path, call, tools, told):
         tool(tmp_path, name, "echo no module >&2; exit 2")
     done = of_tools(tmp_path, f"root=1000; {call}")
     assert done.stdout.splitlines() == [told]
+
+
+def test_the_gpus_of_two_makers_are_read(tmp_path):
+    """After the manuals of nvidia-smi and rocm-smi, which prints one line."""
+    cards = ", ".join(
+        f'"card{n}": {{"Card series": "AMD Instinct MI100", "VBIOS version": "113-D"}}'
+        for n in range(2)
+    )
+    tool(tmp_path, "rocm-smi", f'echo \'{{{cards}, "system": {{"Driver version": "6.3.6"}}}}\'')
+    cells = "Tesla M2070, GPU-1, 03222, 00000000:06:00.0, 319.82, 70.00, 5375 MiB, Enabled, 16"
+    tool(tmp_path, "nvidia-smi", f'case "$*" in *=index,name,uuid,*) echo "7, {cells}" ;; esac')
+    done = of_tools(tmp_path, "gpus")
+    lines = done.stdout.splitlines()
+    assert [line.startswith("raw rocm") for line in lines].count(True) == 3
+    text = done.stdout.replace("field gpu.count 0", "field gpu.count = 0") + "end description\n"
+    fields = {r.metric: r.value for r in description.parse(text)}
+    assert fields["gpu.0.name"] == fields["gpu.1.name"] == "AMD Instinct MI100"
+    assert (fields["gpu.1.driver"], fields["gpu.7.name"]) == ("6.3.6", "Tesla M2070")
+    assert fields["gpu.7.link_width"] == "16"
+    assert description.unreadable(text) == {}
 
 
 def test_names_and_addresses_are_looked_up_both_ways(tmp_path):

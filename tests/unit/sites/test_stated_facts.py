@@ -80,6 +80,12 @@ def test_eight_of_so_many_dimms_are_counted():
     assert one("memory.dimm.*", {**rule, "count": 7}, DIMMS).outcome is Outcome.DIFFERENT
 
 
+def test_the_serial_number_of_a_dimm_is_no_dimm():
+    serials = {f"{name}.serial": str(n) for n, name in enumerate(DIMMS)}
+    assert one("memory.dimm.*", {"count": 9}, DIMMS | serials).outcome is Outcome.AS_STATED
+    assert one("memory.dimm.*.serial", {"count": 9}, DIMMS | serials).outcome is Outcome.AS_STATED
+
+
 def test_without_a_count_each_field_of_a_glob_must_be_as_stated():
     nics = {"nic.em1.mtu": "9000", "nic.em2.mtu": "1500"}
     wrong = one("nic.*.mtu", "9000", nics)
