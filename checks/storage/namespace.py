@@ -16,7 +16,8 @@ DEEPEST = 64
 class Namespace(FileSystemCheck):
     """Each node lists a folder that must not change meanwhile: -S Namespace.folder=PATH.
 
-    As many levels of folders as have at most `max_paths` paths; the listing is kept next to the samples.
+    It lists as many levels of folders as have at most `max_paths` paths. The listing is kept next
+    to the samples.
     """
 
     descr = "Paths of a shared file system, as each node lists them"
