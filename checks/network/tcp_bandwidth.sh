@@ -3,7 +3,7 @@
 # Run by siteproof's pair.sh with SIDE, ADDRESS and PORT set.
 # shellcheck disable=SC2154  # network.sh sets program
 choose_program iperf3 nuttcp
-[ "$SIDE" = client ] || serve
+[ "$SIDE" = client ] || serve_watched
 network_facts "$ADDRESS" >>facts
 measure_tcp() { # DIRECTION STREAMS
     if [ "$program" = iperf3 ]; then
@@ -17,7 +17,13 @@ measure_tcp() { # DIRECTION STREAMS
     fi
     direction=$1 streams=$2
     shift 2
+    watch_cores >cores &
+    watcher=$!
     run direction="$direction" streams="$streams" -- timeout $((SECONDS_OF_RUN + OMIT + 3)) "$@"
+    kill "$watcher"
+    wait "$watcher" 2>/dev/null
+    { look_at_cores && echo "end cores"; } >>cores
+    run program=cores direction="$direction" streams="$streams" -- cat cores
 }
 # shellcheck disable=SC2153
 for streams in $STREAMS; do

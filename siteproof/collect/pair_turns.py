@@ -11,7 +11,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from siteproof.collect import ending, origin, outcome, raw, together
+from siteproof.collect import cores, ending, origin, outcome, raw, together
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Execution, Raw, Stage
 from siteproof.collect.together import Way
@@ -157,7 +157,9 @@ class _Turn:
             self._must_be_whole(left)
         except Exception as error:  # an error in one result must not stop the others
             return [self._way("", self._explained(outcome.reason(error), left))]
-        return [self._way(way, self._judged(left, runs), left, runs) for way, runs in ways.items()]
+        return [
+            self._way(way, self._judged(left, runs, way), left, runs) for way, runs in ways.items()
+        ]
 
     def _must_use_one_program(self, left: Raw) -> None:
         """Raises OutputError where each end has chosen another program: no link is to blame."""
@@ -188,6 +190,8 @@ class _Turn:
         """The runs of each direction, without that dimension. Raises OutputError."""
         ways: dict[str, list[Execution]] = {}
         for run in left.runs:
+            if run.dims.get("program") == cores.PROGRAM:  # not a measurement of the link
+                continue
             way = run.dims.get("direction", "")
             if way not in DIRECTIONS:
                 raise OutputError(f"a run has direction '{way[:20]}', expected out or in")
@@ -197,12 +201,14 @@ class _Turn:
             ways.setdefault(way, []).append(replace(run, dims=rest))
         return ways or {"": []}
 
-    def _judged(self, left: Raw, runs: Sequence[Execution]) -> Outcome:
+    def _judged(self, left: Raw, runs: Sequence[Execution], way: str) -> Outcome:
         """One direction: readings of all of its runs, or why there are none."""
         try:
             if self.has_server and self.not_served:  # then it is not known what answered the client
                 raise self.not_served
             conditions, readings, _ = outcome.judge(left, runs, self.job)
+            served = self.served.runs if self.served else ()
+            readings = [*readings, *cores.busiest(left.runs, served, way)]
         except Exception as error:  # an error in one result must not stop the others
             return self._explained(outcome.reason(error), left, runs)
         return Outcome(readings, conditions, host=left.meta, origin=self.proof)

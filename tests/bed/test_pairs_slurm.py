@@ -104,6 +104,9 @@ def test_pairs_together_have_a_sum_of_the_time_in_which_all_ran(suite):  # noqa:
     assert done.returncode == 0, done.stdout
     pairs = good(suite)
     assert set(pairs) == both("node002", "node003", "node004")
+    busiest = good(suite, "TcpBandwidth.busiest_core")
+    assert set(busiest) == set(pairs)
+    assert all(5 < float(share) <= 100 for share in busiest.values())
     found = {
         (s.metric.partition(".")[2], s.dims["direction"]): float(s.value)
         for s in suite.samples()

@@ -6,6 +6,9 @@ import pytest
 from clone import PATIENCE, TOP
 from test_run_slurm import NODES, Suite, left_results
 
+from siteproof.analysis.listings import differing
+from siteproof.record import descriptions
+
 pytest_plugins = ["testbed_fixture"]
 pytestmark = pytest.mark.testbed
 
@@ -110,6 +113,33 @@ def test_what_a_node_writes_another_one_reads(suite):
     assert set(errors.values()) == {0}
     assert {c["read_by"] for c in conditions(suite, "scratch")} == {"other"}
     assert left(suite) == []
+
+
+def listings(suite):
+    """What each node has listed, by Namespace's samples of the newest session."""
+    sample = next(s for s in suite.samples() if s.metric == "Namespace.paths")
+    return descriptions.read(descriptions.path_of(suite.data / "perflogs", sample.header))
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_path_that_a_node_does_not_see_is_found_by_comparing_the_listings(suite, lost):
+    for name in ("a", "a/b", "lost"):
+        (suite.disk / name).mkdir()
+    if lost:
+        find = shutil.which("find")
+        suite.likwid(
+            f"""
+            case "$(hostname)" in
+            node003) {find} "$@" | tr '\\0' '\\n' | grep -v lost | tr '\\n' '\\0' ;;
+            *) exec {find} "$@" ;; esac """,
+            name="find",
+        )
+    done = reframe(suite, "-n", "Namespace.*scratch")
+    assert done.returncode == 0, done.stdout + done.stderr
+    digests = {s.node: s.value for s in suite.samples() if s.metric == "Namespace.digest"}
+    assert sorted(digests) == NODES
+    assert len(set(digests.values())) == 1 + lost
+    assert differing(listings(suite), 8) == ({"lost": ["node003"]} if lost else {})
 
 
 def test_files_changed_on_their_way_are_found_by_the_reader_and_named(suite):

@@ -14,8 +14,8 @@ stop() { # a reason, where nothing can be measured
     exit 1
 }
 
-# begin_test: look at the file system before anything is written; then `folder` is there.
-begin_test() {
+# find_top: `top`, where the file system is mounted, and its `kind`, which must be the site's.
+find_top() {
     top=$(cd -P -- "$FS_PATH" 2>/dev/null && pwd) || stop "$FS_PATH: does not exist, or cannot be entered"
     kind=$(kind_of "$top")
     case $FS_KIND/$kind in
@@ -25,6 +25,11 @@ begin_test() {
         *) stop "$FS_PATH: a file system of kind $kind, expected $FS_KIND as in the site: is it mounted?" ;;
         esac ;;
     esac
+}
+
+# begin_test: look at the file system before anything is written; then `folder` is there.
+begin_test() {
+    find_top
     sweep
     free=$(df -P -k -- "$top" | awk 'END { printf "%.0f", $4 * 1024 }')
     [ "$free" -ge "$NEEDED" ] ||
@@ -65,16 +70,21 @@ folder_of() {
 
 # The kind of the file system that holds a path, as the kernel calls it.
 kind_of() {
+    mount_of "$1" | cut -d ' ' -f 1
+}
+
+# mount_of PATH: kind and device of the file system that holds it.
+mount_of() {
     path=$1 awk '
         {
             gsub(/\\040/, " ", $2)
             at = $2 == "/" ? "/" : $2 "/"
             if (index(ENVIRON["path"] "/", at) == 1 && length(at) >= best) {
                 best = length(at)
-                kind = $3
+                mount = $3 " " $1
             }
         }
-        END { print kind }' /proc/self/mounts
+        END { print mount }' /proc/self/mounts
 }
 
 # sweep: remove what a test has left whose job is over; a node that died could not do it.

@@ -29,6 +29,33 @@ choose_program() {
     echo "program=$program" >>facts
 }
 
+# look_at_cores: the time, and of each core its busy and all ticks since boot, on one line.
+look_at_cores() {
+    awk -v now="$(date +%s)" '
+        /^cpu[0-9]/ {
+            all = 0
+            for (i = 2; i <= 9; i++) all += $i # the time of guests is in that of users
+            line = line sprintf(" %.0f/%.0f", all - $5 - $6, all)
+        }
+        END { print "cores " now line }' /proc/stat
+}
+
+# watch_cores: this each second, until the shell that began it ends.
+watch_cores() {
+    while kill -0 $$ 2>/dev/null; do
+        look_at_cores
+        sleep 1
+    done
+}
+
+# serve_watched: as serve, with the cores of this end in run.1/.
+serve_watched() {
+    mkdir run.1
+    echo program=cores >run.1/dims
+    watch_cores >run.1/stdout 2>run.1/stderr </dev/null &
+    serve
+}
+
 # serve: be the server of what choose_program found, of TCP and UDP, until it is ended.
 serve() {
     case $program in

@@ -1,0 +1,149 @@
+"""A client of Lustre: what its tools and rpm or dpkg report, as checks/storage/lustre.sh prints it.
+
+Formats: Lustre manual (lfs osts, lfs df; srpc_info in "Viewing Secure PtlRPC Contexts"), rpm(8)
+under VERIFY OPTIONS, and dpkg(1) under --verify-format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading, lines
+
+MAX_NAMED = 50  # of a kind; the counts are of all
+LONGEST_NAME = 200  # characters
+KERBEROS = "krb5"  # krb5n, krb5a, krb5i, krb5p
+UNKNOWN = "unknown"
+CONFIGURATION = "c"  # rpm's and dpkg's mark
+
+_OST = re.compile(r"(\d{1,5}): (\S{1,200}) (ACTIVE|INACTIVE)")
+_SIZES = re.compile(r"(\S{1,200})( \d{1,20}){3} +\d{1,3}% \S.*\[OST:\d{1,5}\]")
+_PARAMETER = re.compile(r"((?:osc|mdc|mgc)\.\S{1,200})\.srpc_info=")
+_FLAVOR = re.compile(r"rpc flavor: ([a-z0-9]{1,20})")
+_PACKAGE = re.compile(r"\S{1,200} \S{1,200}")
+_FILE = re.compile(r"(missing|[SM5DLUGTPC.?]{8,11}) (?:([acdglmr]) )?(/.*)")
+_OWNER = re.compile(r"(\d{1,10}) (\d{1,10}|none) (.+)")
+
+
+def parse(text: str) -> list[Reading]:
+    """Counts of what could be read, and a text for each thing that is not as it should be.
+
+    osts, osts_up: all object storage targets, and those that are active and have answered.
+    connections, without_kerberos. packages, altered_files, and altered_settings: files that the
+    package marks as configuration, which sites edit.
+    owners, wrong_owners: of the site's list.
+    Raises OutputError if the end is missing or a line is none of its tool.
+    """
+    parts: dict[str, list[str]] = {}
+    for line in lines.whole(text, "lustre"):
+        name, _, rest = line.partition(" ")
+        parts.setdefault(name, []).append(rest)
+    found = _targets(parts.get("osts", []), parts.get("df", []))
+    if "srpc" in parts:
+        found += _connections(parts["srpc"])
+    if "verified" in parts:
+        found += _files(parts.get("package", []), parts.get("verify", []))
+    if "owners" in parts:
+        found += _owners(parts.get("owner", []), parts["owners"])
+    return found
+
+
+def _targets(listed: Iterable[str], answers: Iterable[str]) -> list[Reading]:
+    """A target is up if `lfs osts` calls it ACTIVE and `lfs df` prints its sizes."""
+    states: dict[str, str] = {}
+    for line in listed:
+        if match := _OST.fullmatch(line):
+            if states.setdefault(match[2], match[3]) != match[3]:
+                raise OutputError("lustre: two states of one target")
+        elif not line.startswith("OBDS:"):
+            raise OutputError("lustre: a line of lfs osts is not a target")
+    if not states:
+        raise OutputError("lustre: lfs osts names no target")
+    answered = {match[1] for match in map(_SIZES.fullmatch, answers) if match}
+    if answered - states.keys():
+        raise OutputError("lustre: lfs df names a target that lfs osts does not")
+    down = {}
+    for name, state in states.items():
+        if state == "INACTIVE":
+            down[name] = "inactive"
+        elif name not in answered:
+            down[name] = "does not answer"
+    return [
+        _count("osts", len(states)),
+        _count("osts_up", len(states) - len(down)),
+        *_named("down", "ost", down),
+    ]
+
+
+def _connections(shown: Iterable[str]) -> list[Reading]:
+    """A connection without a flavour has not been shown to be secured, and counts."""
+    flavors: dict[str, str] = {}
+    last = ""
+    for line in shown:
+        if match := _PARAMETER.fullmatch(line):
+            last = match[1]
+            flavors.setdefault(last, UNKNOWN)
+        elif (match := _FLAVOR.fullmatch(line)) and last:
+            flavors[last] = match[1]
+    if not flavors:
+        raise OutputError("lustre: lctl shows no connection")
+    others = {name: flavor for name, flavor in flavors.items() if not flavor.startswith(KERBEROS)}
+    return [
+        _count("connections", len(flavors)),
+        _count("without_kerberos", len(others)),
+        *_named("flavor", "connection", others),
+    ]
+
+
+def _files(packages: list[str], shown: Iterable[str]) -> list[Reading]:
+    """A file of which nothing could be compared ('?' only) is refused."""
+    if not packages or not all(map(_PACKAGE.fullmatch, packages)):
+        raise OutputError("lustre: files without their packages")
+    altered: dict[str, str] = {}
+    settings: dict[str, str] = {}
+    for line in shown:
+        match = _FILE.fullmatch(line)
+        if not match:
+            raise OutputError("lustre: a line is not the result of a file")
+        if not match[1].strip(".?"):
+            raise OutputError("lustre: files could not be compared with their package; needs root")
+        kind = settings if match[2] == CONFIGURATION else altered
+        kind[match[3]] = match[1]
+    return [
+        _count("packages", len(packages)),
+        _count("altered_files", len(altered)),
+        _count("altered_settings", len(settings)),
+        *_named("altered", "file", {**altered, **settings}),
+    ]
+
+
+def _owners(shown: list[str], counted: list[str]) -> list[Reading]:
+    if counted != [str(len(shown))]:
+        raise OutputError("lustre: owners are missing")
+    wrong: dict[str, str] = {}
+    for line in shown:
+        match = _OWNER.fullmatch(line)
+        if not match:
+            raise OutputError("lustre: a line is not an owner")
+        if match[1] != match[2]:
+            wrong[match[3]] = f"expected {match[1]}, found {match[2]}"
+    return [
+        _count("owners", len(shown)),
+        _count("wrong_owners", len(wrong)),
+        *_named("owner", "file", wrong),
+    ]
+
+
+def _count(name: str, number: int) -> Reading:
+    return Reading(name, Decimal(number), "count")
+
+
+def _named(metric: str, dim: str, texts: dict[str, str]) -> list[Reading]:
+    """The first of them as texts."""
+    return [
+        Reading(metric, text, "text", {dim: name[:LONGEST_NAME]})
+        for name, text in list(texts.items())[:MAX_NAMED]
+    ]
