@@ -30,6 +30,8 @@ def _table() -> dict[str, tuple[str, Fraction]]:
         units[f"{prefix}FLOPS"] = ("flops", Fraction(factor))
         units[f"{prefix}Hz"] = ("frequency", Fraction(factor))
         units[f"{prefix}IOPS"] = ("iops", Fraction(factor))
+        for done in ("atom-steps", "cell-updates", "reads"):
+            units[f"{prefix}{done}/s"] = (f"{done} a second", Fraction(factor))
     for name, seconds in {
         "ns": Fraction(1, 10**9),
         "us": Fraction(1, 10**6),
@@ -43,6 +45,11 @@ def _table() -> dict[str, tuple[str, Fraction]]:
     units["%"] = ("share", Fraction(1, 100))
     units["x"] = ("share", Fraction(1))
     units["h/month"] = ("hours a month", Fraction(1))
+    units["ns/day"] = ("simulated time a day", Fraction(1))
+    units["energies/h"] = ("energies an hour", Fraction(1))
+    units["hartree"] = ("energy", Fraction(1))
+    units["kJ/mol"] = ("molar energy", Fraction(1))
+    units["kJ/mol/ps"] = ("drift of a molar energy", Fraction(1))
     units["pp"] = ("percentage points", Fraction(1))
     for name in ("count", "nodes", "tasks", "ranks", "packets", "VMs", "instances"):
         units[name] = ("count", Fraction(1))

@@ -1,0 +1,43 @@
+"""ApplicationCheck: a program of users on all cores of each node, whose answer is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from siteproof.checks.per_node import PerNodeCheck
+from siteproof.sites import libraries
+
+
+class ApplicationCheck(PerNodeCheck, special=True):
+    """The rate of an application on one node.
+
+    A check defines, in addition to what PerNodeCheck needs: `problems`, by mode what its script
+    reads of the problem's size; `solved`, by mode the conditions that its output must then have;
+    `references`, of a metric the known answer and its tolerance, both in the metric's unit.
+    """
+
+    derive = "application"
+    steering = libraries.ALL
+    clean = True
+    shared_scripts = (*PerNodeCheck.shared_scripts, "mpi.sh", "application.sh")
+    time_limit = "60m"
+
+    problems: Mapping[str, Mapping[str, str]] = {}
+    solved: Mapping[str, Mapping[str, str]] = {}
+    references: Mapping[str, tuple[str, str]] = {}
+
+    def settings(self) -> dict[str, str]:
+        """The size of the problem, and the node's cores where the site knows them."""
+        return {**self.problems[self.mode], **self.hardware_variables()}
+
+    def facts(self) -> dict[str, object]:
+        """The cores, what must have been solved, and the known answers."""
+        return {
+            **self.hardware_facts(),
+            "solved": dict(self.solved.get(self.mode, {})),
+            "references": {metric: list(known) for metric, known in self.answers().items()},
+        }
+
+    def answers(self) -> Mapping[str, tuple[str, str]]:
+        """The known answers of this mode's problem."""
+        return self.references
