@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from reframe.core.builtins import run_after
+
+from siteproof.checks.job import DERIVED_LIMIT
 from siteproof.checks.per_node import PerNodeCheck
 from siteproof.sites import libraries
 
@@ -20,11 +23,18 @@ class ApplicationCheck(PerNodeCheck, special=True):
     steering = libraries.ALL
     clean = True
     shared_scripts = (*PerNodeCheck.shared_scripts, "mpi.sh", "application.sh")
-    time_limit = "60m"
+    time_limit = DERIVED_LIMIT
 
+    minutes: Mapping[str, int] = {"quick": 5, "maintenance": 20, "acceptance": 60}  # of a node
     problems: Mapping[str, Mapping[str, str]] = {}
     solved: Mapping[str, Mapping[str, str]] = {}
     references: Mapping[str, tuple[str, str]] = {}
+
+    @run_after("init")
+    def choose_time_limit(self) -> None:
+        """By the mode, where the user sets none."""
+        if self.derives_limit():
+            self.time_limit = f"{self.minutes[self.mode]}m"
 
     def settings(self) -> dict[str, str]:
         """The size of the problem, and the node's cores where the site knows them."""

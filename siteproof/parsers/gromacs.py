@@ -88,7 +88,7 @@ def _potential(text: str) -> Decimal:
     if "Potential" not in found:
         raise OutputError("gromacs: no mean of the potential energy")
     potential = values.signed("gromacs: potential", found["Potential"])
-    return values.rate(potential, Decimal(molecules))
+    return values.quotient(potential, Decimal(molecules))
 
 
 def _columns(line: str) -> list[str]:

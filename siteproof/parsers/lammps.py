@@ -20,6 +20,7 @@ _RATE = re.compile(r"^Performance: \S{1,30} tau/day, (\S{1,30}) timesteps/s\b", 
 _END = re.compile(r"^Total wall time: ([0-9]{1,6}:[0-9]{2}:[0-9]{2})[ \r]*$", re.MULTILINE)
 _ERROR = re.compile(r"^ERROR(?: on proc [0-9]{1,9})?: ([ -~]{1,200})", re.MULTILINE)
 _TABLE = re.compile(rf"^[ \t]*{'[ ]+'.join(COLUMNS)}[ \r]*\n((?:[ ]*[0-9].*\n)+)", re.MULTILINE)
+_CREATED = re.compile(r"^Created ([0-9]{1,15}) atoms[ \r]*$", re.MULTILINE)
 _VERSION = re.compile(r"^LAMMPS \(([ -~]{1,60}?)\)[ \r]*$", re.MULTILINE)
 _THREADS = re.compile(r"^[ ]*using ([0-9]{1,6}) OpenMP thread", re.MULTILINE)
 
@@ -29,7 +30,7 @@ def parse(text: str) -> list[Reading]:
 
     lattice_energy: the potential energy of an atom before the first step. potential, energy: the
     potential and the total energy of an atom after the last one.
-    Raises OutputError: `invalid` where an energy is not a number.
+    Raises OutputError: `invalid` where an energy is not a number, or atoms are lost.
     """
     if error := _ERROR.search(text):
         raise OutputError(f"lammps: {error[1]}", "generic")
@@ -37,13 +38,16 @@ def parse(text: str) -> list[Reading]:
         raise OutputError(f"lammps: {text.count(TITLE)} outputs of LAMMPS where one is expected")
     values.one("lammps: 'Total wall time'", _END, text)
     seconds, _, steps, atoms = values.one("lammps: 'Loop time'", _LOOP, text)
+    (created,) = values.one("lammps: 'Created'", _CREATED, text)
+    if created != atoms:  # LAMMPS can lose some, and goes on if thermo_modify allows it
+        raise OutputError(f"lammps: {atoms} of {created} atoms are left", "invalid")
     time = values.positive("lammps: time", seconds)
     (printed,) = values.one("lammps: 'Performance'", _RATE, text)
     per_second = values.positive("lammps: timesteps/s", printed)
     values.must_agree("lammps: timesteps/s", per_second, Decimal(steps), time)
     first, last = _ends(text, steps)
     return [
-        Reading("rate", values.rate(int(atoms) * Decimal(steps), time), "atom-steps/s"),
+        Reading("rate", values.rate("lammps", int(atoms) * int(steps), time), "atom-steps/s"),
         Reading("time", time, "s"),
         Reading("lattice_energy", values.signed("lammps: E_pair", first["E_pair"]), "x"),
         Reading("potential", values.signed("lammps: E_pair", last["E_pair"]), "x"),

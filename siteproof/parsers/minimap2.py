@@ -39,16 +39,16 @@ def parse(text: str) -> list[Reading]:
     seconds, processor = values.one("minimap2: 'Real time'", _TIME, text)
     placed, reads = map(int, values.one("minimap2: reads that were placed", _PLACED, text))
     mapped = sum(int(count) for count in _MAPPED.findall(text))
-    if mapped != reads or not 0 < placed <= reads:
+    if mapped != reads or not 0 <= placed <= reads:
         raise OutputError(f"minimap2: {mapped} reads were mapped, {placed} of {reads} placed")
     time = values.positive("minimap2: time", seconds)
     threads = int(values.one("minimap2: number of threads", _THREADS, text)[0])
     if values.positive("minimap2: CPU", processor) > (threads + 1) * (time + 1):
         raise OutputError(f"minimap2: {processor} s of {threads} processors in {time} s")
     return [
-        Reading("rate", values.rate(Decimal(reads), time), "reads/s"),
+        Reading("rate", values.rate("minimap2", reads, time), "reads/s"),
         Reading("time", time, "s"),
-        Reading("placed", values.rate(Decimal(100 * placed), Decimal(reads)), "%"),
+        Reading("placed", values.quotient(Decimal(100 * placed), Decimal(reads)), "%"),
     ]
 
 

@@ -48,7 +48,7 @@ def parse(text: str) -> list[Reading]:
     if time > values.positive("nwchem: total time", whole):
         raise OutputError(f"nwchem: a task of {time} s in a run of {whole} s")
     return [
-        Reading("rate", values.rate(Decimal(SECONDS_AN_HOUR), time), "energies/h"),
+        Reading("rate", values.rate("nwchem", SECONDS_AN_HOUR, time), "energies/h"),
         Reading("time", time, "s"),
         Reading("energy", _energy(text), "hartree"),
     ]

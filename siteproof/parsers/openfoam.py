@@ -52,9 +52,8 @@ def parse(text: str) -> list[Reading]:
     at, *found = values.one("openfoam: probes", _PROBES, text)
     if at != steps[-1]:
         raise OutputError(f"openfoam: the probes are of time {at}, the last step is {steps[-1]}")
-    work = Decimal(cells) * len(steps)
     return [
-        Reading("rate", values.rate(work, time), "cell-updates/s"),
+        Reading("rate", values.rate("openfoam", cells * len(steps), time), "cell-updates/s"),
         Reading("time", time, "s"),
         *(
             Reading(name, values.signed(f"openfoam: {name}", value), "x")

@@ -39,9 +39,16 @@ def positive(what: str, text: str) -> Decimal:
     return value
 
 
-def rate(work: Decimal, seconds: Decimal) -> Decimal:
-    """Work by seconds, in as many digits as tools print of a time."""
-    return DIGITS.divide(work, seconds)
+def quotient(value: Decimal, divisor: Decimal) -> Decimal:
+    """In as many digits as tools print of a time, and without an exponent."""
+    return Decimal(f"{DIGITS.divide(value, divisor):f}")
+
+
+def rate(what: str, work: Decimal | int, seconds: Decimal) -> Decimal:
+    """Work by seconds. Raises OutputError: `invalid` where nothing was done."""
+    if work <= 0:
+        raise OutputError(f"{what}: no work in {seconds} s", "invalid")
+    return quotient(Decimal(work), seconds)
 
 
 def one(what: str, pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
