@@ -45,7 +45,7 @@ def _table() -> dict[str, tuple[str, Fraction]]:
     units["%"] = ("share", Fraction(1, 100))
     units["x"] = ("share", Fraction(1))
     units["h/month"] = ("hours a month", Fraction(1))
-    units["ns/day"] = ("simulated time a day", Fraction(1))
+    units["ns/day"] = ("simulated ns a day", Fraction(1))
     units["energies/h"] = ("energies an hour", Fraction(1))
     units["hartree"] = ("energy", Fraction(1))
     units["kJ/mol"] = ("molar energy", Fraction(1))
@@ -58,6 +58,13 @@ def _table() -> dict[str, tuple[str, Fraction]]:
 
 
 UNITS = _table()
+OF_APPLICATIONS = (  # kinds of rates, each in the unit of its field
+    "atom-steps a second",
+    "cell-updates a second",
+    "reads a second",
+    "simulated ns a day",
+    "energies an hour",
+)
 # An exponent has at most three digits: 10**99999999 as an exact fraction would fill the memory.
 _QUANTITY = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(\S*)\s*")
 

@@ -40,6 +40,14 @@ SUFFIX = {  # of a name, by the kind of its unit; values are in the kind's base 
     "hours a month": "hours_per_month",
     "percentage points": "percentage_points",
     "count": "",
+    "atom-steps a second": "atom_steps_per_second",
+    "cell-updates a second": "cell_updates_per_second",
+    "reads a second": "reads_per_second",
+    "simulated ns a day": "nanoseconds_per_day",
+    "energies an hour": "energies_per_hour",
+    "energy": "hartree",
+    "molar energy": "kilojoules_per_mole",
+    "drift of a molar energy": "kilojoules_per_mole_per_picosecond",
 }
 BASE = {kind: unit for unit, (kind, size) in reversed(UNITS.items()) if size == 1}
 Labels = tuple[tuple[str, str], ...]
