@@ -28,6 +28,7 @@ class Nwchem(ApplicationCheck):
     problems = {mode: {"BASIS": basis} for mode, basis in BASIS.items()}
     solved = {mode: {"functions": FUNCTIONS[basis]} for mode, basis in BASIS.items()}
 
-    def answers(self) -> Mapping[str, tuple[str, str]]:
+    @classmethod
+    def known(cls, mode: str) -> Mapping[str, tuple[str, str]]:
         """The energy in the basis of the mode."""
-        return {"energy": (ENERGY[BASIS[self.mode]], TOLERANCE)}
+        return {"energy": (ENERGY[BASIS[mode]], TOLERANCE)}

@@ -42,12 +42,17 @@ class ApplicationCheck(PerNodeCheck, special=True):
 
     def facts(self) -> dict[str, object]:
         """The cores, what must have been solved, and the known answers."""
+        return {**self.hardware_facts(), **self.answer(self.mode)}
+
+    @classmethod
+    def answer(cls, mode: str) -> dict[str, object]:
+        """What must have been solved in a mode, and the known answers."""
         return {
-            **self.hardware_facts(),
-            "solved": dict(self.solved.get(self.mode, {})),
-            "references": {metric: list(known) for metric, known in self.answers().items()},
+            "solved": dict(cls.solved.get(mode, {})),
+            "references": {metric: list(known) for metric, known in cls.known(mode).items()},
         }
 
-    def answers(self) -> Mapping[str, tuple[str, str]]:
-        """The known answers of this mode's problem."""
-        return self.references
+    @classmethod
+    def known(cls, mode: str) -> Mapping[str, tuple[str, str]]:
+        """The known answers, and their tolerances."""
+        return cls.references

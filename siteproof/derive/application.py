@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import cast
 
 from siteproof.derive import Derived, Given, must_be
 from siteproof.errors import OutputError
+from siteproof.parsers import Reading
 
 
 def derive(given: Given) -> Derived:
@@ -23,10 +24,21 @@ def derive(given: Given) -> Derived:
             f"the node offers {given.raw.meta['cpus']} processors, expected {cores} cores",
             "invalid",
         )
-    for key, wanted in cast("Mapping[str, str]", given.facts["solved"]).items():
-        must_be(key, given.conditions.get(key, "not printed"), wanted)
-    answers = {reading.metric: reading for reading in given.readings}
-    references = cast("Mapping[str, tuple[str, str]]", given.facts["references"])
+    must_be_known(given.readings, given.conditions, given.facts)
+    return given.readings, dict(given.conditions)
+
+
+def must_be_known(
+    readings: Sequence[Reading], conditions: Mapping[str, str], facts: Mapping[str, object]
+) -> None:
+    """Raises OutputError (invalid) unless the problem and its answers are the known ones.
+
+    facts: `solved`, conditions that must be met; `references`, of a metric its value and tolerance.
+    """
+    for key, wanted in cast("Mapping[str, str]", facts["solved"]).items():
+        must_be(key, conditions.get(key, "not printed"), wanted)
+    answers = {reading.metric: reading for reading in readings}
+    references = cast("Mapping[str, tuple[str, str]]", facts["references"])
     for metric, (known, tolerance) in references.items():
         if metric not in answers:
             raise OutputError(f"no {metric}, which must be {known}")
@@ -35,4 +47,3 @@ def derive(given: Given) -> Derived:
             raise OutputError(
                 f"{metric}: {found} {unit}, expected {known} within {tolerance}", "invalid"
             )
-    return given.readings, dict(given.conditions)
