@@ -16,7 +16,10 @@ from siteproof.errors import UserError
 
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 # What applications count, each a kind of its own: steps cannot be converted to images.
-_COUNTED = ("steps", "iterations", "images", "samples", "tokens", "frames", "cells", "messages")
+_COUNTED = (
+    *("steps", "iterations", "images", "samples", "tokens", "frames", "cells", "messages"),
+    *("atom-steps", "cell-updates", "reads"),
+)
 # Molecular dynamics: simulated time by elapsed time, and the other way round.
 SIMULATION_RATE, SIMULATION_COST = "simulation rate", "simulation cost"
 COUNTED = {f"{thing} a second": f"{thing}/s" for thing in _COUNTED}  # kinds and their units
@@ -35,6 +38,8 @@ def _table() -> dict[str, tuple[str, Fraction]]:
         units[f"{prefix}FLOPS"] = ("flops", Fraction(factor))
         units[f"{prefix}Hz"] = ("frequency", Fraction(factor))
         units[f"{prefix}IOPS"] = ("iops", Fraction(factor))
+        for kind, unit in COUNTED.items():
+            units[f"{prefix}{unit}"] = (kind, Fraction(factor))
     for name, seconds in {
         "ns": Fraction(1, 10**9),
         "us": Fraction(1, 10**6),
@@ -48,11 +53,13 @@ def _table() -> dict[str, tuple[str, Fraction]]:
     units["%"] = ("share", Fraction(1, 100))
     units["x"] = ("share", Fraction(1))
     units["h/month"] = ("hours a month", Fraction(1))
+    units["energies/h"] = ("energies an hour", Fraction(1))
+    units["hartree"] = ("energy", Fraction(1))
+    units["kJ/mol"] = ("molar energy", Fraction(1))
+    units["kJ/mol/ps"] = ("drift of a molar energy", Fraction(1))
     units["pp"] = ("percentage points", Fraction(1))
     for name in ("count", "nodes", "tasks", "ranks", "packets", "VMs", "instances"):
         units[name] = ("count", Fraction(1))
-    for name, unit in COUNTED.items():
-        units[unit] = (name, Fraction(1))
     units["ns/day"] = (SIMULATION_RATE, Fraction(1))
     units["days/ns"] = (SIMULATION_COST, Fraction(1))
     units["text"] = ("text", Fraction(1))
@@ -60,6 +67,8 @@ def _table() -> dict[str, tuple[str, Fraction]]:
 
 
 UNITS = _table()
+ENERGY_RATE = "energies an hour"
+WORK_RATES = (SIMULATION_RATE, SIMULATION_COST, ENERGY_RATE, *COUNTED)  # each in its field's unit
 # An exponent has at most three digits: 10**99999999 as an exact fraction would fill the memory.
 _QUANTITY = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(\S*)\s*")
 

@@ -1,6 +1,7 @@
 """What the checks share; the only place that knows ReFrame.
 
-from siteproof.checks import FileSystemCheck, PerNodeCheck, PerPairCheck, SweepCheck
+from siteproof.checks import ApplicationCheck, FileSystemCheck, PerNodeCheck, PerPairCheck
+from siteproof.checks import SweepCheck
 """
 
 from __future__ import annotations
@@ -9,14 +10,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from siteproof.checks.application import ApplicationCheck
     from siteproof.checks.file_system import FileSystemCheck
     from siteproof.checks.per_node import PerNodeCheck
     from siteproof.checks.per_pair import PerPairCheck
     from siteproof.checks.sweep import SweepCheck
     from siteproof.checks.sweep_file_system import FileSystemSweep
 
-__all__ = ["FileSystemCheck", "FileSystemSweep", "PerNodeCheck", "PerPairCheck", "SweepCheck"]
+__all__ = [
+    "ApplicationCheck",
+    "FileSystemCheck",
+    "FileSystemSweep",
+    "PerNodeCheck",
+    "PerPairCheck",
+    "SweepCheck",
+]
 _HOMES = {
+    "ApplicationCheck": "application",
     "FileSystemCheck": "file_system",
     "FileSystemSweep": "sweep_file_system",
     "PerNodeCheck": "per_node",

@@ -209,6 +209,9 @@ def _file_systems(document: Document, system: System) -> None:
             reference(document, (*loc, "roles"), role, "role", names)
         if file_system.servers is not None:
             reference(document, (*loc, "servers"), file_system.servers, "role", names)
+    for name in system.workload.file_systems if system.workload else ():
+        loc = ("workload", "file_systems")
+        reference(document, loc, name, "file system", known(document, "file_systems"))
 
 
 def lint_requested(document: Document, system: System, table: Mapping[str, Metric]) -> None:

@@ -301,6 +301,45 @@ class FileSystem(Model):
         return self.roles is None or role in self.roles
 
 
+class Application(Model):
+    """A program of users in the site's workload."""
+
+    program: Literal["lammps", "gromacs", "nwchem", "openfoam", "minimap2"] = Field(
+        description="The program of checks/apps that it runs, with that check's input."
+    )
+    nodes: Count = Field(description="On how many nodes it runs, on each by itself.")
+
+
+class Workload(Model):
+    """Applications that run at the same time, each on nodes of its own."""
+
+    description: str = Field("", description="Whose workload it is, for the report.")
+    file_systems: list[str] = Field(
+        description="File systems on which they work, one after the other: keys of `file_systems`."
+    )
+    applications: dict[str, Application] = Field(
+        description="The applications, by name: letters, digits, '-' and '_'."
+    )
+
+    @field_validator("applications")
+    @classmethod
+    def _plain_names(cls, found: dict[str, Application]) -> dict[str, Application]:
+        for name in found:
+            if not _APPLICATION.fullmatch(name):
+                raise mistake(
+                    f"'{name[:40]}' is not a valid name of an application",
+                    "at most 40 letters, digits, '-' and '_'",
+                )
+        if not found:
+            raise mistake("no application", "at least one")
+        return found
+
+    @property
+    def nodes(self) -> int:
+        """The nodes of all applications together."""
+        return sum(application.nodes for application in self.applications.values())
+
+
 class Partition(Model):
     """A ReFrame partition: where and how jobs run."""
 
@@ -331,6 +370,7 @@ class Partition(Model):
     )
 
 
+_APPLICATION = re.compile(r"[A-Za-z0-9_-]{1,40}")
 PATTERNS = ("star", "all", "together", "random:3")
 PATTERN = re.compile(r"star|all|together|random:[1-9][0-9]{0,5}")
 _VARIABLES = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\*?|\*")
@@ -547,6 +587,9 @@ class System(Model):
         {}, description="Expected host parameters, by role."
     )
     file_systems: dict[str, FileSystem] = Field({}, description="File systems, by name.")
+    workload: Workload | None = Field(
+        None, description="Applications that the check Workload runs alone, then at the same time."
+    )
     partitions: dict[str, Partition] = Field(description="Where checks run, by name.")
     environments: dict[str, Environment] = Field(description="Software, by name.")
     links: dict[str, Link] = Field(

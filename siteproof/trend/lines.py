@@ -36,7 +36,15 @@ FOREIGN = "imported"  # the role of nodes that only imported logs know
 AHEAD = np.timedelta64(1, "D")  # of now, that a time may be
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # Better, without a catalogue.
-HIGHER = ("rate", "flops", "iops", "frequency", units.SIMULATION_RATE, *units.COUNTED)
+HIGHER = (
+    "rate",
+    "flops",
+    "iops",
+    "frequency",
+    units.SIMULATION_RATE,
+    units.ENERGY_RATE,
+    *units.COUNTED,
+)
 LOWER = ("time", units.SIMULATION_COST)
 # A file of ours holds one job, a log of plain ReFrame many. `number`: their order.
 _JOBS = """

@@ -1,0 +1,1 @@
+"""Checks of programs as users run them."""

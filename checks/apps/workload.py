@@ -1,0 +1,117 @@
+"""The site's workload on a file system: applications alone, then all at the same time."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+import reframe as rfm
+from ClusterShell.NodeSet import NodeSet
+from reframe.core.builtins import run_before
+
+from checks.apps.gromacs import Gromacs
+from checks.apps.lammps import Lammps
+from checks.apps.minimap2 import Minimap2
+from checks.apps.nwchem import Nwchem
+from checks.apps.openfoam import OpenFoam
+from siteproof.checks import ApplicationCheck, FileSystemSweep, session
+from siteproof.checks.job import ON_NODE
+from siteproof.parsers import counters
+from siteproof.record.point import Point
+from siteproof.sites import libraries
+from siteproof.sites.system import Application
+
+PROGRAMS: Mapping[str, type[ApplicationCheck]] = {
+    "lammps": Lammps,
+    "gromacs": Gromacs,
+    "nwchem": Nwchem,
+    "openfoam": OpenFoam,
+    "minimap2": Minimap2,
+}
+SHARED = ("application.sh", "counters.sh", "member.sh")
+
+
+def parsers_of_all() -> dict[str, ModuleType]:
+    """Of every program, and of the counters."""
+    found: dict[str, ModuleType] = {}
+    for check in PROGRAMS.values():
+        found |= check.parsers
+    return {**found, "counters": counters}
+
+
+@rfm.simple_test
+class Workload(FileSystemSweep):
+    """Each node of an application runs its program by itself, on all of its cores.
+
+    The programs work in a folder on the file system, and a wrong answer of one of them is a wrong
+    answer of all.
+    """
+
+    descr = "Applications of the site's workload at the same time"
+    tags = {"apps"}
+    script = "workload.sh"
+    parsers = parsers_of_all()
+    derive = "workload"
+    steering = libraries.ALL
+    clean = True
+    metrics = ("nodes", "slowdown", "peak", "sustained", "network_peak", "network_sustained")
+    headline = ("peak", "sustained")
+    seconds_of_point = {"quick": 900, "maintenance": 3600, "acceptance": 4 * 3600}
+
+    def standard_points(self) -> list[Mapping[str, str]]:
+        """One: all applications on their nodes."""
+        workload = session.current().site.system.workload
+        if workload is None:
+            return []
+        return [
+            {
+                "tasks": str(workload.nodes),
+                "applications": str(len(workload.applications)),
+                "nodes": str(workload.nodes),
+            }
+        ]
+
+    def shared_files(self, point: Point) -> bool:
+        """All nodes work in one folder."""
+        return True
+
+    def expected_nodes(self) -> NodeSet:
+        """As every sweep's, where the site has a workload for this file system."""
+        workload = self.site.system.workload
+        if workload is None:
+            self.skip("the site names no workload")
+        if self.fs not in workload.file_systems:
+            self.skip(f"the site's workload does not use {self.fs}")
+        return super().expected_nodes()
+
+    @run_before("run")
+    def place_programs(self) -> None:
+        """The scripts of the applications, and of the counters."""
+        stage = Path(self.stagedir)
+        for script in SHARED:
+            shutil.copy(ON_NODE / script, stage / script)
+        for name, check in PROGRAMS.items():
+            shutil.copy(Path(self.prefix) / check.script, stage / f"{name}.sh")
+
+    def applications(self) -> Mapping[str, Application]:
+        """Those of the site, by name."""
+        workload = self.site.system.workload
+        return workload.applications if workload else {}
+
+    def settings(self) -> dict[str, str]:
+        """A line an application: its name, program, nodes, and the size of its problem."""
+        lines = []
+        for name, application in self.applications().items():
+            sizes = PROGRAMS[application.program].problems[self.mode]
+            variables = [f"{key}={value}" for key, value in sizes.items()]
+            lines.append(" ".join([name, application.program, str(application.nodes), *variables]))
+        return {**super().settings(), **self.hardware_variables(), "WORKLOAD": "\n".join(lines)}
+
+    def facts(self) -> dict[str, object]:
+        """On how many nodes each application must run, and the known answers of each program."""
+        return {
+            "workload": {name: one.nodes for name, one in self.applications().items()},
+            "programs": {
+                next(iter(check.parsers)): check.answer(self.mode) for check in PROGRAMS.values()
+            },
+        }

@@ -1,0 +1,62 @@
+"""minimap2 with reads whose place is known: text in, readings out.
+
+The text is what minimap2 prints on stderr, then a line of checks/apps/minimap2.sh: how many reads
+it has placed where they were taken from.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading, values
+
+_TIME = re.compile(
+    r"^\[M::main\] Real time: (\S{1,30}) sec; CPU: (\S{1,30}) sec; Peak RSS: \S{1,30} GB[ \r]*$",
+    re.MULTILINE,
+)
+_MAPPED = re.compile(
+    r"^\[M::worker_pipeline::[0-9.*]{1,40}\] mapped ([0-9]{1,12}) sequences[ \r]*$", re.MULTILINE
+)
+_PLACED = re.compile(r"^placed ([0-9]{1,12}) of ([0-9]{1,12}) reads[\r]?$", re.MULTILINE)
+_THREADS = re.compile(r"^\[M::main\] CMD: [ -~]{0,200} -t ([0-9]{1,6})\b", re.MULTILINE)
+_ERROR = re.compile(r"^\[(?:E|ERROR)(?:::[a-z_]{1,40})?\S{0,40}\]? ?([ -~]{0,200})", re.MULTILINE)
+_CONDITIONS = {
+    "version": re.compile(r"^\[M::main\] Version: ([!-~]{1,40})[ \r]*$", re.MULTILINE),
+    "genome": re.compile(r"; total length: ([0-9]{1,15})[ \r]*$", re.MULTILINE),
+    "threads": _THREADS,
+}
+
+
+def parse(text: str) -> list[Reading]:
+    """rate (reads/s), time (s), and the share of the reads that were placed rightly (%).
+
+    Raises OutputError.
+    """
+    if error := _ERROR.search(text):
+        raise OutputError(f"minimap2: {error[1]}", "generic")
+    seconds, processor = values.one("minimap2: 'Real time'", _TIME, text)
+    placed, reads = map(int, values.one("minimap2: reads that were placed", _PLACED, text))
+    mapped = sum(int(count) for count in _MAPPED.findall(text))
+    if mapped != reads or not 0 <= placed <= reads:
+        raise OutputError(f"minimap2: {mapped} reads were mapped, {placed} of {reads} placed")
+    time = values.positive("minimap2: time", seconds)
+    threads = int(values.one("minimap2: number of threads", _THREADS, text)[0])
+    if values.positive("minimap2: CPU", processor) > (threads + 1) * (time + 1):
+        raise OutputError(f"minimap2: {processor} s of {threads} processors in {time} s")
+    return [
+        Reading("rate", values.rate("minimap2", reads, time), "reads/s"),
+        Reading("time", time, "s"),
+        Reading("placed", values.quotient(Decimal(100 * placed), Decimal(reads)), "%"),
+    ]
+
+
+def conditions(text: str) -> dict[str, str]:
+    """Reads, letters of the genome, threads and the version."""
+    found = {
+        key: match[1] for key, pattern in _CONDITIONS.items() if (match := pattern.search(text))
+    }
+    if match := _PLACED.search(text):
+        found["reads"] = match[2]
+    return found
