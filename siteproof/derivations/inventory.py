@@ -12,17 +12,17 @@ from siteproof.analysis import uniformity
 from siteproof.derivations.given import Given, Result
 from siteproof.errors import UserError
 from siteproof.judge.inputs import ROLE
+from siteproof.sites import hardware_read
 from siteproof.units import convert
 
 FIELDS = "SystemDescription.fields"
 GROUP = "group"
-MAX_DIGITS = 20  # digits of a number in a field
+BASE = {"rate": "B/s"}  # units of amounts that are no counts
 LESS_MEMORY = Fraction(92, 100)  # of what is built in: firmware and kernel keep the rest
 _KB = re.compile(r"(\d{1,15}) kB")
 _BYTES = re.compile(r"(\d{1,20}) B")
 _AMOUNT = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) (GB|TB|MB)\b")
 NEARLY = Fraction(97, 100)
-_SPEED = re.compile(r"(\d{1,9}) Mb/s")
 _VIRTUAL = ("disk.loop*", "disk.ram*", "disk.dm-*", "disk.md*", "disk.zram*", "disk.sr*")
 
 Fields = Mapping[str, str]
@@ -84,14 +84,14 @@ def each(of_node: OfNode, what: str) -> Callable[[Given], Iterator[Result]]:
     return derive
 
 
-def cores(given: Given, node: str, fields: Fields) -> Fraction | None:
-    """cpu.cores: those of all sockets."""
-    return _count(fields.get("cpu.cores", ""))
+def amount(name: str) -> OfNode:
+    """One of the amounts that follow from the fields: cores, threads, gpus, interfaces, rate."""
 
+    def of_node(given: Given, _node: str, fields: Fields) -> Fraction | None:
+        found = hardware_read.amounts(fields).get(name)
+        return found and Fraction(convert(found, BASE.get(name, given.unit), given.unit))
 
-def threads(given: Given, node: str, fields: Fields) -> Fraction | None:
-    """cpu.threads."""
-    return _count(fields.get("cpu.threads", ""))
+    return of_node
 
 
 def peak(given: Given, node: str, fields: Fields) -> Fraction | None:
@@ -101,7 +101,7 @@ def peak(given: Given, node: str, fields: Fields) -> Fraction | None:
     """
     role = given.site.role_of(node)
     known = given.site.hardware_of(role) if role else None
-    there = cores(given, node, fields)
+    there = hardware_read.amounts(fields).get("cores")
     if known is None or there is None or not (known.avx_base and known.flops_per_cycle):
         return None
     flops = there * known.avx_base.to("Hz") * known.flops_per_cycle
@@ -143,35 +143,9 @@ def disk(given: Given, node: str, fields: Fields) -> Fraction | None:
     return Fraction(convert(sum(s for s in sizes if s >= least), "B", given.unit))
 
 
-def interface_rate(given: Given, node: str, fields: Fields) -> Fraction | None:
-    """The speeds of all interfaces with a device of their own, added up."""
-    found = [
-        _SPEED.fullmatch(value)
-        for name, value in fields.items()
-        if fnmatchcase(name, "nic.*.speed") and f"{name.rpartition('.')[0]}.pci" in fields
-    ]
-    if not found or None in found:
-        return None
-    return Fraction(convert(sum(int(match[1]) for match in found if match), "Mb/s", given.unit))
-
-
-def _drivers(fields: Fields) -> dict[str, str]:
-    """The driver of each interface that is a device, and no bridge or bond."""
-    return {
-        name.removesuffix(".driver"): value
-        for name, value in fields.items()
-        if fnmatchcase(name, "nic.*.driver") and f"{name.removesuffix('.driver')}.pci" in fields
-    }
-
-
-def interfaces(given: Given, node: str, fields: Fields) -> Fraction | None:
-    """How many network interfaces are a device."""
-    return Fraction(len(_drivers(fields)))
-
-
-def driver(given: Given, node: str, fields: Fields) -> str | None:
-    """The driver of the interfaces; of several kinds all of them."""
-    return ", ".join(sorted(set(_drivers(fields).values()))) or None
+def driver(_given: Given, _node: str, fields: Fields) -> str | None:
+    """The drivers of the interfaces that are devices, each once."""
+    return hardware_read.drivers(fields) or None
 
 
 def missing_flags(given: Given) -> Iterator[Result]:
@@ -182,19 +156,15 @@ def missing_flags(given: Given) -> Iterator[Result]:
     if not hosts:
         yield given.missing([f"{FIELDS} of {role}"])
         return
-    common = set.intersection(*(_flags(fields[node]) for node in hosts))
+    common = dict.fromkeys(set.intersection(*(set(fields[host]) for host in hosts)), "")
     for node in given.units(given.input(FIELDS)):
         if node not in fields:
             yield given.missing([f"{FIELDS} of {node}"], node)
             continue
-        lacks = sorted(common - _flags(fields[node]))
-        why = f"it lacks {', '.join(lacks)}" if lacks else f"it has all {len(common)}"
+        lacks = hardware_read.missing_flags(fields[node], common)
+        why = f"it lacks {', '.join(lacks)}" if lacks else "it has those of its hosts"
         inputs = [described[node], *(described[host] for host in hosts)]
         yield given.sample(Fraction(len(lacks)), inputs, why, node)
-
-
-def _flags(fields: Fields) -> set[str]:
-    return {name for name in fields if name.startswith("cpu.flag.")}
 
 
 def between(given: Given) -> Iterator[Result]:
@@ -259,26 +229,12 @@ def _majority(
     return known | {name: "no majority" for name in voted.undecided}
 
 
-def _count(text: str) -> Fraction | None:
-    plain = text.strip()
-    return (
-        Fraction(plain)
-        if plain.isascii() and plain.isdecimal() and len(plain) < MAX_DIGITS
-        else None
-    )
-
-
 def _size(text: str) -> Fraction | None:
     """A DIMM's size, as dmidecode prints it."""
     try:
         return units.parse(text.replace("MB", "MiB").replace("GB", "GiB")).to("B")
     except UserError:
         return None
-
-
-def gpus(given: Given, node: str, fields: Fields) -> Fraction | None:
-    """gpu.count."""
-    return _count(fields.get("gpu.count", ""))
 
 
 def raid(given: Given, node: str, fields: Fields) -> str | None:

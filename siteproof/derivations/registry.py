@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from siteproof.derivations import bookkeeping, bought_facts, inventory, one_way, two_ways
+from siteproof.derivations import bookkeeping, bought_facts, inventory, one_way, services, two_ways
 from siteproof.derivations.given import DerivedSample, Given, Lack, Material, Result
 from siteproof.judge.inputs import CAMPAIGN
 from siteproof.record.finding import Finding
@@ -51,21 +51,21 @@ TABLE: Mapping[str, Derivation] = {
     "RandomIo.read_ratio": two_ways.random_of_serial("read"),
     "RandomIo.write_ratio": two_ways.random_of_serial("write"),
     "Inventory.nodes": inventory.nodes,
-    "Inventory.cores": inventory.total(inventory.cores, "cpu.cores"),
+    "Inventory.cores": inventory.total(inventory.amount("cores"), "cpu.cores"),
     "Inventory.peak": inventory.each(inventory.peak, "cpu.cores, avx_base and flops_per_cycle"),
     "Inventory.total_peak": inventory.total(
         inventory.peak, "cpu.cores, avx_base and flops_per_cycle"
     ),
     "Inventory.memory": inventory.total(inventory.memory, "memory.total"),
     "Inventory.disk": inventory.total(inventory.disk, "disk.*.size"),
-    "Inventory.receivers_rate": inventory.total(inventory.interface_rate, "nic.*.speed"),
-    "Instance.vcpus": inventory.each(inventory.threads, "cpu.threads"),
-    "Instance.interfaces": inventory.each(inventory.interfaces, "nic.*.driver"),
+    "Inventory.receivers_rate": inventory.total(inventory.amount("rate"), "nic.*.speed"),
+    "Instance.vcpus": inventory.each(inventory.amount("threads"), "cpu.threads"),
+    "Instance.interfaces": inventory.each(inventory.amount("interfaces"), "nic.*.driver"),
     "Instance.driver": inventory.each(inventory.driver, "nic.*.driver"),
     "Instance.missing_flags": inventory.missing_flags,
     "SystemDescription.raid": inventory.each(inventory.raid, "raid.*.level"),
     "SystemDescription.between_sites": inventory.between,
-    "Instance.gpus": inventory.each(inventory.gpus, "gpu.count"),
+    "Instance.gpus": inventory.each(inventory.amount("gpus"), "gpu.count"),
     "SystemDescription.drift": bought_facts.all_sections,
     "SystemDescription.section_drift": bought_facts.one_section,
     "HostTable.wrong_names": bought_facts.of_host_table("wrong_names"),
@@ -73,6 +73,13 @@ TABLE: Mapping[str, Derivation] = {
     "HostTable.wrong_systems": bought_facts.of_host_table("wrong_systems"),
     "HostTable.wrong_interfaces": bought_facts.of_host_table("wrong_interfaces"),
     "HostTable.inconsistent": bought_facts.of_host_table("inconsistent"),
+    "Availability.scheduled": services.availability,
+    "Availability.overall": services.availability,
+    "Availability.downtime": services.availability,
+    "Availability.gateway_gap": services.availability,
+    "Namespace.differences": services.namespace,
+    "VmShare.tightly_coupled": two_ways.of(["Lammps.rate"], "node"),
+    "VmShare.data_analysis": two_ways.of(["Minimap2.rate"], "node"),
     "Session.duration": bookkeeping.duration,
     "Ledger.undated": bookkeeping.undated,
     "Ledger.out_of_order": bookkeeping.out_of_order,

@@ -371,8 +371,9 @@ def by_node(samples: Iterable[Sample], metric: str) -> dict[str, list[Sample]]:
 
 
 def of_system(criterion: Criterion) -> bool:
-    """Whether it covers the system as a whole, rather than nodes, pairs or links."""
-    return criterion.subject == criterion.scope == "system" and not criterion.links
+    """Whether it covers the system or a service as a whole, rather than nodes, pairs or links."""
+    whole = criterion.subject in ("system", "service") and criterion.scope == "system"
+    return whole and not criterion.links
 
 
 def attempts_at(samples: Iterable[Sample], criterion: Criterion) -> dict[str, list[Sample]]:

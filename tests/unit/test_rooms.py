@@ -31,6 +31,7 @@ NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
     ("gate", "wording"): "a node's comment in Slurm says why it stays out",
     ("trend", "compare"): "what changed beside a figure explains its step",
     ("verdict", "derivations"): "a criterion may speak of what follows from several samples",
+    ("derivations", "availability"): "how long services were up is a derived value, too",
     ("derivations", "published"): "the milestones of a site are a figure, too",
     ("verdict", "curves"): "a criterion may speak of what only a whole sweep has",
     ("checks", "collect"): "a check collects its job's raw files when it ends",
