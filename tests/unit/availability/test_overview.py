@@ -372,7 +372,7 @@ def test_nothing_is_known_before_the_cluster_was_registered_or_while_it_was_disc
         f"c|n1|{BEGIN + 2 * H}|{BEGIN + 4 * H}|DOWN|1|x\n"
     )
     record = EventRecord(BEGIN, BEGIN + 10 * H, of(["n1", "n2"]), text)
-    found = of_nodes([record], of(["n1", "n2"]), END)
+    found = of_nodes([record], of(["n1", "n2"]))
     assert found.known["n2"] == ((BEGIN + H, BEGIN + 2 * H), (BEGIN + 3 * H, BEGIN + 10 * H))
     assert found.down == {"n1": ((BEGIN + 2 * H, BEGIN + 4 * H),)}
 
@@ -456,6 +456,13 @@ def test_a_site_without_probes_or_gateways_has_a_reason_and_no_value(site, tmp_p
     bare = load("example")
     for one in figures(bare, tmp_path, moment(BEGIN), moment(END), now=moment(END)).values():
         assert (one.value, one.why.kind, one.measured_hours) == (None, Kind.NO_PROBES, 0)
+
+
+def test_node_events_alone_show_no_service_and_answer_no_criterion(bare, tmp_path):
+    events(tmp_path, [])
+    assert overall([read(bare, tmp_path).whole]) == 1
+    for one in figures(bare, tmp_path, moment(BEGIN), moment(END), now=moment(END)).values():
+        assert (one.value, one.why.kind) == (None, Kind.NO_PROBES)
 
 
 def test_a_site_of_which_nothing_was_recorded_has_nothing(site, tmp_path):
