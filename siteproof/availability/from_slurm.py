@@ -28,8 +28,8 @@ class NodeTimes:
     findings: list[Finding] = field(default_factory=list)
 
 
-def of_nodes(records: Sequence[EventRecord], nodes: NodeSet, now: int) -> NodeTimes:
-    """Down and known times of nodes. nodes: those of the site. now: in seconds since 1970.
+def of_nodes(records: Sequence[EventRecord], nodes: NodeSet) -> NodeTimes:
+    """Down and known times of nodes. nodes: those of the site.
 
     An event that lasts is known to last until its record was made, and no longer.
     """
@@ -38,17 +38,16 @@ def of_nodes(records: Sequence[EventRecord], nodes: NodeSet, now: int) -> NodeTi
     covered: dict[str, Spans] = {}  # by the set of nodes that Slurm knew, as it rarely changes
     backwards: dict[Finding, None] = {}
     for record in records:
-        end = min(record.end, now)
         events = parse_events(record.text)
         known_to_slurm = str(record.nodes)
         covered[known_to_slurm] = union(
-            covered.get(known_to_slurm, ()), _covered(events, (record.begin, end))
+            covered.get(known_to_slurm, ()), _covered(events, (record.begin, record.end))
         )
         for event in events.of_nodes:
             if event.backwards:
                 backwards[_backwards(event)] = None
             elif event.down:
-                last = end if event.end is None else min(event.end, end)
+                last = min(event.end or record.end, record.end)
                 down.setdefault(event.node, []).append((event.start, last))
         if events.strange:
             details = {"file": record.name, "count": events.strange}

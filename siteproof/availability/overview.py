@@ -111,7 +111,7 @@ def read(site: Site, perflogs: Path, period: Span, now: int) -> Overview:
     every = nodesets.of()
     for found in partitions.values():
         every.update(found)
-    times = from_slurm.of_nodes(records, every, now)
+    times = from_slurm.of_nodes(records, every)
     nodes = _nodes(times, every, _planned_nodes(site, windows), within) if records else {}
     own = {name: part for name, part in by_service.items() if name not in gateways}
     return Overview(

@@ -13,11 +13,11 @@ from siteproof.figure import strips
 from siteproof.figure.strips import Strips, Times
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, when
-from siteproof.report.sections import Figure, Section, Table
+from siteproof.report.sections import Figure, Section, Table, limited_points
 from siteproof.wording.findings import warning
 
 PERIOD = timedelta(days=14)  # of most contracts
-MAX_GAPS = 6
+MAX_GAPS, MAX_POINTS = 6, 12
 TITLE = "Availability"
 
 
@@ -30,7 +30,7 @@ def chapter(material: Material) -> Section | None:
     figure = Figure(
         "availability", TITLE, svg, _caption(found), _table(found), ("Availability.overall",)
     )
-    points = [warning(why) for why in found.findings]
+    points = limited_points([warning(why) for why in found.findings], MAX_POINTS)
     if missing := _gaps(found):
         points.append(f"Not measured: {missing}")
     return Section("availability", TITLE, _lead(found), [_four(found)], [figure], points)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pytest
-from clone import SITES
+from clone import SITES, TOP
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -372,7 +372,7 @@ def test_nothing_is_known_before_the_cluster_was_registered_or_while_it_was_disc
         f"c|n1|{BEGIN + 2 * H}|{BEGIN + 4 * H}|DOWN|1|x\n"
     )
     record = EventRecord(BEGIN, BEGIN + 10 * H, of(["n1", "n2"]), text)
-    found = of_nodes([record], of(["n1", "n2"]), END)
+    found = of_nodes([record], of(["n1", "n2"]))
     assert found.known["n2"] == ((BEGIN + H, BEGIN + 2 * H), (BEGIN + 3 * H, BEGIN + 10 * H))
     assert found.down == {"n1": ((BEGIN + 2 * H, BEGIN + 4 * H),)}
 
@@ -458,6 +458,13 @@ def test_a_site_without_probes_or_gateways_has_a_reason_and_no_value(site, tmp_p
         assert (one.value, one.why.kind, one.measured_hours) == (None, Kind.NO_PROBES, 0)
 
 
+def test_node_events_alone_show_no_service_and_answer_no_criterion(bare, tmp_path):
+    events(tmp_path, [])
+    assert overall([read(bare, tmp_path).whole]) == 1
+    for one in figures(bare, tmp_path, moment(BEGIN), moment(END), now=moment(END)).values():
+        assert (one.value, one.why.kind) == (None, Kind.NO_PROBES)
+
+
 def test_a_site_of_which_nothing_was_recorded_has_nothing(site, tmp_path):
     found = read(site, tmp_path)
     assert found.measured_hours() == 0
@@ -495,3 +502,31 @@ def test_a_made_year_agrees_with_its_arithmetic(site, tmp_path):
     assert overall([found.whole]) == Fraction(hours - 120, hours)
     assert scheduled([found.whole]) == Fraction(hours - 120, hours - 96)
     assert found.whole.failures == 12
+
+
+@pytest.mark.parametrize(
+    ("down", "of_gateway", "verdicts"),
+    [
+        (13, 19, (Verdict.PASS, Verdict.PASS)),  # 96.13 % and 94.35 %
+        (13, 21, (Verdict.PASS, Verdict.FAIL)),  # 93.75 %, 2.38 points less
+        (17, 17, (Verdict.FAIL, Verdict.PASS)),  # 94.94 %
+    ],
+)
+def test_the_criteria_of_jetstream_pass_and_fail_by_what_was_measured(
+    tmp_path, monkeypatch, down, of_gateway, verdicts
+):
+    monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
+    name = "jetstream-iu"
+    folder = shutil.copytree(TOP / "site-config" / name, tmp_path / "sites" / name)
+    path = folder / "system.yaml"
+    path.write_text(path.read_text() + PROBES)
+    (tmp_path / name).mkdir()
+    (tmp_path / "example").symlink_to(name)
+    for service, hours in (("login", down), ("portal", down), ("galaxy", of_gateway)):
+        probes(tmp_path, service, down=[(100, 100 + hours)])
+    site = load(name)
+    made = figures(site, tmp_path, moment(BEGIN), moment(END), now=moment(END))
+    keys = ("JS-4.1.3-UPTIME14", "JS-4.3-GWAVAIL", "JS-4.1.3-MTBF")
+    found = [verdict_of(site.criteria[key], made[site.criteria[key].metric]) for key in keys]
+    assert found == [*verdicts, None]
+    assert made["Availability.downtime"].value == 720 * Fraction(down, 336)
