@@ -185,7 +185,7 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
 
 def _oldest(result: CriterionVerdict) -> str:
     """When the oldest answer was measured, and which age is allowed."""
-    allowed = f"at most {result.criterion.max_age}"
+    allowed = f"at most {result.criterion.max_age}" if result.criterion.oldest else "of any age"
     if result.oldest is None:
         return f"no answer; {allowed}"
     return f"{result.oldest:%Y-%m-%d %H:%M} UTC, {age(result)}; {allowed}"
@@ -295,7 +295,7 @@ def _raw_limit(judged: Judgement, result: CriterionVerdict) -> str:
         return "the same text" if criterion.equals else "no bound: it is only reported"
     unit = judged.site.catalogue[criterion.metric].unit
     facts = {judged.site.hardware_of(r) for r in judged.site.roles_of(criterion)}
-    limits = [criterion.limits(unit, f) for f in facts]
+    limits = dict.fromkeys(criterion.limits(unit, f) for f in facts)
     return "; ".join(
         f"{_side('>', low, unit)}{_side('<', high, unit)}".rstrip() for low, high in limits
     )

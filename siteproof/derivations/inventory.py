@@ -19,7 +19,6 @@ FIELDS = "SystemDescription.fields"
 GROUP = "group"
 BASE = {"rate": "B/s"}  # units of amounts that are no counts
 LESS_MEMORY = Fraction(92, 100)  # of what is built in: firmware and kernel keep the rest
-_KB = re.compile(r"(\d{1,15}) kB")
 _BYTES = re.compile(r"(\d{1,20}) B")
 _AMOUNT = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) (GB|TB|MB)\b")
 NEARLY = Fraction(97, 100)
@@ -117,10 +116,9 @@ def memory(given: Given, node: str, fields: Fields) -> Fraction | None:
     sizes = [size for text in dimms if (size := _size(text)) is not None]
     if dimms and len(sizes) == len(dimms):
         return Fraction(convert(sum(sizes, Fraction(0)), "B", given.unit))
-    match = _KB.fullmatch(fields.get("memory.total", ""))
-    if not match:
+    found = hardware_read.amounts(fields).get("memory")
+    if found is None:
         return None
-    found = Fraction(int(match[1]) * 1024)
     role = given.site.role_of(node)
     stated = given.site.hardware_of(role).memory if role else None
     if stated and LESS_MEMORY * stated.to("B") <= found < stated.to("B"):
