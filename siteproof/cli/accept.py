@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+from datetime import UTC, datetime
 
 import click
 
@@ -12,7 +13,7 @@ from siteproof.cli.shared import print_left_out
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.record.sessions import Sessions
-from siteproof.verdict.judgement import judge_samples
+from siteproof.verdict.judgement import Background, Record, judge_samples
 
 
 @click.command()
@@ -56,7 +57,8 @@ def accept(name: str | None, system: str, why: str, who: str, despite: bool, lis
     sessions = Sessions(files.perflogs(), system)
     name = accepted.resolve(name, sessions.headers, before)
     found = sessions.of(accepted.jobs_of(name, sessions.headers))
-    judged = judge_samples(site, found, name)
+    with_it = Background.of(site, Record.of(site), datetime.now(UTC), sessions.headers)
+    judged = judge_samples(site, found, name, background=with_it)
     refused = accepted.in_the_way(judged)
     if refused and not despite:
         click.echo(f"not accepted: {', '.join(refused)}; to accept nevertheless, add --despite")

@@ -42,11 +42,8 @@ def of_host_table(metric: str) -> Callable[[Given], Iterator[Result]]:
 def _each(
     given: Given, chosen: Callable[[Sequence[FactResult]], Sequence[FactResult]], source: str
 ) -> Iterator[Result]:
-    fields, unreadable, _ = given.material.descriptions
-    wanted = given.units(given.input(FIELDS))
-    known = {node: fields[node] for node in wanted if node in fields}
-    results = bought.of_nodes(given.site, known, unreadable)
-    for node in wanted:
+    fields, results = given.material.descriptions[0], given.material.facts
+    for node in given.units(given.input(FIELDS)):
         if node not in fields:
             yield given.missing([f"{FIELDS} of {node}"], node)
         elif own := chosen(results.get(node, ())):

@@ -20,7 +20,8 @@ from siteproof.record.descriptions import Fields
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, PEER
 from siteproof.record.samples import Header, Sample
-from siteproof.sites import Criterion, Site
+from siteproof.sites import Criterion, Site, bought, hardware_read
+from siteproof.sites.bought import FactResult
 from siteproof.sites.promise import Subject
 
 DIGITS = 12  # significant ones of a quotient
@@ -68,6 +69,17 @@ class Material:
         own = [s for s in of_check if s.header.mode in ("maintenance", "acceptance")]
         fields, unreadable = descriptions.with_unreadable(own, self.perflogs)
         return fields, unreadable, descriptions.described(own)
+
+    @cached_property
+    def facts(self) -> dict[str, list[FactResult]]:
+        """What became of each fact that the site states of a described node."""
+        fields, unreadable, _ = self.descriptions
+        return bought.of_nodes(self.site, fields, unreadable)
+
+    @cached_property
+    def amounts(self) -> dict[str, dict[str, Fraction]]:
+        """Cores, threads, memory and more of each described node."""
+        return {node: hardware_read.amounts(own) for node, own in self.descriptions[0].items()}
 
 
 @dataclass(frozen=True)

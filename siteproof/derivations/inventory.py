@@ -86,8 +86,8 @@ def each(of_node: OfNode, what: str) -> Callable[[Given], Iterator[Result]]:
 def amount(name: str) -> OfNode:
     """One of the amounts that follow from the fields: cores, threads, gpus, interfaces, rate."""
 
-    def of_node(given: Given, _node: str, fields: Fields) -> Fraction | None:
-        found = hardware_read.amounts(fields).get(name)
+    def of_node(given: Given, node: str, _fields: Fields) -> Fraction | None:
+        found = given.material.amounts[node].get(name)
         return found and Fraction(convert(found, BASE.get(name, given.unit), given.unit))
 
     return of_node
@@ -100,7 +100,7 @@ def peak(given: Given, node: str, fields: Fields) -> Fraction | None:
     """
     role = given.site.role_of(node)
     known = given.site.hardware_of(role) if role else None
-    there = hardware_read.amounts(fields).get("cores")
+    there = given.material.amounts[node].get("cores")
     if known is None or there is None or not (known.avx_base and known.flops_per_cycle):
         return None
     flops = there * known.avx_base.to("Hz") * known.flops_per_cycle
@@ -116,7 +116,7 @@ def memory(given: Given, node: str, fields: Fields) -> Fraction | None:
     sizes = [size for text in dimms if (size := _size(text)) is not None]
     if dimms and len(sizes) == len(dimms):
         return Fraction(convert(sum(sizes, Fraction(0)), "B", given.unit))
-    found = hardware_read.amounts(fields).get("memory")
+    found = given.material.amounts[node].get("memory")
     if found is None:
         return None
     role = given.site.role_of(node)
