@@ -108,7 +108,7 @@ class Workload(FileSystemSweep):
         return {**super().settings(), **self.hardware_variables(), "WORKLOAD": "\n".join(lines)}
 
     def facts(self) -> dict[str, object]:
-        """The program and the number of nodes of each application, and the known answers of each program."""
+        """Program and nodes of each application, and the known answers of the programs."""
         named = {key: next(iter(check.parsers)) for key, check in PROGRAMS.items()}
         return {
             "workload": {
