@@ -108,10 +108,11 @@ class Workload(FileSystemSweep):
         return {**super().settings(), **self.hardware_variables(), "WORKLOAD": "\n".join(lines)}
 
     def facts(self) -> dict[str, object]:
-        """On how many nodes each application must run, and the known answers of each program."""
+        """Program and nodes of each application, and the known answers of the programs."""
+        named = {key: next(iter(check.parsers)) for key, check in PROGRAMS.items()}
         return {
-            "workload": {name: one.nodes for name, one in self.applications().items()},
-            "programs": {
-                next(iter(check.parsers)): check.answer(self.mode) for check in PROGRAMS.values()
+            "workload": {
+                name: [named[one.program], one.nodes] for name, one in self.applications().items()
             },
+            "programs": {named[key]: check.answer(self.mode) for key, check in PROGRAMS.items()},
         }

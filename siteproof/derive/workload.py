@@ -9,7 +9,7 @@ from statistics import median
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
-from siteproof.derive import Derived, Given
+from siteproof.derive import Derived, Given, must_be
 from siteproof.derive.application import must_be_known
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, counters, gromacs, lammps, minimap2, nwchem, openfoam, values
@@ -53,12 +53,12 @@ def derive(given: Given) -> Derived:
     on its nodes, or the applications did not run at the same time.
     """
     programs = cast("Mapping[str, Mapping[str, object]]", given.facts["programs"])
-    wanted = cast("Mapping[str, int]", given.facts["workload"])
+    wanted = cast("Mapping[str, tuple[str, int]]", given.facts["workload"])
     members = [run for run in given.raw.runs if run.dims.get("program") != COUNTERS]
     for run in members:
         _must_be_right(run, programs)
-    alone = {name: _ran(members, "alone", name, int(count)) for name, count in wanted.items()}
-    mix = {name: _ran(members, "mix", name, int(count)) for name, count in wanted.items()}
+    alone = {name: _ran(members, "alone", name, *of) for name, of in wanted.items()}
+    mix = {name: _ran(members, "mix", name, *of) for name, of in wanted.items()}
     begin = int(max(ran.begin for ran in mix.values())) + 1
     end = int(min(ran.end for ran in mix.values()))
     if end - begin < SHORTEST:
@@ -93,14 +93,17 @@ def _must_be_right(run: Execution, programs: Mapping[str, Mapping[str, object]])
         raise OutputError(f"{where}: {error}", error.status) from None
 
 
-def _ran(members: Iterable[Execution], phase: str, name: str, count: int) -> Ran:
-    """An application in a phase. Raises OutputError unless it ran on so many nodes."""
-    own = [r.dims for r in members if (r.dims["phase"], r.dims["application"]) == (phase, name)]
-    nodes = frozenset(dims["member"] for dims in own)
+def _ran(members: Iterable[Execution], phase: str, name: str, program: str, count: int) -> Ran:
+    """An application in a phase. Raises OutputError unless its program ran on so many nodes."""
+    which = (phase, name)
+    own = [r.dims for r in members if (r.dims.get("phase"), r.dims.get("application")) == which]
+    nodes = frozenset(dims.get("member", "") for dims in own)
     if len(own) != count or len(nodes) != count:
         raise OutputError(f"{name} {phase}: on {len(nodes)} nodes, expected {count}", "invalid")
-    begins = [float(values.positive(f"{name}: begin", dims["begin"])) for dims in own]
-    ends = [float(values.positive(f"{name}: end", dims["end"])) for dims in own]
+    for dims in own:
+        must_be(f"{name} {phase}: program", dims.get("program"), program)
+    begins = [float(values.positive(f"{name}: begin", dims.get("begin", ""))) for dims in own]
+    ends = [float(values.positive(f"{name}: end", dims.get("end", ""))) for dims in own]
     if min(end - begin for begin, end in zip(begins, ends, strict=True)) <= 0:
         raise OutputError(f"{name} {phase}: it ended before it began", "invalid")
     return Ran(min(begins), max(ends), nodes)

@@ -1,7 +1,7 @@
 """OpenMetrics text for a dashboard: verdicts, worst values, states of nodes, headline metrics.
 
 One series for each criterion and verdict, node and state, node and headline metric: 320 nodes with
-all 25 headline metrics make 10,000. Values of pairs and of sweeps are left out, as there may be
+all 33 headline metrics make 12,600. Values of pairs and of sweeps are left out, as there may be
 millions of them.
 """
 

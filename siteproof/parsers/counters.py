@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import pairwise
 
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
@@ -57,23 +58,13 @@ def parse(text: str) -> list[Reading]:
 
     Raises OutputError where a counter fell, or was not read for 30 seconds.
     """
-    found = []
-    for node in nodes(text):
-        if len(node.times) < 2:
-            raise OutputError(
-                f"counters: {len(node.times)} values of a node, at least 2 are needed"
-            )
-        for what in (node.carried, node.stored):
-            if any(after < before for before, after in zip(what, what[1:], strict=False)):
-                raise OutputError("counters: a counter fell", "invalid")
-        gaps = [after - before for before, after in zip(node.times, node.times[1:], strict=False)]
-        if min(gaps) < 0 or max(gaps) > GAP:
-            raise OutputError("counters: a node was not read each second", "invalid")
-        seconds = Decimal(node.times[-1] - node.times[0])
-        if not seconds:
-            raise OutputError("counters: all values are of one second", "invalid")
-        found.append(Reading("seconds", seconds, "s", {"node": node.name}))
-    return found
+    found = nodes(text)
+    for node in found:
+        _must_be_whole(node)
+    return [
+        Reading("seconds", Decimal(node.times[-1] - node.times[0]), "s", {"node": node.name})
+        for node in found
+    ]
 
 
 def of_each_second(
@@ -81,12 +72,25 @@ def of_each_second(
 ) -> dict[int, float]:
     """Bytes in each second from begin to before end: a difference is spread over its seconds."""
     found: dict[int, float] = dict.fromkeys(range(begin, end), 0.0)
-    pairs = list(zip(times, values, strict=True))
-    for (before, low), (after, high) in zip(pairs, pairs[1:], strict=False):
+    for (before, low), (after, high) in pairwise(zip(times, values, strict=True)):
         for second in range(before, after):
             if second in found:
                 found[second] += (high - low) / (after - before)
     return found
+
+
+def _must_be_whole(node: Node) -> None:
+    """Raises OutputError."""
+    if len(node.times) < 2:
+        raise OutputError(f"counters: {len(node.times)} values of a node, at least 2 are needed")
+    if min(_steps(node.times)) <= 0 or max(_steps(node.times)) > GAP:
+        raise OutputError("counters: a node was not read each second", "invalid")
+    if min([*_steps(node.carried), *_steps(node.stored)]) < 0:
+        raise OutputError("counters: a counter fell", "invalid")
+
+
+def _steps(counts: list[int]) -> list[int]:
+    return [after - before for before, after in pairwise(counts)]
 
 
 def _add(node: Node, second: str, carried: str, stored: str) -> None:

@@ -54,7 +54,11 @@ def derived(times=TIMES, text=READS, counted=None, facts=None):
     ]
     output = "\n".join([*counted, "end of counters", ""])
     runs.append(Execution({"phase": "mix", "program": "counters"}, 0, output, ""))
-    known = {"workload": {"left": 1, "right": 1}, "programs": KNOWN, **(facts or {})}
+    known = {
+        "workload": {"left": ["minimap2", 1], "right": ["minimap2", 1]},
+        "programs": KNOWN,
+        **(facts or {}),
+    }
     readings, conditions = workload.derive(Given([], {}, Raw({}, {}, "", "", runs), known))
     found = {(r.metric, r.dims.get("application", "")): r.value for r in readings}
     return found, conditions
@@ -117,6 +121,11 @@ def test_an_application_that_is_missing_has_no_rate():
     times = {key: value for key, value in TIMES.items() if key[0] == "mix"}
     with pytest.raises(OutputError, match="left alone: on 0 nodes, expected 1"):
         derived(times)
+
+
+def test_another_program_than_that_of_the_site_is_no_answer():
+    with pytest.raises(OutputError, match="right alone: program: minimap2, expected lammps"):
+        derived(facts={"workload": {"left": ["minimap2", 1], "right": ["lammps", 1]}})
 
 
 def test_a_wrong_answer_of_one_is_named_and_is_a_wrong_answer_of_all():
