@@ -86,5 +86,6 @@ def test_a_folder_elsewhere_is_refused(disk, folder):
 
 def test_what_nodes_do_not_share_is_not_compared(world):
     done = world.reframe(*RUN)
-    assert "is not shared: each node has its own paths" in done.out
-    assert world.reframe("-r", "-n", "Lustre").out.count("not lustre")
+    assert "temporary is not shared: each node has files of its own" in done.out
+    assert "temporary is of kind any, not lustre" in world.reframe("-r", "-n", "Lustre").out
+    assert "Namespace" not in world.siteproof("plan", "-n", "Namespace|Lustre|Health").out
