@@ -41,6 +41,7 @@ MAX_UID = 2**32 - 2  # of Linux: 2**32 - 1 is -1, which stands for no user
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _trusted: set[int] = set()
 
 
@@ -251,6 +252,32 @@ def write(
             with suppress(OSError):
                 os.unlink(part, dir_fd=handles[-1])
             raise
+
+
+def append(path: Path, line: bytes, *, below: Path, limit: int = OUTPUT) -> None:
+    """Append one line in one write, so that lines of several processes never mix.
+
+    Local file systems keep such a write whole; NFS does so for one host, so each host needs a file
+    of its own. below: as of `read`; missing folders are made. limit: no larger file is appended to.
+    Raises OSError if it cannot be written, and UserError if it must not be.
+    """
+    parts = path.relative_to(below).parts
+    below.mkdir(parents=True, exist_ok=True)
+    with _walked(path, below, parts[:-1], make=True) as handles:
+        name = _plain(parts[-1], path)
+        with _explained(path, make=True):
+            handles.append(os.open(name, _APPEND, 0o666, dir_fd=handles[-1]))
+        found = os.fstat(handles[-1])
+        _check_owner(path, found, os.fstat(handles[0]), None)
+        _must_be_file(path, handles[-1], limit)
+        if found.st_nlink > 1:
+            raise Refused(path, "refused: it is a link to another file")
+        if found.st_uid == os.geteuid() and os.fstat(handles[-2]).st_mode & stat.S_IWGRP:
+            os.fchmod(handles[-1], 0o664)  # colleagues append to it, too
+        if found.st_size and os.pread(handles[-1], 1, found.st_size - 1) != b"\n":
+            line = b"\n" + line  # a line that a full disk cut off stays a line of its own
+        if os.write(handles[-1], line) != len(line):
+            raise UserError(path, "written only in part", hint="Is the disk full?")
 
 
 def _must_give_way(path: Path, name: str, folder: int, may_replace: Callable[[int], bool]) -> None:

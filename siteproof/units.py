@@ -15,6 +15,11 @@ from functools import cache
 from siteproof.errors import UserError
 
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+# What applications count, each a kind of its own: steps cannot be converted to images.
+_COUNTED = ("steps", "iterations", "images", "samples", "tokens", "frames", "cells", "messages")
+# Molecular dynamics: simulated time by elapsed time, and the other way round.
+SIMULATION_RATE, SIMULATION_COST = "simulation rate", "simulation cost"
+COUNTED = {f"{thing} a second": f"{thing}/s" for thing in _COUNTED}  # kinds and their units
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 
 
@@ -46,6 +51,10 @@ def _table() -> dict[str, tuple[str, Fraction]]:
     units["pp"] = ("percentage points", Fraction(1))
     for name in ("count", "nodes", "tasks", "ranks", "packets", "VMs", "instances"):
         units[name] = ("count", Fraction(1))
+    for name, unit in COUNTED.items():
+        units[unit] = (name, Fraction(1))
+    units["ns/day"] = (SIMULATION_RATE, Fraction(1))
+    units["days/ns"] = (SIMULATION_COST, Fraction(1))
     units["text"] = ("text", Fraction(1))
     return units
 

@@ -13,6 +13,7 @@ class SystemDescription(PerNodeCheck):
     descr = "What every node is, field by field"
     tags = {"system"}
     script = "description.sh"
+    shared_scripts = (*PerNodeCheck.shared_scripts, "other_tools.sh")
     parsers = {"sysfs": description}
     derive = "description"
     metrics = ("fields", "unreadable")

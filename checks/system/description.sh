@@ -203,6 +203,23 @@ pci() {
     set -f
 }
 
+slots() {
+    if [ "$root" != 0 ]; then
+        unreadable pci.slot "needs root"
+    elif ! has dmidecode; then
+        unreadable pci.slot "dmidecode is not installed"
+    elif ! dmidecode -t slot >slots 2>/dev/null; then
+        unreadable pci.slot "dmidecode failed"
+    else
+        awk -F ': ' '
+            function print_slot() { if (kind != "") print "field pci.slot." ++count " = " kind ", " place ", " use; kind = "" }
+            /^Handle/ { print_slot() } { sub(/^[ \t]+/, "", $1) }
+            $1 == "Designation" { place = $2 } $1 == "Type" { kind = $2 }
+            $1 == "Current Usage" { use = $2 } END { print_slot() }' slots
+    fi
+    rm -f slots
+}
+
 nics() {
     has ethtool || unreadable nic.ethtool "not installed: no firmware, flow control, offloads"
     # shellcheck disable=SC2010
@@ -264,26 +281,17 @@ disks() {
             if ($i ~ /\(F\)/) failed++
         }
         print "field raid." $1 " = " $3 level ", " members " members, " failed " failed" }' /proc/mdstat 2>/dev/null
-    for program in perccli64 perccli storcli64 storcli; do
-        has "$program" || continue
-        if [ "$root" != 0 ]; then
-            unreadable raid.controller "needs root"
-        elif text=$(timeout 20 "$program" /call show all nolog 2>&1); then
-            printf '%s\n' "$text" | awk -F ' = ' '
-                $1 == "Controller" { at = $2 }
-                $1 ~ /^(Model|Product Name|Firmware Version|FW Version|FW Package Build|BIOS Version|Driver Version|On Board Memory Size|Serial Number)$/ {
-                    name = tolower($1); gsub(/ /, "_", name); sub(/^serial_number$/, "serial", name)
-                    print "field raid.controller" at "." name " = " $2 }'
-        else
-            unreadable raid.controller "$program failed"
-        fi
+    smart
+    raid
+}
+
+# release: what the distribution calls itself, with the minor version that os-release lacks.
+release() {
+    for file in /etc/redhat-release /etc/SuSE-release /etc/lsb-release /etc/debian_version; do
+        [ -r $file ] || continue
+        field os.release "$(sed -n 's/^DISTRIB_DESCRIPTION="\(.*\)"/\1/p; /=/!p' $file | head -n 1)"
         return 0
     done
-    set +f
-    if grep -qs '^0x010[47]' /sys/bus/pci/devices/*/class; then # a RAID or SAS controller
-        unreadable raid.controller "neither perccli nor storcli is installed"
-    fi
-    set -f
 }
 
 software() {
@@ -291,6 +299,7 @@ software() {
         gsub(/"/, "", $2); sub(/_ID/, "", $1); sub(/PRETTY_/, "", $1)
         print "field os." tolower($1) " = " $2 }' /etc/os-release 2>/dev/null ||
         unreadable os "there is no /etc/os-release"
+    release
     field host.name "$(uname -n)"
     field kernel.release "$(uname -r)"
     field kernel.version "$(uname -v)"
@@ -325,6 +334,9 @@ software() {
     tool glibc getconf GNU_LIBC_VERSION
     tool spack spack --version
     tool ceph ceph --version
+    tool openstack openstack --version
+    tool nova nova-manage --version
+    tool nuttcp nuttcp -V
     tool qemu-img qemu-img --version
     tool virsh virsh --version
     tool apptainer apptainer --version
@@ -416,14 +428,21 @@ sysctls() {
     rm -f refused
 }
 
+# shellcheck source=siteproof/checks/on_node/other_tools.sh
+. "$1/other_tools.sh"
 exec 3>&1
 cpu
 memory
 firmware
 pci
+slots
 nics
+neighbours
 disks
+gpus
 software
+servers
+names
 mounts
 sysctls
 echo "end description"

@@ -3,6 +3,8 @@
 # Each is read without root where that is possible; what cannot be read is reported.
 echo "program=sysfs" >>facts
 root=$(id -u)
+# shellcheck source=siteproof/checks/on_node/other_tools.sh
+. "$1/other_tools.sh"
 
 count() { printf 'count %s = %s\n' "$1" "$2"; }
 unreadable() { printf 'unreadable %s %s\n' "$1" "$2"; }
@@ -80,6 +82,25 @@ network() {
     done
 }
 
+gpus() { # what a GPU counts since its driver was loaded; AMD's driver counts in files of its own
+    if has nvidia-smi; then
+        raw nvidia gpu.ecc 20 nvidia-smi --format=csv,noheader \
+            --query-gpu=index,ecc.errors.corrected.volatile.total,ecc.errors.uncorrected.volatile.total |
+            awk '$1 != "raw" { print; next }
+                { sub(/^raw nvidia /, ""); split($0, cell, / *, */); gpu = cell[1] }
+                gpu !~ /^[0-9]+$/ { next }
+                cell[2] cell[3] ~ /[^0-9]/ { print "unreadable gpu." gpu ".ecc the GPU counts no errors"; next }
+                { print "count gpu." gpu ".ecc_corrected = " cell[2]
+                  print "count gpu." gpu ".ecc_uncorrected = " cell[3] }'
+    fi
+    for file in /sys/class/drm/card*/device/ras/umc_err_count; do
+        [ -r "$file" ] || continue
+        gpu=${file#/sys/class/drm/card}
+        awk -v gpu="${gpu%%/*}" '$1 == "ue:" { print "count gpu." gpu ".ecc_uncorrected = " $2 }
+            $1 == "ce:" { print "count gpu." gpu ".ecc_corrected = " $2 }' "$file"
+    done
+}
+
 kernel() {
     awk '$1 == "oom_kill" { print "count oom_kills =", $2; found = 1 }
         $1 == "pswpout" { print "count swapped_out =", $2 }
@@ -141,6 +162,7 @@ now() {
 
 processor
 network
+gpus
 kernel
 clock
 now

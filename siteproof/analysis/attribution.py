@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from math import exp, inf, isfinite, log, sqrt
 from statistics import NormalDist, median, median_high, median_low
 
+from siteproof.analysis import arithmetic
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.blocks import Block, blocks
 from siteproof.analysis.slow_nodes import MIN_DEFICIT, MIN_FLEET, Middle
@@ -159,7 +160,8 @@ def asymmetries(values: Mapping[Pair, float], better: str) -> list[Asymmetry]:
         if other is None or a > b or not (_is_usable(one) and _is_usable(other)):
             continue
         first = one >= other if better == "higher" else one <= other
-        found.append(Asymmetry((a, b) if first else (b, a), 1 - min(one, other) / max(one, other)))
+        share = 1 - (arithmetic.asymmetry(one, other) or 0)
+        found.append(Asymmetry((a, b) if first else (b, a), share))
     return sorted(found, key=lambda a: (-a.share, a.better))
 
 

@@ -15,6 +15,7 @@ from enum import StrEnum
 from math import hypot, log, sqrt
 from statistics import NormalDist, median
 
+from siteproof.analysis import arithmetic
 from siteproof.analysis.slow_nodes import FEW, MAD_TO_SIGMA, Level, level, middle
 
 LEAST = 0.02  # a smaller change does not matter
@@ -66,7 +67,7 @@ def compare(before: Sequence[float], after: Sequence[float], better: str) -> Cha
     """
     first, second = middle(before), middle(after)
     one = min(first.count, second.count) < FEWEST
-    change = second.median / first.median - 1 if first.median else None
+    change = arithmetic.change(second.median, first.median)
     noise = _noise(before, after)
     limit = ONE_VALUE if one else max(LEAST, ERRORS * noise)
     size = abs(change) if change is not None else float(second.median != 0)

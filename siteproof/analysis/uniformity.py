@@ -22,6 +22,12 @@ IDENTITY = {
     "*.serial": "a serial number is one's own",
     "*.uuid": "one's own",
     "*.asset_tag": "one's own",
+    "address.*": "an address is one's own",
+    "dns.*": "a name is one's own",
+    "lldp.*.switch": "a node has its own switch",
+    "lldp.*.switch_address": "a node has its own switch",
+    "lldp.*.port": "a node has its own port of a switch",
+    "lldp.*.port_description": "a node has its own port of a switch",
     "sysctl.kernel.hostname": "a name is one's own",
     "sysctl.kernel.domainname": "a name is one's own",
 }

@@ -12,12 +12,12 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import reframe
@@ -36,10 +36,14 @@ class Hooks:
 
     # a file's name, the checks in it, and why ReFrame skips it, if it does
     file_loaded: Callable[[str, list[Any], BaseException | None], None]
-    file_broken: Callable[[str, Exception], NoReturn]
+    file_broken: Callable[[str, BaseException], None]  # the file is then left out
+    load_path: Callable[[Sequence[str]], list[str]]  # of -c, and what is loaded instead
     all_loaded: Callable[[list[Any], Iterable[str]], None]  # all checks; names set by -S
     before_run: Callable[[Sequence[Any]], None]  # the test cases
     log_lost: Callable[[OSError], None]
+    test_ended: Callable[
+        [Any], str
+    ]  # a task; the session with its samples, empty if there are none
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ def save_cpu() -> None:
     """Only the patches that need nothing else of the suite; `benchmarks/` measures them."""
     nothing: Any = None
     apply(
-        Hooks(nothing, nothing, nothing, nothing, nothing),
+        Hooks(*[nothing] * len(fields(Hooks))),
         ("nodes of a job", "deprecations of fields", "deprecations of variables"),
     )
 
@@ -154,8 +158,9 @@ def _load_from_file(hooks: Hooks) -> None:
         skipped = None
         try:
             checks: list[Any] = original(self, filename, force)
-        except (SyntaxError, UnicodeDecodeError, ValueError, TypeError) as error:
+        except (Exception, SystemExit) as error:  # the file may raise anything
             hooks.file_broken(filename, error)
+            return []
         hooks.file_loaded(filename, checks, skipped)
         return checks
 
@@ -169,11 +174,19 @@ def _load_all(hooks: Hooks) -> None:
     original = RegressionCheckLoader.load_all
 
     def load_all(self: Any, force: bool = False) -> list[Any]:
+        self._load_path = hooks.load_path(self._load_path)
         checks: list[Any] = original(self, force)
         hooks.all_loaded(checks, self._external_vars)
         return checks
 
     RegressionCheckLoader.load_all = load_all
+
+
+def fits(check: Any) -> bool:
+    """Whether a partition of the system has an environment in which the test can run."""
+    from reframe.core.runtime import valid_sysenv_comb
+
+    return any(valid_sysenv_comb(check.valid_systems, check.valid_prog_environs).values())
 
 
 # ---- running
@@ -356,6 +369,19 @@ def _prints_attributes(handler: logging.Handler) -> bool:
     return "%(check_" in form.replace("%(check_info)", "")
 
 
+def _log_result(hooks: Hooks) -> None:
+    from reframe.frontend.executors import RegressionTask
+
+    original = RegressionTask.log_result
+
+    def log_result(self: Any) -> None:
+        session = hooks.test_ended(self)
+        self._perflogger.extra["check_siteproof_session"] = session
+        original(self)
+
+    RegressionTask.log_result = log_result
+
+
 def _close(hooks: Hooks) -> None:
     from reframe.core.logging import MultiFileHandler
 
@@ -416,10 +442,22 @@ PATCHES = (
         issue="2302, 2306, 2307",
     ),
     Patch(
+        "places that fit",
+        "fits() returns whether a test can run anywhere here",
+        "a test for other systems or environments is left out without a word",
+        ("reframe.core.runtime:valid_sysenv_comb",),
+        _ignore,  # its function is called where it is needed
+    ),
+    Patch(
         "unknown variables",
-        "load_all reports which names -S sets",
-        "-S with a check that does not exist is ignored silently",
-        (f"{_LOADER}.load_all", f"{_LOADER}.__init__/_external_vars"),
+        "load_all reports which names -S sets, and loads a site's own checks, too",
+        "-S with a check that does not exist is ignored silently; with --mode the options are read "
+        "again, so that settings cannot add a path to -c",
+        (
+            f"{_LOADER}.load_all",
+            f"{_LOADER}.__init__/_load_path",
+            f"{_LOADER}.__init__/_external_vars",
+        ),
         _load_all,
     ),
     Patch(
@@ -489,6 +527,17 @@ PATCHES = (
             "reframe.core.shell:generate_script.__exit__/finalize",
         ),
         _files_of_a_job,
+    ),
+    Patch(
+        "end of a test",
+        "log_result reports each test that has ended, before its line in a perflog is written",
+        "a plain test has no hook of ours, and a test that fails before its values has no line in "
+        "any perflog: nothing would show that it was run",
+        (
+            "reframe.frontend.executors:RegressionTask.log_result/_perflogger",
+            "reframe.frontend.executors:RegressionTask.fail/log_result",
+        ),
+        _log_result,
     ),
     Patch(
         "full disk",

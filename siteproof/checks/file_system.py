@@ -48,7 +48,8 @@ def skip_without(check: JobCheck, name: str) -> None:
 def conditions(name: str, there: FileSystem) -> dict[str, str]:
     """The conditions of samples on the file system."""
     version = {"storage_version": there.storage_version} if there.storage_version else {}
-    return {"file_system": name, **version}
+    emulated = {"emulated": there.emulated} if there.emulated else {}
+    return {"file_system": name, **version, **emulated}
 
 
 def place(stage: Path) -> None:

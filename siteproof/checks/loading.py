@@ -28,10 +28,14 @@ def report(what: object) -> None:
         print(f"siteproof: {line}", file=sys.stderr, flush=True)
 
 
+class End(SystemExit):
+    """The end of the run, and not the exit() of a file of tests."""
+
+
 def refuse(error: UserError | UserErrors) -> NoReturn:
     """End the whole run; ReFrame catches other exceptions and goes on without the check."""
     report(error)
-    raise SystemExit(ExitCode.USAGE)
+    raise End(ExitCode.USAGE)
 
 
 def refuse_number(check: object, name: str, least: int, most: int = 10**9) -> None:
@@ -54,6 +58,8 @@ def promised(catalogue: Mapping[str, Metric], clone: Path) -> dict[Path, set[str
     """The checks that the catalogue lists for each file."""
     found: dict[Path, set[str]] = {}
     for metric in catalogue.values():
+        if metric.is_of_site:  # a centre's own tests end nothing
+            continue
         if metric.check and metric.file and metric.check not in SWEEPS_ONLY:
             found.setdefault(clone / metric.file, set()).add(metric.check)
     return found
@@ -75,10 +81,25 @@ def report_missing_checks(site: Site, paths: Iterable[str | Path]) -> None:
             report(check_files.before_run(one, site))
 
 
-def refuse_broken_file(filename: str, error: Exception) -> NoReturn:
-    """End the run if a file of checks is not valid Python."""
+def refuse_broken_file(
+    promised: Mapping[Path, set[str]], filename: str, error: BaseException
+) -> None:
+    """End the run if a file of Siteproof's checks cannot be loaded; report one of other tests."""
+    if isinstance(error, End):
+        raise error
     line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-    refuse(UserError(f"{filename}{line}", f"cannot be loaded: {error}"))
+    what = f"cannot be loaded: {error}"
+    if _is_ours(promised, filename):
+        refuse(UserError(f"{filename}{line}", what))
+    if not isinstance(error, (SyntaxError, UnicodeDecodeError)):
+        what = f"cannot be loaded: {format_exception_only(error)[-1].strip()}"
+    report(UserError(f"{filename}{line}", what, hint="Its tests are not run"))
+
+
+def _is_ours(promised: Mapping[Path, set[str]], filename: str) -> bool:
+    """Whether a file is of Siteproof's checks or sweeps, which must be whole."""
+    path = Path(filename).resolve()
+    return path in promised or path == FOLDER / "sweeps.py"
 
 
 def refuse_lost_checks(
@@ -96,6 +117,8 @@ def refuse_lost_checks(
         missing = {file.test for file in reading.load().values()}
     missing = missing - {type(check).__name__ for check in checks}
     if not missing:
+        if skipped and not _is_ours(promised, filename):
+            refuse_broken_file(promised, filename, skipped)
         return
     what = (
         f"has no check {' and no '.join(sorted(missing))}, which "

@@ -13,8 +13,9 @@ from functools import cache
 
 from siteproof import files
 from siteproof.checks import session
+from siteproof.judge import inputs
 from siteproof.judge.age import Freshness
-from siteproof.judge.criterion import ASKED, MIDDLES, judge, units
+from siteproof.judge.criterion import ASKED, MIDDLES, judge, reported, units
 from siteproof.judge.criterion import of_system as criterion_of_system
 from siteproof.judge.severity import Verdict, most_severe_status
 from siteproof.record import campaign, pair_units
@@ -38,7 +39,7 @@ class Planned:
 
     def may_answer(self, criterion: Criterion) -> bool:
         """Whether it yields the criterion's metric, under its conditions."""
-        if criterion.metric.partition(".")[0] != self.check or criterion.report_only:
+        if criterion.metric.partition(".")[0] != self.check:
             return False
         for key, rule in criterion.conditions.items():
             if key in ASKED and not rule.met_by(self.known.get(key, "")):
@@ -59,6 +60,8 @@ class Answers:
     def lacking(self, criterion: Criterion, expected: Mapping[str, Hardware]) -> set[str]:
         """The nodes or units without an answer; all where their median or mean misses it."""
         name = criterion.metric
+        if criterion.report_only:  # an input, which has no bound
+            return set(expected) - {n.node for n in reported(criterion, self.found, expected)}
         baselines: dict[str, list[Baseline]] = {}
         if Verdict.REGRESSED not in self.enough:
             of_metric = [b for b in self.site.baselines.values() if b.metric == name]
@@ -73,8 +76,14 @@ class Answers:
         return set() if whole.verdict in self.enough else set(expected)
 
     def criteria(self) -> Iterable[Criterion]:
-        """Those that the check may answer."""
-        return (c for c in self.site.criteria.values() if self.planned.may_answer(c))
+        """Those that the check may answer, and inputs of derived ones."""
+        deciding = (c for c in self.site.criteria.values() if not c.report_only)
+        return (
+            one
+            for criterion in deciding
+            for one in inputs.answering(self.site, criterion)
+            if self.planned.may_answer(one)
+        )
 
 
 def nodes(site: Site, role: str, planned: Planned) -> set[str]:

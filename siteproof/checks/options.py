@@ -84,6 +84,8 @@ def refuse(given: Any, site: Site) -> None:
     """
     if given.mode and given.mode not in MODES:
         raise UserError("--mode", f"unknown mode '{given.mode}'", MODES)
+    if (mode := mode_of(given, site)) not in MODES:
+        raise UserError("-S mode", f"unknown mode '{mode}'", MODES)
     on_command_line = vars(given.cmd_options)
     if on_command_line.get("prefix") is not None:  # RFM_PREFIX may be for the user's own tests
         raise UserError("--prefix", "has no effect here", hint=_DATA)
@@ -100,6 +102,15 @@ def refuse(given: Any, site: Site) -> None:
     _refuse_without_value("-P", given.parameterize)
     for option in given.job_options or ():
         _refuse_job_option(option, site)
+
+
+def mode_of(given: Any, site: Site) -> str:
+    """The mode of the run, for tests that have no variable for it."""
+    for setting in reversed(given.vars or ()):
+        name, _, value = setting.partition("=")
+        if name == "mode":
+            return str(value)
+    return str(given.mode or site.system.mode)
 
 
 def _is_changed(name: str, value: object) -> bool:
@@ -189,7 +200,7 @@ def refuse_unknown(
     variables: dict[str, set[str]] = {}
     for check in checks:
         kind = type(check)
-        variables.setdefault(kind.__name__, set()).update(kind.var_space, kind.param_space)
+        variables.setdefault(kind.__name__, set()).update(kind.var_space, kind.param_space.params)
     for name in options:
         if not name.startswith("_rfm"):
             _refuse_variable("-S", name, names, variables)
@@ -218,7 +229,7 @@ def _refuse_variable(
     scope, dot, variable = name.partition(".")
     where = f"{option} {name}"
     if not dot:
-        known = set().union(*variables.values())
+        known = set().union({"mode"}, *variables.values())  # a plain test has no mode of its own
         if variables and name not in known:
             raise UserError(where, f"no check has this variable{hint(name, known)}")
     elif scope not in names:

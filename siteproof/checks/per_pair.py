@@ -178,6 +178,7 @@ class PerPairCheck(JobCheck, special=True):
             "link": self.link,
             "pattern": self.pattern,
             "at_once": str(self.table.at_once),
+            **({"emulated": self.over.emulated} if self.over.emulated else {}),
         }
         return {
             "turns": self.table.turns,

@@ -5,16 +5,26 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from siteproof import files, sites
-from siteproof.checks import adapter, budget, loading, options, selection, session, sight, turn
+from siteproof.checks import (
+    adapter,
+    budget,
+    loading,
+    options,
+    plain,
+    selection,
+    session,
+    sight,
+    turn,
+)
 from siteproof.collect import stages
 from siteproof.errors import UserError, UserErrors
-from siteproof.sites import Metric, machine
+from siteproof.sites import Hardware, Site, machine
 from siteproof.sites.catalogue import MODES
 from siteproof.slurm import client
 from siteproof.units import count
@@ -25,7 +35,8 @@ LOG_LINE = (
     "%(check_job_completion_time_unix)s|%(version)s|%(check_display_name)s|%(check_system)s|"
     "%(check_partition)s|%(check_environ)s|%(check_jobid)s|%(check_result)s|"
     "%(check_perf_var)s|%(check_perf_value)s|%(check_perf_unit)s|%(check_perf_ref)s|"
-    "%(check_perf_lower_thres)s|%(check_perf_upper_thres)s|%(check_perf_result)s"
+    "%(check_perf_lower_thres)s|%(check_perf_upper_thres)s|%(check_perf_result)s|"
+    "%(check_siteproof_session)s"  # the session with its samples; none: they are not kept
 )
 
 
@@ -44,7 +55,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
         settings = build(active, one_at_a_time=of_sweeps(arguments))
         if given.run:
             collect_lost(active)
-        adapter.apply(hooks(given, active.site.catalogue))
+        adapter.apply(hooks(given, active.site))
     except (UserError, UserErrors) as error:
         loading.refuse(error)
     except KeyboardInterrupt:
@@ -52,17 +63,36 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
     return settings
 
 
-def hooks(given: Any, catalogue: Mapping[str, Metric]) -> adapter.Hooks:
-    """What ends a run that ReFrame would let go on."""
-    by_file = loading.promised(catalogue, files.CLONE)
-    names = {metric.check for metric in catalogue.values() if metric.check}
+def with_own_checks(site: Site, paths: Sequence[str]) -> list[str]:
+    """The paths of -c, with the site's own checks where those of the clone are among them."""
+    named = {Path(path).resolve() for path in paths}
+    if files.CLONE / "checks" not in named:
+        return list(paths)
+    own = sites.own_checks(site.folder, site.system)
+    return [*paths, *(str(folder) for folder in own if folder.resolve() not in named)]
+
+
+def hooks(given: Any, site: Site) -> adapter.Hooks:
+    """What ends a run that ReFrame would let go on; and what becomes of plain tests."""
+    by_file = loading.promised(site.catalogue, files.CLONE)
+    names = {metric.check for metric in site.catalogue.values() if metric.check}
     return adapter.Hooks(
         file_loaded=partial(loading.refuse_lost_checks, by_file),
-        file_broken=loading.refuse_broken_file,
-        all_loaded=partial(loading.refuse_unknown, given, names),
+        file_broken=partial(loading.refuse_broken_file, by_file),
+        load_path=partial(with_own_checks, site),
+        all_loaded=partial(all_loaded, given, names),
         before_run=partial(before_run, options.of_jobs(given.job_options)),
         log_lost=report_full_disk,
+        test_ended=partial(plain.keep, options.mode_of(given, site)),
     )
+
+
+def all_loaded(
+    given: Any, promised: Collection[str], checks: Sequence[Any], variables: Iterable[str]
+) -> None:
+    """Refuse options that match no check; report tests that fit no place of the site."""
+    loading.refuse_unknown(given, promised, checks, variables)
+    plain.report_unfit(given.names or (), checks)
 
 
 def before_run(job_options: Sequence[str], testcases: Sequence[Any]) -> None:
@@ -185,6 +215,7 @@ def _partition(
 ) -> dict[str, Any]:
     local = partition.scheduler == "local"
     nodes = active.site.expected(partition.role)
+    hardware = active.site.hardware_of(partition.role)
     # A job over nodes that this process's own job holds would wait for itself: only steps, then.
     inside = not local and bool(client.allocation() & nodes)
     return {
@@ -198,8 +229,25 @@ def _partition(
         "max_jobs": 1
         if local or inside or one_at_a_time
         else max(1, -(-len(nodes) // selection.CHUNK)),
+        # ReFrame looks at this machine itself; tests of a centre ask for the processors of others.
+        **({} if local else _processor(hardware)),
         **partition.reframe,
     }
+
+
+def _processor(hardware: Hardware) -> dict[str, Any]:
+    """What a test may ask of a partition's processors; nothing where the site does not state it."""
+    sockets, cores = hardware.sockets, hardware.cores_per_socket
+    if not sockets or not cores:
+        return {}
+    threads = hardware.threads_per_core or 1
+    numbers = {
+        "num_cpus": sockets * cores * threads,
+        "num_cpus_per_socket": cores * threads,
+        "num_cpus_per_core": threads,
+        "num_sockets": sockets,
+    }
+    return {"processor": numbers}
 
 
 def _environment(name: str, environment: Any) -> dict[str, Any]:

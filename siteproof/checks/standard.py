@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from siteproof.checks import selection
 from siteproof.checks.job import LOCAL
 from siteproof.errors import UserError
+from siteproof.judge import inputs
 from siteproof.record.point import Point
 from siteproof.sites import Site
 from siteproof.slurm import client
@@ -40,13 +41,18 @@ def usable(site: Site, partition: str, nodes: str) -> int:
 
 
 def of_criteria(site: Site, tool: str, file_system: str) -> list[dict[str, str]]:
-    """The points on a file system that criteria on the tool's metrics need: values by axis.
+    """The points on a file system that criteria on the tool's metrics need, values by axis.
+
+    Criteria on derived metrics need those of their inputs.
 
     Only criteria that name a number of tasks; of several allowed values the first.
     """
     known = TOOLS[tool].all_axes
     found: list[dict[str, str]] = []
-    for criterion in site.criteria.values():
+    needed = (
+        one for criterion in site.criteria.values() for one in inputs.answering(site, criterion)
+    )
+    for criterion in needed:
         conditions = criterion.conditions
         where = conditions.get("file_system")
         if (

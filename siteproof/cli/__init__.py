@@ -16,11 +16,13 @@ from siteproof.errors import ExitCode, UserError, UserErrors
 
 COMMANDS = {
     "accept": "Accept a campaign: later ones are compared with it.",
+    "availability": "Show how long the system, its nodes and services were up.",
     "build": "Build the software of a system with Spack, for its checks.",
     "calibrate": "Propose baselines from the history, as a change to review.",
     "collect": "Turn the raw files of lost sessions into samples.",
     "compare": "Compare two campaigns, value by value.",
     "describe": "Show hardware and software of each role, and which nodes differ.",
+    "evidence": "Record what a person has shown, for criteria that nothing else answers.",
     "export": "Write verdicts for other programs: JUnit, OpenMetrics, JSON.",
     "gate": "Decide which nodes go back into service, and quarantine the others.",
     "history": "Show what was measured over the years, query it with SQL, export it.",
@@ -29,6 +31,7 @@ COMMANDS = {
     "matrix": "Show every pair of nodes, and the node or link that explains bad pairs.",
     "nodes": "Show the state of every node: slow, failed, odd or fine, and why.",
     "plan": "Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.",
+    "probe": "Look at the services that are due, and record whether they answer.",
     "published": "Show which published values meet their criterion.",
     "report": "Write everything known about a system on one page, HTML or Markdown.",
     "sites": "List the systems, and explain the keys of their files.",

@@ -17,12 +17,14 @@ from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
 from siteproof.judge.criterion import failure
+from siteproof.nodes import as_stated
 from siteproof.record import campaign as campaigns
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
-from siteproof.sites import Site
+from siteproof.sites import Site, bought
+from siteproof.sites.bought import FactResult
 from siteproof.units import count
 from siteproof.wording.findings import sentence
 
@@ -33,6 +35,9 @@ TITLES = {  # how a line on a finding begins
     Kind.FIELD_DIFFERS: "odd",
     Kind.NO_MAJORITY: "no majority",
     Kind.FIELD_NOT_READ: "not read",
+    Kind.FACT_DIFFERS: "not as stated",
+    Kind.FACT_NOT_READ: "not read",
+    Kind.NOT_STATED: "not stated",
     Kind.CHANGED: "changed",
     Kind.RESTARTED_BETWEEN: "health, first to last look",
     Kind.COUNTER_GREW: "health, first to last look",
@@ -74,6 +79,7 @@ class Role:
     metavar="CAMPAIGN",
     help="Show changes since CAMPAIGN; without it, since the accepted one.",
 )
+@click.option("--facts", is_flag=True, help="Compare with what the site states of its nodes.")
 @click.option("--all", "show_all", is_flag=True, help="Every field, and every field that differs.")
 @json_option("describe")
 def describe(
@@ -82,19 +88,24 @@ def describe(
     since: str,
     campaign: str,
     against: str,
+    facts: bool,
     show_all: bool,
     as_json: bool,
 ) -> None:
     """Show hardware and software of the nodes of each role, and which nodes differ.
 
     With NODE: everything that the node reported, and where it differs from the majority of its
-    role. Exit code 1: nodes of a role differ; 3: nodes are not described.
+    role. Exit code 1: nodes of a role differ; 3: nodes are not described. With --facts: the fields
+    that are not as the `facts` of the site state them, and code 3 also for what was not read.
 
     \b
     siteproof describe
     siteproof describe node003
+    siteproof describe --facts
     """
     found = _read(system, since, campaign)
+    if facts:
+        raise SystemExit(_facts(found, node, None if show_all else MAX_LINES, as_json=as_json))
     roles = [_role(found, name) for name in _roles(found.site)]
     if node is not None:
         roles = [_role_of(found, roles, node)]
@@ -151,6 +162,108 @@ def _role_of(found: Described, roles: Sequence[Role], node: str) -> Role:
             return replace(role, missing=missing, findings=findings)
     what = f"'{node}' is not a node of {found.site.system.system}"
     raise UserError("describe", what, [str(nodesets.of(role.expected)) for role in roles])
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts of one role. results: by node; findings: what is not as stated, or not known."""
+
+    role: str
+    expected: Sequence[str]
+    missing: Sequence[str]
+    results: Mapping[str, Sequence[FactResult]]
+    findings: Sequence[Finding]
+
+
+def _facts(found: Described, node: str | None, most: int | None, *, as_json: bool) -> ExitCode:
+    """Compare with what the site states, print it, and return the exit code."""
+    known = bought.of_nodes(found.site, found.fields, found.unread)
+    roles = [_facts_of(found, name, known, node) for name in _roles(found.site)]
+    roles = [role for role in roles if role.expected]
+    if not roles and node is not None:
+        raise UserError("describe", f"'{node}' is not a node of {found.site.system.system}")
+    code = _facts_code(roles)
+    if as_json:
+        document = {
+            **documents.head(found.site.system.system, found.chosen),
+            "exit_code": int(code),
+            "roles": [_facts_record(role) for role in roles],
+            "findings": [why.record() for role in roles for why in role.findings],
+        }
+        click.echo(documents.dumps(document))
+        return code
+    click.echo(f"{found.site.system.system}: {found.chosen}")
+    for role in roles:
+        described = len(role.expected) - len(role.missing)
+        click.echo(f"{role.role}: {described} of {len(role.expected)} nodes described")
+        for line in _sections(role.results):
+            click.echo(f"  {line}")
+        _print_findings(role.findings, most)
+    click.echo(_facts_line(roles))
+    return code
+
+
+def _facts_of(
+    found: Described, name: str, known: Mapping[str, Sequence[FactResult]], node: str | None
+) -> Facts:
+    """The facts of a role, or of one node of it; nothing is expected of a role without the node."""
+    first = {member for member in found.site.expected(name) if found.site.role_of(member) == name}
+    expected = [n for n in found.site.expected(name) if n in first and node in (None, n)]
+    missing = [n for n in expected if n not in found.fields]
+    results = {n: known[n] for n in expected if n in known}
+    stated = found.site.system.nodes[name].facts or found.site.hardware_of(name).facts
+    findings = finding.of_many(
+        [*as_stated.findings(results), *(_not_described(found, missing) if stated else ())]
+    )
+    if expected:
+        findings += as_stated.not_stated(found.site, name)
+    return Facts(name, expected, missing if stated else [], results, findings)
+
+
+def _sections(results: Mapping[str, Sequence[FactResult]]) -> Iterator[str]:
+    """A line for each section: how many facts are as stated on how many nodes."""
+    by_section: dict[str, Counter[str]] = {}
+    for of_node in results.values():
+        for result in of_node:
+            by_section.setdefault(result.section, Counter())[result.outcome] += 1
+    for section, outcomes in by_section.items():
+        counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
+        yield f"{section}: {counts}"
+
+
+def _facts_record(role: Facts) -> dict[str, object]:
+    return {
+        "role": role.role,
+        "expected": len(role.expected),
+        "described": len(role.expected) - len(role.missing),
+        "majority": {},
+    }
+
+
+def _facts_code(roles: Sequence[Facts]) -> ExitCode:
+    results = [r for role in roles for of_node in role.results.values() for r in of_node]
+    if bought.missed(results):
+        return ExitCode.FAIL
+    unknown = bought.not_read(results) or any(role.missing for role in roles)
+    return ExitCode.INCOMPLETE if unknown or not results else ExitCode.PASS
+
+
+def _facts_line(roles: Sequence[Facts]) -> str:
+    """The answer: which nodes are not as stated, and of which too little is known."""
+    answers: dict[str, list[str]] = {"not as stated": [], "not read": [], "not described": []}
+    good = 0
+    for role in roles:
+        answers["not described"] += role.missing
+        for node, results in role.results.items():
+            if bought.missed(results):
+                answers["not as stated"].append(node)
+            elif bought.not_read(results):
+                answers["not read"].append(node)
+            else:
+                good += 1
+    parts = [f"{nodesets.of(nodes)} {what}" for what, nodes in answers.items() if nodes]
+    parts += [f"{count(good, 'node')} as stated"] if good else []
+    return ", ".join(parts) or "the site states no facts of a described node"
 
 
 def _differing(role: str, same: Uniformity) -> Iterator[OnNodes]:

@@ -11,6 +11,7 @@ import click
 from siteproof import files, sites
 from siteproof.errors import UserError
 from siteproof.history.foreign import copying, formats
+from siteproof.history.foreign.chosen_lines import Only
 from siteproof.history.foreign.copying import Overlap, State
 from siteproof.history.foreign.figures import Note
 from siteproof.published import imported
@@ -38,8 +39,29 @@ _KEPT = (State.NEW, State.GROWN, State.SAME)
     metavar="ZONE",
     help="Time zone of ReFrame's times without a zone, such as Europe/Zurich; without it, UTC.",
 )
+@click.option(
+    "--only-system",
+    "only_systems",
+    multiple=True,
+    metavar="NAME",
+    help="Of ReFrame's files, import only lines that name this system; may be repeated.",
+)
+@click.option(
+    "--only-test",
+    "only_tests",
+    multiple=True,
+    metavar="PATTERN",
+    help="Of ReFrame's files, import only tests of this name, with * and ?; may be repeated.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and import nothing.")
-def import_(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
+def import_(
+    paths: Sequence[Path],
+    system: str,
+    zone: str,
+    only_systems: tuple[str, ...],
+    only_tests: tuple[str, ...],
+    dry_run: bool,
+) -> None:
     """Import published or older results, or perflogs of plain ReFrame.
 
     PATH is a CSV file, whose columns 'siteproof sites --keys' explains; or a perflog or a run
@@ -52,6 +74,7 @@ def import_(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> Non
     siteproof import --system jetstream-tacc
     siteproof import older-results.csv
     siteproof import ~/reframe/perflogs --system jetstream-tacc --zone America/Chicago
+    siteproof import ~/perflogs --system jetstream-tacc --only-system tacc --only-test 'Stream*'
     """
     if not paths:
         site = sites.load(system or sites.recognise())
@@ -66,8 +89,11 @@ def import_(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> Non
     if logs and len(logs) < len(paths):
         what = "CSV files and files of ReFrame together"
         raise UserError("import", what, hint="Import one kind at a time")
+    only = Only(only_systems, only_tests)
     if logs:
-        _logs(logs, system, zone, dry_run)
+        _logs(logs, system, zone, only, dry_run)
+    elif only:
+        raise UserError(str(only), "a CSV file has no tests of ReFrame", hint="Remove the option")
     else:
         for path in paths:
             _csv(path, system, dry_run)
@@ -99,7 +125,7 @@ def _answer(file: Path, done: Import) -> str:
 # ---- of ReFrame
 
 
-def _logs(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
+def _logs(paths: Sequence[Path], system: str, zone: str, only: Only, dry_run: bool) -> None:
     if system not in sites.names():
         raise UserError(
             "--system",
@@ -107,9 +133,9 @@ def _logs(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
             sites.names(),
         )
     files.must_exist()
-    done = copying.plan(paths, system, zone, files.perflogs())
+    done = copying.plan(paths, system, zone, files.perflogs(), only)
     if not dry_run:
-        copying.keep(done, system, zone, files.perflogs())
+        copying.keep(done, system, zone, files.perflogs(), only)
     for error in done.skipped:
         click.echo(str(error))
     for file, state in done.done:
@@ -123,7 +149,21 @@ def _logs(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
             )
         click.echo(line)
     _remarks(done, system)
+    _left_out(done)
     click.echo(_total(done) + ("; nothing was written" if dry_run else ""))
+
+
+def _left_out(done: copying.Import) -> None:
+    """Lines that can be read and are not imported, of all files."""
+    contents = [file.content for file, _ in done.done]
+    in_samples = sum(content.in_samples for content in contents)
+    not_selected = sum(content.not_selected for content in contents)
+    if in_samples:
+        lines = count(in_samples, "line")
+        click.echo(f"not imported: {lines} of Siteproof's runs, whose values are in its samples")
+    if not_selected:
+        lines = count(not_selected, "line")
+        click.echo(f"not imported: {lines} that --only-system or --only-test leaves out")
 
 
 def _overlap(overlap: Overlap) -> str:

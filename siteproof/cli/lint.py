@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import click
+from rich.table import Table
 
 from siteproof import files
-from siteproof.cli.shared import OPEN_TO_ALL
+from siteproof.cli.shared import OPEN_TO_ALL, print_table, print_text
 from siteproof.cli.sites import FILES
 from siteproof.errors import ExitCode, UserError
-from siteproof.sites import check_files, manual
-from siteproof.sites.site import examine, find, lint_sites, names, trust
+from siteproof.sites import Criterion, Site, check_files, manual
+from siteproof.sites.site import examine, find, lint_sites, load, names, trust
 from siteproof.spack import lint_envs as software
 from siteproof.sweeps import reading as sweeps
 from siteproof.sweeps.tools import SWEEPS_ONLY, TOOLS
 from siteproof.units import count
 
+ANSWERS = ("criteria", "check", "derivation", "evidence")
+
 
 @click.command()
 @click.argument("systems", metavar="[SYSTEM]...", nargs=-1)
 @click.option("--schema", is_flag=True, help="Print the JSON schema of the files instead.")
-def lint(systems: tuple[str, ...], schema: bool) -> None:
+@click.option("--coverage", is_flag=True, help="Print what can answer the criteria instead.")
+def lint(systems: tuple[str, ...], schema: bool, coverage: bool) -> None:
     """Check the files of SYSTEM, or of all systems and sweeps, and print every mistake.
 
-    Exit code 0: no mistake; 2: at least one.
+    Exit code 0: no mistake; 2: at least one. --coverage shows of each system how many criteria a
+    check, a derivation or a person's evidence can answer, and names those that nothing can yet.
 
     \b
     siteproof lint
     siteproof lint testbed
+    siteproof lint --coverage
     siteproof lint --schema > site.schema.json
     """
     if schema:
         click.echo(json.dumps(manual.schema(FILES), indent=2))
         return
     chosen = [find(name, "lint") for name in systems] or names(broken=True)
+    if coverage:
+        _coverage(chosen)
+        return
     swept, wrong = ([], []) if systems else sweeps.lint(chosen)
     mistakes = [
         *wrong,
@@ -48,6 +58,42 @@ def lint(systems: tuple[str, ...], schema: bool) -> None:
         click.echo(f"siteproof: {mistake}")
     click.echo(_answer(chosen, swept, mistakes))
     raise SystemExit(ExitCode.USAGE if mistakes or not chosen else ExitCode.PASS)
+
+
+def _coverage(chosen: list[str]) -> None:
+    """The table: what can answer the criteria of each system."""
+    table = Table(title="What can answer the criteria", title_justify="left")
+    table.add_column("system")
+    for name in (*ANSWERS, "nothing yet"):
+        table.add_column(name, justify="right")
+    missing: dict[str, list[str]] = {}
+    sums = Counter[str]()
+    for name in chosen:
+        site = load(name)
+        by = {key: _answered_by(site, one) for key, one in site.criteria.items()}
+        counts = Counter(by.values()) + Counter({"criteria": len(by)})
+        sums += counts
+        table.add_row(name, *(str(counts[column]) for column in (*ANSWERS, "nothing yet")))
+        missing[name] = [key for key, how in by.items() if how == "nothing yet"]
+    table.add_row(
+        "all", *(str(sums[column]) for column in (*ANSWERS, "nothing yet")), end_section=True
+    )
+    print_table(table)
+    for name, keys in missing.items():
+        if keys:
+            print_text(f"{name}, nothing yet: {', '.join(keys)}")
+    can = sums["criteria"] - sums["nothing yet"]
+    print_text(f"{can} of {count(sums['criteria'], 'criterion', 'criteria')} can be answered")
+
+
+def _answered_by(site: Site, criterion: Criterion) -> str:
+    """Which of ANSWERS can answer a criterion, where the machine has what it needs."""
+    metric = site.catalogue[criterion.metric]
+    if criterion.answered_by == "evidence":
+        return "evidence"
+    if metric.check:
+        return "check"
+    return "derivation" if metric.derived_from else "nothing yet"
 
 
 def _checks(chosen: list[str]) -> list[UserError]:

@@ -78,6 +78,7 @@ def _print_manual() -> None:
     for file in FILES:
         _print_keys(file, manual.keys(file, FILES))
     _print_keys("VALUE: of a parameter or condition", manual.expected_values())
+    _print_keys("FACT: of a field in facts", manual.stated_values())
     for tool, found in axes().items():
         _print_keys(f"axes of a sweep: {tool}", found)
     click.echo("Choose NAME and ID yourself; keys with (*) are required")

@@ -18,7 +18,16 @@ from siteproof.export import documents
 from siteproof.judge.severity import Verdict
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording.findings import warning
-from siteproof.wording.verdicts import age, bound, last_line, next_command, reason, value
+from siteproof.wording.verdicts import (
+    age,
+    answered_line,
+    bound,
+    counted,
+    last_line,
+    next_command,
+    reason,
+    value,
+)
 
 COLOURS = {
     Verdict.FAIL: "bold red",
@@ -74,7 +83,7 @@ def _print(judged: Judgement) -> None:
             Text(result.verdict, style=COLOURS[result.verdict]),
             Text(value(worst, result.criterion) if worst else "-"),
             Text(bound(judged, result)),
-            f"{result.ok} of {len(result.nodes)}" if result.nodes else "-",
+            counted(result),
             Text(age(result)),
             Text(reason(result)),
         )
@@ -90,6 +99,7 @@ def _print(judged: Judgement) -> None:
         )
     for line in judged.sessions.set_aside if judged.sessions else ():
         print_text(f"{SET_ASIDE}{line}")
+    print_text(answered_line(judged))
     command = next_command(judged)
     last = last_line(judged) + (f"; next: {command}" if command else "")
     print_text(last)

@@ -9,15 +9,16 @@ import click
 
 from siteproof import nodesets
 from siteproof.cli.shared import json_option, which_answers
+from siteproof.derivations.given import DerivedSample
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
-from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, attempts_at, why_not
+from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, why_not
 from siteproof.judge.severity import Verdict, exit_code
 from siteproof.record.finding import Finding
-from siteproof.record.pair_units import ends
+from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.samples import Sample
 from siteproof.rounding import Limit
-from siteproof.units import with_unit
+from siteproof.units import count, with_unit
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import verdicts as wording
 from siteproof.wording.findings import sentence
@@ -26,6 +27,8 @@ from siteproof.wording.verdicts import age, bound, number, value
 MAX_PAIRS = 8  # of a node in many pairs, the worst are explained …
 MAX_UNITS = 60  # … and of a criterion on many pairs
 MAX_NODES_SUGGESTED = 8
+MAX_INPUTS = 12  # lines of values from which a derived value follows …
+MAX_TRIALS = 12  # … and values in each
 Found = tuple[CriterionVerdict, NodeVerdict]  # a criterion, and one of its nodes or pairs
 
 
@@ -97,7 +100,7 @@ def _record(
 
 def _samples(judged: Judgement, found: Sequence[Found]) -> list[dict[str, object]]:
     """Each sample that could answer, and why it does not count."""
-    attempts = {r.id: attempts_at(judged.samples, r.criterion) for r, _ in found}
+    attempts = {r.id: judged.attempts(r) for r, _ in found}
     return [
         {
             "criterion": result.id,
@@ -110,11 +113,31 @@ def _samples(judged: Judgement, found: Sequence[Found]) -> list[dict[str, object
             "unit": sample.unit,
             "conditions": dict(sorted(sample.conditions.items())),
             "refused": refused and refused.record(),
+            **_inputs(sample),
         }
         for result, unit in found
         for sample in attempts[result.id].get(unit.node, ())
         for refused in [why_not(result.criterion, sample)]
     ]
+
+
+def _inputs(sample: Sample) -> dict[str, object]:
+    """From which samples a derived value follows, and how."""
+    if not isinstance(sample, DerivedSample):
+        return {}
+    inputs = [
+        {
+            "metric": one.metric,
+            "node": one.node,
+            "dims": dict(one.dims),
+            "session": one.header.session,
+            "job": one.header.job,
+            "value": None if one.value is None else str(one.value),
+            "unit": one.unit,
+        }
+        for one in sample.inputs
+    ]
+    return {"follows": sample.why, "inputs": inputs}
 
 
 def _unknown(judged: Judgement, subject: str) -> UserError:
@@ -146,13 +169,17 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     shown = result.nodes[:MAX_UNITS] if criterion.links else result.nodes
     for names, text in _alike(result, shown):
         click.echo(f"  {names}: {text}")
+    for unit in shown:
+        if unit.sample:
+            _chain(unit.sample, "    ")
     if rest := len(result.nodes) - len(shown):
         click.echo(f"  and {rest} more, none of them worse")
     text = wording.why(result)
     reason = f", {text}" if text else ""
     rounding = "; passes only by rounding" if result.by_rounding else ""
     what = ("links" if criterion.subject == "system" else "pairs") if criterion.links else "nodes"
-    counted = f"{result.ok} of {len(result.nodes)} {what} meet it: " if result.nodes else ""
+    meets = "" if criterion.report_only else f"{result.ok} of {len(result.nodes)} {what} meet it: "
+    counted = meets if result.nodes else ""
     click.echo(f"{counted}{result.verdict}{reason}{rounding}")
 
 
@@ -186,15 +213,54 @@ def _node(judged: Judgement, node: str, found: Sequence[Found]) -> None:
     click.echo(f"{len(required) - len(bad)} of {len(required)} criteria are met on {node}")
 
 
+def _chain(sample: Sample, margin: str) -> None:
+    """From which measured values a derived value follows, down to those that a tool printed."""
+    if not isinstance(sample, DerivedSample):
+        return
+    place = sample.node or sample.dims.get(LINK) or sample.header.system
+    click.echo(f"{margin}{place} follows from: {sample.why}")
+    lines = _inputs_alike(sample.inputs)
+    for line in lines[:MAX_INPUTS]:
+        click.echo(f"{margin}  {line}")
+    if rest := lines[MAX_INPUTS:]:
+        click.echo(f"{margin}  and {count(len(rest), 'more line')} of such values")
+
+
+def _inputs_alike(inputs: Sequence[Sample]) -> list[str]:
+    """The values of each pair, link or node, trial by trial; nodes with the same share a line."""
+    values: dict[tuple[str, str, str], list[Sample]] = {}
+    for one in inputs:
+        pair = ">".join(filter(None, (one.node, one.dims.get(PEER, ""))))
+        place = pair or one.dims.get(LINK) or one.header.system
+        job = f"{one.header.time} session {one.header.session} job {one.header.job}"
+        values.setdefault((one.metric, job, place), []).append(one)
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for (metric, job, place), found in values.items():
+        own = "" if PEER not in found[0].dims else place
+        alike.setdefault((f"{metric} of {own}", job, _values(found)), []).append(place)
+    return [
+        f"{what if what[-1] != ' ' else what + str(nodesets.of(places))}, {job}: {text}"
+        for (what, job, text), places in alike.items()
+    ]
+
+
+def _values(found: Sequence[Sample]) -> str:
+    """What the tool printed, trial by trial."""
+    shown = ", ".join(str(one.value) for one in found[:MAX_TRIALS])
+    more = ", …" if len(found) > MAX_TRIALS else ""
+    return with_unit(shown + more, found[0].unit)
+
+
 def _units(judged: Judgement, node: str, found: Sequence[Found]) -> None:
     """One criterion on a node: its own value, or those of its pairs, the worst first."""
     result = found[0][0]
-    attempts = attempts_at(judged.samples, result.criterion)
+    attempts = judged.attempts(result)
     for _, verdict in found[:MAX_PAIRS]:
         unit = "" if verdict.node == node else f" {verdict.node}:"
         click.echo(f"  {result.id}:{unit} {_verdict(result, verdict)}")
         for sample in attempts.get(verdict.node, []):
             click.echo(f"    {_sample(sample, why_not(result.criterion, sample))}")
+            _chain(sample, "      ")
     if rest := [v for _, v in found[MAX_PAIRS:]]:
         kept = sum(v.verdict is Verdict.PASS for v in rest)
         click.echo(f"  {result.id}: {len(rest)} more pairs of {node}, {kept} of them PASS")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 
 from siteproof.derive import Derived, Given
-from siteproof.parsers import Reading, lines
+from siteproof.parsers import Reading, description
 from siteproof.record import descriptions
 
 
 def derive(given: Given) -> Derived:
     """How many fields were read and not read, and a digest of them all instead of them all."""
     fields = {r.metric: str(r.value) for r in given.readings}
-    unreadable = lines.unreadable(given.raw.stdout)
+    unreadable = description.unreadable(given.raw.stdout)
     return [
         Reading("fields", Decimal(len(fields)), "count"),
         Reading("unreadable", Decimal(len(unreadable)), "count"),
@@ -23,6 +23,6 @@ def derive(given: Given) -> Derived:
 def aside(given: Given) -> dict[str, str]:
     """Every field, and what could not be read with the reason."""
     texts = {r.metric: str(r.value) for r in given.readings}
-    for name, why in lines.unreadable(given.raw.stdout).items():
+    for name, why in description.unreadable(given.raw.stdout).items():
         texts[f"{descriptions.UNREADABLE}{name}"] = why
     return texts

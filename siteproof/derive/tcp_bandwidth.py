@@ -12,6 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from siteproof import units
+from siteproof.analysis import arithmetic
 from siteproof.analysis.aggregate import together
 from siteproof.derive import Derived, Given
 from siteproof.derive.limitations import Limit, Limitation
@@ -36,7 +37,7 @@ def derive(given: Given) -> Derived:
                 share = units.convert(Decimal(reading.value), reading.unit, "b/s") / most
                 readings.append(Reading("share_of_link", _percent(share), "%", reading.dims))
     round_trip = Fraction(given.fact("round_trip", "0"))
-    if limitation := _limit_of_window(conditions, int(speed * round_trip / 8)):
+    if limitation := _limit_of_window(conditions, int(arithmetic.under_way(speed, round_trip))):
         conditions["window_warning"] = str(limitation)
     return readings, conditions
 

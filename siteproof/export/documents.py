@@ -17,7 +17,7 @@ from siteproof.judge.severity import Verdict, is_wrong_answer
 from siteproof.record.samples import Sample
 from siteproof.verdict.judgement import Judgement
 from siteproof.wording.findings import full, fulls
-from siteproof.wording.verdicts import bound, digits, number, reasons, why
+from siteproof.wording.verdicts import awaited, bound, digits, number, reasons, why
 
 if TYPE_CHECKING:
     from siteproof.nodes.states import FleetReport, NodeReport
@@ -40,6 +40,7 @@ def verdict(judged: Judgement, report: FleetReport | None = None) -> dict[str, A
         "first": times[0] if times else None,
         "last": times[-1] if times else None,
         "sessions": sorted({s.header.session for s in judged.samples}),
+        "awaited": awaited(judged),
         "counts": {str(v): sum(r.verdict is v for r in judged.verdicts) for v in Verdict},
         "warnings": [
             {"text": full(why), "nodes": why.subject, "finding": why.record()}
@@ -217,7 +218,7 @@ def _finite(value: Any) -> Any:
 FILE = Path(__file__).with_name("answers.schema.json")
 DOCUMENTS = (
     *("verdict", "nodes", "why", "gate", "compare", "trend"),
-    *("matrix", "sweep", "describe", "published"),
+    *("matrix", "sweep", "describe", "published", "availability"),
 )
 
 

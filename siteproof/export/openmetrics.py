@@ -40,6 +40,9 @@ SUFFIX = {  # of a name, by the kind of its unit; values are in the kind's base 
     "hours a month": "hours_per_month",
     "percentage points": "percentage_points",
     "count": "",
+    units.SIMULATION_RATE: "nanoseconds_per_day",
+    units.SIMULATION_COST: "days_per_nanosecond",
+    **{kind: unit.replace("/s", "_per_second") for kind, unit in units.COUNTED.items()},
 }
 BASE = {kind: unit for unit, (kind, size) in reversed(UNITS.items()) if size == 1}
 Labels = tuple[tuple[str, str], ...]

@@ -247,8 +247,10 @@ def _foreign(
 
     for path in formats.files(perflogs, system):
         size, moment = _stamp(path.lstat, root)
-        zone = _stamp(formats.zone_file(path).lstat, root)  # the rows depend on the zone, too
-        yield str(path.relative_to(perflogs)), (size + zone[0], moment + zone[1])
+        for note in formats.notes_on(path):  # the rows depend on zone and selection, too
+            of_note = _stamp(note.lstat, root)
+            size, moment = size + of_note[0], moment + of_note[1]
+        yield str(path.relative_to(perflogs)), (size, moment)
 
 
 def _stamp(stat: Callable[[], os.stat_result], root: os.stat_result | None) -> Stamp:

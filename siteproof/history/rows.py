@@ -63,13 +63,19 @@ def run_row(head: Header, file: str, run: int, count: int) -> dict[str, Any]:
         "job": head.job,
         "time": _utc(head.time, file),
         "file": file,
-        "source": PUBLISHED if head.mode == PUBLISHED else SITEPROOF,
+        "source": _source(head),
         "place": head.place,
         "expected": head.expected,
         "samples": count,
         "conditions": canonical(head.conditions),
         "provenance": canonical(head.provenance),
     }
+
+
+def _source(head: Header) -> str:
+    if head.is_plain:
+        return REFRAME
+    return PUBLISHED if head.mode == PUBLISHED else SITEPROOF
 
 
 def _utc(text: str, where: str) -> datetime:
@@ -107,7 +113,7 @@ def _row(sample: Sample, run: int, context: Context) -> dict[str, Any]:
         "digits": str(number) if is_ok else None,
         "unit": sample.unit if is_ok else "",
         "factor": None if value is None else factor(sample.unit),
-        "kind": units.kind(sample.unit) if is_ok else "",
+        "kind": units.kind(sample.unit) if is_ok and sample.unit in units.UNITS else "",
         "status": sample.status,
         "why": sample.why,
         "trial": sample.trial,
@@ -119,8 +125,8 @@ def _row(sample: Sample, run: int, context: Context) -> dict[str, Any]:
 
 @functools.cache
 def factor(unit: str) -> float:
-    """The size of a unit in the base unit of its kind."""
-    return float(units.UNITS[unit][1])
+    """The size of a unit in the base unit of its kind; 1 of an unknown one, of a plain test."""
+    return float(units.UNITS[unit][1]) if unit in units.UNITS else 1.0
 
 
 def of_metric(metric: str) -> int:

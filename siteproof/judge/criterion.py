@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Excuses = Sequence[tuple[str, "Waiver"]]  # waivers with their keys in the site
 MIDDLES = ("median", "mean")
+EMULATED = "emulated"  # condition of what stands in for the real thing
 ASKED = ("mode", "file_system")  # conditions that a measurement has before it begins
 
 
@@ -104,6 +105,7 @@ def judge(
     baselines: Mapping[str, Sequence[Baseline]] | None = None,
     waived: Mapping[str, Excuses] | None = None,
     fresh: Freshness | None = None,
+    lacks: Mapping[str, Finding] | None = None,
 ) -> CriterionVerdict:
     """The verdict on one criterion whose metric some check yields: the most severe one on any node.
 
@@ -112,11 +114,14 @@ def judge(
     where it covers the system as a whole, of the system's name.
     baselines: those of the metric that cover a node, by node. waived: nodes that may miss it,
     each with its waivers; what they miss is SKIP, and the others decide. fresh: decides which
-    answers are too old; without it no answer is.
+    answers are too old; without it no answer is. lacks: why a unit has no value, or under "" why
+    none has, where that is known.
     """
     if criterion.report_only:
         why = (Finding(Kind.REPORTED_ONLY, message=criterion.report_only),)
-        return CriterionVerdict(name, criterion, Verdict.SKIP, why, excused=True)
+        nodes = sorted(reported(criterion, samples, expected), key=lambda n: (n.value, n.node))
+        result = CriterionVerdict(name, criterion, Verdict.SKIP, why, nodes, excused=True)
+        return _with_age(result, nodes, fresh)
     if not expected:
         missing = Finding(Kind.NO_PAIR if criterion.links else Kind.ROLE_EMPTY)
         return not_here(CriterionVerdict(name, criterion, Verdict.INCOMPLETE, (missing,)), ())
@@ -124,6 +129,7 @@ def judge(
         _with_bound(name, n, criterion)
         for n in units(criterion, samples, expected, baselines, fresh)
     ]
+    found = [_lacking_input(n, lacks or {}) for n in found]
     result = _judge_all(name, criterion, expected, found, baselines or {}, waived or {})
     result = _with_published(result, samples, expected)
     attempts = attempts_at(samples, criterion) if criterion.not_here else {}
@@ -149,6 +155,32 @@ def units(
         result = judge_one(criterion, node, facts, own, (baselines or {}).get(node, ()))
         found.append(_too_old(criterion, _noted(criterion, result, own), fresh))
     return found
+
+
+def reported(
+    criterion: Criterion, samples: Collection[Sample], expected: Collection[str]
+) -> Iterator[NodeVerdict]:
+    """The values of what decides nothing: of each unit the median of its newest job's trials."""
+    attempts = attempts_at(samples, criterion)
+    for unit in expected:
+        counted = [s for s in attempts.get(unit, ()) if not why_not(criterion, s)]
+        good = [s for s in _newest_job(counted) if isinstance(s.value, Decimal)]
+        if good:
+            middle = median(Fraction(s.number) for s in good)
+            nearest = min(good, key=lambda s: abs(Fraction(s.number) - middle))
+            why = Finding(Kind.REPORTED_ONLY, message=criterion.report_only or "")
+            yield NodeVerdict(unit, Verdict.SKIP, (why,), nearest, Fraction(middle))
+
+
+def _newest_job(samples: Sequence[Sample]) -> list[Sample]:
+    """Those of the job that measured the first of them."""
+    return [s for s in samples if pair_units.job(s) == pair_units.job(samples[0])]
+
+
+def _lacking_input(node: NodeVerdict, lacks: Mapping[str, Finding]) -> NodeVerdict:
+    """A unit that was not measured, with the reason if it is known."""
+    why = lacks.get(node.node) or lacks.get("")
+    return replace(node, findings=(why,)) if why and node.sample is None else node
 
 
 def _too_old(criterion: Criterion, result: NodeVerdict, fresh: Freshness | None) -> NodeVerdict:
@@ -417,7 +449,7 @@ def judge_unit(
     are judged each by itself, and each is required; the worst decides.
     """
     answers = [s for s in attempts if not why_not(criterion, s)]
-    job = [s for s in answers if pair_units.job(s) == pair_units.job(answers[0])]
+    job = _newest_job(answers)
     good = [s for s in job if s.status == "ok"]
     failed = sorted((s for s in job if s.status != "ok"), key=lambda s: RANKS[of_status(s.status)])
     wrong = bool(failed) and failed[0].status in WRONG
@@ -508,6 +540,9 @@ def _refusal(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
     if changed:
         setting = {"setting": changed[0].removeprefix(KNOB)}
         return finding.of(Kind.SETTING_CHANGED, setting, metric=sample.metric)
+    if EMULATED in have and EMULATED not in criterion.conditions:
+        found = {"condition": EMULATED, "found": have[EMULATED], "expected": "the real thing"}
+        return finding.of(Kind.OTHER_CONDITION, found, metric=sample.metric)
     link = have.get(pair_units.LINK, "")
     if criterion.links and (link or sample.status == "ok") and link not in criterion.links:
         links = {"link": link or "no link", "expected": " or ".join(criterion.links)}
@@ -535,6 +570,8 @@ def _other_condition(
     sample: Sample, rules: Mapping[str, Value], have: Mapping[str, str]
 ) -> Finding | None:
     for key, rule in rules.items():
+        if key == EMULATED and key not in have:
+            continue  # the real thing will do
         if key not in have or not rule.met_by(have[key]):
             found = {"condition": key, "found": have.get(key, "unknown"), "expected": str(rule)}
             return finding.of(Kind.OTHER_CONDITION, found, metric=sample.metric)

@@ -52,7 +52,7 @@ def outcome(
         return None
     value, kinds = Fraction(sample.number), list(facts)
     if criterion.bound.fact:
-        kinds = [f for f in kinds if criterion.bound.fact in f.facts]
+        kinds = [f for f in kinds if criterion.bound.fact in f.quantities]
     if not kinds:
         return None
     good = all(criterion.met(value, unit, f) for f in kinds)

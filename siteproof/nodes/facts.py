@@ -11,11 +11,13 @@ from siteproof.analysis import restarts, uniformity
 from siteproof.analysis.slow_nodes import RETESTS, State
 from siteproof.judge.criterion import NodeVerdict, failure
 from siteproof.judge.severity import WRONG, Verdict, most_severe_status, of_status
+from siteproof.nodes import as_stated
 from siteproof.record import descriptions, finding, series
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, ends
 from siteproof.record.samples import INTERRUPTED, JobOrder, Sample
-from siteproof.sites import Site
+from siteproof.sites import Site, bought
+from siteproof.sites.bought import FactResult, Outcome
 from siteproof.verdict.judgement import Judgement
 
 Fact = tuple[State, Finding]  # what a node is, and why; the finding's subject is the node
@@ -169,7 +171,7 @@ def _mismatches(
 
 
 def _odd_descriptions(judged: Judgement) -> Iterator[Fact]:
-    """The fields in which a node differs from most nodes of its role."""
+    """The fields in which a node differs from most nodes of its role, and from what is stated."""
     perflogs = files.perflogs()
     fields, unread = descriptions.with_unreadable(judged.samples, perflogs)
     by_role: dict[str | None, dict[str, Mapping[str, str]]] = {}
@@ -189,6 +191,18 @@ def _odd_descriptions(judged: Judgement) -> Iterator[Fact]:
             if len(differing) > MAX_SHOWN:
                 more = {"count": len(differing) - MAX_SHOWN}
                 yield State.ODD, finding.of(Kind.FIELDS_DIFFER, more, subject=node)
+    yield from _not_as_stated(bought.of_nodes(judged.site, fields, unread))
+
+
+def _not_as_stated(results_by_node: Mapping[str, Sequence[FactResult]]) -> Iterator[Fact]:
+    """The facts in which a node is not what the site states of it."""
+    for node, results in results_by_node.items():
+        missed = [result for result in results if result.outcome is Outcome.DIFFERENT]
+        for result in missed[:MAX_SHOWN]:
+            yield State.ODD, replace(as_stated.of_result(result), subject=node)
+        if len(missed) > MAX_SHOWN:
+            more = {"count": len(missed) - MAX_SHOWN}
+            yield State.ODD, finding.of(Kind.FIELDS_DIFFER, more, subject=node)
 
 
 def _odd_conditions(samples: Sequence[Sample]) -> Iterator[Fact]:

@@ -46,14 +46,16 @@ NIC = (
     "port_rcv_errors",
     "port_xmit_discards",
 )
+GPU = ("ecc_corrected", "ecc_uncorrected")
+CARDS = {"nic": NIC, "gpu": GPU}
 
 _COUNT = re.compile(r"count (\S+) = (-?[0-9]{1,20}(?:\.[0-9]{1,9})?)")
-_NIC = re.compile(r"nic\.(\S+)\.([a-z_]+)")
+_CARD = re.compile(r"(nic|gpu)\.(\S+)\.([a-z_]+)")
 _BOOT = re.compile(r"text boot = ([0-9a-f-]{36})")
 
 
 def parse(text: str) -> list[Reading]:
-    """A number each, those of a card with dims {"nic": name}; and the boot's id as a text.
+    """A number each, and the boot's id as a text; those of a card have dims: {"nic": "eth0"}.
 
     Raises OutputError if the end or the boot's id is missing, or a counter is unknown, not a number
     or printed twice with two values.
@@ -82,7 +84,7 @@ def _reading(line: str) -> Reading:
         if value < 0 and name != "time_offset":
             raise OutputError(f"health: {name} is {match[2]}")
         return Reading(name, value, UNIT[name])
-    card = _NIC.fullmatch(name)
-    if not card or card[2] not in NIC or value < 0:
+    card = _CARD.fullmatch(name)
+    if not card or card[3] not in CARDS[card[1]] or value < 0:
         raise OutputError(f"health: unknown counter '{name[:80]}'")
-    return Reading(f"nic_{card[2]}", value, "count", {"nic": card[1]})
+    return Reading(f"{card[1]}_{card[3]}", value, "count", {card[1]: card[2]})

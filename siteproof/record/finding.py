@@ -54,6 +54,11 @@ class Kind(StrEnum):
     WAIVED = "waived"  # problem, owner, until, ticket
     MEMBERS_MISSING = "members_missing"  # node, more: a median or mean needs every node
     NO_CHECK = "no_check"
+    INPUT_MISSING = "input_missing"  # input, more: what a derived value needs
+    INPUTS_DIFFER = "inputs_differ"  # differences: conditions of two sides that are compared
+    NO_EVIDENCE = "no_evidence"
+    WITHDRAWN = "withdrawn"  # by, message: evidence that no longer counts
+    EVIDENCE = "evidence"  # by, on, file, note: what a person has shown
     CHECK_MISSING = "check_missing"  # file, problem, older (1: an older answer stands)
     SWEEP_INCOMPLETE = "sweep_incomplete"  # sweep, session, done, planned
 
@@ -85,6 +90,9 @@ class Kind(StrEnum):
     CONDITION_DIFFERS = "condition_differs"  # condition, found, majority
     NO_MAJORITY = "no_majority"  # field, found, role; subject: the nodes with this value
     FIELD_NOT_READ = "field_not_read"  # field
+    FACT_DIFFERS = "fact_differs"  # section, field, expected, found: not what the site states
+    FACT_NOT_READ = "fact_not_read"  # section, field, expected
+    NOT_STATED = "not_stated"  # section; subject: the role; message: why no field is given
     COUNTER_GREW = "counter_grew"  # counter, by
     COUNTER_UNKNOWN = "counter_unknown"  # counter
     RESTARTED_BETWEEN = "restarted_between"  # so that no counter can be compared
@@ -174,6 +182,16 @@ class Kind(StrEnum):
     NO_LEVEL = "no_level"  # median
     SCATTERS = "scatters"  # spread
     SAME_BASELINE = "same_baseline"  # environment
+
+    # What limits an availability. hours: of that length; times in UTC
+    HOURS_MISSING = "hours_missing"  # hours (measured), needed, first, until, more: gaps
+    NO_PROBES = "no_probes"  # needed: probes, or probes of a gateway
+    WINDOW_TOO_LATE = "window_too_late"  # begin, announced, by
+    CLOCK_SET_BACK = "clock_set_back"  # host, hours: in which good probes do not count
+    PROBES_OF_FUTURE = "probes_of_future"  # count
+    PROBES_NOT_KNOWN = "probes_not_known"  # names, count
+    LINES_BROKEN = "lines_broken"  # file, count
+    EVENT_BACKWARDS = "event_backwards"  # state, begin, end
 
 
 @dataclass(frozen=True)

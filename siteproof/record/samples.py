@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 from siteproof import files as safe
 from siteproof import nodesets
 from siteproof.errors import UserError, harmless
+from siteproof.record import plain_tests
 from siteproof.units import UNITS
 
 Order = tuple[int, str, str]
@@ -94,6 +95,11 @@ class Header:
     conditions: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
     place: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a plain ReFrame test has measured them: its units may be unknown here."""
+        return plain_tests.TEST in self.provenance
 
     @property
     def order(self) -> Order:
@@ -481,7 +487,7 @@ def _read_line(where: str, header: Header, record: dict[str, object]) -> Sample:
     if status == "ok" and not ("value" in record and "unit" in record):
         raise UserError(where, "sample without value or unit")
     unit, trial = str(record.get("unit", "")), record.get("trial", 0)
-    if status == "ok" and unit not in UNITS:
+    if status == "ok" and unit not in UNITS and not header.is_plain:
         raise UserError(where, f"unknown unit {_short(unit)}", UNITS)
     if type(trial) is not int or abs(trial) > MAX_TRIAL_NUMBER:
         raise UserError(where, f"trial {_short(trial)} is not a whole number")

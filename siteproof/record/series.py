@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from siteproof.sites import Metric, Site
 
 # Counts and shares (errors, residuals, losses) have a median of zero, or one that is no speed.
-SPEEDS = ("rate", "flops", "iops", "time", "frequency")
+SPEEDS = ("rate", "flops", "iops", "time", "frequency") + (
+    units.SIMULATION_RATE,
+    units.SIMULATION_COST,
+    *units.COUNTED,
+)
 FOLLOWS = ("memory_share", "array_share_of_cache")  # follow from problem size and memory
 NOISE = "_warning"  # ending of conditions that do not hinder a comparison
 NEARLY = Decimal("0.01")  # a problem size chosen by the memory may differ by a block

@@ -5,13 +5,17 @@ CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the or
     "nodes",
     "changes",
     "untested",
-    "criteria",  # what a reader asks first
+    "criteria",
+    "evidence",
+    "derived",  # what a reader asks first
     "distribution",
     "heatmap",
     "trend",
     "sweeps",
     "links",
-    "matrix",  # the figures
+    "matrix",
+    "availability",  # the figures
+    "own_tests",
     "conditions",
     "description",
     "timeline",

@@ -3,7 +3,7 @@
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.machine import recognise
 from siteproof.sites.promise import Baseline, Bound, Criterion, Promise
-from siteproof.sites.site import Site, folder, load, names, trust
+from siteproof.sites.site import Site, folder, load, names, own_checks, trust
 from siteproof.sites.system import (
     BondParameters,
     Environment,
@@ -14,6 +14,7 @@ from siteproof.sites.system import (
     Link,
     NicParameters,
     Partition,
+    Probe,
     Role,
     System,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "Metric",
     "NicParameters",
     "Partition",
+    "Probe",
     "Promise",
     "Role",
     "Site",
@@ -41,6 +43,7 @@ __all__ = [
     "folder",
     "load",
     "names",
+    "own_checks",
     "recognise",
     "trust",
 ]

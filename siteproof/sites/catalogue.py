@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from siteproof.sites.system import Model
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "checks"
 NAME = "catalogue.yaml"
+SOURCES = ("descriptions", "sessions", "timeline.csv", "probes", "criteria", "site")
 MODES = ("quick", "maintenance", "acceptance")
 
 End = Annotated[Decimal, Field(ge=-(10**15), le=10**15)]
@@ -26,9 +28,24 @@ class Metric(Model):
     """One metric that a check yields, or will yield."""
 
     check: str | None = Field(
-        description="The check's class; null: no check yields it yet, so criteria are PENDING."
+        description="The check's class; null: no check yields it yet, so criteria are PENDING "
+        "unless it is derived."
     )
-    file: str | None = Field(None, description="The check's file, below the clone.")
+    derived_from: list[str] = Field(
+        [],
+        description="What it is computed from when it is read: metrics, or the site's own files "
+        "and records (descriptions, sessions, timeline.csv, probes, criteria).",
+    )
+    file: str | None = Field(
+        None,
+        description="The check's file, below the clone; in the catalogue of a site's own checks, "
+        "below their folder.",
+    )
+    compared_by: list[str] = Field(
+        [],
+        description="What `against` of a criterion may name, where the metric compares two sides: "
+        "link, nodes, group, campaign, or a condition. It must name one, unless it is campaign.",
+    )
     unit: str = Field(description="The unit of its samples, as the tool prints it.")
     better: Literal["higher", "lower", "neither"] = Field(description="Which direction is good.")
     lowest: End | None = Field(
@@ -46,10 +63,41 @@ class Metric(Model):
     headline: bool = Field(False, description="True: written to ReFrame's own perflog too.")
     description: str = Field(description="What it is.")
 
+    @property
+    def answerable(self) -> bool:
+        """Whether a check or a derivation yields it."""
+        return bool(self.check or self.derived_from)
+
+    @property
+    def is_of_site(self) -> bool:
+        """Whether it is of a site's own check, whose file has an absolute path."""
+        return Path(self.file or "").is_absolute()
+
 
 @lru_cache(maxsize=4)
 def read(folder: Path = FOLDER) -> tuple[dict[str, Metric], list[Document]]:
     """The metrics by name, and the files with their mistakes."""
+    return _read(folder)
+
+
+def of_site(folder: Path, known: Mapping[str, Metric]) -> tuple[dict[str, Metric], list[Document]]:
+    """The same of a folder with a site's own checks. known: the other metrics."""
+    found, documents = _read(folder)
+    taken = {metric.check for metric in known.values()} - {None}
+    for document in documents:
+        for name in found.keys() & (document.data or {}).keys():
+            if name in known or found[name].check in taken:
+                what = f"'{name}' is of a check in another catalogue"
+                document.follow_up((name,), what, "names of the site's own checks")
+    return {
+        name: metric.model_copy(update={"file": str(folder / metric.file)})
+        if metric.file
+        else metric
+        for name, metric in found.items()
+    }, documents
+
+
+def _read(folder: Path) -> tuple[dict[str, Metric], list[Document]]:
     documents, metrics = [], {}
     for path in sorted(folder.rglob(NAME)):
         document = yamlfile.read(path)
@@ -60,6 +108,8 @@ def read(folder: Path = FOLDER) -> tuple[dict[str, Metric], list[Document]]:
             elif metric := shapes.validate(document, (name,), Metric, raw):
                 metrics[name] = metric
                 _lint(document, name, metric)
+    for document in documents:
+        _lint_derived(document, metrics)
     return metrics, documents
 
 
@@ -69,8 +119,19 @@ def _lint(document: Document, name: str, metric: Metric) -> None:
         document.follow_up((name,), f"'{yamlfile.clip(name)}' is not a valid name", "Check.metric")
     if metric.check not in (None, check):
         document.follow_up((name, "check"), f"check '{metric.check}'", f"{check}, null")
+    if metric.check and metric.derived_from:
+        document.follow_up((name, "derived_from"), f"derived, and check '{metric.check}'", "null")
     if metric.check and not metric.file:
         document.follow_up((name,), "missing key 'file'")
     if metric.unit not in units.UNITS:
         known = shapes.hint(metric.unit, units.UNITS)
         document.follow_up((name, "unit"), f"unknown unit '{metric.unit}'{known}", units.UNITS)
+
+
+def _lint_derived(document: Document, metrics: dict[str, Metric]) -> None:
+    """What a metric is derived from is measured, or is one of SOURCES."""
+    for name in (name for name in document.data or {} if name in metrics):
+        for source in metrics[name].derived_from:
+            if source in SOURCES or (source in metrics and metrics[source].check):
+                continue
+            document.follow_up((name, "derived_from"), f"'{source}' is not measured", SOURCES)

@@ -12,12 +12,17 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import nodesets
 from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, Loc, clip
-from siteproof.sites.catalogue import ROOT
+from siteproof.sites.catalogue import ROOT, Metric
+from siteproof.sites.read_fields import FIELDS, is_read
+from siteproof.sites.stated import FactSection
 from siteproof.sites.system import Hardware, Link, Recognise, System
 
 SPACK_ENVS = ROOT / "spack-envs"
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")  # ReFrame's rule for systems, partitions …
-SECTIONS = ("hardware", "nodes", "groups", "file_systems", "partitions", "environments", "links")
+SECTIONS = (
+    *("hardware", "nodes", "groups", "file_systems", "partitions"),
+    *("environments", "links", "probes"),
+)
 NAME_RULE = "a letter or _, then letters, digits, _ and -"
 _DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}")  # IFNAMSIZ: 15 characters
 _SYSCTL = re.compile(r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+")
@@ -38,11 +43,15 @@ def lint_system(document: Document, system: System, folder: str) -> None:
             document.spoil((section,))
     for key, hardware in system.hardware.items():
         _peak(document, ("hardware", key), hardware)
+        _facts(document, ("hardware", key, "facts"), hardware.facts)
+    for key, role in system.nodes.items():
+        _facts(document, ("nodes", key, "facts"), role.facts)
     _groups(document, system, _nodes(document, system))
     _parameters(document, system)
     _partitions(document, system)
     _environments(document, system)
     _file_systems(document, system)
+    _probes(document, system)
 
 
 def known(document: Document, section: str) -> list[str] | None:
@@ -107,6 +116,15 @@ def _peak(document: Document, loc: Loc, hardware: Hardware) -> None:
     if flops != hardware.peak.to("FLOPS"):
         what = f"peak {hardware.peak} is not {' * '.join(names)} * avx_base"
         document.follow_up((*loc, "peak"), what, f"{float(flops / 10**9):.10g} GFLOPS")
+
+
+def _facts(document: Document, loc: Loc, facts: Mapping[str, FactSection]) -> None:
+    """Note a field that no node ever reports: it would be missing on every node."""
+    for section, stated in facts.items():
+        for field in stated.fields:
+            if not is_read(field):
+                what = f"'{clip(field)}' is not a field that 'siteproof describe' reads"
+                document.add((*loc, section, "fields", field), what, FIELDS, inside=True)
 
 
 def _nodes(document: Document, system: System) -> dict[str, NodeSet]:
@@ -191,6 +209,30 @@ def _file_systems(document: Document, system: System) -> None:
             reference(document, (*loc, "roles"), role, "role", names)
         if file_system.servers is not None:
             reference(document, (*loc, "servers"), file_system.servers, "role", names)
+
+
+def lint_requested(document: Document, system: System, table: Mapping[str, Metric]) -> None:
+    """Check the lists of requested measurements."""
+    for name, requests in system.requested.items():
+        for number, request in enumerate(requests):
+            loc = ("requested", name, number)
+            reference(document, (*loc, "metric"), request.metric, "metric", list(table))
+            for role in request.nodes:
+                reference(document, (*loc, "nodes"), role, "role", known(document, "nodes"))
+            for link in request.links:
+                reference(document, (*loc, "links"), link, "link", known(document, "links"))
+
+
+def _probes(document: Document, system: System) -> None:
+    """A service is either a gateway or a part of the system."""
+    kinds: dict[str, bool] = {}
+    for key, probe in system.probes.items():
+        service = probe.service or key
+        if kinds.setdefault(service, probe.gateway) != probe.gateway:
+            what = f"only some probes of service '{clip(service)}' have gateway: true"
+            document.follow_up(("probes", key), what, hint="Give it to all of them or to none")
+    if "all" in system.probes:
+        document.add(("probes", "all"), "'all' stands for all services", "any other name")
 
 
 def lint_links(document: Document, system: System) -> None:

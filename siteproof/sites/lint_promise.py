@@ -20,6 +20,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SUBJECTS = {"every node": ("node", "client", "vm"), "every pair": ("pair",)}
 _LINK_SUBJECTS = ("pair", "client", "system")
 OWNER = "system"  # baselines.yaml's one key that is no id
+ANYWHERE = ("mode", "emulated")  # conditions of every metric
 LINK = "link"  # a metric with this condition is measured over links
 MIDDLES = ("median", "mean")
 REASONS = {"report_only": "no value is promised", "not_here": "no GPU in this system"}
@@ -59,6 +60,9 @@ def lint_promise(
         _links(document, key, promise, metric, around)
     if isinstance(promise, Criterion):
         _scope(document, key, promise)
+        if metric:
+            _against(document, key, promise, metric, around)
+            _evidence(document, key, promise, metric)
     _bound(document, key, promise, metric, around)
 
 
@@ -102,13 +106,33 @@ def _conditions(document: Document, key: str, promise: Promise, metric: Metric) 
     for name, expected in promise.conditions.items():
         loc = (key, "conditions", name)
         if name != "mode":
-            reference(document, loc, name, "condition", ["mode", *metric.conditions])
+            reference(document, loc, name, "condition", [*ANYWHERE, *metric.conditions])
             continue
         for mode in expected.one_of or [expected.exact or ""]:
             if mode not in MODES:
                 document.follow_up(loc, f"unknown mode '{clip(mode or expected)}'", MODES)
     for program in promise.programs:
         reference(document, (key, "programs"), program, "program", metric.programs)
+
+
+def _against(
+    document: Document, key: str, promise: Criterion, metric: Metric, around: Around
+) -> None:
+    """What compares two sides names the other one, by what the metric is compared by."""
+    known = {"link": around.links, "nodes": None if around.roles is None else list(around.roles)}
+    for name, text in promise.against.items():
+        loc = (key, "against", name)
+        reference(document, loc, name, "side", metric.compared_by)
+        if name in known:
+            reference(document, loc, text, "role" if name == "nodes" else name, known[name])
+
+
+def _evidence(document: Document, key: str, promise: Criterion, metric: Metric) -> None:
+    """A person's word counts only where nothing else can answer."""
+    if promise.answered_by == "evidence" and metric.answerable:
+        by = "a derivation" if metric.derived_from else f"check {metric.check}"
+        hint = "Remove answered_by: a person's word answers only what nothing else can"
+        document.follow_up((key, "answered_by"), f"{by} answers {promise.metric}", hint=hint)
 
 
 def _links(
@@ -237,13 +261,13 @@ def _fact_fits(
 ) -> bool:
     """Whether a role's hardware has the fact that the bound is a share of, in the right kind."""
     fact, kind = promise.bound.fact if promise.bound else "", units.kind(metric.unit)
-    if fact not in facts.facts:
+    if fact not in facts.quantities:
         what = f"a share of {fact}, which the hardware of role '{role}' lacks"
-        document.follow_up(loc, what, facts.facts)
+        document.follow_up(loc, what, facts.quantities)
         return False
-    other = units.kind(facts.facts[fact].unit)
+    other = units.kind(facts.quantities[fact].unit)
     if other != kind:
-        alike = [name for name, q in facts.facts.items() if units.kind(q.unit) == kind]
+        alike = [name for name, q in facts.quantities.items() if units.kind(q.unit) == kind]
         what = f"{fact} is of {other}, and {promise.metric} of {kind}"
         document.follow_up(loc, what, alike)
         return False

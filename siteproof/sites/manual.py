@@ -9,12 +9,15 @@ from pydantic import BaseModel, TypeAdapter
 
 from siteproof.schema.shapes import bare
 from siteproof.sites.catalogue import Metric
+from siteproof.sites.hosts_csv import HostRow
 from siteproof.sites.lint_promise import OWNER
 from siteproof.sites.promise import Baseline, Criterion
 from siteproof.sites.published_csv import Published
+from siteproof.sites.stated import Fact
 from siteproof.sites.system import Expected, System
 from siteproof.sites.timeline_csv import Milestone
 from siteproof.sites.waiver import Waiver
+from siteproof.sites.windows_csv import PlannedWindow
 
 FILES: dict[str, Any] = {
     "system.yaml": System,
@@ -23,6 +26,8 @@ FILES: dict[str, Any] = {
     "waivers.yaml": dict[str, Waiver],
     "published.csv": Published,
     "timeline.csv": Milestone,
+    "hosts.csv": HostRow,
+    "windows.csv": PlannedWindow,
     "checks/*/catalogue.yaml": dict[str, Metric],
 }
 
@@ -69,10 +74,15 @@ def _keys(model: type[BaseModel], place: tuple[str, ...]) -> Iterator[Key]:
         if get_origin(inner) is dict:
             inner, names = bare(get_args(inner)[1]), (*here, "NAME")
         is_model = isinstance(inner, type) and issubclass(inner, BaseModel)
-        if is_model and inner is not Expected:  # its forms are listed once, by expected_values
+        if is_model and inner not in (Expected, Fact):  # their forms are listed once, below
             yield from _keys(inner, names)
 
 
 def expected_values() -> list[Key]:
     """The forms of an expected value, which parameters and conditions share."""
     return list(_keys(Expected, ("VALUE",)))
+
+
+def stated_values() -> list[Key]:
+    """The forms of a stated value, which all `fields` of `facts` share."""
+    return list(_keys(Fact, ("FACT",)))

@@ -50,7 +50,7 @@ class Bound:
         """The size of one bound's unit, and in which unit it is given: (8.064, "GFLOPS")."""
         if not self.fact:
             return Fraction(1), self.quantity.unit
-        whole = facts.facts.get(self.fact) if facts else None
+        whole = facts.quantities.get(self.fact) if facts else None
         if whole is None:
             raise UserError(str(self), f"the hardware has no {self.fact}")
         return units.convert(1, self.quantity.unit, "x") * Fraction(whole.value), whole.unit
@@ -314,6 +314,16 @@ class Criterion(Promise):
     trials: Count | None = Field(
         None, description="How many trials must have been made; fewer are INCOMPLETE."
     )
+    against: dict[str, str] = Field(
+        {},
+        description="With what a derived metric compares, by what differs there: link, nodes (a "
+        "role), campaign, or a condition, such as file_system.",
+    )
+    answered_by: Literal["measurement", "evidence"] = Field(
+        "measurement",
+        description="Evidence is what a person has recorded with 'siteproof evidence'; it counts "
+        "only where neither a check nor a derivation can answer.",
+    )
     max_age: str = Field(
         "7d",
         description="How old its answer may be: '7d', '36h', '4w'. An older one is INCOMPLETE, and "
@@ -328,8 +338,15 @@ class Criterion(Promise):
 
     @cached_property
     def oldest(self) -> timedelta | None:
-        """How old an answer may be; None where no age matters."""
+        """How old an answer may be; None where no age matters: of evidence unless it is given."""
+        if self.answered_by == "evidence" and "max_age" not in self.model_fields_set:
+            return None
         return parse_age(self.max_age)
+
+    def like(self, **changes: Any) -> Criterion:
+        """A criterion that differs in these keys; what was computed from the others is new."""
+        own = {name: getattr(self, name) for name in type(self).model_fields} | changes
+        return type(self).model_construct(self.model_fields_set | changes.keys(), **own)
 
 
 class Baseline(Promise):

@@ -15,9 +15,9 @@ from siteproof.errors import UserError, UserErrors
 from siteproof.schema import shapes, yamlfile
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import catalogue as metrics
-from siteproof.sites import libraries, published_csv, timeline_csv
+from siteproof.sites import hosts_csv, libraries, published_csv, timeline_csv, windows_csv
 from siteproof.sites.catalogue import Metric
-from siteproof.sites.lint import belongs_to, known, lint_links, lint_system
+from siteproof.sites.lint import belongs_to, known, lint_links, lint_requested, lint_system
 from siteproof.sites.lint_promise import OWNER, Around, lint_owner, lint_promise
 from siteproof.sites.promise import Baseline, Criterion, Promise
 from siteproof.sites.system import Hardware, HostParameters, Partition, System
@@ -40,6 +40,7 @@ class Site:
     baselines: dict[str, Baseline]
     catalogue: dict[str, Metric]
     waivers: dict[str, Waiver] = field(default_factory=dict)
+    hosts: hosts_csv.Hosts = field(default_factory=dict)
     _roles: dict[str, str] = field(default_factory=dict, repr=False)
 
     def expected(self, role: str) -> NodeSet:
@@ -163,8 +164,10 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     where: its folder, if it is not among the others.
     """
     where = where or folder() / name
-    table, documents = metrics.read()
     system_file, system = _system(where, name)
+    table, documents = _catalogue(where, system_file, system)
+    if system is not None:
+        lint_requested(system_file, system, table)
     around = Around(table, _hardware(system_file, system), known(system_file, "links"))
     criteria_files, criteria = _criteria(where, around)
     baselines_file = yamlfile.read(where / BASELINES)
@@ -174,11 +177,35 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
         baselines_file.add((key,), f"'{key}' is also the id of a criterion", "an id of its own")
     inventory = _inventory(system)
     waivers_file, waivers = _waivers(where, inventory, {*criteria, *table})
-    own = [system_file, *criteria_files, baselines_file, *waivers_file]
+    hosts_file, hosts = _hosts(where, name, inventory)
+    own = [system_file, *criteria_files, baselines_file, *waivers_file, *hosts_file]
     documents = [*own, *documents, *_published(where, inventory, table), *_timeline(where)]
+    documents += _windows(where, system)
     if system is None or any(document.mistakes for document in documents):
         return None, documents
-    return Site(name, where, system, criteria, baselines, table, waivers), documents
+    site = Site(name, where, system, criteria, baselines, table, waivers, hosts)
+    return site, documents
+
+
+def _catalogue(
+    where: Path, system_file: Document, system: System | None
+) -> tuple[dict[str, Metric], list[Document]]:
+    """All metrics that a criterion may name: Siteproof's, and those of the site's own checks."""
+    table, documents = metrics.read()
+    written = system.checks if system else []
+    for index, folder in enumerate(own_checks(where, system) if system else ()):
+        if not folder.is_dir():
+            what = f"'{yamlfile.clip(written[index])}' is not a folder"
+            system_file.add(("checks", index), what, "a folder with ReFrame tests")
+            continue
+        own, files_of_it = metrics.of_site(folder, table)
+        table, documents = {**table, **own}, [*documents, *files_of_it]
+    return table, documents
+
+
+def own_checks(where: Path, system: System) -> list[Path]:
+    """The folders with a site's own checks. where: the site's folder."""
+    return [(where / Path(text).expanduser()).absolute() for text in system.checks]
 
 
 def _system(where: Path, name: str) -> tuple[Document, System | None]:
@@ -284,6 +311,28 @@ def _timeline(where: Path) -> list[Document]:
     document, rows = timeline_csv.read(where / timeline_csv.NAME)
     owners = ((line, row.system) for line, row in rows.items())
     _belong_to(document, owners, "milestones", where.name)
+    return [document]
+
+
+def _hosts(
+    where: Path, name: str, inventory: NodeSet | None
+) -> tuple[list[Document], hosts_csv.Hosts]:
+    """The host table of the contract and its file, if there is one."""
+    if not (where / hosts_csv.NAME).exists():
+        return [], {}
+    document, found = hosts_csv.read(where / hosts_csv.NAME, name, inventory)
+    return [document], found
+
+
+def _windows(where: Path, system: System | None) -> list[Document]:
+    """The planned maintenance of the site, if there is such a file."""
+    if not (where / windows_csv.NAME).exists():
+        return []
+    document, rows = windows_csv.read(where / windows_csv.NAME)
+    owners = ((line, row.system) for line, row in rows.items())
+    _belong_to(document, owners, "windows", where.name)
+    if system is not None:
+        windows_csv.lint(document, rows, system)
     return [document]
 
 

@@ -3,91 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from ClusterShell.NodeSet import NodeSet
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    WithJsonSchema,
-    field_validator,
-    model_validator,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from siteproof import nodesets, units
-from siteproof.errors import UserError
 from siteproof.files import MAX_UID
+from siteproof.sites.key_types import Count as Count
+from siteproof.sites.key_types import Flops, Frequency, Rate, Size, Time
+from siteproof.sites.key_types import Model as Model
+from siteproof.sites.key_types import blanks as blanks
+from siteproof.sites.key_types import mistake as mistake
+from siteproof.sites.key_types import plausible as plausible
+from siteproof.sites.key_types import readable as readable
+from siteproof.sites.stated import FactSection
 
 Mode = Literal["quick", "maintenance", "acceptance"]
-
-
-class Model(BaseModel):
-    """Every mapping of a site file: unknown keys are mistakes, and nothing changes it later."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def mistake(what: str, allowed: str = "", hint: str = "") -> PydanticCustomError:
-    """A mistake for a validator to raise. The fields are those of UserError."""
-    values = {"what": what, "allowed": allowed, "hint": hint}
-    return PydanticCustomError("siteproof", "{what}", values)
-
-
-def readable(read: Callable[[str], object], text: str) -> str:
-    """The text, if `read` can read it: its UserError becomes a mistake of the validated key."""
-    try:
-        read(text)
-    except UserError as error:
-        raise mistake(error.what, ", ".join(error.allowed), error.hint) from None
-    return text
-
-
-def plausible(text: object) -> units.Quantity:
-    """Read a quantity of plausible size: exact arithmetic with 1e999999999 GB would not end."""
-    quantity = units.parse(text)
-    if quantity.value and abs(quantity.value.adjusted()) > 30:
-        raise UserError("quantity", f"'{quantity}' is too large or too small", "10^-30 to 10^30")
-    return quantity
-
-
-def _quantity(kind: str, example: str) -> tuple[BeforeValidator, WithJsonSchema]:
-    """Validator and JSON schema of a quantity of one kind, such as a size."""
-    known = ", ".join(unit for unit in units.UNITS if units.kind(unit) == kind)
-
-    def check(text: object) -> units.Quantity:
-        try:
-            quantity = plausible(text)
-        except UserError as error:
-            allowed = f"a number and a unit, such as '{example}'; units: {known}"
-            raise mistake(error.what, allowed) from None
-        if units.kind(quantity.unit) != kind:
-            what = f"'{quantity.unit}' measures a {units.kind(quantity.unit)}, not a {kind}"
-            raise mistake(what, known)
-        if quantity.value <= 0:
-            raise mistake(f"'{quantity}' is not above 0", "more than 0")
-        return quantity
-
-    schema = WithJsonSchema({"type": "string", "examples": [example], "x-kind": kind})
-    return BeforeValidator(check), schema
-
-
-Size = Annotated[units.Quantity, *_quantity("size", "128 GiB")]
-Rate = Annotated[units.Quantity, *_quantity("rate", "10 Gb/s")]
-Flops = Annotated[units.Quantity, *_quantity("flops", "806.4 GFLOPS")]
-Frequency = Annotated[units.Quantity, *_quantity("frequency", "2.1 GHz")]
-Time = Annotated[units.Quantity, *_quantity("time", "0.2 ms")]
-Count = Annotated[int, Field(ge=1, le=10**9)]
-
-
-def blanks(text: str) -> str:
-    """The text with each run of blanks as one space: how host parameters are compared."""
-    return " ".join(text.split())
 
 
 class Expected(Model):
@@ -236,15 +171,20 @@ class Hardware(Model):
         None, description="Double-precision operations of a core in a cycle."
     )
     nics: dict[str, Nic] = Field({}, description="Network interfaces, by name.")
+    facts: dict[str, FactSection] = Field(
+        {},
+        description="What was bought: the fields that 'siteproof describe' reads of each node, "
+        "with the values that they must have, by section of the description.",
+    )
 
     @cached_property
-    def facts(self) -> dict[str, units.Quantity]:
+    def quantities(self) -> dict[str, units.Quantity]:
         """The quantities of which a criterion may require a share."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: v for name, v in values.items() if isinstance(v, units.Quantity)}
 
     def __hash__(self) -> int:
-        return hash((self.description, *self.facts.items()))
+        return hash((self.description, *self.quantities.items()))
 
 
 SHARE_OF = ("memory", "last_level_cache", "peak", "avx_base")
@@ -256,6 +196,11 @@ class Role(Model):
     set: str = Field(description="The nodes, in ClusterShell's syntax: node[001-320].")
     hardware: str | None = Field(None, description="The kind of node, a key of `hardware`.")
     overlaps: list[str] = Field([], description="Roles that may contain the same nodes.")
+    facts: dict[str, FactSection] = Field(
+        {},
+        description="As `facts` of the hardware, for what belongs to this role alone; a section "
+        "of both has the fields of both.",
+    )
 
     @cached_property
     def nodes(self) -> NodeSet:
@@ -305,6 +250,12 @@ class HostParameters(Model):
         return found
 
 
+EMULATED = (
+    "By what it is emulated or stood in for, such as netem: its values then answer only criteria "
+    "with that condition."
+)
+
+
 class FileSystem(Model):
     """A file system that checks may use."""
 
@@ -314,6 +265,7 @@ class FileSystem(Model):
         "path is of another type are not measured; any: every type is measured."
     )
     shared: bool = Field(False, description="True if all nodes see the same files.")
+    emulated: str = Field("", description=EMULATED)
     description: str = Field("", description="What it is for.")
     roles: list[str] | None = Field(
         None, description="Roles whose nodes measure it, keys of `nodes`; all, if not given."
@@ -409,6 +361,7 @@ class Link(Model):
     )
     mtu: Count | None = Field(None, description="Largest packet that it must carry, in bytes.")
     round_trip: Time | None = Field(None, description="Round trip of a small packet: 0.2 ms.")
+    emulated: str = Field("", description=EMULATED)
     address: str = Field(
         "{node}", description="How a node is addressed on this network, for example {node}-ib."
     )
@@ -466,7 +419,105 @@ class Environment(Model):
         return names
 
 
+_PORT = r"(?:[1-9][0-9]{0,4})"
+_HOST = r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9][A-Za-z0-9.-]{0,252})"
+# By kind: what a probe's target must look like, with an example.
+TARGETS = {
+    "http": (
+        re.compile(rf"https?://{_HOST}(?::{_PORT})?(?:/[!-~]{{0,400}})?"),
+        "https://host/path",
+    ),
+    "tcp": (re.compile(rf"{_HOST}:{_PORT}"), "host:6817"),
+    "ssh": (re.compile(rf"{_HOST}(?::{_PORT})?"), "login1 or login1:2222"),
+    "mount": (re.compile(r"/[ -~]{0,400}"), "/scratch"),
+}
+_SERVICE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+
+
+def _has_port(target: str) -> bool:
+    """Whether the port of a target, if it has one, is one."""
+    _, _, after = target.partition("://")
+    try:
+        return urlsplit(f"//{after or target}").port != 0
+    except ValueError:
+        return False
+
+
+class Probe(Model):
+    """A service that `siteproof probe` looks at, from outside, as its users do."""
+
+    description: str = Field("", description="What it is, for the report.")
+    service: str = Field(
+        "",
+        description="The service that it belongs to, which is up while all of its probes are; "
+        "the probe's own name, if not given.",
+    )
+    kind: Literal["http", "tcp", "ssh", "mount"] = Field(
+        description="What up means. http: the answer is 2xx, redirects are followed; tcp: the port "
+        "takes a connection; ssh: the server shows its version; mount: a file system is mounted "
+        "and answers."
+    )
+    target: str = Field(
+        description="What is probed: a URL for http, host:port for tcp, a host or host:port for "
+        "ssh, an absolute path for mount."
+    )
+    interval: Time = Field(
+        units.Quantity(Decimal(5), "min"),
+        description="How often it runs; a good probe proves an up time of no more than this and "
+        "a tenth of it: 5 min.",
+    )
+    timeout: Time = Field(
+        units.Quantity(Decimal(10), "s"),
+        description="How long the whole probe may take; a later answer is none: 10 s.",
+    )
+    gateway: bool = Field(
+        False,
+        description="True: a gateway, which is compared with the system and is not part of it.",
+    )
+
+    @field_validator("service")
+    @classmethod
+    def _service_name(cls, text: str) -> str:
+        if text and (text == "all" or not _SERVICE.fullmatch(text)):
+            raise mistake(f"'{text[:40]}' is not a valid name of a service", "letters, digits, _ -")
+        return text
+
+    @model_validator(mode="after")
+    def _fitting(self) -> Probe:
+        pattern, example = TARGETS[self.kind]
+        if not pattern.fullmatch(self.target) or not _has_port(self.target):
+            what = f"'{self.target[:60]}' is not a target of kind {self.kind}"
+            raise mistake(what, f"such as {example}")
+        seconds, limit = self.interval.to("s"), self.timeout.to("s")
+        if seconds.denominator != 1 or not 10 <= seconds <= 86_400:
+            raise mistake(f"interval {self.interval}", "whole seconds, 10 s to 24 h")
+        if limit >= seconds or limit > 600:
+            raise mistake(f"timeout {self.timeout}", "less than the interval, at most 10 min")
+        return self
+
+
 _OWNER = re.compile(r"[0-9]{1,10}|[A-Za-z_][A-Za-z0-9_.@-]{0,63}\$?")
+
+
+class Requested(Model):
+    """A measurement that somebody has requested: Coverage.missing counts those without a value."""
+
+    metric: str = Field(description="The metric, Check.metric of checks/*/catalogue.yaml.")
+    what: str = Field("", description="What it stands for, in a few words.")
+    subject: Literal["node", "vm", "client", "pair", "system"] | None = Field(
+        None, description="What one value belongs to; pair if links are given, else node."
+    )
+    nodes: list[str] = Field([], description="Roles that it covers; without it, all roles.")
+    links: list[str] = Field([], description="Links over which it must have been measured.")
+    environments: list[str] = Field(
+        [], description="Environments in which it must have been measured; any, if not given."
+    )
+    conditions: dict[str, Value] = Field(
+        {"mode": ["maintenance", "acceptance"]},
+        validate_default=True,
+        description="The conditions that a value must have to count.",
+    )
+    days: Count = Field(1, description="On how many days each unit must have been measured.")
 
 
 class System(Model):
@@ -476,6 +527,12 @@ class System(Model):
     description: str = Field(description="What it is, for the report.")
     recognise: Recognise = Field(description="How its machines are recognised.")
     mode: Mode = Field("maintenance", description="The mode of a run without --mode.")
+    checks: list[str] = Field(
+        [],
+        description="Folders with the centre's own ReFrame tests, relative to the site's folder; "
+        "a catalogue.yaml in them describes metrics that criteria may name. "
+        "'reframe -c checks/' loads them, too.",
+    )
     trusted_owners: list[str] = Field(
         [],
         description="Users, by name or number, whose files below the data folder are trusted; "
@@ -494,6 +551,12 @@ class System(Model):
     environments: dict[str, Environment] = Field(description="Software, by name.")
     links: dict[str, Link] = Field(
         {}, description="Networks that are measured between two nodes at a time, by name."
+    )
+    requested: dict[str, list[Requested]] = Field(
+        {}, description="Lists of measurements that were requested, by name, for Coverage.missing."
+    )
+    probes: dict[str, Probe] = Field(
+        {}, description="Services whose availability 'siteproof probe' measures, by name."
     )
     reframe: dict[str, Any] = Field(
         {}, description="Keys that are copied unchanged into ReFrame's entry of this system."

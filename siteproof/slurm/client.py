@@ -20,6 +20,7 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import nodesets
 from siteproof.errors import UserError, harmless
 from siteproof.slurm import records
+from siteproof.slurm.node_events import EVENTS_FORMAT
 from siteproof.slurm.records import Node, Reservation
 
 T = TypeVar("T")
@@ -159,6 +160,15 @@ def settings() -> dict[str, str]:
 def hosts() -> dict[str, list[str]]:
     """Each node's host names and addresses in Slurm. Raises UserError."""
     return records.parse_hosts(_ask(["sinfo", "-h", "-N", "-o", records.HOSTS_FORMAT]))
+
+
+def node_events(begin: int, end: int) -> str:
+    """What sacctmgr lists of a period, for siteproof.slurm.node_events. Raises UserError.
+
+    begin, end: seconds since 1970.
+    """
+    period = [f"Start=uts{begin}", f"End=uts{end}"]
+    return _ask(["sacctmgr", "-nP", "show", "event", *period, f"format={EVENTS_FORMAT}"])
 
 
 def version() -> str:

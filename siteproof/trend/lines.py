@@ -35,7 +35,9 @@ Floats = NDArray[np.float64]
 FOREIGN = "imported"  # the role of nodes that only imported logs know
 AHEAD = np.timedelta64(1, "D")  # of now, that a time may be
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-HIGHER, LOWER = ("rate", "flops", "iops", "frequency"), ("time",)  # better, without a catalogue
+# Better, without a catalogue.
+HIGHER = ("rate", "flops", "iops", "frequency", units.SIMULATION_RATE, *units.COUNTED)
+LOWER = ("time", units.SIMULATION_COST)
 # A file of ours holds one job, a log of plain ReFrame many. `number`: their order.
 _JOBS = """
     CREATE OR REPLACE TEMP TABLE numbered_jobs AS

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+from functools import partial
+from operator import is_
 
 from siteproof import files, sites
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
+from siteproof.derivations.given import Material, Past
 from siteproof.errors import ExitCode
+from siteproof.judge import expected, inputs
 from siteproof.judge.age import Freshness
-from siteproof.judge.criterion import CriterionVerdict, judge, not_here, of_system, waiver_finding
+from siteproof.judge.criterion import CriterionVerdict, attempts_at, judge, not_here, waiver_finding
 from siteproof.judge.severity import Verdict, exit_code, most_severe
-from siteproof.record import campaign, finding, pair_units
+from siteproof.record import campaign, finding, pair_units, shown
 from siteproof.record.ages import Ages, moment_of
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.record.series import SWEEP
 from siteproof.record.sessions import Sessions
+from siteproof.record.shown import Evidence
 from siteproof.record.updates import Updates
 from siteproof.sites import Baseline, Criterion, Hardware, Site, Waiver, check_files, pairs
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.sweeps.tools import SWEEPS_ONLY
-from siteproof.verdict import answers
+from siteproof.verdict import answers, others
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class Judgement:
     unjudged: headline metrics that were measured, and that no criterion covers.
     warnings: what a value was measured under and should not have been, waivers that have expired,
     and `not_here` of what was measured, with the nodes; clocks that are wrong.
+    derived: the values of each criterion whose metric follows from others, by its key.
     sessions: all of the system, where older ones are wanted. as_of: the moment at which the ages
     count. campaign: as the user named it. past: whether no new measurement would count. late:
     whether what was measured before some time is left out, which a run does not know of.
@@ -45,10 +51,19 @@ class Judgement:
     unjudged: Sequence[str]
     warnings: Sequence[Finding]
     sessions: Sessions | None = None
+    derived: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
     as_of: datetime | None = None
     campaign: str = ""
     past: bool = False
     late: bool = False
+
+    def attempts(self, result: CriterionVerdict) -> dict[str, list[Sample]]:
+        """The samples that may answer for each unit of a criterion, with what was derived for it.
+
+        The newest first.
+        """
+        own = self.derived.get(result.id)
+        return attempts_at(self.samples if own is None else own, result.criterion)
 
     @property
     def most_severe(self) -> Verdict | None:
@@ -96,7 +111,8 @@ def judge_system(
     fresh = Freshness(ages, Updates(headers, files.perflogs()))
     if as_of:
         chosen += f", as of {now:%Y-%m-%d %H:%M} UTC"
-    judged = judge_samples(site, found, chosen, record.swept, fresh)
+    background = Background.of(site, record, now, headers)
+    judged = judge_samples(site, found, chosen, record.swept, fresh, background)
     past = bool(as_of) or "@" in name
     if not past:  # the checks of today's clone say nothing about a moment of the past
         judged = _without_check(judged)
@@ -129,8 +145,9 @@ def _choose(
 def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[Header], bool], str]:
     """The jobs that answer the criteria, and in words which they are."""
     owed = {
-        name: answers.Owed(criterion, _owed_units(site, criterion), _checks(criterion))
+        f"{name} {part}": answers.Owed(one, _owed_units(site, one), _checks(one))
         for name, criterion in site.criteria.items()
+        for part, one in enumerate(inputs.answering(site, criterion))
     }
     headers = record.headers
     chosen = answers.choose(owed, headers, record.of_session, ages)
@@ -150,9 +167,9 @@ def _owed_units(site: Site, criterion: Criterion) -> set[str]:
     if criterion.report_only:
         return {answers.ANY}
     if not criterion.links:
-        return set(expected_nodes(site, criterion))
+        return set(expected.nodes(site, criterion))
     drawn = any(not pairs.planned(site, site.system.links[key]) for key in criterion.links)
-    known = set(expected_units(site, criterion, ()))
+    known = set(expected.units(site, criterion, ()))
     return known | ({answers.ANY} if drawn and criterion.subject != "system" else set())
 
 
@@ -209,17 +226,40 @@ class Record:
         return self.until is None or moment_of(header) <= self.until
 
 
+@dataclass(frozen=True)
+class Background:
+    """What is judged with the chosen samples. past: as of Material. evidence: all records."""
+
+    past: Past = lambda _checks: ()
+    evidence: Sequence[Evidence] = ()
+
+    @staticmethod
+    def of(site: Site, record: Record, now: datetime, headers: Sequence[Header]) -> Background:
+        """What a system has. headers: of the jobs that may be looked at."""
+        newest_first = sorted(headers, key=lambda header: header.job_order, reverse=True)
+
+        def past(checks: Collection[str]) -> Iterator[tuple[Header, list[Sample]]]:
+            for header in newest_first:
+                if header.check in checks and header.mode in CONTRACT_MODES:
+                    yield header, record.samples(partial(is_, header))
+
+        evidence = shown.read_all(files.perflogs(), site.system.system)
+        known = [one for one in evidence if datetime.fromisoformat(one.recorded) <= now]
+        return Background(past, known)
+
+
 def judge_samples(
     site: Site,
     found: Sequence[Sample],
     chosen: str,
     swept: Derived | None = None,
     fresh: Freshness | None = None,
+    background: Background | None = None,
 ) -> Judgement:
     """Judge every criterion of a site from these samples. chosen: which they are, in words.
 
     swept: what sweeps gave, and why they gave nothing. fresh: which answers are too old; without
-    it, their ages count at the newest session.
+    it, their ages count at the newest session. background: older samples, and evidence.
     """
     today = datetime.now(UTC).date()
     if fresh is None:
@@ -228,8 +268,15 @@ def judge_samples(
     of_checks: dict[str, list[Sample]] = {}
     for sample in found:
         of_checks.setdefault(_check_of(sample.metric), []).append(sample)
+    background = background or Background()
+    own = (s.header for s in found if s.header.mode != PUBLISHED)
+    jobs = list({id(header): header for header in own}.values())
+    material = Material(site, of_checks, files.perflogs(), fresh.ages.now, background.past, jobs)
+    made = others.Derived()
     verdicts = [
-        _judge(site, key, criterion, found, of_checks, today, fresh)
+        others.by_evidence(key, criterion, site, background.evidence, made, fresh)
+        if criterion.answered_by == "evidence"
+        else _judge(site, key, criterion, found, material, today, fresh, made)
         for key, criterion in site.criteria.items()
     ]
     if swept:
@@ -242,7 +289,16 @@ def judge_samples(
         *_here_after_all(verdicts),
     ]
     unjudged = _unjudged(site, found)
-    return Judgement(site, chosen, verdicts, found, unjudged, warnings, as_of=fresh.ages.now)
+    return Judgement(
+        site,
+        chosen,
+        verdicts,
+        found,
+        unjudged,
+        warnings,
+        derived=made.samples,
+        as_of=fresh.ages.now,
+    )
 
 
 def waived(site: Site, name: str, metric: str, today: date) -> dict[str, list[tuple[str, Waiver]]]:
@@ -255,108 +311,52 @@ def waived(site: Site, name: str, metric: str, today: date) -> dict[str, list[tu
     return found
 
 
-def expected_nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
-    """Every node that a criterion covers, with its hardware; or the system as a whole."""
-    if of_system(criterion):
-        return {site.system.system: Hardware()}
-    found: dict[str, Hardware] = {}
-    for role in site.roles_of(criterion):
-        found |= dict.fromkeys(site.expected(role), site.hardware_of(role))
-    return found
-
-
-def expected_units(
-    site: Site, criterion: Criterion, found: Sequence[Sample]
-) -> dict[str, Hardware]:
-    """Every pair or link that a criterion over links covers, with the sender's hardware.
-
-    found: samples; they alone know the pairs of a random pattern. A node of such a link that was
-    in no pair stands alone: it should have been in one.
-    """
-    if criterion.subject == "system":
-        return {link: Hardware() for link in criterion.links}
-    covered = set(site.promised(criterion))  # a look into a NodeSet parses the name each time
-    units: dict[str, Hardware] = {}
-    for key in criterion.links:
-        for unit in _units_of_link(site, criterion, key, found):
-            if not covered.isdisjoint(pair_units.ends(unit)):
-                units[unit] = _hardware(site, unit)
-    return units
-
-
-def _units_of_link(
-    site: Site, criterion: Criterion, key: str, found: Sequence[Sample]
-) -> list[str]:
-    """The pairs that a link's pattern fixes in advance, else those that samples show."""
-    link = site.system.links[key]
-    expected = pairs.directed if _both_ways(site, criterion) else pairs.planned
-    fixed = [pair_units.name(criterion, *pair, key) for pair in expected(site, link)]
-    return fixed or _drawn(site, criterion, key, found)
-
-
-def _both_ways(site: Site, criterion: Criterion) -> bool:
-    """Whether a pair owes a value of each direction."""
-    return criterion.subject == "pair" and site.catalogue[criterion.metric].directed
-
-
-def _drawn(site: Site, criterion: Criterion, key: str, found: Sequence[Sample]) -> list[str]:
-    """The pairs that were drawn for a link, as samples show, and the nodes that were in none."""
-    link = site.system.links[key]
-    seen = _seen_pairs(criterion, key, found)
-    if not seen:
-        return []
-    drawn = {node for pair in seen for node in pair}
-    everybody = pairs.servers(site, link) | pairs.clients(site, link)
-    if _both_ways(site, criterion):
-        seen = [turn for a, b in seen for turn in ((a, b), (b, a))]
-    units = dict.fromkeys(pair_units.name(criterion, *pair, key) for pair in seen)
-    return [*units, *(node for node in everybody if node not in drawn)]
-
-
-def _seen_pairs(criterion: Criterion, key: str, found: Sequence[Sample]) -> list[tuple[str, str]]:
-    """The pairs of a link that the samples of the criterion's check are of."""
-    check = _check_of(criterion.metric)
-    return [
-        (sample.node, sample.dims[pair_units.PEER])
-        for sample in found
-        if sample.header.check == check
-        and pair_units.of_pairs(sample)
-        and pair_units.link_of(sample) in ("", key)
-    ]
-
-
-def _hardware(site: Site, unit: str) -> Hardware:
-    role = site.role_of(pair_units.ends(unit)[0])
-    return site.hardware_of(role) if role else Hardware()
-
-
 def _judge(
     site: Site,
     name: str,
     criterion: Criterion,
     found: Sequence[Sample],
-    of_checks: Mapping[str, Sequence[Sample]],
+    material: Material,
     today: date,
     fresh: Freshness,
+    made: others.Derived,
 ) -> CriterionVerdict:
-    """The verdict on a criterion. of_checks: what was found, by the check of the metric."""
+    """The verdict on a criterion. material: what was found, by the check of the metric."""
     entry = site.catalogue[criterion.metric]
-    if not entry.check and not criterion.report_only:
+    if not entry.answerable and not criterion.report_only:
         why = Finding(Kind.NO_CHECK, metric=criterion.metric)
         return not_here(CriterionVerdict(name, criterion, Verdict.PENDING, (why,)), ())
+    units, baselines, excused = _covered(site, name, criterion, found, today)
+
+    def judged(
+        own: Criterion, samples: Sequence[Sample], lacks: Mapping[str, Finding] | None = None
+    ) -> CriterionVerdict:
+        result = judge(name, own, samples, units, baselines, excused, fresh, lacks)
+        if own.report_only and entry.better == "lower":
+            result = replace(result, nodes=list(reversed(result.nodes)))
+        return result
+
+    if entry.derived_from and not entry.check:
+        return others.derived(name, criterion, material, made, judged)
+    of_check = material.of_checks.get(_check_of(criterion.metric), ())
+    if criterion.metric in whole_sweep.METRICS:  # a failure outside of a sweep is not an attempt
+        of_check = [s for s in of_check if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
+    return judged(criterion, of_check)
+
+
+def _covered(
+    site: Site, name: str, criterion: Criterion, found: Sequence[Sample], today: date
+) -> tuple[
+    dict[str, Hardware], Mapping[str, Sequence[Baseline]], dict[str, list[tuple[str, Waiver]]]
+]:
+    """The units that a criterion covers, with their baselines and waivers."""
     own = [b for b in site.baselines.values() if b.metric == criterion.metric]
     excused = waived(site, name, criterion.metric, today)
     if criterion.links:
-        expected = expected_units(site, criterion, found)
-        baselines = dict.fromkeys(expected, [b for b in own if b.links])
-        excused = _excused_units(expected, excused)
-    else:
-        expected = expected_nodes(site, criterion)
-        baselines = _by_node(site, own)
-    of_check = of_checks.get(_check_of(criterion.metric), ())
-    if criterion.metric in whole_sweep.METRICS:  # a failure outside of a sweep is not an attempt
-        of_check = [s for s in of_check if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
-    return judge(name, criterion, of_check, expected, baselines, excused, fresh)
+        units = expected.units(site, criterion, found)
+        of_links = dict.fromkeys(units, [b for b in own if b.links])
+        return units, of_links, _excused_units(units, excused)
+    return expected.nodes(site, criterion), _by_node(site, own), excused
 
 
 def _check_of(metric: str) -> str:

@@ -182,6 +182,16 @@ def _members(f: Fields) -> str:
     return f"no value of {f.node}{more}"
 
 
+def _input_missing(f: Fields) -> str:
+    more = f" and {count(int(f.more.first), 'other input')}" if f.more else ""
+    return f"derived from {f.input}{more}, without a value"
+
+
+def _evidence(f: Fields) -> str:
+    note = f": {f.message}" if f.message else ""
+    return f"shown by {f.by} on {f.on}, {f.file}{note}"
+
+
 def _check_missing(f: Fields) -> str:
     older = "; the older answer counts" if f.older else ""
     return f"{f.file} {f.problem}, so {f.check} cannot be measured{older}"
@@ -301,6 +311,12 @@ def _not_read(f: Fields) -> str:
     return f"not read: {f.message}{more}"
 
 
+def _hours_missing(f: Fields) -> str:
+    more = f" and {f.more} more" if f.more else ""
+    gap = f"; not measured: {f.first} to {f.until}{more}" if f.first else ""
+    return f"{f.hours:6g} of {f.needed:6g} h were measured{gap}"
+
+
 def _unstable(f: Fields) -> str:
     return f"{f.what} of {f.change:change} at {f.since:minute}"
 
@@ -394,6 +410,11 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.WAIVED: _waived,
     Kind.MEMBERS_MISSING: _members,
     Kind.NO_CHECK: "no check yields {f.metric} yet",
+    Kind.INPUT_MISSING: _input_missing,
+    Kind.INPUTS_DIFFER: "the sides cannot be compared: {f.differences}",
+    Kind.NO_EVIDENCE: "the evidence of a person is due",
+    Kind.WITHDRAWN: "evidence of {f.since:day} withdrawn by {f.by}: {f.message}; new one is due",
+    Kind.EVIDENCE: _evidence,
     Kind.CHECK_MISSING: _check_missing,
     Kind.SWEEP_INCOMPLETE: "sweep {f.sweep} in session {f.session} is incomplete: {f.done} of "
     "{f.planned} points",
@@ -426,6 +447,9 @@ TEMPLATES: dict[Kind, str | Words] = {
     "not compared with them",
     Kind.NO_MAJORITY: "{f.field} is {f.found}, and no value has a majority in {f.role}",
     Kind.FIELD_NOT_READ: "{f.field}: {f.message}",
+    Kind.FACT_DIFFERS: "{f.section}: {f.field} is {f.found}, stated is {f.expected}",
+    Kind.FACT_NOT_READ: "{f.section}: {f.field} was not read ({f.message}), stated is {f.expected}",
+    Kind.NOT_STATED: "{f.section}: no field is stated: {f.message}",
     Kind.COUNTER_GREW: "{f.counter} +{f.by}",
     Kind.COUNTER_UNKNOWN: "{f.counter} {f.message}",
     Kind.RESTARTED_BETWEEN: "restarted in between, so that no counter can be compared",
@@ -540,4 +564,19 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.NO_LEVEL: "a tolerance in per cent needs a median above 0, and it is {f.median:5g}",
     Kind.SCATTERS: "it varies by {f.spread:whole}, too much for a baseline",
     Kind.SAME_BASELINE: "a baseline cannot distinguish it from that in {f.environment}",
+    Kind.HOURS_MISSING: _hours_missing,
+    Kind.NO_PROBES: "system.yaml has no {f.needed}",
+    Kind.WINDOW_TOO_LATE: "window from {f.begin} is not planned: {f.by} announced it at "
+    "{f.announced}",
+    Kind.CLOCK_SET_BACK: "the clock of {f.host} was set back: its good probes of {f.hours:6g} h do "
+    "not count",
+    Kind.PROBES_OF_FUTURE: lambda f: (
+        f"{_count(f.count, 'line')} of probes left out: later than now"
+    ),
+    Kind.PROBES_NOT_KNOWN: lambda f: (
+        f"{_count(f.count, 'line')} left out, of probes that system.yaml does not have: {f.names}"
+    ),
+    Kind.LINES_BROKEN: lambda f: f"{_count(f.count, 'line')} left out: broken, in {f.file}",
+    Kind.EVENT_BACKWARDS: "event {f.state} ends at {f.end}, before it begins at {f.begin}: left "
+    "out",
 }

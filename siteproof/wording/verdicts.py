@@ -11,20 +11,29 @@ from typing import Any
 
 from siteproof import nodesets, units
 from siteproof.curves import whole_sweep
+from siteproof.judge import expected, inputs
 from siteproof.judge.age import published, short
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
-from siteproof.judge.severity import WORTH_REPEATING, Verdict
+from siteproof.judge.severity import UNDECIDED, WORTH_REPEATING, Verdict
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import ends
 from siteproof.sites import Criterion
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.promise import CONTRACT_MODES, SIGNS
 from siteproof.units import count, with_unit
-from siteproof.verdict.judgement import Judgement, expected_nodes
+from siteproof.verdict.judgement import Judgement
 from siteproof.wording.findings import sentences
 
 MAX_NODES_NAMED = 3  # worst nodes that a line names
 MAX_DIGITS = 12  # of a value; a longer one is shown in the bound's unit, and kept in perflogs
+AWAITED = {
+    "answered": "{} answered",
+    "measurement": "{} wait for a measurement",
+    "inputs": "{} for inputs",
+    "evidence": "{} for evidence",
+    "check": "{} for a check that does not exist yet",
+    "decide_nothing": "{} decide nothing here",
+}
 PROC = "proc"  # the program of values that the node's kernel counts: it is not printed
 
 
@@ -40,7 +49,7 @@ def bound(judged: Judgement, result: CriterionVerdict) -> str:
         return "reported only"
     text = f"{SIGNS[criterion.kind]} {criterion.bound or criterion.equals}"
     if criterion.bound and criterion.bound.fact:
-        hardware = expected_nodes(judged.site, criterion).values()
+        hardware = expected.nodes(judged.site, criterion).values()
         kinds = {id(facts): facts for facts in hardware}.values()
         text += "".join(f" = {criterion.bound_value(facts)}" for facts in kinds)
     return f"{text}, {criterion.rounding_rule}" if criterion.step else text
@@ -78,7 +87,7 @@ def _with_unit(result: NodeVerdict, criterion: Any) -> str:
 def reason(result: CriterionVerdict) -> str:
     """The worst nodes, and why the verdict is what it is."""
     parts = []
-    if len(result.nodes) > 1:
+    if len(result.nodes) > 1 and not result.criterion.report_only:
         parts.append(_worst(result))
     parts.append(why(result))
     if result.by_rounding:
@@ -121,6 +130,15 @@ def _worst(result: CriterionVerdict) -> str:
     return ", ".join(names)
 
 
+def counted(result: CriterionVerdict) -> str:
+    """How many of its nodes meet it; of one that decides nothing, how many have a value."""
+    if not result.nodes:
+        return "-"
+    if result.criterion.report_only:
+        return str(len(result.nodes))
+    return f"{result.ok} of {len(result.nodes)}"
+
+
 def age(result: CriterionVerdict) -> str:
     """How old its oldest answer is: `5 h`, `12 d`."""
     return short(result.age) if result.age is not None else "-"
@@ -141,8 +159,9 @@ def next_command(judged: Judgement) -> str:
     command = f"{named}reframe -c checks/ -r --system {system} --mode {mode}"
     if not judged.late:
         return f"{command} -S nodes={nodesets.MISSING}"
-    checks = dict.fromkeys(judged.site.catalogue[c.metric].check for c in owed)
-    return command + "".join(f" -n {check}" for check in checks)
+    needed = (one for criterion in owed for one in inputs.answering(judged.site, criterion))
+    checks = dict.fromkeys(judged.site.catalogue[one.metric].check for one in needed)
+    return command + "".join(f" -n {check}" for check in checks if check)
 
 
 def _mode_for(judged: Judgement, owed: Sequence[Criterion]) -> str:
@@ -160,8 +179,39 @@ def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
         return False
     if any(published(sample) for sample in judged.samples):
         return False
+    needed = [one.metric for one in inputs.answering(judged.site, result.criterion)]
+    return any(
+        judged.site.catalogue[name].check and name not in whole_sweep.METRICS for name in needed
+    )
+
+
+def awaited(judged: Judgement) -> dict[str, int]:
+    """How many criteria are answered, and for what the others wait; their sum is that of all."""
+    counts = dict.fromkeys(AWAITED, 0)
+    for result in judged.verdicts:
+        counts[_awaits(judged, result)] += 1
+    return counts
+
+
+def _awaits(judged: Judgement, result: CriterionVerdict) -> str:
+    """Which of AWAITED a criterion is."""
     metric = judged.site.catalogue[result.criterion.metric]
-    return bool(metric.check) and result.criterion.metric not in whole_sweep.METRICS
+    if result.excused:
+        return "decide_nothing"
+    if result.verdict not in UNDECIDED:
+        return "answered"
+    if result.criterion.answered_by == "evidence":
+        return "evidence"
+    if not metric.answerable:
+        return "check"
+    return "inputs" if metric.derived_from and not metric.check else "measurement"
+
+
+def answered_line(judged: Judgement) -> str:
+    """The same as a sentence."""
+    counts = awaited(judged)
+    shown = [AWAITED[name].format(number) for name, number in counts.items() if number]
+    return f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {', '.join(shown) or 'none'}"
 
 
 def last_line(judged: Judgement) -> str:

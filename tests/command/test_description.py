@@ -20,11 +20,14 @@ from hypothesis import strategies as st
 
 from siteproof.compare.accepted import Acceptance
 from siteproof.errors import UserError
+from siteproof.parsers import description
 from siteproof.record import descriptions, samples
 from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
 
 pytest_plugins = ["testbed_fixture"]
+
+ON_NODE = TOP / "siteproof/checks/on_node"
 
 HEAD = Header(
     "20261121T000000Z-1",
@@ -54,7 +57,11 @@ def counted(fields, header=HEAD):
 def keep(folder, fields, header=HEAD):
     """Fields and samples as the collector leaves them."""
     descriptions.write(folder, header, fields)
-    samples.write(folder, header, counted(fields, header))
+    read = {
+        node: {name: value for name, value in own.items() if not name.startswith("unreadable ")}
+        for node, own in fields.items()
+    }
+    samples.write(folder, header, counted(read, header))
 
 
 names = st.text("abc.", min_size=1, max_size=5)
@@ -304,7 +311,83 @@ def test_what_grew_around_a_campaign_is_told(world):
     assert told.code == 0
 
 
+# Facts that the site states
+
+STATED = {
+    "gpu.count": "0",
+    "sysctl.kernel.ostype": "Linux",
+    "nic.eth0.mtu": "9000",
+    "nic.lo.mtu": "65536",
+    "nic.eth0.speed": "10000 Mb/s",
+}
+
+
+def test_nodes_as_stated_are_a_pass(world):
+    fleet(world, **dict.fromkeys(NODES, STATED))
+    done = world.siteproof("describe", "--facts", "--system", "testbed")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "8 nodes as stated")
+    assert "  namespace: 32 as stated" in done.out.splitlines()
+    assert asked(world, "--facts")["findings"] == []
+
+
+def test_nodes_that_are_not_as_stated_are_named_with_field_expected_and_found(world):
+    slow = STATED | {"nic.eth0.speed": "1000 Mb/s"}
+    fleet(world, **{**dict.fromkeys(NODES, STATED), "node003": slow, "node005": slow})
+    done = world.siteproof("describe", "--facts", "--system", "testbed")
+    assert done.code == 1
+    assert done.out.splitlines()[-2:] == [
+        "  not as stated: node[003,005]: namespace: nic.eth0.speed is 1000 Mb/s, "
+        "stated is 10000 Mb/s",
+        "node[003,005] not as stated, 6 nodes as stated",
+    ]
+    (why,) = asked(world, "--facts")["findings"]
+    assert (why["kind"], why["subject"]) == ("fact_differs", "node[003,005]")
+    assert why["details"] == {
+        "section": "namespace",
+        "field": "nic.eth0.speed",
+        "expected": "10000 Mb/s",
+        "found": "1000 Mb/s",
+    }
+    assert world.siteproof("describe", "--facts", "node001", "--system", "testbed").code == 0
+    assert world.siteproof("describe", "--facts", "node003", "--system", "testbed").code == 1
+    assert world.siteproof("describe", "--facts", "node999", "--system", "testbed").code == 2
+
+
+def test_what_was_not_read_or_described_is_incomplete(world):
+    unread = {name: value for name, value in STATED.items() if "speed" not in name}
+    unread["unreadable nic.eth0.speed"] = "needs root"
+    fleet(world, **{**dict.fromkeys(NODES, STATED), "node004": unread, "node008": None})
+    done = world.siteproof("describe", "--facts", "--system", "testbed")
+    assert done.code == 3
+    assert done.out.splitlines()[-1] == (
+        "node004 not read, node008 not described, 6 nodes as stated"
+    )
+    found = {why["kind"]: why for why in asked(world, "--facts")["findings"]}
+    assert found["fact_not_read"]["message"] == "nic.eth0.speed: needs root"
+    assert found["not_measured"]["subject"] == "node008"
+
+
+def test_a_site_that_states_nothing_of_a_node_is_no_pass(world):
+    system = world.site("testbed") / "system.yaml"
+    text = system.read_text()
+    facts = text[text.index("    facts:") : text.index("nodes:")]
+    system.write_text(text.replace(facts, ""))
+    fields = {node: {"cpu.model": "EPYC"} for node in NODES}
+    keep(world.data / "perflogs", fields, replace(HEAD, system="testbed", partition="compute"))
+    done = world.siteproof("describe", "--facts", "--system", "testbed")
+    assert (done.code, done.out.splitlines()[-1]) == (
+        3,
+        "the site states no facts of a described node",
+    )
+
+
 # This machine, and the test bed
+
+
+def test_this_machine_is_as_its_site_states_it(world):
+    assert world.reframe("-r", "-n", "SystemDescription").code == 0
+    done = world.siteproof("describe", "--facts")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "1 node as stated")
 
 
 def test_this_machine_describes_itself_in_seconds(world):
@@ -327,7 +410,7 @@ def test_a_script_needs_neither_root_nor_other_tools_and_says_what_did(world):
         folder = world.folder / script
         folder.mkdir(mode=0o777)
         done = subprocess.run(
-            ["sh", TOP / f"checks/system/{script}.sh"],
+            ["sh", TOP / f"checks/system/{script}.sh", ON_NODE],
             cwd=folder,
             text=True,
             env={"PATH": str(world.path), "LC_ALL": "C"},
@@ -344,7 +427,7 @@ def test_a_script_needs_neither_root_nor_other_tools_and_says_what_did(world):
 TOOLS = {
     "dmidecode": r"""Handle 0x1, DMI type 17\n\tSize: 16 GB\n\tLocator: DIMM A1\n\tType: DDR4
 \tSpeed: 2133 MT/s\n\tManufacturer: Hynix\n\tSerial Number: 123\n\tPart Number: HMA\n""",
-    "perccli64": r"Controller = 0\nProduct Name = PERC H730P\nFW Version = 4.27\n",
+    "nvidia-smi": r"0, 3, 1\n1, [N/A], [N/A]\n",  # after its manual
     "chronyc": r"System time     : 0.000004217 seconds slow of NTP time\nLeap status : Normal\n",
     "ethtool": r"NIC statistics:\n  rx_pause: 7\n  tx_prio3_pause: 3\n  tx_prio4_pause: 2\n",
 }
@@ -362,7 +445,7 @@ def test_what_other_tools_tell_is_read_by_any_awk(tmp_path, awk):
     told = ""
     for script in ("description", "health"):
         done = subprocess.run(
-            ["sh", TOP / f"checks/system/{script}.sh"],
+            ["sh", TOP / f"checks/system/{script}.sh", ON_NODE],
             cwd=tmp_path,
             text=True,
             env=env,
@@ -372,10 +455,115 @@ def test_what_other_tools_tell_is_read_by_any_awk(tmp_path, awk):
         assert done.stderr == ""
         told += done.stdout
     assert "count time_offset = -0.004217\n" in told
+    assert "count gpu.0.ecc_corrected = 3\ncount gpu.0.ecc_uncorrected = 1\n" in told
+    assert "unreadable gpu.1.ecc the GPU counts no errors\n" in told
     assert "nic.eth0" not in told or "count nic.eth0.tx_pause = 5\n" in told
     if os.geteuid() == 0:
         assert "memory.dimm.1_DIMM_A1 = 16 GB, DDR4 2133 MT/s, at , Hynix HMA\n" in told
-        assert "field raid.controller0.fw_version = 4.27\n" in told
+
+
+def tool(folder, name, text):
+    """A program of this name in front of all others, which is a script."""
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / name).chmod(0o755)
+
+
+def of_tools(folder, call):
+    """What other_tools.sh prints for a call of one of its functions."""
+    start = "root=$(id -u); has() { command -v $1 >/dev/null; }"
+    start += "; field() { echo field $1 = $2; }; unreadable() { echo unreadable $1 $2; }"
+    return subprocess.run(
+        ["sh", "-c", f"{start}; . {ON_NODE}/other_tools.sh; {call}"],
+        cwd=folder,
+        text=True,
+        env={"PATH": f"{folder}:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"},
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("echo 0, Tesla", "raw nvidia 0, Tesla\n"),
+        ("echo no driver; exit 9", "unreadable gpu nvidia-smi: no driver\n"),
+        ("exit 6", "unreadable gpu nvidia-smi: failed with exit code 6\n"),
+        (
+            "trap '' TERM; while :; do sleep 1; done",
+            "unreadable gpu nvidia-smi gave no answer in 1 s\n",
+        ),
+        ("exec cat /dev/zero", "unreadable gpu nvidia-smi prints more than 1 MB\n"),
+    ],
+)
+def test_a_tool_that_fails_or_hangs_is_named_and_costs_seconds(tmp_path, script, told):
+    tool(tmp_path, "nvidia-smi", script)
+    begun = time.monotonic()
+    done = of_tools(tmp_path, "raw nvidia gpu 1 nvidia-smi")
+    assert time.monotonic() - begun < 10
+    assert done.stdout == told
+    assert not list(tmp_path.glob("raw.*"))
+
+
+def test_a_tool_that_no_signal_ends_is_not_waited_for(tmp_path):
+    tool(tmp_path, "timeout", "exec sleep 20")  # as timeout waits for a process in state D
+    begun = time.monotonic()
+    done = of_tools(tmp_path, "raw nvidia gpu 1 nvidia-smi >told 2>&1; cat told")
+    assert "unreadable gpu nvidia-smi gave no answer in 1 s" in (tmp_path / "told").read_text()
+    assert done.returncode == 0
+    assert time.monotonic() - begun < 30
+
+
+@pytest.mark.parametrize(
+    ("call", "tools", "told"),
+    [
+        ("neighbours", [], "unreadable lldp lldpctl is not installed"),
+        ("raid", ["perccli64"], "unreadable raid.controller needs root"),
+        ("servers", ["lctl"], "unreadable server.lustre lctl: no module"),
+    ],
+)
+def test_a_reader_without_its_tool_or_root_says_so(tmp_path, call, tools, told):
+    for name in tools:
+        tool(tmp_path, name, "echo no module >&2; exit 2")
+    done = of_tools(tmp_path, f"root=1000; {call}")
+    assert done.stdout.splitlines() == [told]
+
+
+def test_the_gpus_of_two_makers_are_read(tmp_path):
+    """After the manuals of nvidia-smi and rocm-smi, which prints one line."""
+    cards = ", ".join(
+        f'"card{n}": {{"Card series": "AMD Instinct MI100", "VBIOS version": "113-D"}}'
+        for n in range(2)
+    )
+    tool(tmp_path, "rocm-smi", f'echo \'{{{cards}, "system": {{"Driver version": "6.3.6"}}}}\'')
+    cells = "Tesla M2070, GPU-1, 03222, 00000000:06:00.0, 319.82, 70.00, 5375 MiB, Enabled, 16"
+    tool(tmp_path, "nvidia-smi", f'case "$*" in *=index,name,uuid,*) echo "7, {cells}" ;; esac')
+    done = of_tools(tmp_path, "gpus")
+    lines = done.stdout.splitlines()
+    assert [line.startswith("raw rocm") for line in lines].count(True) == 3
+    text = done.stdout.replace("field gpu.count 0", "field gpu.count = 0") + "end description\n"
+    fields = {r.metric: r.value for r in description.parse(text)}
+    assert fields["gpu.0.name"] == fields["gpu.1.name"] == "AMD Instinct MI100"
+    assert (fields["gpu.1.driver"], fields["gpu.7.name"]) == ("6.3.6", "Tesla M2070")
+    assert fields["gpu.7.link_width"] == "16"
+    assert description.unreadable(text) == {}
+
+
+def test_names_and_addresses_are_looked_up_both_ways(tmp_path):
+    tool(tmp_path, "ip", "echo '2: eth0    inet 192.0.2.7/24 brd 192.0.2.255 scope global eth0'")
+    tool(
+        tmp_path,
+        "getent",
+        'case "$*" in "ahosts n7") echo "192.0.2.7 STREAM n7.example";; '
+        '"hosts 192.0.2.7") echo "192.0.2.7 n9.example n9";; '
+        '"ahosts n9.example") echo "192.0.2.9 STREAM n9.example";; *) exit 2;; esac',
+    )
+    done = of_tools(tmp_path, "look_up n7 | sed 's/^/raw names /'")
+    text = f"field a.b = c\n{done.stdout}end description\n"
+    fields = {r.metric: r.value for r in description.parse(text)}
+    assert fields["address.eth0.1"] == "192.0.2.7"
+    assert fields["dns.consistent"] == (
+        "192.0.2.7 is n9.example and not n7; n9.example has not the address 192.0.2.7"
+    )
 
 
 @pytest.mark.testbed
@@ -395,16 +583,24 @@ def test_one_node_with_another_sysctl_is_named_on_the_test_bed(testbed, tmp_path
     assert done.returncode == 0, done.stdout + done.stderr
     told = run("siteproof", "describe")
     assert told.stdout.splitlines()[-1] == "8 nodes alike", told.stdout
+    told = run("siteproof", "describe", "--facts")
+    assert (told.returncode, told.stdout.splitlines()[-1]) == (0, "8 nodes as stated"), told.stdout
+    testbed.run(["ip", "link", "set", "eth0", "mtu", "1500"], node="node005")
     testbed.run(["sysctl", "-w", f"{key}=0"], node="node003")
     try:
         done = run(*measure)
     finally:
         testbed.run(["sysctl", "-w", f"{key}=1"], node="node003")
+        testbed.run(["ip", "link", "set", "eth0", "mtu", "9000"], node="node005")
     assert done.returncode == 0, done.stdout + done.stderr
     found = check("describe", run("siteproof", "describe", "--json").stdout)["findings"]
-    (why,) = [why for why in found if why["kind"] == "field_differs"]
+    (why,) = [w for w in found if w["kind"] == "field_differs" and w["subject"] == "node003"]
     assert why["subject"] == "node003"
     assert (why["details"]["field"], why["details"]["found"]) == (f"sysctl.{key}", "0")
     told = run("siteproof", "describe")
     assert told.returncode == 1
-    assert told.stdout.splitlines()[-1] == "node003 is odd in 1 field, 7 nodes alike"
+    assert told.stdout.splitlines()[-1].endswith("6 nodes alike")
+    told = run("siteproof", "describe", "--facts")
+    assert told.returncode == 1
+    assert "not as stated: node005: namespace: nic.eth0.mtu is 1500, stated is 9000" in told.stdout
+    assert told.stdout.splitlines()[-1] == "node005 not as stated, 7 nodes as stated"

@@ -10,6 +10,7 @@ from clone import TOP, World, copy_clone
 PAGE = (TOP / "docs/developing.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^(Append to )?`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CHECK, CRITERION, SITE = "A new check", "A criterion for it", "A new site"
+OWN = "A centre's own checks"
 MOST = {CHECK: 6, SITE: 3}  # files of a new one
 TESTS = ("tests/conftest.py", "tests/support", "tests/unit", "pyproject.toml", "sweeps", "setup")
 
@@ -96,6 +97,14 @@ def test_the_check_measures_and_its_criterion_is_judged(copied):
     assert copied.verdicts()["HERE-HASH"] == "PASS"
     why = copied.siteproof("why", "HERE-HASH").said
     assert "HashRate.rate" in why and "sha256sum" in why
+
+
+def test_a_plain_test_of_the_centre_is_judged(copied):
+    write(copied.clone, OWN)
+    assert copied.run("siteproof", "lint", "thishost").code == 0
+    done = copied.reframe("-r", "-n", "MyTest")
+    assert done.code == 0, done
+    assert copied.verdicts()["HERE-OWN"] == "PASS"
 
 
 def test_a_wrong_checksum_is_a_wrong_answer_and_no_rate(copied):

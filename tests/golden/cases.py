@@ -123,6 +123,9 @@ def _help() -> list[Case]:
         _case("help", "sweeps", "sweep --system testbed"),
         _case("help", "schema", "export schema"),
         _case("help", "schema-nodes", "export schema nodes"),
+        # at the end, so that the numbers of the others stay
+        _case("help", "availability", "availability --help"),
+        _case("help", "probe", "probe --help"),
     ]
 
 

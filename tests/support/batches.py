@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,12 +25,15 @@ class Rows:
     refused: list[str]
     notes: list[tuple[Note, str]]
     systems: set[str]
+    in_samples: int
+    not_selected: int
+    provenance: dict[str, str]
 
     def __len__(self) -> int:
         return len(self.numbers)
 
 
-def rows(path: Path, **keys: str) -> Rows:
+def rows(path: Path, **keys: object) -> Rows:
     """All rows of a perflog or a run report, in the order of lines and metrics."""
     connection = _connection()
     tables.clear(connection)
@@ -48,7 +52,19 @@ def rows(path: Path, **keys: str) -> Rows:
         name: np.array([row[place] for row in found], dtype=object)
         for place, name in enumerate(names)
     }
-    return Rows(held, [row[-1] for row in found], file.refused_lines(), file.notes(), file.systems)
+    provenance: dict[str, str] = {}
+    for (text,) in connection.execute("SELECT DISTINCT provenance FROM new_runs").fetchall():
+        provenance |= json.loads(text)
+    return Rows(
+        held,
+        [row[-1] for row in found],
+        file.refused_lines(),
+        file.notes(),
+        file.systems,
+        file.in_samples,
+        file.not_selected,
+        provenance,
+    )
 
 
 @cache

@@ -9,11 +9,11 @@ from decimal import Decimal
 from pathlib import Path
 
 from siteproof import sites
+from siteproof.judge import expected
 from siteproof.judge.criterion import judge
 from siteproof.record import samples, series, value_table
 from siteproof.record.samples import Header, Sample
 from siteproof.record.value_table import ValueTable
-from siteproof.verdict import judgement
 from siteproof.verdict.judgement import Judgement
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -101,7 +101,7 @@ def judged(site: sites.Site, found: Iterable[Sample]) -> Judgement:
     """The judgement on samples, whichever session they are of."""
     found = list(found)
     verdicts = [
-        judge(name, criterion, found, judgement.expected_nodes(site, criterion))
+        judge(name, criterion, found, expected.nodes(site, criterion))
         for name, criterion in site.criteria.items()
     ]
     return Judgement(site, "all of it", verdicts, found, [], {})

@@ -20,6 +20,7 @@ WHY = {
     "siteproof/files.py:_root": "the reader",
     "siteproof/files.py:names": "the reader",
     "siteproof/files.py:write": "a file of its own, made anew",
+    "siteproof/files.py:append": "no link, no wait; nothing but the last byte is read",
     "siteproof/files.py:_must_give_way": "no link, no wait; the caller looks what is there",
     "siteproof/record/samples.py:_is_of_another": "a stream of what files.write has opened",
     "siteproof/record/manifest.py:_folders": "names of files only",

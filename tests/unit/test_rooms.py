@@ -14,9 +14,12 @@ FLOORS = {  # a floor knows those below it; 1 at the bottom
     8: ("cli",),
     7: ("export", "figure", "report"),
     6: ("gate", "wording"),
-    5: ("compare", "curves", "links", "nodes", "published", "trend", "verdict"),
+    5: (
+        *("availability", "compare", "curves", "derivations", "links"),
+        *("nodes", "published", "trend", "verdict"),
+    ),
     4: ("history",),
-    3: ("checks", "collect", "slurm", "spack", "sweeps"),
+    3: ("checks", "collect", "probes", "slurm", "spack", "sweeps"),
     2: ("analysis", "derive", "judge", "parsers", "record", "schema", "sites"),
     1: FOUNDATIONS,
 }
@@ -27,6 +30,8 @@ NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
     ("nodes", "verdict"): "a node that breaks the contract is a bad node",
     ("gate", "wording"): "a node's comment in Slurm says why it stays out",
     ("trend", "compare"): "what changed beside a figure explains its step",
+    ("verdict", "derivations"): "a criterion may speak of what follows from several samples",
+    ("derivations", "published"): "the milestones of a site are a figure, too",
     ("verdict", "curves"): "a criterion may speak of what only a whole sweep has",
     ("checks", "collect"): "a check collects its job's raw files when it ends",
     ("checks", "slurm"): "a check asks which nodes can work",

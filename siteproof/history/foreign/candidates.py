@@ -12,6 +12,7 @@ import duckdb
 from siteproof.errors import UserError
 from siteproof.history import connect, tables
 from siteproof.history.foreign import formats, source
+from siteproof.history.foreign.chosen_lines import Only
 from siteproof.history.foreign.figures import Note
 from siteproof.history.views import RUN_SHIFT
 from siteproof.units import count
@@ -33,7 +34,9 @@ FROM new_samples JOIN new_runs USING (run) WHERE value IS NOT NULL"""
 class Content:
     """What a file holds. figures: how many, with failed ones. first_day, last_day: in UTC.
 
-    keys: one for each value, by which the same value is recognised in another file.
+    keys: one for each value, by which the same value is recognised in another file. in_samples,
+    not_selected: lines that are left out. systems: the names in it; others: those of lines that are
+    not selected.
     """
 
     figures: int = 0
@@ -44,6 +47,9 @@ class Content:
     refused: Sequence[str] = ()
     notes: Sequence[tuple[Note, str]] = ()
     systems: Set[str] = frozenset()
+    in_samples: int = 0
+    not_selected: int = 0
+    others: Set[str] = frozenset()
 
 
 @dataclass
@@ -102,15 +108,17 @@ def _in_folder(folder: Path, skipped: list[UserError]) -> Iterator[File]:
         skipped.append(UserError(folder, f"skipped {what}: no perflog and no run report"))
 
 
-def read(paths: Sequence[Path], system: str, zone: str | None) -> dict[Path, Content | UserError]:
-    """What files hold, or why they cannot be read."""
+def read(
+    paths: Sequence[Path], system: str, zone: str | None, only: Only | None = None
+) -> dict[Path, Content | UserError]:
+    """What files hold, or why they cannot be read. zone, only: as of `Reader.read`."""
     found: dict[Path, Content | UserError] = {}
     with connect() as connection:
         tables.clear(connection)
         reader = formats.Reader(connection)
         for turn, path in enumerate(paths):
             try:
-                reader.read(path, turn, site=system, zone=zone)
+                reader.read(path, turn, site=system, zone=zone, only=only)
             except UserError as error:
                 found[path] = error
         reader.flush()
@@ -131,6 +139,9 @@ def read(paths: Sequence[Path], system: str, zone: str | None) -> dict[Path, Con
             file.refused_lines(),
             file.notes(),
             file.systems,
+            file.in_samples,
+            file.not_selected,
+            file.others,
         )
     return found
 

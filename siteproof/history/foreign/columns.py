@@ -17,10 +17,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from siteproof.record import plain_tests
+
 TIME, UNIX = "job_completion_time", "job_completion_time_unix"
 NODES = "job_nodelist"
+SESSION = "siteproof_session"  # of Siteproof's settings: the session with the samples of a line
 NAMES = ("display_name", "name", "info", "unique_name", "short_name")  # of a test, best first
 _FIGURE = ("_value", "_unit", "_ref", "_lower_thres", "_upper_thres", "_lower", "_upper", "_result")
+_REFERENCE = ("_ref", "_lower_thres", "_lower", "_upper_thres", "_upper")
+_WITH_LIMITS = re.compile(r"(?:ref=)?(\S+) \(l=(\S+), u=(\S+)\)")
 _TIME_OF_A_LINE = re.compile(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}[T ][0-9:.]{8}\S*")
 _DELIMITERS = "|,;\t"
 _ASSIGNED = re.compile(r"([^=]+)=(?:[-+.0-9eE]+|nan|NaN|-?inf|-?Infinity|null|None)")
@@ -36,7 +41,7 @@ NO_CONDITION = frozenset(
     unique_name version jobid job_submit_time job_exitcode result fail_phase fail_reason
     osuser osgroup hostname asctime created levelname message perf_var perf_value perf_unit
     perf_ref perf_lower perf_upper perf_lower_thres perf_upper_thres perf_result system
-    partition environ
+    partition environ {SESSION}
     {NODES} {TIME} {UNIX}
     """.split()
 )
@@ -49,16 +54,21 @@ _READ = (
     "environ",
     "perf_var",
     "perf_unit",
+    SESSION,
 )
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A performance variable. name: empty if each line has it. value, unit: columns."""
+    """A performance variable. name: empty if each line has it. value, unit: columns.
+
+    reference: columns of the reference and its limits, which may be one.
+    """
 
     name: str
     value: int
     unit: int | None
+    reference: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)  # equal ones are made once
@@ -107,11 +117,11 @@ def of_line(line: str) -> Layout | None:
     if names[0] != TIME or names.count("perf_value") != 1 or "info" not in names:
         return None
     value = names.index("perf_value")
-    bare = [i for i, name in enumerate(names) if not name and i > value]
-    unit = bare[0] if bare else None
-    if unit is not None:
-        names[unit] = "perf_unit"
-    return _layout(tuple(names), "|", (Variable("", value, unit),), frozenset({value}))
+    if "perf_unit" not in names and "" in names[value:]:
+        names[names.index("", value)] = "perf_unit"
+    unit = names.index("perf_unit") if "perf_unit" in names else None
+    variable = Variable("", value, unit, _reference(names, "perf"))
+    return _layout(tuple(names), "|", (variable,), frozenset({value}))
 
 
 def _look(cell: str, column: int) -> str:
@@ -161,7 +171,14 @@ def _variable(names: Sequence[str], value: int) -> Variable:
         "" if prefix == "perf" else prefix,
         value,
         min(units, key=lambda i: abs(i - value)) if units else None,
+        _reference(names, prefix),
     )
+
+
+def _reference(names: Sequence[str], prefix: str) -> tuple[int, ...]:
+    """The columns of a variable's reference and its limits, in this order."""
+    found = [f"{prefix}{end}" for end in _REFERENCE]
+    return tuple(names.index(name) for name in found if name in names)
 
 
 def fields(layout: Layout, cells: Mapping[int, str]) -> dict[str, str]:
@@ -172,3 +189,22 @@ def fields(layout: Layout, cells: Mapping[int, str]) -> dict[str, str]:
         text = cell.removeprefix(f"{name}=").strip()
         found[name] = "" if text in ("null", "None", "<undefined>") else text
     return found
+
+
+def reference(cells: Sequence[str], unit: str) -> str:
+    """The reference in these cells, as `plain_tests.reference` writes it; empty: none."""
+    texts: Sequence[str] = cells
+    if len(cells) == 1 and (match := _WITH_LIMITS.fullmatch(cells[0].strip())):
+        texts = match.groups()
+    if len(texts) != 3:
+        return ""
+    value, lower, upper = (text.strip() for text in texts)
+    return plain_tests.reference(value, _limit(lower), _limit(upper), unit)
+
+
+def _limit(text: str) -> float | None:
+    """A limit as ReFrame prints it; None if there is none, or another text is in its place."""
+    try:
+        return float(text)
+    except ValueError:
+        return None

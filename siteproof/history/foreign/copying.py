@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import candidates, formats, source
+from siteproof.history.foreign import candidates, chosen_lines, formats, source
 from siteproof.history.foreign.candidates import Content, File
+from siteproof.history.foreign.chosen_lines import ALL, Only
 
+_ENDINGS = (".jsonl", ".zone", ".only", ".tmp")  # of names that other files have
 _MOSTLY = 0.5  # a file with a larger share of its values in other files is not imported
 
 
@@ -50,7 +52,7 @@ class Import:
         return [file for file, state in self.done if state in states]
 
 
-def plan(paths: Sequence[Path], system: str, zone: str, perflogs: Path) -> Import:
+def plan(paths: Sequence[Path], system: str, zone: str, perflogs: Path, only: Only = ALL) -> Import:
     """What an import of these files would do. Raises UserError if nothing may be imported.
 
     A file of which no line can be read stops the import. Perflogs come first: a run report of the
@@ -66,12 +68,13 @@ def plan(paths: Sequence[Path], system: str, zone: str, perflogs: Path) -> Impor
     done = Import(skipped=skipped)
     there = _there(perflogs, system)
     found.sort(key=lambda f: formats.kind(f.path) == formats.REPORT)
-    contents = candidates.read([file.path for file in found], system, zone)
+    contents = candidates.read([file.path for file in found], system, zone, only)
+    _refuse_unknown(only, contents.values())
     for file in found:
         _check_name(file)
         content = file.content = _readable(file.path, contents[file.path])
         target = perflogs / system / formats.FOLDER / file.name
-        state = _state(file, target, zone)
+        state = _state(file, target, zone, only)
         overlap = _overlap(content, there) if state is State.NEW else None
         if overlap:
             done.overlaps[file.path] = overlap
@@ -82,12 +85,24 @@ def plan(paths: Sequence[Path], system: str, zone: str, perflogs: Path) -> Impor
     return done
 
 
-def keep(done: Import, system: str, zone: str, perflogs: Path) -> None:
+def _refuse_unknown(only: Only, contents: Iterable[Content | UserError]) -> None:
+    """Raises UserError for a system that no file names."""
+    known = set[str]()
+    for content in contents:
+        if isinstance(content, Content):
+            known |= content.systems | content.others
+    if unknown := sorted(set(only.systems) - known):
+        raise UserError("--only-system", f"no file has the system '{unknown[0]}'", sorted(known))
+
+
+def keep(done: Import, system: str, zone: str, perflogs: Path, only: Only = ALL) -> None:
     """Copy what is new or has grown. Raises OSError; a repeated import then copies the rest."""
     for file in done.of(State.NEW, State.GROWN):
         target = perflogs / system / formats.FOLDER / file.name
         if zone:
             files.write(formats.zone_file(target), f"{zone}\n".encode(), below=perflogs)
+        if only:
+            files.write(chosen_lines.file_of(target), only.dump(), below=perflogs)
         files.write(target, source.content(file.path), below=perflogs)
 
 
@@ -107,21 +122,22 @@ def _readable(path: Path, content: Content | UserError) -> Content:
 
 
 def _check_name(file: File) -> None:
-    if harmless(file.name) != file.name or file.name.endswith((".jsonl", ".zone", ".tmp")):
+    if harmless(file.name) != file.name or file.name.endswith(_ENDINGS):
         raise UserError(
             file.path,
             "a name that imported files cannot have",
-            hint="Rename it; the name must not end in .jsonl, .zone or .tmp",
+            hint=f"Rename it; the name must not end in {', '.join(_ENDINGS)}",
         )
 
 
-def _state(file: File, target: Path, zone: str) -> State:
+def _state(file: File, target: Path, zone: str, only: Only) -> State:
     """The state of a file, without a look at other files. Raises UserError."""
     if not file.content.figures:
         return State.EMPTY
     if not target.exists():
         return State.NEW
     _check_zone(file, target, zone)
+    _check_selection(file, target, only)
     if candidates.same(target, file.path):
         return State.SAME
     if _continues(file.path, target):
@@ -151,6 +167,16 @@ def _check_zone(file: File, target: Path, zone: str) -> None:
             file.path,
             f"it is there already with times in {before or 'UTC'}",
             hint=f"Use --zone {before or 'UTC'}, or remove {target}",
+        )
+
+
+def _check_selection(file: File, target: Path, only: Only) -> None:
+    before = chosen_lines.of(target)
+    if before != only:
+        raise UserError(
+            file.path,
+            f"it is there already with {before or 'all of its lines'}",
+            hint=f"Use {before or 'no --only-system and --only-test'}, or remove {target}",
         )
 
 

@@ -17,9 +17,10 @@ import duckdb
 from siteproof import units
 from siteproof.errors import harmless
 from siteproof.history import rows, tables
-from siteproof.history.foreign import unit_names
+from siteproof.history.foreign.chosen_lines import ALL, Only
 from siteproof.history.foreign.origins import FAILED, MODE, Origin
 from siteproof.history.views import RUN_SHIFT
+from siteproof.record import plain_tests, unit_names
 from siteproof.record.samples import MAX_DIGITS, Header
 from siteproof.units import count
 
@@ -49,6 +50,7 @@ _ORIGINS = {
     "partition": "VARCHAR",
     "environment": "VARCHAR",
     "check_name": "VARCHAR",
+    "provenance": "VARCHAR",
 }
 _TEMPLATES = {
     "place": "UINTEGER",
@@ -104,7 +106,7 @@ INSERT INTO new_runs BY NAME
 SELECT run, system, partition, environment, check_name, job, time, file,
     strftime(began, '%Y%m%dT%H%M%SZ-{SOURCE}') AS session, '' AS campaign, '{MODE}' AS mode,
     '{SOURCE}' AS source, 0 AS place, '' AS expected, len(words)::INTEGER AS samples,
-    '{{}}' AS conditions, '{{}}' AS provenance
+    '{{}}' AS conditions, provenance
 FROM foreign_lines JOIN foreign_origins USING (origin)
 JOIN foreign_files ON turn = run >> {RUN_SHIFT} ANTI JOIN foreign_left_out USING (run)"""
 _SAMPLES = """
@@ -114,25 +116,40 @@ SELECT run, node, metric, value, unit, kind, status, why, trial, dims, context,
     CASE WHEN value IS NOT NULL AND word <> value::VARCHAR THEN word END AS digits
 FROM foreign_figures JOIN foreign_templates USING (place, variable, state)
 ANTI JOIN foreign_left_out USING (run)"""
+_SYSTEMS = f"""
+SELECT DISTINCT run >> {RUN_SHIFT}, place FROM foreign_lines JOIN foreign_origins USING (origin)
+WHERE why_not = '{{}}'"""
 _USED = f"""
 SELECT DISTINCT run >> {RUN_SHIFT}, place, variable, state FROM foreign_figures
 ANTI JOIN foreign_left_out USING (run)"""
 
 
+# Why a line is left out that can be read; no text in a file contains a control character.
+IN_SAMPLES, NOT_SELECTED = "\x1fsamples", "\x1fnot selected"
+
+
 @dataclass(frozen=True)
 class Variable:
-    """A performance variable of a line. unit: as printed; empty if there is none."""
+    """A performance variable of a line. unit: as printed; empty if there is none.
+
+    reference: ReFrame's, as `record.plain_tests.reference` writes it; empty if there is none.
+    """
 
     name: str
     unit: str
+    reference: str = ""
 
 
 @dataclass(frozen=True)
 class Known:
-    """The meaning of a line's origin. variables: one for each of the line's words."""
+    """The meaning of a line's origin. variables: one for each of the line's words.
+
+    left_out: why its lines are not imported, IN_SAMPLES or NOT_SELECTED; empty: they are.
+    """
 
     origin: Origin
     variables: tuple[Variable, ...]
+    left_out: str = ""
 
 
 class Note(Enum):
@@ -150,8 +167,9 @@ class File:
 
     name: of the file in its rows. turn: its number, with which the numbers of its runs begin.
     site: the system that it is imported for; empty: the one in the file. zone: of times without a
-    zone. refused: lines and reasons. silent: lines of tests that measure nothing. strange_units:
-    units that are unknown here. systems: the names in the file.
+    zone. only: which lines are imported. refused: lines and reasons. silent: lines of tests that
+    measure nothing. in_samples, not_selected: lines that are left out. strange_units: units that
+    are unknown here. systems: the names in the file; others: those of lines that are not selected.
     """
 
     path: Path
@@ -159,13 +177,17 @@ class File:
     turn: int
     site: str
     zone: str
+    only: Only = ALL
     refused: list[tuple[int, str]] = field(default_factory=list)
     more_refused: int = 0
     label: str = ""  # what the number of a line counts, if not lines
     silent: int = 0
+    in_samples: int = 0
+    not_selected: int = 0
     has_local_times: bool = False
     strange_units: set[str] = field(default_factory=set)
     systems: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
 
     @property
     def run(self) -> int:
@@ -178,6 +200,17 @@ class File:
             self.refused.append((number, harmless(why)))
         else:
             self.more_refused += 1
+
+    def leave_out(self, number: int, why: str | None) -> None:
+        """Leave out a line, for this reason; None: its test measures nothing."""
+        if why is None:
+            self.silent += 1
+        elif why == IN_SAMPLES:
+            self.in_samples += 1
+        elif why == NOT_SELECTED:
+            self.not_selected += 1
+        else:
+            self.refuse(number, why)
 
     def refused_lines(self) -> list[str]:
         """The refused lines, with file and line, in the order of the lines."""
@@ -219,10 +252,12 @@ def add(
     connection.execute(_SAMPLES)
     for run, why in connection.execute("SELECT run, reason FROM foreign_left_out").fetchall():
         file = files[run >> RUN_SHIFT]
-        if why is None:
-            file.silent += 1
-        else:
-            file.refuse(run - file.run, why)
+        file.leave_out(run - file.run, why)
+    values = list(origins.values())
+    for turn, place in connection.execute(_SYSTEMS.format(NOT_SELECTED)).fetchall():
+        known = values[place]
+        assert isinstance(known, Known)
+        files[turn].others.add(known.origin.system_in_file)
 
 
 def _origin_row(place: int, key: str, known: Known | str) -> dict[str, Any]:
@@ -230,7 +265,12 @@ def _origin_row(place: int, key: str, known: Known | str) -> dict[str, Any]:
     if isinstance(known, str):
         return row | {"why_not": known}
     origin = known.origin
+    references = {
+        plain_tests.REFERENCE + v.name: v.reference for v in known.variables if v.reference
+    }
     return row | {
+        "why_not": known.left_out,
+        "provenance": rows.canonical(references),
         "measures_nothing": not any(variable.name for variable in known.variables),
         "system": origin.system,
         "partition": origin.partition,
@@ -249,7 +289,7 @@ def _add_templates(
         used = known[place]
         assert isinstance(used, Known)  # the lines of the others are refused
         file, unit = files[turn], used.variables[variable].unit
-        file.systems |= {used.origin.conditions.get("system", used.origin.system)} - {""}
+        file.systems |= {used.origin.system_in_file} - {""}
         if state == VALUE and not unit_names.known(unit):
             file.strange_units.add(harmless(unit))
         key = place, variable, state

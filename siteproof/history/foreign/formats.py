@@ -14,7 +14,8 @@ import duckdb
 from siteproof.errors import UserError
 from siteproof.files import ACCOUNT
 from siteproof.history import tables
-from siteproof.history.foreign import perflog, run_report, source
+from siteproof.history.foreign import chosen_lines, perflog, run_report, source
+from siteproof.history.foreign.chosen_lines import Only
 from siteproof.history.foreign.figures import File
 
 FOLDER = "imported"
@@ -36,8 +37,14 @@ def files(perflogs: Path, system: str) -> Iterator[Path]:
             if (path.is_file() or path.is_symlink())
             and not path.name.startswith(".")
             and path.suffix != _ZONE
+            and not chosen_lines.is_one(path)
         )
     )
+
+
+def notes_on(path: Path) -> list[Path]:
+    """The files next to an imported one on which its rows depend; each may be missing."""
+    return [zone_file(path), chosen_lines.file_of(path)]
 
 
 def zone_file(path: Path) -> Path:
@@ -46,10 +53,7 @@ def zone_file(path: Path) -> Path:
 
 
 def kind(path: Path) -> str:
-    """PERFLOG or REPORT, by the content of a file; empty: neither. Raises UserError.
-
-    A perflog of Siteproof's own checks is refused: its values are in the samples.
-    """
+    """PERFLOG or REPORT, by the content of a file; empty: neither. Raises UserError."""
     try:
         with source.stream(path) as stream:
             start = stream.read(_START)
@@ -58,12 +62,6 @@ def kind(path: Path) -> str:
     if start.lstrip()[:1] == b"{":
         return REPORT if b'"session_info"' in start else ""
     lines = start.decode("utf-8", "replace").split("\n")
-    if lines[0].strip() == perflog.OURS:
-        raise UserError(
-            path,
-            "a perflog of Siteproof's own checks, whose values are in the samples",
-            "perflogs of other checks",
-        )
     found = any(perflog.looks_like(line.strip()) for line in lines[:1000])
     return PERFLOG if found else ""
 
@@ -80,19 +78,28 @@ class Reader:
         self._lines, self._cases = perflog.Waiting(), run_report.Cases()
 
     def read(
-        self, path: Path, turn: int, *, site: str = "", name: str = "", zone: str | None = None
+        self,
+        path: Path,
+        turn: int,
+        *,
+        site: str = "",
+        name: str = "",
+        zone: str | None = None,
+        only: Only | None = None,
     ) -> None:
         """Read a file; its rows are complete after `flush`. Raises UserError, and adds no row then.
 
         site: the system that it is imported for; empty: the one in the file. name: of the file in
-        the rows. zone: of times that have none; None: the one in its zone file, or UTC.
+        the rows. zone: of times that have none; None: the one in its zone file, or UTC. only: the
+        lines that count; None: those that the file was imported with.
         """
         what = kind(path)
         if not what:
             raise UserError(path, "neither a perflog nor a run report of ReFrame")
         try:
             place = valid_zone(zone_of(path) if zone is None else zone)
-            file = self.files[turn] = File(path, name or path.name, turn, site, place)
+            only = chosen_lines.of(path) if only is None else only
+            file = self.files[turn] = File(path, name or path.name, turn, site, place, only)
             if what == REPORT:
                 run_report.read(file, self._cases)
             else:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from siteproof.errors import harmless
 from siteproof.history.foreign.columns import NAMES, NO_CONDITION, NODES
+from siteproof.record import plain_tests
 
 _INFO = re.compile(  # 4.x: NAME %p=v /hash @system:partition+environment; 3.0: NAME on … using …
     r"(?P<name>\S+(?: %\S.*?)?)(?: ~\S+)?(?: /[0-9a-f]{8})?"
@@ -43,6 +44,11 @@ class Origin:
     why: str = ""
     dims: Mapping[str, str] = field(default_factory=dict)
     conditions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def system_in_file(self) -> str:
+        """The system that the file names; it may be imported as another."""
+        return self.conditions.get("system", self.system)
 
 
 def of(fields: Mapping[str, str], site: str = "", variables: tuple[str, ...] = ()) -> Origin:
@@ -97,11 +103,10 @@ def _named(fields: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     match = _INFO.fullmatch(text)
     if not match:
         raise Refused(f"'{harmless(text[:40])}' is not the name of a test" if text else "no name")
-    check, *parameters = match["name"].split(" %")
+    check, dims = plain_tests.named(match["name"])
     if not _CHECK.fullmatch(check):
         raise Refused(f"'{harmless(text[:40])}' is not the name of a test")
-    pairs = [parameter.partition("=") for parameter in parameters]
-    return check, {harmless(key): harmless(value) for key, _, value in pairs}
+    return check, dims
 
 
 def _place(fields: Mapping[str, str]) -> dict[str, str]:

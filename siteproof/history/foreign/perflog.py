@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,20 +11,33 @@ import numpy as np
 
 from siteproof.errors import harmless
 from siteproof.history import tables
-from siteproof.history.foreign import columns, figures, origins, source
-from siteproof.history.foreign.columns import NODES, TIME, UNIX, Layout
-from siteproof.history.foreign.figures import FIRST, LAST, File, Files, Known, Variable
-from siteproof.history.foreign.origins import Refused
+from siteproof.history.foreign import chosen_lines, columns, figures, origins, source
+from siteproof.history.foreign.chosen_lines import Only
+from siteproof.history.foreign.columns import NODES, SESSION, TIME, UNIX, Layout
+from siteproof.history.foreign.figures import (
+    FIRST,
+    IN_SAMPLES,
+    LAST,
+    NOT_SELECTED,
+    File,
+    Files,
+    Known,
+    Variable,
+)
+from siteproof.history.foreign.origins import Origin, Refused
 from siteproof.history.foreign.repair import NOT_A_CELL, repaired, wrong_column
 from siteproof.history.store import quoted
 from siteproof.history.views import RUN_SHIFT
 
 MAX_NAME = 200  # characters of a variable
 BLOCK = 32_000_000  # bytes read at once, and that wait; a longer line is refused
-OURS = (  # the names in ReFrame's perflogs of Siteproof's own checks (checks/settings.py)
+# The names in perflogs of Siteproof's settings (checks/settings.py), before they had SESSION.
+OURS = (
     "job_completion_time_unix|version|display_name|system|partition|environ|jobid|result|"
     "perf_var|perf_value|perf_unit|perf_ref|perf_lower_thres|perf_upper_thres|perf_result"
 )
+_OURS = tuple(OURS.split("|"))
+_NOTHING = ("null", "None")
 _CONTROL = bytes({*range(32), 127} - {9, 10})  # no test prints them; they control terminals
 _CUT = "its line has no end: cut short, or still being written"
 _MARK = "\x1f"  # separates the texts of an origin's key; no cell contains it
@@ -52,6 +65,7 @@ class Sheet:
     delimiter: str
     site: str
     zone: str
+    only: Only
     runs: list[int] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
@@ -67,7 +81,7 @@ class Waiting:
         self, file: File, first: int, lines: Sequence[str], layout: Layout, delimiter: str
     ) -> None:
         """Add consecutive lines. first: the number of the first one."""
-        key = layout, delimiter, file.site, file.zone
+        key = layout, delimiter, file.site, file.zone, file.only
         if key not in self.sheets:
             self.sheets[key] = Sheet(*key)
         sheet = self.sheets[key]
@@ -191,7 +205,7 @@ def _add(connection: duckdb.DuckDBPyConnection, files: Files, sheet: Sheet) -> N
         for (turn,) in connection.execute(_LOCAL).fetchall():
             files[turn].has_local_times = True
     keys = connection.execute("SELECT DISTINCT origin FROM foreign_lines").fetchall()
-    known = {key: _known(sheet.site, sheet.layout, key) for (key,) in keys}
+    known = {key: _known(sheet, key) for (key,) in keys}
     figures.add(connection, files, known)
 
 
@@ -214,6 +228,7 @@ def _cut(sheet: Sheet) -> str:
             origin.append(f"left({value}, greatest(strpos({value}, '=') - 1, 0))")
             value = f"substr({value}, strpos({value}, '=') + 1)"
         values.append(value)
+    origin += [cell(column) for v in layout.variables for column in v.reference]
     local = cell(layout.column(TIME))
     local_time = f"""CASE WHEN exact IS NOT NULL THEN TRY_CAST({local} AS TIMESTAMP)
         WHEN NOT regexp_full_match({local}, '{_TIME_TEXT}') THEN NULL
@@ -251,32 +266,52 @@ def _joined(texts: list[str]) -> str:
     return f"concat_ws({quoted(_MARK)}, {', '.join(texts)})" if texts else "''"
 
 
-def _known(site: str, layout: Layout, key: str) -> Known | str:
+def _known(sheet: Sheet, key: str) -> Known | str:
     """The meaning of an origin's texts, or why lines with them are refused."""
-    texts = key.split(_MARK)
+    layout, texts = sheet.layout, key.split(_MARK)
     cells = dict(zip(layout.origin, texts, strict=False))
     found = columns.fields(layout, cells)
     if wrong := wrong_column(found):
         return f"'{harmless(found[wrong][:40])}' is not a valid {wrong}"
-    prefixes = iter(texts[len(layout.origin) :])
+    rest = iter(texts[len(layout.origin) :])
+    prefixes = {v.value: next(rest) for v in layout.variables if v.value in layout.assigned}
     variables = []
-    for variable in layout.variables:
-        prefix = next(prefixes) if variable.value in layout.assigned else ""
-        if variable.name and prefix not in ("", variable.name):
-            return f"'{harmless(prefix[:40])}' in the column of {variable.name}"
-        name = variable.name or prefix or found.get("perf_var", "")
-        if "=" in name or "|" in name or len(name) > MAX_NAME:
-            return f"'{harmless(name[:40])}' is not a valid name of a variable"
-        unit = "" if variable.unit is None else _unit(cells[variable.unit])
-        variables.append(Variable(harmless(name), unit))
     try:
-        origin = origins.of(found, site, tuple(variable.name for variable in variables))
+        for variable in layout.variables:
+            name = _name(variable, prefixes.get(variable.value, ""), found)
+            unit = "" if variable.unit is None else _unit(cells[variable.unit])
+            reference = columns.reference([next(rest) for _ in variable.reference], unit)
+            variables.append(Variable(name, unit, reference))
+        origin = origins.of(found, sheet.site, tuple(variable.name for variable in variables))
     except Refused as error:
         return str(error)
-    return Known(origin, tuple(variables))
+    return Known(origin, tuple(variables), _left_out(sheet, found, origin))
+
+
+def _name(variable: columns.Variable, prefix: str, found: Mapping[str, str]) -> str:
+    """The name of a variable. prefix: what is before `=` in its column. Raises Refused."""
+    if prefix in _NOTHING:
+        prefix = ""
+    if variable.name and prefix not in ("", variable.name):
+        raise Refused(f"'{harmless(prefix[:40])}' in the column of {variable.name}")
+    name = variable.name or prefix or found.get("perf_var", "")
+    if "=" in name or "|" in name or len(name) > MAX_NAME:
+        raise Refused(f"'{harmless(name[:40])}' is not a valid name of a variable")
+    return harmless(name)
+
+
+def _left_out(sheet: Sheet, found: Mapping[str, str], origin: Origin) -> str:
+    """Why lines of an origin are not imported, as in Known."""
+    if not sheet.only.takes(origin):
+        return NOT_SELECTED
+    if found.get(SESSION):
+        return IN_SAMPLES
+    # Before there was SESSION, only Siteproof's own checks had samples.
+    is_ours = sheet.layout.names == _OURS and origin.check in chosen_lines.own_checks()
+    return IN_SAMPLES if is_ours else ""
 
 
 def _unit(cell: str) -> str:
     """A unit without `units=`; empty if there is none."""
     text = cell.rpartition("=")[2].strip()
-    return "" if text in ("null", "None") else text
+    return "" if text in _NOTHING else text

@@ -21,11 +21,23 @@ from siteproof import files
 from siteproof.errors import UserError, harmless
 from siteproof.history import tables
 from siteproof.history.foreign import figures, origins, source
+from siteproof.history.foreign.chosen_lines import own_checks
 from siteproof.history.foreign.columns import NAMES, NO_CONDITION
-from siteproof.history.foreign.figures import LINES, File, Files, Known, Variable
-from siteproof.history.foreign.origins import Refused
+from siteproof.history.foreign.figures import (
+    IN_SAMPLES,
+    LINES,
+    NOT_SELECTED,
+    File,
+    Files,
+    Known,
+    Variable,
+)
+from siteproof.history.foreign.origins import Origin, Refused
 from siteproof.history.views import RUN_SHIFT
+from siteproof.record import plain_tests, samples
+from siteproof.record.samples import Header
 
+_REFERENCE = ("reference", "thres_lower", "thres_upper")  # of a variable of 3.x
 _OURS = "reframe_settings.py"  # the settings file of Siteproof's runs
 _NO_FIELD = (NO_CONDITION - {*NAMES, "system", "partition", "result", "fail_reason"}) | {
     "perfvalues",
@@ -46,7 +58,7 @@ _NO_FIELD = (NO_CONDITION - {*NAMES, "system", "partition", "result", "fail_reas
     "runid",
 }
 _PREFIXES = ("build_", "dependencies_", "time_", "job_std")
-Value = tuple[str, object, str]  # a performance variable: name, value, unit
+Value = tuple[str, object, str, str]  # a performance variable: name, value, unit, reference
 
 
 @dataclass
@@ -75,11 +87,12 @@ def read(file: File, waiting: Cases) -> None:
     report = _load(file.path)
     start = _moment(file, report["session_info"], "time_start")
     end = _moment(file, report["session_info"], "time_end")
+    session = _session(report["session_info"])
     for number, trial, case in _cases(file.path, report):
         try:
             values = _variables(case)
             if values:
-                line = _line(case, values, file.site, waiting)
+                line = _line(case, values, file, session, waiting)
                 line |= {"run": file.run + number, "began": start, "trial": trial}
                 waiting.lines.append({"time": end, **line})
         except Refused as error:
@@ -88,28 +101,51 @@ def read(file: File, waiting: Cases) -> None:
             file.refuse(number, "not as ReFrame writes a test case")
 
 
-def _line(case: Any, values: Sequence[Value], site: str, waiting: Cases) -> dict[str, Any]:
+def _session(info: Mapping[str, Any]) -> str:
+    """The session of a run with Siteproof's settings; empty of any other."""
+    settings = info.get("config_files")
+    if not isinstance(settings, list) or not any(Path(str(s)).name == _OURS for s in settings):
+        return ""
+    return Path(str(info.get("prefix_stage", ""))).name
+
+
+def _line(
+    case: Any, values: Sequence[Value], file: File, session: str, waiting: Cases
+) -> dict[str, Any]:
     """A row of figures.LINES; without a time if the case has none. Raises Refused and others."""
     job, done = case.get("jobid"), case.get("job_completion_time_unix")
     line = {
-        "origin": _origin(case, values, site, waiting),
+        "origin": _origin(case, values, file, session, waiting),
         "node": origins.node(_text(case.get("job_nodelist") or case.get("nodelist"))),
         "job": "" if job is None else harmless(str(job)),
-        "words": ["" if value is None else repr(value) for _, value, _ in values],
+        "words": ["" if value is None else repr(value) for _, value, *_ in values],
         "why": "",
     }
     return line | ({"time": _instant(done)} if done else {})
 
 
-def _origin(case: Any, values: Sequence[Value], site: str, waiting: Cases) -> str:
+def _origin(case: Any, values: Sequence[Value], file: File, session: str, waiting: Cases) -> str:
     """The key of what the case's values have in common. Raises Refused."""
     fields = _fields(case)
-    variables = tuple(Variable(name, unit) for name, _, unit in values)
-    key = (site, *fields.items(), variables)
+    variables = tuple(Variable(name, unit, reference) for name, _, unit, reference in values)
+    origin = origins.of(fields, file.site)
+    left_out = "" if file.only.takes(origin) else NOT_SELECTED
+    if not left_out and session and _is_in_samples(session, origin, str(case.get("jobid"))):
+        left_out = IN_SAMPLES
+    key = (file.site, *fields.items(), variables, left_out)
     if key not in waiting.known:
-        place = str(len(waiting.known))
-        waiting.known[key] = place, Known(origins.of(fields, site), variables)
+        waiting.known[key] = str(len(waiting.known)), Known(origin, variables, left_out)
     return waiting.known[key][0]
+
+
+def _is_in_samples(session: str, origin: Origin, job: str) -> bool:
+    """Whether a test case of a run with Siteproof's settings has its values in samples."""
+    head = Header(
+        session, origin.system_in_file, origin.partition, origin.environment, origin.check, job, ""
+    )
+    place = samples.path_of(files.perflogs(), head)
+    is_plain = len(place.relative_to(files.perflogs()).parts) == 3  # no name leads elsewhere
+    return origin.check in own_checks() or (is_plain and ".." not in place.parts and place.exists())
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -126,13 +162,6 @@ def _load(path: Path) -> dict[str, Any]:
         raise UserError(path, "not a run report: nested too deeply")
     if not isinstance(report, dict) or not isinstance(report.get("session_info"), dict):
         raise UserError(path, "not a run report of ReFrame")
-    settings = report["session_info"].get("config_files") or []
-    if any(str(name).endswith(f"/{_OURS}") for name in settings if isinstance(settings, list)):
-        raise UserError(
-            path,
-            "a run report of Siteproof's own checks, whose values are in the samples",
-            "run reports of other checks",
-        )
     return report
 
 
@@ -174,16 +203,36 @@ def _instant(seconds: float) -> datetime:
 
 
 def _variables(case: Mapping[str, Any]) -> list[Value]:
-    """Name, value and unit of each performance variable."""
+    """Name, value, unit and reference of each performance variable."""
     logged = case.get("perfvalues") or case.get("perfvars") or {}
-    if isinstance(logged, list):
-        found = [(v["name"], v["value"], v["unit"]) for v in logged if isinstance(v, dict)]
-    else:
-        found = [(key.rpartition(":")[2], info[0], info[4]) for key, info in logged.items()]
-    kinds = {type(value) for _, value, _ in found}  # a bool is no number here
+    found = list(_of_3(logged) if isinstance(logged, list) else _of_4(logged))
+    kinds = {type(value) for _, value, *_ in found}  # a bool is no number here
     if len(found) != len(logged) or kinds - {int, float, type(None)}:
         raise Refused("its performance variables are not as ReFrame writes them")
-    return [(harmless(str(n)), v, "" if u is None else str(u)) for n, v, u in found]
+    return [
+        (
+            harmless(str(name)),
+            value,
+            "" if unit is None else str(unit),
+            _reference(unit, *reference),
+        )
+        for name, value, unit, reference in found
+    ]
+
+
+def _of_3(logged: list[Any]) -> Iterator[tuple[Any, Any, Any, list[Any]]]:
+    for one in logged:
+        if isinstance(one, dict):
+            yield one["name"], one["value"], one["unit"], [one.get(key) for key in _REFERENCE]
+
+
+def _of_4(logged: Mapping[str, Any]) -> Iterator[tuple[Any, Any, Any, list[Any]]]:
+    for key, (value, reference, lower, upper, unit, *_) in logged.items():
+        yield key.rpartition(":")[2], value, unit, [reference, lower, upper]
+
+
+def _reference(unit: object, value: object, lower: object, upper: object) -> str:
+    return plain_tests.reference(value, lower, upper, "" if unit is None else str(unit))
 
 
 def _fields(case: Mapping[str, Any]) -> dict[str, str]:

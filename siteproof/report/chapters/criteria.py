@@ -14,7 +14,7 @@ from siteproof.sites import Criterion
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.units import count
 from siteproof.wording.findings import warning
-from siteproof.wording.verdicts import age, bound, reason, value
+from siteproof.wording.verdicts import age, answered_line, bound, reason, value
 
 COLUMNS = (
     "criterion",
@@ -56,7 +56,7 @@ def brief(material: Material) -> str:
     verdicts = material.judged.verdicts
     if not verdicts:
         return "The site has no criteria: there is none in criteria.yaml."
-    text = f"{count(len(verdicts), 'criterion', 'criteria')}: {counts(material)}."
+    text = f"{answered_line(material.judged)}; {counts(material)}."
     bad = [f"{r.id} ({r.verdict})" for r in verdicts if r.verdict in NOT_KEPT]
     return f"{text} Not met: {few(bad, MAX_CRITERIA)}." if bad else text
 
@@ -86,7 +86,7 @@ def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
 
 def _met(result: CriterionVerdict) -> str:
     """How many nodes or links meet it."""
-    if not result.nodes:
+    if not result.nodes or result.criterion.report_only:
         return "-"
     return f"{result.ok} of {count(len(result.nodes), *_units(result.criterion))}"
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from siteproof.analysis import counters
 from siteproof.analysis.uniformity import Uniformity, drift, vote
+from siteproof.nodes import as_stated
 from siteproof.record import descriptions
 from siteproof.record.samples import Sample
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, period, when
 from siteproof.report.sections import Section, Table, filled, limited, limited_points
-from siteproof.sites import Hardware
+from siteproof.sites import Hardware, bought
+from siteproof.sites.bought import FactResult, Outcome
 from siteproof.units import count
 
 MAX_ROWS = 60  # of a table, and points of one kind
@@ -92,7 +94,7 @@ def _hardware(facts: Hardware) -> str:
     parts = [facts.description] if facts.description else []
     if facts.cores_per_socket:
         parts.append(f"{facts.sockets} x {facts.cores_per_socket} cores")
-    parts += [f"{name.replace('_', ' ')} {value}" for name, value in facts.facts.items()]
+    parts += [f"{name.replace('_', ' ')} {value}" for name, value in facts.quantities.items()]
     return ", ".join(parts)
 
 
@@ -104,11 +106,23 @@ def _role(material: Material, found: Described, role: str) -> Section:
     same = vote({node: found.fields[node] for node in here}, unread)
     missing = [node for node in expected if node not in found.fields]
     points = [f"Not described: {nodes(missing)}"] if missing else []
+    points += [
+        f"Not stated: {why['section']}: {why.message}"
+        for why in as_stated.not_stated(material.site, role)
+    ]
+    fields = {node: found.fields[node] for node in here}
+    results = bought.of_nodes(material.site, fields, unread)
     return Section(
         f"role-{role}",
         f"Role {role}",
         f"{len(here)} of {count(len(expected), 'node')} described; {_alike(same)}.",
-        filled(_odd(same), _undecided(same), _majority(same)),
+        filled(
+            _not_as_stated(results),
+            _sections(results),
+            _odd(same),
+            _undecided(same),
+            _majority(same),
+        ),
         points=limited_points(points + _unread(unread), MAX_ROWS),
     )
 
@@ -138,6 +152,37 @@ def _majority(same: Uniformity) -> Table:
             "are left out; 'siteproof describe --all' has them."
         )
     return Table(("of", "what most nodes are"), rows, note)
+
+
+def _not_as_stated(results: Mapping[str, Sequence[FactResult]]) -> Table:
+    """The stated fields that nodes have otherwise, or not at all."""
+    found: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
+    for node, of_node in results.items():
+        for r in of_node:
+            if r.missed:
+                found[r.section, r.field, r.found, r.expected].append(node)
+    rows = [(nodes(names), *key) for key, names in found.items()]
+    command = "siteproof describe --facts --all"
+    columns, title = (
+        ("nodes", "section", "field", "found", "stated"),
+        f"Not as stated ({len(rows)})",
+    )
+    return limited(columns, rows, MAX_ROWS, command, title=title)
+
+
+def _sections(results: Mapping[str, Sequence[FactResult]]) -> Table:
+    """Of each section of what was bought, how many fields are as stated, all nodes together."""
+    counts: dict[str, Counter[Outcome]] = defaultdict(Counter)
+    for of_node in results.values():
+        for result in of_node:
+            counts[result.section][result.outcome] += 1
+    rows = [
+        (section, *(str(outcomes[outcome]) for outcome in Outcome))
+        for section, outcomes in counts.items()
+    ]
+    columns = tuple(outcome.value for outcome in Outcome)
+    title, note = "What was bought", f"Fields of {count(len(results), 'node')}, by section."
+    return Table(("section", *columns), rows, note, columns, title)
 
 
 def _odd(same: Uniformity) -> Table:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import isfinite
 from statistics import fmean, median
 
+from siteproof.analysis import arithmetic
 from siteproof.figure import ranges as drawn
 from siteproof.figure.ranges import Ranges, Row
 from siteproof.links.matrix import OF_A_JOB
@@ -59,8 +60,8 @@ class Quantity:
 
     def share(self, link: str, middle: Callable[[Sequence[float]], float] = median) -> float:
         """A link's median, or mean, as a share of the first link's; NaN where that is zero."""
-        whole = middle(self.links[self.first])
-        return middle(self.links[link]) / whole if whole else float("nan")
+        part = arithmetic.share(middle(self.links[link]), middle(self.links[self.first]))
+        return float("nan") if part is None else part
 
 
 def chapter(material: Material) -> Section | None:

@@ -80,5 +80,6 @@ def test_the_first_and_the_last_look_are_compared_and_a_single_one_with_nothing(
 
 def test_every_counter_stands_in_the_catalogue_with_its_unit():
     known, _ = catalogue.read()
-    units = health.UNIT | {f"nic_{name}": "count" for name in health.NIC} | {"unreadable": "count"}
+    cards = {f"{kind}_{name}" for kind, names in health.CARDS.items() for name in names}
+    units = health.UNIT | dict.fromkeys(cards, "count") | {"unreadable": "count"}
     assert {n.partition(".")[2]: m.unit for n, m in known.items() if m.check == "Health"} == units

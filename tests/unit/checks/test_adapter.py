@@ -40,9 +40,10 @@ class First(rfm.RunOnlyRegressionTest):
 # Written before a script: the patches, with hooks that print.
 PATCHED = """
 from siteproof.checks import adapter
+from dataclasses import fields
 adapter.apply(adapter.Hooks(*(
-    lambda *what, name=name: print("hook:", name) for name in
-    ("file_loaded", "file_broken", "all_loaded", "before_run", "log_lost"))))
+    lambda *what, name=hook.name: print("hook:", name) or what[0]
+    for hook in fields(adapter.Hooks))))
 """
 SCHEDULER = """
 from types import SimpleNamespace
@@ -152,6 +153,29 @@ def unknown_variables(_here, _monkeypatch):
 
 def start_of_a_run(_here, _monkeypatch):
     assert "PASSED" in plain("-c", "first.py", "-r", "-n", "Nothing")
+
+
+def places_that_fit(here, _monkeypatch):
+    (here / "first.py").write_text(CHECK.replace('valid_systems = ["*"]', 'valid_systems = ["no"]'))
+    said = plain("-c", "first.py", "-l")
+    assert "Found 0 check(s)" in said
+    assert "First" not in said
+
+
+def end_of_a_test(here, _monkeypatch):
+    """A test that fails before its sanity stage has no record for any perflog."""
+    (here / "config.py").write_text(CONFIG.replace("],", f"],{PERFLOG}", 1))
+    (here / "first.py").write_text(CHECK.replace('= "true"', '= "true"\n    sourcesdir = "none"'))
+    said = subprocess.run(
+        [REFRAME, "-C", "config.py", "-c", "first.py", "-r"], capture_output=True, timeout=120
+    )
+    assert said.returncode == 1
+    assert not list(here.glob("logs/**/*.log"))
+
+
+PERFLOG = """
+    "logging": [{"handlers_perflog": [{"type": "filelog", "prefix": "x", "basedir": "logs",
+        "level": "info", "format": "%(check_name)s"}]}],"""
 
 
 def dropped_signals(_here, _monkeypatch):
@@ -337,8 +361,10 @@ NEEDED = {
         options_with_a_mode,
         options_as_read,
         broken_files,
+        places_that_fit,
         unknown_variables,
         start_of_a_run,
+        end_of_a_test,
         dropped_signals,
         resized_jobs,
         nodes_of_a_job,
@@ -382,7 +408,13 @@ def test_settings_that_another_command_reads_are_refused():
 
 @pytest.mark.parametrize(
     ("words", "hook"),
-    [([], "file_loaded"), ([], "all_loaded"), (["-r", "-n", "Nothing"], "before_run")],
+    [
+        ([], "file_loaded"),
+        ([], "load_path"),
+        ([], "all_loaded"),
+        (["-r", "-n", "Nothing"], "before_run"),
+        (["-r"], "test_ended"),
+    ],
 )
 def test_a_hook_is_called(words, hook, here):
     (here / "config.py").write_text(f"{PATCHED}{CONFIG}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
+from pathlib import Path
 
 import pytest
 from batches import columns, rows
@@ -15,8 +17,10 @@ from siteproof.checks import settings
 from siteproof.errors import UserError
 from siteproof.history import views
 from siteproof.history.foreign import figures as foreign_figures
-from siteproof.history.foreign import perflog, unit_names
+from siteproof.history.foreign import perflog
+from siteproof.history.foreign.chosen_lines import Only
 from siteproof.history.foreign.figures import Note
+from siteproof.record import unit_names
 
 LOGS = sorted(p for p in FOREIGN.glob("[34]*/*") if p.is_file())
 REPORTS = sorted(FOREIGN.glob("reports/*.json"))
@@ -347,6 +351,10 @@ def test_lines_without_names_may_have_columns_of_their_own(log):
         ("seconds", "s"),
         ("%", "%"),
         ("iterations", ""),
+        ("days/ns", "days/ns"),
+        ("ns/d", "ns/day"),
+        ("tokens/sec", "tokens/s"),
+        ("turns/sec", ""),
         ("ns", "ns"),
         ("turns", ""),
         ("text", ""),
@@ -370,21 +378,117 @@ def test_an_unknown_unit_is_kept_and_told(log):
 # ---- files
 
 
-def test_the_perflogs_of_our_own_checks_are_derived_and_refused(log):
-    names = (
-        settings.LOG_LINE.replace("%(check_", "").replace("%(version", "version").replace(")s", "")
-    )
-    assert names == perflog.OURS
-    with pytest.raises(UserError, match="Siteproof's own checks"):
-        log(names, "x")
+OUR_LINE = "1795437259.8|4.10.4|{}|oldsys|compute|gnu|7|pass|rate|5.5|MB/s|0|null|null|pass"
+OUR_NAMES = settings.LOG_LINE.replace("%(check_", "").replace("%(", "").replace(")s", "")
 
 
-def test_the_run_reports_of_our_own_checks_are_refused(tmp_path):
+def test_lines_of_siteproofs_runs_are_in_its_samples_and_others_of_the_file_count(log):
+    assert f"{perflog.OURS}|siteproof_session" == OUR_NAMES
+    lines = [f"{OUR_LINE.format('Test')}|{session}" for session in ("20261123T1-a", "", "null")]
+    batch = log(OUR_NAMES, *lines)
+    assert batch.in_samples == 1
+    assert column(batch, "metric") == ["Test.rate"] * 2
+    assert batch.refused == []
+    assert "session" not in conditions(batch)
+
+
+def test_lines_from_before_the_session_was_logged_count_unless_the_check_is_siteproofs(log):
+    batch = log(perflog.OURS, *(OUR_LINE.format(name) for name in ("Stream", "stream_test", "Hpl")))
+    assert batch.in_samples == 2
+    assert column(batch, "metric") == ["stream_test.rate"]
+
+
+def test_a_run_report_of_siteproofs_settings_counts_but_for_what_is_in_samples(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
     path = tmp_path / "report.json"
     text = (FOREIGN / "reports" / "4.10.json").read_text()
     path.write_text(text.replace("/home/user/reframe/cfg.py", "/home/user/reframe_settings.py"))
-    with pytest.raises(UserError, match="Siteproof's own checks"):
-        rows(path)
+    held = rows(path)
+    assert held.in_samples == 0
+    case = next(c for c in json.loads(text)["runs"][0]["testcases"] if c["name"] == "PipeTest")
+    session = Path(json.loads(text)["session_info"]["prefix_stage"]).name
+    kept = tmp_path / f"perflogs/oldsys/compute/{session}.PipeTest.{case['jobid']}.jsonl"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    held, before = rows(path), held
+    assert held.in_samples == 1
+    assert set(column(before, "metric")) - set(column(held, "metric")) == {"PipeTest.latency"}
+
+
+@pytest.mark.parametrize(
+    "place", ["4.10-old-words/GromacsTest.log", "4.10-old-words-in-one-line/GromacsTest.log"]
+)
+def test_the_columns_of_older_versions_keep_unit_and_reference(place):
+    batch = rows(FOREIGN / place)
+    shown = {f"{m} {u} {k}" for m, u, k in zip(*map(partial(column, batch), SHOWN), strict=True)}
+    assert shown == {"GromacsTest.time days/ns simulation cost", "GromacsTest.energy kJ/mol "}
+    assert {"reference time": "5.471 (l=-0.5, u=0.15) days/ns"}.items() <= batch.provenance.items()
+
+
+SHOWN = ("metric", "unit", "kind")
+
+
+@pytest.mark.parametrize(
+    ("words", "unit", "reference"),
+    [
+        (
+            "time=5.5|ref=5.471 (l=-0.5, u=0.15)|days/ns",
+            "days/ns",
+            "5.471 (l=-0.5, u=0.15) days/ns",
+        ),
+        ("time=5.5|ref=5.471 (l=-0.5, u=null)|units=days/ns", "days/ns", None),
+        ("time=5.5|days/ns|ref=5.471 (l=-0.5, u=0.15)", "days/ns", None),
+        ("num_tasks=4|time=5.5|ref=0 (l=null, u=null)|days/ns", "days/ns", ""),
+        ("time=5.5|ref=5.471 (l=-0.5, u=0.15)", "", "5.471 (l=-0.5, u=0.15)"),
+    ],
+)
+def test_lines_without_names_keep_unit_and_reference(log, words, unit, reference):
+    batch = log(f"2021-03-04T10:00:00|reframe 3.4|Test on old:gpu using gnu|jobid=12|{words}")
+    assert column(batch, "unit") == [unit]
+    if reference is not None:
+        assert batch.provenance.get("reference time", "") == reference
+
+
+def test_a_line_a_test_without_its_values_measures_nothing(log):
+    """As 4.x writes it with the format of 3.x, where perflog_multiline is not set."""
+    batch = log(
+        "job_completion_time|info|perf_var=perf_value|ref=perf_ref|perf_unit",
+        "2026-11-23T12:24:50|Test @oldsys:compute+gnu|null=null|ref=null|null",
+    )
+    assert len(batch) == 0
+    assert (Note.SILENT_LINES, "1") in batch.notes
+
+
+@pytest.mark.parametrize(
+    ("only", "metrics", "left"),
+    [
+        (Only(), ["A.x", "B.x", "Bc.x"], 0),
+        (Only(("one",)), ["A.x", "B.x"], 1),
+        (Only(("two",)), ["Bc.x"], 2),
+        (Only(tests=("B*",)), ["B.x", "Bc.x"], 1),
+        (Only(("one",), ("B*", "C")), ["B.x"], 2),
+        (Only(("three",)), [], 3),
+    ],
+)
+def test_lines_are_selected_by_system_and_by_test(log, only, metrics, left):
+    lines = [
+        f"2026-11-21T19:39:48|{test} %n=4|{system}|compute|gnu|7|24939.4|MB/s"
+        for test, system in (("A", "one"), ("B", "one"), ("Bc", "two"))
+    ]
+    batch = log(HEAD.replace("copy", "x"), *lines, only=only)
+    assert column(batch, "metric") == metrics
+    assert batch.not_selected == left
+    assert len(batch) + batch.not_selected == 3
+
+
+def test_cases_of_a_run_report_are_selected(tmp_path):
+    path = FOREIGN / "reports" / "4.10.json"
+    every, some = rows(path), rows(path, only=Only(tests=("Pipe*",)))
+    assert set(column(some, "metric")) == {"PipeTest.latency"}
+    assert some.not_selected > 0
+    assert len(set(every.numbers)) == len(set(some.numbers)) + some.not_selected
 
 
 @pytest.mark.parametrize(

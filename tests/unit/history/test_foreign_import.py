@@ -8,9 +8,10 @@ import sys
 
 import pytest
 from clone import FOREIGN, Done
-from test_foreign import HEAD, LINE
+from test_foreign import HEAD, LINE, OUR_LINE
 
 from siteproof import cli, history
+from siteproof.history.foreign.perflog import OURS
 
 
 @pytest.fixture
@@ -159,7 +160,7 @@ def test_a_wrong_option_is_one_line(world, siteproof, arguments, why):
     assert kept(world) == {}
 
 
-@pytest.mark.parametrize("name", ["Test.jsonl", "Test.zone", "Te\x1bst.log"])
+@pytest.mark.parametrize("name", ["Test.jsonl", "Test.zone", "Test.only", "Te\x1bst.log"])
 def test_a_name_that_would_be_taken_for_something_else_is_refused(world, bring, name):
     done = bring(write(world, HEAD, LINE, name=name))
     assert done.code == 2
@@ -173,12 +174,69 @@ def test_a_link_in_a_folder_is_left_out_as_latest_json_is(world, bring):
     assert list(kept(world)) == ["thishost/imported/Test.log"]
 
 
-def test_our_own_perflogs_are_refused_with_the_reason(world, bring):
-    from siteproof.history.foreign.perflog import OURS
+def test_of_a_perflog_of_our_settings_the_lines_of_plain_tests_are_imported(world, bring):
+    lines = [OUR_LINE.format(name) for name in ("Stream", "stream_test", "Stream")]
+    done = bring(write(world, OURS, *lines))
+    assert done.code == 0
+    assert "new: Test.log: 1 value of 1 series" in done.out
+    told = "not imported: 2 lines of Siteproof's runs, whose values are in its samples"
+    assert told in done.out.splitlines()
+    with history.open_history(world.data / "perflogs") as held:
+        assert held.sql("SELECT metric FROM samples") == [("stream_test.rate",)]
+        assert held.refused == []
 
-    done = bring(write(world, OURS, "x"))
+
+def test_a_perflog_of_our_checks_alone_gives_nothing_and_the_reason(world, bring):
+    done = bring(write(world, OURS, OUR_LINE.format("Stream")))
+    assert done.code == 0
+    assert "not imported: 1 line of Siteproof's runs" in done.out
+    assert kept(world) == {}
+
+
+TWO = (
+    HEAD,
+    LINE,
+    LINE.replace("|old|", "|new|").replace("|7|", "|8|"),
+    LINE.replace("Test %n=4", "Other").replace("|7|", "|9|"),
+)
+
+
+def test_a_selection_is_kept_next_to_the_file_and_the_counts_add_up(world, bring):
+    path = write(world, *TWO)
+    done = bring(path, "--only-system", "old", "--only-test", "T?st")
+    assert done.code == 0, done
+    assert "new: Test.log: 1 value of 1 series" in done.out
+    assert "not imported: 2 lines that --only-system or --only-test leaves out" in done.out
+    assert kept(world)["thishost/imported/Test.log"] == path.read_bytes()
+    with history.open_history(world.data / "perflogs") as held:
+        rows = held.sql("SELECT metric, conditions ->> 'system' FROM samples")
+        assert rows == [("Test.copy", "old")]
+        assert held.refused == []
+    assert "1 as it was" in bring(path, "--only-system", "old", "--only-test", "T?st").out
+
+
+def test_another_selection_of_a_file_that_is_there_is_refused(world, bring):
+    path = write(world, *TWO)
+    bring(path, "--only-system", "old")
+    for words in ([], ["--only-system", "new"]):
+        done = bring(path, *words)
+        assert done.code == 2
+        assert "it is there already with --only-system old" in done.err
+
+
+def test_a_system_that_no_file_names_is_refused_with_those_that_they_name(world, bring):
+    done = bring(write(world, *TWO), "--only-system", "odl")
     assert done.code == 2
-    assert "a perflog of Siteproof's own checks" in done.err
+    assert "no file has the system 'odl'. Allowed: new, old" in done.err
+    assert kept(world) == {}
+
+
+def test_a_csv_has_no_tests_to_select(world, siteproof):
+    path = world.folder / "values.csv"
+    path.write_text("x")
+    done = siteproof("import", path, "--only-test", "T*")
+    assert done.code == 2
+    assert "a CSV file has no tests of ReFrame" in done.err
 
 
 def test_imported_figures_are_rows_of_the_history(world, bring):

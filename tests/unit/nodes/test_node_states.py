@@ -11,6 +11,7 @@ from fleets import Fleet, broken, judged, names, past_of, run_of
 from siteproof.analysis import kinds
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.slow_nodes import Slow
+from siteproof.judge import expected
 from siteproof.judge.criterion import judge
 from siteproof.judge.severity import is_wrong_answer
 from siteproof.nodes import states
@@ -19,7 +20,7 @@ from siteproof.record import descriptions
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.sites import Baseline
-from siteproof.verdict.judgement import expected_nodes
+from siteproof.sites.stated import FactSection
 from siteproof.wording.findings import sentence
 
 
@@ -275,7 +276,7 @@ def test_a_node_below_its_baseline_is_slow_and_meets_the_contract(site):
     usual = Baseline(metric="Stream.triad", at_least="90 MB/s", source="s", taken="2026-01-01")
     (criterion,) = place.criteria.values()
     verdict = judge(
-        "C-TRIAD", criterion, now, expected_nodes(place, criterion), {n: [usual] for n in even()}
+        "C-TRIAD", criterion, now, expected.nodes(place, criterion), {n: [usual] for n in even()}
     )
     both = replace(judged(place, now), verdicts=[verdict])
     why = states.report(both, past_of(place, now)).nodes["n003"].findings[0]
@@ -438,6 +439,23 @@ def test_a_field_that_others_have_otherwise_makes_a_node_odd(site, tmp_path):
     ] == [("bios.version", "1.9", "2.1", "compute"), ("kernel", "missing", "6.1", "compute")]
     path = descriptions.path_of(tmp_path / "perflogs", head)
     assert json.loads(gzip.decompress(path.read_bytes()))
+
+
+def test_a_field_that_is_not_as_the_site_states_it_makes_a_node_odd(site, tmp_path):
+    head, described = fleets.header(1, "SystemDescription"), site()
+    facts = {"4.2": FactSection(source="the tender", fields={"bios.*": {"exact": "2.1"}})}
+    roles = described.system.nodes
+    roles["compute"] = roles["compute"].model_copy(update={"facts": facts})
+    kept = {n: {"bios.version": "1.9"} for n in names(8)}
+    kept["n003"] = {"kernel": "6.1", "bios.version": "2.1"}
+    descriptions.write(tmp_path / "perflogs", head, kept)
+    found = report(
+        described, run_of(dict.fromkeys(names(8), 2), metric=descriptions.COUNT, unit="count")
+    )
+    assert set(found.of(State.ODD)) == set(names(8))
+    (why,) = found.nodes["n001"].findings
+    assert (why.kind, why["found"], why["expected"]) == (Kind.FACT_DIFFERS, "1.9", "2.1")
+    assert Kind.FACT_DIFFERS not in {why.kind for why in found.nodes["n003"].findings}
 
 
 def test_a_node_that_jumps_from_run_to_run_is_unstable(site):

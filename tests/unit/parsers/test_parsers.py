@@ -55,7 +55,8 @@ def expected(tool: str, text: str) -> str:
         return f"OutputError {error.status}: {error}\n"
     lines += [f"{key} = {value}" for key, value in sorted(conditions(tool, text).items())]
     if tool in ("description", "health", "host_parameters"):
-        lines += [f"unreadable {key} = {why}" for key, why in of_node.unreadable(text).items()]
+        named = getattr(module, "unreadable", of_node.unreadable)
+        lines += [f"unreadable {key} = {why}" for key, why in named(text).items()]
     return "".join(f"{line}\n" for line in lines)
 
 

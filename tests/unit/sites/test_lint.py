@@ -10,7 +10,7 @@ from clone import SITES
 
 from siteproof.cli.lint import lint
 from siteproof.errors import UserErrors
-from siteproof.sites import catalogue, load, names
+from siteproof.sites import bought, catalogue, load, names
 from siteproof.sites.site import examine
 
 CASES = yaml.safe_load((SITES / "mistakes.yaml").read_text())
@@ -175,6 +175,8 @@ def test_lint_prints_the_schema(example):
         "waivers.yaml",
         "published.csv",
         "timeline.csv",
+        "hosts.csv",
+        "windows.csv",
         "sweeps/NAME.yaml",
     ]
     assert schema["system.yaml"]["additionalProperties"] is False
@@ -185,6 +187,41 @@ def test_the_shipped_sites_have_no_mistake(monkeypatch):
     result = CliRunner().invoke(lint, [])
     assert result.exit_code == 0, result.output
     assert re.fullmatch(rf"{len(names())} sites, \d+ sweeps, no mistake\n", result.output)
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ("other,node001,n1,,,,,,x", "a host of 'other' in 2.system. Allowed: example."),
+        ("example,node999,n1,,,,,,x", "'node999' is not in any role"),
+        ("example,node001,n1,,,,,,x\nexample,node001,n2,,,,,,x", "'node001' twice"),
+        ("example,node001,n1,,,,,,", "missing key 'source'"),
+        ("example,node001,n1,,,,,,x,more", "10 cells under 9 columns"),
+    ],
+)
+def test_a_host_table_with_a_mistake_is_refused(example, row, what):
+    head = "system,node,name,address,os,interface,driver,speed,source"
+    (example / "hosts.csv").write_text(f"{head}\n{row}\n")
+    (line,) = told()
+    assert line.startswith("site-config/example/hosts.csv:")
+    assert what.partition(" in 2")[0] in line
+
+
+def test_a_host_table_states_facts_of_its_nodes(example):
+    head = "system,node,name,address,os,interface,driver,speed,source"
+    row = "example,node001,n1.example.org,192.0.2.1,CentOS*,eth0,tg3,1000 Mb/s,x"
+    (example / "hosts.csv").write_text(f"# a remark\n{head}\n{row}\n")
+    facts = bought.sections_of(load("example"), "node001")
+    fields = {field for section in facts.values() for field in section.fields}
+    assert {section.partition(": ")[2] for section in facts} == {
+        "name",
+        "address",
+        "system",
+        "interface",
+        "consistent",
+    }
+    assert {"host.name", "address.*", "os.release", "nic.eth0.driver", "dns.consistent"} <= fields
+    assert bought.sections_of(load("example"), "node002") == {}
 
 
 def test_criteria_may_stand_in_several_files(example):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -239,3 +240,65 @@ def test_a_broken_site_is_listed_as_broken(tmp_path, monkeypatch):
     (tmp_path / "broken" / "system.yaml").write_text("system: [")
     output = CliRunner().invoke(sites, []).output
     assert "broken  3 mistakes, see 'siteproof lint broken'" in output
+
+
+# ---- a site's own checks
+
+OWN_METRIC = (
+    "MyTest.rate: {description: d, check: MyTest, file: my.py, unit: GB/s, better: higher}\n"
+)
+ON_IT = "E-OWN: {description: d, metric: MyTest.rate, at_least: 5 GB/s, source: s}\n"
+
+
+@pytest.fixture
+def with_checks(tmp_path, monkeypatch):
+    """The smallest site, with a folder of checks outside of the clone and of the site."""
+    site = shutil.copytree(SITES / "smallest", tmp_path / "sites/smallest")
+    (tmp_path / "own").mkdir()
+    with (site / "system.yaml").open("a") as file:
+        file.write("checks: [../../own]\n")
+    monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
+    return tmp_path / "own"
+
+
+def mistakes():
+    with pytest.raises(UserErrors) as caught:
+        load("smallest")
+    return [str(error) for error in caught.value.errors]
+
+
+def test_a_criterion_may_name_a_metric_of_the_sites_own_checks(with_checks, tmp_path):
+    (with_checks / "catalogue.yaml").write_text(OWN_METRIC)
+    with (tmp_path / "sites/smallest/criteria.yaml").open("a") as file:
+        file.write(ON_IT)
+    site = load("smallest")
+    assert str(site.criteria["E-OWN"].bound) == "5 GB/s"
+    metric = site.catalogue["MyTest.rate"]
+    assert metric.is_of_site
+    assert Path(metric.file).resolve() == with_checks / "my.py"
+    assert not site.catalogue["Stream.triad"].is_of_site
+    assert load("smallest").catalogue == site.catalogue  # read twice, it is no double
+
+
+def test_without_a_catalogue_a_folder_of_checks_has_no_metric(with_checks):
+    assert not [m for m in load("smallest").catalogue.values() if m.is_of_site]
+
+
+def test_a_site_cannot_describe_a_check_of_siteproof(with_checks):
+    text = OWN_METRIC.replace("MyTest", "Stream")
+    (with_checks / "catalogue.yaml").write_text(text + text.replace("rate", "triad"))
+    for name, told in zip(("rate", "triad"), mistakes(), strict=True):
+        assert f"'Stream.{name}' is of a check in another catalogue" in told
+
+
+def test_a_mistake_in_a_sites_catalogue_has_its_place(with_checks):
+    (with_checks / "catalogue.yaml").write_text(OWN_METRIC.replace("GB/s", "furlongs"))
+    (told,) = mistakes()
+    assert "own/catalogue.yaml:1: unknown unit 'furlongs'" in told
+
+
+def test_a_folder_of_checks_that_is_missing_is_a_mistake(with_checks):
+    with_checks.rmdir()
+    (told,) = mistakes()
+    assert "system.yaml:" in told
+    assert "'../../own' is not a folder in checks. Allowed: a folder with ReFrame tests" in told

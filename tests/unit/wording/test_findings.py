@@ -41,6 +41,7 @@ FIELDS = {
 SEEN = {"slow": 2, "runs": 3, "rule": "confirmed"}
 SERIES = {"series": "Stream.triad of compute, Hpl.gflops of compute", "more": 2}
 PAIRS = {"link": "lan", "sides": "sender", "peers": 4}
+FACT = {"section": "3.1.3", "field": "memory.dimm.*", "expected": "8 times 16 GB*"}
 DETAILS = {  # of each kind that has some
     Kind.WRONG_BEFORE: {"wrong": 1, "runs": 4, "needed": 3},
     Kind.TRIALS_MISSING: {"trials": 2, "expected": 3},
@@ -61,6 +62,10 @@ DETAILS = {  # of each kind that has some
     Kind.STEERED: {"variables": "OMP_NUM_THREADS=4"},
     Kind.WAIVED: {"problem": "fan", "owner": "me", "until": "2026-12-31", "ticket": "HD-1"},
     Kind.MEMBERS_MISSING: {"node": "n003", "more": 2},
+    Kind.INPUT_MISSING: {"input": "Hpl.gflops of n1", "more": 1},
+    Kind.INPUTS_DIFFER: {"differences": "Hpl.gflops blas mkl vs openblas"},
+    Kind.WITHDRAWN: {"by": "jo"},
+    Kind.EVIDENCE: {"by": "jo", "on": "2026-11-02", "file": "desktop.png"},
     Kind.CHECK_MISSING: {"file": "checks/stream.py", "problem": "is missing", "older": 1},
     Kind.OLDER_ANSWER: {"session": "s0002"},
     Kind.WAIVER_EXPIRED: {"problem": "fan", "owner": "me", "until": "2026-01-31", "ticket": "HD-1"},
@@ -105,6 +110,9 @@ DETAILS = {  # of each kind that has some
     Kind.PAIRS_MISS_BOUND: PAIRS,
     Kind.NO_MAJORITY: {"field": "bios.version", "found": "1.9", "role": "compute"},
     Kind.FIELD_NOT_READ: {"field": "nic.eth0"},
+    Kind.FACT_DIFFERS: {**FACT, "found": "7 times"},
+    Kind.FACT_NOT_READ: FACT,
+    Kind.NOT_STATED: {"section": "3.2.5"},
     Kind.COUNTER_GREW: {"counter": "edac_ce", "by": "5"},
     Kind.COUNTER_UNKNOWN: {"counter": "edac_ce"},
     Kind.EXPLAINS_PAIRS: {"link": "lan", "sides": "sender", "bad": 4, "deficit": 0.58},
@@ -165,6 +173,28 @@ DETAILS = {  # of each kind that has some
     Kind.NO_LEVEL: {"median": -1.0},
     Kind.SCATTERS: {"spread": 0.6},
     Kind.SAME_BASELINE: {"environment": "gnu"},
+    Kind.HOURS_MISSING: {
+        "hours": 264.0,
+        "needed": 336.0,
+        "first": "2026-11-03 10:00",
+        "until": "2026-11-06 10:00",
+        "more": 2,
+    },
+    Kind.NO_PROBES: {"needed": "probes of a gateway"},
+    Kind.WINDOW_TOO_LATE: {
+        "begin": "2026-11-21 17:00",
+        "announced": "2026-11-21 18:00",
+        "by": "A. Colleague",
+    },
+    Kind.CLOCK_SET_BACK: {"host": "login1", "hours": 2.5},
+    Kind.PROBES_OF_FUTURE: {"count": 3},
+    Kind.PROBES_NOT_KNOWN: {"names": "old, older", "count": 12},
+    Kind.LINES_BROKEN: {"file": "2026-11-21.login1.probes", "count": 1},
+    Kind.EVENT_BACKWARDS: {
+        "state": "DOWN*",
+        "begin": "2026-11-21 17:00",
+        "end": "2026-11-21 16:00",
+    },
 }
 CHOICES = {  # details of which each value has words of its own
     "what": ("node", "slurmd", "no slurmd"),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from siteproof.units import UNITS
+from siteproof.units import COUNTED, UNITS
 
 _SECOND = r"(?:s|sec|secs|second|seconds)"
 _RATE = re.compile(rf"([kKMGTP]?i?)(B|[Bb]ytes?|b|[Bb]its?)(?:/{_SECOND}|ps)")
 _FLOPS = re.compile(rf"([kKMGTP]?)(?:(?:flops?|FLOPs?|FLOPS?|Flops?)/{_SECOND}|flops|FLOPS|Flops)")
+_PER_SECOND = re.compile(rf"(\w+/){_SECOND}")
 _WORDS = {
     "sec": "s",
     "secs": "s",
@@ -29,6 +30,11 @@ _WORDS = {
     "percent": "%",
     "KB": "kB",
     "bytes": "B",
+    "ns/d": "ns/day",
+    "day/ns": "days/ns",
+    "it/s": "iterations/s",
+    "timesteps/s": "steps/s",
+    "step/s": "steps/s",
 }
 
 
@@ -43,4 +49,6 @@ def known(text: str) -> str:
         name = prefix + ("b/s" if match[2] in ("b", "bit", "bits") else "B/s")
     elif match := _FLOPS.fullmatch(text):
         name = match[1].replace("K", "k") + "FLOPS"
+    elif (match := _PER_SECOND.fullmatch(text)) and f"{match[1]}s" in COUNTED.values():
+        name = f"{match[1]}s"
     return name if name in UNITS else ""

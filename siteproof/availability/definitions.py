@@ -1,0 +1,162 @@
+"""Availability by its four definitions, and the mean time between failures, from intervals.
+
+With T the measured time, SDT the down time within planned windows, and UDT all other down time:
+overall (T - SDT - UDT) / T; scheduled (T - SDT - UDT) / (T - SDT). Node-weighted: sums over all
+nodes, so that one node of 320 counts 1/320. System-level: of the system as a whole. A time that
+was not measured is in none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from siteproof.availability.intervals import (
+    Span,
+    Spans,
+    common,
+    complement,
+    intersect,
+    seconds,
+    subtract,
+    union,
+)
+
+CONFIDENCE = 0.90  # of the lower bound of the mean time between failures
+
+
+@dataclass(frozen=True)
+class Uptime:
+    """What is known of one subject. known: when it was measured; the rest is not known.
+
+    scheduled, unscheduled: when it was down, within planned windows and outside of them.
+    """
+
+    known: Spans
+    scheduled: Spans = ()
+    unscheduled: Spans = ()
+
+    @cached_property
+    def down(self) -> Spans:
+        """When it was down."""
+        return union(self.scheduled, self.unscheduled)
+
+    @cached_property
+    def up(self) -> Spans:
+        """When it was up."""
+        return subtract(self.known, self.down)
+
+    def within(self, spans: Spans) -> Uptime:
+        """The same, of these times alone."""
+        parts = (self.known, self.scheduled, self.unscheduled)
+        return Uptime(*(intersect(part, spans) for part in parts))
+
+    def missing(self, period: Span) -> Spans:
+        """The times of the period that were not measured."""
+        return complement(self.known, period)
+
+    @property
+    def failures(self) -> int:
+        """Unscheduled outages with some up time between two of them.
+
+        What is not known between two outages separates them no more than a planned window does.
+        """
+        found, last = 0, 0
+        for begin, end in self.unscheduled:
+            if not found or intersect(self.up, ((last, begin),)):
+                found += 1
+            last = end
+        return found
+
+
+def uptime(known: Spans, down: Spans, planned: Spans) -> Uptime:
+    """What is known of a subject. planned: its announced windows. Down times are known times."""
+    whole = union(known, down)
+    return Uptime(whole, intersect(down, planned), subtract(down, planned))
+
+
+def needs_all(parts: Sequence[Uptime]) -> Uptime:
+    """Of something that is down while any part is, such as a system and its services.
+
+    It is down as planned only while all parts that are down are. It is known to be down as soon as
+    one part is, and known to be up only while all are.
+    """
+    unscheduled = union(*(part.unscheduled for part in parts))
+    scheduled = subtract(union(*(part.scheduled for part in parts)), unscheduled)
+    known = union(common([part.known for part in parts]), unscheduled, scheduled)
+    return Uptime(known, scheduled, unscheduled)
+
+
+def needs_one(parts: Sequence[Uptime]) -> Uptime:
+    """Of something that is down only while all parts are, such as a system and its nodes."""
+    down = common([part.down for part in parts])
+    scheduled = common([part.scheduled for part in parts])
+    up = union(*(part.up for part in parts))
+    return Uptime(union(up, down), scheduled, subtract(down, scheduled))
+
+
+def overall(parts: Iterable[Uptime]) -> Fraction | None:
+    """Share of the measured time in which they were up: (T - SDT - UDT) / T; None without any."""
+    found = [(seconds(part.up), seconds(part.known)) for part in parts]
+    known = sum(one for _, one in found)
+    return Fraction(sum(up for up, _ in found), known) if known else None
+
+
+def scheduled(parts: Iterable[Uptime]) -> Fraction | None:
+    """The same without planned down time: (T - SDT - UDT) / (T - SDT); None without any time."""
+    found = [(seconds(part.up), seconds(subtract(part.known, part.scheduled))) for part in parts]
+    known = sum(one for _, one in found)
+    return Fraction(sum(up for up, _ in found), known) if known else None
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """The four shares; None where nothing was measured."""
+
+    system_overall: Fraction | None
+    system_scheduled: Fraction | None
+    node_overall: Fraction | None
+    node_scheduled: Fraction | None
+
+
+def definitions(system: Uptime | None, nodes: Sequence[Uptime]) -> Definitions:
+    """All four. system: as a whole. nodes: each node."""
+    whole = [system] if system else []
+    return Definitions(overall(whole), scheduled(whole), overall(nodes), scheduled(nodes))
+
+
+@dataclass(frozen=True)
+class Mtbf:
+    """Mean time between failures, in hours. mean: None without a failure. bound: see `mtbf`."""
+
+    failures: int
+    mean: float | None
+    bound: float | None
+
+
+def mtbf(part: Uptime) -> Mtbf:
+    """Up time divided by failures, and the lower bound of the mean at a confidence of 90 %.
+
+    The bound is 2 T / chi2(0.90; 2 r + 2), for r failures in T hours of up time, a period that
+    ends by its time and not by a failure, and failures at a constant rate (NIST/SEMATECH e-Handbook
+    of Statistical Methods, 8.4.5.1). Without a failure it is T / ln 10: 146 h for 14 days.
+    """
+    from scipy.special import chdtri  # half a second, which other commands need not wait for
+
+    hours, failures = seconds(part.up) / 3600, part.failures
+    if not hours:
+        return Mtbf(failures, None, None)
+    bound = 2 * hours / float(chdtri(2 * failures + 2, 1 - CONFIDENCE))
+    return Mtbf(failures, hours / failures if failures else None, bound)
+
+
+def gap(system: Uptime, gateway: Uptime) -> Fraction | None:
+    """By how many percentage points a gateway is less available than the system.
+
+    Both by the overall definition, and over the time in which both were measured.
+    """
+    both = intersect(system.known, gateway.known)
+    here, there = overall([system.within(both)]), overall([gateway.within(both)])
+    return None if here is None or there is None else 100 * (here - there)

@@ -1,0 +1,208 @@
+"""The availability of a system in a period: its services, nodes and partitions, and the whole.
+
+The one place of this room that reads files: probes and node events below perflogs/, and the planned
+windows of the site. Nothing here asks Slurm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof import nodesets
+from siteproof.availability import from_probes, from_slurm
+from siteproof.availability.definitions import (
+    Definitions,
+    Uptime,
+    definitions,
+    needs_all,
+    needs_one,
+    uptime,
+)
+from siteproof.availability.from_slurm import minute
+from siteproof.availability.intervals import Span, Spans, intersect, seconds, union
+from siteproof.errors import UserError, UserErrors
+from siteproof.record import event_log, finding, probe_log
+from siteproof.record.finding import Finding, Kind
+from siteproof.sites import Site, windows_csv
+from siteproof.sites.windows_csv import ALL, PlannedWindow
+
+HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What is known of a period. whole: the system; None where nothing of it was ever recorded.
+
+    services, gateways, nodes, partitions: by name. members: the nodes of each partition.
+    interval: the longest of the probes, in seconds.
+    """
+
+    period: Span
+    whole: Uptime | None = None
+    services: Mapping[str, Uptime] = field(default_factory=dict)
+    gateways: Mapping[str, Uptime] = field(default_factory=dict)
+    nodes: Mapping[str, Uptime] = field(default_factory=dict)
+    partitions: Mapping[str, Uptime] = field(default_factory=dict)
+    members: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    findings: Sequence[Finding] = ()
+    interval: int = 0
+
+    @property
+    def period_hours(self) -> float:
+        """The length of the period."""
+        return (self.period[1] - self.period[0]) / HOUR
+
+    @property
+    def definitions(self) -> Definitions:
+        """The four shares of the system."""
+        return definitions(self.whole, list(self.nodes.values()))
+
+    def missing(self, part: Uptime | None = None) -> Spans:
+        """The times of the period that were not measured, of a part or of the whole."""
+        found = part or self.whole
+        return found.missing(self.period) if found else union([self.period])
+
+    def measured_hours(self, part: Uptime | None = None) -> float:
+        """How much of the period was measured, of a part or of the whole."""
+        whole = self.period[1] - self.period[0]
+        return (whole - seconds(self.missing(part))) / HOUR
+
+    def hours_missing(self, part: Uptime | None = None, subject: str = "") -> Finding | None:
+        """The finding on what was not measured; None if nothing is missing."""
+        gaps = self.missing(part)
+        if not gaps:
+            return None
+        details = {
+            "hours": self.measured_hours(part),
+            "needed": self.period_hours,
+            "first": minute(gaps[0][0]),
+            "until": minute(gaps[0][1]),
+            "more": len(gaps) - 1 or None,
+        }
+        return finding.of(Kind.HOURS_MISSING, details, subject=subject)
+
+
+def read(site: Site, perflogs: Path, period: Span, now: int) -> Overview:
+    """The overview of a period. period, now: in seconds since 1970.
+
+    Raises UserErrors for windows.csv, and UserError where a folder cannot be listed.
+    """
+    windows, findings = _windows(site, period)
+    log = probe_log.read(perflogs, site.name, period[0] - probe_log.DAY, period[1])
+    records, refused = event_log.read(perflogs, site.name)
+    findings += _unread([*log.refused, *refused])
+    findings += [
+        finding.of(Kind.LINES_BROKEN, {"file": path.name, "count": count})
+        for path, count in log.broken.items()
+    ]
+    probes = site.system.probes
+    within = union([(period[0], min(period[1], now))])
+    services, of_log = from_probes.of_services(log, probes, now)
+    by_service = {
+        name: _service(parts, _planned(windows, name)).within(within)
+        for name, parts in services.items()
+    }
+    gateways = {probe.service or name for name, probe in probes.items() if probe.gateway}
+    partitions = _partitions(site)
+    every = nodesets.of()
+    for found in partitions.values():
+        every.update(found)
+    times = from_slurm.of_nodes(records, every, now)
+    nodes = _nodes(times, every, _planned_nodes(site, windows), within) if records else {}
+    own = {name: part for name, part in by_service.items() if name not in gateways}
+    return Overview(
+        period=period,
+        whole=_whole(list(own.values()), list(nodes.values())),
+        services=own,
+        gateways={name: part for name, part in by_service.items() if name in gateways},
+        nodes=nodes,
+        partitions={
+            name: needs_one([nodes[node] for node in found])
+            for name, found in partitions.items()
+            if nodes
+        },
+        members={name: list(found) for name, found in partitions.items()},
+        findings=[*findings, *of_log, *times.findings],
+        interval=max((int(probe.interval.to("s")) for probe in probes.values()), default=0),
+    )
+
+
+def _whole(services: Sequence[Uptime], nodes: Sequence[Uptime]) -> Uptime | None:
+    """The system is down while a service is, or while all nodes are."""
+    parts = [*services, *([needs_one(nodes)] if nodes else [])]
+    return needs_all(parts) if parts else None
+
+
+def _windows(site: Site, period: Span) -> tuple[list[PlannedWindow], list[Finding]]:
+    """The planned windows of a period, and a finding on each that was announced too late."""
+    path = site.folder / windows_csv.NAME
+    if not path.exists():
+        return [], []
+    document, rows = windows_csv.read(path)
+    if document.mistakes:
+        raise UserErrors(document.sorted_mistakes())
+    own = [one for one in rows.values() if intersect(union([one.span]), union([period]))]
+    late = [_late(one) for one in own if not one.planned]
+    return [one for one in own if one.planned], late
+
+
+def _late(window: PlannedWindow) -> Finding:
+    details = {
+        "begin": minute(window.span[0]),
+        "announced": minute(windows_csv.seconds(window.announced)),
+        "by": window.by,
+    }
+    return finding.of(Kind.WINDOW_TOO_LATE, details)
+
+
+def _unread(errors: Iterable[UserError]) -> list[Finding]:
+    return [finding.of(Kind.NOT_READ, message=str(error)) for error in errors]
+
+
+def _planned(windows: Iterable[PlannedWindow], service: str) -> Spans:
+    """When a service may be down."""
+    return union(window.span for window in windows if window.covers_service(service))
+
+
+def _planned_nodes(site: Site, windows: Iterable[PlannedWindow]) -> list[tuple[set[str], Spans]]:
+    """The windows of nodes, each with its nodes."""
+    found = []
+    for window in windows:
+        if window.nodes:
+            text = window.nodes
+            nodes = site.system.inventory if text == ALL else site.system.members(text)
+            found.append((set(nodes), union([window.span])))
+    return found
+
+
+def _service(parts: Sequence[tuple[Spans, Spans]], planned: Spans) -> Uptime:
+    """A service from the up and down times of its probes."""
+    return needs_all([uptime(union(up, down), down, planned) for up, down in parts])
+
+
+def _partitions(site: Site) -> dict[str, NodeSet]:
+    """The nodes of each partition that Slurm runs."""
+    return {
+        name: site.expected(partition.role)
+        for name, partition in site.system.partitions.items()
+        if partition.scheduler == "slurm"
+    }
+
+
+def _nodes(
+    times: from_slurm.NodeTimes,
+    every: NodeSet,
+    planned: Sequence[tuple[set[str], Spans]],
+    within: Spans,
+) -> dict[str, Uptime]:
+    """Each node within the period."""
+    found = {}
+    for node in every:
+        windows = union(*(spans for nodes, spans in planned if node in nodes))
+        whole = uptime(times.known.get(node, ()), times.down.get(node, ()), windows)
+        found[node] = whole.within(within)
+    return found

@@ -1,0 +1,167 @@
+"""The values of `Availability.*` that a criterion names, from probes and node events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+from siteproof.availability import overview
+from siteproof.availability.definitions import Uptime, gap, overall, scheduled
+from siteproof.availability.intervals import Spans
+from siteproof.availability.overview import Overview
+from siteproof.errors import UserError
+from siteproof.judge.severity import Verdict
+from siteproof.record import finding
+from siteproof.record.finding import Finding, Kind
+from siteproof.sites import Criterion, Site
+
+MONTH = 720  # hours: 30 days
+PREFIX = "Availability."
+SCHEDULED, OVERALL = f"{PREFIX}scheduled", f"{PREFIX}overall"
+DOWNTIME, GATEWAY_GAP = f"{PREFIX}downtime", f"{PREFIX}gateway_gap"
+UNITS = {SCHEDULED: "%", OVERALL: "%", DOWNTIME: "h/month", GATEWAY_GAP: "pp"}
+WINDOW_HOURS, INTERVAL = "window_hours", "interval"
+MODE = "mode"  # every criterion has this condition, and probes have no mode
+
+
+@dataclass(frozen=True)
+class WindowFigure:
+    """One metric of a period. value: exact, of the measured time; None if there is none.
+
+    subject: the system, or the gateway that is the worst. period_hours: the length of the period,
+    measured_hours: how much of it was measured; missing: the rest. interval: of the probes, in
+    seconds. why: the reason why there is no value, or why hours are missing. findings: what was
+    left out, such as broken lines and windows that were announced too late.
+    """
+
+    metric: str
+    value: Fraction | None
+    subject: str
+    period_hours: float
+    measured_hours: float
+    interval: int
+    missing: Spans = ()
+    why: Finding | None = None
+    findings: Sequence[Finding] = ()
+
+    @property
+    def unit(self) -> str:
+        """The unit of the catalogue."""
+        return UNITS[self.metric]
+
+    @property
+    def complete(self) -> bool:
+        """Whether there is a value, and no hour of the period is missing."""
+        return self.value is not None and not self.missing
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """What a criterion can require: the measured hours, and the interval in seconds."""
+        return {WINDOW_HOURS: f"{self.measured_hours:.10g}", INTERVAL: str(self.interval)}
+
+    def meets_conditions(self, criterion: Criterion) -> bool:
+        """Whether it is measured as the criterion requires; without a window, the whole period."""
+        if self.value is None or (WINDOW_HOURS not in criterion.conditions and self.missing):
+            return False
+        own = self.conditions
+        required = {name: rule for name, rule in criterion.conditions.items() if name != MODE}
+        return all(name in own and rule.met_by(own[name]) for name, rule in required.items())
+
+
+def figures(
+    site: Site, perflogs: Path, begin: datetime, end: datetime, *, now: datetime | None = None
+) -> Mapping[str, WindowFigure]:
+    """Each metric of UNITS in a period, from what is recorded below perflogs/<system>/.
+
+    begin, end, now: with a time zone. Raises UserError for a period that ends before it begins,
+    and UserError and UserErrors as overview.read.
+    """
+    if begin.tzinfo is None or end.tzinfo is None:
+        raise ValueError("a period without a time zone")
+    if begin >= end:
+        raise UserError("period", f"{end} is not after {begin}")
+    period = (int(begin.timestamp()), int(end.timestamp()))
+    moment = int((now or datetime.now(UTC)).timestamp())
+    return of_overview(site.name, overview.read(site, perflogs, period, moment))
+
+
+def of_overview(system: str, found: Overview) -> dict[str, WindowFigure]:
+    """The same of an overview that was read before."""
+    shares: dict[str, Callable[[Uptime], Fraction | None]] = {
+        SCHEDULED: lambda part: _percent(scheduled([part])),
+        OVERALL: lambda part: _percent(overall([part])),
+        DOWNTIME: lambda part: _month(overall([part])),
+    }
+    made = {metric: _of_system(metric, system, found, share) for metric, share in shares.items()}
+    return made | {GATEWAY_GAP: _of_gateways(system, found)}
+
+
+def _of_system(
+    metric: str, system: str, found: Overview, share: Callable[[Uptime], Fraction | None]
+) -> WindowFigure:
+    """A share of the system, which needs services that are probed."""
+    part = found.whole if found.services else None
+    why = found.hours_missing(subject=system) if part else _no_probes("probes")
+    return _figure(metric, share(part) if part else None, system, found, part, why)
+
+
+def _of_gateways(system: str, found: Overview) -> WindowFigure:
+    """The largest gap of a gateway."""
+    if not found.gateways or not found.services or found.whole is None:
+        what = "probes of a gateway" if found.services else "probes"
+        return _figure(GATEWAY_GAP, None, system, found, None, _no_probes(what))
+    whole = found.whole
+    gaps = {name: gap(whole, part) for name, part in found.gateways.items()}
+    # A gateway that was never measured hides no other one, but leaves the answer open.
+    name = max(gaps, key=lambda one: (gaps[one] is None, gaps[one] or Fraction(-100)))
+    part = found.gateways[name]
+    both = part.within(whole.known)
+    why = found.hours_missing(both, subject=name)
+    return _figure(GATEWAY_GAP, gaps[name], name, found, both, why)
+
+
+def _figure(
+    metric: str,
+    value: Fraction | None,
+    subject: str,
+    found: Overview,
+    part: Uptime | None,
+    why: Finding | None,
+) -> WindowFigure:
+    missing = part.missing(found.period) if part else (found.period,)
+    hours = found.measured_hours(part) if part else 0.0
+    return WindowFigure(
+        metric=metric,
+        value=value,
+        subject=subject,
+        period_hours=found.period_hours,
+        measured_hours=hours,
+        interval=found.interval,
+        missing=missing,
+        why=why,
+        findings=found.findings,
+    )
+
+
+def _no_probes(what: str) -> Finding:
+    return finding.of(Kind.NO_PROBES, {"needed": what})
+
+
+def _percent(share: Fraction | None) -> Fraction | None:
+    return None if share is None else 100 * share
+
+
+def _month(share: Fraction | None) -> Fraction | None:
+    return None if share is None else MONTH * (1 - share)
+
+
+def verdict_of(criterion: Criterion, figure: WindowFigure) -> Verdict | None:
+    """PASS, FAIL or INCOMPLETE; None for a criterion that decides nothing."""
+    if criterion.kind == "report_only" or criterion.not_here:
+        return None
+    if figure.value is None or not figure.meets_conditions(criterion):
+        return Verdict.INCOMPLETE
+    return Verdict.PASS if criterion.met(figure.value, figure.unit) else Verdict.FAIL

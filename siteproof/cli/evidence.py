@@ -1,0 +1,148 @@
+"""`siteproof evidence`: what a person has shown, for criteria that nothing else answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from siteproof import files, sites
+from siteproof.cli.accept import user
+from siteproof.errors import UserError
+from siteproof.record import shown
+from siteproof.record.shown import Evidence
+from siteproof.sites import Site
+from siteproof.verdict import others
+
+GIVE = "Give them: siteproof evidence ID --file F --by WHO --on DAY --shows yes --note TEXT"
+
+
+@click.command()
+@click.argument("criterion", metavar="ID", required=False)
+@click.option(
+    "--system",
+    default="",
+    metavar="NAME",
+    help="The system; without it, the one that this machine belongs to.",
+)
+@click.option("--file", default="", metavar="FILE", help="The file that shows it.")
+@click.option("--by", default="", metavar="WHO", help="Who has shown it.")
+@click.option("--on", default="", metavar="DAY", help="The day, such as 2026-11-02.")
+@click.option(
+    "--shows", default="", metavar="yes|no|VALUE", help="yes, no, or a value with its unit."
+)
+@click.option("--note", default="", metavar="TEXT", help="What was done, or why it is withdrawn.")
+@click.option("--withdraw", default="", metavar="NAME", help="Withdraw a record; give --note.")
+@click.option("--list", "listed", is_flag=True, help="List the records, and which are due.")
+def evidence(
+    criterion: str | None,
+    system: str,
+    file: str,
+    by: str,
+    on: str,
+    shows: str,
+    note: str,
+    withdraw: str,
+    listed: bool,
+) -> None:
+    """Record what a person has shown, for a criterion with 'answered_by: evidence'.
+
+    The record keeps name, size and SHA-256 of the file, and is never changed; keep the file. It
+    counts until it is withdrawn, or older than the criterion's max_age. Evidence never answers a
+    criterion that a check or a derivation can answer.
+
+    \b
+    siteproof evidence JS-4.5-DESKTOP --file desktop.png --by "J. Doe" --on 2026-11-02
+        --shows yes --note "Xfce on an iPad, 20 minutes"
+    siteproof evidence --withdraw 20261102T101500.000000Z --note "of the wrong system"
+    siteproof evidence --list
+    """
+    site = sites.load(system or sites.recognise())
+    files.must_exist()
+    before = shown.read_all(files.perflogs(), site.system.system)
+    now = datetime.now(UTC)
+    if listed:
+        _list(site, before)
+        return
+    if withdraw:
+        record = _withdrawal(before, withdraw, note)
+    else:
+        record = _record(site, criterion or "", file, by, on, shows, note)
+    record = replace(record, recorded=now.isoformat(timespec="microseconds"), who=user())
+    shown.write(files.perflogs(), site.system.system, record)
+    what = f"withdrawn: {withdraw}, of" if withdraw else "recorded for"
+    click.echo(
+        f"{what} {record.criterion}: {record.name}; next: siteproof why {record.criterion} "
+        f"--system {site.system.system}"
+    )
+
+
+def _record(
+    site: Site, criterion: str, file: str, by: str, on: str, shows: str, note: str
+) -> Evidence:
+    """A new record. Raises UserError for what is missing or not valid."""
+    given = {"ID": criterion, "--file": file, "--by": by, "--on": on, "--shows": shows}
+    missing = [name for name, text in given.items() if not text.strip()]
+    if missing:
+        raise UserError("siteproof evidence", f"missing: {', '.join(missing)}", hint=GIVE)
+    others.refused(site, criterion)
+    others.value_of(site, site.criteria[criterion], shows)
+    texts = _texts({"--by": by, "--note": note, "--shows": shows})
+    day = shown.day(on, "--on")
+    path = Path(file)
+    digest, size = shown.hashed(path)
+    return Evidence(
+        criterion,
+        _texts({"--file": path.name})["--file"],
+        digest,
+        size,
+        texts["--by"],
+        day.isoformat(),
+        texts["--shows"],
+        texts["--note"],
+        "",
+        "",
+        "",
+    )
+
+
+def _withdrawal(before: list[Evidence], name: str, note: str) -> Evidence:
+    """A record that takes another one back. Raises UserError."""
+    valid = [one for one in before if not one.withdraws and one.name not in shown.withdrawn(before)]
+    known = {one.name: one for one in valid}
+    if name not in known:
+        raise UserError("--withdraw", f"no record '{name[:40]}' is valid", list(known) or "none")
+    if not note.strip():
+        raise UserError("--withdraw", "the reason is missing", hint="Give it: --note 'TEXT'")
+    reason = _texts({"--note": note})["--note"]
+    return replace(known[name], note=reason, by=user(), withdraws=name)
+
+
+def _texts(given: dict[str, str]) -> dict[str, str]:
+    """Texts without blanks around them. Raises UserError for one that cannot be printed."""
+    for name, text in given.items():
+        if not text.strip().isprintable() or len(text) > shown.LONGEST:
+            allowed = f"printable characters in one line, at most {shown.LONGEST}"
+            raise UserError(name, "is not a valid text", allowed)
+    return {name: text.strip() for name, text in given.items()}
+
+
+def _list(site: Site, before: list[Evidence]) -> None:
+    """The records in their order, then the criteria for which one is due."""
+    taken_back = shown.withdrawn(before)
+    for record in (one for one in before if not one.withdraws):
+        back = taken_back.get(record.name)
+        state = f"; withdrawn by {back.by}: {back.note}" if back else ""
+        click.echo(
+            f"{record.name}  {record.criterion}: {record.shows} by {record.by} on {record.on}, "
+            f"{record.file} ({record.size} B, SHA-256 {record.sha256}) {record.note}{state}"
+        )
+    valid = {one.criterion for one in before if not one.withdraws and one.name not in taken_back}
+    wanted = [key for key, one in site.criteria.items() if one.answered_by == "evidence"]
+    due = [key for key in wanted if key not in valid]
+    click.echo(
+        f"{len(wanted) - len(due)} of {len(wanted)} criteria have evidence; due: "
+        f"{', '.join(due) or 'none'}"
+    )

@@ -1,0 +1,84 @@
+"""`siteproof probe`: one round of looks at the services of a system, for cron."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+
+from siteproof import files, sites
+from siteproof.cli.shared import print_text, which_system
+from siteproof.errors import ExitCode, UserError
+from siteproof.probes import rounds
+from siteproof.record import probe_log
+from siteproof.record.probe_log import ProbeResult
+from siteproof.schema import shapes
+from siteproof.sites import Probe, Site
+from siteproof.sites.machine import refuse_stranger
+from siteproof.units import count
+
+
+@click.command()
+@click.argument("services", metavar="[SERVICE]...", nargs=-1)
+@which_system
+def probe(services: tuple[str, ...], system: str) -> None:
+    """Look at the services of `probes` in system.yaml that are due, and record what they did.
+
+    Named services are probed even if they are not due. There is no daemon: cron or scrontab runs
+    it each minute. A round that was missed is a gap, and no up time. 'siteproof availability'
+    computes shares from what was recorded.
+
+    Exit code: 0 all answered, or nothing was due; 1 some did not answer; 2 wrong usage or input.
+
+    \b
+    siteproof probe
+    siteproof probe login portal
+    """
+    site = sites.load(system or sites.recognise())
+    refuse_stranger(site.name, site.system.recognise)
+    files.must_exist()
+    number = bad = 0
+    for result in rounds.run(_chosen(site, services)):
+        _keep(site.name, result)
+        print_text(f"{result.probe}: {_answer(result)}")
+        number += 1
+        bad += not result.ok
+    if number:
+        click.echo(f"{number - bad} of {count(number, 'probe')} answered")
+    else:
+        click.echo("nothing is due")
+    raise SystemExit(ExitCode.FAIL if bad else ExitCode.PASS)
+
+
+def _answer(result: ProbeResult) -> str:
+    if result.ok:
+        return f"up, {result.took:.3f} s"
+    return f"DOWN: {result.why} ({result.kind} {result.target})"
+
+
+def _chosen(site: Site, services: Sequence[str]) -> dict[str, Probe]:
+    """The probes of the named services, or those that are due. Raises UserError."""
+    every = site.system.probes
+    if not every:
+        hint = "Add 'probes'; 'siteproof sites --keys' explains them"
+        raise UserError(site.folder / "system.yaml", "the site has no probes", hint=hint)
+    known = sorted({one.service or name for name, one in every.items()})
+    for name in services:
+        if name not in known:
+            raise UserError("probe", f"no service '{name}'{shapes.hint(name, known)}", known)
+    if services:
+        return {name: one for name, one in every.items() if (one.service or name) in services}
+    now = datetime.now(UTC)
+    log = probe_log.recent(files.perflogs(), site.name, now)
+    last = probe_log.last_times(log.results)
+    return rounds.due(every, last, int(now.timestamp()))
+
+
+def _keep(system: str, result: ProbeResult) -> None:
+    """Append a result as it comes, so that lines are in the order of time. Raises UserError."""
+    try:
+        probe_log.append(files.perflogs(), system, result)
+    except OSError as error:
+        where = files.perflogs() / system / probe_log.FOLDER
+        raise UserError(where, f"cannot be written: {error.strerror}") from None

@@ -1,0 +1,301 @@
+"""What a derivation is given: the samples that count for its criterion, input by input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+
+from siteproof import units
+from siteproof.analysis import arithmetic
+from siteproof.judge import expected, inputs
+from siteproof.judge.criterion import attempts_at, why_not
+from siteproof.judge.severity import most_severe_status
+from siteproof.record import descriptions, finding, pair_units
+from siteproof.record.descriptions import Fields
+from siteproof.record.finding import Finding, Kind
+from siteproof.record.pair_units import LINK, PEER
+from siteproof.record.samples import Header, Sample
+from siteproof.sites import Criterion, Site
+from siteproof.sites.promise import Subject
+
+DIGITS = 12  # significant ones of a quotient
+DIFFERS_BY = ("mode", "trials", LINK, "pattern", "at_once", "partition")  # between two ways
+Past = Callable[[Collection[str]], Iterable[tuple[Header, list[Sample]]]]
+
+
+@dataclass(frozen=True)
+class DerivedSample(Sample):
+    """A value that follows from others. inputs: those, the oldest first. why: the arithmetic."""
+
+    inputs: tuple[Sample, ...] = ()
+
+
+@dataclass(frozen=True)
+class Lack:
+    """A unit (a node, pair or link) without a value, and why; without a unit: none has one."""
+
+    why: Finding
+    unit: str = ""
+
+
+Result = DerivedSample | Lack
+
+
+@dataclass(frozen=True)
+class Material:
+    """What all derivations of a system read. of_checks: the chosen samples of each check.
+
+    past: gives all jobs of some checks with their samples, the newest first, read one by one.
+    jobs: the headers of all jobs of the chosen sessions.
+    """
+
+    site: Site
+    of_checks: Mapping[str, Sequence[Sample]]
+    perflogs: Path
+    now: datetime
+    past: Past = lambda _checks: ()
+    jobs: Sequence[Header] = ()
+
+    @cached_property
+    def descriptions(self) -> tuple[dict[str, Fields], dict[str, Fields], dict[str, Sample]]:
+        """The fields of each described node, those not read with the reason, and the samples."""
+        of_check = self.of_checks.get(descriptions.CHECK, ())
+        own = [s for s in of_check if s.header.mode in ("maintenance", "acceptance")]
+        fields, unreadable = descriptions.with_unreadable(own, self.perflogs)
+        return fields, unreadable, descriptions.described(own)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison: the median of each quantity, by metric and other dimensions.
+
+    samples: what they are of. lacks: units without a value. failed: samples that have none.
+    """
+
+    values: Mapping[tuple[str, ...], Fraction] = field(default_factory=dict)
+    samples: Sequence[Sample] = ()
+    lacks: Sequence[str] = ()
+    failed: Sequence[Sample] = ()
+
+
+@dataclass(frozen=True)
+class Given:
+    """The material, and the criterion that a value is derived for."""
+
+    material: Material
+    criterion: Criterion
+
+    @property
+    def site(self) -> Site:
+        """The site whose criterion it is."""
+        return self.material.site
+
+    @property
+    def unit(self) -> str:
+        """The unit of the derived value."""
+        return self.site.catalogue[self.criterion.metric].unit
+
+    @property
+    def better(self) -> str:
+        """Which direction of the derived value is good."""
+        return self.site.catalogue[self.criterion.metric].better
+
+    def input(self, metric: str, subject: Subject = "node", *, against: bool = False) -> Criterion:
+        """A criterion that selects an input's samples as this one selects its own."""
+        return inputs.select(self.site, self.criterion, metric, subject, against=against)
+
+    def answers(
+        self, wanted: Criterion, samples: Sequence[Sample] | None = None
+    ) -> dict[str, list[Sample]]:
+        """Of each unit that has answered: the samples of its newest job that count."""
+        check = wanted.metric.partition(".")[0]
+        attempted = self.material.of_checks.get(check, ()) if samples is None else samples
+        found = {}
+        for unit, attempts in attempts_at(attempted, wanted).items():
+            counted = [s for s in attempts if not why_not(wanted, s)]
+            if counted:
+                newest = pair_units.job(counted[0])
+                found[unit] = [s for s in counted if pair_units.job(s) == newest]
+        return found
+
+    def units(self, wanted: Criterion) -> list[str]:
+        """The units of which an input owes a value."""
+        if not wanted.links:
+            return list(expected.nodes(self.site, wanted))
+        check = wanted.metric.partition(".")[0]
+        return list(expected.units(self.site, wanted, self.material.of_checks.get(check, ())))
+
+    def each(self, metric: str, subject: Subject = "node") -> dict[str, list[Sample]]:
+        """The good samples of an input of each unit that has as many as the criterion requires."""
+        wanted = self.input(metric, subject)
+        answers = self.answers(wanted)
+        good = {
+            unit: [s for s in answers.get(unit, ()) if s.status == "ok"]
+            for unit in self.units(wanted)
+        }
+        return {unit: own for unit, own in good.items() if own and len(own) >= self.trials}
+
+    def without(self, metric: str, subject: Subject = "node") -> Iterator[Result]:
+        """Why the other units have no value: the input failed, or is missing."""
+        wanted = self.input(metric, subject)
+        answers = self.answers(wanted)
+        for unit in self.units(wanted):
+            own = answers.get(unit, [])
+            good = [s for s in own if s.status == "ok"]
+            if own and not good:
+                yield self.broken(own, unit)
+            elif not good:
+                yield self.missing([f"{metric} of {unit}"], unit)
+            elif len(good) < self.trials:
+                details = {"trials": len(good), "expected": self.trials}
+                yield Lack(finding.of(Kind.TRIALS_MISSING, details, metric=metric), unit)
+
+    @property
+    def trials(self) -> int:
+        """How many trials each input must have."""
+        return self.criterion.trials or 1
+
+    def side(
+        self,
+        metrics: Sequence[str],
+        subject: Subject,
+        *,
+        against: bool = False,
+        samples: Sequence[Sample] | None = None,
+    ) -> Side:
+        """The medians over all units, each over its trials; a unit without an answer lacks it."""
+        groups: dict[tuple[str, ...], list[Fraction]] = {}
+        used: list[Sample] = []
+        failed: list[Sample] = []
+        lacks: list[str] = []
+        for metric, unit, own in self._inputs(metrics, subject, against, samples):
+            good = [s for s in own if s.status == "ok"]
+            failed += [s for s in own if s.status != "ok"]
+            if not good or len(good) < self.trials:
+                lacks.append(f"{metric} of {unit}")
+                continue
+            used += good
+            for key, values in self._by_dims(metric, good).items():
+                groups.setdefault(key, []).append(arithmetic.middle(values))
+        middles = {key: arithmetic.middle(values) for key, values in groups.items()}
+        return Side(middles, used, lacks, failed)
+
+    def _inputs(
+        self,
+        metrics: Sequence[str],
+        subject: Subject,
+        against: bool,
+        samples: Sequence[Sample] | None,
+    ) -> Iterator[tuple[str, str, list[Sample]]]:
+        """Each metric and unit of a side, with the samples that count."""
+        for metric in metrics:
+            wanted = self.input(metric, subject, against=against)
+            answers = self.answers(wanted, samples)
+            yield from ((metric, unit, answers.get(unit, [])) for unit in self.units(wanted))
+
+    def _by_dims(
+        self, metric: str, samples: Sequence[Sample]
+    ) -> dict[tuple[str, ...], list[Fraction]]:
+        """The values of a unit in the catalogue's unit, by metric and dimensions."""
+        found: dict[tuple[str, ...], list[Fraction]] = {}
+        unit = self.site.catalogue[metric].unit
+        for sample in samples:
+            compared = [name for name in sample.dims if name not in (PEER, LINK, "trial")]
+            own = [
+                f"{name} {sample.dims[name]}"
+                for name in sorted(compared)
+                if name not in self.criterion.against
+            ]
+            value = Fraction(units.convert(sample.number, sample.unit, unit))
+            found.setdefault((metric, *own), []).append(value)
+        return found
+
+    def sample(
+        self,
+        value: Fraction | Decimal | str,
+        inputs: Sequence[Sample],
+        why: str,
+        unit: str = "",
+        dated_by: Sequence[Sample] = (),
+    ) -> DerivedSample:
+        """The value of a unit, as old as its oldest input. unit: a node, `a>b`, or a link.
+
+        value: in the catalogue's unit. dated_by: the inputs whose age matters, if not all do.
+        """
+        exact = value if isinstance(value, Decimal | str) else decimal(value)
+        node, dims = self.place(unit)
+        return DerivedSample(
+            self.head(dated_by or inputs),
+            node,
+            self.criterion.metric,
+            exact,
+            self.unit,
+            why=why,
+            dims=dims,
+            inputs=tuple(sorted(inputs, key=lambda s: s.header.order)),
+        )
+
+    def broken(self, inputs: Sequence[Sample], unit: str = "") -> DerivedSample:
+        """The failure of an input, which is that of the value."""
+        worst = most_severe_status(sample.status for sample in inputs)
+        first = next(sample for sample in inputs if sample.status == worst)
+        node, dims = self.place(unit)
+        why = f"{first.metric} of {first.node or first.header.system}: {first.why or worst}"
+        return DerivedSample(
+            self.head([first]),
+            node,
+            self.criterion.metric,
+            None,
+            status=worst,
+            why=why,
+            dims=dims,
+            inputs=(first,),
+        )
+
+    def without_tool(self, input_: Sample, why: str, unit: str) -> DerivedSample:
+        """No value, as the unit could not read what it needs."""
+        head, (node, dims) = self.head([input_]), self.place(unit)
+        metric = self.criterion.metric
+        return DerivedSample(
+            head, node, metric, status="tool_missing", why=why, dims=dims, inputs=(input_,)
+        )
+
+    def head(self, inputs: Sequence[Sample]) -> Header:
+        """The header of what follows from samples: the oldest of theirs, with what all share."""
+        check = self.criterion.metric.partition(".")[0]
+        if not inputs:
+            system = self.site.system.system
+            time = self.material.now.isoformat(timespec="seconds")
+            return Header("derived", system, "", "", check, "derived", time, "acceptance")
+        oldest = min((sample.header for sample in inputs), key=lambda head: head.order)
+        first, *rest = [sample.conditions for sample in inputs]
+        shared = {k: v for k, v in first.items() if all(other.get(k) == v for other in rest)}
+        shared.pop("mode", None)
+        return replace(oldest, check=check, conditions=shared, expected="")
+
+    def place(self, unit: str) -> tuple[str, dict[str, str]]:
+        """Node and dimensions of the sample of a unit."""
+        if self.criterion.links and self.criterion.subject == "system":
+            return "", {LINK: unit or self.criterion.links[0]}
+        if ">" not in unit:
+            return unit, {}
+        pair, _, link = unit.partition(" over ")
+        sender, _, receiver = pair.partition(">")
+        return sender, {PEER: receiver, LINK: link or self.criterion.links[0]}
+
+    def missing(self, what: Sequence[str], unit: str = "") -> Lack:
+        """Inputs that are not there, by name."""
+        details = {"input": what[0], "more": len(what) - 1}
+        why = finding.of(Kind.INPUT_MISSING, details, metric=self.criterion.metric)
+        return Lack(why, unit)
+
+
+def decimal(value: Fraction) -> Decimal:
+    """An exact number as a decimal, to so many digits as any tool prints."""
+    exact = Decimal(value.numerator) / Decimal(value.denominator)
+    return Decimal(f"{exact:.{DIGITS}g}") if exact else Decimal(0)

@@ -1,0 +1,175 @@
+"""Values of single pairs: their best trial, their count, both directions, what a link allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from siteproof.analysis import arithmetic
+from siteproof.derivations.given import Given, Lack, Result
+from siteproof.record import pair_units
+from siteproof.record.samples import Sample
+from siteproof.sites import pairs
+from siteproof.sites.system import Link
+from siteproof.units import convert, with_unit
+
+RATE = "TcpBandwidth.throughput"
+BUFFERS = ("net.core.rmem_max", "net.core.wmem_max")
+
+
+def best(given: Given) -> Iterator[Result]:
+    """The highest of a pair's trials."""
+    yield from given.without(RATE, "pair")
+    for pair, trials in given.each(RATE, "pair").items():
+        highest = max(trials, key=lambda s: rate(s))
+        yield given.sample(
+            _in_unit(given, rate(highest)), trials, f"the best of {len(trials)} trials", pair
+        )
+
+
+def median(given: Given) -> Iterator[Result]:
+    """The median of a pair's trials."""
+    yield from given.without(RATE, "pair")
+    for pair, trials in given.each(RATE, "pair").items():
+        value = arithmetic.middle([rate(s) for s in trials])
+        yield given.sample(_in_unit(given, value), trials, f"of {len(trials)} trials", pair)
+
+
+def trials(given: Given) -> Iterator[Result]:
+    """How many trials of a pair have a value."""
+    yield from given.without(RATE, "pair")
+    for pair, found in given.each(RATE, "pair").items():
+        numbers = [s.trial for s in found]
+        why = f"trials {min(numbers)} to {max(numbers)}"
+        yield given.sample(Fraction(len(set(numbers))), found, why, pair)
+
+
+def share_of_max(given: Given) -> Iterator[Result]:
+    """A pair's median as a share of the link's speed in the site; not of its rounded MB/s."""
+    yield from given.without(RATE, "pair")
+    for pair, found in given.each(RATE, "pair").items():
+        speed = link_of(given, pair).speed
+        if speed is None:
+            yield given.missing([f"speed of the link of {pair}"], pair)
+            continue
+        part = arithmetic.middle([rate(s) for s in found]) / speed.to("b/s")
+        why = f"{_megabits(found)} of {speed}"
+        yield given.sample(Fraction(convert(part, "x", given.unit)), found, why, pair)
+
+
+def asymmetry(given: Given) -> Iterator[Result]:
+    """The slower direction as a part of the faster one, of the most unlike pair of each link."""
+    for key in given.criterion.links:
+        yield _of_link(given, key)
+
+
+def _of_link(given: Given, key: str) -> Result:
+    one = Given(given.material, given.criterion.like(links=[key]))
+    found = one.each(RATE, "pair")
+    wanted = one.units(one.input(RATE, "pair"))
+    if lacking := [f"{RATE} of {unit}" for unit in wanted if unit not in found]:
+        return Lack(given.missing(lacking).why, key)
+    values: dict[str, Fraction] = {}
+    for pair, samples in found.items():
+        back = ">".join(reversed(pair_units.ends(pair)))
+        if back in found and pair < back:
+            share = both_ways(samples, found[back])
+            if share is not None:
+                values[pair] = share
+    if not values:
+        return Lack(given.missing([f"{RATE} in both directions over {key}"]).why, key)
+    pair = min(values, key=lambda name: values[name])
+    back = ">".join(reversed(pair_units.ends(pair)))
+    inputs = [*found[pair], *found[back]]
+    texts = [f"{name} {_megabits(found[name])}" for name in (pair, back)]
+    return given.sample(values[pair], inputs, " and ".join(texts), key)
+
+
+def both_ways(one_way: Sequence[Sample], other_way: Sequence[Sample]) -> Fraction | None:
+    """The slower direction's median as a part of the faster one's."""
+    return arithmetic.asymmetry(
+        *(arithmetic.middle([rate(s) for s in side]) for side in (one_way, other_way))
+    )
+
+
+def service_demand(given: Given) -> Iterator[Result]:
+    """Processor time of the sender for each KiB, from its share of a core and the rate."""
+    yield from given.without(RATE, "pair")
+    busy = given.each("TcpBandwidth.cpu_sender", "pair")
+    for pair, found in given.each(RATE, "pair").items():
+        if pair not in busy:
+            yield given.missing([f"TcpBandwidth.cpu_sender of {pair}"], pair)
+            continue
+        used = arithmetic.middle([Fraction(convert(s.number, s.unit, "x")) for s in busy[pair]])
+        value = arithmetic.service_demand(used, arithmetic.middle([rate(s) for s in found]))
+        if value is None:
+            yield given.missing([f"{RATE} of {pair} above 0"], pair)
+            continue
+        why = f"{float(used):.3g} of a core busy"
+        yield given.sample(value, [*found, *busy[pair]], why, pair)
+
+
+def mtu_difference(given: Given) -> Iterator[Result]:
+    """The difference between the MTUs of a pair's own devices, each read while it was client."""
+    wanted = given.input("PathMtu.device", "pair")
+    answers = given.answers(wanted)
+    devices = {pair: [s for s in found if s.status == "ok"] for pair, found in answers.items()}
+    of_node = {found[-1].node: found[-1] for found in devices.values() if found}
+    for pair in given.units(wanted):
+        ends = pair_units.ends(pair)
+        if lacking := [f"PathMtu.device of {node}" for node in ends if node not in of_node]:
+            yield given.missing(lacking, pair)
+            continue
+        sizes = [Fraction(of_node[node].number) for node in ends]
+        why = " and ".join(f"{node} {of_node[node].number} B" for node in ends)
+        yield given.sample(abs(sizes[0] - sizes[1]), [of_node[n] for n in ends], why, pair)
+
+
+def buffer_shortage(given: Given) -> Iterator[Result]:
+    """What a node's smaller largest buffer lacks of the most demanding of its links."""
+    read = [given.each(f"HostParameters.sysctl.{name}") for name in BUFFERS]
+    for node in given.units(given.input("HostParameters.mismatches")):
+        if lacking := [n for n, of in zip(BUFFERS, read, strict=True) if node not in of]:
+            yield given.missing([f"{name} of {node}" for name in lacking], node)
+            continue
+        links = _demanding(given, node)
+        if not links:
+            yield given.missing([f"a link of {node} with speed and round_trip"], node)
+            continue
+        samples = [of[node][-1] for of in read]
+        buffer = min(Fraction(str(s.value)) for s in samples)
+        key, rate_, time = max(links, key=lambda one: one[1] * one[2])
+        value = arithmetic.shortage(rate_, time, buffer)
+        needed = float(arithmetic.under_way(rate_, time))
+        why = f"{key} needs {needed:.0f} B, the smaller buffer has {buffer} B"
+        yield given.sample(value, samples, why, node)
+
+
+def _demanding(given: Given, node: str) -> list[tuple[str, Fraction, Fraction]]:
+    """The links of a node with a speed (b/s) and a round trip (s)."""
+    found = []
+    for key, link in given.site.system.links.items():
+        ends = pairs.servers(given.site, link) | pairs.clients(given.site, link)
+        if link.speed and link.round_trip and node in ends:
+            found.append((key, link.speed.to("b/s"), link.round_trip.to("s")))
+    return found
+
+
+def _megabits(trials: Sequence[Sample]) -> str:
+    middle = arithmetic.middle([rate(s) for s in trials])
+    return with_unit(f"{float(middle) / 10**6:.6g}", "Mb/s")
+
+
+def rate(sample: Sample) -> Fraction:
+    """A sample's rate in b/s."""
+    return Fraction(convert(sample.number, sample.unit, "b/s"))
+
+
+def _in_unit(given: Given, value: Fraction) -> Fraction:
+    return Fraction(convert(value, "b/s", given.unit))
+
+
+def link_of(given: Given, pair: str) -> Link:
+    """The link of a criterion's pair."""
+    key = pair.partition(" over ")[2] or given.criterion.links[0]
+    return given.site.system.links[key]

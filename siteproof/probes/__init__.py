@@ -1,0 +1,1 @@
+"""Probes: one look at a service from outside, each kind with a time limit."""

@@ -1,0 +1,198 @@
+"""What probes found: `perflogs/<system>/probes/DAY.HOST.probes`, a line of JSON a probe and round.
+
+A file a day and host is appended to only, and a line has less than 4 KiB: rounds that run at the
+same time never mix their lines. The order of lines in the file shows a clock that was set back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from siteproof import files
+from siteproof.errors import UserError, harmless
+from siteproof.record.samples import YEARS
+
+FOLDER, SUFFIX = "probes", ".probes"
+LONGEST = 4096  # bytes of a line, which a local file system writes as a whole
+LARGEST = files.OUTPUT  # bytes of a day on a host: more than 100 probes each minute
+MAX_FILES = 100_000  # of a system: 27 years on ten hosts
+MAX_TEXT = 500  # letters of a target or a reason
+DAY = 86_400  # seconds: the longest interval
+KINDS = ("http", "tcp", "ssh", "mount")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_FILE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})\.([A-Za-z0-9_-]{1,64})\.probes")
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """One line. at: when the probe began, in seconds since 1970; interval, took: in seconds.
+
+    probe: its name in system.yaml. why: the reason, if the service did not answer as it must.
+    """
+
+    at: int
+    probe: str
+    service: str
+    kind: str
+    target: str
+    ok: bool
+    interval: int
+    took: float
+    why: str = ""
+
+    def line(self) -> bytes:
+        """The line of the file, with its line break."""
+        plain = asdict(self) | {"at": text_of(self.at), "took": round(self.took, 3)}
+        for key in ("target", "why"):
+            plain[key] = harmless(str(plain[key]))[:MAX_TEXT]
+        line = json.dumps(plain, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        if len(line) < LONGEST:
+            return line
+        short = plain | {"target": plain["target"][:100], "why": plain["why"][:100]}
+        return json.dumps(short, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+
+
+@dataclass
+class ProbeLog:
+    """What files of some days hold. hosts: the results of each host in the order of the lines.
+
+    broken: how many lines are not results, by file. refused: the files that could not be read.
+    """
+
+    hosts: dict[str, list[ProbeResult]] = field(default_factory=dict)
+    broken: dict[Path, int] = field(default_factory=dict)
+    refused: list[UserError] = field(default_factory=list)
+
+    @property
+    def results(self) -> list[ProbeResult]:
+        """The results of all hosts."""
+        return [result for found in self.hosts.values() for result in found]
+
+
+def text_of(at: int) -> str:
+    """Seconds since 1970 as a time: 2026-11-21T18:00:00Z."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def host() -> str:
+    """The short name of this machine, as it stands in the names of files."""
+    name = socket.gethostname().partition(".")[0]
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "_"
+
+
+def append(perflogs: Path, system: str, result: ProbeResult) -> None:
+    """Append a result to the file of its day. Raises OSError and UserError."""
+    name = f"{text_of(result.at)[:10]}.{host()}{SUFFIX}"
+    path = perflogs / system / FOLDER / name
+    files.append(path, result.line(), below=perflogs, limit=LARGEST - LONGEST)
+
+
+def read(perflogs: Path, system: str, begin: int, end: int) -> ProbeLog:
+    """The results of every day that overlaps a period, in seconds since 1970.
+
+    A file that cannot be read is named, and the others are read. Raises UserError if the folder
+    cannot be listed.
+    """
+    log = ProbeLog()
+    for day, name, path in _files(perflogs, system, begin, end):
+        try:
+            text = files.read_text(path, below=perflogs, limit=LARGEST)
+        except FileNotFoundError:
+            continue
+        except UserError as error:
+            log.refused.append(error)
+            continue
+        found, broken = _results(path, day, text)
+        log.hosts.setdefault(name, []).extend(found)
+        if broken:
+            log.broken[path] = broken
+    return log
+
+
+def _files(perflogs: Path, system: str, begin: int, end: int) -> Iterator[tuple[str, str, Path]]:
+    """Day, host and path of the files of a period, the oldest day first."""
+    folder = perflogs / system / FOLDER
+    try:
+        names = files.names(folder, below=perflogs, most=MAX_FILES)
+    except FileNotFoundError:
+        return
+    first, last = text_of(begin)[:10], text_of(end)[:10]
+    for name in names:
+        match = _FILE.fullmatch(name)
+        if match and first <= match[1] <= last:
+            yield match[1], match[2], folder / name
+
+
+def _results(path: Path, day: str, text: str) -> tuple[list[ProbeResult], int]:
+    """The results of a file, and how many of its lines are none."""
+    found, broken = [], 0
+    for line in text.split("\n"):
+        if not line:
+            continue
+        result = parse(path, line)
+        if result and text_of(result.at)[:10] == day:
+            found.append(result)
+        else:
+            broken += 1
+    return found, broken
+
+
+def parse(where: object, line: str) -> ProbeResult | None:
+    """A result from its line; None if it is not one."""
+    try:
+        record = files.loads(where, line) if len(line) < LONGEST else None
+    except UserError:
+        return None
+    if not isinstance(record, dict) or record.keys() != {one.name for one in fields(ProbeResult)}:
+        return None
+    at = _moment(record["at"])
+    if at is None or not _is_valid(record):
+        return None
+    return ProbeResult(**record | {"at": at, "took": float(record["took"])})
+
+
+def _is_valid(record: dict[str, Any]) -> bool:
+    """Whether every field but the time is of its kind and within its limits."""
+    names = all(
+        isinstance(record[key], str) and NAME.fullmatch(record[key]) for key in ("probe", "service")
+    )
+    texts = all(_is_text(record[key]) for key in ("target", "why"))
+    known = isinstance(record["ok"], bool) and record["kind"] in KINDS
+    interval, took = record["interval"], record["took"]
+    numbers = type(interval) is int and type(took) in (int, float)
+    return names and texts and known and numbers and 1 <= interval <= DAY and 0 <= took <= DAY
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_TEXT and value.isprintable()
+
+
+def _moment(text: object) -> int | None:
+    if not isinstance(text, str) or not _TIME.fullmatch(text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return int(moment.timestamp()) if moment.year in YEARS else None
+
+
+def last_times(results: Sequence[ProbeResult]) -> dict[str, int]:
+    """When each probe ran for the last time, by its name."""
+    found: dict[str, int] = {}
+    for result in results:
+        found[result.probe] = max(result.at, found.get(result.probe, 0))
+    return found
+
+
+def recent(perflogs: Path, system: str, now: datetime) -> ProbeLog:
+    """The results of this day and of the day before it."""
+    return read(perflogs, system, int((now - timedelta(days=1)).timestamp()), int(now.timestamp()))

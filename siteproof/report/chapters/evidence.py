@@ -1,0 +1,47 @@
+"""What persons have shown, listed for signature, and what still is due."""
+
+from __future__ import annotations
+
+from siteproof.record import shown
+from siteproof.record.shown import Evidence
+from siteproof.report.material import Material
+from siteproof.report.phrases import few
+from siteproof.report.sections import Section, Table, filled
+from siteproof.units import count
+
+COLUMNS = ("criterion", "shows", "by", "on", "file", "SHA-256", "note", "state", "signature")
+LINE = "____________"
+NOTE = "The file itself is not kept here; its SHA-256 proves which one was shown."
+MAX_DUE = 8
+
+
+def chapter(material: Material) -> Section | None:
+    """All records, with those that were withdrawn; none where no criterion needs evidence."""
+    criteria = material.site.criteria
+    wanted = [key for key, one in criteria.items() if one.answered_by == "evidence"]
+    records = shown.read_all(material.perflogs, material.system)
+    if not (wanted or records):
+        return None
+    taken_back = shown.withdrawn(records)
+    own = [one for one in records if not one.withdraws]
+    valid = {one.criterion for one in own if one.name not in taken_back}
+    due = [key for key in wanted if key not in valid]
+    lead = f"{count(len(wanted), 'criterion', 'criteria')} are answered by a person's evidence"
+    lead += f"; due: {few(due, MAX_DUE)}." if due else "; all have it."
+    rows = [_row(one, taken_back.get(one.name)) for one in own]
+    return Section("evidence", "Evidence", lead, filled(Table(COLUMNS, rows, NOTE)))
+
+
+def _row(record: Evidence, back: Evidence | None) -> tuple[str, ...]:
+    state = f"withdrawn by {back.by}: {back.note}" if back else "counts"
+    return (
+        record.criterion,
+        record.shows,
+        record.by,
+        record.on,
+        f"{record.file} ({record.size} B)",
+        record.sha256,
+        record.note or "-",
+        state,
+        "-" if back else LINE,
+    )

@@ -1,0 +1,75 @@
+"""What the keys of all site files are made of: models, mistakes, and quantities with units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from siteproof import units
+from siteproof.errors import UserError
+
+
+class Model(BaseModel):
+    """Every mapping of a site file: unknown keys are mistakes, and nothing changes it later."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def mistake(what: str, allowed: str = "", hint: str = "") -> PydanticCustomError:
+    """A mistake for a validator to raise. The fields are those of UserError."""
+    values = {"what": what, "allowed": allowed, "hint": hint}
+    return PydanticCustomError("siteproof", "{what}", values)
+
+
+def readable(read: Callable[[str], object], text: str) -> str:
+    """The text, if `read` can read it: its UserError becomes a mistake of the validated key."""
+    try:
+        read(text)
+    except UserError as error:
+        raise mistake(error.what, ", ".join(error.allowed), error.hint) from None
+    return text
+
+
+def plausible(text: object) -> units.Quantity:
+    """Read a quantity of plausible size: exact arithmetic with 1e999999999 GB would not end."""
+    quantity = units.parse(text)
+    if quantity.value and abs(quantity.value.adjusted()) > 30:
+        raise UserError("quantity", f"'{quantity}' is too large or too small", "10^-30 to 10^30")
+    return quantity
+
+
+def _quantity(kind: str, example: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    """Validator and JSON schema of a quantity of one kind, such as a size."""
+    known = ", ".join(unit for unit in units.UNITS if units.kind(unit) == kind)
+
+    def check(text: object) -> units.Quantity:
+        try:
+            quantity = plausible(text)
+        except UserError as error:
+            allowed = f"a number and a unit, such as '{example}'; units: {known}"
+            raise mistake(error.what, allowed) from None
+        if units.kind(quantity.unit) != kind:
+            what = f"'{quantity.unit}' measures a {units.kind(quantity.unit)}, not a {kind}"
+            raise mistake(what, known)
+        if quantity.value <= 0:
+            raise mistake(f"'{quantity}' is not above 0", "more than 0")
+        return quantity
+
+    schema = WithJsonSchema({"type": "string", "examples": [example], "x-kind": kind})
+    return BeforeValidator(check), schema
+
+
+Size = Annotated[units.Quantity, *_quantity("size", "128 GiB")]
+Rate = Annotated[units.Quantity, *_quantity("rate", "10 Gb/s")]
+Flops = Annotated[units.Quantity, *_quantity("flops", "806.4 GFLOPS")]
+Frequency = Annotated[units.Quantity, *_quantity("frequency", "2.1 GHz")]
+Time = Annotated[units.Quantity, *_quantity("time", "0.2 ms")]
+Count = Annotated[int, Field(ge=1, le=10**9)]
+
+
+def blanks(text: str) -> str:
+    """The text with each run of blanks as one space: how host parameters are compared."""
+    return " ".join(text.split())

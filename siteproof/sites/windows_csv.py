@@ -1,0 +1,151 @@
+"""windows.csv: planned maintenance, each window with who announced it and when.
+
+The first line names the columns, in any order; lines that begin with # are remarks. What a column
+means is said once, in `PlannedWindow`. A time has its offset from UTC or the name of its zone, so
+that daylight saving leaves no doubt.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from siteproof.record.samples import YEARS
+from siteproof.schema import csvfile
+from siteproof.schema.yamlfile import Document
+from siteproof.sites.lint import node_set, reference
+from siteproof.sites.system import Model, System, mistake
+
+NAME = "windows.csv"
+ALL = "all"
+_ZONED = re.compile(r"(\S+) ([A-Za-z_]{2,20}(?:/[A-Za-z0-9_+-]{2,30}){0,2})")
+_TIMES = (
+    "a time with its offset or zone: 2026-11-21T18:00+01:00, 2026-11-21T17:00Z, "
+    "2026-11-21T18:00 Europe/Berlin"
+)
+
+
+def seconds(text: str) -> int:
+    """A time in seconds since 1970. Raises pydantic's error for a mistake."""
+    zoned = _ZONED.fullmatch(text)
+    try:
+        moment = datetime.fromisoformat(zoned[1] if zoned else text)
+    except ValueError:
+        raise mistake(f"'{text[:40]}' is not a valid time", _TIMES) from None
+    if zoned:
+        moment = _in_zone(text, moment, zoned[2])
+    if moment.tzinfo is None:
+        raise mistake(f"'{text[:40]}' has no offset and no zone", _TIMES)
+    if moment.year not in YEARS:
+        raise mistake(f"'{text[:40]}' is too early or too late", f"{YEARS[0]} to {YEARS[-1]}")
+    return int(moment.timestamp())
+
+
+def _in_zone(text: str, moment: datetime, name: str) -> datetime:
+    """A local time in its zone, if it is there once: clocks skip an hour, or show it twice."""
+    if moment.tzinfo is not None:
+        raise mistake(f"'{text[:60]}' has an offset and a zone", _TIMES)
+    try:
+        zone = ZoneInfo(name)
+    except (OSError, ValueError, LookupError):
+        raise mistake(f"'{name}' is not a time zone that this machine knows", _TIMES) from None
+    first, second = moment.replace(tzinfo=zone, fold=0), moment.replace(tzinfo=zone, fold=1)
+    if first.utcoffset() == second.utcoffset():
+        return first
+    is_skipped = first.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != moment
+    what = "is skipped" if is_skipped else "occurs twice"
+    raise mistake(f"'{text[:60]}' {what} when clocks change", "a time with its offset from UTC")
+
+
+def _time(text: str) -> str:
+    seconds(text)
+    return text
+
+
+def _names(cell: object) -> list[str]:
+    return [name for part in str(cell).split(";") if (name := part.strip())]
+
+
+Time = Annotated[str, AfterValidator(_time)]
+
+
+class PlannedWindow(Model):
+    """A time in which nodes or services may be down, because it was announced before."""
+
+    system: str = Field(description="The site's name.")
+    begin: Time = Field(
+        description="When it begins: 2026-11-21T18:00+01:00, 2026-11-21T17:00Z, or "
+        "2026-11-21T18:00 Europe/Berlin."
+    )
+    end: Time = Field(description="When it ends, in the same forms.")
+    nodes: str = Field(
+        "", description="The nodes that it covers: all, a role, or a set; empty: none."
+    )
+    services: Annotated[list[str], BeforeValidator(_names)] = Field(
+        [],
+        description="The services of `probes` that it covers, with ; between several, or all; "
+        "empty: none.",
+    )
+    announced: Time = Field(
+        description="When it was announced. A window that was announced after it began is not "
+        "planned."
+    )
+    by: str = Field(description="Who announced it.")
+    why: str = Field(description="What for, and where it was announced.")
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """Begin and end, in seconds since 1970."""
+        return seconds(self.begin), seconds(self.end)
+
+    @property
+    def planned(self) -> bool:
+        """Whether it was announced before it began."""
+        return seconds(self.announced) < self.span[0]
+
+    def covers_service(self, name: str) -> bool:
+        """Whether a service may be down in it."""
+        return name in self.services or ALL in self.services
+
+
+def read(path: Path) -> tuple[Document, dict[int, PlannedWindow]]:
+    """The windows by their line, and the file with its mistakes."""
+    document = Document(path)
+    found: dict[int, PlannedWindow] = {}
+    for line, window in csvfile.validated(document, PlannedWindow, "nodes"):
+        first, last = window.span
+        if first >= last:
+            document.add((line, "end"), "the window ends before it begins")
+        elif not (window.nodes or window.services):
+            document.add((line,), "no nodes and no services", hint="Write 'all' for all of them")
+        else:
+            found[line] = window
+    return document, found
+
+
+def lint(document: Document, windows: dict[int, PlannedWindow], system: System) -> None:
+    """Note nodes and services that the system does not have."""
+    services = sorted({probe.service or name for name, probe in system.probes.items()})
+    for line, window in windows.items():
+        for name in window.services:
+            reference(document, (line, "services"), name, "service", [ALL, *services])
+        _lint_nodes(document, line, window.nodes, system)
+
+
+def _lint_nodes(document: Document, line: int, text: str, system: System) -> None:
+    if not text or text == ALL or text in system.nodes:
+        return
+    nodes = node_set(document, (line, "nodes"), text)
+    try:
+        strangers = nodes - system.inventory if nodes else None
+    except ValueError:  # a mistake in system.yaml, which is reported there
+        return
+    if strangers:
+        what = f"{str(strangers)[:60]} not in any role"
+        document.follow_up((line, "nodes"), what, [ALL, *system.nodes, "a set of their nodes"])

@@ -1,0 +1,142 @@
+"""Criteria that no check answers by itself: derived values, and a person's evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from siteproof.derivations import registry
+from siteproof.derivations.given import Material
+from siteproof.errors import UserError
+from siteproof.judge import expected
+from siteproof.judge.age import Freshness
+from siteproof.judge.criterion import CriterionVerdict, Excuses, judge
+from siteproof.judge.severity import Verdict
+from siteproof.record import finding, shown
+from siteproof.record.finding import Finding, Kind
+from siteproof.record.samples import Header, Sample
+from siteproof.record.shown import Evidence
+from siteproof.sites import Criterion, Expected, Site
+from siteproof.units import parse
+
+Judge = Callable[[Criterion, Sequence[Sample], Mapping[str, Finding]], CriterionVerdict]
+
+
+@dataclass
+class Derived:
+    """The derived values and the evidence of a judgement, by the criterion's key."""
+
+    samples: dict[str, Sequence[Sample]] = field(default_factory=dict)
+
+
+def derived(
+    key: str, criterion: Criterion, material: Material, made: Derived, judged: Judge
+) -> CriterionVerdict:
+    """The verdict on a criterion whose metric follows from others; none is published."""
+    found = registry.answers(material, criterion)
+    samples = [replace(sample, own_conditions=_met(criterion, sample)) for sample in found.samples]
+    made.samples[key] = samples
+    result = judged(criterion.like(trials=None), samples, found.lacks)
+    return replace(result, criterion=criterion)
+
+
+def _met(criterion: Criterion, sample: Sample) -> dict[str, str]:
+    """Conditions by which a value meets the rules that its inputs have met already."""
+    known = sample.header.conditions
+    rules = {k: v for k, v in criterion.conditions.items() if k != "mode"}
+    met = {name: _example(rule) for name, rule in rules.items() if name not in known}
+    if criterion.programs and known.get("program", "") not in criterion.programs:
+        met["program"] = criterion.programs[0]
+    return met
+
+
+def _example(rule: Expected) -> str:
+    """A value that meets a rule."""
+    return rule.exact or rule.at_least or rule.at_most or (rule.one_of or [""])[0]
+
+
+def by_evidence(
+    key: str,
+    criterion: Criterion,
+    site: Site,
+    records: Sequence[Evidence],
+    made: Derived,
+    fresh: Freshness,
+    waived: Mapping[str, Excuses] | None = None,
+) -> CriterionVerdict:
+    """The verdict on a criterion that a person's evidence answers; without any it is PENDING."""
+    taken_back = shown.withdrawn(records)
+    found = shown.of_criterion(records, key)
+    valid = [record for record in found if record.name not in taken_back]
+    due = Finding(Kind.NO_EVIDENCE, criterion=key)
+    if found and not valid:
+        back = taken_back[found[-1].name]
+        due = finding.of(Kind.WITHDRAWN, {"by": back.by}, criterion=key, message=back.note)
+        due = replace(due, since=found[-1].on)
+    system = criterion.like(subject="system", scope="system", nodes=[], links=[], programs=[])
+    samples = [_sample(site, criterion, record) for record in valid]
+    made.samples[key] = samples
+    whole = expected.nodes(site, system)
+    result = judge(key, system, samples, whole, {}, waived or {}, fresh)
+    why = result.findings
+    if valid and result.verdict in (Verdict.PASS, Verdict.FAIL):
+        why = (_finding(valid[-1]),)
+    if result.verdict is Verdict.INCOMPLETE:
+        why = why if valid else (due,)
+        result = replace(result, verdict=Verdict.PENDING)
+    if not result.excused:
+        nodes = [replace(node, verdict=result.verdict, findings=why) for node in result.nodes]
+        result = replace(result, findings=why, nodes=nodes)
+    return replace(result, criterion=criterion)
+
+
+def _finding(record: Evidence) -> Finding:
+    details = {
+        "by": record.by,
+        "on": record.on,
+        "file": f"{record.file} (SHA-256 {record.sha256[:12]}…)",
+    }
+    return finding.of(Kind.EVIDENCE, details, criterion=record.criterion, message=record.note)
+
+
+def _sample(site: Site, criterion: Criterion, record: Evidence) -> Sample:
+    """Evidence as a sample of the whole system, measured on its day."""
+    check = criterion.metric.partition(".")[0]
+    head = Header(
+        shown.FOLDER,
+        site.system.system,
+        "",
+        "",
+        check,
+        record.name,
+        f"{record.on}T00:00:00+00:00",
+        "acceptance",
+    )
+    value, unit = value_of(site, criterion, record.shows)
+    own = {name: _example(rule) for name, rule in criterion.conditions.items() if name != "mode"}
+    why = f"by {record.by}: {record.file}, SHA-256 {record.sha256}"
+    return Sample(head, "", criterion.metric, value, unit, why=why, own_conditions=own)
+
+
+def value_of(site: Site, criterion: Criterion, shows: str) -> tuple[Decimal | str, str]:
+    """What evidence shows, as a value of the criterion's metric with its unit. Raises UserError."""
+    unit = site.catalogue[criterion.metric].unit
+    if unit == "text":
+        return shows, unit
+    if unit == "count" and shows in (shown.YES, shown.NO):
+        return Decimal(shows == shown.YES), unit
+    quantity = parse(shows, "--shows")
+    quantity.to(unit)
+    return quantity.value, quantity.unit
+
+
+def refused(site: Site, key: str) -> None:
+    """Raises UserError for a criterion that evidence does not answer, or that is not there."""
+    if key not in site.criteria:
+        named = [name for name, c in site.criteria.items() if c.answered_by == "evidence"]
+        raise UserError("evidence", f"unknown criterion '{key}'", named)
+    if site.criteria[key].answered_by != "evidence":
+        what = f"{key} is answered by measurement, not by evidence"
+        hint = "Only a criterion with 'answered_by: evidence' takes a person's word"
+        raise UserError("evidence", what, hint=hint)

@@ -1,0 +1,497 @@
+"""Made periods of probes, node events and windows, against hand calculation."""
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+import pytest
+from clone import SITES
+from hypothesis import given
+from hypothesis import strategies as st
+
+from siteproof.availability import figures, overview
+from siteproof.availability.definitions import mtbf, overall, scheduled
+from siteproof.availability.from_probes import REACH, doubtful, up_and_down
+from siteproof.availability.from_slurm import of_nodes
+from siteproof.availability.intervals import intersect, seconds, union
+from siteproof.availability.window_figures import verdict_of
+from siteproof.errors import UserError, UserErrors
+from siteproof.judge.severity import Verdict
+from siteproof.nodesets import of, parse
+from siteproof.record import event_log, probe_log
+from siteproof.record.event_log import EventRecord
+from siteproof.record.finding import Kind
+from siteproof.record.probe_log import ProbeResult
+from siteproof.sites import load
+
+H, DAY = 3600, 86_400
+BEGIN = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp())
+END = BEGIN + 14 * DAY
+HEAD = "system,begin,end,nodes,services,announced,by,why\n"
+PROBES = """
+probes:
+  login: {kind: ssh, target: login1, interval: 5 min}
+  portal: {kind: http, target: 'http://portal/', interval: 5 min}
+  galaxy: {kind: http, target: 'http://galaxy/', interval: 5 min, gateway: true}
+"""
+CRITERIA = """
+E-UP:
+  description: Up for 95 % of 14 days
+  metric: Availability.overall
+  subject: system
+  at_least: 95 %
+  conditions: {window_hours: {at_least: 336}}
+  source: test
+E-GAP:
+  description: A gateway is as available as the system
+  metric: Availability.gateway_gap
+  subject: service
+  at_most: 2 pp
+  conditions: {window_hours: {at_least: 336}}
+  source: test
+E-DOWN:
+  description: Reported
+  metric: Availability.downtime
+  subject: system
+  report_only: nothing is promised
+  source: test
+"""
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """The example with probes and criteria."""
+    monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
+    folder = shutil.copytree(SITES / "example", tmp_path / "sites/example")
+    for name, more in (("system", PROBES), ("criteria", CRITERIA)):
+        path = folder / f"{name}.yaml"
+        path.write_text(path.read_text() + more)
+    return load("example")
+
+
+@pytest.fixture
+def bare(site):
+    """The same without probes."""
+    path = site.folder / "system.yaml"
+    path.write_text(path.read_text().partition("probes:")[0])
+    return load("example")
+
+
+def probes(top, name, down=(), gaps=(), begin=BEGIN, end=END, step=300, host=""):
+    """A round every five minutes, but in gaps; bad in the down times. Both in hours from BEGIN."""
+    down, gaps = (union((BEGIN + a * H, BEGIN + b * H) for a, b in spans) for spans in (down, gaps))
+    by_day = {}
+    for at in range(begin, end, step):
+        if intersect(gaps, ((at, at + 1),)):
+            continue
+        ok = not intersect(down, ((at, at + 1),))
+        line = ProbeResult(at, name, name, "tcp", "t:1", ok, step, 0.1, "" if ok else "refused")
+        by_day.setdefault(probe_log.text_of(at)[:10], []).append(line.line())
+    folder = top / "example/probes"
+    folder.mkdir(parents=True, exist_ok=True)
+    for day, lines in by_day.items():
+        with (folder / f"{day}.{host or name}.probes").open("ab") as stream:
+            stream.write(b"".join(lines))
+
+
+def events(top, text, begin=BEGIN, end=END, nodes="node[001-008]"):
+    rows = [f"c||{BEGIN - DAY}|Unknown||0|Cluster Registered TRES", *text]
+    record = EventRecord(begin, end, parse(nodes), "\n".join(rows) + "\n")
+    event_log.write(top, "example", record)
+
+
+def event(node, first, last, state="DOWN", reason="x"):
+    end = "Unknown" if last is None else BEGIN + int(last * H)
+    return f"c|{node}|{BEGIN + int(first * H)}|{end}|{state}|1|{reason}"
+
+
+def read(site, top, end=END, now=END):
+    return overview.read(site, top, (BEGIN, end), now)
+
+
+def kinds(found):
+    return {why.kind for why in found.findings}
+
+
+# ---- probes
+
+
+def test_a_service_that_was_stopped_is_down_for_as_long_as_its_probes_were_bad(site, tmp_path):
+    for name in ("login", "galaxy"):
+        probes(tmp_path, name)
+    probes(tmp_path, "portal", down=[(10, 12), (100, 101)])
+    found = read(site, tmp_path)
+    assert overall([found.services["login"]]) == 1
+    assert seconds(found.services["portal"].down) == 3 * H
+    assert overall([found.whole]) == Fraction(333, 336)
+    assert (found.missing(), found.findings) == ((), [])
+    between = mtbf(found.services["portal"])
+    assert (between.failures, between.mean) == (2, 333 / 2)
+
+
+def test_eleven_of_fourteen_days_are_incomplete_with_the_missing_hours(site, tmp_path):
+    for name in ("login", "portal", "galaxy"):
+        probes(tmp_path, name, gaps=[(48, 96), (200, 224)])
+    found = read(site, tmp_path)
+    assert found.measured_hours() == pytest.approx(264, abs=0.1)
+    reach = int(300 * REACH) - 300
+    assert found.missing() == (
+        (BEGIN + 48 * H + reach, BEGIN + 96 * H),
+        (BEGIN + 200 * H + reach, BEGIN + 224 * H),
+    )
+    made = figures(site, tmp_path, moment(BEGIN), moment(END), now=moment(END))
+    up = made["Availability.overall"]
+    assert (up.value, up.complete) == (100, False)
+    assert (up.why.kind, up.why["first"], up.why["more"]) == (
+        Kind.HOURS_MISSING,
+        "2026-11-03 00:00",
+        1,
+    )
+    assert verdict_of(site.criteria["E-UP"], up) is Verdict.INCOMPLETE
+
+
+def moment(at):
+    return datetime.fromtimestamp(at, UTC)
+
+
+def test_a_period_that_ends_tomorrow_is_not_measured_yet(site, tmp_path):
+    for name in ("login", "portal"):
+        probes(tmp_path, name, end=END - DAY)
+    found = read(site, tmp_path, now=END - DAY)
+    assert found.missing() == ((END - DAY, END),)
+
+
+def test_a_service_that_was_never_probed_leaves_the_system_open(site, tmp_path):
+    probes(tmp_path, "login")
+    found = read(site, tmp_path)
+    assert found.measured_hours() == 0
+    assert found.measured_hours(found.services["login"]) == 336
+    assert found.measured_hours(found.services["portal"]) == 0
+
+
+def test_a_probe_counts_for_its_interval_and_a_tenth_and_no_longer():
+    one = ProbeResult(BEGIN, "a", "a", "tcp", "t", True, 300, 0.1)
+    assert up_and_down([one]) == (((BEGIN, BEGIN + 330),), ())
+    bad = ProbeResult(BEGIN + 60, "a", "a", "tcp", "t", False, 300, 0.1, "x")
+    assert up_and_down([bad, one]) == (((BEGIN, BEGIN + 60),), ((BEGIN + 60, BEGIN + 390),))
+
+
+def test_of_two_hosts_that_disagree_in_the_same_second_the_bad_one_counts():
+    good, bad = (ProbeResult(BEGIN, "a", "a", "tcp", "t", ok, 300, 0.1) for ok in (True, False))
+    assert up_and_down([bad, good]) == up_and_down([good, bad]) == ((), ((BEGIN, BEGIN + 330),))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5000), st.booleans()), max_size=30))
+def test_no_probe_proves_more_than_its_reach_and_nothing_is_both(rounds):
+    results = [ProbeResult(BEGIN + at, "a", "a", "tcp", "t", ok, 60, 0.1) for at, ok in rounds]
+    up, down = up_and_down(results)
+    assert intersect(up, down) == ()
+    assert seconds(up) <= sum(ok for _, ok in rounds) * 66
+    assert seconds(down) <= sum(not ok for _, ok in rounds) * 66
+
+
+# ---- clocks
+
+
+def test_a_clock_that_was_set_back_proves_no_up_time_but_every_outage(site, tmp_path):
+    for name in ("login", "portal"):
+        probes(tmp_path, name, end=BEGIN + 12 * H)
+        probes(tmp_path, name, begin=BEGIN + 10 * H, down=[(11, 11.5)])
+    found = read(site, tmp_path)
+    login = found.services["login"]
+    assert seconds(login.down) >= H / 4, "the bad ones count, between the good ones of before"
+    assert login.missing(found.period)[0][0] <= BEGIN + 10 * H
+    assert seconds(login.missing(found.period)) > H
+    assert [(why.kind, why["host"]) for why in found.findings] == [
+        (Kind.CLOCK_SET_BACK, "login"),
+        (Kind.CLOCK_SET_BACK, "portal"),
+    ]
+    assert 1.9 < found.findings[0].number("hours") < 2.1
+
+
+def test_seconds_between_two_rounds_are_no_clock_that_was_set_back():
+    times = [0, 60, 55, 120, 61, 180]
+    results = [ProbeResult(BEGIN + at, "a", "a", "tcp", "t", True, 60, 0.1) for at in times]
+    assert doubtful(results) == ()
+    late = ProbeResult(BEGIN, "a", "a", "tcp", "t", True, 60, 0.1)
+    assert doubtful([*results, late]) == ((BEGIN, BEGIN + 181),)
+
+
+def test_lines_of_the_future_are_left_out_and_counted(site, tmp_path):
+    for name in ("login", "portal"):
+        probes(tmp_path, name, end=END)
+    now = END - 10 * DAY
+    found = read(site, tmp_path, now=now)
+    assert Kind.PROBES_OF_FUTURE in kinds(found)
+    assert found.missing() == ((now, END),)
+
+
+def test_lines_of_probes_that_the_site_no_longer_has_are_named(site, tmp_path):
+    for name in ("login", "portal", "retired"):
+        probes(tmp_path, name)
+    found = read(site, tmp_path)
+    (why,) = found.findings
+    assert (why.kind, why["names"], why["count"]) == (Kind.PROBES_NOT_KNOWN, "retired", 14 * 288)
+    assert "retired" not in found.services
+
+
+def test_broken_lines_and_refused_files_are_named(site, tmp_path):
+    for name in ("login", "portal"):
+        probes(tmp_path, name)
+    folder = tmp_path / "example/probes"
+    with (folder / "2026-11-05.login.probes").open("ab") as stream:
+        stream.write(b"garbage\n")
+    (folder / "2026-11-06.login.probes").unlink()
+    (folder / "2026-11-06.login.probes").symlink_to("/etc/passwd")
+    found = read(site, tmp_path)
+    assert kinds(found) == {Kind.LINES_BROKEN, Kind.NOT_READ}
+    day = BEGIN + 5 * DAY
+    assert found.missing() == ((day + 30, day + DAY),)
+
+
+# ---- planned windows
+
+
+def windows(site, *rows):
+    text = "".join(f"example,{row}\n" for row in rows)
+    (site.folder / "windows.csv").write_text(HEAD + text)
+
+
+def test_planned_down_time_counts_in_one_of_the_two_definitions(site, tmp_path):
+    for name in ("login", "portal"):
+        probes(tmp_path, name, down=[(24, 32), (50, 56)])
+    windows(site, "2026-11-02T00:00Z,2026-11-02T08:00Z,all,all,2026-10-25T00:00Z,me,Firmware")
+    found = read(site, tmp_path)
+    assert (overall([found.whole]), scheduled([found.whole])) == (
+        Fraction(322, 336),
+        Fraction(322, 328),
+    )
+
+
+def test_overlapping_windows_count_once_and_a_late_one_not_at_all(site, tmp_path):
+    for name in ("login", "portal"):
+        probes(tmp_path, name, down=[(24, 34)])
+    windows(
+        site,
+        "2026-11-02T00:00Z,2026-11-02T06:00Z,,all,2026-10-25T00:00Z,me,Firmware",
+        "2026-11-02T06:00 Europe/Berlin,2026-11-02T09:00 Europe/Berlin,,login; portal,"
+        "2026-10-25T00:00Z,me,Firmware again",
+        "2026-11-02T08:00Z,2026-11-02T10:00Z,,all,2026-11-02T08:30Z,me,It took longer",
+    )
+    found = read(site, tmp_path)
+    assert seconds(found.whole.scheduled) == 8 * H
+    assert seconds(found.whole.unscheduled) == 2 * H
+    (late,) = found.findings
+    assert (late.kind, late["by"]) == (Kind.WINDOW_TOO_LATE, "me")
+
+
+def test_a_window_of_one_service_excuses_no_other(site, tmp_path):
+    for name in ("login", "portal"):
+        probes(tmp_path, name, down=[(24, 26)])
+    windows(site, "2026-11-02T00:00Z,2026-11-02T08:00Z,all,portal,2026-10-25T00:00Z,me,Firmware")
+    found = read(site, tmp_path)
+    assert seconds(found.services["portal"].scheduled) == 2 * H
+    assert seconds(found.whole.unscheduled) == 2 * H
+
+
+def test_a_mistake_in_the_file_of_windows_is_one_line(site, tmp_path):
+    windows(site, "yesterday,2026-11-02T08:00Z,all,all,2026-10-25T00:00Z,me,Firmware")
+    with pytest.raises(UserErrors, match="windows.csv:2: 'yesterday' is not a valid time"):
+        read(site, tmp_path)
+
+
+def test_the_day_on_which_clocks_go_back_has_25_hours(site, tmp_path):
+    begin = int(datetime(2026, 10, 24, 22, tzinfo=UTC).timestamp())
+    for name in ("login", "portal"):
+        probes(tmp_path, name, begin=begin, end=begin + 25 * H)
+    first = datetime.fromisoformat("2026-10-25T00:00+02:00")
+    last = datetime.fromisoformat("2026-10-26T00:00+01:00")
+    up = figures(site, tmp_path, first, last, now=last)["Availability.overall"]
+    assert (up.period_hours, up.measured_hours, up.value) == (25, 25, 100)
+
+
+# ---- node events
+
+
+def test_down_nodes_are_weighted_and_the_system_is_down_when_all_are(bare, tmp_path):
+    every = [event(f"node00{n}", 10, 12) for n in range(1, 9)]
+    events(tmp_path, [*every, event("node001", 20, 30, "DRAIN"), event("node001", 25, 40)])
+    found = read(bare, tmp_path)
+    four = found.definitions
+    assert four.system_overall == Fraction(334, 336)
+    assert four.node_overall == 1 - Fraction(8 * 2 + 20, 8 * 336)
+    assert seconds(found.nodes["node001"].down) == 22 * H, "events that overlap count once"
+    assert overall([found.partitions["compute"]]) == Fraction(334, 336)
+
+
+def test_an_event_that_lasts_lasts_until_its_record_and_the_next_record_ends_it(bare, tmp_path):
+    lasting = event("node001", 300, None)
+    events(tmp_path, [lasting], end=BEGIN + 310 * H)
+    found = read(bare, tmp_path)
+    assert seconds(found.nodes["node001"].down) == 10 * H
+    assert found.missing(found.nodes["node001"]) == ((BEGIN + 310 * H, END),)
+    events(tmp_path, [event("node001", 300, 320)], begin=BEGIN + 309 * H)
+    found = read(bare, tmp_path)
+    assert seconds(found.nodes["node001"].down) == 20 * H
+    assert found.missing() == ()
+
+
+def test_events_are_cut_to_the_period(site, tmp_path):
+    events(tmp_path, [event("node001", -100, 1), event("node002", 335, 400)], end=END + DAY)
+    found = read(site, tmp_path, now=END + DAY)
+    assert [seconds(found.nodes[f"node00{n}"].down) for n in (1, 2)] == [H, H]
+
+
+def test_an_event_that_ends_before_it_begins_is_named_and_left_out(site, tmp_path):
+    events(tmp_path, [event("node001", 20, 10)])
+    found = read(site, tmp_path)
+    (why,) = found.findings
+    assert (why.kind, why.subject, why["begin"]) == (
+        Kind.EVENT_BACKWARDS,
+        "node001",
+        "2026-11-01 20:00",
+    )
+    assert found.nodes["node001"].down == ()
+
+
+def test_a_node_that_slurm_does_not_know_is_named_and_never_up(site, tmp_path):
+    events(tmp_path, [], nodes="node[001-006]")
+    found = read(site, tmp_path)
+    assert [(why.kind, why.subject) for why in found.findings] == [
+        (Kind.UNKNOWN_TO_SLURM, "node[007-008]")
+    ]
+    assert found.nodes["node007"].known == ()
+    assert overall(found.nodes.values()) == 1
+
+
+def test_nothing_is_known_before_the_cluster_was_registered_or_while_it_was_disconnected():
+    text = (
+        f"c||{BEGIN + H}|{BEGIN + 5 * H}||0|Cluster Registered TRES\n"
+        f"c||{BEGIN + 5 * H}|Unknown||0|Cluster Registered TRES\n"
+        f"c||{BEGIN + 2 * H}|{BEGIN + 3 * H}||1|slurmctld disconnect\n"
+        f"c|n1|{BEGIN + 2 * H}|{BEGIN + 4 * H}|DOWN|1|x\n"
+    )
+    record = EventRecord(BEGIN, BEGIN + 10 * H, of(["n1", "n2"]), text)
+    found = of_nodes([record], of(["n1", "n2"]), END)
+    assert found.known["n2"] == ((BEGIN + H, BEGIN + 2 * H), (BEGIN + 3 * H, BEGIN + 10 * H))
+    assert found.down == {"n1": ((BEGIN + 2 * H, BEGIN + 4 * H),)}
+
+
+def test_a_record_of_the_future_knows_no_more_than_now(bare, tmp_path):
+    events(tmp_path, [event("node001", 300, None)], end=END + 30 * DAY)
+    now = BEGIN + 310 * H
+    found = read(bare, tmp_path, now=now)
+    assert found.missing() == ((now, END),)
+
+
+def test_all_nodes_down_is_a_system_down_though_its_services_answer(site, tmp_path):
+    for name in ("login", "portal", "galaxy"):
+        probes(tmp_path, name)
+    events(tmp_path, [event(f"node00{n}", 10, 34, "DOWN*") for n in range(1, 9)])
+    made = figures(site, tmp_path, moment(BEGIN), moment(END), now=moment(END))
+    assert made["Availability.overall"].value == 100 * Fraction(312, 336)
+    assert verdict_of(site.criteria["E-UP"], made["Availability.overall"]) is Verdict.FAIL
+
+
+# ---- what a criterion names
+
+
+def test_each_metric_of_a_made_window(site, tmp_path):
+    for name in ("login", "portal"):
+        probes(tmp_path, name, down=[(100, 108.4)])
+    probes(tmp_path, "galaxy", down=[(100, 116.8)])
+    windows(site, "2026-11-05T04:00Z,2026-11-05T08:00Z,,all,2026-10-25T00:00Z,me,Firmware")
+    made = figures(site, tmp_path, moment(BEGIN), moment(END), now=moment(END))
+    down = Fraction(101 * 300, 3600)  # 101 bad rounds
+    assert {name: one.value for name, one in made.items()} == {
+        "Availability.overall": 100 * (1 - down / 336),
+        "Availability.scheduled": 100 * (336 - down) / (336 - 4),
+        "Availability.downtime": 720 * down / 336,
+        "Availability.gateway_gap": 100 * (Fraction(202 * 300, 3600) - down) / 336,
+    }
+    assert [(one.unit, one.complete) for one in made.values()] == [
+        ("%", True),
+        ("%", True),
+        ("h/month", True),
+        ("pp", True),
+    ]
+    up = made["Availability.overall"]
+    assert up.conditions == {"window_hours": "336", "interval": "300"}
+    verdicts = {key: verdict_of(one, made[one.metric]) for key, one in contract(site).items()}
+    assert verdicts == {"E-UP": Verdict.PASS, "E-GAP": Verdict.FAIL, "E-DOWN": None}
+
+
+def contract(site):
+    return {key: one for key, one in site.criteria.items() if one.metric.startswith("Avail")}
+
+
+@pytest.mark.parametrize(("rounds", "verdict"), [(168, Verdict.PASS), (169, Verdict.FAIL)])
+def test_95_per_cent_of_14_days_leave_16_8_hours(site, tmp_path, rounds, verdict):
+    """168 bad rounds of six minutes are 16.8 h, and exactly 95 %."""
+    for name in ("login", "portal"):
+        probes(tmp_path, name, down=[(100, 100 + Fraction(rounds, 10))], step=360)
+    made = figures(site, tmp_path, moment(BEGIN), moment(END), now=moment(END))
+    up = made["Availability.overall"]
+    assert up.value == 100 * (1 - Fraction(rounds, 10) / 336)
+    assert verdict_of(site.criteria["E-UP"], up) is verdict
+
+
+def test_a_longer_period_with_a_gap_still_has_its_336_hours(site, tmp_path):
+    for name in ("login", "portal"):
+        probes(tmp_path, name, gaps=[(10, 12)], end=END + DAY)
+    last = moment(END + DAY)
+    up = figures(site, tmp_path, moment(BEGIN), last, now=last)["Availability.overall"]
+    assert (up.complete, up.measured_hours > 336) == (False, True)
+    assert verdict_of(site.criteria["E-UP"], up) is Verdict.PASS
+
+
+def test_a_site_without_probes_or_gateways_has_a_reason_and_no_value(site, tmp_path):
+    for name in ("login", "portal"):
+        probes(tmp_path, name)
+    made = figures(site, tmp_path, moment(BEGIN), moment(END), now=moment(END))
+    gap = made["Availability.gateway_gap"]
+    assert (gap.value, gap.subject, gap.why.kind) == (None, "galaxy", Kind.HOURS_MISSING)
+    path = site.folder / "system.yaml"
+    path.write_text(path.read_text().partition("probes:")[0])
+    bare = load("example")
+    for one in figures(bare, tmp_path, moment(BEGIN), moment(END), now=moment(END)).values():
+        assert (one.value, one.why.kind, one.measured_hours) == (None, Kind.NO_PROBES, 0)
+
+
+def test_a_site_of_which_nothing_was_recorded_has_nothing(site, tmp_path):
+    found = read(site, tmp_path)
+    assert found.measured_hours() == 0
+    assert found.missing() == ((BEGIN, END),)
+    assert overall([found.whole]) is None
+
+
+def test_a_period_has_a_zone_and_an_end_after_its_begin(site, tmp_path):
+    with pytest.raises(UserError, match="is not after"):
+        figures(site, tmp_path, moment(END), moment(BEGIN))
+    with pytest.raises(ValueError, match="without a time zone"):
+        figures(site, tmp_path, datetime(2026, 11, 1), moment(END))
+
+
+def test_a_made_year_agrees_with_its_arithmetic(site, tmp_path):
+    """Each month a maintenance of 8 h on its first day, and an outage of two hours on the tenth."""
+    begin = int(datetime(2025, 11, 1, tzinfo=UTC).timestamp())
+    starts = [datetime(2025 + (m + 10) // 12, (m + 10) % 12 + 1, 1, tzinfo=UTC) for m in range(12)]
+    down, rows = [], []
+    for first in starts:
+        hour = (first.timestamp() - BEGIN) / H
+        down += [(int(hour) + 8, int(hour) + 16), (int(hour) + 220, int(hour) + 222)]
+        day, end = first + timedelta(hours=8), first + timedelta(hours=16)
+        rows.append(
+            f"{day:%Y-%m-%dT%H:%MZ},{end:%Y-%m-%dT%H:%MZ},,all,2025-01-01T00:00Z,me,Monthly"
+        )
+    windows(site, *rows)
+    for name in ("login", "portal"):
+        probes(tmp_path, name, begin=begin, end=BEGIN, down=down, step=1800)
+    text = (site.folder / "system.yaml").read_text().replace("interval: 5 min", "interval: 30 min")
+    (site.folder / "system.yaml").write_text(text)
+    found = overview.read(load("example"), tmp_path, (begin, BEGIN), BEGIN)
+    hours = 365 * 24
+    assert found.missing() == ()
+    assert overall([found.whole]) == Fraction(hours - 120, hours)
+    assert scheduled([found.whole]) == Fraction(hours - 120, hours - 96)
+    assert found.whole.failures == 12
