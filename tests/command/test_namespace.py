@@ -42,6 +42,7 @@ def test_each_path_is_listed_once_and_our_own_are_left_out(disk):
     assert done.code == 0, done
     found, conditions, paths = listing(disk)
     assert found["Namespace.paths"] == "4"
+    assert found["Namespace.digest"] == descriptions.digest(dict.fromkeys(paths, ""))
     assert sorted(paths) == ["run 1", "run 1/deep", "run 1/deep/er", "run 1/line%0Abreak"]
     assert conditions.items() >= {"folder": ".", "depth": "8"}.items()
 
