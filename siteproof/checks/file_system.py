@@ -92,10 +92,6 @@ class FileSystemCheck(PerNodeCheck, special=True):
         }
         if self.fs:
             self.there = site.system.file_systems[self.fs]
-            if self.only_kind not in ("", self.there.kind):
-                self.unfit = f"{self.fs} is of kind {self.there.kind}, not {self.only_kind}"
-            elif self.only_shared and not self.there.shared:
-                self.unfit = f"{self.fs} is not shared: each node has files of its own"
             used = [
                 name for name in self.valid_systems if self.there.used_by(partitions[name].role)
             ]
@@ -110,6 +106,16 @@ class FileSystemCheck(PerNodeCheck, special=True):
             sizes = [site.size(partitions[name].role) for name in self.valid_systems]
             longest = max(self.waves(size, min(size, CHUNK)) for size in sizes)
             self.time_limit = f"{self.turns * longest * self.turn() + 4 * MARGIN}s"
+
+    @run_after("init")
+    def refuse_other_kinds(self) -> None:
+        """A file system on which there is nothing to measure."""
+        if not self.fs:
+            return
+        if self.only_kind not in ("", self.there.kind):
+            self.unfit = f"{self.fs} is of kind {self.there.kind}, not {self.only_kind}"
+        elif self.only_shared and not self.there.shared:
+            self.unfit = f"{self.fs} is not shared: each node has files of its own"
 
     def turn(self) -> int:
         """Seconds of a turn, by the mode."""

@@ -14,7 +14,7 @@ from siteproof.record.samples import Sample
 
 PATHS = "Namespace.paths"
 DIGEST = "Namespace.digest"
-SHOWN = 5  # paths in the reason
+MAX_SHOWN = 5  # paths in the reason
 
 _DEPTH = re.compile(r"[1-9][0-9]{0,2}")
 
@@ -59,7 +59,7 @@ def _compared(given: Given, listed: Mapping[str, Sample]) -> Result:
         return given.missing([f"{PATHS} of {nodesets.of(altered)} as they were measured"])
     depth = min(int(s.conditions["depth"]) for s in listed.values())
     found = listings.differing(every, depth)
-    shown = [f"{path} not on {nodesets.of(found[path])}" for path in list(found)[:SHOWN]]
-    more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    shown = [f"{path} not on {nodesets.of(found[path])}" for path in list(found)[:MAX_SHOWN]]
+    more = f", and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
     why = f"{'; '.join(shown)}{more}" if found else f"{len(listed)} nodes have the same paths"
     return given.sample(Fraction(len(found)), list(listed.values()), why)
