@@ -3,7 +3,6 @@
 import re
 
 import reframe as rfm
-from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import run_after, variable
 
 from siteproof.checks import FileSystemCheck, loading
@@ -29,6 +28,7 @@ class Lustre(FileSystemCheck):
     metrics = ("osts_up",)
     headline = ("osts_up",)
     time_limit = "10m"
+    only_kind = "lustre"
     mebibytes = dict.fromkeys(MODES, 0)
 
     packages = variable(str, value="lustre* kmod-lustre*")  # patterns of names, as rpm -qa takes
@@ -47,13 +47,6 @@ class Lustre(FileSystemCheck):
     def written(self) -> float:
         """Nothing."""
         return 0
-
-    def expected_nodes(self) -> NodeSet:
-        """Clients of a Lustre file system."""
-        nodes = super().expected_nodes()
-        if self.there.kind != "lustre":
-            self.skip(f"{self.fs} is of kind {self.there.kind}, not lustre")
-        return nodes
 
     def settings(self) -> dict[str, str]:
         """Which packages and which list."""

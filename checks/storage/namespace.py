@@ -1,7 +1,6 @@
 """Whether the paths of a shared file system are the same from every node."""
 
 import reframe as rfm
-from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import run_after, variable
 
 from siteproof.checks import FileSystemCheck, loading
@@ -27,6 +26,7 @@ class Namespace(FileSystemCheck):
     derive = "namespace"
     metrics = ("paths",)
     headline = ("paths",)
+    only_shared = True
     mebibytes = dict.fromkeys(MODES, 0)
     seconds_of_turn = {"quick": 20, "maintenance": 40, "acceptance": 60}
 
@@ -46,13 +46,6 @@ class Namespace(FileSystemCheck):
     def written(self) -> float:
         """Nothing."""
         return 0
-
-    def expected_nodes(self) -> NodeSet:
-        """Nodes that share the file system."""
-        nodes = super().expected_nodes()
-        if not self.there.shared:
-            self.skip(f"{self.fs} is not shared: each node has its own paths")
-        return nodes
 
     def settings(self) -> dict[str, str]:
         """What is listed, and how much of it."""

@@ -62,16 +62,20 @@ class FileSystemCheck(PerNodeCheck, special=True):
     """One quantity of a file system, measured by every node that may use it.
 
     A check defines, in addition to what PerNodeCheck needs, by mode: `mebibytes` of its file or
-    files and `seconds_of_turn`; how many `turns` a node has; how often all is `written`.
+    files and `seconds_of_turn`; how many `turns` a node has; how often all is `written`; whether it
+    measures one kind of file system only, or shared ones only.
     """
 
     fs = parameter(names())
     size = variable(int, value=0)  # MiB of a node's files; 0: by the mode
+    unfit = variable(str, value="")  # why there is nothing to measure on it, for the plan
     time_limit = DERIVED_LIMIT
 
     mebibytes: dict[str, int] = {}
     seconds_of_turn: dict[str, int] = {}
     turns = 1
+    only_kind = ""
+    only_shared = False
     all_stay = False  # whether the files of all nodes are there at the same time
 
     def written(self) -> float:
@@ -103,6 +107,16 @@ class FileSystemCheck(PerNodeCheck, special=True):
             longest = max(self.waves(size, min(size, CHUNK)) for size in sizes)
             self.time_limit = f"{self.turns * longest * self.turn() + 4 * MARGIN}s"
 
+    @run_after("init")
+    def refuse_other_kinds(self) -> None:
+        """A file system on which there is nothing to measure."""
+        if not self.fs:
+            return
+        if self.only_kind not in ("", self.there.kind):
+            self.unfit = f"{self.fs} is of kind {self.there.kind}, not {self.only_kind}"
+        elif self.only_shared and not self.there.shared:
+            self.unfit = f"{self.fs} is not shared: each node has files of its own"
+
     def turn(self) -> int:
         """Seconds of a turn, by the mode."""
         return self.seconds_of_turn[self.mode]
@@ -123,6 +137,8 @@ class FileSystemCheck(PerNodeCheck, special=True):
     def expected_nodes(self) -> NodeSet:
         """As every check's, where there is a file system that they may use."""
         skip_without(self, self.fs)
+        if self.unfit:
+            self.skip(self.unfit)
         return super().expected_nodes()
 
     def planned(self) -> missing.Planned:

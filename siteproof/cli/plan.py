@@ -159,7 +159,7 @@ def _of(case: Case, where: str, nodes: list[str], note: str = "", walk: str = ""
 def _chosen(case: Case, site: Site, partition: str) -> list[str]:
     """The nodes of a check; none where it is skipped or has nothing to measure."""
     spec = _spec(case, partition)
-    if not spec or not _may_use(site, case.get("fs"), partition):
+    if not spec or case.get("unfit") or not _may_use(site, case.get("fs"), partition):
         return []
     return list(selection.select(spec, site.expected(site.partition(partition).role), {}))
 

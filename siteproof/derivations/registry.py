@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from siteproof.derivations import bookkeeping, bought_facts, inventory, one_way, services, two_ways
+from siteproof.derivations import (
+    bookkeeping,
+    bought_facts,
+    inventory,
+    one_way,
+    paths,
+    services,
+    two_ways,
+)
 from siteproof.derivations.given import DerivedSample, Given, Lack, Material, Result
 from siteproof.judge.inputs import CAMPAIGN
 from siteproof.record.finding import Finding
@@ -47,6 +55,7 @@ TABLE: Mapping[str, Derivation] = {
     "Ior.change": two_ways.change(PARALLEL),
     "Lnet.retention": two_ways.of(["Lnet.read", "Lnet.write"], "system"),
     "Workload.retention": two_ways.of_figure,
+    "Namespace.differences": paths.differences,
     "BlockStorage.change": two_ways.change(STORAGE),
     "RandomIo.read_ratio": two_ways.random_of_serial("read"),
     "RandomIo.write_ratio": two_ways.random_of_serial("write"),
@@ -77,7 +86,6 @@ TABLE: Mapping[str, Derivation] = {
     "Availability.overall": services.availability,
     "Availability.downtime": services.availability,
     "Availability.gateway_gap": services.availability,
-    "Namespace.differences": services.namespace,
     "VmShare.tightly_coupled": two_ways.of(["Lammps.rate"], "node"),
     "VmShare.data_analysis": two_ways.of(["Minimap2.rate"], "node"),
     "Session.duration": bookkeeping.duration,

@@ -23,7 +23,7 @@ Look = tuple[int, Ticks]  # when, seconds since 1970
 def parse(text: str) -> list[Reading]:
     """`busiest_core`: the core with the largest share of busy time from first to last line, in %.
 
-    Raises OutputError if the end is missing or there is no time between them.
+    Raises OutputError if the end is missing or no tick lies between them.
     """
     return [Reading("busiest_core", busiest(whole(text)), "%")]
 
@@ -64,11 +64,11 @@ def _look(line: str) -> Look:
     match = _LINE.fullmatch(line)
     if not match:
         raise OutputError("cores: a line is not a look at all cores")
-    words = match[2].split()
-    if len(words) > MAX_CORES:
-        raise OutputError(f"cores: {len(words)}, at most {MAX_CORES}")
+    cores = match[2].split()
+    if len(cores) > MAX_CORES:
+        raise OutputError(f"cores: {len(cores)}, at most {MAX_CORES}")
     ticks = []
-    for word in words:
-        busy, _, every = word.partition("/")
+    for core in cores:
+        busy, _, every = core.partition("/")
         ticks.append((int(busy), int(every)))
     return int(match[1]), ticks

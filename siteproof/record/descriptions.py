@@ -48,7 +48,7 @@ def with_unreadable(
     proofs = {
         (s.header.session, s.header.job, s.node): s.value for s in samples if s.metric == DIGEST
     }
-    found = _newest(newest, perflogs)
+    found = of_samples(newest, perflogs)
     unreadable: dict[str, Fields] = {}
     for node, kept in found.items():
         names = [name for name in kept if name.startswith(UNREADABLE)]
@@ -154,7 +154,8 @@ def _printable(
     return {name: v and harmless(v) for k, v in record.items() if wanted(name := harmless(k))}
 
 
-def _newest(newest: Mapping[str, Sample], perflogs: Path) -> dict[str, Fields]:
+def of_samples(newest: Mapping[str, Sample], perflogs: Path) -> dict[str, Fields]:
+    """What was kept next to the sample of each node. Raises UserError."""
     files: dict[Path, dict[str, Fields]] = {}
     found: dict[str, Fields] = {}
     for node, sample in sorted(newest.items()):

@@ -42,6 +42,7 @@ def test_each_path_is_listed_once_and_our_own_are_left_out(disk):
     assert done.code == 0, done
     found, conditions, paths = listing(disk)
     assert found["Namespace.paths"] == "4"
+    assert found["Namespace.digest"] == descriptions.digest(dict.fromkeys(paths, ""))
     assert sorted(paths) == ["run 1", "run 1/deep", "run 1/deep/er", "run 1/line%0Abreak"]
     assert conditions.items() >= {"folder": ".", "depth": "8"}.items()
 
@@ -86,5 +87,6 @@ def test_a_folder_elsewhere_is_refused(disk, folder):
 
 def test_what_nodes_do_not_share_is_not_compared(world):
     done = world.reframe(*RUN)
-    assert "is not shared: each node has its own paths" in done.out
-    assert world.reframe("-r", "-n", "Lustre").out.count("not lustre")
+    assert "temporary is not shared: each node has files of its own" in done.out
+    assert "temporary is of kind any, not lustre" in world.reframe("-r", "-n", "Lustre").out
+    assert "Namespace" not in world.siteproof("plan", "-n", "Namespace|Lustre|Health").out
