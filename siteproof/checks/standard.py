@@ -5,14 +5,14 @@ They are the whole partition, and the numbers of tasks that criteria name.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from siteproof.checks import selection
 from siteproof.checks.job import LOCAL
 from siteproof.errors import UserError
 from siteproof.judge import inputs
 from siteproof.record.point import Point
-from siteproof.sites import Site
+from siteproof.sites import Expected, Site
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable
 from siteproof.sweeps.keys import plain
@@ -49,17 +49,9 @@ def of_criteria(site: Site, tool: str, file_system: str) -> list[dict[str, str]]
     """
     known = TOOLS[tool].all_axes
     found: list[dict[str, str]] = []
-    needed = (
-        one for criterion in site.criteria.values() for one in inputs.answering(site, criterion)
-    )
-    for criterion in needed:
-        conditions = criterion.conditions
+    for conditions in _conditions(site, TOOLS[tool].check):
         where = conditions.get("file_system")
-        if (
-            criterion.metric.partition(".")[0] != TOOLS[tool].check
-            or "tasks" not in conditions
-            or (where and not where.met_by(file_system))
-        ):
+        if "tasks" not in conditions or (where and not where.met_by(file_system)):
             continue
         values = {
             name: (rule.one_of or [rule.exact or ""])[0]
@@ -71,6 +63,14 @@ def of_criteria(site: Site, tool: str, file_system: str) -> list[dict[str, str]]
                 {name: plain(name, str(text), known[name]) for name, text in values.items()}
             )
     return found
+
+
+def _conditions(site: Site, check: str) -> Iterator[Mapping[str, Expected]]:
+    """Those of each criterion, or input of one, that is on a metric of a check."""
+    for criterion in site.criteria.values():
+        for one in inputs.answering(site, criterion):
+            if one.metric.partition(".")[0] == check:
+                yield one.conditions
 
 
 def narrowed(points: Mapping[int, Point], whole: Collection[int], most: int) -> dict[int, Point]:

@@ -137,12 +137,12 @@ def change(metrics: Mapping[str, Subject]) -> Callable[[Given], Iterator[Result]
         older = _of_campaign(given, metrics, named) if named else _before_change(given, metrics)
         own, other = Side(), Side()
         for metric, subject in metrics.items():
-            now, before = (
+            newest, former = (
                 given.side([metric], subject),
                 given.side([metric], subject, samples=older),
             )
-            if now.values or before.values or now.failed:
-                own, other = _joined(own, now), _joined(other, before)
+            if newest.values or former.values or newest.failed:
+                own, other = _joined(own, newest), _joined(other, former)
         if not other.values:
             what = f"campaign {named}" if named else f"an answer under another {_because(given)}"
             yield given.missing([what])

@@ -42,7 +42,10 @@ SUFFIX = {  # of a name, by the kind of its unit; values are in the kind's base 
     "count": "",
     units.SIMULATION_RATE: "nanoseconds_per_day",
     units.SIMULATION_COST: "days_per_nanosecond",
-    **{kind: unit.replace("/s", "_per_second") for kind, unit in units.COUNTED.items()},
+    **{
+        kind: unit.replace("/s", "_per_second").replace("-", "_")
+        for kind, unit in units.COUNTED.items()
+    },
     "energies an hour": "energies_per_hour",
     "energy": "hartree",
     "molar energy": "kilojoules_per_mole",

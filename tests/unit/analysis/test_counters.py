@@ -81,5 +81,9 @@ def test_the_first_and_the_last_look_are_compared_and_a_single_one_with_nothing(
 def test_every_counter_stands_in_the_catalogue_with_its_unit():
     known, _ = catalogue.read()
     cards = {f"{kind}_{name}" for kind, names in health.CARDS.items() for name in names}
-    units = health.UNIT | dict.fromkeys(cards, "count") | {"unreadable": "count"}
+    units = (
+        health.UNIT
+        | dict.fromkeys(cards, "count")
+        | dict.fromkeys(("unreadable", "faults"), "count")
+    )
     assert {n.partition(".")[2]: m.unit for n, m in known.items() if m.check == "Health"} == units
