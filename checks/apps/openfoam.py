@@ -8,6 +8,8 @@ from siteproof.parsers import openfoam
 EDGE = {"quick": 64, "maintenance": 128, "acceptance": 256}  # cells along it
 STEPS_A_CELL = 25  # in all of the time: a Courant number of .6, and the flow no longer changes
 
+TOLERANCE = "0.005"  # finer grids than that of the source give up to .003 more
+
 
 @rfm.simple_test
 class OpenFoam(ApplicationCheck):
@@ -31,4 +33,7 @@ class OpenFoam(ApplicationCheck):
         mode: {"cells": str(edge**2), "steps": str(edge * STEPS_A_CELL)}
         for mode, edge in EDGE.items()
     }
-    references = {"velocity_middle": ("-0.21090", "0.003"), "velocity_upper": ("-0.13641", "0.003")}
+    references = {
+        "velocity_middle": ("-0.21090", TOLERANCE),
+        "velocity_upper": ("-0.13641", TOLERANCE),
+    }

@@ -72,7 +72,7 @@ CHANGED = {
     "Lammps": ("mpirun", "sed -i 's/1.0 1.0 2.5/1.0 1.0 2.4/' melt.in"),
     "Gromacs": ("gmx", "[ ! -f water.top ] || sed -i 's/spce/tip3p/' water.top"),
     "Nwchem": ("mpirun", "sed -i 's/0.1173/0.1183/' water.nw"),
-    "OpenFoam": ("mpirun", "sed -i 's/nu 0.01;/nu 0.012;/' constant/transportProperties"),
+    "OpenFoam": ("mpirun", "sed -i 's/nu 0.01;/nu 0.005;/' constant/transportProperties"),
     "Minimap2": ("minimap2", "sed -i -e '2{h;d}' -e '$G' genome.fa"),  # all letters 100 further on
 }
 
