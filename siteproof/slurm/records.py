@@ -103,8 +103,9 @@ def parse_job_nodes(text: str) -> NodeSet:
     """
     found = nodesets.of()
     for line in text.splitlines():
-        with suppress(ValueError):  # None assigned
-            found.update(nodesets.parse(line.strip()))
+        with suppress(ValueError):
+            nodes = nodesets.parse(line.strip())
+            found.update(nodes if all(map(nodesets.is_name, nodes)) else "")  # None assigned
     return found
 
 
