@@ -259,6 +259,8 @@ def test_parameters_may_be_lists_and_an_executable_may_have_words(world):
     values, headers = held(world)
     assert len(values) == 2
     assert {head["conditions"]["program"] for head in headers.values()} == {"echo"}
+    done = world.run("reframe", "-c", folder, "-l", "-P", "Listed.size=1")
+    assert "-P Listed.size: Listed has no such variable (did you mean 'sizes'?)" in done.refused()
 
 
 def test_an_unknown_mode_is_refused_for_plain_tests_too(world):
