@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
+
+from ClusterShell.NodeSet import NodeSet
 
 from siteproof import files, nodesets, units
 from siteproof.checks import adapter, loading, session, software
@@ -21,6 +24,7 @@ from siteproof.errors import UserError, harmless
 from siteproof.record import plain_tests, samples, unit_names
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import Site
+from siteproof.slurm import client
 
 # Settings of a job that decide its values, and are conditions under ReFrame's own names.
 CONDITIONS = ("num_tasks", "num_tasks_per_node", "num_cpus_per_task")
@@ -66,8 +70,9 @@ def keep(mode: str, task: Any) -> str:
                 "kept: give it another name"
             )
         return ""
-    header = _header(task, name, mode)
-    found = list(_samples(task, header, dims))
+    nodes = _nodes(task)
+    header = _header(task, name, mode, nodes)
+    found = list(_samples(task, header, nodes, dims))
     if not found:
         return ""
     try:
@@ -110,7 +115,7 @@ def _file(check: Any) -> str:
     return str(Path(inspect.getfile(type(check))))
 
 
-def _header(task: Any, name: str, mode: str) -> Header:
+def _header(task: Any, name: str, mode: str, nodes: NodeSet) -> Header:
     check, active = task.check, session.current()
     partition, environment = task.testcase.partition.name, task.testcase.environ.name
     ended = check.job.completion_time if check.job else None
@@ -125,7 +130,7 @@ def _header(task: Any, name: str, mode: str) -> Header:
         time=when.isoformat(timespec="seconds"),
         mode=mode,
         campaign=active.campaign,
-        expected=str(_nodes(task)),
+        expected=str(nodes),
         conditions=_conditions(check),
         provenance=session.provenance(files.CLONE)
         | software.provenance(active.software, environment)
@@ -143,14 +148,18 @@ def _job(task: Any) -> str:
     return f"{task.check.hashcode}.{task.testcase.environ.name}"
 
 
-def _nodes(task: Any) -> Any:
-    """The nodes of the job, by their names in the site."""
-    site = session.current().site
+def _nodes(task: Any) -> NodeSet:
+    """The nodes of the job, by their names in the site; ReFrame may know only some of them."""
+    site, job = session.current().site, task.check.job
     where = site.partition(task.testcase.partition.name)
     if where.scheduler == "local":
         return site.expected(where.role)
-    names = task.check.job.nodelist if task.check.job else ()
-    return nodesets.of(name for name in names or () if name and nodesets.is_name(name))
+    if not job or not job.jobid:
+        return nodesets.of()
+    names = [name for name in job.nodelist or () if name and nodesets.is_name(name)]
+    with suppress(UserError):
+        return client.nodes_of(str(job.jobid)) | nodesets.of(names)
+    return nodesets.of(names)
 
 
 def _conditions(check: Any) -> dict[str, str]:
@@ -174,9 +183,10 @@ def _values(check: Any) -> Mapping[str, tuple[Any, ...]]:
     }
 
 
-def _samples(task: Any, header: Header, dims: Mapping[str, str]) -> Iterator[Sample]:
+def _samples(
+    task: Any, header: Header, nodes: NodeSet, dims: Mapping[str, str]
+) -> Iterator[Sample]:
     """A sample of each performance variable: its value, or why it has none."""
-    nodes = _nodes(task)
     node = str(nodes[0]) if len(nodes) == 1 else ""
     status, why = _failure(task)
     values = _values(task.check)

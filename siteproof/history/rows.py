@@ -63,19 +63,13 @@ def run_row(head: Header, file: str, run: int, count: int) -> dict[str, Any]:
         "job": head.job,
         "time": _utc(head.time, file),
         "file": file,
-        "source": _source(head),
+        "source": PUBLISHED if head.mode == PUBLISHED else SITEPROOF,
         "place": head.place,
         "expected": head.expected,
         "samples": count,
         "conditions": canonical(head.conditions),
         "provenance": canonical(head.provenance),
     }
-
-
-def _source(head: Header) -> str:
-    if head.is_plain:
-        return REFRAME
-    return PUBLISHED if head.mode == PUBLISHED else SITEPROOF
 
 
 def _utc(text: str, where: str) -> datetime:

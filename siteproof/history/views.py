@@ -37,7 +37,7 @@ _HEADER = (
     Column(
         "source",
         "VARCHAR",
-        "siteproof, published (values from a report), or reframe (tests of plain ReFrame).",
+        "siteproof, published (values from a report), or reframe (logs of plain ReFrame).",
     ),
     Column(
         "place",

@@ -150,6 +150,11 @@ def queued(jobs: Sequence[str]) -> set[str]:
     return set(done.stdout.split())
 
 
+def nodes_of(job: str) -> NodeSet:
+    """The nodes on which a job ran, as far as Slurm's accounting knows. Raises UserError."""
+    return records.parse_job_nodes(_ask(["sacct", "-n", "-P", "-j", job, "-o", "nodelist"]))
+
+
 @functools.cache
 def settings() -> dict[str, str]:
     """Slurm's own settings, by their names in slurm.conf. Raises UserError."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ClusterShell.NodeSet import NodeSet
@@ -92,6 +93,20 @@ def parse_hosts(text: str) -> dict[str, list[str]]:
     """Read `sinfo -h -N -o HOSTS_FORMAT`: NodeHostName and NodeAddr by NodeName."""
     rows = (line.strip().split("|") for line in text.splitlines())
     return {row[0]: sorted(set(row[1:])) for row in rows if len(row) == 3}
+
+
+def parse_job_nodes(text: str) -> NodeSet:
+    """Read `sacct -n -P -o nodelist` of a job: its nodes and those of its steps.
+
+    While a job completes, Slurm lists it only with the nodes that have not ended yet; its steps
+    keep theirs.
+    """
+    found = nodesets.of()
+    for line in text.splitlines():
+        with suppress(ValueError):
+            nodes = nodesets.parse(line.strip())
+            found.update(nodes if all(map(nodesets.is_name, nodes)) else "")  # None assigned
+    return found
 
 
 def parse_settings(text: str) -> dict[str, str]:

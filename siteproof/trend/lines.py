@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from siteproof import units
-from siteproof.record import finding, series
+from siteproof.record import finding, plain_tests, series
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import Series, comparable
@@ -70,7 +70,8 @@ _SERIES = """
         SELECT series, kind, metric, dims, unit, context, run, count(*) AS rows FROM stored
         WHERE status = 'ok' AND kind <> 'text' {only} GROUP BY ALL)
     SELECT series, kind, min(metric), min(environment), min(dims), min(c.conditions), min(unit),
-           max(unit), min(source), sum(rows)::BIGINT, min(file)
+           max(unit), min(source), bool_or(contains(provenance, '"{plain}":')),
+           sum(rows)::BIGINT, min(file)
     FROM counted JOIN live_runs USING (run) LEFT JOIN contexts c USING (context)
     WHERE system = $system AND source <> 'published'
     GROUP BY series, kind ORDER BY min(time), series"""
@@ -224,11 +225,12 @@ def _stored(site: Site, h: History, metric: str, found: Lines) -> Iterator[_Stor
     """The series that count, those that differ by a block only under one key."""
     known: dict[tuple[object, ...], list[Series]] = {}
     only, bind = ("AND metric = $metric", {"metric": metric}) if metric else ("", {})
-    for row in h.sql(_SERIES.format(only=only), {"system": site.system.system, **bind}):
+    query = _SERIES.format(only=only, plain=plain_tests.TEST)
+    for row in h.sql(query, {"system": site.system.system, **bind}):
         number, quantity, name, environment, dims, conditions, *of_values = row
-        unit, other, source, count, file = of_values
+        unit, other, source, is_plain, count, file = of_values
         entry, foreign = site.catalogue.get(name), source == "reframe"
-        if entry is None and not foreign:
+        if entry is None and not (foreign or is_plain):
             found.not_in_catalogue[name] = found.not_in_catalogue.get(name, 0) + count
             continue
         own_unit, better = (entry.unit, entry.better) if entry else (unit, _direction_of(quantity))

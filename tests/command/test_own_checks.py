@@ -115,11 +115,12 @@ def test_criteria_are_decided_by_plain_tests(ran):
 def test_history_trend_and_report_have_them(ran):
     query = "SELECT metric, value, unit, source FROM samples WHERE metric LIKE '%perf' LIMIT 1"
     rows = ran.siteproof("history", "--csv", "--sql", query).out.splitlines()
-    assert rows[-1] == "CENTRE_Simulation.perf,12.5,ns/day,reframe"
+    assert rows[-1] == "CENTRE_Simulation.perf,12.5,ns/day,siteproof"
     seen = ran.siteproof("trend")
     assert "too little history" in seen.out
     # The unit loops is unknown to Siteproof, and the trend names it.
-    assert "CENTRE_Simulation.loops" in seen.said and "loops" in seen.said
+    assert "CENTRE_Simulation.loops: 1 value in the unknown unit 'loops'" in seen.out
+    assert "in the catalogue" not in seen.said  # stream_test.copy_bw is a series without it
     page = ran.folder / "page.md"
     assert ran.siteproof("report", "--output", page).code == 0
     text = page.read_text().replace("\\", "")
@@ -259,6 +260,8 @@ def test_parameters_may_be_lists_and_an_executable_may_have_words(world):
     values, headers = held(world)
     assert len(values) == 2
     assert {head["conditions"]["program"] for head in headers.values()} == {"echo"}
+    done = world.run("reframe", "-c", folder, "-l", "-P", "Listed.size=1")
+    assert "-P Listed.size: Listed has no such variable (did you mean 'sizes'?)" in done.refused()
 
 
 def test_an_unknown_mode_is_refused_for_plain_tests_too(world):

@@ -20,7 +20,8 @@ SELECT check_name, metric, dims, concat(partition, '+', environment) AS env,
     coalesce(arg_max(provenance ->> concat('$."{plain_tests.REFERENCE}',
         substr(metric, length(check_name) + 2), '"'), time), ''),
     count(DISTINCT nullif(node, '')), count(*), min(time), max(time)
-FROM stored s JOIN live_runs r USING (run) WHERE system = $system AND source = 'reframe'
+FROM stored s JOIN live_runs r USING (run) WHERE system = $system
+    AND (source = 'reframe' OR contains(provenance, '"{plain_tests.TEST}":'))
 GROUP BY check_name, metric, dims, env ORDER BY check_name, metric, dims, env"""
 
 

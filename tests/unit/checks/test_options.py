@@ -144,7 +144,7 @@ def test_a_job_option_without_a_scheduler_is_refused(site, word):
 
 class Stream:
     var_space = {"nodes": 1, "mode": 1}
-    param_space = SimpleNamespace(params={"chunk": 1})
+    param_space = SimpleNamespace(params={"chunk": 1})  # as ReFrame: it iterates over values
     display_name = "Stream %chunk=0"
     tags = {"cpu"}
 

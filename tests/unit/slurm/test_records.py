@@ -13,6 +13,7 @@ from siteproof.gate.commands import Cluster
 from siteproof.slurm.records import (
     Node,
     Reservation,
+    parse_job_nodes,
     parse_nodes,
     parse_reservations,
     parse_sinfo,
@@ -137,6 +138,14 @@ def test_who_has_ended_a_recorded_job(job, state, by_somebody):
     text = (OUTPUTS / "22.05/jobs.sacct").read_text()
     assert re.search(rf"^{job}\|([^|]*)\|", text, re.MULTILINE)[1] == state
     assert ending.by_somebody(state) == by_somebody
+
+
+def test_a_job_that_ends_has_all_of_its_nodes():
+    """Recorded while one of its two nodes had ended: the job's own line names the other one."""
+    text = (OUTPUTS / "22.05/completing.sacct_nodes").read_text()
+    assert text.startswith("node001\n")
+    assert str(parse_job_nodes(text)) == "node[001-002]"
+    assert not parse_job_nodes("None assigned\n\n@all\nnode[1-\n")
 
 
 @pytest.mark.parametrize(
