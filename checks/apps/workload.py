@@ -17,6 +17,7 @@ from checks.apps.openfoam import OpenFoam
 from siteproof.checks import ApplicationCheck, FileSystemSweep, session
 from siteproof.checks.job import ON_NODE
 from siteproof.parsers import counters
+from siteproof.record.manifest import OfItsKind
 from siteproof.record.point import Point
 from siteproof.sites import libraries
 from siteproof.sites.system import Application
@@ -83,6 +84,13 @@ class Workload(FileSystemSweep):
         if self.fs not in workload.file_systems:
             self.skip(f"the site's workload does not use {self.fs}")
         return super().expected_nodes()
+
+    def plan_of_its_kind(self) -> OfItsKind:
+        """With the condition of programs that stand in for those of a contract."""
+        fields = super().plan_of_its_kind()
+        workload = self.site.system.workload
+        emulated = {"emulated": workload.emulated} if workload and workload.emulated else {}
+        return {**fields, "conditions": {**fields["conditions"], **emulated}}
 
     @run_before("run")
     def place_programs(self) -> None:

@@ -314,6 +314,7 @@ class Workload(Model):
     """Applications that run at the same time, each on nodes of its own."""
 
     description: str = Field("", description="Whose workload it is, for the report.")
+    emulated: str = Field("", description=EMULATED)
     file_systems: list[str] = Field(
         description="File systems on which they work, one after the other: keys of `file_systems`."
     )
