@@ -49,7 +49,7 @@ def _each(
         elif own := chosen(results.get(node, ())):
             yield _of_node(given, node, own)
         else:
-            yield given.missing([f"{source}, which states nothing of {node}"], node)
+            yield given.missing([f"{source}, which states nothing of it"], node)
 
 
 def _of_node(given: Given, node: str, results: Sequence[FactResult]) -> Result:

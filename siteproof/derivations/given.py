@@ -301,8 +301,9 @@ class Given:
         return sender, {PEER: receiver, LINK: link or self.criterion.links[0]}
 
     def missing(self, what: Sequence[str], unit: str = "") -> Lack:
-        """Inputs that are not there, by name."""
-        details = {"input": what[0], "more": len(what) - 1}
+        """Inputs that are not there, by name; those of the unit itself without its name."""
+        first = what[0].removesuffix(f" of {unit}") if unit else what[0]
+        details = {"input": first, "more": len(what) - 1}
         why = finding.of(Kind.INPUT_MISSING, details, metric=self.criterion.metric)
         return Lack(why, unit)
 
