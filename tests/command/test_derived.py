@@ -505,7 +505,7 @@ def sections(system):
     return {
         k: c
         for k, c in found.items()
-        if c.metric == "SystemDescription.section_drift" and not c.report_only
+        if c.metric == "SystemDescription.section_drift" and not (c.report_only or c.not_here)
     }
 
 
