@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import pytest
 from campaigns import Campaign, as_stated
 from click.testing import CliRunner
+from documents_checked import check
 
 from siteproof import cli, files, sites
 from siteproof.record import probe_log
@@ -117,6 +118,16 @@ def test_why_shows_the_chain_to_the_figures_that_the_tool_printed(perflogs):
     text = run("why", "NASA-RATIO-SRIOV", "--system", "nebula-sriov").output
     assert "9.38 Gb/s of 9.415 Gb/s (link bare)" in text
     assert "TcpBandwidth.throughput of r710-2>r710-1" in text and "9415, 9415" in text
+
+
+def test_the_documents_of_derived_values_keep_to_their_schema(perflogs):
+    nasa(perflogs)
+    system = ("--system", "nebula-sriov", "--json")
+    check("verdict", run("verdict", *system).output)
+    record = check("why", run("why", "NASA-RATIO-SRIOV", *system).output)
+    (sample,) = record["samples"]
+    assert sample["follows"].startswith("TcpBandwidth.throughput: 9.38 Gb/s of 9.415 Gb/s")
+    assert {one["value"] for one in sample["inputs"]} == {"9380", "9415"}
 
 
 def test_values_under_conditions_that_differ_are_not_compared(perflogs):
