@@ -18,11 +18,13 @@ from siteproof.derivations import (
     two_ways,
 )
 from siteproof.derivations.given import DerivedSample, Given, Lack, Material, Result
+from siteproof.errors import UserError, UserErrors
 from siteproof.judge.inputs import CAMPAIGN
 from siteproof.record.finding import Finding
 from siteproof.sites import Criterion
 from siteproof.sites.promise import Subject
 
+MAX_LENGTH = 300  # characters of a reason
 Derivation = Callable[[Given], Iterator[Result]]
 
 STORAGE: Mapping[str, Subject] = {"BlockStorage.read": "node", "BlockStorage.write": "node"}
@@ -111,9 +113,13 @@ def answers(material: Material, criterion: Criterion) -> Answers:
     if sides and not criterion.against and CAMPAIGN not in sides:
         need = f"'against' of the criterion ({' or '.join(sides)})"
         return Answers(lacks={"": Given(material, criterion).missing([need]).why})
-    for result in derive(Given(material, criterion)):
-        if isinstance(result, Lack):
-            found.lacks[result.unit] = result.why
-        else:
-            found.samples.append(result)
+    given = Given(material, criterion)
+    try:
+        for result in derive(given):
+            if isinstance(result, Lack):
+                found.lacks[result.unit] = result.why
+            else:
+                found.samples.append(result)
+    except (UserError, UserErrors) as error:  # a broken input costs this criterion, and no other
+        return Answers(lacks={"": given.missing([" ".join(str(error).split())[:MAX_LENGTH]]).why})
     return found

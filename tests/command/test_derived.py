@@ -735,3 +735,25 @@ def test_sc11s_contract_ends_with_0_and_with_another_value_with_1(perflogs, chan
     everything_else(perflogs)
     done = run("verdict", "--system", "sc11-wan")
     assert done.exit_code == code, done.output
+
+
+# ---- broken inputs
+
+
+def test_a_broken_input_costs_its_own_criteria_and_is_named(perflogs):
+    jetstream(perflogs)
+    (path,) = perflogs.rglob("*.fields.json.gz")
+    path.write_bytes(b"broken")
+    found = verdicts("jetstream-iu")
+    assert found["JS-2-TOTALS-CORES-M630"]["verdict"] == "INCOMPLETE"
+    assert path.name in found["JS-2-TOTALS-CORES-M630"]["why"]
+    assert found["JS-5.1.2.1-CEPH"]["verdict"] == "PASS"
+
+
+def test_a_size_in_place_of_a_rate_is_no_input(perflogs):
+    nasa(perflogs)
+    made = Campaign(sites.load("nebula-sriov"), hours=0.5, place=2)
+    made.pairs("sriov", "TcpBandwidth.throughput", 9400, trials=10, unit="GiB", **TCP)
+    made.write(perflogs)
+    assert of("nebula-sriov", "NASA-RATIO-SRIOV") == "INCOMPLETE"
+    assert of("nebula-sriov", "NASA-TRIALS") == "PASS"
