@@ -117,9 +117,13 @@ def _answers(given: Given, request: Requested) -> tuple[list[Sample], list[str]]
 
 def _found(given: Given, request: Requested, wanted: Criterion) -> Iterator[tuple[str, Sample]]:
     """A good sample of each unit in each job that may answer a request, the newest job first."""
-    for head, samples in given.material.past({request.metric.partition(".")[0]}):
-        if request.environments and head.environment not in request.environments:
-            continue
+    mode = wanted.conditions.get("mode")
+
+    def may_be(head: Header) -> bool:
+        there = not request.environments or head.environment in request.environments
+        return there and (mode is None or mode.met_by(head.mode))
+
+    for _, samples in given.material.past({request.metric.partition(".")[0]}, may_be):
         for unit, found in given.answers(wanted, samples).items():
             good = [s for s in found if s.status == "ok" and not why_not(wanted, s)]
             if good:

@@ -26,7 +26,9 @@ from siteproof.sites.promise import Subject
 
 DIGITS = 12  # significant ones of a quotient
 DIFFERS_BY = ("mode", "trials", LINK, "pattern", "at_once", "partition")  # between two ways
-Past = Callable[[Collection[str]], Iterable[tuple[Header, list[Sample]]]]
+MAX_SESSIONS = 20  # of the past that are looked through for one value
+MayBe = Callable[[Header], bool]
+Past = Callable[[Collection[str], MayBe], Iterable[tuple[Header, list[Sample]]]]
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ Result = DerivedSample | Lack
 class Material:
     """What all derivations of a system read. of_checks: the chosen samples of each check.
 
-    past: gives all jobs of some checks with their samples, the newest first, read one by one.
+    past: gives the jobs of some checks that may be looked at, with their samples, the newest first
+    and read one by one, of MAX_SESSIONS sessions.
     jobs: the headers of all jobs of the chosen sessions.
     """
 
@@ -59,7 +62,7 @@ class Material:
     of_checks: Mapping[str, Sequence[Sample]]
     perflogs: Path
     now: datetime
-    past: Past = lambda _checks: ()
+    past: Past = lambda _checks, _may_be: ()
     jobs: Sequence[Header] = ()
 
     @cached_property

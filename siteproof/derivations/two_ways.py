@@ -10,7 +10,7 @@ from siteproof.derivations.given import DIFFERS_BY, Given, Lack, Result, Side
 from siteproof.judge.inputs import CAMPAIGN
 from siteproof.record import finding, series
 from siteproof.record.finding import Kind
-from siteproof.record.samples import Sample
+from siteproof.record.samples import Header, Sample
 from siteproof.sites.promise import Subject
 from siteproof.units import convert, with_unit
 
@@ -171,8 +171,8 @@ def _checks(metrics: Iterable[str]) -> set[str]:
 
 
 def _of_campaign(given: Given, metrics: Iterable[str], name: str) -> list[Sample]:
-    past = given.material.past(_checks(metrics))
-    return [sample for head, found in past if head.campaign == name for sample in found]
+    past = given.material.past(_checks(metrics), lambda head: head.campaign == name)
+    return [sample for _, found in past for sample in found]
 
 
 def _before_change(given: Given, metrics: Mapping[str, Subject]) -> list[Sample]:
@@ -195,7 +195,11 @@ def _newest_other(
 ) -> list[Sample]:
     """The samples of the newest session of a check under another value of a condition."""
     found: list[Sample] = []
-    for head, samples in given.material.past({check}):
+
+    def may_be(head: Header) -> bool:
+        return head.conditions.get(name) not in today or name not in head.conditions
+
+    for head, samples in given.material.past({check}, may_be):
         if found and head.session != found[0].header.session:
             break
         found += [s for s in samples if s.conditions.get(name, "") not in ("", *today)]

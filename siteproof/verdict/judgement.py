@@ -11,7 +11,7 @@ from operator import is_
 from siteproof import files, sites
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
-from siteproof.derivations.given import Material, Past
+from siteproof.derivations.given import MAX_SESSIONS, Material, MayBe, Past
 from siteproof.errors import ExitCode
 from siteproof.judge import expected, inputs
 from siteproof.judge.age import Freshness
@@ -230,7 +230,7 @@ class Record:
 class Background:
     """What is judged with the chosen samples. past: as of Material. evidence: all records."""
 
-    past: Past = lambda _checks: ()
+    past: Past = lambda _checks, _may_be: ()
     evidence: Sequence[Evidence] = ()
 
     @staticmethod
@@ -238,10 +238,14 @@ class Background:
         """What a system has. headers: of the jobs that may be looked at."""
         newest_first = sorted(headers, key=lambda header: header.job_order, reverse=True)
 
-        def past(checks: Collection[str]) -> Iterator[tuple[Header, list[Sample]]]:
-            for header in newest_first:
-                if header.check in checks and header.mode in CONTRACT_MODES:
-                    yield header, record.samples(partial(is_, header))
+        def past(checks: Collection[str], may_be: MayBe) -> Iterator[tuple[Header, list[Sample]]]:
+            of_checks = (h for h in newest_first if h.check in checks and h.mode in CONTRACT_MODES)
+            looked: set[str] = set()
+            for header in filter(may_be, of_checks):
+                looked.add(header.session)
+                if len(looked) > MAX_SESSIONS:
+                    return
+                yield header, record.samples(partial(is_, header))
 
         evidence = shown.read_all(files.perflogs(), site.system.system)
         known = [one for one in evidence if datetime.fromisoformat(one.recorded) <= now]

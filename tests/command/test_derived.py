@@ -14,6 +14,7 @@ from documents_checked import check
 
 from siteproof import cli, files, sites
 from siteproof.record import probe_log
+from siteproof.record import samples as record_samples
 from siteproof.record.probe_log import ProbeResult
 
 TCP = {"program": "nuttcp", "at_once": "1", "streams": "1", "mtu": "1500"}
@@ -757,3 +758,28 @@ def test_a_size_in_place_of_a_rate_is_no_input(perflogs):
     made.write(perflogs)
     assert of("nebula-sriov", "NASA-RATIO-SRIOV") == "INCOMPLETE"
     assert of("nebula-sriov", "NASA-TRIALS") == "PASS"
+
+
+def test_the_past_is_looked_through_for_the_change_and_not_read_as_a_whole(perflogs, monkeypatch):
+    """Thirty sessions lie between the newest and the last under the other version."""
+    jetstream(perflogs)
+    volume = {"file_system": "volume", "inside": "vm", "cached": "no", "program": "dd"}
+    for number in range(30):
+        made = Campaign(sites.load("jetstream-iu"), hours=23 - number / 2, place=10 + number)
+        made.nodes(
+            ["instances"],
+            {"BlockStorage.read": 205, "BlockStorage.write": 120, "BlockStorage.variation": 1},
+            storage_version="jewel",
+            **volume,
+        )
+        made.write(perflogs)
+    read, reader = [], record_samples.read
+
+    def counted(path, *rest):
+        read.append(path)
+        return reader(path, *rest)
+
+    monkeypatch.setattr(record_samples, "read", counted)
+    one = verdicts("jetstream-iu")["JS-5.1.2.1-CEPH"]
+    assert (one["verdict"], one["nodes"][0]["value"]) == ("PASS", "0")
+    assert len(read) < 20
