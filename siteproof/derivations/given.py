@@ -14,7 +14,7 @@ from siteproof import units
 from siteproof.analysis import arithmetic
 from siteproof.judge import expected, inputs
 from siteproof.judge.criterion import attempts_at, why_not
-from siteproof.judge.severity import most_severe_status
+from siteproof.judge.severity import WRONG, most_severe_status
 from siteproof.record import descriptions, finding, pair_units
 from siteproof.record.descriptions import Fields
 from siteproof.record.finding import Finding, Kind
@@ -190,7 +190,7 @@ class Given:
         lacks: list[str] = []
         for metric, unit, own in self._inputs(metrics, subject, against, samples):
             good = [s for s in own if s.status == "ok"]
-            failed += [s for s in own if s.status != "ok"]
+            failed += [s for s in own if s.status in WRONG or s.status != "ok" and not good]
             if not good or len(good) < self.trials:
                 lacks.append(f"{metric} of {unit}")
                 continue

@@ -101,7 +101,7 @@ def _unit(given: Given) -> str:
 
 def _differences(given: Given, own: Sequence[Sample], other: Sequence[Sample]) -> str:
     """The conditions in which the sides differ, and that nobody named."""
-    named = {*given.criterion.against, BECAUSE, given.criterion.conditions.get(BECAUSE)}
+    named = {*given.criterion.against, _because(given)}
     sides = [_conditions(samples) for samples in (own, other)]
     differing = [
         f"{check} {name} {' and '.join(sorted(sides[0][check, name]))} vs "

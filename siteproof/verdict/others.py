@@ -11,7 +11,7 @@ from siteproof.derivations.given import Material
 from siteproof.errors import UserError
 from siteproof.judge import expected
 from siteproof.judge.age import Freshness
-from siteproof.judge.criterion import CriterionVerdict, Excuses, judge
+from siteproof.judge.criterion import CriterionVerdict, judge
 from siteproof.judge.severity import Verdict
 from siteproof.record import finding, shown
 from siteproof.record.finding import Finding, Kind
@@ -63,7 +63,6 @@ def by_evidence(
     records: Sequence[Evidence],
     made: Derived,
     fresh: Freshness,
-    waived: Mapping[str, Excuses] | None = None,
 ) -> CriterionVerdict:
     """The verdict on a criterion that a person's evidence answers; without any it is PENDING."""
     taken_back = shown.withdrawn(records)
@@ -75,10 +74,10 @@ def by_evidence(
         due = finding.of(Kind.WITHDRAWN, {"by": back.by}, criterion=key, message=back.note)
         due = replace(due, since=found[-1].on)
     system = criterion.like(subject="system", scope="system", nodes=[], links=[], programs=[])
-    samples = [_sample(site, criterion, record) for record in valid]
+    samples = [_sample(site, criterion, record) for record in valid[-1:]]
     made.samples[key] = samples
     whole = expected.nodes(site, system)
-    result = judge(key, system, samples, whole, {}, waived or {}, fresh)
+    result = judge(key, system, samples, whole, fresh=fresh)
     why = result.findings
     if valid and result.verdict in (Verdict.PASS, Verdict.FAIL):
         why = (_finding(valid[-1]),)

@@ -783,3 +783,17 @@ def test_the_past_is_looked_through_for_the_change_and_not_read_as_a_whole(perfl
     one = verdicts("jetstream-iu")["JS-5.1.2.1-CEPH"]
     assert (one["verdict"], one["nodes"][0]["value"]) == ("PASS", "0")
     assert len(read) < 20
+
+
+def test_a_failed_trial_among_good_ones_is_a_missing_trial_and_no_error(perflogs):
+    nasa(perflogs)
+    (path,) = (
+        p
+        for p in perflogs.rglob("*.jsonl")
+        if '"link":"sriov"' in p.read_text() and "Tcp" in p.name
+    )
+    *lines, last = path.read_text().splitlines()
+    failed = {k: v for k, v in json.loads(last).items() if k not in ("value", "unit")}
+    lines.append(json.dumps(failed | {"status": "timeout", "why": "60 s"}, separators=(",", ":")))
+    path.write_text("\n".join(lines) + "\n")
+    assert of("nebula-sriov", "NASA-RATIO-SRIOV") == "PASS"

@@ -87,6 +87,13 @@ def test_newer_evidence_counts_again():
     assert verdict()["verdict"] == "PASS"
 
 
+def test_of_two_records_of_one_day_the_later_one_counts():
+    give(shows="yes", note="first look")
+    give(shows="no", note="second look")
+    one = verdict()
+    assert (one["verdict"], one["findings"][0]["message"]) == ("FAIL", "second look")
+
+
 @pytest.mark.parametrize(
     "changes",
     [
