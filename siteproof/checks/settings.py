@@ -238,16 +238,17 @@ def _partition(
 def _processor(hardware: Hardware) -> dict[str, Any]:
     """What a test may ask of a partition's processors; nothing where the site does not state it."""
     sockets, cores = hardware.sockets, hardware.cores_per_socket
+    known: dict[str, Any] = {"arch": hardware.target} if hardware.target else {}
     if not sockets or not cores:
-        return {}
+        return {"processor": known} if known else {}
     threads = hardware.threads_per_core or 1
-    numbers = {
+    known |= {
         "num_cpus": sockets * cores * threads,
         "num_cpus_per_socket": cores * threads,
         "num_cpus_per_core": threads,
         "num_sockets": sockets,
     }
-    return {"processor": numbers}
+    return {"processor": known}
 
 
 def _environment(name: str, environment: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pydantic import Field, WithJsonSchema, field_validator, model_validator
 from siteproof import nodesets, units
 from siteproof.files import MAX_UID
 from siteproof.sites.key_types import Count as Count
-from siteproof.sites.key_types import Flops, Frequency, Rate, Size, Time
+from siteproof.sites.key_types import Flops, Frequency, Rate, Size, Target, Time
 from siteproof.sites.key_types import Model as Model
 from siteproof.sites.key_types import blanks as blanks
 from siteproof.sites.key_types import mistake as mistake
@@ -171,6 +171,11 @@ class Hardware(Model):
         None, description="Double-precision operations of a core in a cycle."
     )
     nics: dict[str, Nic] = Field({}, description="Network interfaces, by name.")
+    target: Target | None = Field(
+        None,
+        description="Processor target by archspec's name, for which software is built and which "
+        "ReFrame's tests see as `processor.arch`: zen3, icelake, neoverse_v1.",
+    )
     facts: dict[str, FactSection] = Field(
         {},
         description="What was bought: the fields that 'siteproof describe' reads of each node, "
