@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from siteproof.collect import stages
 from siteproof.errors import UserError, UserErrors
 from siteproof.sites import Hardware, Site, machine
 from siteproof.sites.catalogue import MODES
+from siteproof.sites.job_keys import Device, Jobs
 from siteproof.slurm import client
 from siteproof.units import count
 
@@ -181,6 +182,8 @@ def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, 
                 "check_search_recursive": True,
                 "remote_detect": False,
                 "use_login_shell": False,
+                # Modules are loaded on the node, in the job: a login node may have others, or none.
+                "resolve_module_conflicts": False,
                 "report_file": str(output / "run-report-{sessionid}.json"),
                 # Poll once a second, then every ten: a client call of ours is load on slurmctld.
                 "poll_rate_max": 1.0,
@@ -197,7 +200,7 @@ def _system(active: session.Session, one_at_a_time: bool) -> dict[str, Any]:
         "name": system.system,
         "descr": system.description,
         "hostnames": [".*"],
-        "modules_system": "nomod",
+        "modules_system": "envmod" if system.modules_system == "tmod4" else system.modules_system,
         # A stage directory a session: the first of two runs to end deletes only its own.
         "stagedir": str(active.folder / "stage" / active.name),
         "outputdir": str(active.folder / "output"),
@@ -222,17 +225,49 @@ def _partition(
         "name": name,
         "descr": partition.description,
         "scheduler": "local" if inside else partition.scheduler,
-        "launcher": "local" if local else "srun",
+        "launcher": partition.launcher or ("local" if local else "srun"),
         "access": [] if inside else list(partition.access),
         "environs": list(partition.environments),
         # As many jobs as one check has chunks: two checks never share the nodes.
         "max_jobs": 1
         if local or inside or one_at_a_time
-        else max(1, -(-len(nodes) // selection.CHUNK)),
+        else min(partition.max_jobs or len(nodes), max(1, -(-len(nodes) // selection.CHUNK))),
         # ReFrame looks at this machine itself; tests of a centre ask for the processors of others.
         **({} if local else _processor(hardware)),
+        **_jobs(partition, hardware),
         **partition.reframe,
     }
+
+
+def _jobs(partition: Jobs, hardware: Hardware) -> dict[str, Any]:
+    """What the scripts of a partition's jobs do first, and what tests of a centre may ask for."""
+    resources = dict(partition.resources)
+    if "gpu" in hardware.devices:
+        resources.setdefault("_rfm_gpu", ["--gres=gpu:{num_gpus_per_node}"])
+    limit = partition.time_limit
+    return {
+        "modules": list(partition.modules),
+        "prepare_cmds": list(partition.prepare_cmds),
+        "env_vars": _variables(partition.variables),
+        "features": list(partition.features),
+        "extras": dict(partition.extras),
+        "devices": [_device(kind, device) for kind, device in hardware.devices.items()],
+        "resources": [{"name": name, "options": found} for name, found in resources.items()],
+        "container_platforms": [
+            {"type": kind, "modules": list(p.modules), "env_vars": _variables(p.variables)}
+            for kind, p in partition.container_platforms.items()
+        ],
+        **({"time_limit": f"{int(limit.to('s'))}s"} if limit else {}),
+    }
+
+
+def _device(kind: str, device: Device) -> dict[str, Any]:
+    known = {"arch": device.arch, "model": device.model}
+    return {"type": kind, "num_devices": device.count, **{k: v for k, v in known.items() if v}}
+
+
+def _variables(variables: Mapping[str, str]) -> list[list[str]]:
+    return [[name, _quoted(name, value)] for name, value in variables.items()]
 
 
 def _processor(hardware: Hardware) -> dict[str, Any]:
@@ -259,7 +294,8 @@ def _environment(name: str, environment: Any) -> dict[str, Any]:
         "ftn": "gfortran",
         "features": list(environment.features),
         "modules": list(environment.modules),
-        "env_vars": [[k, _quoted(k, v)] for k, v in environment.variables.items()],
+        "prepare_cmds": list(environment.prepare_cmds),
+        "env_vars": _variables(environment.variables),
         **environment.reframe,
     }
 

@@ -1,7 +1,7 @@
 """A YAML file as plain data that knows its lines; every mistake in it is collected, not raised.
 
-All scalars stay the text that the person wrote ("806.4", "off", "001"), except below a key
-`reframe`, whose content is handed on verbatim and therefore has YAML's own types.
+All scalars stay the text that the person wrote ("806.4", "off", "001"), except below the keys
+`reframe` and `extras`, whose content is handed on verbatim and therefore has YAML's own types.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _TYPES: dict[str, Callable[[yaml.ScalarNode], Any]] = {
 _TEXT_TAGS = {f"{_TAG}{name}" for name in ("str", "int", "float", "bool", "timestamp", "value")}
 _NULL = f"{_TAG}null"
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+VERBATIM = ("reframe", "extras")
 MAX_BYTES = 2_000_000  # a thousand times a site of 347 nodes
 MAX_NODES = 200_000  # after aliases are followed: the limit that stops a YAML bomb
 MAX_DEPTH = 40
@@ -245,7 +246,7 @@ class _Reader:
                 self._document.add(loc, what, line=line)
                 continue
             self._document._lines[(*loc, key)] = line
-            below = typed or key == "reframe"
+            below = typed or key in VERBATIM
             result[key] = self.plain(value_node, (*loc, key), typed=below)
             if value_node.tag == _NULL and value_node.value == "":  # a written null is a value
                 self._document._empty.add((*loc, key))

@@ -13,6 +13,7 @@ from siteproof import nodesets
 from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.catalogue import ROOT, Metric
+from siteproof.sites.lint_jobs import lint_jobs
 from siteproof.sites.read_fields import FIELDS, is_read
 from siteproof.sites.stated import FactSection
 from siteproof.sites.system import Hardware, Link, Recognise, System
@@ -50,6 +51,7 @@ def lint_system(document: Document, system: System, folder: str) -> None:
     _parameters(document, system)
     _partitions(document, system)
     _environments(document, system)
+    lint_jobs(document, system)
     _file_systems(document, system)
     _probes(document, system)
 

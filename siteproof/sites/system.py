@@ -13,6 +13,7 @@ from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from siteproof import nodesets, units
 from siteproof.files import MAX_UID
+from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option
 from siteproof.sites.key_types import Count as Count
 from siteproof.sites.key_types import Flops, Frequency, Rate, Size, Target, Time
 from siteproof.sites.key_types import Model as Model
@@ -20,7 +21,7 @@ from siteproof.sites.key_types import blanks as blanks
 from siteproof.sites.key_types import mistake as mistake
 from siteproof.sites.key_types import plausible as plausible
 from siteproof.sites.key_types import readable as readable
-from siteproof.sites.stated import FactSection
+from siteproof.sites.stated import Fact, FactSection
 
 Mode = Literal["quick", "maintenance", "acceptance"]
 
@@ -176,6 +177,9 @@ class Hardware(Model):
         description="Processor target by archspec's name, for which software is built and which "
         "ReFrame's tests see as `processor.arch`: zen3, icelake, neoverse_v1.",
     )
+    devices: dict[str, Device] = Field(
+        {}, description="Accelerators of a node, by their type: gpu."
+    )
     facts: dict[str, FactSection] = Field(
         {},
         description="What was bought: the fields that 'siteproof describe' reads of each node, "
@@ -187,6 +191,15 @@ class Hardware(Model):
         """The quantities of which a criterion may require a share."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: v for name, v in values.items() if isinstance(v, units.Quantity)}
+
+    @cached_property
+    def stated(self) -> dict[str, FactSection]:
+        """What a node's description must show: `facts`, and the number of GPUs."""
+        if "gpu" not in self.devices:
+            return self.facts
+        fields = {"gpu.count": Fact(exact=str(self.devices["gpu"].count))}
+        own = FactSection(source="`devices` of the hardware in system.yaml", fields=fields)
+        return {"devices": own, **self.facts}
 
     def __hash__(self) -> int:
         return hash((self.description, *self.quantities.items()))
@@ -346,14 +359,17 @@ class Workload(Model):
         return sum(application.nodes for application in self.applications.values())
 
 
-class Partition(Model):
+class Partition(Jobs):
     """A ReFrame partition: where and how jobs run."""
 
     description: str = Field(description="What it is, for the report.")
     role: str = Field(description="The nodes that it runs on, a key of `nodes`.")
     scheduler: Literal["slurm", "local"] = Field("slurm", description="slurm, or local: no jobs.")
-    access: list[str] = Field(
-        [], description="Slurm options of each job, as ReFrame's `access`: --partition=NAME."
+    access: list[Option] = Field(
+        [],
+        description="Slurm options of each job, as ReFrame's `access`: --partition=NAME, "
+        "--account=NAME, --qos=NAME, --constraint=NAME. An account that each user has of their "
+        "own: $SBATCH_ACCOUNT and $SLURM_ACCOUNT, or -J account=NAME.",
     )
     environments: list[str] = Field(description="Software to run with, keys of `environments`.")
     links_only: bool = Field(
@@ -432,7 +448,7 @@ class Link(Model):
         return self.address.replace("{node}", node)
 
 
-class Environment(Model):
+class Environment(Loads):
     """A ReFrame environment: the software that checks run with."""
 
     description: str = Field(description="What it is, for the report.")
@@ -442,7 +458,6 @@ class Environment(Model):
         description="The folder of spack-envs/ that 'siteproof build' builds for it; its "
         "features come with it.",
     )
-    modules: list[str] = Field([], description="Environment modules to load.")
     variables: dict[str, str] = Field({}, description="Environment variables to set.")
     keep_variables: list[str] = Field(
         [],
@@ -573,6 +588,11 @@ class System(Model):
     description: str = Field(description="What it is, for the report.")
     recognise: Recognise = Field(description="How its machines are recognised.")
     mode: Mode = Field("maintenance", description="The mode of a run without --mode.")
+    modules_system: ModulesSystem = Field(
+        "nomod",
+        description="What loads the `modules` of partitions and environments on the nodes, as in "
+        "ReFrame: lmod; envmod or tmod4 (Environment Modules from 4.1); spack; nomod: nothing.",
+    )
     checks: list[str] = Field(
         [],
         description="Folders with the centre's own ReFrame tests, relative to the site's folder; "
@@ -620,6 +640,11 @@ class System(Model):
                 what = f"'{owner[:40]}' is not a valid user"
                 raise mistake(what, f"a name, or a number from 0 to {MAX_UID}")
         return owners
+
+    @property
+    def loaded_by(self) -> str:
+        """The modules system; older sites name it in the block for ReFrame."""
+        return str(self.reframe.get("modules_system", self.modules_system))
 
     @cached_property
     def inventory(self) -> NodeSet:
