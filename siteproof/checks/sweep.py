@@ -74,11 +74,10 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """The partitions; `-S nodes` with unknown nodes is refused."""
         site = session.current().site
         found, errors = [], []
-        for name, partition in site.system.partitions.items():
+        for name in site.system.partitions:
+            inventory = self.inventory_of(name)
             try:
-                if not partition.links_only and selection.select(
-                    self.nodes, site.expected(partition.role), {}
-                ):
+                if inventory and selection.select(self.nodes, inventory, {}):
                     found.append(name)
             except UserError as error:
                 errors.append(error)
@@ -86,6 +85,10 @@ class SweepCheck(JobCheck, Tuning, special=True):
             loading.refuse(errors[0])
         found = [name for name in found if self.may_run_on(name)] or found
         return found or list(site.system.partitions)
+
+    def inventory_of(self, partition: str) -> NodeSet:
+        """The nodes of a partition on which points may be measured."""
+        return session.current().site.having(self.roles_on(partition))
 
     def may_run_on(self, partition: str) -> bool:
         """Whether the site allows there what the sweep does to nodes."""
@@ -172,12 +175,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def most_nodes(self, partition: str) -> int:
         """How many nodes a point may have there."""
-        site = session.current().site
-        where = site.partition(partition)
-        if where.scheduler == LOCAL:
-            return 1
+        inventory = self.inventory_of(partition)
+        if session.current().site.partition(partition).scheduler == LOCAL:
+            return min(1, len(inventory))
         try:
-            return len(selection.select(self.nodes, site.expected(where.role)))
+            return len(selection.select(self.nodes, inventory))
         except UserError:
             return 0
 
@@ -202,7 +204,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
         able: those that can take a job, idle ones first. The walk is on the first that Slurm has.
         """
-        return list(nodesets.of(able[:count]))
+        return list(nodesets.of(self.of_one_role(able, count)[:count]))
 
     def expected_nodes(self) -> NodeSet:
         """As many nodes as the largest point needs; broken ones only where no others are left."""
@@ -240,7 +242,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def nodes_for(self, count: int) -> NodeSet:
         """The nodes of a job over so many."""
-        inventory = self.site.expected(self.where.role)
+        inventory = self.inventory_of(self.current_partition.name)
         states = client.recent_states() if self.on_slurm and not self.is_dry_run() else {}
         try:
             spec = "all" if self.nodes.isdigit() else self.nodes
@@ -263,6 +265,15 @@ class SweepCheck(JobCheck, Tuning, special=True):
         lacking = list(bad)[: count - len(self.in_order)]
         return nodesets.of([*self.in_order, *lacking])
 
+    def of_one_role(self, able: Sequence[str], count: int) -> Sequence[str]:
+        """The nodes of the first role that has so many of them; all nodes, if none has."""
+        for role in self.roles_on(self.current_partition.name):
+            known = set(self.site.expected(role))
+            alike = [node for node in able if node in known]
+            if len(alike) >= count:
+                return alike
+        return able
+
     def plan_of_its_kind(self) -> OfItsKind:
         """The points, and from which sweep they are."""
         conditions = {}
@@ -274,7 +285,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """The manifest has the number of points, and the session that it resumes."""
         plan = super().make_plan(nodes, lost)
         if self.sweep_file:  # the file may change: the samples show whether all points are there
-            most = 1 if self.where.scheduler == LOCAL else self.site.size(self.where.role)
+            inventory = self.inventory_of(self.current_partition.name)
+            most = 1 if self.where.scheduler == LOCAL else len(inventory)
             out = [
                 number
                 for number, point in enumerate(self.sweep_file.points, 1)
