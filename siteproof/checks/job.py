@@ -11,7 +11,7 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -31,6 +31,7 @@ from siteproof.checks import (
     loading,
     missing,
     progress,
+    selection,
     session,
     sight,
     software,
@@ -43,7 +44,7 @@ from siteproof.record.samples import Sample
 from siteproof.sites import Site, libraries
 from siteproof.sites.catalogue import MODES
 from siteproof.slurm import client
-from siteproof.slurm.records import unusable
+from siteproof.slurm.records import Node, unusable
 
 ON_NODE = Path(__file__).with_name("on_node")  # what runs on nodes: sh, and nothing of Python
 
@@ -123,6 +124,18 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def roles_on(self, partition: str) -> list[str]:
         """The roles whose nodes it measures on a partition."""
         return session.current().measured_on(partition)
+
+    def selected(self, partition: str, states: Mapping[str, Node] | None = None) -> NodeSet:
+        """Those of the nodes that it measures on a partition that `-S nodes` selects.
+
+        A set of nodes may have others of the partition, too. Raises UserError.
+        """
+        active = session.current()
+        own = active.site.having(self.roles_on(partition))
+        if selection.needs_states(self.nodes):
+            return selection.select(self.nodes, own, states)
+        whole = own | active.site.having(active.measured_on(partition))
+        return selection.select(self.nodes, whole) & own
 
     def settings(self) -> dict[str, str]:
         """Variables that the node's script reads; quoted when they are written."""

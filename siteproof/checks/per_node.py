@@ -73,8 +73,8 @@ class PerNodeCheck(JobCheck, special=True):
             # Found once a session: 10,000 nodes are 157 jobs of each check.
             known, key = session.current().selected, (tuple(roles), self.nodes, bool(states))
             if key not in known:
-                selected = selection.select(self.nodes, site.having(roles), states)
-                known[key] = selection.jobs(selected, [site.expected(role) for role in roles])
+                each = [site.expected(role) for role in roles]
+                known[key] = selection.jobs(self.selected(partition, states), each)
             return known[key]
         if partition not in self.lacking:
             found = nodesets.of(missing.nodes(site, roles, self.planned()))

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping
 
 from ClusterShell.NodeSet import NodeSet
 
-from siteproof.checks import selection
 from siteproof.checks.job import LOCAL
 from siteproof.errors import UserError
 from siteproof.judge import inputs
@@ -24,17 +23,13 @@ from siteproof.sweeps.tools import TOOLS
 Values = Mapping[str, str]
 
 
-def usable(where: Partition, inventory: NodeSet, nodes: str) -> int:
-    """How many nodes of a partition can take a job now, of those that `-S nodes` selects.
+def usable(where: Partition, chosen: NodeSet) -> int:
+    """How many of the nodes that were chosen of a partition can take a job now.
 
     If Slurm does not answer, all of them: the run itself will report it.
     """
     if where.scheduler == LOCAL:
         return 1
-    try:
-        chosen = selection.select(nodes, inventory)
-    except UserError:
-        return 0
     try:
         return len(chosen) - len(unusable(chosen, client.first_look()))
     except UserError:

@@ -19,7 +19,7 @@ from reframe.core.logging import getlogger
 from reframe.utility import typecheck
 
 from siteproof import nodesets
-from siteproof.checks import contract, loading, missing, progress, selection, session
+from siteproof.checks import contract, loading, missing, progress, session
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, MARGIN, JobCheck
 from siteproof.checks.tuning import Tuning
 from siteproof.collect import stages, sweep_points
@@ -75,9 +75,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
         site = session.current().site
         found, errors = [], []
         for name in site.system.partitions:
-            inventory = self.inventory_of(name)
             try:
-                if inventory and selection.select(self.nodes, inventory, {}):
+                if self.roles_on(name) and self.selected(name):
                     found.append(name)
             except UserError as error:
                 errors.append(error)
@@ -89,6 +88,13 @@ class SweepCheck(JobCheck, Tuning, special=True):
     def inventory_of(self, partition: str) -> NodeSet:
         """The nodes of a partition on which points may be measured."""
         return session.current().site.having(self.roles_on(partition))
+
+    def chosen_on(self, partition: str) -> NodeSet:
+        """The nodes that `-S nodes` selects of a partition; none where it selects others."""
+        try:
+            return self.selected(partition)
+        except UserError:
+            return nodesets.of()
 
     def may_run_on(self, partition: str) -> bool:
         """Whether the site allows there what the sweep does to nodes."""
@@ -175,13 +181,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def most_nodes(self, partition: str) -> int:
         """How many nodes a point may have there."""
-        inventory = self.inventory_of(partition)
-        if session.current().site.partition(partition).scheduler == LOCAL:
-            return min(1, len(inventory))
-        try:
-            return len(selection.select(self.nodes, inventory))
-        except UserError:
-            return 0
+        most = len(self.chosen_on(partition))
+        is_local = session.current().site.partition(partition).scheduler == LOCAL
+        return min(1, most) if is_local else most
 
     def cost_on(self, partition: str) -> list[int]:
         """Nodes, seconds and points of a job on a partition, and how many points are left out."""
@@ -242,11 +244,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def nodes_for(self, count: int) -> NodeSet:
         """The nodes of a job over so many."""
-        inventory = self.inventory_of(self.current_partition.name)
+        here = self.current_partition.name
         states = client.recent_states() if self.on_slurm and not self.is_dry_run() else {}
         try:
-            spec = "all" if self.nodes.isdigit() else self.nodes
-            selected = selection.select(spec, inventory, states if spec == "idle" else {})
+            whole = self.nodes.isdigit()
+            selected = self.inventory_of(here) if whole else self.selected(here, states)
         except UserError as error:
             self.skip(str(error))
         within = self.reservation()

@@ -42,8 +42,7 @@ class FileSystemSweep(SweepCheck, special=True):
         and the points that criteria require."""
         site = session.current().site
         counts = {
-            standard.usable(site.partition(name), self.inventory_of(name), self.nodes)
-            for name in self.roles
+            standard.usable(site.partition(name), self.chosen_on(name)) for name in self.roles
         }
         required = standard.of_criteria(site, self.tool, self.fs) if self.fs else []
         self.whole = counts - {int(values["tasks"]) for values in required}

@@ -161,7 +161,9 @@ def _jobs(case: Case, site: Site, partition: str) -> list[list[str]]:
     spec, roles = _spec(case, partition), case["roles"][partition]
     if not spec or not roles or case.get("unfit"):
         return []
-    selected = selection.select(spec, site.having(roles), {})
+    by_number = selection.needs_states(spec)
+    whole = site.having(roles) if by_number else site.nodes_of(partition)
+    selected = selection.select(spec, whole, {})
     return selection.jobs(selected, [site.expected(role) for role in roles])
 
 

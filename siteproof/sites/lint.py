@@ -305,10 +305,11 @@ def _end(document: Document, system: System, key: str, link: Link, end: str) -> 
         document.follow_up(loc, what, [*system.nodes, "a set of their nodes"])
         return None
     partition = system.partitions.get(link.partition)
-    if partition is None or not all(role in system.nodes for role in partition.roles):
+    roles = partition.roles if partition else []
+    if not roles or not all(role in system.nodes for role in roles):
         return nodes
     reached = nodesets.of()
-    for role in partition.roles:
+    for role in roles:
         reached.update(system.nodes[role].nodes)
     if strangers := nodes - reached:
         what = f"{clip(strangers)} not in partition '{link.partition}'"

@@ -378,10 +378,12 @@ class Partition(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _renamed(cls, data: Any) -> Any:
+    def _older_word(cls, data: Any) -> Any:
+        """Sites of earlier versions have `links_only: true` in place of `measures: []`."""
         if isinstance(data, dict) and "links_only" in data:
-            hint = "Write 'measures: []' for 'links_only: true', and nothing for false"
-            raise mistake("links_only is replaced by measures", hint=hint)
+            none = str(data["links_only"]).lower() in ("true", "yes", "on")
+            kept = {key: value for key, value in data.items() if key != "links_only"}
+            return {"measures": [], **kept} if none else kept
         return data
 
     @property

@@ -2,7 +2,7 @@
 
 import pytest
 
-from siteproof.checks import standard
+from siteproof.checks import selection, standard
 from siteproof.record.point import Point
 from siteproof.sites import load
 from siteproof.slurm.records import Node
@@ -16,7 +16,8 @@ def shipped(monkeypatch):
 
 def usable(name, partition, nodes="all"):
     site = load(name)
-    return standard.usable(site.partition(partition), site.nodes_of(partition), nodes)
+    chosen = selection.select(nodes, site.nodes_of(partition))
+    return standard.usable(site.partition(partition), chosen)
 
 
 @pytest.mark.parametrize("where", ["seattle", "indianapolis"])
