@@ -48,7 +48,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
         site = sites.load((given.system or "").partition(":")[0] or sites.recognise())
         options.refuse(given, site)
         loading.report_missing_checks(site, given.checkpath or [files.CLONE / "checks"])
-        active = session.start(site, given.restore_session)
+        active = session.start(site, given.restore_session, (given.system or "").partition(":")[2])
         if given.run:
             machine.refuse_stranger(site.name, site.system.recognise)
         if given.run or given.dry_run:
@@ -217,8 +217,9 @@ def _partition(
     active: session.Session, name: str, partition: Any, one_at_a_time: bool
 ) -> dict[str, Any]:
     local = partition.scheduler == "local"
-    nodes = active.site.expected(partition.role)
-    hardware = active.site.hardware_of(partition.role)
+    nodes = active.site.nodes_of(name)
+    hardware = [active.site.hardware_of(role) for role in partition.roles]
+    chunks = len(selection.jobs(nodes, [active.site.expected(role) for role in partition.roles]))
     # A job over nodes that this process's own job holds would wait for itself: only steps, then.
     inside = not local and bool(client.allocation() & nodes)
     return {
@@ -231,7 +232,7 @@ def _partition(
         # As many jobs as one check has chunks: two checks never share the nodes.
         "max_jobs": 1
         if local or inside or one_at_a_time
-        else min(partition.max_jobs or len(nodes), max(1, -(-len(nodes) // selection.CHUNK))),
+        else max(1, min(partition.max_jobs or chunks, chunks)),
         # ReFrame looks at this machine itself; tests of a centre ask for the processors of others.
         **({} if local else _processor(hardware)),
         **_jobs(partition, hardware),
@@ -239,10 +240,11 @@ def _partition(
     }
 
 
-def _jobs(partition: Jobs, hardware: Hardware) -> dict[str, Any]:
+def _jobs(partition: Jobs, hardware: Sequence[Hardware]) -> dict[str, Any]:
     """What the scripts of a partition's jobs do first, and what tests of a centre may ask for."""
     resources = dict(partition.resources)
-    if "gpu" in hardware.devices:
+    devices = {kind: device for kind_of in hardware for kind, device in kind_of.devices.items()}
+    if "gpu" in devices:
         resources.setdefault("_rfm_gpu", ["--gres=gpu:{num_gpus_per_node}"])
     limit = partition.time_limit
     return {
@@ -251,7 +253,7 @@ def _jobs(partition: Jobs, hardware: Hardware) -> dict[str, Any]:
         "env_vars": _variables(partition.variables),
         "features": list(partition.features),
         "extras": dict(partition.extras),
-        "devices": [_device(kind, device) for kind, device in hardware.devices.items()],
+        "devices": [_device(kind, device) for kind, device in devices.items()],
         "resources": [{"name": name, "options": found} for name, found in resources.items()],
         "container_platforms": [
             {"type": kind, "modules": list(p.modules), "env_vars": _variables(p.variables)}
@@ -270,20 +272,30 @@ def _variables(variables: Mapping[str, str]) -> list[list[str]]:
     return [[name, _quoted(name, value)] for name, value in variables.items()]
 
 
-def _processor(hardware: Hardware) -> dict[str, Any]:
-    """What a test may ask of a partition's processors; nothing where the site does not state it."""
+def _processor(hardware: Sequence[Hardware]) -> dict[str, Any]:
+    """What a test may ask of a partition's processors: those of its role with the fewest.
+
+    The numbers only where the site states them of each role, the target where it is of all.
+    """
+    [target, *others] = {kind.target for kind in hardware}
+    known: dict[str, Any] = {"arch": target} if target and not others else {}
+    each = [_numbers(kind) for kind in hardware]
+    fewest = min(each, key=lambda numbers: numbers.get("num_cpus", 0))
+    known |= fewest
+    return {"processor": known} if known else {}
+
+
+def _numbers(hardware: Hardware) -> dict[str, int]:
     sockets, cores = hardware.sockets, hardware.cores_per_socket
-    known: dict[str, Any] = {"arch": hardware.target} if hardware.target else {}
     if not sockets or not cores:
-        return {"processor": known} if known else {}
+        return {}
     threads = hardware.threads_per_core or 1
-    known |= {
+    return {
         "num_cpus": sockets * cores * threads,
         "num_cpus_per_socket": cores * threads,
         "num_cpus_per_core": threads,
         "num_sockets": sockets,
     }
-    return {"processor": known}
 
 
 def _environment(name: str, environment: Any) -> dict[str, Any]:
