@@ -23,6 +23,8 @@ _ERRORS, _LENGTH = 5, 200  # lines of a failed build that are printed, and chara
 _PACKAGE = re.compile(r"\[(.)\] \w{7} (\S+) (.*?) ?(?:\(\d\S*\))?")
 _MARKED = re.compile(r">\s+(.*\S)")  # how Spack marks the lines of a build's log that are errors
 
+_NAMES_ERROR = re.compile(r"\berror\b|\bfailed\b|Error:", re.IGNORECASE)
+
 
 class Failed(Exception):
     """Spack ended with an error: what failed in one line, and then the lines that say why."""
@@ -147,15 +149,23 @@ def _failure(printed: Sequence[str], code: int) -> tuple[str, list[str]]:
         step = _PACKAGE.fullmatch(text.strip())
         if step and step[1] == "x":
             what = f"{step[2]} failed in its phase {phase.get(step[2], 'staging')}"
-            marked = [found[1] for line in printed[number:] if (found := _MARKED.fullmatch(line))]
             log = step[3].removeprefix("failed").removeprefix(": ")
-            return what, [*_bounded(marked), *([f"log of the package: {log}"] if log else [])]
+            of_log = [f"log of the package: {log}"] if log else []
+            return what, [*_error_lines(printed[number + 1 :]), *of_log]
         if step:
             phase[step[2]] = step[3]
     for number, text in enumerate(printed):
         if text.startswith("==> Error:"):
             return text.removeprefix("==> Error: ")[:_LENGTH], _bounded(printed[number + 1 :])
     return f"exit code {code}", _bounded(printed[-_ERRORS:])
+
+
+def _error_lines(printed: Sequence[str]) -> list[str]:
+    """Of the part of a log that Spack prints: what it marks as errors, or else what names one."""
+    part = [text for text in printed if not text.startswith(("==>", "-- lines"))]
+    marked = [found[1] for text in part if (found := _MARKED.fullmatch(text))]
+    named = [text for text in part if _NAMES_ERROR.search(text)]
+    return _bounded(marked or named or part[-_ERRORS:])
 
 
 def _bounded(lines: Iterable[str]) -> list[str]:

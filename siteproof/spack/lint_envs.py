@@ -57,18 +57,18 @@ def _mistakes(documents: Iterable[Document]) -> list[UserError]:
 
 def warnings(names: Iterable[str]) -> list[str]:
     """What makes figures hard to explain later: in spack-envs/, and in these sites."""
-    found = [f"spack-envs: {one}" for one in _unpinned()]
+    found = [f"spack-envs: {one}" for one in unpinned()]
     for name in names:
         if site := examine(name)[0]:
             found += [f"{name}: {one}" for one in lint_choices.unstated(site, SCOPE)]
     return found
 
 
-def _unpinned() -> Iterator[str]:
+def unpinned(folder: Path = env_files.FOLDER) -> Iterator[str]:
     """The root specs without a version: their figures change with the recipes."""
-    listed = {"common": env_files.definitions()}
-    for name in env_files.names():
-        listed[name] = env_files.roots(name)
+    listed = {places.COMMON: env_files.definitions(folder)}
+    for name in env_files.names(folder):
+        listed[name] = env_files.roots(name, folder)
     for name, specs in listed.items():
         for spec in specs:
             if "@" not in spec.partition(" ")[0] and not spec.startswith("$"):

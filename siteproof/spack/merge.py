@@ -55,7 +55,7 @@ def write(inputs: Inputs, sources: Sources, folder: Path, *, anew: bool) -> None
     """
     try:
         (folder / DEFAULTS).mkdir(parents=True, exist_ok=True)
-        for file, content in _defaults(inputs.target, sources).items():
+        for file, content in defaults(inputs.target, sources).items():
             _write(folder / DEFAULTS / file, yaml.safe_dump(content, sort_keys=False))
         shared, path = folder / places.COMMON, folder / env_files.SPACK_FILE
         anew = anew or not path.exists()
@@ -129,7 +129,7 @@ def changed(inputs: Inputs, folder: Path) -> bool:
         return False  # a lock from another machine
 
 
-def _defaults(target: str, sources: Sources) -> dict[str, dict[str, Any]]:
+def defaults(target: str, sources: Sources) -> dict[str, dict[str, Any]]:
     """The sections of our defaults, by file."""
     packages = env_files.versions().packages
     kept = sources.mirror and sources.mirror / places.RECIPES

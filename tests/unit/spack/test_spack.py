@@ -33,6 +33,18 @@ def test_an_environment_names_nothing_that_is_a_sites(name):
         assert word not in text, word
 
 
+def test_a_root_spec_without_a_version_is_a_warning(tmp_path):
+    copy = tmp_path / "spack-envs"
+    shutil.copytree(env_files.FOLDER, copy)
+    for file, old, new in (("io/spack", "fio@3.37", "fio"), ("common/definitions", "@7.5.2", "")):
+        path = copy / f"{file}.yaml"
+        path.write_text(path.read_text().replace(old, new, 1))
+    assert list(lint_envs.unpinned(copy)) == [
+        "common: 'osu-micro-benchmarks' has no version: name one, 'osu-micro-benchmarks@…'",
+        "io: 'fio +libaio' has no version: name one, 'fio@…'",
+    ]
+
+
 def test_what_spack_would_prefer_older_is_pinned():
     roots = {name: env_files.roots(name) for name in env_files.names()}
     assert "ior@4.0.0" in roots["io"] and "fio@3.37 +libaio" in roots["io"]
