@@ -96,7 +96,8 @@ def build(
     spack = command.find(other_spack)
     orders = [_order(site, inputs, update, jobs, sources, push) for inputs in chosen]
     if make_mirror is not None:
-        raise SystemExit(_fill(orders, spack, Path(make_mirror).absolute()))
+        absent = lint_envs.absent(site.folder / lint_envs.SCOPE)
+        raise SystemExit(_fill(orders, spack, Path(make_mirror).absolute(), absent))
     failed = [order.label for order in orders if not _one(order, spack)]
     if failed:
         click.echo(f"not built: {', '.join(failed)}; run 'siteproof build' again to continue")
@@ -183,12 +184,17 @@ def _order(
     return Order(site.name, inputs, update, jobs, report, sources, push)
 
 
-def _fill(orders: list[Order], spack: command.Spack, folder: Path) -> ExitCode:
-    """Fill a mirror with these environments."""
+def _fill(orders: list[Order], spack: command.Spack, folder: Path, absent: list[str]) -> ExitCode:
+    """Fill a mirror with these environments. absent: externals that are not here."""
+    if absent:
+        click.echo(
+            f"not on this machine: {', '.join(absent)}; so the mirror gets sources, and the system "
+            "makes its own locks"
+        )
     failed = []
     for order in orders:
         try:
-            mirror.fill(order, spack, folder)
+            mirror.fill(order, spack, folder, absent=absent)
         except command.Failed as error:
             _report_failure(order, "not in the mirror", error)
             failed.append(order.label)

@@ -6,7 +6,6 @@ registration is written last.
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +21,6 @@ from siteproof.spack.merge import Inputs, Sources
 from siteproof.spack.registered import Registered
 
 SHORT = 7  # characters of a hash that Spack prints
-_STEP = re.compile(r"\[(.)\] (\w{7}) (\S+) (.*?) ?(?:\((\d\S*)\))?")
 BUILDING = ".building"  # the lock
 _SLOW_STEPS = ("build", "configure", "cmake")  # they may take minutes
 
@@ -59,16 +57,14 @@ def build(order: Order, spack: Spack) -> Registered:
     folder = order.folder
     with alone(folder):
         log = folder / command.LOG
-        _take_lock(order)
+        _take_lock(order, spack)
         lock_if_needed(order, spack)
         packages = _packages(spack, folder)
         locked = lock.read(folder / places.LOCK)
         progress = _Progress(order.report, len(locked.to_install))
         jobs = ("-j", str(order.jobs)) if order.jobs else ()
         (folder / places.REGISTERED).unlink(missing_ok=True)
-        signature = ["--no-check-signature"] if order.sources.unsigned else []
-        words = ("install", "--only-concrete", *signature, *jobs)
-        spack.run(folder, *words, log=log, line=progress)
+        spack.run(folder, "install", "--only-concrete", *jobs, log=log, line=progress)
         found = offer.register(spack, order.inputs.name, order.inputs.target, folder, packages)
         _report_origin(order, progress.installed, locked, found)
         if order.push:
@@ -76,16 +72,22 @@ def build(order: Order, spack: Spack) -> Registered:
         return found
 
 
-def _take_lock(order: Order) -> None:
+def _take_lock(order: Order, spack: Spack) -> None:
     """Take the lock of the mirror, where there is none yet, and no new one is wanted."""
-    mirror, lock_file = order.sources.mirror, order.folder / places.LOCK
-    if mirror is None or order.update or lock_file.exists():
+    mirror, own = order.sources.mirror, order.folder / places.LOCK
+    if mirror is None or order.update or own.exists():
         return
     kept = mirror / places.LOCKS / order.system / order.label / places.LOCK
-    if kept.is_file():
-        text = files.read_named(kept, files.OUTPUT)
-        lock_file.write_bytes(text)
-        order.report(f"takes the lock of the mirror: {places.digest(lock_file)}")
+    if not kept.is_file():
+        return
+    own.write_bytes(files.read_named(kept, files.OUTPUT))
+    here = spack.ask(None, "arch", "--operating-system").strip()
+    there = {build.os for build in lock.read(own).to_install}
+    if there <= {here}:
+        order.report(f"takes the lock of the mirror: {places.digest(own)}")
+    else:
+        own.unlink()
+        order.report(f"the lock of the mirror is for {', '.join(sorted(there))}, not {here}")
 
 
 def lock_if_needed(order: Order, spack: Spack) -> None:
@@ -146,7 +148,7 @@ class _Progress:
         self.installed: set[str] = set()  # by the first characters of their hashes
 
     def __call__(self, text: str) -> None:
-        step = _STEP.fullmatch(text.strip())
+        step = command.STEP.fullmatch(text.strip())
         if step is None:
             return
         mark, key, package, words, took = step.groups()

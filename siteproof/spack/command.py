@@ -20,7 +20,8 @@ from siteproof.spack import env_files, places
 LOG = "build.log"
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _ERRORS, _LENGTH = 5, 200  # lines of a failed build that are printed, and characters of each
-_PACKAGE = re.compile(r"\[(.)\] \w{7} (\S+) (.*?) ?(?:\(\d\S*\))?")
+# Spack's progress: [mark] hash package step-or-prefix (time).
+STEP = re.compile(r"\[(.)\] (\w{7}) (\S+) (.*?) ?(?:\((\d\S*)\))?")
 _MARKED = re.compile(r">\s+(.*\S)")  # how Spack marks the lines of a build's log that are errors
 
 _NAMES_ERROR = re.compile(r"\berror\b|\bfailed\b|Error:", re.IGNORECASE)
@@ -63,11 +64,12 @@ class Spack:
             what, why = _failure(printed, code)
             raise Failed(what, [*why, f"all output: {log}"])
 
-    def ask(self, folder: Path, *words: str) -> str:
-        """Spack's output for an environment. Raises Failed."""
+    def ask(self, folder: Path | None, *words: str) -> str:
+        """Spack's output for an environment, or for none. Raises Failed."""
+        where = ["-D", str(folder)] if folder else []
         try:
             answer = subprocess.run(
-                [self.program, "-D", str(folder), *words],
+                [self.program, *where, *words],
                 capture_output=True,
                 text=True,
                 env=settings(),
@@ -144,16 +146,17 @@ def _failure(printed: Sequence[str], code: int) -> tuple[str, list[str]]:
     A failed build: the package and its phase, the lines of its log that Spack marks as errors, and
     where the log is. Anything else: the line in which Spack names the error, and those after it.
     """
-    phase: dict[str, str] = {}
+    phases: dict[str, str] = {}
     for number, text in enumerate(printed):
-        step = _PACKAGE.fullmatch(text.strip())
-        if step and step[1] == "x":
-            what = f"{step[2]} failed in its phase {phase.get(step[2], 'staging')}"
-            log = step[3].removeprefix("failed").removeprefix(": ")
+        if not (step := STEP.fullmatch(text.strip())):
+            continue
+        mark, _, package, words, _ = step.groups()
+        if mark == "x":
+            what = f"{package} failed in its phase {phases.get(package, 'staging')}"
+            log = words.removeprefix("failed").removeprefix(": ")
             of_log = [f"log of the package: {log}"] if log else []
             return what, [*_error_lines(printed[number + 1 :]), *of_log]
-        if step:
-            phase[step[2]] = step[3]
+        phases[package] = words
     for number, text in enumerate(printed):
         if text.startswith("==> Error:"):
             return text.removeprefix("==> Error: ")[:_LENGTH], _bounded(printed[number + 1 :])

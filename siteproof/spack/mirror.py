@@ -6,6 +6,7 @@ It holds the sources of every package of the locks, the recipes at their release
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from siteproof.errors import UserError
@@ -13,28 +14,43 @@ from siteproof.spack import build, command, env_files, lock, places
 from siteproof.spack.build import Order
 from siteproof.spack.command import Failed, Spack
 
-# In every lock that is made where the compiler is, and in none that is made elsewhere.
-_ALWAYS = "compiler-wrapper"
+# Every lock has it that is made where the compiler is; one that is made elsewhere lacks it.
+_WITH_COMPILER = "compiler-wrapper"
 
 
-def fill(order: Order, spack: Spack, mirror: Path) -> None:
-    """Add one environment to a mirror: its sources, its lock, the recipes. Raises Failed."""
-    kept = mirror / places.LOCKS / order.system / order.label
+def fill(order: Order, spack: Spack, mirror: Path, *, absent: Sequence[str]) -> None:
+    """Add one environment to a mirror: its sources, and its lock. Raises Failed, UserError.
+
+    absent: externals of the system that are not on this machine. A lock that was made without them
+    is good for the sources only: it lacks what Spack builds with a compiler that it has seen.
+    """
     create = ("mirror", "create", "-d", str(mirror / places.SOURCES))
     with build.alone(order.folder):
-        build.lock_if_needed(order, spack)
         log, own = order.folder / command.LOG, order.folder / places.LOCK
-        order.report("fetching its sources")
-        spack.run(order.folder, *create, "--all", log=log, line=lambda text: None)
-        locked = lock.read(own)
-        if _ALWAYS not in {one.name for one in locked.all}:
-            spack.run(order.folder, *create, _ALWAYS, log=log, line=lambda text: None)
+        there = own.exists()
         try:
-            kept.mkdir(parents=True, exist_ok=True)
-            (kept / places.LOCK).write_bytes(places.content(own))
-        except OSError as error:
-            raise UserError(kept, f"cannot be written: {error.strerror}") from None
-        order.report(f"{len(locked.to_install)} packages and lock {places.digest(own)} are in it")
+            build.lock_if_needed(order, spack)
+            locked = lock.read(own)
+            order.report("fetching its sources")
+            spack.run(order.folder, *create, "--all", log=log, line=lambda text: None)
+            if _WITH_COMPILER not in {one.name for one in locked.all}:
+                words = (*create, _WITH_COMPILER)
+                spack.run(order.folder, *words, log=log, line=lambda text: None)
+            if there or not absent:
+                _keep_lock(order, mirror)
+        finally:
+            if absent and not there:
+                own.unlink(missing_ok=True)
+        order.report(f"the sources of {len(locked.to_install)} packages are in the mirror")
+
+
+def _keep_lock(order: Order, mirror: Path) -> None:
+    kept = mirror / places.LOCKS / order.system / order.label
+    try:
+        kept.mkdir(parents=True, exist_ok=True)
+        (kept / places.LOCK).write_bytes(places.content(order.folder / places.LOCK))
+    except OSError as error:
+        raise UserError(kept, f"cannot be written: {error.strerror}") from None
 
 
 def keep_recipes(mirror: Path) -> bool:

@@ -73,7 +73,7 @@ def test_the_lock_has_the_target_of_the_nodes_and_not_of_this_host(spack, name):
 
 
 def test_a_mirror_made_with_a_network_is_enough_without_one(spack):
-    mirror, data = spack.world.folder / "mirror", spack.world.folder / "elsewhere"
+    mirror, data = spack.world.folder / "a mirror", spack.world.folder / "elsewhere"
     done = spack.build("--make-mirror", mirror)
     assert done.code == 0 and f"siteproof build --mirror {mirror}" in done.out, str(done)
     spack.upstream.rename(spack.world.folder / "gone")
@@ -84,6 +84,36 @@ def test_a_mirror_made_with_a_network_is_enough_without_one(spack):
     assert done.code == 0 and "takes the lock of the mirror" in done.out, str(done)
     assert run(data) == "tiny 1.0\n"
     assert lock(data)["hash"] == lock(spack.world.data)["hash"]
+
+
+def test_a_mirror_made_where_the_compiler_is_not_has_sources_and_no_lock(spack):
+    mirror, data = spack.world.folder / "mirror", spack.world.folder / "elsewhere"
+    packages = spack.scope / "packages.yaml"
+    text = packages.read_text()
+    packages.write_text(text.replace("prefix: /usr", "prefix: /opt/gone"))
+    done = spack.build("--make-mirror", mirror)
+    assert done.code == 0 and "not on this machine: gcc@12.2.0 in /opt/gone" in done.out, str(done)
+    assert not list(mirror.rglob("spack.lock"))
+    assert not (spack.world.data / FOLDER / "spack.lock").exists()
+    packages.write_text(text)
+    spack.upstream.rename(spack.world.folder / "gone")
+    done = spack.build("--mirror", mirror, data=data)
+    assert done.code == 0 and "making its lock" in done.out, str(done)
+    assert run(data) == "tiny 1.0\n"
+
+
+def test_a_lock_for_another_operating_system_is_not_taken(spack):
+    mirror, data = spack.world.folder / "mirror", spack.world.folder / "elsewhere"
+    assert spack.build("--make-mirror", mirror).code == 0
+    kept = next(mirror.rglob("spack.lock"))
+    text = kept.read_text()
+    here = lock(spack.world.data)["arch"]["platform_os"]
+    kept.write_text(text.replace(f'"platform_os":"{here}"', '"platform_os":"rhel8"'))
+    assert kept.read_text() != text
+    done = spack.build("--mirror", mirror, data=data)
+    assert done.code == 0, str(done)
+    assert f"the lock of the mirror is for rhel8, not {here}" in done.out
+    assert lock(data)["arch"]["platform_os"] == here
 
 
 def test_what_one_system_pushes_another_takes_from_the_cache(spack):
