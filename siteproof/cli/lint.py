@@ -56,6 +56,8 @@ def lint(systems: tuple[str, ...], schema: bool, coverage: bool) -> None:
     ]
     for mistake in mistakes:
         click.echo(f"siteproof: {mistake}")
+    for warning in software.warnings(chosen):
+        click.echo(f"siteproof: warning: {warning}")
     click.echo(_answer(chosen, swept, mistakes))
     raise SystemExit(ExitCode.USAGE if mistakes or not chosen else ExitCode.PASS)
 
