@@ -79,6 +79,8 @@ def plan(options: tuple[str, ...]) -> None:
         raise UserError(
             "plan", "no check is selected", hint="'reframe -c checks/ -l' lists the checks"
         )
+    if refusal := next(filter(None, (case.get("refusal") for case in cases)), ""):
+        raise UserError("plan", refusal)
     load = functools.cache(sites.load)
     rows = [
         _row(chunks, load(where.partition(":")[0]), where)
@@ -179,13 +181,15 @@ def _may_use(site: Site, name: str | None, partition: str) -> bool:
 
 def _of_sweep(case: Case, site: Site, where: str) -> Row:
     """The nodes of a sweep's widest point; none where no point fits."""
-    nodes, seconds, points, left_out = case["costs"][where]
+    nodes, seconds, points, left_out, above_caps = case["costs"][where]
     if 1 < case["time_limit"] < seconds:  # a limit of its own; 1 s stands for none
         seconds = case["time_limit"]
     partition = site.partition(where.partition(":")[2])
     inventory = site.expected(partition.role)
     row = _of(case | {"time_limit": seconds}, where, list(inventory)[:nodes], walk=case["walk"])
-    if not points and not left_out:
+    if not points and not left_out and above_caps:
+        note = "SKIP, no point of it is within the caps"
+    elif not points and not left_out:
         note = f"SKIP, {_why_no_point(case, site, where.partition(':')[2])}"
     else:
         note = count(points, "point")
@@ -193,6 +197,8 @@ def _of_sweep(case: Case, site: Site, where: str) -> Row:
         file_system = site.system.file_systems.get(case.get("fs") or "")
         reason = TOO_FEW if file_system is None or file_system.shared else UNSHARED
         note += f", {left_out} left out, {reason}"
+    if above_caps:
+        note += f", {above_caps} above the caps of -S"
     return replace(row, note=f"{row.check} on {where}: {note}")
 
 

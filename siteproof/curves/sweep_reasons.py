@@ -9,10 +9,11 @@ from siteproof.analysis.plateau import Beyond, CurveShape, Unknown
 from siteproof.curves.bounds import WINDOWS
 from siteproof.curves.measured import ALL, Curve, least_fair
 from siteproof.curves.run_findings import SweepReport
-from siteproof.curves.sweep_runs import point_of
+from siteproof.curves.sweep_runs import Progress, SweepRun, point_of
 from siteproof.judge.criterion import failure
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
+from siteproof.sweeps.caps import in_words
 
 STARVED = 0.5  # of the fastest rank's rate: a slower rank is a finding
 
@@ -47,7 +48,17 @@ def of_points(report: SweepReport) -> list[Finding]:
         nodes = max(point.nodes for point in progress.too_large)
         counts = {"count": len(progress.too_large), "nodes": nodes, "partition": run.partition}
         found.append(finding.of(Kind.POINTS_TOO_LARGE, counts))
+    if run.caps:
+        found.append(capped(run, progress))
     return found
+
+
+def capped(run: SweepRun, progress: Progress) -> Finding:
+    """That -S kept points of the file from being measured, or lowered what they share."""
+    above = len(progress.above_caps)
+    every = (progress.planned or progress.done) + len(progress.too_large) + above
+    details = {"sweep": run.name, "caps": in_words(run.caps), "count": above, "of": every}
+    return finding.of(Kind.SWEEP_CAPPED, details)
 
 
 def of_curves(report: SweepReport) -> Iterator[Finding]:

@@ -161,6 +161,7 @@ class Kind(StrEnum):
 
     # A sweep. axis: its name, such as tasks
     SWEEP_FILE_CHANGED = "sweep_file_changed"  # sweep, session: missing points are not known
+    SWEEP_CAPPED = "sweep_capped"  # sweep, caps, count (of points above them), of
     POINTS_TOO_LARGE = "points_too_large"  # count, nodes, partition
     PLATEAU_BEYOND = "plateau_beyond"  # sweep, axis, last, gain (of the last doubling)
     PLATEAU_UNKNOWN = "plateau_unknown"  # sweep, why

@@ -532,6 +532,10 @@ TEMPLATES: dict[Kind, str | Words] = {
     ),
     Kind.SWEEP_FILE_CHANGED: "the file of sweep {f.sweep} was removed or has changed since, so "
     "missing points are not known",
+    Kind.SWEEP_CAPPED: lambda f: (
+        f"a capped run of {f.sweep} ({f.caps}): {f.count} of {_count(f.of, 'point')} not measured, "
+        "so it is not the whole sweep"
+    ),
     Kind.POINTS_TOO_LARGE: lambda f: (
         f"{_count(f.count, 'point')} of up to {f.nodes} nodes: partition {f.partition} has fewer, "
         "or they do not see each other's files"

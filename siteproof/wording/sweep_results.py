@@ -16,6 +16,7 @@ from siteproof.curves.sweep_runs import point_of
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.point import OWN
 from siteproof.record.samples import Sample
+from siteproof.sweeps import caps
 from siteproof.sweeps.reading import camel_case
 from siteproof.units import with_unit
 from siteproof.wording.amounts import at, change, number, per_cent
@@ -178,6 +179,8 @@ def progress(report: SweepReport) -> Iterator[str]:
         yield f"next: {_command(report)}"
     if found.too_large:
         yield f"left out: {reasons[Kind.POINTS_TOO_LARGE]}"
+    if Kind.SWEEP_CAPPED in reasons:
+        yield reasons[Kind.SWEEP_CAPPED]
 
 
 def failure(sample: Sample) -> str:
@@ -192,4 +195,5 @@ def _command(report: SweepReport) -> str:
     if run.place:  # only there, and not on every file system or link
         test = f"'^{test}%.*={re.escape(run.place)}$'"
     command = f"reframe -c sweeps/ -n {test} -r -S resume={run.sessions[-1]}"
+    command += "".join(f" -S {one}" for one in caps.as_options(run.caps))
     return f"{command} --mode {mode}" if mode else command

@@ -155,6 +155,7 @@ DETAILS = {  # of each kind that has some
     Kind.NOT_FINITE: {"count": 20, "file": "here/old.log"},
     Kind.SWEEP_INCOMPLETE: {"sweep": "ior_tasks", "session": "s0002", "done": 3, "planned": 9},
     Kind.SWEEP_FILE_CHANGED: {"sweep": "ior_tasks", "session": "s0002"},
+    Kind.SWEEP_CAPPED: {"sweep": "ior_tasks", "caps": "tasks 8", "count": 66, "of": 75},
     Kind.POINTS_TOO_LARGE: {"count": 9, "nodes": 166, "partition": "compute"},
     Kind.PLATEAU_BEYOND: {"sweep": "ior_tasks", "axis": "tasks", "last": 498.0, "gain": 1.0},
     Kind.PLATEAU_UNKNOWN: {"sweep": "ior_tasks", "why": "no_doubling"},
