@@ -126,8 +126,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
         if self.owns_size:
             given.pop(caps.SIZE, None)
         try:
-            asked = caps.of_options(test, sweep, given)
-            self.caps = caps.binding(sweep, every, asked)
+            requested = caps.of_options(test, sweep, given)
+            self.caps = caps.binding(sweep, every, requested)
             found = caps.apply(sweep, every, self.caps)
         except UserError as error:  # for tests that run, not for all that are listed
             self.refused = error

@@ -80,7 +80,7 @@ def _of_group(report: SweepReport, lines: Sequence[Curve]) -> Iterator[Finding]:
             for doubt in of_shape(report.axis.name, curve.shape):
                 yield replace(doubt, metric=curve.name)
         if whole in (None, curve):
-            yield from _above_bound(report, curve)
+            yield from above_bound(report, curve)
     yield from ranks(report, lines)
 
 
@@ -109,18 +109,26 @@ def of_shape(axis: str, shape: CurveShape) -> list[Finding]:
     return found
 
 
-def _above_bound(report: SweepReport, curve: Curve) -> Iterator[Finding]:
-    limits = report.bounds_of(curve, curve.best)
-    if limits and limits[0].share > 1:
-        tight = limits[0]
-        details = {
-            "part": tight.bound.part.value,
-            "count": tight.bound.count,
-            "limit": tight.limit,
-            "share": tight.share,
-        }
-        value = f"{curve.best.point.median}"
-        yield finding.of(Kind.ABOVE_BOUND, details, metric=curve.name, value=value, unit=curve.unit)
+def above_bound(report: SweepReport, curve: Curve) -> Iterator[Finding]:
+    """The place where a curve exceeds its tightest bound by most."""
+    over = [
+        (limits[0], row)
+        for row in curve.rows
+        if (limits := report.bounds_of(curve, row)) and limits[0].share > 1
+    ]
+    if not over:
+        return
+    tight, row = max(over, key=lambda one: one[0].share)
+    details = {
+        "part": tight.bound.part.value,
+        "count": tight.bound.count,
+        "limit": tight.limit,
+        "share": tight.share,
+        "axis": report.axis.name,
+        "at": row.label,
+    }
+    value = f"{row.point.median}"
+    yield finding.of(Kind.ABOVE_BOUND, details, metric=curve.name, value=value, unit=curve.unit)
 
 
 def ranks(report: SweepReport, lines: Sequence[Curve]) -> Iterator[Finding]:

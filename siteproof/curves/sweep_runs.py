@@ -205,8 +205,12 @@ def progress(run: SweepRun, file: SweepFile | None, site: Site) -> Progress:
         failed,
         untried,
         [every[n] for n in sorted(large)],
-        [point for n, point in every.items() if n not in points],
+        _without(every, points),
     )
+
+
+def _without(every: Mapping[int, Point], kept: Mapping[int, Point]) -> list[Point]:
+    return [point for number, point in every.items() if number not in kept]
 
 
 def _left_out(run: SweepRun, points: Mapping[int, Point], site: Site) -> set[int]:

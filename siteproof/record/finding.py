@@ -167,7 +167,7 @@ class Kind(StrEnum):
     PLATEAU_UNKNOWN = "plateau_unknown"  # sweep, why
     PLATEAU_ROUGH = "plateau_rough"  # noise
     DECLINE_UNKNOWN = "decline_unknown"  # why
-    ABOVE_BOUND = "above_bound"  # part, count, limit, share
+    ABOVE_BOUND = "above_bound"  # part, count, limit, share, axis, at
     RANKS_DIFFER = "ranks_differ"  # axis, at, share (slowest of the fastest)
     CACHED = "cached"
     PATH_HOLDS = "path_holds"  # bytes: smaller windows cannot fill the path

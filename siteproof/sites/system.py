@@ -256,6 +256,14 @@ EMULATED = (
 )
 
 
+NO_NETWORK = "none"
+# Beginnings of the kernel's names; an xfs that all nodes see may be a disk of one machine.
+NETWORK_KINDS = (
+    "nfs", "lustre", "ceph", "gpfs", "beegfs", "cifs", "smb", "gluster", "pvfs", "orangefs",
+    "panfs", "weka", "afs", "sshfs", "daos", "dfuse",
+)  # fmt: skip
+
+
 class FileSystem(Model):
     """A file system that checks may use."""
 
@@ -280,6 +288,12 @@ class FileSystem(Model):
         description="The role whose nodes serve it, a key of `nodes`: their network limits the "
         "rates of a sweep.",
     )
+    network: str | None = Field(
+        None,
+        description="What carries its data and limits the rates of a sweep: a key of `links`, or "
+        "'none' where its disk is the nodes' own. Without it, the fastest interface of a node, if "
+        "it has `servers`, or is shared and of a kind such as nfs or lustre.",
+    )
     server_memory: Size | None = Field(
         None,
         description="Memory of all its servers together: data that fits into it may come from a "
@@ -295,6 +309,14 @@ class FileSystem(Model):
         if not text.startswith("/"):
             raise mistake(f"'{text}' is not an absolute path", "a path that begins with /")
         return text
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a network carries its data."""
+        if self.network is not None:
+            return self.network != NO_NETWORK
+        over = self.kind.removeprefix("fuse.").startswith(NETWORK_KINDS)
+        return self.servers is not None or self.shared and over
 
     def used_by(self, role: str) -> bool:
         """Whether nodes of this role measure it."""

@@ -66,11 +66,11 @@ def _axes(sweep: Sweep) -> dict[str, Axis]:
 
 def _value(where: str, text: str, axis: Axis) -> str:
     if axis.kind == "word":
-        words = text.split(",")
-        if axis.words and (unknown := [word for word in words if word not in axis.words]):
+        chosen = text.split(",")
+        if axis.words and (unknown := [one for one in chosen if one not in axis.words]):
             what = f"unknown value '{unknown[0]}'{hint(unknown[0], axis.words)}"
             raise UserError(where, what, axis.words)
-        return ",".join(sorted(words))
+        return ",".join(sorted(chosen))
     is_size = axis.kind == "size"
     if is_size and text.isdigit():
         raise UserError(where, "a size without its unit", "a size such as 64MiB or 1GiB")

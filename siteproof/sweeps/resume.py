@@ -126,7 +126,11 @@ def find(
             f"that session has mode {min(other)}, this run has mode {mode}",
             hint=f"Use --mode {min(other)}",
         )
-    own = caps.text(capped)
+    _must_have_caps(where, total, caps.text(capped))
+    return Resumed(name, total)
+
+
+def _must_have_caps(where: str, total: Iterable[Sample], own: str) -> None:
     if other := {s.header.conditions.get(caps.CAP, "") for s in total} - {own}:
         before = min(other)
         raise UserError(
@@ -135,7 +139,6 @@ def find(
             f"{own or 'none'}",
             hint="Use the same -S, or start a new run",
         )
-    return Resumed(name, total)
 
 
 def _running(stages: Path, sweep: str) -> list[str]:

@@ -545,8 +545,9 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.PLATEAU_ROUGH: "uncertain, as runs differ by {f.noise:amount}",
     Kind.DECLINE_UNKNOWN: lambda f: f"whether it falls after the peak: undecided: {_why(f)}",
     Kind.ABOVE_BOUND: lambda f: (
-        f"{f.share:amount} of {bound_name(f'{f.part}', f.count.first)}, more than it can carry: "
-        "a cache, or a wrong description"
+        f"at {at(f'{f.axis}', f.at.first)} {f.share:amount} of "
+        f"{bound_name(f'{f.part}', f.count.first)}, more than it can carry: the bound is wrong, or "
+        "the value comes from a cache"
     ),
     Kind.RANKS_DIFFER: lambda f: (
         f"ranks differ at {at(f'{f.axis}', f.at.first)}: the slowest has {f.share:amount} of the "

@@ -61,17 +61,21 @@ def of_group(report: SweepReport, lines: Sequence[Curve]) -> Iterator[str]:
 
 
 def _bound(report: SweepReport, curve: Curve) -> Iterator[str]:
-    """How much of its tightest bound a curve reaches."""
+    """How much of its tightest bound a curve reaches at its best, and where it exceeds one."""
     limits = report.bounds_of(curve, curve.best)
     if limits:
         tight = limits[0]
         limit = with_unit(number(tight.limit), curve.unit)
-        more = ", more than it can carry: a cache, or a wrong description"
         yield (
             f"{curve.name}: {per_cent(tight.share)} of the model's bound, "
             f"{bound_name(tight.bound.part, tight.bound.count)} ({limit})"
-            + (more if tight.share > 1 else "")
         )
+    yield from map(full, sweep_reasons.above_bound(report, curve))
+
+
+def of_bound(share: float) -> str:
+    """A share of a bound in a table; above 100 % either of the two is wrong."""
+    return per_cent(share) + (" (above it)" if share > 1 else "")
 
 
 def of_curve(axis: Axis, curve: Curve) -> list[str]:
