@@ -397,6 +397,7 @@ _APPLICATION = re.compile(r"[A-Za-z0-9_-]{1,40}")
 PATTERNS = ("star", "all", "together", "random:3")
 PATTERN = re.compile(r"star|all|together|random:[1-9][0-9]{0,5}")
 _VARIABLES = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\*?|\*")
+_DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}(:[1-9][0-9]?)?")
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*)?\{node\}[A-Za-z0-9._-]*")
 
 
@@ -428,6 +429,14 @@ class Link(Model):
     address: str = Field(
         "{node}", description="How a node is addressed on this network, for example {node}-ib."
     )
+    device: str = Field(
+        "",
+        description="The InfiniBand or RoCE device that carries it on each node, mlx5_0, or a port "
+        "of it, mlx5_0:2; without it RdmaWrite takes the first device.",
+    )
+    gid_index: Annotated[int, Field(ge=0, le=255)] | None = Field(
+        None, description="The entry of the port's GID table that RoCE uses, as perftest's -x."
+    )
 
     @field_validator("pattern")
     @classmethod
@@ -442,6 +451,13 @@ class Link(Model):
         if not _ADDRESS.fullmatch(text):
             allowed = "{node} with letters, digits, '.', '_' and '-' around it"
             raise mistake(f"'{text}' is not a valid address of a node", allowed)
+        return text
+
+    @field_validator("device")
+    @classmethod
+    def _harmless_device(cls, text: str) -> str:
+        if text and not _DEVICE.fullmatch(text):
+            raise mistake(f"'{text[:40]}' is not a valid device", "mlx5_0, or mlx5_0:2 with a port")
         return text
 
     def address_of(self, node: str) -> str:

@@ -55,7 +55,7 @@ def _names(known: Iterable[str], amount: str) -> list[str]:
 
 def _axes(sweep: Sweep) -> dict[str, Axis]:
     """What a run of the sweep may be capped by: its values and its repetitions."""
-    set_here = {name for axes in (*sweep.axes, sweep.fixed) for name in axes}
+    set_here = {*sweep.fixed, *(name for axes in sweep.axes for name in axes)}
     each = {
         name: axis
         for name, axis in TOOLS[sweep.tool].all_axes.items()
