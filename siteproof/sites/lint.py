@@ -210,6 +210,9 @@ def _file_systems(document: Document, system: System) -> None:
         if file_system.servers is not None:
             reference(document, (*loc, "servers"), file_system.servers, "role", names)
         _network(document, system, loc, file_system)
+        if file_system.striping is not None and file_system.kind not in ("lustre", "any"):
+            what = f"a striping, and kind is {clip(file_system.kind)}"
+            document.add((*loc, "striping"), what, "striping with kind lustre")
     for name in system.workload.file_systems if system.workload else ():
         loc = ("workload", "file_systems")
         reference(document, loc, name, "file system", known(document, "file_systems"))

@@ -256,6 +256,24 @@ EMULATED = (
 )
 
 
+class Striping(Model):
+    """How files of the checks are striped over the targets of a Lustre file system."""
+
+    count: Annotated[int, Field(ge=-1, le=100_000)] | None = Field(
+        None, description="Targets of a file; -1: all of them."
+    )
+    size: Size | None = Field(None, description="Bytes on a target before the next: 1 MiB.")
+    pool: str = Field("", description="The pool of targets, by its name.")
+
+    @field_validator("pool")
+    @classmethod
+    def _harmless_pool(cls, text: str) -> str:
+        if text and not _POOL.fullmatch(text):
+            raise mistake(f"'{text[:40]}' is not a name of a pool", "at most 15 letters and digits")
+        return text
+
+
+_POOL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
 NO_NETWORK = "none"
 # Beginnings of the kernel's names; an xfs that all nodes see may be a disk of one machine.
 NETWORK_KINDS = (
@@ -293,6 +311,16 @@ class FileSystem(Model):
         description="What carries its data and limits the rates of a sweep: a key of `links`, or "
         "'none' where its disk is the nodes' own. Without it, the fastest interface of a node, if "
         "it has `servers`, or is shared and of a kind such as nfs or lustre.",
+    )
+    most_full: Annotated[int, Field(ge=1, le=100)] = Field(
+        90,
+        description="If it is Lustre: in per cent, how full its fullest target may be before a "
+        "check writes to it.",
+    )
+    striping: Striping | None = Field(
+        None,
+        description="If it is Lustre: how files of the checks are striped; without it, as the "
+        "file system's own default. Checks refuse to write where files have another.",
     )
     server_memory: Size | None = Field(
         None,
