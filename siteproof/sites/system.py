@@ -275,6 +275,32 @@ EMULATED = (
 )
 
 
+class Striping(Model):
+    """How files of the checks are striped over the targets of a Lustre file system."""
+
+    count: Annotated[int, Field(ge=-1, le=100_000)] | None = Field(
+        None, description="Targets of a file; -1: all of them."
+    )
+    size: Size | None = Field(None, description="Bytes on a target before the next: 1 MiB.")
+    pool: str = Field("", description="The pool of targets, by its name.")
+
+    @field_validator("pool")
+    @classmethod
+    def _harmless_pool(cls, text: str) -> str:
+        if text and not _POOL.fullmatch(text):
+            raise mistake(f"'{text[:40]}' is not a name of a pool", "at most 15 letters and digits")
+        return text
+
+
+_POOL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
+NO_NETWORK = "none"
+# Beginnings of the kernel's names; an xfs that all nodes see may be a disk of one machine.
+NETWORK_KINDS = (
+    "nfs", "lustre", "ceph", "gpfs", "beegfs", "cifs", "smb", "gluster", "pvfs", "orangefs",
+    "panfs", "weka", "afs", "sshfs", "daos", "dfuse",
+)  # fmt: skip
+
+
 class FileSystem(Model):
     """A file system that checks may use."""
 
@@ -299,6 +325,22 @@ class FileSystem(Model):
         description="The role whose nodes serve it, a key of `nodes`: their network limits the "
         "rates of a sweep.",
     )
+    network: str | None = Field(
+        None,
+        description="What carries its data and limits the rates of a sweep: a key of `links`, or "
+        "'none' where its disk is the nodes' own. Without it, the fastest interface of a node, if "
+        "it has `servers`, or is shared and of a kind such as nfs or lustre.",
+    )
+    most_full: Annotated[int, Field(ge=1, le=100)] = Field(
+        90,
+        description="If it is Lustre: in per cent, how full its fullest target may be before a "
+        "check writes to it.",
+    )
+    striping: Striping | None = Field(
+        None,
+        description="If it is Lustre: how files of the checks are striped; without it, as the "
+        "file system's own default. Checks refuse to write where files have another.",
+    )
     server_memory: Size | None = Field(
         None,
         description="Memory of all its servers together: data that fits into it may come from a "
@@ -314,6 +356,14 @@ class FileSystem(Model):
         if not text.startswith("/"):
             raise mistake(f"'{text}' is not an absolute path", "a path that begins with /")
         return text
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a network carries its data."""
+        if self.network is not None:
+            return self.network != NO_NETWORK
+        over = self.kind.removeprefix("fuse.").startswith(NETWORK_KINDS)
+        return self.servers is not None or self.shared and over
 
     def used_by(self, role: str) -> bool:
         """Whether nodes of this role measure it."""
@@ -422,6 +472,7 @@ _APPLICATION = re.compile(r"[A-Za-z0-9_-]{1,40}")
 PATTERNS = ("star", "all", "together", "random:3")
 PATTERN = re.compile(r"star|all|together|random:[1-9][0-9]{0,5}")
 _VARIABLES = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\*?|\*")
+_DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}(:[1-9][0-9]?)?")
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*)?\{node\}[A-Za-z0-9._-]*")
 
 
@@ -453,6 +504,14 @@ class Link(Model):
     address: str = Field(
         "{node}", description="How a node is addressed on this network, for example {node}-ib."
     )
+    device: str = Field(
+        "",
+        description="The InfiniBand or RoCE device that carries it on each node, mlx5_0, or a port "
+        "of it, mlx5_0:2; without it RdmaWrite takes the first device.",
+    )
+    gid_index: Annotated[int, Field(ge=0, le=255)] | None = Field(
+        None, description="The entry of the port's GID table that RoCE uses, as perftest's -x."
+    )
 
     @field_validator("pattern")
     @classmethod
@@ -467,6 +526,13 @@ class Link(Model):
         if not _ADDRESS.fullmatch(text):
             allowed = "{node} with letters, digits, '.', '_' and '-' around it"
             raise mistake(f"'{text}' is not a valid address of a node", allowed)
+        return text
+
+    @field_validator("device")
+    @classmethod
+    def _harmless_device(cls, text: str) -> str:
+        if text and not _DEVICE.fullmatch(text):
+            raise mistake(f"'{text[:40]}' is not a valid device", "mlx5_0, or mlx5_0:2 with a port")
         return text
 
     def address_of(self, node: str) -> str:
