@@ -13,6 +13,7 @@ from siteproof import files, units
 from siteproof.collect import cause, ending, raw
 from siteproof.collect.raw import KILLED, Execution, Raw
 from siteproof.derive import Given
+from siteproof.derive.limitations import Limit, Limitation
 from siteproof.errors import OutputError, harmless
 from siteproof.parsers import Reading
 from siteproof.parsers.iperf3 import Interval
@@ -32,6 +33,7 @@ MAX_DIMS, LONGEST_DIM = 30, 1_000
 LONGEST_VALUE = 100  # digits
 UNFORESEEN = "no parser expects this output"  # how the reason begins where a parser went wrong
 JOBS_OWN = ("mode", samples.PUBLISHED)  # set by the job alone, as its conditions are
+CRASHED = "crashed"  # a fact: how the first attempt of a point ended, where this is the second
 REFUSALS = ("invalid", "interrupted")  # statuses that a script may note, with a reason
 
 
@@ -74,6 +76,9 @@ def judge(
         raise lost from None
     readings = [reading for _, found in parsed for reading in found]
     conditions = {**left.facts, **agreed([own for own, _ in parsed]), **steered(left.meta)}
+    if crash := conditions.pop(CRASHED, ""):
+        limitation = Limitation(Limit.CRASHED, {"end": harmless(crash)[: cause.TAIL]})
+        conditions[samples.REPEATED] = str(limitation)
     aside: Mapping[str, str] = {}
     if job.derive:
         derive = derived(job)
