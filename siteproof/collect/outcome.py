@@ -182,11 +182,25 @@ def parse(run: Execution, left: Raw, job: Manifest) -> tuple[dict[str, str], lis
     trial = dims.get("trial", "0")
     if not (trial.isascii() and trial.isdigit() and len(trial) <= MAX_DIGITS):
         raise OutputError(f"{program_of(run, left)}: trial '{trial[:20]}' is not a whole number")
-    found: list[Reading] = parser.parse(text)
+    try:
+        found: list[Reading] = parser.parse(text)
+    except OutputError as error:
+        raise _explained(error, parser, run) from None
     conditions = parser.conditions(text) if hasattr(parser, "conditions") else {}
     if not dims:  # as of a description, which has thousands of readings
         return conditions, found
     return conditions, [replace(r, dims={**dims, **r.dims}) for r in found]
+
+
+def _explained(error: OutputError, parser: Any, run: Execution) -> OutputError:
+    """A refusal with what the tool itself printed, and with what its parser reads."""
+    needs = getattr(parser, "NEEDS", "")
+    if not needs or error.status != "parse":
+        return error
+    said = cause.printed(run.stdout, run.stderr)
+    quote = f"it printed '{said}'" if said else "it printed nothing"
+    why = str(error) if said and said in str(error) else f"{error}; {quote}"
+    return OutputError(f"{why}; needed: {needs}", error.status)
 
 
 def intervals(run: Execution, left: Raw, job: Manifest) -> list[Interval]:

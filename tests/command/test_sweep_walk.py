@@ -159,7 +159,12 @@ def alive(stage):
         ("echo out of luck >&2; exit 3", "generic", "Probe exited with 3: out of luck"),
         ("echo dd is not installed >&2; exit 127", "tool_missing", "dd is not installed"),
         ("echo invalid=wrong data >>facts", "invalid", "wrong data"),
-        ("echo program=dd >>facts", "parse", "dd: no summary of one copy"),
+        (
+            "echo program=dd >>facts",
+            "parse",
+            "dd: no summary of one copy; it printed nothing; needed: "
+            "GNU dd, with its summary on stderr in the locale C",
+        ),
         ("exit 0", "parse", "measured by '', which no parser of Probe reads"),
     ],
 )
