@@ -16,7 +16,7 @@ pytestmark = [
     ),
 ]
 
-SMALL = ("-S", "mode=quick", "-S", "nodes=4", "-S", "Ior.block=32", "-S", "Mdtest.files=50")
+SMALL = ("-S", "mode=quick", "-S", "nodes=2", "-S", "Ior.block=32", "-S", "Mdtest.files=50")
 SCRATCH = "path: /var/tmp, kind: any, shared: true"
 MEMORY = "{path: /tmp, kind: tmpfs"
 
@@ -51,7 +51,7 @@ def reframe(suite, *words):
 
 @pytest.mark.tool("IOR", "mdtest")
 def test_each_node_reads_what_another_one_wrote_and_nothing_is_left(suite):
-    done = reframe(suite, "-n", "^(Ior|Mdtest)%.*scratch")
+    done = reframe(suite, "-S", "nodes=4", "-n", "^(Ior|Mdtest)%.*scratch")
     assert done.returncode == 0, done.stdout
     samples = suite.samples()
     assert {s.status for s in samples} == {"ok"}
@@ -72,7 +72,7 @@ def test_on_file_systems_of_their_own_each_task_has_its_file_there(suite):
     assert {
         (s.dims["tasks"], s.dims["layout"], s.conditions["read_by"]) for s in suite.samples()
     } == {("2", "file_a_task", "same")}
-    for node in ("node001", "node004"):
+    for node in ("node001", "node002"):
         left = suite.testbed.run(["ls", "/tmp"], node=node).stdout
         assert "siteproof-test" not in left
         assert "test." not in left
@@ -85,7 +85,7 @@ def test_a_file_system_that_is_not_as_shared_as_the_site_says_gives_no_figure(su
     assert done.returncode == 1
     assert {s.status for s in suite.samples()} == {"generic"}
     assert "No such file or directory" in done.stdout
-    for node in ("node001", "node004"):
+    for node in ("node001", "node002"):
         left = suite.testbed.run(["ls", "/tmp"], node=node).stdout
         assert "siteproof-test" not in left
         assert "test." not in left
