@@ -27,7 +27,7 @@ from siteproof.collect.outcome import Outcome
 from siteproof.errors import UserError
 from siteproof.record.manifest import Manifest, OfItsKind
 from siteproof.record.point import Point, folder_of
-from siteproof.record.samples import Sample
+from siteproof.record.samples import REPEATED, Sample
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable
 from siteproof.sweeps import caps, resume
@@ -433,8 +433,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
             return
         if len(self.known) > before:
             failed = sum(point.status != "ok" for point in self.known.values())
+            repeated = sum(REPEATED in point.conditions for point in self.known.values())
             seconds = now - (self.began or self.plan.started)
-            done_so_far = progress.points_done(len(self.known), len(self.points), seconds, failed)
+            done_so_far = progress.points_done(
+                len(self.known), len(self.points), seconds, failed, repeated
+            )
             getlogger().info(f"{self.display_name}: {done_so_far}")
 
     def progress(self, measured: set[str]) -> str:
