@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from reframe.utility.cpuinfo import cpuinfo
+
 from siteproof import files, sites
 from siteproof.checks import (
     adapter,
@@ -181,13 +183,16 @@ def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, 
                 "check_search_recursive": True,
                 "remote_detect": False,
                 "use_login_shell": False,
+                # Nothing in HOME, which may be missing, full or read-only on a login node.
                 "report_file": str(output / "run-report-{sessionid}.json"),
+                "topology_prefix": str(output / "topology"),
                 # Poll once a second, then every ten: a client call of ours is load on slurmctld.
                 "poll_rate_max": 1.0,
                 "poll_rate_min": 0.1,
                 "poll_randomize_ms": [-50, 50],
             }
         ],
+        "storage": [{"sqlite_db_file": str(output / "results.db")}],
     }
 
 
@@ -229,8 +234,8 @@ def _partition(
         "max_jobs": 1
         if local or inside or one_at_a_time
         else max(1, -(-len(nodes) // selection.CHUNK)),
-        # ReFrame looks at this machine itself; tests of a centre ask for the processors of others.
-        **({} if local else _processor(hardware)),
+        # Tests of a centre ask for the processors. Of this machine ReFrame would keep a file.
+        **({"processor": cpuinfo()} if local else _processor(hardware)),
         **partition.reframe,
     }
 
