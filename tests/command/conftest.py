@@ -1,11 +1,13 @@
-"""Clones and machines for the tests of setup/. No network, no package."""
+"""Clones and machines for the tests of setup/, without network; a folder of two users."""
 
 import hashlib
 import os
 import shutil
+import time
+from pathlib import Path
 
 import pytest
-from clone import TOP
+from clone import TOP, World
 from setup_clone import program
 
 PARTS = ("setup", "activate", "Makefile", "pyproject.toml")
@@ -88,3 +90,19 @@ def cluster(machine):
     conf.parent.mkdir(parents=True)
     conf.touch()
     return machine
+
+
+@pytest.fixture
+def shared(tmp_path_factory):
+    """A folder that other users can reach, as tmp_path is not."""
+    if os.geteuid() or not shutil.which("setpriv"):
+        pytest.skip("NOT TESTED: two users need root and setpriv")
+    folder = Path("/var/tmp") / f"siteproof-test-{os.getpid()}-{time.time_ns()}"
+    folder.mkdir(mode=0o755)
+    world = World(folder)
+    world.site()
+    world.recorded_likwid()
+    (folder / "home").chmod(0o777)
+    yield world
+    world.end_processes()
+    shutil.rmtree(folder)

@@ -256,7 +256,11 @@ def pulled(tmp_path):
 
 def in_venv(clone, code):
     packages = next(Path(sys.prefix).glob("lib/python3*/site-packages"))
-    env = {"PYTHONPATH": f"{clone}:{packages}", "PATH": os.environ["PATH"], "HOME": "/dev/null/home"}
+    env = {
+        "PYTHONPATH": f"{clone}:{packages}",
+        "PATH": os.environ["PATH"],
+        "HOME": "/dev/null/home",
+    }
     return subprocess.run(
         [clone / ".venv/bin/python", "-c", code], env=env, cwd="/", capture_output=True, text=True
     )
