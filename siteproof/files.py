@@ -87,7 +87,7 @@ def cache_folder() -> Path:
         return Path(xdg) / "siteproof"
     parts = (folder(), folder() / "output", folder() / "output" / "cache")
     there = [path for path in parts if path.is_dir()]
-    if all(map(_only_mine, there)) and os.access(there[-1], os.W_OK | os.X_OK):
+    if there and all(map(_only_mine, there)) and os.access(there[-1], os.W_OK | os.X_OK):
         return parts[-1] / str(os.geteuid())
     return Path("~").expanduser() / ".cache/siteproof"
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reframe.utility.cpuinfo import cpuinfo
+from rich.console import Console
 
 from siteproof import files, sites
 from siteproof.checks import (
@@ -32,6 +33,10 @@ from siteproof.slurm import client
 from siteproof.units import count
 
 ELSEWHERE = "SITEPROOF_DATA may name another folder"
+IN_THE_CLONE = (
+    "lies in the clone, where 'git clean -fdx' removes all results: "
+    "set SITEPROOF_DATA to a folder outside, and move perflogs/ there"
+)
 INTERRUPTED = 130  # as a shell: 128 + SIGINT
 LOG_LINE = (
     "%(check_job_completion_time_unix)s|%(version)s|%(check_display_name)s|%(check_system)s|"
@@ -137,6 +142,8 @@ def make_folders(active: session.Session) -> None:
         raise UserError(active.folder, what, hint=ELSEWHERE)
     perflogs, system = active.folder / "perflogs", active.site.system
     _make_folder(perflogs)
+    if active.folder == files.CLONE and not _is_local(active) and system.system != "testbed":
+        loading.report(f"warning: {perflogs} {IN_THE_CLONE}")
     if perflogs.stat().st_mode & stat.S_IWGRP:
         os.umask(0o002)  # a folder of a group of operators: what one writes, the others may add to
     folders = [active.folder / "stage", active.folder / "output"]
@@ -182,6 +189,7 @@ def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, 
             {
                 "check_search_recursive": True,
                 "remote_detect": False,
+                "colorize": _has_colour(),
                 "use_login_shell": False,
                 # Nothing in HOME, which may be missing, full or read-only on a login node.
                 "report_file": str(output / "run-report-{sessionid}.json"),
@@ -194,6 +202,12 @@ def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, 
         ],
         "storage": [{"sqlite_db_file": str(output / "results.db")}],
     }
+
+
+def _has_colour() -> bool:
+    """Whether ReFrame's output has colours: on a terminal, as NO_COLOR, FORCE_COLOR, TERM allow."""
+    screen = Console()
+    return screen.color_system is not None and not screen.no_color
 
 
 def _system(active: session.Session, one_at_a_time: bool) -> dict[str, Any]:

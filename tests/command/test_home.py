@@ -110,3 +110,26 @@ def test_a_store_is_not_kept_where_others_could_replace_it(good):
     good.siteproof("history")
     assert list((good.folder / "home").rglob("index.json"))
     assert not list(good.data.rglob("index.json"))
+
+
+# colours
+
+
+ESCAPE = "\x1b["
+
+
+def on_terminal(world, *command, **variables):
+    """What a command prints on a terminal."""
+    line = shlex.join(map(str, command))
+    return world.run("script", "--quiet", "--return", "-c", line, "/dev/null", **variables).out
+
+
+@pytest.mark.parametrize("command", [("reframe", "-c", "checks/", *ONE), ("siteproof", "verdict")])
+def test_colours_are_for_terminals_that_want_them(command, good):
+    good.data.mkdir()
+    chosen = {"RFM_COLORIZE": "UNSET", "TERM": "xterm"}
+    assert ESCAPE not in good.run(*command, **chosen).said
+    assert ESCAPE in on_terminal(good, *command, **chosen)
+    assert ESCAPE in good.run(*command, **chosen, FORCE_COLOR="1").said
+    assert "\x1b[3" not in on_terminal(good, *command, **chosen, NO_COLOR="1")
+    assert ESCAPE not in on_terminal(good, *command, **chosen | {"TERM": "dumb"})
