@@ -10,6 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from reframe.utility.cpuinfo import cpuinfo
+from rich.console import Console
+
 from siteproof import files, sites
 from siteproof.checks import (
     adapter,
@@ -31,6 +34,10 @@ from siteproof.slurm import client
 from siteproof.units import count
 
 ELSEWHERE = "SITEPROOF_DATA may name another folder"
+IN_THE_CLONE = (
+    "lies in the clone, where 'git clean -fdx' removes all results: "
+    "set SITEPROOF_DATA to a folder outside, and move perflogs/ there"
+)
 INTERRUPTED = 130  # as a shell: 128 + SIGINT
 LOG_LINE = (
     "%(check_job_completion_time_unix)s|%(version)s|%(check_display_name)s|%(check_system)s|"
@@ -136,6 +143,8 @@ def make_folders(active: session.Session) -> None:
         raise UserError(active.folder, what, hint=ELSEWHERE)
     perflogs, system = active.folder / "perflogs", active.site.system
     _make_folder(perflogs)
+    if active.folder == files.CLONE and not _is_local(active) and system.system != "testbed":
+        loading.report(f"warning: {perflogs} {IN_THE_CLONE}")
     if perflogs.stat().st_mode & stat.S_IWGRP:
         os.umask(0o002)  # a folder of a group of operators: what one writes, the others may add to
     folders = [active.folder / "stage", active.folder / "output"]
@@ -181,17 +190,27 @@ def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, 
             {
                 "check_search_recursive": True,
                 "remote_detect": False,
+                "colorize": _has_colour(),
                 "use_login_shell": False,
                 # Modules are loaded on the node, in the job: a login node may have others, or none.
                 "resolve_module_conflicts": False,
+                # Nothing in HOME, which may be missing, full or read-only on a login node.
                 "report_file": str(output / "run-report-{sessionid}.json"),
+                "topology_prefix": str(output / "topology"),
                 # Poll once a second, then every ten: a client call of ours is load on slurmctld.
                 "poll_rate_max": 1.0,
                 "poll_rate_min": 0.1,
                 "poll_randomize_ms": [-50, 50],
             }
         ],
+        "storage": [{"sqlite_db_file": str(output / "results.db")}],
     }
+
+
+def _has_colour() -> bool:
+    """Whether ReFrame's output has colours: on a terminal, as NO_COLOR, FORCE_COLOR, TERM allow."""
+    screen = Console()
+    return screen.color_system is not None and not screen.no_color
 
 
 def _system(active: session.Session, one_at_a_time: bool) -> dict[str, Any]:
@@ -233,8 +252,8 @@ def _partition(
         "max_jobs": 1
         if local or inside or one_at_a_time
         else max(1, min(partition.max_jobs or chunks, chunks)),
-        # ReFrame looks at this machine itself; tests of a centre ask for the processors of others.
-        **({} if local else _processor(hardware)),
+        # Tests of a centre ask for the processors. Of this machine ReFrame would keep a file.
+        **({"processor": cpuinfo()} if local else _processor(hardware)),
         **_jobs(partition, hardware),
         **partition.reframe,
     }

@@ -17,7 +17,7 @@ from siteproof.sites.system import Partition
 
 def of(site: Site, environment: str) -> str:
     """The target of one of a site's environments; empty: no partition states one, or none fits."""
-    stated = {target for _, target in _partitions(site, environment) if target}
+    stated = {target for _, _, target in _roles(site, environment) if target}
     return common(stated) if stated else ""
 
 
@@ -38,33 +38,31 @@ def refuse(site: Site, environment: str, host: str) -> None:
     target = of(site, environment)
     if target:
         _refuse_other_family(where, environment, target)
-    by = list(_partitions(site, environment))
-    for partition, stated in by:
-        role = site.system.nodes[partition.role]
+    by = list(_roles(site, environment))
+    for partition, role, stated in by:
         if stated and not target:
             raise UserError(
                 where,
                 f"no processor target runs on all nodes of environment '{environment}': "
-                f"{', '.join(sorted({text for _, text in by if text}))}",
+                f"{', '.join(sorted({text for *_, text in by if text}))}",
                 hint="Give each partition an environment of its own, with the same 'spack'",
             )
-        own = partition.scheduler == "local" or host in role.nodes
+        own = partition.scheduler == "local" or host in site.system.nodes[role].nodes
         if not stated and (target or not own):
             raise UserError(
                 where,
-                f"the nodes of role '{partition.role}' have no 'target', and {host} is not "
+                f"the nodes of role '{role}' have no 'target', and {host} is not "
                 f"one of them: '{environment}' would be built for another processor",
                 hint="Add 'target:' to their hardware; 'spack arch -t' on a node prints it",
             )
 
 
-def _partitions(site: Site, environment: str) -> Iterator[tuple[Partition, str]]:
-    """The partitions that run an environment, each with the target of its nodes; empty: none."""
+def _roles(site: Site, environment: str) -> Iterator[tuple[Partition, str, str]]:
+    """The partitions that run an environment and their roles, with the target; empty: none."""
     for partition in site.system.partitions.values():
         if environment in partition.environments:
-            hardware = site.system.nodes[partition.role].hardware
-            known = site.system.hardware.get(hardware or "")
-            yield partition, (known and known.target) or ""
+            for role in partition.roles:
+                yield partition, role, site.hardware_of(role).target or ""
 
 
 def _refuse_other_family(where: object, environment: str, target: str) -> None:
