@@ -29,8 +29,12 @@ ANSWERS = ("criteria", "check", "derivation", "evidence")
 def lint(systems: tuple[str, ...], schema: bool, coverage: bool) -> None:
     """Check the files of SYSTEM, or of all systems and sweeps, and print every mistake.
 
-    Exit code 0: no mistake; 2: at least one. --coverage shows of each system how many criteria a
-    check, a derivation or a person's evidence can answer, and names those that nothing can yet.
+    Warnings name what is possible and not plausible, with the arithmetic. A gap is a value that is
+    still to be filled in: '!gap' and what is missing; a criterion with a gap is not in force.
+
+    Exit code 0: no mistake, whatever the warnings and gaps; 2: at least one mistake. --coverage
+    shows of each system how many criteria a check, a derivation or a person's evidence can answer,
+    and names those that nothing can yet.
 
     \b
     siteproof lint
@@ -46,17 +50,23 @@ def lint(systems: tuple[str, ...], schema: bool, coverage: bool) -> None:
         _coverage(chosen)
         return
     swept, wrong = ([], []) if systems else sweeps.lint(chosen)
+    documents = lint_sites(chosen)
     mistakes = [
         *wrong,
-        *lint_sites(chosen),
+        *(mistake for document in documents for mistake in document.sorted_mistakes()),
         *software.everything(),
         *software.sites(chosen),
         *_checks(chosen),
         *_data(chosen),
     ]
-    for mistake in mistakes:
-        click.echo(f"siteproof: {mistake}")
-    click.echo(_answer(chosen, swept, mistakes))
+    warnings = [warning for document in documents for warning in document.warnings]
+    gaps = [gap for document in documents for gap in document.listed_gaps()]
+    for title, lines in (("", mistakes), ("warning: ", warnings), ("gap: ", gaps)):
+        for line in lines:
+            click.echo(f"siteproof: {title}{line}")
+    counted = [count(len(warnings), "warning")] if warnings else []
+    counted += [count(len(gaps), "gap")] if gaps else []
+    click.echo(", ".join([_answer(chosen, swept, mistakes), *counted]))
     raise SystemExit(ExitCode.USAGE if mistakes or not chosen else ExitCode.PASS)
 
 
