@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 
 from siteproof import files
-from siteproof.cli.shared import OPEN_TO_ALL, print_table, print_text
+from siteproof.cli.shared import OPEN_TO_ALL, by_system, print_table, print_text
 from siteproof.cli.sites import FILES
 from siteproof.errors import ExitCode, UserError
 from siteproof.sites import Criterion, Site, check_files, manual
@@ -23,7 +23,7 @@ ANSWERS = ("criteria", "check", "derivation", "evidence")
 
 
 @click.command()
-@click.argument("systems", metavar="[SYSTEM]...", nargs=-1)
+@click.argument("systems", metavar="[SYSTEM]...", nargs=-1, shell_complete=by_system)
 @click.option("--schema", is_flag=True, help="Print the JSON schema of the files instead.")
 @click.option("--coverage", is_flag=True, help="Print what can answer the criteria instead.")
 def lint(systems: tuple[str, ...], schema: bool, coverage: bool) -> None:

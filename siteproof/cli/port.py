@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from siteproof.cli.shared import print_table, print_text
+from siteproof.cli.shared import by_system, print_table, print_text
 from siteproof.errors import ExitCode, UserError
 from siteproof.porting import carry, lay_out
 from siteproof.porting.carry import Carried, Part
@@ -20,8 +20,8 @@ _RENAMED = "that stands for it, as OLD=NEW; may be repeated."
 
 
 @click.command()
-@click.argument("source", metavar="FROM")
-@click.argument("target", metavar="TO")
+@click.argument("source", metavar="FROM", shell_complete=by_system)
+@click.argument("target", metavar="TO", shell_complete=by_system)
 @click.option("--role", multiple=True, metavar="OLD=NEW", help=f"The role of TO {_RENAMED}")
 @click.option("--link", multiple=True, metavar="OLD=NEW", help=f"The link of TO {_RENAMED}")
 @click.option(

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from siteproof import files
-from siteproof.cli.shared import print_text
+from siteproof.cli.shared import by_system, print_text
 from siteproof.errors import ExitCode, UserError
 from siteproof.porting import grouping, lay_out, looking, new_site, one_node
 from siteproof.porting import modules as avail
@@ -34,6 +35,11 @@ FILES = {**manual.FILES, "sweeps/NAME.yaml": Sweep}
 
 class _Sites(click.Group):
     """`sites new …` is a command; any other first word is the name of a site."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands, and the names of the sites."""
+        found = by_system(ctx, self.params[0], incomplete)
+        return [*map(CompletionItem, found), *super().shell_complete(ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -13,9 +13,10 @@ from siteproof import nodesets
 from siteproof.slurm.configured import ConfiguredNode, ConfiguredPartition
 
 SAME_MEMORY = 1.05  # RealMemory of equal nodes differs by what firmware and kernel keep
-MOST_KINDS = 6  # more combinations of features in one kind of hardware are no kinds
-PLACES = 3  # numbered features such as rack1, rack2, rack3 are places, from this many on
+MAX_KINDS = 6  # more combinations of features in one kind of hardware are no kinds
+PLACES = 3  # numbered features such as pod1, pod2, pod3 are places, from this many on
 LONG = 4 * 60  # minutes: a partition with a shorter limit is for tests of users
+_PLACE = re.compile(r".*(?:rack|row|island|switch|cab|cabinet|chassis|leaf|cell|blade)[-_]?")
 _NUMBERED = re.compile(r"(.*?[A-Za-z_-])([0-9]+)")
 _BAD = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -70,45 +71,38 @@ def group(
     there = [node for node in nodes.values() if not node.absent]
     absent = nodesets.of(node.name for node in nodes.values() if node.absent)
     places = _places(there)
-    kinds = _kinds(there, {feature for features in places.values() for feature in features})
-    found: list[Group] = []
-    alone = nodesets.of()
-    for number, (kind, members) in enumerate(kinds.items()):
-        for partition, reached in _reached(nodesets.of(members), partitions):
-            if partition:
-                found.append(Group("", str(number), kind, reached, partition))
-            else:
-                alone.update(reached)
-    found.sort(key=lambda one: (-len(one.nodes), str(one.nodes)))
+    found = [
+        Group("", str(number), kind, reached, partition)
+        for number, (kind, members) in enumerate(_kinds(there, set(places)).items())
+        for partition, reached in _reached(nodesets.of(members), partitions)
+    ]
+    alone = nodesets.of(node for one in found if not one.partition for node in one.nodes)
+    reachable = [one for one in found if one.partition]
+    reachable.sort(key=lambda one: (-len(one.nodes), str(one.nodes)))
     left_out = {"in no partition": alone, "not there yet (FUTURE or CLOUD)": absent}
-    sets = {
-        name: nodesets.of(of_place)
-        for features in places.values()
-        for name, of_place in features.items()
-    }
     return Grouped(
-        _with_others(_named(found), partitions),
-        {_name(name): members for name, members in sets.items()},
+        _with_others(_named(reachable, partitions), partitions),
+        {_name(name): nodesets.of(members) for name, members in places.items()},
         {why: members for why, members in left_out.items() if members},
     )
 
 
-def _places(nodes: Iterable[ConfiguredNode]) -> dict[str, dict[str, list[str]]]:
-    """Numbered features of which each node has at most one: {"rack": {"rack1": [nodes]}}."""
+def _places(nodes: Iterable[ConfiguredNode]) -> dict[str, list[str]]:
+    """The nodes of each numbered feature, such as rack7, of which no node has two."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     several: set[str] = set()
     for node in nodes:
-        stems = []
-        for feature in node.features:
-            if match := _NUMBERED.fullmatch(feature):
-                found[match[1]][feature].append(node.name)
-                stems.append(match[1])
-        several.update(stem for stem, count in Counter(stems).items() if count > 1)
-    return {
-        stem: features
-        for stem, features in sorted(found.items())
-        if len(features) >= PLACES and stem not in several
-    }
+        stems = Counter[str]()
+        for match in filter(None, map(_NUMBERED.fullmatch, node.features)):
+            found[match[1]][match[0]].append(node.name)
+            stems[match[1]] += 1
+        several.update(stem for stem, count in stems.items() if count > 1)
+    places: dict[str, list[str]] = {}
+    for stem, features in sorted(found.items()):
+        is_place = len(features) >= PLACES or _PLACE.fullmatch(stem.lower())
+        if is_place and stem not in several:
+            places |= features
+    return places
 
 
 def _kinds(nodes: Sequence[ConfiguredNode], places: set[str]) -> dict[Kind, list[str]]:
@@ -149,7 +143,7 @@ def _by_features(
     found: dict[frozenset[str], list[str]] = defaultdict(list)
     for node in members:
         found[node.features - common - places].append(node.name)
-    if len(found) > MOST_KINDS:
+    if len(found) > MAX_KINDS:
         return {kind: [node.name for node in members]}
     return {
         replace(kind, features=features | (common - places)): names
@@ -200,19 +194,16 @@ def _minutes(limit: str) -> float:
     return (int(days or 0) * 24 + hours) * 60 + minutes
 
 
-def _named(groups: Sequence[Group]) -> list[Group]:
+def _named(groups: Sequence[Group], partitions: Mapping[str, ConfiguredPartition]) -> list[Group]:
     """The groups with names: the partition's, and what distinguishes several of one partition."""
-    by_partition = Counter(one.partition for one in groups)
-    taken: dict[str, int] = {}
+    taken = Counter[str]()
     hardware: dict[str, str] = {}
     found = []
     for one in groups:
-        parts = [one.partition]
-        if by_partition[one.partition] > 1:
-            alike = [other for other in groups if other.partition == one.partition]
-            parts += _differences(one, alike)
-        name = _name("-".join(parts))
-        taken[name] = taken.get(name, 0) + 1
+        reached = partitions[one.partition].nodes
+        alike = [other for other in groups if other is not one and other.nodes & reached]
+        name = _name("-".join([one.partition, *_differences(one.kind, alike)]))
+        taken[name] += 1
         if taken[name] > 1:
             name = f"{name}-{taken[name]}"
         kind = hardware.setdefault(one.hardware, name)
@@ -220,24 +211,24 @@ def _named(groups: Sequence[Group]) -> list[Group]:
     return found
 
 
-def _differences(one: Group, alike: Sequence[Group]) -> list[str]:
-    """Words for what distinguishes a kind of node from the others of its partition."""
-    own = _words(one.kind)
-    others = [_words(other.kind) for other in alike]
-    return [
-        word
-        for place, word in enumerate(own)
-        if word and len({words[place] for words in others}) > 1
-    ]
+def _differences(kind: Kind, alike: Sequence[Group]) -> list[str]:
+    """The fewest words that distinguish a kind of node from the others of its partition."""
+    own, others = _words(kind), [_words(other.kind) for other in alike]
+    marks = []
+    for place, mark in enumerate(own):
+        if mark and any(words[place] != mark for words in others):
+            marks.append(mark)
+            others = [words for words in others if words[place] == mark]
+    return marks
 
 
 def _words(kind: Kind) -> list[str]:
-    """What may distinguish a kind: GRES, cores, memory, features, architecture."""
+    """What may distinguish a kind: GRES, features, memory, cores, architecture."""
     return [
         "-".join(name.rpartition(":")[2] + count for name, count in kind.gres),
-        f"{kind.sockets * kind.cores_per_socket}c",
-        f"{round(kind.memory / 1024)}g",
         "-".join(sorted(kind.features)),
+        f"{round(kind.memory / 1024)}g",
+        f"{kind.sockets * kind.cores_per_socket}c",
         kind.architecture,
     ]
 

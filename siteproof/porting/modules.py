@@ -25,10 +25,9 @@ def parse(text: str) -> list[str]:
     """The modules that `module -t avail` prints: no folders, no headers, marks such as (D) cut."""
     found: dict[str, None] = {}
     for line in text.splitlines()[:MAX_MODULES]:
-        word = _MARK.sub("", line.strip())
-        if word.endswith((":", "/")) or not _MODULE.fullmatch(word):
-            continue
-        found[word] = None
+        name = _MARK.sub("", line.strip())
+        if not name.endswith((":", "/")) and _MODULE.fullmatch(name):
+            found[name] = None
     return list(found)
 
 

@@ -52,7 +52,7 @@ def files(known: Known) -> dict[str, str]:
 
 
 def marked(text: str) -> str:
-    """A gap in YAML: its text says what to fill in."""
+    """A gap in YAML, with what to fill in."""
     return f"!gap {in_quotes(text)}"
 
 
@@ -68,7 +68,7 @@ def _list(words: Sequence[str]) -> str:
 def _system(known: Known) -> Iterator[str]:
     count = sum(len(one.nodes) for one in known.grouped.roles)
     yield f"# Written by 'siteproof sites new {known.name}' on {known.day} from {known.slurm}."
-    yield "# A value with !gap is not known yet: its text says what to fill in. 'siteproof lint"
+    yield "# A value with !gap is not known yet: its text is what to fill in. 'siteproof lint"
     yield f"# {known.name}' lists the gaps, 'siteproof sites --keys' explains all keys."
     yield f"system: {known.name}"
     yield f"description: {in_quotes(f'{known.name}, a cluster of {count} nodes')}"
@@ -221,8 +221,8 @@ def _partitions(known: Known) -> Iterator[str]:
             yield f"    # The partition {other} has {shared} of these nodes, too."
         yield f"    role: {one.name}"
         yield "    scheduler: slurm"
-        access = [f"--partition={one.partition}", *known.extra.values()]
-        yield f"    access: {_list([in_quotes(word) for word in access])}"
+        options = [f"--partition={one.partition}", *known.extra.values()]
+        yield f"    access: {_list(list(map(in_quotes, options)))}"
         yield f"    environments: {_list(names)}"
 
 

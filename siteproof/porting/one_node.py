@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from siteproof import nodesets
+from siteproof import files, nodesets
 from siteproof.errors import OutputError, UserError, harmless
 from siteproof.parsers import description
 from siteproof.sites.catalogue import FOLDER
@@ -109,7 +109,7 @@ def _of_lscpu(text: str) -> dict[str, str]:
 
 def script(programs: list[str]) -> str:
     """A shell text that describes the node on which it runs, in a folder of its own there."""
-    text, other = SCRIPT.read_text(encoding="utf-8"), OTHER.read_text(encoding="utf-8")
+    text, other = (files.read_named(path).decode() for path in (SCRIPT, OTHER))
     looks = "\n".join(
         f"command -v {name} >/dev/null 2>&1 && echo 'found {name}'" for name in programs
     )

@@ -1,6 +1,6 @@
 """A YAML file as plain data that knows its lines; every mistake in it is collected, not raised.
 
-A value with the tag `!gap` is one that nobody has given yet: its text says what to fill in. The key
+A value with the tag `!gap` is one that nobody has given yet: its text is what to fill in. The key
 is left out of the data, as if it were not written, and Document.gaps has its place and its text.
 
 All scalars stay the text that the person wrote ("806.4", "off", "001"), except below a key
@@ -326,7 +326,7 @@ class _Reader:
         return node.value
 
     def _gap(self, node: yaml.ScalarNode, loc: Loc, line: int) -> object:
-        """Note a gap: its text says what is to be filled in, so it must have one."""
+        """Note a gap: its text is what is to be filled in, so it must have one."""
         text = " ".join(_UNPRINTABLE.sub("?", node.value).split())
         if not text:
             self._document.add(

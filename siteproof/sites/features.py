@@ -66,7 +66,7 @@ def _named(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.Compare) and _is_about_features(node):
             yield from _texts(node.left)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield from (word[1:] for word in node.value.split() if word.startswith("+"))
+            yield from (part[1:] for part in node.value.split() if part.startswith("+"))
 
 
 def _is_features(node: ast.Assign | ast.AnnAssign) -> bool:

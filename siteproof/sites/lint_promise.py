@@ -71,14 +71,12 @@ def lint_promise(
         _unknown_metric(document, key, promise.metric, around.metrics)
     else:
         _conditions(document, key, promise, metric, around)
-        if not document.gap_below((key, "links")):
-            _links(document, key, promise, metric, around)
+        _links(document, key, promise, metric, around)
     if isinstance(promise, Criterion):
-        if not document.gap_below((key, "links")):
-            _scope(document, key, promise)
-        if metric:
-            _against(document, key, promise, metric, around)
-            _evidence(document, key, promise, metric)
+        _scope(document, key, promise)
+    if isinstance(promise, Criterion) and metric:
+        _against(document, key, promise, metric, around)
+        _evidence(document, key, promise, metric)
     _bound(document, key, promise, metric, around)
     if metric and around.system:
         plausible_bounds.check(document, key, promise, metric, around.system, around.others)
@@ -174,6 +172,8 @@ def _links(
 ) -> None:
     """What is measured over links names them; nothing else does."""
     loc, over_links = (key, "links"), LINK in metric.conditions
+    if loc in document.gaps:
+        return
     for name in promise.links:
         reference(document, loc, name, "link", around.links)
     if not promise.links:

@@ -10,7 +10,7 @@ from itertools import combinations
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof.schema.yamlfile import Document, clip
-from siteproof.sites.system import FileSystem, Hardware, Link, Recognise, System
+from siteproof.sites.system import FileSystem, Hardware, Link, Nic, NicParameters, Recognise, System
 
 CLOCK = (Fraction(8, 10), Fraction(6))  # GHz: from many-core processors to the fastest
 PER_CYCLE = (
@@ -51,7 +51,7 @@ def system(document: Document, found: System) -> None:
     _counts(document, found)
     _interfaces(document, found)
     for key, link in found.links.items():
-        for name, what in _of_link(found, link):
+        for name, what in dict.fromkeys(_of_link(found, link)):
             document.warn(("links", key, name), what)
     for key, there in found.file_systems.items():
         for name, what in _of_file_system(there):
@@ -161,26 +161,25 @@ def _counts(document: Document, found: System) -> None:
 
 def _numbers(text: str) -> Iterator[int]:
     for match in _NODES.finditer(text):
-        word = match[1].replace(",", "").lower()
-        yield int(word) if word.isdigit() else _WORDS.index(word) + 1
+        number = match[1].replace(",", "").lower()
+        yield int(number) if number.isdigit() else _WORDS.index(number) + 1
 
 
 def _interfaces(document: Document, found: System) -> None:
     """An expected parameter of an interface that contradicts the interface in the hardware."""
     for role, parameters in found.parameters.items():
-        kind = found.nodes[role].hardware if role in found.nodes else None
-        nics = found.hardware[kind].nics if kind in found.hardware else {}
-        for device, settings in parameters.nic.items():
-            nic, loc = nics.get(device), ("parameters", role, "nic", device)
-            if nic is None:
-                continue
-            if nic.mtu and settings.mtu and not settings.mtu.met_by(nic.mtu):
-                what = f"MTU {settings.mtu}, and `hardware` has {nic.mtu} for {device}"
-                document.warn((*loc, "mtu"), what)
-            speed = nic.speed.to("Mb/s") if nic.speed else None
-            if speed and settings.speed and not settings.speed.met_by(_short(speed)):
-                what = f"{settings.speed} Mb/s, and `hardware` has {nic.speed} for {device}"
-                document.warn((*loc, "speed"), what)
+        nics = _hardware_of(found, role).nics if role in found.nodes else {}
+        for device in parameters.nic.keys() & nics.keys():
+            for name, what in _of_interface(parameters.nic[device], nics[device]):
+                document.warn(("parameters", role, "nic", device, name), what)
+
+
+def _of_interface(settings: NicParameters, nic: Nic) -> Iterator[tuple[str, str]]:
+    if nic.mtu and settings.mtu and not settings.mtu.met_by(nic.mtu):
+        yield "mtu", f"{settings.mtu}, and `hardware` has {nic.mtu}"
+    speed = nic.speed.to("Mb/s") if nic.speed else None
+    if speed and settings.speed and not settings.speed.met_by(_short(speed)):
+        yield "speed", f"{settings.speed} Mb/s, and `hardware` has {nic.speed}"
 
 
 def _of_link(found: System, link: Link) -> Iterator[tuple[str, str]]:

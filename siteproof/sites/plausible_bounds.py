@@ -11,7 +11,7 @@ from siteproof import units
 from siteproof.errors import UserError
 from siteproof.schema.yamlfile import Document
 from siteproof.sites.catalogue import Metric
-from siteproof.sites.promise import Baseline, Bound, Promise, parse_tolerance
+from siteproof.sites.promise import KINDS, Baseline, Bound, Promise, parse_tolerance
 from siteproof.sites.system import Expected, Hardware, Link, System
 
 FAR = 20  # a bound that is so many times easier than what the hardware states is none
@@ -34,6 +34,8 @@ def check(
     others: Collection[str],
 ) -> None:
     """Note the warnings of a criterion or baseline that has no mistake. others: other systems."""
+    if all(getattr(promise, kind, None) is None for kind in KINDS):
+        return  # no bound, which lint has named
     try:
         found = list(_warnings(key, promise, metric, system, others))
     except (UserError, ValueError):
@@ -60,7 +62,7 @@ def _warnings(
 def _of_source(key: str, promise: Promise, others: Collection[str]) -> Iterator[tuple[str, str]]:
     """A source that names another system, or another section than the id does."""
     for name in ("source", "note", "description"):
-        words = {word.lower() for word in _NAME.findall(getattr(promise, name, ""))}
+        words = set(map(str.lower, _NAME.findall(getattr(promise, name, ""))))
         if named := sorted(words.intersection(others)):
             yield name, f"names '{named[0]}', which is another system"
     of_key, of_source = (_SECTION.findall(text) for text in (key, promise.source))

@@ -1,4 +1,4 @@
-"""What slurm.conf says of nodes and partitions, as `scontrol show` prints it: text in, records out.
+"""Nodes and partitions of slurm.conf, as `scontrol show` prints them: text in, records out.
 
 Both forms are read: one record a line (`scontrol -o`), and several lines a record.
 """
@@ -138,7 +138,7 @@ def _number(fields: dict[str, str], name: str, otherwise: int) -> int:
 
 
 def _words(text: str) -> list[str]:
-    return [word for word in text.split(",") if word not in NOTHING and _WORD.fullmatch(word)]
+    return [part for part in text.split(",") if part not in NOTHING and _WORD.fullmatch(part)]
 
 
 def _word(text: str) -> str:
