@@ -269,7 +269,6 @@ def _criteria(known: Known) -> Iterator[str]:
     yield f"  nodes: {roles}"
     yield "  at_most: 0 count"
     yield "  phase: functionality"
-    yield "  conditions: {mode: [quick, maintenance, acceptance]}"
     yield f"  source: {in_quotes(f'scontrol show nodes, {known.day}')}"
     for name, text in PROMISES.items():
         yield f"{prefix}-{name}: {marked(text)}"

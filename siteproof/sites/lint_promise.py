@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -124,13 +124,9 @@ def _values(name: str, system: System | None) -> Collection[str] | None:
         return VALUES[name]
     if system is None:
         return None
-    sources: dict[str, Callable[[], Collection[str]]] = {
-        "file_system": lambda: system.file_systems,
-        "of": lambda: system.requested,
-        "emulated": system.emulations,
-        "section": system.sections,
-    }
-    return sources[name]() if name in sources else None
+    if name == "file_system":
+        return system.file_systems
+    return system.emulations() if name == "emulated" else None
 
 
 def _conditions(

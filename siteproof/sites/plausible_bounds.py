@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from siteproof import units
 from siteproof.errors import UserError
-from siteproof.schema.yamlfile import Document
+from siteproof.schema.yamlfile import Document, clip
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.promise import KINDS, Baseline, Bound, Promise, parse_tolerance
 from siteproof.sites.system import Expected, Hardware, Link, System
@@ -51,6 +51,7 @@ def _warnings(
     tolerance = promise.tolerance if isinstance(promise, Baseline) else None
     if tolerance and parse_tolerance(tolerance) >= Fraction(1, 2):
         yield "tolerance", f"a value that misses the bound by {tolerance} passes"
+    yield from _of_conditions(promise, system)
     yield from _of_problem_size(promise, system)
     yield from _of_inventory(promise, system)
     if promise.bound is not None and promise.kind != "equals":
@@ -68,6 +69,15 @@ def _of_source(key: str, promise: Promise, others: Collection[str]) -> Iterator[
     of_key, of_source = (_SECTION.findall(text) for text in (key, promise.source))
     if of_key and of_source and not any(_related(a, b) for a in of_key for b in of_source):
         yield "source", f"section {of_source[0]}, and the id has {of_key[0]}"
+
+
+def _of_conditions(promise: Promise, system: System) -> Iterator[tuple[str, str]]:
+    """A part of the site's description that it does not have: no value will ever answer."""
+    known = {"section": system.sections(), "of": set(system.requested)}
+    for name, names in known.items():
+        rule = promise.conditions.get(name)
+        if rule is not None and rule.exact is not None and rule.exact not in names:
+            yield "conditions", f"{name} '{clip(rule.exact)}', which system.yaml does not have"
 
 
 def _related(one: str, other: str) -> bool:

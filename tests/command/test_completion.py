@@ -40,11 +40,9 @@ def test_names_of_sites(world, words):
     assert {"testbed", "thishost"} <= set(offered(world, *words))
 
 
-@pytest.mark.parametrize(
-    "words", [("nodes", "--metric", "Stream."), ("trend", "--metric", "Stream.")]
-)
-def test_metrics(world, words):
-    assert {"Stream.triad", "Stream.copy"} <= set(offered(world, *words))
+@pytest.mark.parametrize("command", ["nodes", "trend"])
+def test_metrics(world, command):
+    assert {"Stream.triad", "Stream.copy"} <= set(offered(world, command, "--metric", "Stream."))
 
 
 def test_criteria_and_nodes(world):
