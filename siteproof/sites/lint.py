@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import combinations
 from math import prod
 
@@ -105,7 +105,7 @@ def _recognise(document: Document, written: Mapping[str, str]) -> None:
     if is_fallback and keys:
         hint = "Give fallback alone, or the other keys"
         document.follow_up(("recognise",), "fallback together with other keys", hint=hint)
-    if not is_fallback and not keys:
+    if not is_fallback and not keys and not document.gap_below(("recognise",)):
         what = "no key that distinguishes machines"
         document.follow_up(("recognise",), what, Recognise.model_fields)
 
@@ -223,10 +223,6 @@ def _environments(document: Document, system: System) -> None:
         if environment.spack is not None:
             what = "folder of spack-envs"
             reference(document, (*loc, "spack"), environment.spack, what, built)
-        for feature in environment.features:
-            if not NAME.fullmatch(feature):
-                what = f"'{clip(feature)}' is not a valid name of a feature"
-                document.follow_up((*loc, "features"), what, NAME_RULE)
 
 
 def _file_systems(document: Document, system: System) -> None:
@@ -253,6 +249,14 @@ def _network(document: Document, system: System, loc: Loc, file_system: FileSyst
     reference(document, (*loc, "network"), network, "link", [*system.links, NO_NETWORK])
     if network == NO_NETWORK and file_system.servers is not None:
         document.add((*loc, "network"), "no network, and `servers`", "one of the two")
+
+
+def lint_features(document: Document, system: System, names: Collection[str]) -> None:
+    """A feature that no check asks for is a mistake: what it stands for would never run."""
+    for key, environment in system.environments.items():
+        for feature in environment.features:
+            loc = ("environments", key, "features")
+            reference(document, loc, feature, "feature", sorted(names))
 
 
 def lint_requested(document: Document, system: System, table: Mapping[str, Metric]) -> None:

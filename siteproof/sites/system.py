@@ -746,6 +746,16 @@ class System(Model):
             nodes.update(role.nodes)
         return nodes
 
+    def emulations(self) -> set[str]:
+        """By what its links, file systems and workload are emulated."""
+        parts = [*self.links.values(), *self.file_systems.values(), self.workload]
+        return {part.emulated for part in parts if part} - {""}
+
+    def sections(self) -> set[str]:
+        """The sections of the contract's description that facts belong to."""
+        of_hardware = (section for one in self.hardware.values() for section in one.facts)
+        return {section for one in self.nodes.values() for section in one.facts}.union(of_hardware)
+
     def group(self, name: str) -> NodeSet:
         """The nodes of a group."""
         return nodesets.parse(self.groups[name])
