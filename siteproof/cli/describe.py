@@ -12,7 +12,7 @@ import click
 from siteproof import files, nodesets, sites
 from siteproof.analysis import counters
 from siteproof.analysis.uniformity import Change, Uniformity, drift, is_identity, vote
-from siteproof.cli.shared import json_option, which_samples
+from siteproof.cli.shared import by_node, json_option, which_samples
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
@@ -71,7 +71,7 @@ class Role:
 
 
 @click.command()
-@click.argument("node", required=False)
+@click.argument("node", required=False, shell_complete=by_node)
 @which_samples
 @click.option(
     "--against",
@@ -139,7 +139,7 @@ def _read(system: str, since: str, name: str) -> Described:
 
 
 def _roles(site: Site) -> list[str]:
-    return sorted({partition.role for partition in site.system.partitions.values()})
+    return sorted({role for one in site.system.partitions.values() for role in one.roles})
 
 
 def _role(found: Described, name: str) -> Role:
