@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from siteproof.collect import stages
 from siteproof.errors import UserError, UserErrors
 from siteproof.sites import Hardware, Site, machine
 from siteproof.sites.catalogue import MODES
+from siteproof.sites.job_keys import Device, Jobs
 from siteproof.slurm import client
 from siteproof.units import count
 
@@ -54,7 +55,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
         site = sites.load((given.system or "").partition(":")[0] or sites.recognise())
         options.refuse(given, site)
         loading.report_missing_checks(site, given.checkpath or [files.CLONE / "checks"])
-        active = session.start(site, given.restore_session)
+        active = session.start(site, given.restore_session, (given.system or "").partition(":")[2])
         if given.run:
             machine.refuse_stranger(site.name, site.system.recognise)
         if given.run or given.dry_run:
@@ -191,6 +192,8 @@ def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, 
                 "remote_detect": False,
                 "colorize": _has_colour(),
                 "use_login_shell": False,
+                # Modules are loaded on the node, in the job: a login node may have others, or none.
+                "resolve_module_conflicts": False,
                 # Nothing in HOME, which may be missing, full or read-only on a login node.
                 "report_file": str(output / "run-report-{sessionid}.json"),
                 "topology_prefix": str(output / "topology"),
@@ -216,7 +219,7 @@ def _system(active: session.Session, one_at_a_time: bool) -> dict[str, Any]:
         "name": system.system,
         "descr": system.description,
         "hostnames": [".*"],
-        "modules_system": "nomod",
+        "modules_system": "envmod" if system.modules_system == "tmod4" else system.modules_system,
         # A stage directory a session: the first of two runs to end deletes only its own.
         "stagedir": str(active.folder / "stage" / active.name),
         "outputdir": str(active.folder / "output"),
@@ -233,40 +236,85 @@ def _partition(
     active: session.Session, name: str, partition: Any, one_at_a_time: bool
 ) -> dict[str, Any]:
     local = partition.scheduler == "local"
-    nodes = active.site.expected(partition.role)
-    hardware = active.site.hardware_of(partition.role)
+    nodes = active.site.nodes_of(name)
+    hardware = [active.site.hardware_of(role) for role in partition.roles]
+    chunks = len(selection.jobs(nodes, [active.site.expected(role) for role in partition.roles]))
     # A job over nodes that this process's own job holds would wait for itself: only steps, then.
     inside = not local and bool(client.allocation() & nodes)
     return {
         "name": name,
         "descr": partition.description,
         "scheduler": "local" if inside else partition.scheduler,
-        "launcher": "local" if local else "srun",
+        "launcher": partition.launcher or ("local" if local else "srun"),
         "access": [] if inside else list(partition.access),
         "environs": list(partition.environments),
         # As many jobs as one check has chunks: two checks never share the nodes.
         "max_jobs": 1
         if local or inside or one_at_a_time
-        else max(1, -(-len(nodes) // selection.CHUNK)),
+        else max(1, min(partition.max_jobs or chunks, chunks)),
         # Tests of a centre ask for the processors. Of this machine ReFrame would keep a file.
         **({"processor": cpuinfo()} if local else _processor(hardware)),
+        **_jobs(partition, hardware),
         **partition.reframe,
     }
 
 
-def _processor(hardware: Hardware) -> dict[str, Any]:
-    """What a test may ask of a partition's processors; nothing where the site does not state it."""
+def _jobs(partition: Jobs, hardware: Sequence[Hardware]) -> dict[str, Any]:
+    """What the scripts of a partition's jobs do first, and what tests of a centre may ask for."""
+    resources = dict(partition.resources)
+    devices = {kind: device for kind_of in hardware for kind, device in kind_of.devices.items()}
+    if "gpu" in devices:
+        resources.setdefault("_rfm_gpu", ["--gres=gpu:{num_gpus_per_node}"])
+    limit = partition.time_limit
+    return {
+        "modules": list(partition.modules),
+        "prepare_cmds": list(partition.prepare_cmds),
+        "env_vars": _variables(partition.variables),
+        "features": list(partition.features),
+        "extras": dict(partition.extras),
+        "devices": [_device(kind, device) for kind, device in devices.items()],
+        "resources": [{"name": name, "options": found} for name, found in resources.items()],
+        "container_platforms": [
+            {"type": kind, "modules": list(p.modules), "env_vars": _variables(p.variables)}
+            for kind, p in partition.container_platforms.items()
+        ],
+        **({"time_limit": f"{int(limit.to('s'))}s"} if limit else {}),
+    }
+
+
+def _device(kind: str, device: Device) -> dict[str, Any]:
+    known = {"arch": device.arch, "model": device.model}
+    return {"type": kind, "num_devices": device.count, **{k: v for k, v in known.items() if v}}
+
+
+def _variables(variables: Mapping[str, str]) -> list[list[str]]:
+    return [[name, _quoted(name, value)] for name, value in variables.items()]
+
+
+def _processor(hardware: Sequence[Hardware]) -> dict[str, Any]:
+    """What a test may ask of a partition's processors: those of its role with the fewest.
+
+    The numbers only where the site states them of each role, the target where it is of all.
+    """
+    [target, *others] = {kind.target for kind in hardware}
+    known: dict[str, Any] = {"arch": target} if target and not others else {}
+    each = [_numbers(kind) for kind in hardware]
+    fewest = min(each, key=lambda numbers: numbers.get("num_cpus", 0))
+    known |= fewest
+    return {"processor": known} if known else {}
+
+
+def _numbers(hardware: Hardware) -> dict[str, int]:
     sockets, cores = hardware.sockets, hardware.cores_per_socket
     if not sockets or not cores:
         return {}
     threads = hardware.threads_per_core or 1
-    numbers = {
+    return {
         "num_cpus": sockets * cores * threads,
         "num_cpus_per_socket": cores * threads,
         "num_cpus_per_core": threads,
         "num_sockets": sockets,
     }
-    return {"processor": numbers}
 
 
 def _environment(name: str, environment: Any) -> dict[str, Any]:
@@ -277,7 +325,8 @@ def _environment(name: str, environment: Any) -> dict[str, Any]:
         "ftn": "gfortran",
         "features": list(environment.features),
         "modules": list(environment.modules),
-        "env_vars": [[k, _quoted(k, v)] for k, v in environment.variables.items()],
+        "prepare_cmds": list(environment.prepare_cmds),
+        "env_vars": _variables(environment.variables),
         **environment.reframe,
     }
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "matrix": "Show every pair of nodes, and the node or link that explains bad pairs.",
     "nodes": "Show the state of every node: slow, failed, odd or fine, and why.",
     "plan": "Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.",
+    "port": "Carry the criteria of one system over to another.",
     "probe": "Look at the services that are due, and record whether they answer.",
     "published": "Show which published values meet their criterion.",
     "report": "Write everything known about a system on one page, HTML or Markdown.",

@@ -18,7 +18,7 @@ FLOORS = {  # a floor knows those below it; 1 at the bottom
         *("availability", "compare", "curves", "derivations", "links"),
         *("nodes", "published", "trend", "verdict"),
     ),
-    4: ("history",),
+    4: ("history", "porting"),
     3: ("checks", "collect", "probes", "slurm", "spack", "sweeps"),
     2: ("analysis", "derive", "judge", "parsers", "record", "schema", "sites"),
     1: FOUNDATIONS,
