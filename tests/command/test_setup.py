@@ -174,6 +174,52 @@ def test_packages_installs_nothing_for_an_ordinary_user(clone, machine):
 
 
 @pytest.mark.parametrize(
+    ("manager", "command", "unknown"),
+    [
+        (
+            "dnf",
+            "dnf install ethtool? fio? iputils? openblas-threads? openmpi? qperf",
+            "hpcc likwid",
+        ),
+        (
+            "zypper",
+            "zypper install ethtool? fio? iputils? libopenblas_pthreads0? openmpi4? qperf?",
+            "hpcc likwid",
+        ),
+        (
+            "apt-get",
+            "apt-get install ethtool fio hpcc iputils-ping libopenblas0-pthread likwid openmpi-bin "
+            "qperf",
+            "",
+        ),
+    ],
+)
+@pytest.mark.parametrize("words", [["--list"], ["--yes"]])
+def test_packages_prints_the_command_of_the_distribution(
+    words, manager, command, unknown, clone, machine
+):
+    (machine / "bin/apt-get").unlink()
+    program(machine / "bin" / manager, "exit 1")
+    program(machine / "bin/id", "echo 1000")
+    program(machine / "bin/ldconfig", "exit 0")
+    script = clone / "setup/packages"  # without the programs of this machine
+    script.write_text(script.read_text().replace(":/usr/local/sbin:/usr/sbin:/sbin", ""))
+    done = run(clone / "setup/packages", *words, machine=machine)
+    assert done.returncode == 3
+    assert f"siteproof: as root: {command}\n" in done.stdout
+    assert (f"is known for: {unknown} (" in done.stdout) == bool(unknown)
+    assert apt_calls(machine) == []
+
+
+def test_every_package_has_its_name_in_other_distributions():
+    rows = [row.split() for row in (TOP / "setup/packages.list").read_text().splitlines()]
+    rows = [row for row in rows if row and row[0].isalpha()]
+    others = {row[1]: row[2:] for row in rows if row[0] == "other"}
+    assert {row[1] for row in rows if row[0] != "other"} == set(others)
+    assert {len(names) for names in others.values()} == {2}
+
+
+@pytest.mark.parametrize(
     "sign",
     [
         "etc/slurm/slurm.conf",

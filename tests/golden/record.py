@@ -258,7 +258,7 @@ def record(case: Case, world: World) -> str:
         parts.append(f"$ siteproof {' '.join(_quoted(word) for word in words)}\n{told}")
     for name in case.files:
         path = next(world.data.glob(name), world.data / name)
-        parts.append(f"--- file {path.name}\n{world.shown(path)}")
+        parts.append(f"--- file {path.relative_to(world.data)}\n{world.shown(path)}")
     for pattern in case.left:
         parts.append(
             f"--- left below {pattern}\n"
