@@ -19,7 +19,7 @@ from reframe.core.logging import getlogger
 from reframe.utility import typecheck
 
 from siteproof import nodesets
-from siteproof.checks import contract, loading, missing, progress, selection, session
+from siteproof.checks import contract, loading, missing, progress, session
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, MARGIN, JobCheck
 from siteproof.checks.tuning import Tuning
 from siteproof.collect import stages, sweep_points
@@ -27,7 +27,7 @@ from siteproof.collect.outcome import Outcome
 from siteproof.errors import UserError
 from siteproof.record.manifest import Manifest, OfItsKind
 from siteproof.record.point import Point, folder_of
-from siteproof.record.samples import Sample
+from siteproof.record.samples import REPEATED, Sample
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable
 from siteproof.sweeps import caps, resume
@@ -76,11 +76,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """The partitions; `-S nodes` with unknown nodes is refused."""
         site = session.current().site
         found, errors = [], []
-        for name, partition in site.system.partitions.items():
+        for name in site.system.partitions:
             try:
-                if not partition.links_only and selection.select(
-                    self.nodes, site.expected(partition.role), {}
-                ):
+                if self.roles_on(name) and self.selected(name):
                     found.append(name)
             except UserError as error:
                 errors.append(error)
@@ -88,6 +86,17 @@ class SweepCheck(JobCheck, Tuning, special=True):
             loading.refuse(errors[0])
         found = [name for name in found if self.may_run_on(name)] or found
         return found or list(site.system.partitions)
+
+    def inventory_of(self, partition: str) -> NodeSet:
+        """The nodes of a partition on which points may be measured."""
+        return session.current().site.having(self.roles_on(partition))
+
+    def chosen_on(self, partition: str) -> NodeSet:
+        """The nodes that `-S nodes` selects of a partition; none where it selects others."""
+        try:
+            return self.selected(partition)
+        except UserError:
+            return nodesets.of()
 
     def may_run_on(self, partition: str) -> bool:
         """Whether the site allows there what the sweep does to nodes."""
@@ -208,14 +217,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def most_nodes(self, partition: str) -> int:
         """How many nodes a point may have there."""
-        site = session.current().site
-        where = site.partition(partition)
-        if where.scheduler == LOCAL:
-            return 1
-        try:
-            return len(selection.select(self.nodes, site.expected(where.role)))
-        except UserError:
-            return 0
+        most = len(self.chosen_on(partition))
+        is_local = session.current().site.partition(partition).scheduler == LOCAL
+        return min(1, most) if is_local else most
 
     def cost_on(self, partition: str) -> list[int]:
         """Nodes, seconds and points of a job on a partition; how many points do not fit on it, and
@@ -241,7 +245,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
         able: those that can take a job, idle ones first. The walk is on the first that Slurm has.
         """
-        return list(nodesets.of(able[:count]))
+        return list(nodesets.of(self.of_one_role(able, count)[:count]))
 
     def expected_nodes(self) -> NodeSet:
         """As many nodes as the largest point needs; broken ones only where no others are left."""
@@ -281,11 +285,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def nodes_for(self, count: int) -> NodeSet:
         """The nodes of a job over so many."""
-        inventory = self.site.expected(self.where.role)
+        here = self.current_partition.name
         states = client.recent_states() if self.on_slurm and not self.is_dry_run() else {}
         try:
-            spec = "all" if self.nodes.isdigit() else self.nodes
-            selected = selection.select(spec, inventory, states if spec == "idle" else {})
+            whole = self.nodes.isdigit()
+            selected = self.inventory_of(here) if whole else self.selected(here, states)
         except UserError as error:
             self.skip(str(error))
         within = self.reservation()
@@ -304,6 +308,15 @@ class SweepCheck(JobCheck, Tuning, special=True):
         lacking = list(bad)[: count - len(self.in_order)]
         return nodesets.of([*self.in_order, *lacking])
 
+    def of_one_role(self, able: Sequence[str], count: int) -> Sequence[str]:
+        """The nodes of the first role that has so many of them; all nodes, if none has."""
+        for role in self.roles_on(self.current_partition.name):
+            known = set(self.site.expected(role))
+            alike = [node for node in able if node in known]
+            if len(alike) >= count:
+                return alike
+        return able
+
     def plan_of_its_kind(self) -> OfItsKind:
         """The points, and from which sweep they are."""
         conditions = {}
@@ -317,7 +330,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """The manifest has the number of points, and the session that it resumes."""
         plan = super().make_plan(nodes, lost)
         if self.sweep_file:  # the file may change: the samples show whether all points are there
-            most = 1 if self.where.scheduler == LOCAL else self.site.size(self.where.role)
+            inventory = self.inventory_of(self.current_partition.name)
+            most = 1 if self.where.scheduler == LOCAL else len(inventory)
             out = [
                 number for number, point in self.within.items() if not self.may_measure(point, most)
             ]
@@ -419,8 +433,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
             return
         if len(self.known) > before:
             failed = sum(point.status != "ok" for point in self.known.values())
+            repeated = sum(REPEATED in point.conditions for point in self.known.values())
             seconds = now - (self.began or self.plan.started)
-            done_so_far = progress.points_done(len(self.known), len(self.points), seconds, failed)
+            done_so_far = progress.points_done(
+                len(self.known), len(self.points), seconds, failed, repeated
+            )
             getlogger().info(f"{self.display_name}: {done_so_far}")
 
     def progress(self, measured: set[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -96,8 +96,14 @@ def _of_clients(
     if partition is None or not (link or is_remote):
         return None
     carrier = _carrier(site, file_system)
-    limits = [_network(site, partition.role), _speed(carrier) if carrier else None]
+    limits = [_of_roles(site, partition.roles), _speed(carrier) if carrier else None]
     return min(filter(None, limits), default=None)
+
+
+def _of_roles(site: Site, roles: Sequence[str]) -> Fraction | None:
+    """The fastest network of several roles, as any of their nodes may have measured."""
+    rates = [rate for role in roles if (rate := _network(site, role)) is not None]
+    return max(rates) if rates and len(rates) == len(roles) else None
 
 
 def _network(site: Site, role: str) -> Fraction | None:

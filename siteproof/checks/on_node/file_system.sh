@@ -202,7 +202,7 @@ heard() {
     if grep -q 'Incorrect data' said; then
         code=0
     elif [ "$code" -ne 0 ]; then
-        grep 'ERROR: \|FAILED\| failed ' said | sort -u | head -n 3 >&2
+        grep '^Error\|ERROR: \|FAILED\| failed ' said | sort -u | head -n 3 >&2
     fi
     rm -f said
     return "$code"
