@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from siteproof import files, sites
-from siteproof.cli.shared import which_system
+from siteproof.cli.shared import by_environment, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.schema import shapes
 from siteproof.sites import Site, machine
@@ -20,7 +20,7 @@ from siteproof.spack.merge import Inputs, Sources
 
 
 @click.command()
-@click.argument("environments", metavar="[ENV]...", nargs=-1)
+@click.argument("environments", metavar="[ENV]...", nargs=-1, shell_complete=by_environment)
 @which_system
 @click.option("--update", is_flag=True, help="Make new locks instead of keeping the existing ones.")
 @click.option("--show", is_flag=True, help="Show the state of each environment, and build nothing.")

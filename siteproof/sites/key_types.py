@@ -71,6 +71,13 @@ Frequency = Annotated[units.Quantity, *_quantity("frequency", "2.1 GHz")]
 Time = Annotated[units.Quantity, *_quantity("time", "0.2 ms")]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 
+_ONE_OR_MANY = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+Names = Annotated[
+    list[str],
+    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
+    WithJsonSchema(_ONE_OR_MANY),
+]
+
 
 def _known_target(name: str) -> str:
     if name not in archspec.cpu.TARGETS:
