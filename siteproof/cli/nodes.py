@@ -13,6 +13,7 @@ from siteproof import files, nodesets, sites
 from siteproof.cli.compare import share
 from siteproof.cli.shared import (
     SET_ASIDE,
+    by_metric,
     json_option,
     print_left_out,
     print_table,
@@ -44,6 +45,7 @@ MAX_RANKED = 20  # nodes of a metric that are shown, the worst first
 @which_answers
 @click.option(
     "--metric",
+    shell_complete=by_metric,
     default="",
     metavar="METRIC",
     help="Show the values of METRIC, the worst nodes first.",
