@@ -47,7 +47,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
         site = sites.load((given.system or "").partition(":")[0] or sites.recognise())
         options.refuse(given, site)
         loading.report_missing_checks(site, given.checkpath or [files.CLONE / "checks"])
-        active = session.start(site, given.restore_session)
+        active = session.start(site, given.restore_session, (given.system or "").partition(":")[2])
         if given.run:
             machine.refuse_stranger(site.name, site.system.recognise)
         if given.run or given.dry_run:
@@ -214,8 +214,7 @@ def _partition(
     active: session.Session, name: str, partition: Any, one_at_a_time: bool
 ) -> dict[str, Any]:
     local = partition.scheduler == "local"
-    nodes = active.site.expected(partition.role)
-    hardware = active.site.hardware_of(partition.role)
+    nodes = active.site.nodes_of(name)
     # A job over nodes that this process's own job holds would wait for itself: only steps, then.
     inside = not local and bool(client.allocation() & nodes)
     return {
@@ -228,26 +227,34 @@ def _partition(
         # As many jobs as one check has chunks: two checks never share the nodes.
         "max_jobs": 1
         if local or inside or one_at_a_time
-        else max(1, -(-len(nodes) // selection.CHUNK)),
+        else max(1, len(selection.jobs(nodes, [active.site.expected(r) for r in partition.roles]))),
         # ReFrame looks at this machine itself; tests of a centre ask for the processors of others.
-        **({} if local else _processor(hardware)),
+        **({} if local else _processor(active.site, partition.roles)),
         **partition.reframe,
     }
 
 
-def _processor(hardware: Hardware) -> dict[str, Any]:
-    """What a test may ask of a partition's processors; nothing where the site does not state it."""
+def _processor(site: Site, roles: Sequence[str]) -> dict[str, Any]:
+    """What a test may ask of a partition's processors: those of its role with the fewest.
+
+    Nothing where the site does not state them of each role.
+    """
+    each = [_numbers(site.hardware_of(role)) for role in roles]
+    fewest = min(each, key=lambda numbers: numbers.get("num_cpus", 0))
+    return {"processor": fewest} if fewest else {}
+
+
+def _numbers(hardware: Hardware) -> dict[str, int]:
     sockets, cores = hardware.sockets, hardware.cores_per_socket
     if not sockets or not cores:
         return {}
     threads = hardware.threads_per_core or 1
-    numbers = {
+    return {
         "num_cpus": sockets * cores * threads,
         "num_cpus_per_socket": cores * threads,
         "num_cpus_per_core": threads,
         "num_sockets": sockets,
     }
-    return {"processor": numbers}
 
 
 def _environment(name: str, environment: Any) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def _ask(nodes: NodeSet, words: Sequence[str]) -> dict[str, str]:
 def _wanted(cases: Sequence[Any]) -> NodeSet:
     """The nodes of a partition that `-S nodes` selects, over all cases."""
     site = session.current().site
-    inventory = site.expected(site.partition(cases[0].partition.name).role)
+    inventory = site.nodes_of(cases[0].partition.name)
     wanted = nodesets.of()
     for spec in {str(getattr(case.check, "nodes", "all")) for case in cases}:
         try:

@@ -19,7 +19,7 @@ from reframe.core.logging import getlogger
 from reframe.utility import typecheck
 
 from siteproof import nodesets
-from siteproof.checks import contract, loading, missing, progress, selection, session
+from siteproof.checks import contract, loading, missing, progress, session
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, MARGIN, JobCheck
 from siteproof.checks.tuning import Tuning
 from siteproof.collect import stages, sweep_points
@@ -74,11 +74,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """The partitions; `-S nodes` with unknown nodes is refused."""
         site = session.current().site
         found, errors = [], []
-        for name, partition in site.system.partitions.items():
+        for name in site.system.partitions:
             try:
-                if not partition.links_only and selection.select(
-                    self.nodes, site.expected(partition.role), {}
-                ):
+                if self.roles_on(name) and self.selected(name):
                     found.append(name)
             except UserError as error:
                 errors.append(error)
@@ -86,6 +84,17 @@ class SweepCheck(JobCheck, Tuning, special=True):
             loading.refuse(errors[0])
         found = [name for name in found if self.may_run_on(name)] or found
         return found or list(site.system.partitions)
+
+    def inventory_of(self, partition: str) -> NodeSet:
+        """The nodes of a partition on which points may be measured."""
+        return session.current().site.having(self.roles_on(partition))
+
+    def chosen_on(self, partition: str) -> NodeSet:
+        """The nodes that `-S nodes` selects of a partition; none where it selects others."""
+        try:
+            return self.selected(partition)
+        except UserError:
+            return nodesets.of()
 
     def may_run_on(self, partition: str) -> bool:
         """Whether the site allows there what the sweep does to nodes."""
@@ -172,14 +181,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def most_nodes(self, partition: str) -> int:
         """How many nodes a point may have there."""
-        site = session.current().site
-        where = site.partition(partition)
-        if where.scheduler == LOCAL:
-            return 1
-        try:
-            return len(selection.select(self.nodes, site.expected(where.role)))
-        except UserError:
-            return 0
+        most = len(self.chosen_on(partition))
+        is_local = session.current().site.partition(partition).scheduler == LOCAL
+        return min(1, most) if is_local else most
 
     def cost_on(self, partition: str) -> list[int]:
         """Nodes, seconds and points of a job on a partition, and how many points are left out."""
@@ -202,7 +206,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
         able: those that can take a job, idle ones first. The walk is on the first that Slurm has.
         """
-        return list(nodesets.of(able[:count]))
+        return list(nodesets.of(self.of_one_role(able, count)[:count]))
 
     def expected_nodes(self) -> NodeSet:
         """As many nodes as the largest point needs; broken ones only where no others are left."""
@@ -240,11 +244,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def nodes_for(self, count: int) -> NodeSet:
         """The nodes of a job over so many."""
-        inventory = self.site.expected(self.where.role)
+        here = self.current_partition.name
         states = client.recent_states() if self.on_slurm and not self.is_dry_run() else {}
         try:
-            spec = "all" if self.nodes.isdigit() else self.nodes
-            selected = selection.select(spec, inventory, states if spec == "idle" else {})
+            whole = self.nodes.isdigit()
+            selected = self.inventory_of(here) if whole else self.selected(here, states)
         except UserError as error:
             self.skip(str(error))
         within = self.reservation()
@@ -263,6 +267,15 @@ class SweepCheck(JobCheck, Tuning, special=True):
         lacking = list(bad)[: count - len(self.in_order)]
         return nodesets.of([*self.in_order, *lacking])
 
+    def of_one_role(self, able: Sequence[str], count: int) -> Sequence[str]:
+        """The nodes of the first role that has so many of them; all nodes, if none has."""
+        for role in self.roles_on(self.current_partition.name):
+            known = set(self.site.expected(role))
+            alike = [node for node in able if node in known]
+            if len(alike) >= count:
+                return alike
+        return able
+
     def plan_of_its_kind(self) -> OfItsKind:
         """The points, and from which sweep they are."""
         conditions = {}
@@ -274,7 +287,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """The manifest has the number of points, and the session that it resumes."""
         plan = super().make_plan(nodes, lost)
         if self.sweep_file:  # the file may change: the samples show whether all points are there
-            most = 1 if self.where.scheduler == LOCAL else self.site.size(self.where.role)
+            inventory = self.inventory_of(self.current_partition.name)
+            most = 1 if self.where.scheduler == LOCAL else len(inventory)
             out = [
                 number
                 for number, point in enumerate(self.sweep_file.points, 1)

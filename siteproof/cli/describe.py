@@ -139,7 +139,7 @@ def _read(system: str, since: str, name: str) -> Described:
 
 
 def _roles(site: Site) -> list[str]:
-    return sorted({partition.role for partition in site.system.partitions.values()})
+    return sorted({role for one in site.system.partitions.values() for role in one.roles})
 
 
 def _role(found: Described, name: str) -> Role:

@@ -98,8 +98,7 @@ def _began(system: str, campaign: str) -> bool:
 def _inventory(system: str) -> NodeSet:
     """All nodes on which checks run."""
     site = sites.load(system or sites.recognise())
-    roles = {partition.role for partition in site.system.partitions.values()}
-    return nodesets.of(node for role in roles for node in site.expected(role))
+    return site.having({role for one in site.system.partitions.values() for role in one.roles})
 
 
 def _print(judged: Judgement, report: FleetReport) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -79,7 +79,13 @@ def _of_clients(site: Site, run: SweepRun, link: Link | None) -> Fraction | None
         return None
     file_system = site.system.file_systems.get(run.place)
     is_remote = file_system is not None and bool(file_system.shared or file_system.servers)
-    return _network(site, partition.role) if link or is_remote else None
+    return _of_roles(site, partition.roles) if link or is_remote else None
+
+
+def _of_roles(site: Site, roles: Sequence[str]) -> Fraction | None:
+    """The fastest network of several roles, as any of their nodes may have measured."""
+    rates = [rate for role in roles if (rate := _network(site, role)) is not None]
+    return max(rates) if rates and len(rates) == len(roles) else None
 
 
 def _network(site: Site, role: str) -> Fraction | None:

@@ -208,7 +208,7 @@ def _left_out(run: SweepRun, points: Mapping[int, Point], site: Site) -> set[int
     partition = site.system.partitions.get(run.partition)
     if partition is None:
         return set()
-    most = 1 if partition.scheduler == "local" else len(site.expected(partition.role))
+    most = 1 if partition.scheduler == "local" else len(site.having(partition.roles))
     return {number for number, point in points.items() if point.nodes > most}
 
 

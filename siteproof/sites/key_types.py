@@ -69,6 +69,13 @@ Frequency = Annotated[units.Quantity, *_quantity("frequency", "2.1 GHz")]
 Time = Annotated[units.Quantity, *_quantity("time", "0.2 ms")]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 
+_ONE_OR_MANY = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+Names = Annotated[
+    list[str],
+    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
+    WithJsonSchema(_ONE_OR_MANY),
+]
+
 
 def blanks(text: str) -> str:
     """The text with each run of blanks as one space: how host parameters are compared."""

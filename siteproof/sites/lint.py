@@ -46,9 +46,11 @@ def lint_system(document: Document, system: System, folder: str) -> None:
         _facts(document, ("hardware", key, "facts"), hardware.facts)
     for key, role in system.nodes.items():
         _facts(document, ("nodes", key, "facts"), role.facts)
-    _groups(document, system, _nodes(document, system))
+    sets = _nodes(document, system)
+    _groups(document, system, sets)
     _parameters(document, system)
     _partitions(document, system)
+    _measured_twice(document, system, sets)
     _environments(document, system)
     _file_systems(document, system)
     _probes(document, system)
@@ -181,12 +183,35 @@ def _parameters(document: Document, system: System) -> None:
 def _partitions(document: Document, system: System) -> None:
     for key, partition in system.partitions.items():
         loc: Loc = ("partitions", key)
-        reference(document, (*loc, "role"), partition.role, "role", known(document, "nodes"))
+        for role in partition.roles:
+            reference(document, (*loc, "role"), role, "role", known(document, "nodes"))
+        if not partition.roles:
+            document.follow_up((*loc, "role"), "no role", known(document, "nodes") or ())
+        for role in partition.measured:
+            what = f"role of partition '{key}'"
+            reference(document, (*loc, "measures"), role, what, partition.roles)
         names = known(document, "environments")
         for name in partition.environments:
             reference(document, (*loc, "environments"), name, "environment", names)
         if not partition.environments:
             document.follow_up((*loc, "environments"), "no environment", names or ())
+
+
+def _measured_twice(document: Document, system: System, sets: Mapping[str, NodeSet]) -> None:
+    """Note partitions that measure the same nodes: a run would measure and show them twice."""
+    before: dict[str, NodeSet] = {}
+    for key, partition in system.partitions.items():
+        nodes = nodesets.of()
+        for role in partition.measured:
+            nodes.update(sets.get(role, nodesets.of()))
+        for other, theirs in before.items():
+            if both := nodes & theirs:
+                what = f"{clip(both)} measured by {other} and {key}"
+                advice = (
+                    "Write 'measures: []' in one of them, or as a list the roles that it measures"
+                )
+                document.follow_up(("partitions", key), what, hint=advice)
+        before[key] = nodes
 
 
 def _environments(document: Document, system: System) -> None:
@@ -284,9 +309,14 @@ def _end(document: Document, system: System, key: str, link: Link, end: str) -> 
         document.follow_up(loc, what, [*system.nodes, "a set of their nodes"])
         return None
     partition = system.partitions.get(link.partition)
-    reached = system.nodes.get(partition.role) if partition else None
-    if reached and (strangers := nodes - reached.nodes):
+    roles = partition.roles if partition else []
+    if not roles or not all(role in system.nodes for role in roles):
+        return nodes
+    reached = nodesets.of()
+    for role in roles:
+        reached.update(system.nodes[role].nodes)
+    if strangers := nodes - reached:
         what = f"{clip(strangers)} not in partition '{link.partition}'"
-        document.follow_up(loc, what, clip(reached.nodes))
+        document.follow_up(loc, what, clip(reached))
         return None
     return nodes

@@ -79,6 +79,17 @@ class Site:
             raise UserError(self.name, what, names)
         return found
 
+    def nodes_of(self, partition: str) -> NodeSet:
+        """The nodes of a partition, of all its roles. Raises UserError."""
+        return self.having(self.partition(partition).roles)
+
+    def having(self, roles: Iterable[str]) -> NodeSet:
+        """The nodes of several roles together. Raises UserError for an unknown role."""
+        nodes = nodesets.of()
+        for role in roles:
+            nodes.update(self.system.nodes[self._role(role)].nodes)
+        return nodes
+
     def role_of(self, node: str) -> str | None:
         """The role of a node, the first if it has several; None for a node not listed."""
         if not self._roles:
@@ -110,10 +121,7 @@ class Site:
 
     def promised(self, promise: Promise) -> NodeSet:
         """The nodes that a criterion or baseline covers."""
-        nodes = nodesets.of()
-        for role in self.roles_of(promise):
-            nodes.update(self.expected(role))
-        return nodes
+        return self.having(self.roles_of(promise))
 
     def _role(self, role: str) -> str:
         if role not in self.system.nodes:

@@ -16,6 +16,7 @@ from siteproof.files import MAX_UID
 from siteproof.sites.key_types import Count as Count
 from siteproof.sites.key_types import Flops, Frequency, Rate, Size, Time
 from siteproof.sites.key_types import Model as Model
+from siteproof.sites.key_types import Names as Names
 from siteproof.sites.key_types import blanks as blanks
 from siteproof.sites.key_types import mistake as mistake
 from siteproof.sites.key_types import plausible as plausible
@@ -345,15 +346,20 @@ class Partition(Model):
     """A ReFrame partition: where and how jobs run."""
 
     description: str = Field(description="What it is, for the report.")
-    role: str = Field(description="The nodes that it runs on, a key of `nodes`.")
+    role: Names = Field(
+        description="The nodes that it runs on: a key of `nodes`, or a list of them. Each node is "
+        "measured and judged as one of its role; of two roles, of the first here."
+    )
     scheduler: Literal["slurm", "local"] = Field("slurm", description="slurm, or local: no jobs.")
     access: list[str] = Field(
         [], description="Slurm options of each job, as ReFrame's `access`: --partition=NAME."
     )
     environments: list[str] = Field(description="Software to run with, keys of `environments`.")
-    links_only: bool = Field(
-        False,
-        description="True: only checks over `links` run on it, so that no node is measured twice.",
+    measures: list[str] | None = Field(
+        None,
+        description="The roles of it whose nodes are measured here; all, if not given. []: none, "
+        "only links, as where another partition measures the same nodes. "
+        "'--system SITE:PARTITION' measures all.",
     )
     tuning: bool = Field(
         False,
@@ -369,6 +375,26 @@ class Partition(Model):
     reframe: dict[str, Any] = Field(
         {}, description="Keys that are copied unchanged into ReFrame's entry of this partition."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _older_word(cls, data: Any) -> Any:
+        """Sites of earlier versions have `links_only: true` in place of `measures: []`."""
+        if isinstance(data, dict) and "links_only" in data:
+            none = str(data["links_only"]).lower() in ("true", "yes", "on")
+            kept = {key: value for key, value in data.items() if key != "links_only"}
+            return {"measures": [], **kept} if none else kept
+        return data
+
+    @property
+    def roles(self) -> list[str]:
+        """All roles of its nodes."""
+        return self.role
+
+    @property
+    def measured(self) -> list[str]:
+        """The roles whose nodes are measured here, if no partition is named."""
+        return self.role if self.measures is None else self.measures
 
 
 _APPLICATION = re.compile(r"[A-Za-z0-9_-]{1,40}")
