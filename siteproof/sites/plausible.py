@@ -151,11 +151,10 @@ def _counts(document: Document, found: System) -> None:
             what = f"the description counts {number} nodes, and `nodes` has {whole}"
             document.warn(("description",), what)
     for key, partition in found.partitions.items():
+        of_it = [sizes[role] for role in partition.roles if role in sizes]
         for number in _numbers(partition.description):
-            if partition.role in sizes and number != sizes[partition.role]:
-                what = (
-                    f"the description counts {number} nodes, and its role {sizes[partition.role]}"
-                )
+            if of_it and number not in {sum(of_it), *of_it}:
+                what = f"the description counts {number} nodes, and its roles have {sum(of_it)}"
                 document.warn(("partitions", key, "description"), what)
 
 
