@@ -74,6 +74,44 @@ def stages() -> Path:
     return folder() / "stage"
 
 
+def cache_folder() -> Path:
+    """The folder of this user's derived files.
+
+    SITEPROOF_CACHE, else siteproof in XDG_CACHE_HOME if that is set, else in the data folder, so
+    that nothing is written in HOME. But where others could replace a folder in the data folder, or
+    this user may not write there, it is in ~/.cache: DuckDB opens the files by their names.
+    """
+    if own := os.environ.get("SITEPROOF_CACHE"):
+        return Path(own).resolve()
+    if xdg := os.environ.get("XDG_CACHE_HOME"):
+        return Path(xdg) / "siteproof"
+    parts = (folder(), folder() / "output", folder() / "output" / "cache")
+    there = [path for path in parts if path.is_dir()]
+    if there and all(map(_only_mine, there)) and os.access(there[-1], os.W_OK | os.X_OK):
+        return parts[-1] / str(os.geteuid())
+    return Path("~").expanduser() / ".cache/siteproof"
+
+
+def _only_mine(folder: Path) -> bool:
+    """Whether nobody but this user and root can rename what lies in a folder."""
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (0, os.geteuid()):
+        return False
+    if found.st_mode & stat.S_ISVTX or not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return True
+    return not found.st_mode & stat.S_IWOTH and _private_group(found.st_gid)
+
+
+def _private_group(gid: int) -> bool:
+    """Whether a group is this user's own, as many distributions make one for each user."""
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    own = user.pw_gid == gid and group.gr_name == user.pw_name
+    return own and set(group.gr_mem) <= {user.pw_name}
+
+
 def trust(owners: Collection[int]) -> None:
     """Read files of these users, too: the site's `trusted_owners`."""
     _trusted.update(owners)

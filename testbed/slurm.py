@@ -20,7 +20,7 @@ _SMALL = 16  # nodes; more than these need a patient slurmctld on one machine
 
 
 def write_configuration(state: State) -> None:
-    """slurm.conf and cgroup.conf."""
+    """slurm.conf, cgroup.conf and mpi.conf."""
     size = state.settings.size
     cores = len(os.sched_getaffinity(0))
     # UnkillableStepTimeout: with Slurm's default of 60 s it drains a healthy batch host of a busy
@@ -36,6 +36,9 @@ PartitionName=compute Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
     )
     (state.etc / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+    # By default a fence without data takes Slurm 22.05.8's tree, which does not wait for all nodes:
+    # OpenMPI 4.1.4 then crashes in MPI_Init by messages of ranks that were faster.
+    (state.etc / "mpi.conf").write_text("PMIxCollFence=ring\n")
     state.slurm_conf.write_text(f"""\
 SlurmctldHost={LOGIN}
 SlurmUser=root

@@ -7,11 +7,12 @@ import reframe as rfm
 from reframe.core.builtins import run_after, variable
 
 from siteproof import files
-from siteproof.checks import PerNodeCheck
+from siteproof.checks import PerNodeCheck, loading
 from siteproof.parsers import hpcc, hpl
 from siteproof.sites import libraries
 
 MKL = files.CLONE / ".mkl"  # where 'make mkl' puts it
+CHOICES = ("fastest",)
 QUICK = 3000  # solved within a second; HPCC's other tests take half a minute
 
 
@@ -33,6 +34,18 @@ class Hpl(PerNodeCheck):
 
     share = variable(float, value=0.5)  # of the memory: what contracts ask for at least
     n = variable(int, value=0)  # the problem itself; 0: by the mode
+    nb = variable(int, value=192)  # its block
+    threads = variable(
+        int, value=0
+    )  # of a rank; 0: a NUMA domain's cores where the BLAS has threads
+    blas = variable(str, value="")  # fastest: of those on the node, by a short trial
+
+    @run_after("init")
+    def refuse_values(self) -> None:
+        """A mistake in -S is reported before the run."""
+        loading.refuse_choice(self, "blas", ("", *CHOICES))
+        loading.refuse_number(self, "threads", 0)
+        loading.refuse_number(self, "nb", 1)
 
     @run_after("setup")
     def skip_without_mkl(self) -> None:
@@ -58,7 +71,15 @@ class Hpl(PerNodeCheck):
         n = self.n or (QUICK if self.mode == "quick" else 0)
         size = {"N": str(n)} if n else {"SHARE": str(self.share)}
         blas = {"BLAS": "mkl", "CLONE_MKL": str(MKL)} if self.on_mkl() else {}
-        return {"NB": "192", **size, **blas, **self.hardware_variables()}
+        if self.blas and not blas:
+            blas = {"BLAS": self.blas, "CLONE_MKL": str(MKL)}
+        return {
+            "NB": str(self.nb),
+            "THREADS": str(self.threads),
+            **size,
+            **blas,
+            **self.hardware_variables(),
+        }
 
     def facts(self) -> dict[str, object]:
         """Peak, memory and cores, for the shares of them; the BLAS that is promised."""

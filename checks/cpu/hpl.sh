@@ -1,7 +1,11 @@
 # shellcheck shell=sh
+# shellcheck disable=SC2030,SC2031  # a trial has a problem of its own, in a subshell
 # HPL: xhpl if it is there, HPCC otherwise (a smoke test; it cannot be cut down to HPL alone).
 # SHARE is the share of the memory that the matrix takes, or N fixes the problem; NB the block.
-# BLAS=mkl: on the MKL below MKLROOT, or below CLONE_MKL where that is not set.
+# THREADS of a rank; 0: where the BLAS has threads of its own, a rank for each NUMA domain with the
+# domain's cores as threads, otherwise a rank a core.
+# BLAS=mkl: on the MKL below MKLROOT, or below CLONE_MKL where that is not set. BLAS=fastest: on the
+# fastest of the distribution's OpenBLAS and BLIS and of MKL, by a trial of a few seconds each.
 # Run by siteproof's node.sh in the node's own folder; prints the tool's output, notes facts.
 cores=${CORES:-$(sed -n 's/^cpus=//p' meta)}
 memory=$(awk -F = '$1 == "memory_given_kib" { printf "%.0f", $2 * 1024 }' meta)
@@ -13,10 +17,50 @@ fi
 # N is rounded up to the block, so that "at least half of the memory" stays true.
 n=${N:-$(awk -v m="$memory" -v s="$SHARE" -v nb="$NB" \
     'BEGIN { n = sqrt(m * s / 8); printf "%d", (int(n / nb) + (n % nb > 0)) * nb }')}
-p=$(awk -v c="$cores" 'BEGIN { for (p = int(sqrt(c)); c % p; p--) {} print p }') # P <= Q, near square
-q=$((cores / p))
 
-echo "asked=$n $NB $p $q" >>facts
+numa_domains() { # those of the node that have processors
+    cat /sys/devices/system/node/node[0-9]*/cpulist 2>/dev/null | grep -c '[0-9]'
+}
+
+has_threads() { # LIBRARY: a BLAS with threads of its own, by its name
+    case $(readlink -f -- "$1") in
+    */openblas-serial/* | */blis-serial/*) return 1 ;;
+    */openblas-pthread/* | */openblas-openmp/* | */blis-pthread/* | */blis-openmp/*) return 0 ;;
+    esac
+    return 1
+}
+
+# choose_grid LIBRARY: `threads` of a rank, and the grid `p` x `q` of ranks: P <= Q, near square.
+choose_grid() {
+    threads=${THREADS:-0} domains=$(numa_domains)
+    if [ "$threads" -eq 0 ]; then
+        threads=1
+        # Only where the job has all of the node: else its cores need not be those of whole domains.
+        if [ "$domains" -gt 0 ] && [ $((cores % domains)) -eq 0 ] && has_threads "$1" &&
+            [ "$cores" -eq "$(getconf _NPROCESSORS_ONLN)" ]; then
+            threads=$((cores / domains))
+        fi
+    fi
+    ranks=$((cores / threads))
+    [ "$ranks" -gt 0 ] || ranks=1
+    if [ "$threads" -gt 1 ]; then # a rank must not be bound to one core
+        policy=none
+        [ "$domains" -le 1 ] || [ "$ranks" -ne "$domains" ] || policy=numa
+        OMPI_MCA_hwloc_base_binding_policy=$policy PRTE_MCA_hwloc_default_binding_policy=$policy
+        I_MPI_PIN_DOMAIN=omp
+        export OMPI_MCA_hwloc_base_binding_policy PRTE_MCA_hwloc_default_binding_policy
+        export I_MPI_PIN_DOMAIN
+        if [ "$policy" = numa ]; then
+            OMPI_MCA_rmaps_base_mapping_policy=numa PRTE_MCA_rmaps_default_mapping_policy=numa
+            export OMPI_MCA_rmaps_base_mapping_policy PRTE_MCA_rmaps_default_mapping_policy
+        fi
+    fi
+    p=$(awk -v c="$ranks" 'BEGIN { for (p = int(sqrt(c)); c % p; p--) {} print p }')
+    q=$((ranks / p))
+    OMP_NUM_THREADS=$threads OPENBLAS_NUM_THREADS=$threads BLIS_NUM_THREADS=$threads
+    MKL_NUM_THREADS=$threads
+    export OMP_NUM_THREADS OPENBLAS_NUM_THREADS BLIS_NUM_THREADS MKL_NUM_THREADS
+}
 
 input() { # the 31 lines that xhpl and hpcc read
     cat <<EOF
@@ -54,12 +98,10 @@ $q           Qs
 EOF
 }
 
-# One thread a rank: the ranks fill the cores. The two variables let root measure its own machine.
-OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 BLIS_NUM_THREADS=1 MKL_NUM_THREADS=1
+# The two variables let root measure its own machine.
 OPENBLAS_VERBOSE=2 BLIS_ARCH_DEBUG=1
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 OMPI_MCA_plm=isolated OMPI_MCA_btl=self,vader I_MPI_HYDRA_BOOTSTRAP=fork
-export OMP_NUM_THREADS OPENBLAS_NUM_THREADS BLIS_NUM_THREADS MKL_NUM_THREADS
 export OPENBLAS_VERBOSE BLIS_ARCH_DEBUG OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
 export OMPI_MCA_plm OMPI_MCA_btl I_MPI_HYDRA_BOOTSTRAP
 
@@ -87,16 +129,55 @@ find_mkl() { # sets mkl; the wheels have versioned names only
     for mkl in "$folder"/lib/libmkl_rt.so* "$folder"/lib/intel64/libmkl_rt.so*; do
         [ ! -f "$mkl" ] || return 0
     done
-    echo "no libmkl_rt in $folder: 'make mkl', or set MKLROOT" >&2
-    exit 127
+    mkl=''
+    return 1
 }
 
-on_mkl() { # RANKS VARIABLE=VALUE...: mpirun itself is left as it is
-    ranks=$1
-    shift
-    mpirun -np "$ranks" env MKL_THREADING_LAYER=SEQUENTIAL \
-        LD_PRELOAD="$mkl${LD_PRELOAD:+:$LD_PRELOAD}" "$@" "$program"
+start() { # LIBRARY RANKS VARIABLE=VALUE...: with the library before all others; mpirun is left alone
+    preload=$1 count=$2
+    shift 2
+    [ -z "$preload" ] || set -- "LD_PRELOAD=$preload${LD_PRELOAD:+:$LD_PRELOAD}" "$@"
+    mpirun -np "$count" env "$@" "$program"
 }
+
+on_mkl() { # RANKS VARIABLE=VALUE...
+    layer=SEQUENTIAL
+    [ "$threads" -eq 1 ] || layer=GNU
+    start "$mkl" "$@" MKL_THREADING_LAYER="$layer"
+}
+
+# every_blas: a line LIBRARY for each BLAS that the node has.
+every_blas() {
+    for library in /usr/lib/*/openblas-*/libblas.so.3 /usr/lib/*/blis-*/libblas.so.3; do
+        [ ! -f "$library" ] || echo "$library"
+    done
+    ! find_mkl || echo "$mkl"
+}
+
+trial() ( # LIBRARY: GFLOPS of a small problem; 0 where it does not run
+    choose_grid "$1"
+    mkdir trial && cd trial || exit
+    n=1500
+    "write_$program"
+    case $1 in
+    *libmkl_rt*) mkl=$1 && on_mkl "$ranks" ;;
+    *) start "$1" "$ranks" ;;
+    esac >out 2>/dev/null
+    [ "$program" = xhpl ] || cat hpccoutf.txt >out 2>/dev/null
+    awk '/^W[RC][0-9]/ { rate = $NF } END { printf "%.3f\n", rate }' out
+    rm -rf ../trial
+)
+
+choose_fastest() { # sets chosen; each trial is on stderr
+    chosen='' best=0
+    for library in $(every_blas); do
+        rate=$(trial "$library")
+        echo "blas trial: $rate GFLOPS $library"
+        if awk -v a="$rate" -v b="$best" 'BEGIN { exit !(a > b) }'; then
+            chosen=$library best=$rate
+        fi
+    done
+} >&2
 
 mkl_version() ( # as MKL prints it; in the run that counts it would print it at every call
     mkdir trial && cd trial || exit
@@ -124,17 +205,46 @@ if [ "$program" = none ]; then
     exit 127
 fi
 echo "program=$program" >>facts
+
+chosen=''
+case ${BLAS:-} in
+mkl)
+    if ! find_mkl; then
+        echo "no libmkl_rt in $folder: 'make mkl', or set MKLROOT" >&2
+        exit 127
+    fi
+    chosen=$mkl
+    ;;
+fastest)
+    choose_fastest
+    if [ -z "$chosen" ]; then
+        echo "no BLAS to choose from: neither OpenBLAS nor BLIS of the distribution, nor MKL" >&2
+        exit 127
+    fi
+    echo "blas_choice=fastest" >>facts
+    ;;
+esac
+linked=$(ldd "$(command -v "$program")" 2>/dev/null | awk '/libblas|libopenblas|libblis/ { print $3; exit }')
+choose_grid "${chosen:-$linked}"
+echo "asked=$n $NB $p $q" >>facts
+echo "threads=$threads" >>facts
 "write_$program"
-if [ "${BLAS:-}" = mkl ]; then
-    find_mkl
+case $chosen in
+*libmkl_rt*)
+    mkl=$chosen
     mkl_version >&2
-    on_mkl "$cores" LD_DEBUG=files LD_DEBUG_OUTPUT="$PWD/loaded"
+    on_mkl "$ranks" LD_DEBUG=files LD_DEBUG_OUTPUT="$PWD/loaded"
     code=$?
     loaded >&2
     [ "$code" -eq 0 ] || exit "$code"
-else
-    libraries "$(command -v "$program")" >&2
-    [ "$program" = hpcc ] || exec mpirun -np "$cores" xhpl
-    mpirun -np "$cores" hpcc || exit
-fi
+    ;;
+*)
+    if [ -n "$chosen" ]; then
+        echo "$chosen" >&2
+    else
+        libraries "$(command -v "$program")" >&2
+    fi
+    start "$chosen" "$ranks" || exit
+    ;;
+esac
 [ "$program" = xhpl ] || cat hpccoutf.txt

@@ -48,9 +48,25 @@ def conditions(name: str, there: FileSystem) -> dict[str, str]:
     return {"file_system": name, **version, **emulated}
 
 
+def variables(there: FileSystem) -> dict[str, str]:
+    """What scripts know of it: where it is, and what Lustre must be like before I/O."""
+    striping = there.striping
+    size = striping.size if striping else None
+    return {
+        "FS_PATH": there.path,
+        "FS_KIND": there.kind,
+        "FS_SHARED": "yes" if there.shared else "no",
+        "MAX_FULL": str(there.most_full),
+        "STRIPE_COUNT": str(striping.count or "") if striping else "",
+        "STRIPE_SIZE": str(int(size.to("B"))) if size else "",
+        "STRIPE_POOL": striping.pool if striping else "",
+    }
+
+
 def place(stage: Path) -> None:
     """What measuring scripts share, and a folder in which nodes mark that their turn is over."""
-    shutil.copy(ON_NODE / "file_system.sh", stage / "file_system.sh")
+    for script in ("file_system.sh", "lustre_state.sh"):
+        shutil.copy(ON_NODE / script, stage / script)
     (stage / "turns").mkdir(exist_ok=True)
 
 
@@ -171,9 +187,7 @@ class FileSystemCheck(PerNodeCheck, special=True):
         stay = max(len(nodes), together) if self.there.shared and self.all_stay else together
         turns = self.turns * self.waves(jobs, len(nodes))
         return {
-            "FS_PATH": self.there.path,
-            "FS_KIND": self.there.kind,
-            "FS_SHARED": "yes" if self.there.shared else "no",
+            **variables(self.there),
             "NEEDED": str(int(self.size * files.MIB * stay * SPARE)),
             "TOGETHER": str(together),
             "TEST": f"{type(self).__name__}.{session.current().name}",

@@ -18,6 +18,7 @@ from types import ModuleType
 
 import reframe as rfm
 from ClusterShell.NodeSet import NodeSet
+from reframe.core.backends import getlauncher
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import JobError, SanityError
 from reframe.core.logging import getlogger
@@ -174,6 +175,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         place, environ = self.current_partition.local_env, self.current_environ
         named = [*place.env_vars, *environ.env_vars, *self.env_vars]
         return [*named, *self.site.system.environments[environ.name].keep_variables]
+
+    def modules_of_site(self) -> list[str]:
+        """The modules that the site wants to be loaded in the job."""
+        environment = self.site.system.environments[self.current_environ.name]
+        return [*self.where.modules, *environment.modules]
 
     # ---- before the job
 
@@ -342,20 +348,27 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         if not self.usable:
             stages.collect(stage, files.perflogs(), job=self.plan)
             raise JobError(f"no node can take a job: {progress.lost_nodes(self.plan.lost)}")
+        if self.modules_of_site():
+            shutil.copy(ON_NODE / "modules.sh", stage / "modules.sh")
+            self.prerun_cmds = [". ./modules.sh", *self.prerun_cmds]
         if self.in_batch or self.allocated:
             self.pin(self.usable)
+        elif not self.on_slurm:
+            self.job.launcher = getlauncher(LOCAL)()
 
     def pin(self, nodes: NodeSet) -> None:
         """Request exactly these nodes of Slurm, and go on if one of them dies."""
         self.num_tasks = len(nodes)
         these = [f"--nodelist={nodes}", f"--nodes={len(nodes)}", "--no-kill"]
-        step = ["--kill-on-bad-exit=0", "--wait=0", "--cpu-bind=none"]
+        # --export: with `access: [--export=NONE]` the step would know nothing of the batch script.
+        step = ["--kill-on-bad-exit=0", "--wait=0", "--cpu-bind=none", "--export=ALL"]
         if self.allocated:  # the step has all options; it shares the nodes with the batch script
             step += [*these, f"--ntasks={len(nodes)}", "--ntasks-per-node=1", "--overlap"]
         else:
             self.job.options = [*these, "--no-requeue"]
             step.append("--no-kill")
-        self.job.launcher.options = step
+        self.job.launcher = getlauncher("srun")()
+        self.job.launcher.options = [*step, *self.where.srun_options]
 
     def write_settings(self, attempt: int) -> None:
         """What node.sh and measure.sh read: quoted, so that no site value runs as a command.
@@ -369,6 +382,8 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             "SITEPROOF_STEERING": self.steering,
             "SITEPROOF_CLEAN": "yes" if self.clean else "no",
             "SITEPROOF_WANTED": " ".join(self.wanted()),
+            "SITEPROOF_MODULES": " ".join(self.modules_of_site()),
+            "SITEPROOF_LOADED_BY": self.site.system.loaded_by,
             "SITEPROOF_SECRET": _secret_of(self.stagedir),
             **evidence.settings(self.plan.origin),
             **self.settings(),

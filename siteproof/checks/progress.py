@@ -66,14 +66,17 @@ def _point(sample: Sample) -> str:
     return f"{dims} trial={sample.trial}" if sample.trial else dims
 
 
-def points_done(done: int, points: int, seconds: float, failed: int = 0) -> str:
+def points_done(done: int, points: int, seconds: float, failed: int = 0, repeated: int = 0) -> str:
     """How many points were measured, and how long the others will take at that pace.
 
     done: with those that failed, as they take their time, too. seconds: since the first began.
+    repeated: how many of them crashed at first, and were measured at the second attempt.
     """
     text = f"{done - failed} of {points} points"
     if failed:
         text += f", {failed} failed"
+    if repeated:
+        text += f", {repeated} only at the second attempt, after a crash"
     left = points - done
     if not left:
         return text

@@ -25,6 +25,7 @@ from siteproof.slurm.records import unusable
 
 SCRIPT = Path(__file__).with_name("on_node") / "sight.sh"
 SEEN = "seen"
+ONLY_SBATCH = ("--get-user-env", "--export")  # srun has no such option; its own step needs PATH
 _ANSWERS = {
     "unseen": "not seen by",
     "unwritable": "not writable on",
@@ -103,7 +104,8 @@ def _words(access: Iterable[str], options: Iterable[str]) -> list[str]:
     """Options of jobs as words of a command line."""
     found = []
     for option in access:
-        found += shlex.split(option)
+        if not option.startswith(ONLY_SBATCH):
+            found += shlex.split(option)
     return [*found, *options]
 
 

@@ -27,10 +27,10 @@ from siteproof.collect.outcome import Outcome
 from siteproof.errors import UserError
 from siteproof.record.manifest import Manifest, OfItsKind
 from siteproof.record.point import Point, folder_of
-from siteproof.record.samples import Sample
+from siteproof.record.samples import REPEATED, Sample
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable
-from siteproof.sweeps import resume
+from siteproof.sweeps import caps, resume
 from siteproof.sweeps.points import combinations, repeated, size_class, walk
 from siteproof.sweeps.reading import SweepFile
 from siteproof.units import count
@@ -55,12 +55,14 @@ class SweepCheck(JobCheck, Tuning, special=True):
     launch = variable(str, value="")  # srun's --mpi; empty: as the program's library has it
     again = variable(str, value="no")  # yes: with `resume`, also what failed there
     time_limit = DERIVED_LIMIT
+    refusal = variable(str, value="")  # why this run is refused, for the plan
     costs = variable(typecheck.Dict[str, typecheck.List[int]], value={})
 
     runs_on_node = "sweep.sh"
     shared_scripts: tuple[str, ...] = ("account.sh", "mpi.sh", "launch.sh")
     tool = ""
     sweep_file: SweepFile | None = None
+    owns_size = False  # whether `-S size` is the check's own, and no cap
     seconds_of_point: dict[str, int] = {"quick": 60, "maintenance": 300, "acceptance": 600}
     trials_of: dict[str, int] = {"quick": 1, "maintenance": 1, "acceptance": 1}
 
@@ -104,22 +106,51 @@ class SweepCheck(JobCheck, Tuning, special=True):
     def choose_points(self) -> None:
         """The points of this size class, by number; and what a job over them costs."""
         loading.refuse_choice(self, "again", ("yes", "no"))
-        self.points = {
-            number: point
-            for number, point in self.all_points().items()
-            if self.walk in (ALL, size_class(point.nodes))
-        }
         self.refused: UserError | None = None
+        self.caps: Mapping[str, str] = {}
+        every = self.all_points()
+        own = {n: p for n, p in every.items() if self.walk in (ALL, size_class(p.nodes))}
+        self.within = self.capped(every)
+        self.points = {number: self.within[number] for number in own if number in self.within}
+        self.above_caps = len(own) - len(self.points)
         self.resumed: resume.Resumed | None = None
-        if self.resume:
+        if self.resume and not self.refused:
             self.find_resumed()
+        self.refusal = str(self.refused or "")
         self.by_points = self.derives_limit()
         self.costs = {name: self.cost_on(name.partition(":")[2]) for name in self.valid_systems}
         if self.by_points:
             self.time_limit = f"{max(cost[1] for cost in self.costs.values())}s"
 
+    def capped(self, every: dict[int, Point]) -> dict[int, Point]:
+        """Those within the caps that -S sets; a mistake is reported before the run."""
+        if not self.sweep_file:
+            return every
+        sweep, test = self.sweep_file.sweep, self.sweep_file.test
+        given = {
+            name: text
+            for name in caps.NAMES
+            if (text := f"{getattr(self, name)}") not in caps.UNSET
+        }
+        if self.owns_size:
+            given.pop(caps.SIZE, None)
+        try:
+            requested = caps.of_options(test, sweep, given)
+            self.caps = caps.binding(sweep, every, requested)
+            found = caps.apply(sweep, every, self.caps)
+        except UserError as error:  # for tests that run, not for all that are listed
+            self.refused = error
+            return every
+        if not found:
+            limits = caps.in_words(self.caps)
+            allowed = f"caps that at least one of its {count(len(every), 'point')} meets"
+            self.refused = UserError(
+                f"-S {caps.text(self.caps)}", f"{test} has no point within {limits}", allowed
+            )
+        return found
+
     def all_points(self) -> dict[int, Point]:
-        """Every point, by number."""
+        """Every point, by number, before caps."""
         if self.sweep_file:
             found = self.sweep_file.points
         else:
@@ -154,7 +185,12 @@ class SweepCheck(JobCheck, Tuning, special=True):
             return
         try:
             self.resumed = resume.find(
-                active.folder, active.site.system.system, self.sweep_file, self.resume, self.mode
+                active.folder,
+                active.site.system.system,
+                self.sweep_file,
+                self.resume,
+                self.mode,
+                self.caps,
             )
         except UserError as error:  # reported for tests that run, not for all that are listed
             self.refused = error
@@ -186,14 +222,17 @@ class SweepCheck(JobCheck, Tuning, special=True):
         return min(1, most) if is_local else most
 
     def cost_on(self, partition: str) -> list[int]:
-        """Nodes, seconds and points of a job on a partition, and how many points are left out."""
+        """Nodes, seconds and points of a job on a partition; how many points do not fit on it, and
+        how many are above the caps.
+        """
         if not self.may_run_on(partition):
-            return [0, self.seconds_of(0), 0, 0]
+            return [0, self.seconds_of(0), 0, 0, 0]
         missing = self.missing_on(partition)
         fitting = self.fitting(self.most_nodes(partition))
         sizes = [point.nodes for number, point in fitting.items() if number in missing]
         left_out = len(missing) - len(sizes)
-        return [max(sizes, default=0), self.seconds_of(len(sizes)), len(sizes), left_out]
+        nodes = max(sizes, default=0)
+        return [nodes, self.seconds_of(len(sizes)), len(sizes), left_out, self.above_caps]
 
     def seconds_of(self, points: int) -> int:
         """The time limit of a job over so many points."""
@@ -216,6 +255,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
             self.skip("nothing is missing")
         if not missing_points and self.resume:
             self.skip(f"no point is missing in session {self.resume}")
+        if not missing_points and self.above_caps:
+            self.skip(f"every point is above the caps: {caps.in_words(self.caps)}")
         if not missing_points:
             self.skip("there is no point to measure")
         self.points = self.fitting(self.most_nodes(here))
@@ -281,6 +322,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
         conditions = {}
         if self.sweep_file:
             conditions = {"sweep": self.sweep_file.name, "sweep_hash": self.sweep_file.hash}
+            if self.caps:
+                conditions[caps.CAP] = caps.text(self.caps)
         return {"points": self.points, "conditions": conditions}
 
     def make_plan(self, nodes: NodeSet, lost: dict[str, str]) -> Manifest:
@@ -290,11 +333,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
             inventory = self.inventory_of(self.current_partition.name)
             most = 1 if self.where.scheduler == LOCAL else len(inventory)
             out = [
-                number
-                for number, point in enumerate(self.sweep_file.points, 1)
-                if not self.may_measure(point, most)
+                number for number, point in self.within.items() if not self.may_measure(point, most)
             ]
-            fitting = len(self.sweep_file.points) - len(out)
+            fitting = len(self.within) - len(out)
             plan.provenance = {**plan.provenance, "points": str(fitting)}
             if out:
                 plan.provenance["left_out"] = str(RangeSet.fromlist([str(n) for n in out]))
@@ -392,8 +433,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
             return
         if len(self.known) > before:
             failed = sum(point.status != "ok" for point in self.known.values())
+            repeated = sum(REPEATED in point.conditions for point in self.known.values())
             seconds = now - (self.began or self.plan.started)
-            done_so_far = progress.points_done(len(self.known), len(self.points), seconds, failed)
+            done_so_far = progress.points_done(
+                len(self.known), len(self.points), seconds, failed, repeated
+            )
             getlogger().info(f"{self.display_name}: {done_so_far}")
 
     def progress(self, measured: set[str]) -> str:

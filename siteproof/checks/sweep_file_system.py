@@ -89,9 +89,7 @@ class FileSystemSweep(SweepCheck, special=True):
         """Where, and under which name its folders are made; one point at a time has no turns."""
         return {
             **super().settings(),
-            "FS_PATH": self.there.path,
-            "FS_KIND": self.there.kind,
-            "FS_SHARED": "yes" if self.there.shared else "no",
+            **file_system.variables(self.there),
             "NEEDED": "0",
             "TOGETHER": "1",
             "AT_ONCE": "1",

@@ -11,7 +11,7 @@ from io import TextIOWrapper
 
 import click
 
-from siteproof import __version__
+from siteproof import __version__, files, installed
 from siteproof.errors import ExitCode, UserError, UserErrors
 
 COMMANDS = {
@@ -79,6 +79,9 @@ def group() -> None:
 
 def main() -> None:
     """Run the command; a user's mistake becomes one line and exit code 2."""
+    installed.refuse()
+    # What matplotlib keeps of fonts would be in HOME.
+    os.environ.setdefault("MPLCONFIGDIR", str(files.cache_folder() / "matplotlib"))
     gc.set_threshold(50_000, 20, 100)  # searching a year of samples for garbage took half the time
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

@@ -211,7 +211,7 @@ def _facts_of(
     expected = [n for n in found.site.expected(name) if n in first and node in (None, n)]
     missing = [n for n in expected if n not in found.fields]
     results = {n: known[n] for n in expected if n in known}
-    stated = found.site.system.nodes[name].facts or found.site.hardware_of(name).facts
+    stated = found.site.system.nodes[name].facts or found.site.hardware_of(name).stated
     findings = finding.of_many(
         [*as_stated.findings(results), *(_not_described(found, missing) if stated else ())]
     )

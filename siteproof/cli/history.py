@@ -82,7 +82,8 @@ def history(
 ) -> None:
     """Update the history from perflogs/, and show or query what was measured.
 
-    The history is a store of Parquet files of your own, in SITEPROOF_CACHE or ~/.cache/siteproof.
+    The history is a store of Parquet files of your own, in SITEPROOF_CACHE; without it, in
+    output/cache of the data folder, or in ~/.cache/siteproof where others may write to that folder.
     You can delete it at any time. QUERY is one SELECT in DuckDB's SQL; it reads the two views, no
     files, and changes nothing.
 

@@ -59,7 +59,8 @@ def lint(systems: tuple[str, ...], schema: bool, coverage: bool) -> None:
         *_checks(chosen),
         *_data(chosen),
     ]
-    warnings = [warning for document in documents for warning in document.warnings]
+    warnings = [str(warning) for document in documents for warning in document.warnings]
+    warnings += software.warnings(chosen)
     gaps = [gap for document in documents for gap in document.listed_gaps()]
     for title, lines in (("", mistakes), ("warning: ", warnings), ("gap: ", gaps)):
         for line in lines:

@@ -79,6 +79,8 @@ def plan(options: tuple[str, ...]) -> None:
         raise UserError(
             "plan", "no check is selected", hint="'reframe -c checks/ -l' lists the checks"
         )
+    if refusal := next(filter(None, (case.get("refusal") for case in cases)), ""):
+        raise UserError("plan", refusal)
     load = functools.cache(sites.load)
     rows = [
         _row(chunks, load(where.partition(":")[0]), where)
@@ -176,12 +178,14 @@ def _spec(case: Case, partition: str) -> str:
 
 def _of_sweep(case: Case, site: Site, where: str) -> Row:
     """The nodes of a sweep's widest point; none where no point fits."""
-    nodes, seconds, points, left_out = case["costs"][where]
+    nodes, seconds, points, left_out, above_caps = case["costs"][where]
     if 1 < case["time_limit"] < seconds:  # a limit of its own; 1 s stands for none
         seconds = case["time_limit"]
     inventory = site.having(case["roles"][where.partition(":")[2]])
     row = _of(case | {"time_limit": seconds}, where, list(inventory)[:nodes], walk=case["walk"])
-    if not points and not left_out:
+    if not points and not left_out and above_caps:
+        note = "SKIP, no point of it is within the caps"
+    elif not points and not left_out:
         note = f"SKIP, {_why_no_point(case, site, where.partition(':')[2])}"
     else:
         note = count(points, "point")
@@ -189,6 +193,8 @@ def _of_sweep(case: Case, site: Site, where: str) -> Row:
         file_system = site.system.file_systems.get(case.get("fs") or "")
         reason = TOO_FEW if file_system is None or file_system.shared else UNSHARED
         note += f", {left_out} left out, {reason}"
+    if above_caps:
+        note += f", {above_caps} above the caps of -S"
     return replace(row, note=f"{row.check} on {where}: {note}")
 
 

@@ -16,6 +16,7 @@ from siteproof import nodesets
 from siteproof.errors import harmless
 
 TAIL = 300  # characters of a tool's message that are kept
+QUOTE = 150  # characters of what a tool printed, next to the reason for a refusal
 MAX_LINES = 20_000  # at the beginning, and as many at the end: where a program fails, and why
 MAX_TEXT = 2**21  # characters of the same: a node's 64 MiB of long lines would take minutes
 TERMINATED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # by which one asks a program to end
@@ -125,6 +126,7 @@ _MPICH_ABORT = re.compile(
 )
 _WRAPPED = re.compile(r" exited\s+on\s+signal ")  # some versions break the line there
 _BARE = (signal.SIGABRT, signal.SIGBUS, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM)
+_WORDS = re.compile(r"[A-Za-z]{3}")
 _RULE = re.compile(r"^[-=*]{20,}$")
 _TRACE = "Traceback (most recent call last):"
 _HYDRA = re.compile(r"^=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES")
@@ -174,6 +176,25 @@ def message(stdout: str, stderr: str) -> str:
         if words := last_words(text):
             return words
     return ""
+
+
+def printed(stdout: str, stderr: str) -> str:
+    """What a tool itself reports: its first error, or else the first words of its output.
+
+    A list of options holds words such as `error`, so its first line counts. Empty where nothing
+    was printed that has words.
+    """
+    begins = [line for text in (stderr, stdout) if (line := _first_words(text))]
+    if begins and not begins[0].lower().startswith("usage"):
+        for text in (stderr, stdout):
+            cause = first(text)
+            if cause is not None and cause.words:
+                return cause.words[:QUOTE]
+    return _short(begins[0])[:QUOTE] if begins else ""
+
+
+def _first_words(text: str) -> str:
+    return next((x for x in _lines(text) if _WORDS.search(x) and not _NOISE.match(x)), "")
 
 
 def last_words(text: str) -> str:

@@ -13,6 +13,7 @@ from siteproof import files, units
 from siteproof.collect import cause, ending, raw
 from siteproof.collect.raw import KILLED, Execution, Raw
 from siteproof.derive import Given
+from siteproof.derive.limitations import Limit, Limitation
 from siteproof.errors import OutputError, harmless
 from siteproof.parsers import Reading
 from siteproof.parsers.iperf3 import Interval
@@ -32,6 +33,7 @@ MAX_DIMS, LONGEST_DIM = 30, 1_000
 LONGEST_VALUE = 100  # digits
 UNFORESEEN = "no parser expects this output"  # how the reason begins where a parser went wrong
 JOBS_OWN = ("mode", samples.PUBLISHED)  # set by the job alone, as its conditions are
+CRASHED = "crashed"  # a fact: how the first attempt of a point ended, where this is the second
 REFUSALS = ("invalid", "interrupted")  # statuses that a script may note, with a reason
 
 
@@ -74,6 +76,9 @@ def judge(
         raise lost from None
     readings = [reading for _, found in parsed for reading in found]
     conditions = {**left.facts, **agreed([own for own, _ in parsed]), **steered(left.meta)}
+    if crash := conditions.pop(CRASHED, ""):
+        limitation = Limitation(Limit.CRASHED, {"end": harmless(crash)[: cause.TAIL]})
+        conditions[samples.REPEATED] = str(limitation)
     aside: Mapping[str, str] = {}
     if job.derive:
         derive = derived(job)
@@ -177,11 +182,25 @@ def parse(run: Execution, left: Raw, job: Manifest) -> tuple[dict[str, str], lis
     trial = dims.get("trial", "0")
     if not (trial.isascii() and trial.isdigit() and len(trial) <= MAX_DIGITS):
         raise OutputError(f"{program_of(run, left)}: trial '{trial[:20]}' is not a whole number")
-    found: list[Reading] = parser.parse(text)
+    try:
+        found: list[Reading] = parser.parse(text)
+    except OutputError as error:
+        raise _explained(error, parser, run) from None
     conditions = parser.conditions(text) if hasattr(parser, "conditions") else {}
     if not dims:  # as of a description, which has thousands of readings
         return conditions, found
     return conditions, [replace(r, dims={**dims, **r.dims}) for r in found]
+
+
+def _explained(error: OutputError, parser: Any, run: Execution) -> OutputError:
+    """A refusal with what the tool itself printed, and with what its parser reads."""
+    needs = getattr(parser, "NEEDS", "")
+    if not needs or error.status != "parse":
+        return error
+    said = cause.printed(run.stdout, run.stderr)
+    quote = f"it printed '{said}'" if said else "it printed nothing"
+    why = str(error) if said and said in str(error) else f"{error}; {quote}"
+    return OutputError(f"{why}; needed: {needs}", error.status)
 
 
 def intervals(run: Execution, left: Raw, job: Manifest) -> list[Interval]:

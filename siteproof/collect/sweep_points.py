@@ -11,10 +11,10 @@ from itertools import islice
 from pathlib import Path
 
 from siteproof import nodesets
-from siteproof.collect import ending, origin, outcome, raw
+from siteproof.collect import cause, ending, origin, outcome, raw
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Stage
-from siteproof.errors import OutputError
+from siteproof.errors import OutputError, harmless
 from siteproof.record import samples
 from siteproof.record.manifest import Manifest
 from siteproof.record.point import Point, folder_of
@@ -76,7 +76,8 @@ def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
     except Exception as error:  # an error in one result must not stop the others
         failed = outcome.reason(error)
         status = outcome.status_of(failed, left, job, ended)
-        return Outcome(status=status, why=str(failed), host=_host(left), dims=dims)
+        why = f"{failed}{_also_before(left)}"
+        return Outcome(status=status, why=why, host=_host(left), dims=dims)
     # A run that measures all values of an axis has them as dimensions of its readings.
     own = {k: v for k, v in dims.items() if k not in tools.OF_ONE_RUN.get(job.check, ())}
     return Outcome(
@@ -102,6 +103,12 @@ def missing(job: Manifest, point: Point, ended: str, able: int) -> Outcome:
     else:
         why = f"left no result (job {ended or 'ended'})"
     return Outcome(status=samples.INTERRUPTED, why=why, dims=dims)
+
+
+def _also_before(left: raw.Raw | None) -> str:
+    """That this is the second attempt, and how the first one ended; empty: it is the first."""
+    end = left.facts.get(outcome.CRASHED, "") if left else ""
+    return f"; the first attempt crashed ({harmless(end)[: cause.TAIL]})" if end else ""
 
 
 def _dims(point: Point) -> dict[str, str]:

@@ -38,6 +38,7 @@ class Limit(Enum):
     BURST_RATE = "bursts of {burst} packets were sent at {rate} Mb/s, expected {expected} Mb/s"
     SILENT_LOSS = "larger packets are lost without an error message, which can stall TCP"
     DEVICE_MTU = "the client's own MTU is {own}, expected {expected}"
+    CRASHED = "its ranks crashed at first ({end}); this is the value of the second attempt"
     KERNEL_CHOSEN = (
         "{variables} in the environment chose the kernel of the BLAS: {kernel} does not use "
         "{unused}, which the processor offers."

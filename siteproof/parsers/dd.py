@@ -8,6 +8,8 @@ from decimal import Context, Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
 
+NEEDS = "GNU dd, with its summary on stderr in the locale C"
+
 STREAM = "stderr"
 DIGITS = Context(prec=6)  # as many as dd prints of the time
 

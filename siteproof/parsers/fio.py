@@ -9,6 +9,8 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, jsontext, values
 from siteproof.parsers.jsontext import Object
 
+NEEDS = "fio 3 with --output-format=json and one job"
+
 WRONG_DATA = 84  # EILSEQ: what fio's own verification reports
 DIRECTIONS = ("read", "write")
 P99 = "99.000000"

@@ -8,6 +8,8 @@ from decimal import Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
 
+NEEDS = "the whole md.log of GROMACS' mdrun"
+
 SECONDS_A_DAY = 86400
 ATOMS_A_MOLECULE = 3
 WIDTH = 15  # of a column of energies

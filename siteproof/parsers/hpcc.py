@@ -12,6 +12,8 @@ import re
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, hpl
 
+NEEDS = "hpccoutf.txt of one run of HPCC 1.5"
+
 _VERSION = re.compile(r"HPC Challenge Benchmark version ([0-9][0-9.]{0,20})")
 _SUCCESS = re.compile(r"^Success=(\S+)", re.MULTILINE)
 

@@ -8,6 +8,8 @@ from decimal import Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
 
+NEEDS = "HPCG-Benchmark_*.txt of HPCG 3"
+
 CHECKS = (
     "Spectral Convergence Tests::Result",
     "Departure from Symmetry |x'Ay-y'Ax|/(2*||x||*||A||*||y||)/epsilon::Result",

@@ -8,6 +8,8 @@ from decimal import Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
 
+NEEDS = "xhpl of HPL 2 with one N, one NB, one grid and a threshold of at most 16.0"
+
 DEFAULT_THRESHOLD = Decimal("16.0")  # a file that allows more would make any answer right
 FIELDS = 7  # T/V N NB P Q Time Gflops
 

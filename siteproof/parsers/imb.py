@@ -12,6 +12,8 @@ import re
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines, messages, values
 
+NEEDS = "IMB-MPI1 PingPong of Intel MPI Benchmarks 2019 or later, on two processes"
+
 END = "\n# All processes entering MPI_Finalize"
 LONGEST = 100  # characters of a message
 

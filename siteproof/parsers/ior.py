@@ -14,6 +14,8 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, jsontext, values
 from siteproof.parsers.jsontext import Object
 
+NEEDS = "IOR 4 with -O summaryFormat=JSON"
+
 MIB = 2**20
 PHASES = ("write", "read")
 HEADING = "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput"
@@ -29,7 +31,10 @@ _SIZES = re.compile(
 )
 # Its exit code is the number of errors, of which 256 are 0 to the shell.
 _WRONG = re.compile(r"Incorrect data on (?:read|write) \((-?[0-9]{1,20}) errors found\)")
-_FAILED = re.compile(r"(?:ERROR: |WARNING: |\bAssertion )[ -~]{0,200}")
+_FAILED = re.compile(
+    r"(?:ERROR: |WARNING: |\bAssertion |\bFAILED in |^Error(?:,| invalid) )[ -~]{0,200}",
+    re.MULTILINE,
+)
 
 
 def parse(text: str) -> list[Reading]:
@@ -138,12 +143,13 @@ def _result(text: str) -> tuple[Object, str]:
         raise OutputError(f"ior: files hold{sizes[2]} of{sizes[1]} bytes", "invalid")
     if failed := _FAILED.findall(text):
         # An error explains more than the warnings before it.
-        for pattern in ("ERROR", " failed ", ""):
+        for pattern in ("ERROR", " failed ", "FAILED", "Error", ""):
             if messages := [message for message in failed if pattern in message]:
                 raise OutputError(f"ior: {messages[0].strip(' ,')}", "generic")
     start = re.search(r"^\{", text, re.MULTILINE)
     if not start:
-        raise OutputError("ior: no JSON")
+        text_of_ior = re.match(r"\s*IOR-", text)
+        raise OutputError("ior: text, and no JSON" if text_of_ior else "ior: no JSON")
     result, rest = jsontext.load("ior", text, start.start())
     if not isinstance(result.get("Version"), str) or not isinstance(result.get("Finished"), str):
         raise OutputError("ior: JSON of another program, or of a run that did not finish")

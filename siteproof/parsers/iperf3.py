@@ -16,6 +16,8 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, jsontext, lines, values
 from siteproof.parsers.jsontext import Object
 
+NEEDS = "the client of iperf3 3 with -J, one direction, of one run"
+
 SHORTER = Decimal("0.99")  # of the requested seconds; the last interval ends a little early
 UNSEEN = Decimal("0.01")  # of all datagrams, after the last that arrived
 UNDER_WAY = Decimal("0.2")  # seconds of datagrams that may be: more than any round trip on Earth

@@ -8,6 +8,8 @@ from decimal import Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
 
+NEEDS = "the whole output of LAMMPS with thermo_style one"
+
 TITLE = "LAMMPS ("
 COLUMNS = ["Step", "Temp", "E_pair", "E_mol", "TotEng", "Press"]  # thermo_style one
 

@@ -17,6 +17,8 @@ from decimal import Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
 
+NEEDS = "likwid-bench 5 with -t copy or -t stream, and what follows these names"
+
 METRICS = {"copy": "copy", "stream": "triad"}  # it has no scale and no add
 TITLE = "LIKWID MICRO BENCHMARK"
 RULE = "-" * 80

@@ -20,6 +20,8 @@ from statistics import median_low
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines, values
 
+NEEDS = "lst stat of LNET selftest in MiB/s, and lst show_error"
+
 METRICS = {"R": "read", "W": "write"}
 LONGEST = 100  # characters of a message
 

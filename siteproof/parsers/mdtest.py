@@ -9,6 +9,8 @@ from decimal import Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
 
+NEEDS = "mdtest 4 with -i 1"
+
 Table = dict[str, list[str]]  # three cells by the name of the row
 
 # Option for one phase alone, its row in the table, our name.

@@ -12,6 +12,8 @@ from decimal import Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
 
+NEEDS = "minimap2 with PAF output and its messages on stderr"
+
 _TIME = re.compile(
     r"^\[M::main\] Real time: (\S{1,30}) sec; CPU: (\S{1,30}) sec; Peak RSS: \S{1,30} GB[ \r]*$",
     re.MULTILINE,

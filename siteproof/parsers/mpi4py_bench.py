@@ -13,6 +13,8 @@ import re
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, messages, values
 
+NEEDS = "mpi4py 4: python -m mpi4py.bench helloworld, then pingpong up to its last size"
+
 DEFAULT = (1, 2**30)  # bytes
 
 _HELLO = re.compile(

@@ -8,6 +8,8 @@ from decimal import Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
 
+NEEDS = "the whole output of NWChem"
+
 SECONDS_AN_HOUR = 3600
 ROUNDING = Decimal("0.000001")  # hartree: of the parts' sum
 

@@ -12,6 +12,8 @@ from decimal import Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
 
+NEEDS = "the whole output of icoFoam"
+
 VELOCITIES = ("velocity_middle", "velocity_upper")  # in the order of the probes
 
 _CELLS = re.compile(r"^  nCells: ([0-9]{1,12})[ \r]*$", re.MULTILINE)

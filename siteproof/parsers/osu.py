@@ -12,6 +12,8 @@ import re
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines, messages, values
 
+NEEDS = "osu_latency, osu_bw or osu_bibw of OSU 5 to 7, up to the last size"
+
 METRICS = {
     "Latency": ("latency", "us"),
     "Bandwidth": ("bandwidth", "MB/s"),
@@ -20,7 +22,7 @@ METRICS = {
 DEFAULT = (0, 4194304)  # bytes; some versions begin with 1
 LONGEST = 100  # characters of a message
 
-_TITLE = re.compile(r"^# OSU MPI (.{1,60}) Test +v?([0-9][0-9.]{0,10})[ \t\r]*$", re.MULTILINE)
+_TITLE = re.compile(r"^# OSU MPI ([ -~]{1,60}) Test +v?([0-9][0-9.]{0,10})[ \t\r]*$", re.MULTILINE)
 _HEADER = re.compile(
     r"^# Size +(?:(?:Avg )?(Latency) ?\((\S+)\)|(Bandwidth) \((\S+)\))( +Validation)?[ \t\r]*$",
     re.MULTILINE,
@@ -67,9 +69,10 @@ def _benchmark(text: str) -> tuple[str, str]:
     """Metric and unit of the one benchmark that ran."""
     titles = _TITLE.findall(text)
     if len(titles) != 1:
-        raise OutputError(f"osu: {len(titles)} benchmarks where one is expected")
+        named = f" ({', '.join(sorted({name for name, _ in titles}))})" if titles else ""
+        raise OutputError(f"osu: {len(titles)} benchmarks{named} where one is expected")
     if titles[0][0] not in METRICS:
-        raise OutputError("osu: none of osu_latency, osu_bw and osu_bibw")
+        raise OutputError(f"osu: '{titles[0][0]}' is none of osu_latency, osu_bw and osu_bibw")
     return METRICS[titles[0][0]]
 
 

@@ -13,6 +13,8 @@ from statistics import median
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines, values
 
+NEEDS = "ping of iputils in the locale C, of one run"
+
 ROUNDING = Decimal("0.01")  # of a time: a reply has three digits, the statistics have more
 
 _TITLE = re.compile(

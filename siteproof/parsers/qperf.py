@@ -11,6 +11,8 @@ import re
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines, values
 
+NEEDS = "qperf 0.4 with 'conf' as its last test"
+
 METRICS = {"bw": "bandwidth", "recv_bw": "bandwidth", "latency": "latency"}
 UNITS = {
     "bytes/sec": "B/s",

@@ -8,6 +8,8 @@ from decimal import Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
 
+NEEDS = "STREAM 5.10, of one run"
+
 KERNELS = {"Copy": 2, "Scale": 2, "Add": 3, "Triad": 3}  # arrays that STREAM counts
 MIN_TICKS = 20  # STREAM's own demand
 

@@ -45,6 +45,7 @@ MEANINGS = {  # of each status
 STATUSES = tuple(MEANINGS)
 INTERRUPTED = "interrupted"  # somebody ended the job; the status does not concern the node
 MODES = ("quick", "maintenance", "acceptance", "published", "")
+REPEATED = "repeated_warning"  # condition: measured at the second attempt, as the first crashed
 PUBLISHED = "published"  # mode of published values, and the condition with their source
 LAST_PLACE = 10**9  # more sessions than a system can have
 MAX_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory

@@ -3,8 +3,8 @@
 A value with the tag `!gap` is one that nobody has given yet: its text is what to fill in. The key
 is left out of the data, as if it were not written, and Document.gaps has its place and its text.
 
-All scalars stay the text that the person wrote ("806.4", "off", "001"), except below a key
-`reframe`, whose content is handed on verbatim and therefore has YAML's own types.
+All scalars stay the text that the person wrote ("806.4", "off", "001"), except below the keys
+`reframe` and `extras`, whose content is handed on verbatim and therefore has YAML's own types.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _NULL = f"{_TAG}null"
 GAP = "!gap"
 _LEFT_OUT = object()  # what a gap is read as; no mapping or list takes it
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+VERBATIM = ("reframe", "extras")
 MAX_BYTES = 2_000_000  # a thousand times a site of 347 nodes
 MAX_NODES = 200_000  # after aliases are followed: the limit that stops a YAML bomb
 MAX_DEPTH = 40
@@ -275,7 +276,7 @@ class _Reader:
                 self._document.add(loc, what, line=line)
                 continue
             self._document._lines[(*loc, key)] = line
-            below = typed or key == "reframe"
+            below = typed or key in VERBATIM
             value = self.plain(value_node, (*loc, key), typed=below)
             if value is _LEFT_OUT:
                 continue

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+import archspec.cpu
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from siteproof import units
 from siteproof.errors import UserError
+from siteproof.schema.shapes import hint
 
 
 class Model(BaseModel):
@@ -75,6 +77,17 @@ Names = Annotated[
     BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
     WithJsonSchema(_ONE_OR_MANY),
 ]
+
+
+def _known_target(name: str) -> str:
+    if name not in archspec.cpu.TARGETS:
+        allowed = "a name of archspec, as 'spack arch --known-targets' lists them: zen3, icelake"
+        known = sorted(archspec.cpu.TARGETS)
+        raise mistake(f"unknown processor target '{name[:40]}'{hint(name, known)}", allowed)
+    return name
+
+
+Target = Annotated[str, AfterValidator(_known_target)]
 
 
 def blanks(text: str) -> str:

@@ -13,9 +13,10 @@ from siteproof import nodesets
 from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.catalogue import ROOT, Metric
+from siteproof.sites.lint_jobs import lint_jobs
 from siteproof.sites.read_fields import FIELDS, is_read
 from siteproof.sites.stated import FactSection
-from siteproof.sites.system import Hardware, Link, Recognise, System
+from siteproof.sites.system import NO_NETWORK, FileSystem, Hardware, Link, Recognise, System
 
 SPACK_ENVS = ROOT / "spack-envs"
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")  # ReFrame's rule for systems, partitions …
@@ -52,6 +53,7 @@ def lint_system(document: Document, system: System, folder: str) -> None:
     _partitions(document, system)
     _measured_twice(document, system, sets)
     _environments(document, system)
+    lint_jobs(document, system)
     _file_systems(document, system)
     _probes(document, system)
 
@@ -230,9 +232,23 @@ def _file_systems(document: Document, system: System) -> None:
             reference(document, (*loc, "roles"), role, "role", names)
         if file_system.servers is not None:
             reference(document, (*loc, "servers"), file_system.servers, "role", names)
+        _network(document, system, loc, file_system)
+        if file_system.striping is not None and file_system.kind not in ("lustre", "any"):
+            what = f"a striping, and kind is {clip(file_system.kind)}"
+            document.add((*loc, "striping"), what, "striping with kind lustre")
     for name in system.workload.file_systems if system.workload else ():
         loc = ("workload", "file_systems")
         reference(document, loc, name, "file system", known(document, "file_systems"))
+
+
+def _network(document: Document, system: System, loc: Loc, file_system: FileSystem) -> None:
+    """What carries a file system: a link, or none where it has no servers either."""
+    network = file_system.network
+    if network is None:
+        return
+    reference(document, (*loc, "network"), network, "link", [*system.links, NO_NETWORK])
+    if network == NO_NETWORK and file_system.servers is not None:
+        document.add((*loc, "network"), "no network, and `servers`", "one of the two")
 
 
 def lint_features(document: Document, system: System, names: Collection[str]) -> None:

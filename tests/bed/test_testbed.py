@@ -52,6 +52,22 @@ def program(testbed):
 # A cluster
 
 
+def test_no_rank_leaves_a_fence_of_pmix_before_all_have_come(testbed):
+    """OpenMPI's ranks of nodes that were still in MPI_Init crashed by what came in too early."""
+    program = testbed.path / "fence"
+    source = Path(__file__).parents[1] / "support/pmix_fence.c"
+    (library,) = Path("/usr/lib").glob("*/libpmix.so.2")
+    headers = f"-I{library.parent}/pmix2/include"
+    subprocess.run(["cc", headers, source, "-o", program, library], check=True)
+    done = testbed.run(["srun", "-N4", "-n8", "--overcommit", "--mpi=pmix", program])
+    assert done.returncode == 0, done.stderr
+    rows = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("fence ")]
+    assert len(rows) == 2 * 8
+    for number in "01":
+        times = [(float(entered), float(left)) for n, _, entered, left in rows if n == number]
+        assert max(entered for entered, _ in times) <= min(left for _, left in times)
+
+
 def test_status_names_eight_idle_nodes(testbed):
     eventually(lambda: all_idle(testbed))
     assert testbed.must("status").split() == ["up,", "8", "nodes", "idle", "8", "node[001-008]"]

@@ -400,11 +400,13 @@ def test_the_file_is_named_and_is_whole(tmp_path, monkeypatch):
     assert (tmp_path / "page.md").read_text().startswith("# here")
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(report, ["--system", "here"])
-    assert re.fullmatch(r"here-\d{4}-\d\d-\d\d\.html: .*\n", done.stdout)
+    assert re.fullmatch(r"here-\d{4}-\d\d-\d\d-[\w.-]+\.html: .*\n", done.stdout)
+    session = max(tmp_path.rglob("*.jsonl")).name.split(".")[0]
+    assert session in done.stdout.split(":")[0]
     assert {p.name for p in tmp_path.glob("*.html")} == {"page.html", done.stdout.split(":")[0]}
     assert [p for p in tmp_path.iterdir() if p.name.endswith(".tmp")] == []
     done = CliRunner().invoke(report, ["--system", "here", "--as-of", "2026-03-04"])
-    assert done.stdout.startswith("here-2026-03-04.html: ")  # today's page stays as it is
+    assert done.stdout.startswith("here-2026-03-04")  # today's page stays as it is
 
 
 @pytest.mark.parametrize(

@@ -1,126 +1,16 @@
 """The way from a fresh clone to a run: setup/, activate and the lock. No network, no package."""
 
 import fcntl
-import hashlib
 import os
 import re
-import shutil
 import subprocess
 import tomllib
 
 import pytest
 from clone import PATIENCE, TOP
+from setup_clone import apt_calls, program, run, sourced
 
-PARTS = ("setup", "activate", "Makefile", "pyproject.toml")
 SHELLS = ("sh", "bash")
-
-
-@pytest.fixture
-def clone(tmp_path):
-    """A fresh clone, as far as setup goes, in a folder with a blank in its name."""
-    folder = tmp_path / "my clone"
-    folder.mkdir()
-    for part in PARTS:
-        copy = shutil.copytree if (TOP / part).is_dir() else shutil.copy
-        copy(TOP / part, folder / part)
-    return folder
-
-
-@pytest.fixture
-def ready(clone):
-    """A clone whose .venv is what setup/venv leaves behind, with programs that do nothing."""
-    venv = clone / ".venv"
-    (venv / "bin").mkdir(parents=True)
-    for name in ("python", "reframe", "siteproof", "pytest", "ruff", "mypy"):
-        program(venv / "bin" / name, "exit 0")
-    digest = hashlib.sha256((clone / "setup/requirements.lock").read_bytes()).hexdigest()
-    (venv / "siteproof-stamp").write_text(f"{clone}\n{digest}  -\n")
-    shutil.copy(clone / "pyproject.toml", venv)
-    return clone
-
-
-@pytest.fixture
-def machine(tmp_path):
-    """A bare Debian machine of root's: /etc and /proc are empty, apt-get only writes down calls."""
-    bin_ = tmp_path / "bin"
-    (tmp_path / "machine" / "proc").mkdir(parents=True)
-    for name in (
-        "sh",
-        "bash",
-        "awk",
-        "cat",
-        "cmp",
-        "cut",
-        "date",
-        "dirname",
-        "env",
-        "flock",
-        "git",
-        "grep",
-        "head",
-        "ldconfig",
-        "make",
-        "mktemp",
-        "python3",
-        "readlink",
-        "rm",
-        "sed",
-        "sha256sum",
-        "sleep",
-        "sort",
-        "tail",
-        "tee",
-        "timeout",
-        "tr",
-        "mv",
-    ):
-        path = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
-        bin_.mkdir(exist_ok=True)
-        (bin_ / name).symlink_to(path)
-    program(bin_ / "id", "echo 0")
-    program(bin_ / "apt-cache", "exit 0")
-    program(bin_ / "apt-get", f'echo "$*" >>"{tmp_path}/apt-calls"')
-    return tmp_path
-
-
-@pytest.fixture
-def cluster(machine):
-    """A machine that belongs to a cluster: nothing may be installed."""
-    conf = machine / "machine/etc/slurm/slurm.conf"
-    conf.parent.mkdir(parents=True)
-    conf.touch()
-    return machine
-
-
-def program(path, text):
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-
-
-def run(*command, machine=None, cwd=None, **variables):
-    """Run a command in an environment of its own. Returns it, with all its words in stdout."""
-    env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **variables}
-    if machine:
-        env |= {"PATH": str(machine / "bin"), "SITEPROOF_ROOT": str(machine / "machine")}
-    return subprocess.run(
-        [str(c) for c in command],
-        cwd=cwd,
-        env=env,
-        text=True,
-        timeout=PATIENCE,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-
-
-def sourced(shell, script, **variables):
-    return run(shell, "-c", script, cwd="/", **variables)
-
-
-def apt_calls(machine):
-    calls = machine / "apt-calls"
-    return calls.read_text().splitlines() if calls.exists() else []
 
 
 # activate

@@ -12,7 +12,7 @@ import pytest
 from clone import PATIENCE, TOP, wait_for
 
 from siteproof.collect import stages
-from siteproof.record import samples
+from siteproof.record import samples, series
 from siteproof.record.manifest import Manifest
 from siteproof.sweeps.points import repeated
 
@@ -159,7 +159,12 @@ def alive(stage):
         ("echo out of luck >&2; exit 3", "generic", "Probe exited with 3: out of luck"),
         ("echo dd is not installed >&2; exit 127", "tool_missing", "dd is not installed"),
         ("echo invalid=wrong data >>facts", "invalid", "wrong data"),
-        ("echo program=dd >>facts", "parse", "dd: no summary of one copy"),
+        (
+            "echo program=dd >>facts",
+            "parse",
+            "dd: no summary of one copy; it printed nothing; needed: "
+            "GNU dd, with its summary on stderr in the locale C",
+        ),
         ("exit 0", "parse", "measured by '', which no parser of Probe reads"),
     ],
 )
@@ -382,3 +387,64 @@ def test_a_manifest_keeps_its_points(tmp_path):
     walk = Walk(tmp_path)
     kept = json.loads((walk.stage / "siteproof-job.json").read_text())["points"]
     assert kept["2"]["values"]["depth"] == "2"
+
+
+CRASH = """[ "$POINT_DEPTH" != 2 ] || [ -e "$1/crashed" ] || {
+    : >"$1/crashed"
+    run phase=write -- sh -c 'echo "srun: error: node002: task 1: Segmentation fault" >&2; exit 139'
+    exit 139
+}
+"""
+
+
+def test_a_point_whose_ranks_crashed_is_measured_once_more_and_says_so(tmp_path):
+    walk = Walk(tmp_path, CRASH + DD)
+    assert walk.run() == (0, "")
+    assert walk.collect() == dict.fromkeys("123", ("ok", ""))
+    labels = {s.dims["depth"]: s.conditions.get("repeated_warning", "") for s in walk.samples}
+    assert labels["1"] == labels["3"] == ""
+    assert "node002: task 1: Segmentation fault" in labels["2"]
+    assert "second attempt" in labels["2"]
+    (first,) = (walk.stage / "raw").glob(".00002.*.crashed")  # what the crash left stays
+    assert "Segmentation fault" in (first / "run.1/stderr").read_text()
+
+
+def test_a_repeated_point_is_in_the_series_of_the_others(tmp_path):
+    walk = Walk(tmp_path, CRASH + DD)
+    walk.run()
+    walk.collect()
+    first, second, _ = (series.deciding(s.conditions) for s in walk.samples)
+    assert first.keys() == second.keys()
+
+
+def test_a_point_that_crashes_twice_is_killed_and_both_are_counted(tmp_path):
+    walk = Walk(tmp_path, CRASH.replace('[ -e "$1/crashed" ]', "false") + DD)
+    walk.run()
+    status, why = walk.collect()["2"]
+    assert status == "killed"
+    assert "signal 11 (SIGSEGV)" in why
+    assert "the first attempt crashed" in why
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "exit 1",  # an error is an answer
+        'echo "slurmstepd-node002: error: Detected 1 oom_kill event in StepId=7.0" >&2; exit 139',
+    ],
+)
+def test_what_would_fail_once_more_is_not_repeated(tmp_path, end):
+    script = f'echo attempt >>"$1/attempts.$POINT_DEPTH"; [ "$POINT_DEPTH" != 2 ] || {{ {end}; }}\n'
+    walk = Walk(tmp_path, script + DD)
+    walk.run()
+    assert walk.collect()["2"][0] != "ok"
+    assert (walk.stage / "attempts.2").read_text() == "attempt\n"
+
+
+def test_a_crash_is_not_repeated_beyond_the_time_limit_of_the_job(tmp_path):
+    walk = Walk(tmp_path, CRASH + DD, depths=(2,), limit=30, room=31)
+    slow = (walk.stage / "measure.sh").read_text().replace("exit 139\n}", "sleep 2; exit 139\n}")
+    walk.write("measure.sh", slow)
+    _, said = walk.run()
+    assert "leaves no room to repeat" in said
+    assert walk.collect()["2"][0] == "killed"

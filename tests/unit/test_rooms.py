@@ -9,7 +9,7 @@ import pytest
 from clone import TOP
 
 PACKAGE = TOP / "siteproof"
-FOUNDATIONS = ("errors", "files", "locks", "nodesets", "rounding", "units")
+FOUNDATIONS = ("errors", "files", "installed", "locks", "nodesets", "rounding", "units")
 FLOORS = {  # a floor knows those below it; 1 at the bottom
     8: ("cli",),
     7: ("export", "figure", "report"),

@@ -17,6 +17,7 @@
 # nodes of the job; `knobs_facts` for the facts of its points; `knobs_restore` at the end, however
 # the walk ends. Where knobs_set fails, also because it could not restore what was set before, no
 # point of that combination is measured, and its stderr has the reason. COMBINATION 0: no knobs.
+# shellcheck disable=SC2031  # account.sh has variables of the same names, in subshells
 set +eCvx -uf # what an exported SHELLOPTS may set
 # shellcheck source=/dev/null
 . ./settings
@@ -165,7 +166,7 @@ in_point() {
         SITEPROOF_POINT
     # shellcheck disable=SC2016  # $1 is the inner shell's
     set -- -k 10 "$limit" sh -c \
-        'set +efuCvx; . "$1/account.sh"; first_to_go; . "$1/launch.sh"; . "$1/measure.sh"' \
+        'set +efuCvx; . "$1/account.sh"; first_to_go; need_modules "$1"; . "$1/launch.sh"; . "$1/measure.sh"' \
         measure "$SWEEP_STAGE"
     [ "$SITEPROOF_TIMEOUT" = own ] || exec timeout "$@"
     timeout "$@"
@@ -178,13 +179,59 @@ kills_of_point() {
     kills=$(echo "$kills" | sed 's/_after=/_before=/')
 }
 
-measure() { # KEY=VALUE...
+# Ranks that ended by a signal that nobody sends: a fault of their own. Memory that ran out would run
+# out once more.
+crashed() {
+    case $code in
+    0 | 124 | 127) return 1 ;;
+    esac
+    ! grep -q '^invalid=' facts && [ -z "$knob_trouble" ] && ! ran_out_of_memory || return 1
+    case $code in
+    132 | 134 | 135 | 136 | 139) return 0 ;; # ILL, ABRT, BUS, FPE, SEGV
+    esac
+    grep -rqs "$FAULTS" .
+}
+
+ran_out_of_memory() {
+    grep -rqsi 'out of memory\|oom[-_]kill event' . ||
+        ! awk -F = '/oom_kills_before=/ { split($1, k, "_before"); b[k[1]] = $2 }
+            /oom_kills_after=/ { split($1, k, "_after"); if ($2 > b[k[1]]) exit 1 }' meta
+}
+
+FAULTS='Segmentation fault\|Bus error\|Illegal instruction\|Floating[ -]point exception'
+
+first_fault() { # one line: what the launcher or the shell printed of it
+    { grep -rhs "$FAULTS" . || echo "exit code $code"; } | head -n 1 | tr -cd ' -~' | cut -c 1-200
+}
+
+# measure KEY=VALUE...: a point; once more where its ranks crashed, and then its facts say so. What
+# the first attempt left stays in the stage directory.
+measure() {
+    crash=''
+    attempt "$@" || return
+    if crashed; then
+        look_at_clock
+        if [ $((now + limit)) -gt "$ends" ]; then
+            echo "point $number crashed; the job's time limit leaves no room to repeat it"
+        else
+            end_strays
+            crash=$(first_fault)
+            cd "$SWEEP_STAGE" && rm -rf "$mine.crashed" && mv -- "$mine" "$mine.crashed" || return
+            attempt "$@" || return
+        fi
+    fi
+    seal "$node" "$number"
+    cd "$SWEEP_STAGE" && into_place "$mine" "raw/$number"
+}
+
+attempt() { # KEY=VALUE...
     mine="$SWEEP_STAGE/raw/.$number.$SITEPROOF_ATTEMPT"
     rm -rf "$mine"
     mkdir "$mine" && cd "$mine" || return
     look_at_clock
     printf '%s\n' "$account" "$kills" "limit=$limit" "start=$now" >meta
     if [ "$knobs" -ne 0 ]; then cat "$stage/knobs.facts"; fi >facts
+    [ -z "$crash" ] || echo "crashed=$crash" >>facts
     if [ -n "$knob_trouble" ]; then
         cat "$stage/knobs.err" >stderr
         : >stdout
@@ -205,9 +252,7 @@ measure() { # KEY=VALUE...
     fi
     look_at_clock
     # A full disk cuts files short: then there is no result.
-    printf 'exit=%s\nend=%s\n' "$code" "$now" >>meta || return
-    seal "$node" "$number"
-    cd "$SWEEP_STAGE" && into_place "$mine" "raw/$number"
+    printf 'exit=%s\nend=%s\n' "$code" "$now" >>meta
 }
 
 if [ -e knob.sh ]; then

@@ -91,6 +91,7 @@ def test_file_that_is_a_folder(example):
 
 def test_aliases_are_allowed_but_no_bomb(example):
     change(example, "system", {"features: [hpl]": "features: &f [hpl], modules: *f"})
+    change(example, "system", {"recognise:": "modules_system: lmod\nrecognise:"})
     assert told() == []
     lines = ["x: &a [x, x, x, x, x, x, x, x, x, x]"]
     for before, after in zip("abcdef", "bcdefg", strict=True):
