@@ -269,7 +269,8 @@ def write(
 
     below: as of `read`; missing folders are made. may_replace: whether a regular file of that name,
     by its descriptor, may be replaced. belongs_to: the owner of the file. mode: its permissions,
-    without those of the umask.
+    without those of the umask; in a folder of a group of operators, it may be read and replaced by
+    the group, whatever the umask.
     Raises OSError if it cannot be written, and UserError if it must not be.
     """
     parts = path.relative_to(below).parts
@@ -280,6 +281,8 @@ def write(
         handle = os.open(part, _NEW, mode, dir_fd=handles[-1])
         try:
             with os.fdopen(handle, "wb") as stream:
+                if mode & stat.S_IWGRP:
+                    _share(handle, handles[-1])
                 stream.write(data)
                 stream.flush()
                 if belongs_to is not None and belongs_to != os.geteuid():
@@ -420,17 +423,36 @@ def _step(
     make: bool = False,
 ) -> int:
     """One part of a path, opened within the part before it; the first of `handles` is the root."""
-    name = _plain(part, path)
+    name, made = _plain(part, path), False
     if make:
         with suppress(FileExistsError):
             os.mkdir(name, dir_fd=handles[-1])
+            made = True
     try:
-        return os.open(name, flags, dir_fd=handles[-1])
+        handle = os.open(name, flags, dir_fd=handles[-1])
+        if made:
+            _share(handle, handles[-1])
+        return handle
     except PermissionError:  # a file of a user who is not trusted is refused, and no other error
         if not make:
             found = os.stat(name, dir_fd=handles[-1], follow_symlinks=False)
             _check_owner(path, found, os.fstat(handles[0]), owners)
         raise
+
+
+def _share(handle: int, folder: int) -> None:
+    """Give what was made in a folder of a group of operators the group's permissions.
+
+    /tmp, which is sticky, is not one, nor is a folder of another group than the new file's.
+    """
+    above, new = os.fstat(folder), os.fstat(handle)
+    if above.st_mode & stat.S_ISVTX or above.st_gid != new.st_gid:
+        return
+    if above.st_mode & stat.S_IWGRP:
+        wanted = stat.S_IRWXG | stat.S_ISGID if stat.S_ISDIR(new.st_mode) else 0o060
+        if not above.st_mode & stat.S_ISGID:
+            wanted &= ~stat.S_ISGID
+        os.fchmod(handle, stat.S_IMODE(new.st_mode) | wanted)
 
 
 def _must_be_file(path: Path, handle: int, limit: int) -> None:

@@ -265,7 +265,9 @@ def _partition(
 def _jobs(partition: Jobs, hardware: Sequence[Hardware]) -> dict[str, Any]:
     """What the scripts of a partition's jobs do first, and what tests of a centre may ask for."""
     resources = dict(partition.resources)
-    devices = {kind: device for kind_of in hardware for kind, device in kind_of.devices.items()}
+    devices: dict[str, Device] = {}  # of several roles the fewest of a kind
+    for kind, device in (item for one in hardware for item in one.devices.items()):
+        devices[kind] = min(devices.get(kind, device), device, key=lambda one: one.count)
     if "gpu" in devices:
         resources.setdefault("_rfm_gpu", ["--gres=gpu:{num_gpus_per_node}"])
     limit = partition.time_limit

@@ -25,7 +25,7 @@ from siteproof.slurm.records import unusable
 
 SCRIPT = Path(__file__).with_name("on_node") / "sight.sh"
 SEEN = "seen"
-ONLY_SBATCH = ("--get-user-env", "--export")  # srun has no such option; its own step needs PATH
+ONLY_SBATCH = ("--get-user-env", "--export")  # srun lacks the first, and a step needs its PATH
 _ANSWERS = {
     "unseen": "not seen by",
     "unwritable": "not writable on",
@@ -104,8 +104,7 @@ def _words(access: Iterable[str], options: Iterable[str]) -> list[str]:
     """Options of jobs as words of a command line."""
     found = []
     for option in access:
-        if not option.startswith(ONLY_SBATCH):
-            found += shlex.split(option)
+        found += [word for word in shlex.split(option) if not word.startswith(ONLY_SBATCH)]
     return [*found, *options]
 
 

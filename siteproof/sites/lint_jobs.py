@@ -12,7 +12,7 @@ from siteproof.sites.system import System
 
 # Keys of ReFrame in a verbatim block, by its place: those that have a key of the site's instead,
 # which may not be given, too; those without which nothing works; and those of ReFrame alone.
-OURS: dict[str, dict[str, str]] = {
+REPLACED: dict[str, dict[str, str]] = {
     "system": {"descr": "description", "modules_system": "modules_system"},
     "partitions": {
         "descr": "description",
@@ -91,15 +91,15 @@ def _options(document: Document, loc: Loc, options: Iterable[str], *, step: bool
 
 def _block(document: Document, loc: Loc, place: str, given: Model) -> None:
     """Check a verbatim block: each key is ReFrame's, and no other key sets the same."""
-    ours, never = OURS[place], NEVER[place]
+    replaced, never = REPLACED[place], NEVER[place]
     for key in getattr(given, "reframe", {}):
         here = (*loc, "reframe", key)
         if key in never:
             document.add(here, f"'{clip(key)}' is set by `{never[key]}`", hint="Remove it")
-        elif key in ours:
-            if ours[key] in given.model_fields_set and key not in ("descr", "access"):
-                what = f"'{clip(key)}' replaces `{ours[key]}`, which is also given"
-                document.add(here, what, hint=f"Give `{ours[key]}` alone")
+        elif key in replaced:
+            if replaced[key] in given.model_fields_set and key not in ("descr", "access"):
+                what = f"'{clip(key)}' replaces `{replaced[key]}`, which is also given"
+                document.add(here, what, hint=f"Give `{replaced[key]}` alone")
         elif key not in VERBATIM[place]:
-            allowed = [*VERBATIM[place], *ours]
+            allowed = [*VERBATIM[place], *replaced]
             document.add(here, f"ReFrame has no key '{clip(key)}'{hint(key, allowed)}", allowed)

@@ -172,8 +172,10 @@ def _error_lines(printed: Sequence[str]) -> list[str]:
 
 
 def _bounded(lines: Iterable[str]) -> list[str]:
-    """The first few of these lines, none of them long or empty."""
-    return [text.strip()[:_LENGTH] for text in lines if text.strip()][:_ERRORS]
+    """The first few of these lines, none of them long or empty, and how many more there are."""
+    found = [text.strip()[:_LENGTH] for text in lines if text.strip()]
+    more = [f"… and {len(found) - _ERRORS} more"] if len(found) > _ERRORS else []
+    return found[:_ERRORS] + more
 
 
 def find(other: bool = False) -> Spack:

@@ -11,7 +11,7 @@ import pytest
 from clone import TOP, wait_for
 from testbed_fixture import Testbed
 
-pytestmark = [pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm")]
+pytestmark = [pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm", "Lmod")]
 
 LMOD = Path("/usr/share/lmod/lmod/init/bash")
 SYSTEM = """

@@ -133,7 +133,8 @@ def test_a_failed_package_names_its_phase_the_errors_of_its_log_and_the_log(worl
     assert [line[:22] for line in lines[at + 1 : at + 6]] == [
         f"io:   ior.c:{n}: error: " for n in range(5)
     ]
-    assert lines[at + 6] == f"io:   log of the package: {log}"
+    assert lines[at + 6] == "io:   … and 4 more"
+    assert lines[at + 7] == f"io:   log of the package: {log}"
     assert "make: noise" not in done.out and "\033" not in done.out
     assert max(map(len, lines)) < 300
 

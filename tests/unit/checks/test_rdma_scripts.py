@@ -167,7 +167,6 @@ def test_a_pair_without_perftest_names_the_tool(node):
     assert (done.returncode, done.stderr.strip()) == (127, "ib_write_bw is not installed")
 
 
-@pytest.mark.tool("perftest")
 @pytest.mark.skipif(not shutil.which("ib_write_bw"), reason="NOT TESTED: no ib_write_bw")
 @pytest.mark.skipif(Path(SYSFS).is_dir(), reason="this machine has a device of its own")
 def test_perftests_own_refusal_is_the_reason(node):
