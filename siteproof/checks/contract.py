@@ -112,15 +112,19 @@ def _middles(
             for rule in rules
             if rule.promise.scope == scope and _are_all(site, rule.promise, excused, values)
         ]
-        unit = _unit(deciding, facts, site.catalogue[name].unit)
-        exact = [units.convert(s.number, s.unit, unit) for s in values]
-        middle = median(exact) if scope == "median" else sum(exact) / len(exact)
-        limits = [promise.limits(unit, facts) for promise in deciding]
         of_several = scope == "median" and len(values) > 1
-        if limits or (of_several and site.catalogue[name].better == "higher"):
-            number, bound = reference.compare(Fraction(middle), limits)
+        if deciding or (of_several and site.catalogue[name].better == "higher"):
+            unit = _unit(deciding, facts, site.catalogue[name].unit)
+            limits = [promise.limits(unit, facts) for promise in deciding]
+            number, bound = reference.compare(_middle(scope, values, unit), limits)
             found.append((f"{metric}_{scope}", number, unit, bound))
     return found
+
+
+def _middle(scope: str, values: Sequence[Sample], unit: str) -> Fraction:
+    """The exact median or mean of values, in this unit."""
+    exact = [units.convert(s.number, s.unit, unit) for s in values]
+    return Fraction(median(exact) if scope == "median" else sum(exact) / len(exact))
 
 
 def _are_all(
