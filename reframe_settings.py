@@ -6,6 +6,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 try:
+    from siteproof import installed
+
+    installed.refuse()
     from siteproof.checks.settings import configuration
 except ModuleNotFoundError as error:
     print(

@@ -74,6 +74,44 @@ def stages() -> Path:
     return folder() / "stage"
 
 
+def cache_folder() -> Path:
+    """The folder of this user's derived files.
+
+    SITEPROOF_CACHE, else siteproof in XDG_CACHE_HOME if that is set, else in the data folder, so
+    that nothing is written in HOME. But where others could replace a folder in the data folder, or
+    this user may not write there, it is in ~/.cache: DuckDB opens the files by their names.
+    """
+    if own := os.environ.get("SITEPROOF_CACHE"):
+        return Path(own).resolve()
+    if xdg := os.environ.get("XDG_CACHE_HOME"):
+        return Path(xdg) / "siteproof"
+    parts = (folder(), folder() / "output", folder() / "output" / "cache")
+    there = [path for path in parts if path.is_dir()]
+    if there and all(map(_only_mine, there)) and os.access(there[-1], os.W_OK | os.X_OK):
+        return parts[-1] / str(os.geteuid())
+    return Path("~").expanduser() / ".cache/siteproof"
+
+
+def _only_mine(folder: Path) -> bool:
+    """Whether nobody but this user and root can rename what lies in a folder."""
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (0, os.geteuid()):
+        return False
+    if found.st_mode & stat.S_ISVTX or not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return True
+    return not found.st_mode & stat.S_IWOTH and _private_group(found.st_gid)
+
+
+def _private_group(gid: int) -> bool:
+    """Whether a group is this user's own, as many distributions make one for each user."""
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    own = user.pw_gid == gid and group.gr_name == user.pw_name
+    return own and set(group.gr_mem) <= {user.pw_name}
+
+
 def trust(owners: Collection[int]) -> None:
     """Read files of these users, too: the site's `trusted_owners`."""
     _trusted.update(owners)
@@ -231,7 +269,8 @@ def write(
 
     below: as of `read`; missing folders are made. may_replace: whether a regular file of that name,
     by its descriptor, may be replaced. belongs_to: the owner of the file. mode: its permissions,
-    without those of the umask.
+    without those of the umask; in a folder of a group of operators, it may be read and replaced by
+    the group, whatever the umask.
     Raises OSError if it cannot be written, and UserError if it must not be.
     """
     parts = path.relative_to(below).parts
@@ -242,6 +281,8 @@ def write(
         handle = os.open(part, _NEW, mode, dir_fd=handles[-1])
         try:
             with os.fdopen(handle, "wb") as stream:
+                if mode & stat.S_IWGRP:
+                    _share(handle, handles[-1])
                 stream.write(data)
                 stream.flush()
                 if belongs_to is not None and belongs_to != os.geteuid():
@@ -382,17 +423,36 @@ def _step(
     make: bool = False,
 ) -> int:
     """One part of a path, opened within the part before it; the first of `handles` is the root."""
-    name = _plain(part, path)
+    name, made = _plain(part, path), False
     if make:
         with suppress(FileExistsError):
             os.mkdir(name, dir_fd=handles[-1])
+            made = True
     try:
-        return os.open(name, flags, dir_fd=handles[-1])
+        handle = os.open(name, flags, dir_fd=handles[-1])
+        if made:
+            _share(handle, handles[-1])
+        return handle
     except PermissionError:  # a file of a user who is not trusted is refused, and no other error
         if not make:
             found = os.stat(name, dir_fd=handles[-1], follow_symlinks=False)
             _check_owner(path, found, os.fstat(handles[0]), owners)
         raise
+
+
+def _share(handle: int, folder: int) -> None:
+    """Give what was made in a folder of a group of operators the group's permissions.
+
+    /tmp, which is sticky, is not one, nor is a folder of another group than the new file's.
+    """
+    above, new = os.fstat(folder), os.fstat(handle)
+    if above.st_mode & stat.S_ISVTX or above.st_gid != new.st_gid:
+        return
+    if above.st_mode & stat.S_IWGRP:
+        wanted = stat.S_IRWXG | stat.S_ISGID if stat.S_ISDIR(new.st_mode) else 0o060
+        if not above.st_mode & stat.S_ISGID:
+            wanted &= ~stat.S_ISGID
+        os.fchmod(handle, stat.S_IMODE(new.st_mode) | wanted)
 
 
 def _must_be_file(path: Path, handle: int, limit: int) -> None:

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import os
 import pwd
+import re
 import shutil
 import signal
 import sys
@@ -94,6 +95,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="RTT,RATE",
         help=f"network between the sites: RTT,RATE[,LOSS each way] ({wan.DEFAULT})",
     )
+    up.add_argument(
+        "--names",
+        metavar="A,B,…",
+        type=_names,
+        default=(),
+        help="names of the nodes, in place of N",
+    )
+    up.add_argument(
+        "--slurm",
+        metavar="FILE",
+        help="lines for slurm.conf in place of those for ClusterName, nodes and partitions",
+    )
     add("sites", "show which node is at which site")
     add("down", "remove the cluster completely, in whatever state it is")
     add("status", "show the nodes' states and faults; exit code 0 if all are idle or at work")
@@ -126,6 +139,15 @@ def _size(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= _MAX_NODES:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to {_MAX_NODES}")
     return int(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    if not all(re.fullmatch(r"[a-z][a-z0-9-]{0,30}", name) for name in names):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of host names")
+    if len(set(names)) < len(names) or LOGIN in names or len(names) > _MAX_NODES:
+        raise argparse.ArgumentTypeError(f"'{text}': each name once, and none is '{LOGIN}'")
+    return names
 
 
 def _cores_or_none(text: str) -> float | None:
@@ -168,7 +190,9 @@ def _up(args: argparse.Namespace, state: State) -> int:
     joined = _wan(args)
     os.umask(0o022)
     shares = _shares(args.share, state)
-    settings = Settings(new_mark(), args.size, shares, args.cpu_quota, joined)
+    size = len(args.names) or args.size
+    slurm = Path(args.slurm).read_text() if args.slurm else ""
+    settings = Settings(new_mark(), size, shares, args.cpu_quota, joined, args.names, slurm)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         state.create(settings)

@@ -20,7 +20,7 @@ def address(state: State, node: str) -> str:
     """10.77.0.1 for the login node, from 10.77.1.1 on for the others; at site b 10.78."""
     if node == LOGIN:
         return "10.77.0.1"
-    index = int(node.removeprefix("node")) - 1
+    index = state.names().index(node)
     return f"10.{_SITES[state.site(node)]}.{index // _PER_SUBNET + 1}.{index % _PER_SUBNET + 1}"
 
 

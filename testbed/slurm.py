@@ -26,12 +26,20 @@ def write_configuration(state: State) -> None:
     # UnkillableStepTimeout: with Slurm's default of 60 s it drains a healthy batch host of a busy
     # machine for "Kill task failed".
     # Debian 12's Slurm looks for a cgroup tree even where nothing uses it, unless told which.
+    shape = (
+        state.settings.slurm
+        or f"""\
+ClusterName={"testbed" if state.settings.wan is None else "testbed-wan"}
+NodeName=node[001-{size:03}] CPUs={cores} Sockets=1 CoresPerSocket={cores} ThreadsPerCore=1 \
+RealMemory={memory_of_node(size)} State=UNKNOWN
+PartitionName=compute Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+    )
     (state.etc / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
     # By default a fence without data takes Slurm 22.05.8's tree, which does not wait for all nodes:
     # OpenMPI 4.1.4 then crashes in MPI_Init by messages of ranks that were faster.
     (state.etc / "mpi.conf").write_text("PMIxCollFence=ring\n")
     state.slurm_conf.write_text(f"""\
-ClusterName={"testbed" if state.settings.wan is None else "testbed-wan"}
 SlurmctldHost={LOGIN}
 SlurmUser=root
 SlurmdUser=root
@@ -68,10 +76,7 @@ AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost={LOGIN}
 AccountingStoragePass={state.path}/munge/socket
 AccountingStoreFlags=job_comment
-NodeName=node[001-{size:03}] CPUs={cores} Sockets=1 CoresPerSocket={cores} ThreadsPerCore=1 \
-RealMemory={memory_of_node(size)} State=UNKNOWN
-PartitionName=compute Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-""")
+{shape}""")
 
 
 def memory_of_node(size: int) -> int:

@@ -28,6 +28,8 @@ class Settings:
     """What the user asked for at `up`. mark names all that this testbed makes.
 
     wan: what joins the nodes' two sites, as "RTT,RATE"; None if there is one site.
+    names: those of the nodes, if they are not node001 and so on. slurm: lines for slurm.conf in
+    place of those for cluster, nodes and partitions.
     """
 
     mark: str
@@ -35,6 +37,8 @@ class Settings:
     shares: tuple[str, ...] = ()
     cpu_quota: float | None = None
     wan: str | None = None
+    names: tuple[str, ...] = ()
+    slurm: str = ""
 
 
 class State:
@@ -78,7 +82,7 @@ class State:
             raw = json.loads(self.settings_file.read_text())
         except (FileNotFoundError, json.JSONDecodeError):
             raise UsageError("no testbed is up; 'testbed up' makes one") from None
-        return Settings(**raw | {"shares": tuple(raw["shares"])})
+        return Settings(**raw | {key: tuple(raw[key]) for key in ("shares", "names")})
 
     @property
     def data(self) -> Path:
@@ -92,7 +96,8 @@ class State:
 
     def names(self) -> list[str]:
         """All compute nodes, in order."""
-        return [f"node{number:03}" for number in range(1, self.settings.size + 1)]
+        numbers = range(1, self.settings.size + 1)
+        return list(self.settings.names) or [f"node{number:03}" for number in numbers]
 
     def site(self, node: str) -> str:
         """Site of a node: "b" for the second half if there are two sites, else "a"."""

@@ -38,4 +38,4 @@ class HostParameters(PerNodeCheck):
 
     def expected_parameters(self) -> Parameters:
         """What the site expects of the hosts of this role."""
-        return self.site.parameters(self.where.role)
+        return self.site.parameters(self.role)

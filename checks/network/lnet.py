@@ -44,13 +44,13 @@ class Lnet(FileSystemSweep):
         nodes = super().expected_nodes()
         if self.there.kind != "lustre":
             self.skip(f"{self.fs} is of kind {self.there.kind}: LNET belongs to Lustre")
-        if not self.servers():
+        if not self.answering():
             self.skip(
                 f"file system {self.fs} has no 'servers' in system.yaml, and -S nids names none"
             )
         return nodes
 
-    def servers(self) -> list[str]:
+    def answering(self) -> list[str]:
         """NIDs, or the names of nodes."""
         role = self.there.servers
         known = [str(node) for node in self.site.system.nodes[role].nodes] if role else []
@@ -60,6 +60,6 @@ class Lnet(FileSystemSweep):
         """The servers, and how many intervals of 5 s."""
         return {
             **super().settings(),
-            "SERVERS": " ".join(self.servers()),
+            "SERVERS": " ".join(self.answering()),
             "INTERVALS": str(self.duration // 5),
         }

@@ -41,6 +41,10 @@ class TcpSweep(SweepCheck):
         self.client, self.server = self.ends(site)
         return [self.over.partition]
 
+    def roles_on(self, partition: str) -> list[str]:
+        """All of the partition: the link names its nodes."""
+        return session.current().site.partition(partition).roles
+
     def ends(self, site: Site) -> tuple[str, str]:
         """Client and server; a pair that the link does not have ends the run."""
         able = [

@@ -15,29 +15,29 @@ class FioSweep(FileSystemSweep, special=True):
     descr = "Rate of a file system by block size and requests at a time"
     tags = {"storage"}
     tool = "fio"
+    owns_size = True
     script = "fio_sweep.sh"
     shared_scripts = (*FileSystemSweep.shared_scripts, "fio.sh")
     parsers = {"fio": fio}
     derive = "fio_sweep"
     metrics = ("rate", "iops", "p99")
 
-    size = variable(int, value=0)  # MiB of a point's file; 0: by the mode
+    size = variable(str, value="0")  # of a point's file, in MiB or as 1GiB; 0: by the mode
 
     @run_after("init")
     def choose_size(self) -> None:
         """What each point writes: its file once, and at most once more."""
-        loading.refuse_number(self, "size", 0)
-        self.size = self.size or MEBIBYTES[self.mode]
-        self.gigabytes = round(2 * self.size * 2**20 * len(self.points) / 1e9, 2)
+        self.mebibytes = loading.mebibytes(self, "size") or MEBIBYTES[self.mode]
+        self.gigabytes = round(2 * self.mebibytes * 2**20 * len(self.points) / 1e9, 2)
 
     def settings(self) -> dict[str, str]:
         """How long, and how large."""
         return {
             **super().settings(),
             "DURATION": str(DURATION[self.mode]),
-            "MEBIBYTES": str(self.size),
+            "MEBIBYTES": str(self.mebibytes),
         }
 
     def facts(self) -> dict[str, object]:
         """What must have been verified for the values to count."""
-        return {"size": self.size * 2**20}
+        return {"size": self.mebibytes * 2**20}

@@ -43,11 +43,11 @@ class Ior(FileSystemSweep):
     headline = ("read", "write")
     seconds_of_point = {"quick": 120, "maintenance": 900, "acceptance": 3600}
 
-    block = variable(int, value=0)  # MiB of a task; 0: by the mode
+    block = variable(str, value="0")  # of a task, in MiB or as 1GiB; 0: by the mode
 
     def standard_points(self) -> list[Mapping[str, str]]:
         """All nodes that can take a job, in three ways; and the points of criteria."""
-        loading.refuse_number(self, "block", 0)
+        self.of_task = loading.mebibytes(self, "block") * MIB
         site = session.current().site
         whole, required = self.standard_tasks()
         each = [{**tasks, **way} for tasks in whole for way in WAYS]
@@ -63,8 +63,8 @@ class Ior(FileSystemSweep):
 
     def block_of(self, site: Site, values: Mapping[str, str]) -> str:
         """Bytes of a task, whole transfers of them."""
-        least = self.block * MIB or BLOCK[self.mode]
-        if self.mode == "acceptance" and not self.block and self.fs:
+        least = self.of_task or BLOCK[self.mode]
+        if self.mode == "acceptance" and not self.of_task and self.fs:
             memory = site.server_memory(self.fs) or 0
             least = max(least, math.ceil(memory * ABOVE / int(values["tasks"])))
         transfer = int(values["transfer"])

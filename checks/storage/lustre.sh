@@ -17,8 +17,10 @@ targets() {
     timeout "$PATIENCE" lfs osts "$top" >listed || stop "lfs osts $top failed"
     # Where some targets do not answer, its exit code is not 0, and the others are printed.
     timeout "$PATIENCE" lfs df "$top" >answers || echo "lfs df ended with $?" >&2
+    timeout "$PATIENCE" lfs df -i "$top" >inodes_used || echo "lfs df -i ended with $?" >&2
     prefixed osts <listed
     prefixed df <answers
+    prefixed inodes <inodes_used
 }
 
 # The flavours of the connections to its targets, and of the node's to management servers.

@@ -13,7 +13,7 @@ class Health(PerNodeCheck):
     descr = "Error counters and states of every node"
     tags = {"system"}
     script = "health.sh"
-    shared_scripts = (*PerNodeCheck.shared_scripts, "other_tools.sh")
+    shared_scripts = (*PerNodeCheck.shared_scripts, "other_tools.sh", "rdma.sh")
     parsers = {"sysfs": health}
     derive = "health"
     metrics = ("unreadable", "load", "read_only", "swap_used", "uptime", "zombies")

@@ -5,6 +5,8 @@ echo "program=sysfs" >>facts
 root=$(id -u)
 # shellcheck source=siteproof/checks/on_node/other_tools.sh
 . "$1/other_tools.sh"
+# shellcheck source=siteproof/checks/on_node/rdma.sh
+. "$1/rdma.sh"
 
 count() { printf 'count %s = %s\n' "$1" "$2"; }
 unreadable() { printf 'unreadable %s %s\n' "$1" "$2"; }
@@ -72,12 +74,9 @@ network() {
                 }'
         fi
     done
-    for port in /sys/class/infiniband/*/ports/*; do
-        [ -d "$port/counters" ] || continue
-        hca=${port%/ports/*}
-        for name in symbol_error link_downed port_rcv_errors port_xmit_discards; do
-            [ -r "$port/counters/$name" ] &&
-                count "nic.${hca##*/}_${port##*/}.$name" "$(cat "$port/counters/$name")"
+    for port in $(rdma_ports); do
+        rdma_counters "$port" | while read -r name value; do
+            count "nic.$(rdma_name "$port").$name" "$value"
         done
     done
 }

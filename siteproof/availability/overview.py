@@ -187,7 +187,7 @@ def _service(parts: Sequence[tuple[Spans, Spans]], planned: Spans) -> Uptime:
 def _partitions(site: Site) -> dict[str, NodeSet]:
     """The nodes of each partition that Slurm runs."""
     return {
-        name: site.expected(partition.role)
+        name: site.nodes_of(name)
         for name, partition in site.system.partitions.items()
         if partition.scheduler == "slurm"
     }

@@ -25,6 +25,7 @@ class Cost:
     nodes: int = 0
     node_hours: float = 0.0
     left_out: int = 0
+    above_caps: int = 0
     why: str = TOO_FEW
 
     def __str__(self) -> str:
@@ -33,14 +34,19 @@ class Cost:
             f"{count(self.nodes, 'node')} at most, {self.node_hours:.1f} node-hours at most"
         )
         out = f"; {count(self.left_out, 'point')} left out, {self.why}"
-        return text + (out if self.left_out else "")
+        text += out if self.left_out else ""
+        capped = f"; {count(self.above_caps, 'point')} above the caps of -S, not measured"
+        return text + (capped if self.above_caps else "")
 
 
 def of(costs: Iterable[Sequence[float]]) -> Cost:
-    """The cost of jobs. costs: each one's nodes, seconds, points, and points left out."""
+    """The cost of jobs. costs: each one's nodes, seconds, points, points left out, and
+    points above the caps.
+    """
     total = Cost()
-    for nodes, seconds, points, left_out in costs:
+    for nodes, seconds, points, left_out, above_caps in costs:
         total.left_out += int(left_out)
+        total.above_caps += int(above_caps)
         if points:
             total.jobs += 1
             total.points += int(points)
@@ -87,7 +93,7 @@ def _sees_common_files(check: Any) -> bool:
 
 
 def _case_cost(case: Any) -> tuple[float, ...]:
-    """Nodes, seconds, points and points left out; seconds follow a time limit that -S sets."""
+    """As `cost_on` of the check; the seconds follow a time limit that -S sets."""
     check = case.check
-    nodes, seconds, points, left_out = check.costs[case.partition.fullname]
-    return nodes, seconds if check.by_points else check.seconds(), points, left_out
+    nodes, seconds, *points = check.costs[case.partition.fullname]
+    return nodes, seconds if check.by_points else check.seconds(), *points

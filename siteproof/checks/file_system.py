@@ -18,7 +18,7 @@ from reframe.core.builtins import parameter, run_after, run_before, variable
 from siteproof import files
 from siteproof.checks import loading, missing, session
 from siteproof.checks.job import DERIVED_LIMIT, MARGIN, ON_NODE, JobCheck
-from siteproof.checks.per_node import PerNodeCheck
+from siteproof.checks.per_node import PerNodeCheck, jobs_of
 from siteproof.checks.selection import CHUNK
 from siteproof.record.manifest import Manifest
 from siteproof.sites import FileSystem
@@ -32,17 +32,13 @@ def names() -> list[str]:
     return list(session.current().site.system.file_systems) or [""]
 
 
-def jobs(nodes: int) -> int:
-    """How many jobs a partition with so many nodes has at the same time."""
-    return max(1, math.ceil(nodes / CHUNK))
-
-
 def skip_without(check: JobCheck, name: str) -> None:
     """End the test where there is no file system, or none that the partition's nodes may use."""
     if not name:
         check.skip("the site names no file_systems")
-    elif not check.site.system.file_systems[name].used_by(check.where.role):
-        check.skip(f"the site lets no node of role {check.where.role} use {name}")
+    elif not check.roles_on(check.current_partition.name):
+        roles = " or ".join(check.where.roles)
+        check.skip(f"the site lets no node of role {roles} use {name}")
 
 
 def conditions(name: str, there: FileSystem) -> dict[str, str]:
@@ -52,9 +48,25 @@ def conditions(name: str, there: FileSystem) -> dict[str, str]:
     return {"file_system": name, **version, **emulated}
 
 
+def variables(there: FileSystem) -> dict[str, str]:
+    """What scripts know of it: where it is, and what Lustre must be like before I/O."""
+    striping = there.striping
+    size = striping.size if striping else None
+    return {
+        "FS_PATH": there.path,
+        "FS_KIND": there.kind,
+        "FS_SHARED": "yes" if there.shared else "no",
+        "MAX_FULL": str(there.most_full),
+        "STRIPE_COUNT": str(striping.count or "") if striping else "",
+        "STRIPE_SIZE": str(int(size.to("B"))) if size else "",
+        "STRIPE_POOL": striping.pool if striping else "",
+    }
+
+
 def place(stage: Path) -> None:
     """What measuring scripts share, and a folder in which nodes mark that their turn is over."""
-    shutil.copy(ON_NODE / "file_system.sh", stage / "file_system.sh")
+    for script in ("file_system.sh", "lustre_state.sh"):
+        shutil.copy(ON_NODE / script, stage / script)
     (stage / "turns").mkdir(exist_ok=True)
 
 
@@ -78,33 +90,42 @@ class FileSystemCheck(PerNodeCheck, special=True):
     only_shared = False
     all_stay = False  # whether the files of all nodes are there at the same time
 
+    def places(self) -> list[str]:
+        """Partitions whose nodes may use it; where none may, all SKIP."""
+        if self.fs:
+            self.there = session.current().site.system.file_systems[self.fs]
+        return super().places()
+
+    def roles_on(self, partition: str) -> list[str]:
+        """Those whose nodes may use it."""
+        roles = super().roles_on(partition)
+        return [role for role in roles if self.there.used_by(role)] if self.fs else roles
+
     def written(self) -> float:
         """How many times a node writes all of its files."""
         return 1
 
     @run_after("init")
     def choose_file_system(self) -> None:
-        """Partitions whose nodes may use it; time and gigabytes by what will be written."""
+        """Time and gigabytes by what will be written."""
         loading.refuse_number(self, "size", 0)
         site = session.current().site
-        partitions = {
-            f"{site.system.system}:{name}": p for name, p in site.system.partitions.items()
-        }
-        if self.fs:
-            self.there = site.system.file_systems[self.fs]
-            used = [
-                name for name in self.valid_systems if self.there.used_by(partitions[name].role)
-            ]
-            self.valid_systems = used or self.valid_systems  # where none may, all SKIP
-        elif self.chunk:
+        if not self.fs and self.chunk:
             self.skip("the site names no file_systems")
-        else:
+        elif not self.fs:
             self.time_limit = "1m"  # of a job that is never submitted
         self.size = self.size or self.mebibytes[self.mode]
         self.gigabytes = round(self.size * files.MIB * self.written() / 1e9, 2) if self.fs else 0.0
         if self.derives_limit():
-            sizes = [site.size(partitions[name].role) for name in self.valid_systems]
-            longest = max(self.waves(size, min(size, CHUNK)) for size in sizes)
+            longest = (
+                max(
+                    self.waves(jobs_of(roles), min(site.size(role), CHUNK))
+                    for roles in self.roles.values()
+                    for role in roles
+                )
+                if any(self.roles.values())
+                else 1
+            )
             self.time_limit = f"{self.turns * longest * self.turn() + 4 * MARGIN}s"
 
     @run_after("init")
@@ -121,18 +142,18 @@ class FileSystemCheck(PerNodeCheck, special=True):
         """Seconds of a turn, by the mode."""
         return self.seconds_of_turn[self.mode]
 
-    def at_once(self, partition: int, nodes: int) -> int:
+    def at_once(self, jobs: int, nodes: int) -> int:
         """How many of a job's nodes measure on this file system at the same time.
 
-        partition: how many nodes it has; all of its jobs may run at the same time.
+        jobs: of the partition, as all of them may run at the same time.
         """
         if not (self.fs and self.there.shared):
             return nodes
-        return min(nodes, max(1, self.there.at_once // jobs(partition)))
+        return min(nodes, max(1, self.there.at_once // jobs))
 
-    def waves(self, partition: int, nodes: int) -> int:
+    def waves(self, jobs: int, nodes: int) -> int:
         """How many times a turn's length all of a job's nodes need for one turn each."""
-        return max(1, math.ceil(nodes / max(1, self.at_once(partition, nodes))))
+        return max(1, math.ceil(nodes / max(1, self.at_once(jobs, nodes))))
 
     def expected_nodes(self) -> NodeSet:
         """As every check's, where there is a file system that they may use."""
@@ -159,15 +180,14 @@ class FileSystemCheck(PerNodeCheck, special=True):
 
     def settings(self) -> dict[str, str]:
         """Where, how much room it needs, and whose turn it is."""
-        nodes, partition = list(self.nodes_of_job), self.site.size(self.where.role)
-        number = self.at_once(partition, len(nodes))
-        together = min(partition, number * jobs(partition)) if self.there.shared else 1
+        nodes, roles = list(self.nodes_of_job), self.roles_on(self.current_partition.name)
+        jobs, most = jobs_of(roles), len(self.site.having(roles))
+        number = self.at_once(jobs, len(nodes))
+        together = min(most, number * jobs) if self.there.shared else 1
         stay = max(len(nodes), together) if self.there.shared and self.all_stay else together
-        turns = self.turns * self.waves(partition, len(nodes))
+        turns = self.turns * self.waves(jobs, len(nodes))
         return {
-            "FS_PATH": self.there.path,
-            "FS_KIND": self.there.kind,
-            "FS_SHARED": "yes" if self.there.shared else "no",
+            **variables(self.there),
             "NEEDED": str(int(self.size * files.MIB * stay * SPARE)),
             "TOGETHER": str(together),
             "TEST": f"{type(self).__name__}.{session.current().name}",

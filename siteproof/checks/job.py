@@ -11,13 +11,14 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
 import reframe as rfm
 from ClusterShell.NodeSet import NodeSet
+from reframe.core.backends import getlauncher
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import JobError, SanityError
 from reframe.core.logging import getlogger
@@ -31,6 +32,7 @@ from siteproof.checks import (
     loading,
     missing,
     progress,
+    selection,
     session,
     sight,
     software,
@@ -43,7 +45,7 @@ from siteproof.record.samples import Sample
 from siteproof.sites import Site, libraries
 from siteproof.sites.catalogue import MODES
 from siteproof.slurm import client
-from siteproof.slurm.records import unusable
+from siteproof.slurm.records import Node, unusable
 
 ON_NODE = Path(__file__).with_name("on_node")  # what runs on nodes: sh, and nothing of Python
 
@@ -65,6 +67,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     mode = variable(str, value="")
     nodes = variable(str, value="all")
     lacking = variable(dict, value={})  # by partition the nodes that `-S nodes=missing` means
+    roles = variable(dict, value={})  # by partition the roles whose nodes it measures, for the plan
     gigabytes = variable(float, value=0.0)  # that a node writes to file systems, for the plan
     valid_systems = ["*"]
     executable = "sh"
@@ -119,6 +122,22 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     # ---- what a check may override
 
+    def roles_on(self, partition: str) -> list[str]:
+        """The roles whose nodes it measures on a partition."""
+        return session.current().measured_on(partition)
+
+    def selected(self, partition: str, states: Mapping[str, Node] | None = None) -> NodeSet:
+        """Those of the nodes that it measures on a partition that `-S nodes` selects.
+
+        A set of nodes may have others of the partition, too. Raises UserError.
+        """
+        active = session.current()
+        own = active.site.having(self.roles_on(partition))
+        if selection.needs_states(self.nodes):
+            return selection.select(self.nodes, own, states)
+        whole = own | active.site.having(active.measured_on(partition))
+        return selection.select(self.nodes, whole) & own
+
     def settings(self) -> dict[str, str]:
         """Variables that the node's script reads; quoted when they are written."""
         return {}
@@ -157,6 +176,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         named = [*place.env_vars, *environ.env_vars, *self.env_vars]
         return [*named, *self.site.system.environments[environ.name].keep_variables]
 
+    def modules_of_site(self) -> list[str]:
+        """The modules that the site wants to be loaded in the job."""
+        environment = self.site.system.environments[self.current_environ.name]
+        return [*self.where.modules, *environment.modules]
+
     # ---- before the job
 
     @run_after("init")
@@ -190,6 +214,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         offering = [n for n in filled if self.offered(site, site.system.partitions[n].environments)]
         filled = offering or filled
         self.valid_systems = [f"{site.system.system}:{name}" for name in filled]
+        self.roles = {name: self.roles_on(name) for name in filled}
 
     def offered(self, site: Site, environments: Iterable[str]) -> list[str]:
         """The features of this check that one of these environments has."""
@@ -202,11 +227,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         return software.default_environment(site, environments, self.parsers)
 
     @run_after("setup")
-    def find_role(self) -> None:
-        """The role of this partition, and its hardware."""
-        self.site = site = session.current().site
-        self.where = site.partition(self.current_partition.name)
-        self.hardware = site.hardware_of(self.where.role)
+    def find_partition(self) -> None:
+        """What the site states of this partition."""
+        self.site = session.current().site
+        self.where = self.site.partition(self.current_partition.name)
 
     @run_after("setup")
     def skip_without_environment(self) -> None:
@@ -235,9 +259,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def choose_nodes(self) -> None:
         """Expected: the nodes in the site. Usable: those of them that can take a job."""
         self.on_slurm = self.where.scheduler != LOCAL
-        inventory = self.site.expected(self.where.role)
+        inventory = self.site.nodes_of(self.current_partition.name)
         self.allocated = client.allocation() & inventory if self.on_slurm else None
         expected = self.expected_nodes()
+        self.role = self.role_of_job(expected)
+        self.hardware = self.site.hardware_of(self.role)
         self.in_batch = self.on_slurm and not self.allocated
         states = client.recent_states() if self.on_slurm and not self.is_dry_run() else {}
         within = self.reservation()
@@ -257,6 +283,13 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         self.plan = self.make_plan(expected, lost)
         self.plan.spared = [node for node in lost if node not in bad]
         self.usable = expected - nodesets.of(lost)
+
+    def role_of_job(self, nodes: NodeSet) -> str:
+        """The first role of the partition with all of these nodes, or with the first of them."""
+        known = {role: self.site.system.nodes[role].nodes for role in self.where.roles}
+        of_all = (role for role in known if nodes <= known[role])
+        of_first = (role for role in known if nodes[0] in known[role])
+        return next(of_all, None) or next(of_first)
 
     def reservation(self) -> str:
         """The reservation of the job, from -J or the site; empty: none."""
@@ -315,20 +348,27 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         if not self.usable:
             stages.collect(stage, files.perflogs(), job=self.plan)
             raise JobError(f"no node can take a job: {progress.lost_nodes(self.plan.lost)}")
+        if self.modules_of_site():
+            shutil.copy(ON_NODE / "modules.sh", stage / "modules.sh")
+            self.prerun_cmds = [". ./modules.sh", *self.prerun_cmds]
         if self.in_batch or self.allocated:
             self.pin(self.usable)
+        elif not self.on_slurm:
+            self.job.launcher = getlauncher(LOCAL)()
 
     def pin(self, nodes: NodeSet) -> None:
         """Request exactly these nodes of Slurm, and go on if one of them dies."""
         self.num_tasks = len(nodes)
         these = [f"--nodelist={nodes}", f"--nodes={len(nodes)}", "--no-kill"]
-        step = ["--kill-on-bad-exit=0", "--wait=0", "--cpu-bind=none"]
+        # --export: with `access: [--export=NONE]` the step would know nothing of the batch script.
+        step = ["--kill-on-bad-exit=0", "--wait=0", "--cpu-bind=none", "--export=ALL"]
         if self.allocated:  # the step has all options; it shares the nodes with the batch script
             step += [*these, f"--ntasks={len(nodes)}", "--ntasks-per-node=1", "--overlap"]
         else:
             self.job.options = [*these, "--no-requeue"]
             step.append("--no-kill")
-        self.job.launcher.options = step
+        self.job.launcher = getlauncher("srun")()
+        self.job.launcher.options = [*step, *self.where.srun_options]
 
     def write_settings(self, attempt: int) -> None:
         """What node.sh and measure.sh read: quoted, so that no site value runs as a command.
@@ -342,6 +382,8 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             "SITEPROOF_STEERING": self.steering,
             "SITEPROOF_CLEAN": "yes" if self.clean else "no",
             "SITEPROOF_WANTED": " ".join(self.wanted()),
+            "SITEPROOF_MODULES": " ".join(self.modules_of_site()),
+            "SITEPROOF_LOADED_BY": self.site.system.loaded_by,
             "SITEPROOF_SECRET": _secret_of(self.stagedir),
             **evidence.settings(self.plan.origin),
             **self.settings(),
@@ -539,7 +581,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """Name, value, unit and reference of what ReFrame compares of a headline metric."""
         return contract.of_nodes(
             self.site,
-            self.where.role,
+            self.role,
             self.name_of_check(),
             metric,
             self.mode,

@@ -6,6 +6,7 @@ would look like a check that passed.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.schema.shapes import hint
 from siteproof.sites import Metric, Site, check_files
 from siteproof.sweeps import reading
+from siteproof.sweeps.keys import whole
 from siteproof.sweeps.reading import FOLDER
 from siteproof.sweeps.tools import SWEEPS_ONLY
 
@@ -44,6 +46,18 @@ def refuse_number(check: object, name: str, least: int, most: int = 10**9) -> No
     if not least <= value <= most:
         where = f"-S {type(check).__name__}.{name}"
         refuse(UserError(where, f"{value} is out of range", f"{least} to {most}"))
+
+
+def mebibytes(check: object, name: str) -> int:
+    """A variable in MiB: 64, or a size such as 1GiB. Ends the run at anything else."""
+    text = str(getattr(check, name))
+    if re.fullmatch(r"[0-9]{1,9}", text):
+        return int(text)
+    value = whole(text, sizes=True)
+    if not value or value % files.MIB:
+        where = f"-S {type(check).__name__}.{name}"
+        refuse(UserError(where, f"'{text}' is not a size in MiB", "64, 64MiB, 1GiB"))
+    return value // files.MIB
 
 
 def refuse_choice(check: object, name: str, allowed: Sequence[str]) -> None:

@@ -86,9 +86,9 @@ class Answers:
         )
 
 
-def nodes(site: Site, role: str, planned: Planned) -> set[str]:
-    """The nodes of a role that lack an answer to some criterion that the check may answer."""
-    return _nodes(_newest(site, planned), role)
+def nodes(site: Site, roles: Collection[str], planned: Planned) -> set[str]:
+    """The nodes of roles that lack an answer to some criterion that the check may answer."""
+    return _nodes(_newest(site, planned), roles)
 
 
 def of_system(site: Site, planned: Planned) -> bool:
@@ -98,14 +98,14 @@ def of_system(site: Site, planned: Planned) -> bool:
     return any(answers.lacking(criterion, system) for criterion in whole)
 
 
-def of_session(site: Site, role: str, planned: Planned) -> set[str]:
-    """The nodes of a role that failed in the restored session, or were not measured in it."""
+def of_session(site: Site, roles: Collection[str], planned: Planned) -> set[str]:
+    """The nodes of roles that failed in the restored session, or were not measured in it."""
     answers = _of_session(site, planned)
     if not answers.found:
-        return set(site.expected(role))
+        return set(site.having(roles))
     newest = _newest_statuses(answers.found)
-    failed = {node for node in site.expected(role) if newest.get(node, "") != "ok"}
-    return failed | _nodes(answers, role)
+    failed = {node for node in site.having(roles) if newest.get(node, "") != "ok"}
+    return failed | _nodes(answers, roles)
 
 
 def pairs(
@@ -128,10 +128,11 @@ def pairs_of_session(
     return lambda pair: pair not in newest or newest[pair].status != "ok" or lacks(pair)
 
 
-def _nodes(answers: Answers, role: str) -> set[str]:
+def _nodes(answers: Answers, roles: Collection[str]) -> set[str]:
     site, found = answers.site, set[str]()
     for criterion in answers.criteria():
-        if role in site.roles_of(criterion) and not criterion.links:
+        covered = [] if criterion.links else site.roles_of(criterion)
+        for role in (role for role in roles if role in covered):
             facts = site.hardware_of(role)
             found |= answers.lacking(criterion, dict.fromkeys(site.expected(role), facts))
     return found

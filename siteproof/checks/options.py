@@ -11,12 +11,12 @@ from typing import Any
 
 from siteproof.errors import UserError
 from siteproof.schema.shapes import hint
-from siteproof.sites import Site
+from siteproof.sites import Site, job_keys
 from siteproof.sites.catalogue import MODES
 
 _DATA = "SITEPROOF_DATA names the folder of all data"
 _NODES = "Use -S nodes=..., with all, idle, a count, or a node set"
-_MODULES = "Name it in system.yaml: 'reframe: {modules_system: ...}'"
+_MODULES = "Name it in system.yaml: 'modules_system: lmod'"
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,6 @@ _WITHOUT_MODULES = {
         ("non_default_craype", "--non-default-craype", "RFM_NON_DEFAULT_CRAYPE"),
     )
 }
-# Options of sbatch that the check sets itself, and those that hide the job from ReFrame.
-_JOBS_LETTERS = "wFNxnatDoeWQ"
-_JOBS_WORDS = (
-    "nodelist", "nodefile", "nodes", "exclude", "ntasks", "ntasks-per-node", "array", "time",
-    "time-min", "chdir", "output", "error", "requeue", "test-only", "wait", "wrap", "parsable",
-    "quiet",
-)  # fmt: skip
 
 
 def refuse(given: Any, site: Site) -> None:
@@ -90,7 +83,7 @@ def refuse(given: Any, site: Site) -> None:
     if on_command_line.get("prefix") is not None:  # RFM_PREFIX may be for the user's own tests
         raise UserError("--prefix", "has no effect here", hint=_DATA)
     table = dict(_NEVER)
-    if site.system.reframe.get("modules_system", "nomod") == "nomod":
+    if site.system.loaded_by == "nomod":
         table |= _WITHOUT_MODULES
     for name, refused in table.items():
         if _is_changed(name, getattr(given, name, None)):
@@ -157,20 +150,12 @@ def _refuse_environments(patterns: Iterable[str], site: Site) -> None:
 
 
 def _refuse_job_option(option: str, site: Site) -> None:
-    name = job_option(option)
+    name = job_keys.job_option(option)
     if all(partition.scheduler == "local" for partition in site.system.partitions.values()):
         raise UserError(f"-J {name}", f"no scheduler at site {site.name}")
-    known = _JOBS_LETTERS if len(name) == 1 else _JOBS_WORDS
-    if any(one.startswith(name) for one in known):  # Slurm takes shortened words
+    if job_keys.is_of_checks(name):
         instead = "Use -S nodes=... or -S time_limit=...; -J is for account, reservation and qos"
         raise UserError(f"-J {name}", "is set by the check", hint=instead)
-
-
-def job_option(option: str) -> str:
-    """The name in what -J passes on: a letter, or a word, which Slurm lets users shorten."""
-    given = option.removeprefix("#SBATCH").strip()
-    name = re.split(r"[=\s]", given.lstrip("-"), maxsplit=1)[0]
-    return name[:1] if given.startswith("-") and not given.startswith("--") else name
 
 
 def of_jobs(given: Iterable[str] | None) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, variable
@@ -20,9 +20,14 @@ from siteproof.slurm.records import Node
 
 def chunks() -> int:
     """How many jobs a check needs on the largest partition of the active site."""
+    active = session.current()
+    return max((jobs_of(active.measured_on(n)) for n in active.site.system.partitions), default=1)
+
+
+def jobs_of(roles: Iterable[str]) -> int:
+    """How many jobs all nodes of these roles need."""
     site = session.current().site
-    sizes = [site.size(p.role) for p in site.system.partitions.values()]
-    return math.ceil(max(sizes, default=1) / CHUNK)
+    return sum(math.ceil(site.size(role) / CHUNK) for role in roles)
 
 
 class PerNodeCheck(JobCheck, special=True):
@@ -37,37 +42,45 @@ class PerNodeCheck(JobCheck, special=True):
 
     def places(self) -> list[str]:
         """Partitions with nodes for this chunk; `-S nodes` with unknown nodes is refused."""
-        site = session.current().site
-        sizes, errors = {}, []
-        for name, partition in site.system.partitions.items():
-            if partition.links_only:
-                continue
-            try:
-                sizes[name] = len(self.select(site, name, {}))
-            except UserError as error:
-                errors.append(error)
-        if not sizes and errors:
-            loading.refuse(errors[0])
-        filled = [name for name, size in sizes.items() if size > self.chunk * CHUNK]
-        if not filled and self.nodes == nodesets.MISSING and not self.chunk:
-            return list(sizes)  # it SKIPs: a check that ReFrame does not list would look broken
+        active = session.current()
+        here = [name for name in active.site.system.partitions if active.measured_on(name)]
+        numbers = self.numbers_of_jobs([name for name in here if self.roles_on(name)])
+        filled = [name for name, number in numbers.items() if number > self.chunk]
+        may_skip = self.nodes == nodesets.MISSING or not numbers
+        if not filled and may_skip and not self.chunk:
+            # It SKIPs with the reason: a check that ReFrame does not list would look broken.
+            return list(numbers) or here
         if not filled:
             self.skip("fewer nodes are selected")
         return filled
 
-    def select(self, site: Site, partition: str, states: Mapping[str, Node]) -> list[str]:
-        """The nodes of a partition that `-S nodes` selects, in order. Raises UserError."""
-        role = site.partition(partition).role
+    def numbers_of_jobs(self, partitions: Iterable[str]) -> dict[str, int]:
+        """How many jobs each partition needs; without those whose nodes are not selected."""
+        numbers, errors = {}, []
+        for name in partitions:
+            try:
+                numbers[name] = len(self.select(session.current().site, name, {}))
+            except UserError as error:
+                errors.append(error)
+        if not numbers and errors:
+            loading.refuse(errors[0])
+        return numbers
+
+    def select(self, site: Site, partition: str, states: Mapping[str, Node]) -> list[list[str]]:
+        """The nodes of each job on what `-S nodes` selects of a partition. Raises UserError."""
+        roles = self.roles_on(partition)
         if self.nodes != nodesets.MISSING:
-            # Found once a session: 10,000 nodes are 157 chunks of each check.
-            known, key = session.current().selected, (partition, self.nodes, bool(states))
+            # Found once a session: 10,000 nodes are 157 jobs of each check.
+            known, key = session.current().selected, (tuple(roles), self.nodes, bool(states))
             if key not in known:
-                known[key] = list(selection.select(self.nodes, site.expected(role), states))
+                each = [site.expected(role) for role in roles]
+                known[key] = selection.jobs(self.selected(partition, states), each)
             return known[key]
         if partition not in self.lacking:
-            found = site.expected(role) & nodesets.of(missing.nodes(site, role, self.planned()))
+            found = nodesets.of(missing.nodes(site, roles, self.planned()))
             self.lacking = {**self.lacking, partition: str(found)}
-        return list(nodesets.parse(self.lacking[partition]))
+        lacking = nodesets.parse(self.lacking[partition])
+        return selection.jobs(lacking, [site.expected(role) for role in roles])
 
     def expected_nodes(self) -> NodeSet:
         """This chunk of the nodes that `-S nodes` selects."""
@@ -78,11 +91,12 @@ class PerNodeCheck(JobCheck, special=True):
             selected = self.select(self.site, self.current_partition.name, looked)
         except UserError as error:  # nodes of another partition, or fewer idle ones than requested
             self.skip(str(error))
-        chosen = nodesets.of(selected[self.chunk * CHUNK : (self.chunk + 1) * CHUNK])
-        if not chosen:
+        if self.chunk >= len(selected):
             whole = self.nodes == nodesets.MISSING
             self.skip("nothing is missing" if whole else "no node left for this chunk")
+        chosen = nodesets.of(selected[self.chunk])
         if session.current().continued:
-            left = missing.of_session(self.site, self.where.role, self.planned())
+            roles = self.roles_on(self.current_partition.name)
+            left = missing.of_session(self.site, roles, self.planned())
             chosen = chosen & nodesets.of(left) or chosen
         return chosen

@@ -153,7 +153,7 @@ def _nodes(task: Any) -> NodeSet:
     site, job = session.current().site, task.check.job
     where = site.partition(task.testcase.partition.name)
     if where.scheduler == "local":
-        return site.expected(where.role)
+        return site.having(where.roles)
     if not job or not job.jobid:
         return nodesets.of()
     names = [name for name in job.nodelist or () if name and nodesets.is_name(name)]

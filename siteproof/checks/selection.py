@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ClusterShell.NodeSet import NodeSet
 
@@ -52,6 +52,20 @@ def select(spec: str, inventory: NodeSet, states: Mapping[str, Node] | None = No
     if unknown or not wanted:
         raise _refused(f"{unknown or 'nothing'} is not in the inventory", inventory)
     return wanted
+
+
+def jobs(nodes: NodeSet, roles: Sequence[NodeSet]) -> list[list[str]]:
+    """The nodes of each job, at most CHUNK and of one role: what depends on it is one for a job.
+
+    roles: the nodes of each. A node of two roles is measured as one of the first.
+    """
+    found = []
+    for role in roles:
+        here = nodes & role
+        nodes = nodes - here
+        names = list(here)
+        found += [names[begin : begin + CHUNK] for begin in range(0, len(names), CHUNK)]
+    return found
 
 
 def _first(count: int, idle: NodeSet, inventory: NodeSet) -> NodeSet:

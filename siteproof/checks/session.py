@@ -44,10 +44,18 @@ class Session:
     software: dict[str, Registered] = field(default_factory=dict)  # built, by environment
     continued: bool = False
     place: int = 0
-    # what -S nodes selects, by partition, its value, and whether the nodes' states count
-    selected: dict[tuple[str, str, bool], list[str]] = field(default_factory=dict)
+    requested: str = ""  # the partition that --system names
+    # the jobs of what -S nodes selects, by the roles, its value, and whether states count
+    selected: dict[tuple[tuple[str, ...], str, bool], list[list[str]]] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)  # nodes that see the folder
     blind: dict[str, str] = field(default_factory=dict)  # nodes that cannot see the folder, why
+
+    def measured_on(self, partition: str) -> list[str]:
+        """The roles whose nodes this run measures on a partition, unless a link needs others."""
+        where = self.site.partition(partition)
+        if self.requested:
+            return where.roles if partition == self.requested else []
+        return where.measured
 
 
 def _name(now: datetime) -> str:
@@ -58,10 +66,11 @@ def _name(now: datetime) -> str:
 _current: Session | None = None
 
 
-def start(site: Site, report: str | None = None) -> Session:
+def start(site: Site, report: str | None = None, requested: str = "") -> Session:
     """Begin the session of this process; ReFrame may read its settings more than once.
 
     report: what --restore-session names; that session goes on, so that one verdict covers it.
+    requested: the partition that --system names.
     """
     global _current
     if _current is None or _current.site.system.system != site.system.system:
@@ -72,6 +81,7 @@ def start(site: Site, report: str | None = None) -> Session:
             software=found,
             name=name or _name(datetime.now(UTC)),
             continued=bool(name),
+            requested=requested,
         )
     return _current
 

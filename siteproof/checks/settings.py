@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from reframe.utility.cpuinfo import cpuinfo
+from rich.console import Console
 
 from siteproof import files, sites
 from siteproof.checks import (
@@ -26,10 +29,15 @@ from siteproof.collect import stages
 from siteproof.errors import UserError, UserErrors
 from siteproof.sites import Hardware, Site, machine
 from siteproof.sites.catalogue import MODES
+from siteproof.sites.job_keys import Device, Jobs
 from siteproof.slurm import client
 from siteproof.units import count
 
 ELSEWHERE = "SITEPROOF_DATA may name another folder"
+IN_THE_CLONE = (
+    "lies in the clone, where 'git clean -fdx' removes all results: "
+    "set SITEPROOF_DATA to a folder outside, and move perflogs/ there"
+)
 INTERRUPTED = 130  # as a shell: 128 + SIGINT
 LOG_LINE = (
     "%(check_job_completion_time_unix)s|%(version)s|%(check_display_name)s|%(check_system)s|"
@@ -47,7 +55,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
         site = sites.load((given.system or "").partition(":")[0] or sites.recognise())
         options.refuse(given, site)
         loading.report_missing_checks(site, given.checkpath or [files.CLONE / "checks"])
-        active = session.start(site, given.restore_session)
+        active = session.start(site, given.restore_session, (given.system or "").partition(":")[2])
         if given.run:
             machine.refuse_stranger(site.name, site.system.recognise)
         if given.run or given.dry_run:
@@ -135,6 +143,8 @@ def make_folders(active: session.Session) -> None:
         raise UserError(active.folder, what, hint=ELSEWHERE)
     perflogs, system = active.folder / "perflogs", active.site.system
     _make_folder(perflogs)
+    if active.folder == files.CLONE and not _is_local(active) and system.system != "testbed":
+        loading.report(f"warning: {perflogs} {IN_THE_CLONE}")
     if perflogs.stat().st_mode & stat.S_IWGRP:
         os.umask(0o002)  # a folder of a group of operators: what one writes, the others may add to
     folders = [active.folder / "stage", active.folder / "output"]
@@ -180,15 +190,27 @@ def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, 
             {
                 "check_search_recursive": True,
                 "remote_detect": False,
+                "colorize": _has_colour(),
                 "use_login_shell": False,
+                # Modules are loaded on the node, in the job: a login node may have others, or none.
+                "resolve_module_conflicts": False,
+                # Nothing in HOME, which may be missing, full or read-only on a login node.
                 "report_file": str(output / "run-report-{sessionid}.json"),
+                "topology_prefix": str(output / "topology"),
                 # Poll once a second, then every ten: a client call of ours is load on slurmctld.
                 "poll_rate_max": 1.0,
                 "poll_rate_min": 0.1,
                 "poll_randomize_ms": [-50, 50],
             }
         ],
+        "storage": [{"sqlite_db_file": str(output / "results.db")}],
     }
+
+
+def _has_colour() -> bool:
+    """Whether ReFrame's output has colours: on a terminal, as NO_COLOR, FORCE_COLOR, TERM allow."""
+    screen = Console()
+    return screen.color_system is not None and not screen.no_color
 
 
 def _system(active: session.Session, one_at_a_time: bool) -> dict[str, Any]:
@@ -197,7 +219,7 @@ def _system(active: session.Session, one_at_a_time: bool) -> dict[str, Any]:
         "name": system.system,
         "descr": system.description,
         "hostnames": [".*"],
-        "modules_system": "nomod",
+        "modules_system": "envmod" if system.modules_system == "tmod4" else system.modules_system,
         # A stage directory a session: the first of two runs to end deletes only its own.
         "stagedir": str(active.folder / "stage" / active.name),
         "outputdir": str(active.folder / "output"),
@@ -214,40 +236,87 @@ def _partition(
     active: session.Session, name: str, partition: Any, one_at_a_time: bool
 ) -> dict[str, Any]:
     local = partition.scheduler == "local"
-    nodes = active.site.expected(partition.role)
-    hardware = active.site.hardware_of(partition.role)
+    nodes = active.site.nodes_of(name)
+    hardware = [active.site.hardware_of(role) for role in partition.roles]
+    chunks = len(selection.jobs(nodes, [active.site.expected(role) for role in partition.roles]))
     # A job over nodes that this process's own job holds would wait for itself: only steps, then.
     inside = not local and bool(client.allocation() & nodes)
     return {
         "name": name,
         "descr": partition.description,
         "scheduler": "local" if inside else partition.scheduler,
-        "launcher": "local" if local else "srun",
+        "launcher": partition.launcher or ("local" if local else "srun"),
         "access": [] if inside else list(partition.access),
         "environs": list(partition.environments),
         # As many jobs as one check has chunks: two checks never share the nodes.
         "max_jobs": 1
         if local or inside or one_at_a_time
-        else max(1, -(-len(nodes) // selection.CHUNK)),
-        # ReFrame looks at this machine itself; tests of a centre ask for the processors of others.
-        **({} if local else _processor(hardware)),
+        else max(1, min(partition.max_jobs or chunks, chunks)),
+        # Tests of a centre ask for the processors. Of this machine ReFrame would keep a file.
+        **({"processor": cpuinfo()} if local else _processor(hardware)),
+        **_jobs(partition, hardware),
         **partition.reframe,
     }
 
 
-def _processor(hardware: Hardware) -> dict[str, Any]:
-    """What a test may ask of a partition's processors; nothing where the site does not state it."""
+def _jobs(partition: Jobs, hardware: Sequence[Hardware]) -> dict[str, Any]:
+    """What the scripts of a partition's jobs do first, and what tests of a centre may ask for."""
+    resources = dict(partition.resources)
+    devices: dict[str, Device] = {}  # of several roles the fewest of a kind
+    for kind, device in (item for one in hardware for item in one.devices.items()):
+        devices[kind] = min(devices.get(kind, device), device, key=lambda one: one.count)
+    if "gpu" in devices:
+        resources.setdefault("_rfm_gpu", ["--gres=gpu:{num_gpus_per_node}"])
+    limit = partition.time_limit
+    return {
+        "modules": list(partition.modules),
+        "prepare_cmds": list(partition.prepare_cmds),
+        "env_vars": _variables(partition.variables),
+        "features": list(partition.features),
+        "extras": dict(partition.extras),
+        "devices": [_device(kind, device) for kind, device in devices.items()],
+        "resources": [{"name": name, "options": found} for name, found in resources.items()],
+        "container_platforms": [
+            {"type": kind, "modules": list(p.modules), "env_vars": _variables(p.variables)}
+            for kind, p in partition.container_platforms.items()
+        ],
+        **({"time_limit": f"{int(limit.to('s'))}s"} if limit else {}),
+    }
+
+
+def _device(kind: str, device: Device) -> dict[str, Any]:
+    known = {"arch": device.arch, "model": device.model}
+    return {"type": kind, "num_devices": device.count, **{k: v for k, v in known.items() if v}}
+
+
+def _variables(variables: Mapping[str, str]) -> list[list[str]]:
+    return [[name, _quoted(name, value)] for name, value in variables.items()]
+
+
+def _processor(hardware: Sequence[Hardware]) -> dict[str, Any]:
+    """What a test may ask of a partition's processors: those of its role with the fewest.
+
+    The numbers only where the site states them of each role, the target where it is of all.
+    """
+    [target, *others] = {kind.target for kind in hardware}
+    known: dict[str, Any] = {"arch": target} if target and not others else {}
+    each = [_numbers(kind) for kind in hardware]
+    fewest = min(each, key=lambda numbers: numbers.get("num_cpus", 0))
+    known |= fewest
+    return {"processor": known} if known else {}
+
+
+def _numbers(hardware: Hardware) -> dict[str, int]:
     sockets, cores = hardware.sockets, hardware.cores_per_socket
     if not sockets or not cores:
         return {}
     threads = hardware.threads_per_core or 1
-    numbers = {
+    return {
         "num_cpus": sockets * cores * threads,
         "num_cpus_per_socket": cores * threads,
         "num_cpus_per_core": threads,
         "num_sockets": sockets,
     }
-    return {"processor": numbers}
 
 
 def _environment(name: str, environment: Any) -> dict[str, Any]:
@@ -258,7 +327,8 @@ def _environment(name: str, environment: Any) -> dict[str, Any]:
         "ftn": "gfortran",
         "features": list(environment.features),
         "modules": list(environment.modules),
-        "env_vars": [[k, _quoted(k, v)] for k, v in environment.variables.items()],
+        "prepare_cmds": list(environment.prepare_cmds),
+        "env_vars": _variables(environment.variables),
         **environment.reframe,
     }
 

@@ -25,6 +25,7 @@ from siteproof.slurm.records import unusable
 
 SCRIPT = Path(__file__).with_name("on_node") / "sight.sh"
 SEEN = "seen"
+ONLY_SBATCH = ("--get-user-env", "--export")  # srun lacks the first, and a step needs its PATH
 _ANSWERS = {
     "unseen": "not seen by",
     "unwritable": "not writable on",
@@ -103,7 +104,7 @@ def _words(access: Iterable[str], options: Iterable[str]) -> list[str]:
     """Options of jobs as words of a command line."""
     found = []
     for option in access:
-        found += shlex.split(option)
+        found += [word for word in shlex.split(option) if not word.startswith(ONLY_SBATCH)]
     return [*found, *options]
 
 
@@ -143,7 +144,7 @@ def _ask(nodes: NodeSet, words: Sequence[str]) -> dict[str, str]:
 def _wanted(cases: Sequence[Any]) -> NodeSet:
     """The nodes of a partition that `-S nodes` selects, over all cases."""
     site = session.current().site
-    inventory = site.expected(site.partition(cases[0].partition.name).role)
+    inventory = site.nodes_of(cases[0].partition.name)
     wanted = nodesets.of()
     for spec in {str(getattr(case.check, "nodes", "all")) for case in cases}:
         try:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from siteproof.errors import UserError
 from siteproof.sites import Site
-from siteproof.spack import registered
+from siteproof.spack import registered, targets
 from siteproof.spack.registered import Registered
 
 
@@ -17,7 +17,7 @@ def built(site: Site) -> dict[str, Registered]:
     Raises UserError if a registration is not whole.
     """
     found = {
-        name: registered.read(site.name, environment.spack)
+        name: registered.read(site.name, environment.spack, targets.of(site, name))
         for name, environment in site.system.environments.items()
         if environment.spack
     }

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from siteproof.checks import selection
+from ClusterShell.NodeSet import NodeSet
+
 from siteproof.checks.job import LOCAL
 from siteproof.errors import UserError
 from siteproof.judge import inputs
 from siteproof.record.point import Point
 from siteproof.sites import Expected, Site
+from siteproof.sites.system import Partition
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable
 from siteproof.sweeps.keys import plain
@@ -21,19 +23,13 @@ from siteproof.sweeps.tools import TOOLS
 Values = Mapping[str, str]
 
 
-def usable(site: Site, partition: str, nodes: str) -> int:
-    """How many nodes of a partition can take a job now, of those that `-S nodes` selects.
+def usable(where: Partition, chosen: NodeSet) -> int:
+    """How many of the nodes that were chosen of a partition can take a job now.
 
     If Slurm does not answer, all of them: the run itself will report it.
     """
-    where = site.partition(partition)
     if where.scheduler == LOCAL:
         return 1
-    inventory = site.expected(where.role)
-    try:
-        chosen = selection.select(nodes, inventory)
-    except UserError:
-        return 0
     try:
         return len(chosen) - len(unusable(chosen, client.first_look()))
     except UserError:

@@ -19,7 +19,7 @@ from reframe.core.logging import getlogger
 from reframe.utility import typecheck
 
 from siteproof import nodesets
-from siteproof.checks import contract, loading, missing, progress, selection, session
+from siteproof.checks import contract, loading, missing, progress, session
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, MARGIN, JobCheck
 from siteproof.checks.tuning import Tuning
 from siteproof.collect import stages, sweep_points
@@ -30,7 +30,7 @@ from siteproof.record.point import Point, folder_of
 from siteproof.record.samples import REPEATED, Sample
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable
-from siteproof.sweeps import resume
+from siteproof.sweeps import caps, resume
 from siteproof.sweeps.points import combinations, repeated, size_class, walk
 from siteproof.sweeps.reading import SweepFile
 from siteproof.units import count
@@ -55,12 +55,14 @@ class SweepCheck(JobCheck, Tuning, special=True):
     launch = variable(str, value="")  # srun's --mpi; empty: as the program's library has it
     again = variable(str, value="no")  # yes: with `resume`, also what failed there
     time_limit = DERIVED_LIMIT
+    refusal = variable(str, value="")  # why this run is refused, for the plan
     costs = variable(typecheck.Dict[str, typecheck.List[int]], value={})
 
     runs_on_node = "sweep.sh"
     shared_scripts: tuple[str, ...] = ("account.sh", "mpi.sh", "launch.sh")
     tool = ""
     sweep_file: SweepFile | None = None
+    owns_size = False  # whether `-S size` is the check's own, and no cap
     seconds_of_point: dict[str, int] = {"quick": 60, "maintenance": 300, "acceptance": 600}
     trials_of: dict[str, int] = {"quick": 1, "maintenance": 1, "acceptance": 1}
 
@@ -74,11 +76,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """The partitions; `-S nodes` with unknown nodes is refused."""
         site = session.current().site
         found, errors = [], []
-        for name, partition in site.system.partitions.items():
+        for name in site.system.partitions:
             try:
-                if not partition.links_only and selection.select(
-                    self.nodes, site.expected(partition.role), {}
-                ):
+                if self.roles_on(name) and self.selected(name):
                     found.append(name)
             except UserError as error:
                 errors.append(error)
@@ -86,6 +86,17 @@ class SweepCheck(JobCheck, Tuning, special=True):
             loading.refuse(errors[0])
         found = [name for name in found if self.may_run_on(name)] or found
         return found or list(site.system.partitions)
+
+    def inventory_of(self, partition: str) -> NodeSet:
+        """The nodes of a partition on which points may be measured."""
+        return session.current().site.having(self.roles_on(partition))
+
+    def chosen_on(self, partition: str) -> NodeSet:
+        """The nodes that `-S nodes` selects of a partition; none where it selects others."""
+        try:
+            return self.selected(partition)
+        except UserError:
+            return nodesets.of()
 
     def may_run_on(self, partition: str) -> bool:
         """Whether the site allows there what the sweep does to nodes."""
@@ -95,22 +106,51 @@ class SweepCheck(JobCheck, Tuning, special=True):
     def choose_points(self) -> None:
         """The points of this size class, by number; and what a job over them costs."""
         loading.refuse_choice(self, "again", ("yes", "no"))
-        self.points = {
-            number: point
-            for number, point in self.all_points().items()
-            if self.walk in (ALL, size_class(point.nodes))
-        }
         self.refused: UserError | None = None
+        self.caps: Mapping[str, str] = {}
+        every = self.all_points()
+        own = {n: p for n, p in every.items() if self.walk in (ALL, size_class(p.nodes))}
+        self.within = self.capped(every)
+        self.points = {number: self.within[number] for number in own if number in self.within}
+        self.above_caps = len(own) - len(self.points)
         self.resumed: resume.Resumed | None = None
-        if self.resume:
+        if self.resume and not self.refused:
             self.find_resumed()
+        self.refusal = str(self.refused or "")
         self.by_points = self.derives_limit()
         self.costs = {name: self.cost_on(name.partition(":")[2]) for name in self.valid_systems}
         if self.by_points:
             self.time_limit = f"{max(cost[1] for cost in self.costs.values())}s"
 
+    def capped(self, every: dict[int, Point]) -> dict[int, Point]:
+        """Those within the caps that -S sets; a mistake is reported before the run."""
+        if not self.sweep_file:
+            return every
+        sweep, test = self.sweep_file.sweep, self.sweep_file.test
+        given = {
+            name: text
+            for name in caps.NAMES
+            if (text := f"{getattr(self, name)}") not in caps.UNSET
+        }
+        if self.owns_size:
+            given.pop(caps.SIZE, None)
+        try:
+            requested = caps.of_options(test, sweep, given)
+            self.caps = caps.binding(sweep, every, requested)
+            found = caps.apply(sweep, every, self.caps)
+        except UserError as error:  # for tests that run, not for all that are listed
+            self.refused = error
+            return every
+        if not found:
+            limits = caps.in_words(self.caps)
+            allowed = f"caps that at least one of its {count(len(every), 'point')} meets"
+            self.refused = UserError(
+                f"-S {caps.text(self.caps)}", f"{test} has no point within {limits}", allowed
+            )
+        return found
+
     def all_points(self) -> dict[int, Point]:
-        """Every point, by number."""
+        """Every point, by number, before caps."""
         if self.sweep_file:
             found = self.sweep_file.points
         else:
@@ -145,7 +185,12 @@ class SweepCheck(JobCheck, Tuning, special=True):
             return
         try:
             self.resumed = resume.find(
-                active.folder, active.site.system.system, self.sweep_file, self.resume, self.mode
+                active.folder,
+                active.site.system.system,
+                self.sweep_file,
+                self.resume,
+                self.mode,
+                self.caps,
             )
         except UserError as error:  # reported for tests that run, not for all that are listed
             self.refused = error
@@ -172,24 +217,22 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def most_nodes(self, partition: str) -> int:
         """How many nodes a point may have there."""
-        site = session.current().site
-        where = site.partition(partition)
-        if where.scheduler == LOCAL:
-            return 1
-        try:
-            return len(selection.select(self.nodes, site.expected(where.role)))
-        except UserError:
-            return 0
+        most = len(self.chosen_on(partition))
+        is_local = session.current().site.partition(partition).scheduler == LOCAL
+        return min(1, most) if is_local else most
 
     def cost_on(self, partition: str) -> list[int]:
-        """Nodes, seconds and points of a job on a partition, and how many points are left out."""
+        """Nodes, seconds and points of a job on a partition; how many points do not fit on it, and
+        how many are above the caps.
+        """
         if not self.may_run_on(partition):
-            return [0, self.seconds_of(0), 0, 0]
+            return [0, self.seconds_of(0), 0, 0, 0]
         missing = self.missing_on(partition)
         fitting = self.fitting(self.most_nodes(partition))
         sizes = [point.nodes for number, point in fitting.items() if number in missing]
         left_out = len(missing) - len(sizes)
-        return [max(sizes, default=0), self.seconds_of(len(sizes)), len(sizes), left_out]
+        nodes = max(sizes, default=0)
+        return [nodes, self.seconds_of(len(sizes)), len(sizes), left_out, self.above_caps]
 
     def seconds_of(self, points: int) -> int:
         """The time limit of a job over so many points."""
@@ -202,7 +245,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
         able: those that can take a job, idle ones first. The walk is on the first that Slurm has.
         """
-        return list(nodesets.of(able[:count]))
+        return list(nodesets.of(self.of_one_role(able, count)[:count]))
 
     def expected_nodes(self) -> NodeSet:
         """As many nodes as the largest point needs; broken ones only where no others are left."""
@@ -212,6 +255,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
             self.skip("nothing is missing")
         if not missing_points and self.resume:
             self.skip(f"no point is missing in session {self.resume}")
+        if not missing_points and self.above_caps:
+            self.skip(f"every point is above the caps: {caps.in_words(self.caps)}")
         if not missing_points:
             self.skip("there is no point to measure")
         self.points = self.fitting(self.most_nodes(here))
@@ -240,11 +285,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def nodes_for(self, count: int) -> NodeSet:
         """The nodes of a job over so many."""
-        inventory = self.site.expected(self.where.role)
+        here = self.current_partition.name
         states = client.recent_states() if self.on_slurm and not self.is_dry_run() else {}
         try:
-            spec = "all" if self.nodes.isdigit() else self.nodes
-            selected = selection.select(spec, inventory, states if spec == "idle" else {})
+            whole = self.nodes.isdigit()
+            selected = self.inventory_of(here) if whole else self.selected(here, states)
         except UserError as error:
             self.skip(str(error))
         within = self.reservation()
@@ -263,24 +308,34 @@ class SweepCheck(JobCheck, Tuning, special=True):
         lacking = list(bad)[: count - len(self.in_order)]
         return nodesets.of([*self.in_order, *lacking])
 
+    def of_one_role(self, able: Sequence[str], count: int) -> Sequence[str]:
+        """The nodes of the first role that has so many of them; all nodes, if none has."""
+        for role in self.roles_on(self.current_partition.name):
+            known = set(self.site.expected(role))
+            alike = [node for node in able if node in known]
+            if len(alike) >= count:
+                return alike
+        return able
+
     def plan_of_its_kind(self) -> OfItsKind:
         """The points, and from which sweep they are."""
         conditions = {}
         if self.sweep_file:
             conditions = {"sweep": self.sweep_file.name, "sweep_hash": self.sweep_file.hash}
+            if self.caps:
+                conditions[caps.CAP] = caps.text(self.caps)
         return {"points": self.points, "conditions": conditions}
 
     def make_plan(self, nodes: NodeSet, lost: dict[str, str]) -> Manifest:
         """The manifest has the number of points, and the session that it resumes."""
         plan = super().make_plan(nodes, lost)
         if self.sweep_file:  # the file may change: the samples show whether all points are there
-            most = 1 if self.where.scheduler == LOCAL else self.site.size(self.where.role)
+            inventory = self.inventory_of(self.current_partition.name)
+            most = 1 if self.where.scheduler == LOCAL else len(inventory)
             out = [
-                number
-                for number, point in enumerate(self.sweep_file.points, 1)
-                if not self.may_measure(point, most)
+                number for number, point in self.within.items() if not self.may_measure(point, most)
             ]
-            fitting = len(self.sweep_file.points) - len(out)
+            fitting = len(self.within) - len(out)
             plan.provenance = {**plan.provenance, "points": str(fitting)}
             if out:
                 plan.provenance["left_out"] = str(RangeSet.fromlist([str(n) for n in out]))

@@ -30,17 +30,19 @@ class FileSystemSweep(SweepCheck, special=True):
         site = session.current().site
         if self.fs:
             self.there = site.system.file_systems[self.fs]
-        found = super().places()
-        return [
-            name for name in found if self.fs and self.there.used_by(site.partition(name).role)
-        ] or found
+        return super().places()
+
+    def roles_on(self, partition: str) -> list[str]:
+        """Those whose nodes may use it."""
+        roles = super().roles_on(partition)
+        return [role for role in roles if self.there.used_by(role)] if self.fs else roles
 
     def standard_tasks(self) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
         """Points of a run without a sweep file: all usable nodes of each partition, a task each;
         and the points that criteria require."""
         site = session.current().site
         counts = {
-            standard.usable(site, name.partition(":")[2], self.nodes) for name in self.valid_systems
+            standard.usable(site.partition(name), self.chosen_on(name)) for name in self.roles
         }
         required = standard.of_criteria(site, self.tool, self.fs) if self.fs else []
         self.whole = counts - {int(values["tasks"]) for values in required}
@@ -64,11 +66,8 @@ class FileSystemSweep(SweepCheck, special=True):
         return super().may_measure(point, most) and (seen or not self.shared_files(point))
 
     def most_nodes(self, partition: str) -> int:
-        """None of those that may not use it."""
-        most = super().most_nodes(partition)
-        if not self.fs or not self.there.used_by(session.current().site.partition(partition).role):
-            return 0
-        return most
+        """None where there is no file system."""
+        return super().most_nodes(partition) if self.fs else 0
 
     def expected_nodes(self) -> NodeSet:
         """As every sweep's, where there is a file system that they may use."""
@@ -90,9 +89,7 @@ class FileSystemSweep(SweepCheck, special=True):
         """Where, and under which name its folders are made; one point at a time has no turns."""
         return {
             **super().settings(),
-            "FS_PATH": self.there.path,
-            "FS_KIND": self.there.kind,
-            "FS_SHARED": "yes" if self.there.shared else "no",
+            **file_system.variables(self.there),
             "NEEDED": "0",
             "TOGETHER": "1",
             "AT_ONCE": "1",

@@ -6,13 +6,13 @@ import inspect
 from importlib import import_module
 from pathlib import Path
 
-from reframe.core.builtins import parameter
+from reframe.core.builtins import parameter, variable
 from reframe.core.meta import make_test
 
 from siteproof.checks import loading
 from siteproof.errors import UserError, UserErrors
 from siteproof.schema import yamlfile
-from siteproof.sweeps import reading
+from siteproof.sweeps import caps, reading
 from siteproof.sweeps.points import classes
 from siteproof.sweeps.reading import SweepFile
 from siteproof.sweeps.tools import TOOLS
@@ -41,6 +41,9 @@ def _test(sweep: SweepFile, module: str) -> type:
         "walk": parameter(classes(sweep.points)),
         "tags": {"sweep"},
     }
+    # Every axis of every tool, so that a cap that is no axis of this sweep can be refused.
+    known = set(base.var_space)
+    body |= {name: variable(str, value="") for name in caps.NAMES if name not in known}
     home = str(Path(inspect.getfile(import_module(tool.module))).parent)
     test: type = make_test(sweep.test, (base,), body, module=module, custom_prefix=home)
     return test

@@ -11,7 +11,7 @@ from io import TextIOWrapper
 
 import click
 
-from siteproof import __version__
+from siteproof import __version__, files, installed
 from siteproof.errors import ExitCode, UserError, UserErrors
 
 COMMANDS = {
@@ -31,6 +31,7 @@ COMMANDS = {
     "matrix": "Show every pair of nodes, and the node or link that explains bad pairs.",
     "nodes": "Show the state of every node: slow, failed, odd or fine, and why.",
     "plan": "Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.",
+    "port": "Carry the criteria of one system over to another.",
     "probe": "Look at the services that are due, and record whether they answer.",
     "published": "Show which published values meet their criterion.",
     "report": "Write everything known about a system on one page, HTML or Markdown.",
@@ -78,6 +79,9 @@ def group() -> None:
 
 def main() -> None:
     """Run the command; a user's mistake becomes one line and exit code 2."""
+    installed.refuse()
+    # What matplotlib keeps of fonts would be in HOME.
+    os.environ.setdefault("MPLCONFIGDIR", str(files.cache_folder() / "matplotlib"))
     gc.set_threshold(50_000, 20, 100)  # searching a year of samples for garbage took half the time
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 import time
+from pathlib import Path
 
 import click
 
 from siteproof import files, sites
-from siteproof.cli.shared import which_system
+from siteproof.cli.shared import by_environment, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.schema import shapes
 from siteproof.sites import Site, machine
 from siteproof.spack import build as building
-from siteproof.spack import command, env_files, lint_envs, places
+from siteproof.spack import command, env_files, lint_envs, mirror, places, targets
+from siteproof.spack.build import Order
+from siteproof.spack.merge import Inputs, Sources
 
 
 @click.command()
-@click.argument("environments", metavar="[ENV]...", nargs=-1)
+@click.argument("environments", metavar="[ENV]...", nargs=-1, shell_complete=by_environment)
 @which_system
 @click.option("--update", is_flag=True, help="Make new locks instead of keeping the existing ones.")
 @click.option("--show", is_flag=True, help="Show the state of each environment, and build nothing.")
@@ -31,6 +34,18 @@ from siteproof.spack import command, env_files, lint_envs, places
 @click.option(
     "--other-spack", is_flag=True, help="Allow another release of Spack than the pinned one."
 )
+@click.option(
+    "--mirror",
+    "from_mirror",
+    metavar="DIR",
+    help="Take sources, recipes and locks from this folder: no network.",
+)
+@click.option(
+    "--make-mirror", metavar="DIR", help="Fill such a folder, where there is network; no build."
+)
+@click.option("--cache", metavar="URL", default="", help="Take built packages from here: a cache.")
+@click.option("--push", is_flag=True, help="Put what is built into the cache, too.")
+@click.option("--unsigned", is_flag=True, help="Packages of the cache need no signature.")
 def build(
     environments: tuple[str, ...],
     system: str,
@@ -38,27 +53,39 @@ def build(
     show: bool,
     jobs: int,
     other_spack: bool,
+    from_mirror: str | None,
+    make_mirror: str | None,
+    cache: str,
+    push: bool,
+    unsigned: bool,
 ) -> None:
     """Build the software that checks run with, by Spack, for this system.
 
     ENV is a folder of spack-envs/; without ENV, all that the environments of the system name with
-    `spack`. Call it again after an interruption: it continues. A finished build is checked. The
-    lock is kept until --update. Exit code 1: an environment could not be built.
+    `spack`. It is built for the `target` of the nodes that run it. Call it again after an
+    interruption: it continues. A finished build is checked. The lock is kept until --update.
+    Exit code 1: an environment could not be built.
 
     \b
     siteproof build
     siteproof build io --system jetstream-iu
+    siteproof build --make-mirror /media/disk, then elsewhere: siteproof build --mirror /media/disk
+    siteproof build --cache file:///shared/cache --push --unsigned
     siteproof build --show
     """
     site = sites.load(system or sites.recognise())
     chosen = _chosen(site, environments)
-    scope = site.folder / lint_envs.SCOPE
     if show:
-        for name in chosen:
-            click.echo(f"{name}: {building.state(site.name, name, scope)}")
+        for inputs in chosen:
+            label = places.label(inputs.name, inputs.target)
+            click.echo(f"{label}: {building.state(site.name, inputs)}")
         return
-    _refuse_mistakes(site, chosen)
-    machine.refuse_stranger(site.name, site.system.recognise)
+    sources = _sources(from_mirror, cache, push, unsigned)
+    lint_envs.refuse([inputs.name for inputs in chosen], site.folder)
+    _refuse_targets(site, [inputs.name for inputs in chosen])
+    if make_mirror is None:
+        _refuse_absent(site)
+        machine.refuse_stranger(site.name, site.system.recognise)
     files.must_exist()
     if bad := re.search(r"[\s$`{}'\"\\:]", str(places.top())):
         raise UserError(
@@ -67,21 +94,52 @@ def build(
             hint="Set SITEPROOF_DATA to another folder",
         )
     spack = command.find(other_spack)
-    failed = [name for name in chosen if not _one(site, name, update, jobs, spack)]
+    orders = [_order(site, inputs, update, jobs, sources, push) for inputs in chosen]
+    if make_mirror is not None:
+        absent = lint_envs.absent(site.folder / lint_envs.SCOPE)
+        raise SystemExit(_fill(orders, spack, Path(make_mirror).absolute(), absent))
+    failed = [order.label for order in orders if not _one(order, spack)]
     if failed:
         click.echo(f"not built: {', '.join(failed)}; run 'siteproof build' again to continue")
     else:
-        click.echo(f"built for {site.name}: {', '.join(chosen)}")
+        click.echo(f"built for {site.name}: {', '.join(order.label for order in orders)}")
     raise SystemExit(ExitCode.FAIL if failed else ExitCode.PASS)
 
 
-def _chosen(site: Site, environments: tuple[str, ...]) -> list[str]:
-    """The requested environments, or all of the system. Raises UserError."""
+def _sources(mirror: str | None, cache: str, push: bool, unsigned: bool) -> Sources:
+    """Where packages come from. Raises UserError."""
+    if (push or unsigned) and not cache:
+        raise UserError("--push" if push else "--unsigned", "without a cache", "--cache URL")
+    if cache and not re.fullmatch(r"(file|https?|s3|gs|oci)://\S+", cache):
+        if not cache.startswith("/"):
+            allowed = "a folder from /, or a URL: file://, https://, s3://, gs://, oci://"
+            raise UserError("--cache", f"'{cache}' is not a cache", allowed)
+        cache = Path(cache).as_uri()
+    folder = Path(mirror).absolute() if mirror else None
+    if folder and not (folder / places.SOURCES).is_dir():
+        hint = "'siteproof build --make-mirror DIR' makes one where there is network"
+        raise UserError("--mirror", f"{folder} is not a mirror", hint=hint)
+    return Sources(folder, cache, unsigned)
+
+
+def _chosen(site: Site, environments: tuple[str, ...]) -> list[Inputs]:
+    """The requested environments, or all of the system, for each target. Raises UserError."""
+    own = {key: e.spack for key, e in site.system.environments.items() if e.spack}
+    _refuse_unknown(site, environments, list(own.values()))
+    scope = site.folder / lint_envs.SCOPE
+    found = []
+    for name in dict.fromkeys(environments or own.values()):
+        by = [targets.of(site, key) for key, spack in own.items() if spack == name]
+        found += [Inputs(name, scope, target) for target in dict.fromkeys(by or [""])]
+    return found
+
+
+def _refuse_unknown(site: Site, environments: tuple[str, ...], named: list[str]) -> None:
+    """Refuse environments that do not exist, and warn of those that no check uses."""
     known = env_files.names()
     for name in environments:
         if name not in known:
             raise UserError("build", f"no environment '{name}'{shapes.hint(name, known)}", known)
-    named = [e.spack for e in site.system.environments.values() if e.spack]
     if not environments and not named:
         raise UserError(
             site.folder / "system.yaml",
@@ -96,12 +154,17 @@ def _chosen(site: Site, environments: tuple[str, ...]) -> list[str]:
                 "so no check will use it",
                 err=True,
             )
-    return list(dict.fromkeys(environments or named))
 
 
-def _refuse_mistakes(site: Site, chosen: list[str]) -> None:
-    """Every mistake in what Spack would read, at once. Raises UserErrors."""
-    lint_envs.refuse(chosen, site.folder)
+def _refuse_targets(site: Site, chosen: list[str]) -> None:
+    """Refuse what would be built for the processor of this host. Raises UserError."""
+    for key, environment in site.system.environments.items():
+        if environment.spack in chosen:
+            targets.refuse(site, key, machine.this().host)
+
+
+def _refuse_absent(site: Site) -> None:
+    """Refuse externals that are not here, before Spack is called. Raises UserError."""
     if missing := lint_envs.absent(site.folder / lint_envs.SCOPE):
         raise UserError(
             site.folder / lint_envs.SCOPE / "packages.yaml",
@@ -110,18 +173,52 @@ def _refuse_mistakes(site: Site, chosen: list[str]) -> None:
         )
 
 
-def _one(site: Site, name: str, update: bool, jobs: int, spack: command.Spack) -> bool:
-    """Build one environment, and report the result. True: it is built."""
-    began = time.monotonic()
+def _order(
+    site: Site, inputs: Inputs, update: bool, jobs: int, sources: Sources, push: bool
+) -> Order:
+    label = places.label(inputs.name, inputs.target)
 
     def report(text: str) -> None:
-        click.echo(f"{name}: {text}")
+        click.echo(f"{label}: {text}")
 
-    order = building.Order(site.name, name, site.folder / lint_envs.SCOPE, update, jobs, report)
+    return Order(site.name, inputs, update, jobs, report, sources, push)
+
+
+def _fill(orders: list[Order], spack: command.Spack, folder: Path, absent: list[str]) -> ExitCode:
+    """Fill a mirror with these environments. absent: externals that are not here."""
+    if absent:
+        click.echo(
+            f"not on this machine: {', '.join(absent)}; so the mirror gets sources, and the system "
+            "makes its own locks"
+        )
+    failed = []
+    for order in orders:
+        try:
+            mirror.fill(order, spack, folder, absent=absent)
+        except command.Failed as error:
+            _report_failure(order, "not in the mirror", error)
+            failed.append(order.label)
+    if not failed:
+        kept = mirror.keep_recipes(folder)
+        if not kept:
+            click.echo("the recipes are not in the mirror, as the site's repos.yaml names its own")
+        click.echo(f"next, on the system: siteproof build --mirror {folder}")
+    return ExitCode.FAIL if failed else ExitCode.PASS
+
+
+def _report_failure(order: Order, what: str, error: command.Failed) -> None:
+    order.report(f"{what}: {error}")
+    for line in error.why:
+        order.report(f"  {line}")
+
+
+def _one(order: Order, spack: command.Spack) -> bool:
+    """Build one environment, and report the result. True: it is built."""
+    began, report = time.monotonic(), order.report
     try:
         found = building.build(order, spack)
     except command.Failed as error:
-        report(f"not built: {error}")
+        _report_failure(order, "not built", error)
         return False
     except KeyboardInterrupt:
         report("interrupted; what is installed stays, and run 'siteproof build' again to continue")

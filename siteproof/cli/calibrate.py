@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from siteproof import files, history, nodesets, sites
-from siteproof.cli.shared import bar, print_some, which_system
+from siteproof.cli.shared import bar, by_metric, print_some, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import campaign
 from siteproof.schema.yamlfile import shown
@@ -24,6 +24,7 @@ MAX_LINES = 40  # of each kind
 @which_system
 @click.option(
     "--metric",
+    shell_complete=by_metric,
     default="",
     metavar="METRIC",
     help="Only this metric; without it, headline metrics and those with a baseline.",

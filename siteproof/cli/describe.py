@@ -12,7 +12,7 @@ import click
 from siteproof import files, nodesets, sites
 from siteproof.analysis import counters
 from siteproof.analysis.uniformity import Change, Uniformity, drift, is_identity, vote
-from siteproof.cli.shared import json_option, which_samples
+from siteproof.cli.shared import by_node, json_option, which_samples
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
@@ -71,7 +71,7 @@ class Role:
 
 
 @click.command()
-@click.argument("node", required=False)
+@click.argument("node", required=False, shell_complete=by_node)
 @which_samples
 @click.option(
     "--against",
@@ -139,7 +139,7 @@ def _read(system: str, since: str, name: str) -> Described:
 
 
 def _roles(site: Site) -> list[str]:
-    return sorted({partition.role for partition in site.system.partitions.values()})
+    return sorted({role for one in site.system.partitions.values() for role in one.roles})
 
 
 def _role(found: Described, name: str) -> Role:
@@ -211,7 +211,7 @@ def _facts_of(
     expected = [n for n in found.site.expected(name) if n in first and node in (None, n)]
     missing = [n for n in expected if n not in found.fields]
     results = {n: known[n] for n in expected if n in known}
-    stated = found.site.system.nodes[name].facts or found.site.hardware_of(name).facts
+    stated = found.site.system.nodes[name].facts or found.site.hardware_of(name).stated
     findings = finding.of_many(
         [*as_stated.findings(results), *(_not_described(found, missing) if stated else ())]
     )

@@ -10,6 +10,7 @@ import click
 
 from siteproof import files, sites
 from siteproof.cli.accept import user
+from siteproof.cli.shared import by_criterion
 from siteproof.errors import UserError
 from siteproof.record import shown
 from siteproof.record.shown import Evidence
@@ -20,7 +21,7 @@ GIVE = "Give them: siteproof evidence ID --file F --by WHO --on DAY --shows yes 
 
 
 @click.command()
-@click.argument("criterion", metavar="ID", required=False)
+@click.argument("criterion", metavar="ID", required=False, shell_complete=by_criterion)
 @click.option(
     "--system",
     default="",

@@ -210,10 +210,14 @@ def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
     decision = decide(reports(judged), waived(judged, today), keep_out)
     partitions: dict[str, NodeSet] = {}
     seen = nodesets.of()
-    for name, partition in site.system.partitions.items():
-        if partition.scheduler == "slurm":
-            partitions[name] = site.expected(partition.role) - seen
-            seen |= partitions[name]
+    of_slurm = {n: p for n, p in site.system.partitions.items() if p.scheduler == "slurm"}
+    for name, partition in of_slurm.items():  # a node is retested where it is measured
+        partitions[name] = site.having(partition.measured) - seen
+        seen |= partitions[name]
+    for name in of_slurm:
+        left = site.nodes_of(name) - seen
+        partitions[name] |= left
+        seen |= left
     measured: dict[str, float] = {}
     for sample in judged.samples:
         if sample.status == "ok":
@@ -302,7 +306,7 @@ def _refused(
         out_now = cluster.out_of_service([n for n in names if n in cluster.reservations])
     new, total = {}, {}
     for name in scene.partitions:
-        nodes = judged.site.expected(judged.site.partition(name).role)
+        nodes = judged.site.nodes_of(name)
         new[name] = condemned(scene.decision, nodes, out_now)
         total[name] = out_of_service(scene.decision, nodes, out_now)
     texts, allow = [], []

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from siteproof import files
-from siteproof.cli.shared import bar, print_table
+from siteproof.cli.shared import bar, by_metric, print_table
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History, extract, open_history, questions, views
 from siteproof.history.extract import Wanted
@@ -49,6 +49,7 @@ NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "
 @click.option(
     "--metric",
     "metrics",
+    shell_complete=by_metric,
     multiple=True,
     metavar="METRIC",
     help="Only this metric, such as Stream.triad; may be repeated.",
@@ -81,7 +82,8 @@ def history(
 ) -> None:
     """Update the history from perflogs/, and show or query what was measured.
 
-    The history is a store of Parquet files of your own, in SITEPROOF_CACHE or ~/.cache/siteproof.
+    The history is a store of Parquet files of your own, in SITEPROOF_CACHE; without it, in
+    output/cache of the data folder, or in ~/.cache/siteproof where others may write to that folder.
     You can delete it at any time. QUERY is one SELECT in DuckDB's SQL; it reads the two views, no
     files, and changes nothing.
 

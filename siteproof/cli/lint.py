@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 
 from siteproof import files
-from siteproof.cli.shared import OPEN_TO_ALL, print_table, print_text
+from siteproof.cli.shared import OPEN_TO_ALL, by_system, print_table, print_text
 from siteproof.cli.sites import FILES
 from siteproof.errors import ExitCode, UserError
 from siteproof.sites import Criterion, Site, check_files, manual
@@ -23,14 +23,18 @@ ANSWERS = ("criteria", "check", "derivation", "evidence")
 
 
 @click.command()
-@click.argument("systems", metavar="[SYSTEM]...", nargs=-1)
+@click.argument("systems", metavar="[SYSTEM]...", nargs=-1, shell_complete=by_system)
 @click.option("--schema", is_flag=True, help="Print the JSON schema of the files instead.")
 @click.option("--coverage", is_flag=True, help="Print what can answer the criteria instead.")
 def lint(systems: tuple[str, ...], schema: bool, coverage: bool) -> None:
     """Check the files of SYSTEM, or of all systems and sweeps, and print every mistake.
 
-    Exit code 0: no mistake; 2: at least one. --coverage shows of each system how many criteria a
-    check, a derivation or a person's evidence can answer, and names those that nothing can yet.
+    Warnings name what is possible and not plausible, with the arithmetic. A gap is a value that is
+    still to be filled in: '!gap' and what is missing; a criterion with a gap is not in force.
+
+    Exit code 0: no mistake, whatever the warnings and gaps; 2: at least one mistake. --coverage
+    shows of each system how many criteria a check, a derivation or a person's evidence can answer,
+    and names those that nothing can yet.
 
     \b
     siteproof lint
@@ -46,17 +50,24 @@ def lint(systems: tuple[str, ...], schema: bool, coverage: bool) -> None:
         _coverage(chosen)
         return
     swept, wrong = ([], []) if systems else sweeps.lint(chosen)
+    documents = lint_sites(chosen)
     mistakes = [
         *wrong,
-        *lint_sites(chosen),
+        *(mistake for document in documents for mistake in document.sorted_mistakes()),
         *software.everything(),
         *software.sites(chosen),
         *_checks(chosen),
         *_data(chosen),
     ]
-    for mistake in mistakes:
-        click.echo(f"siteproof: {mistake}")
-    click.echo(_answer(chosen, swept, mistakes))
+    warnings = [str(warning) for document in documents for warning in document.warnings]
+    warnings += software.warnings(chosen)
+    gaps = [gap for document in documents for gap in document.listed_gaps()]
+    for title, lines in (("", mistakes), ("warning: ", warnings), ("gap: ", gaps)):
+        for line in lines:
+            click.echo(f"siteproof: {title}{line}")
+    counted = [count(len(warnings), "warning")] if warnings else []
+    counted += [count(len(gaps), "gap")] if gaps else []
+    click.echo(", ".join([_answer(chosen, swept, mistakes), *counted]))
     raise SystemExit(ExitCode.USAGE if mistakes or not chosen else ExitCode.PASS)
 
 

@@ -13,6 +13,7 @@ from siteproof import files, nodesets, sites
 from siteproof.cli.compare import share
 from siteproof.cli.shared import (
     SET_ASIDE,
+    by_metric,
     json_option,
     print_left_out,
     print_table,
@@ -44,6 +45,7 @@ MAX_RANKED = 20  # nodes of a metric that are shown, the worst first
 @which_answers
 @click.option(
     "--metric",
+    shell_complete=by_metric,
     default="",
     metavar="METRIC",
     help="Show the values of METRIC, the worst nodes first.",
@@ -96,8 +98,7 @@ def _began(system: str, campaign: str) -> bool:
 def _inventory(system: str) -> NodeSet:
     """All nodes on which checks run."""
     site = sites.load(system or sites.recognise())
-    roles = {partition.role for partition in site.system.partitions.values()}
-    return nodesets.of(node for role in roles for node in site.expected(role))
+    return site.having({role for one in site.system.partitions.values() for role in one.roles})
 
 
 def _print(judged: Judgement, report: FleetReport) -> None:

@@ -28,7 +28,7 @@ from siteproof.units import count
 
 Case = dict[str, Any]  # what `reframe --describe` prints of one check
 # What two chunks of one check differ in.
-OF_CHUNK = {"chunk", "valid_systems", "hashcode"} | {
+OF_CHUNK = {"chunk", "valid_systems", "roles", "hashcode"} | {
     f"{kind}name" for kind in ("", "display_", "short_", "unique_")
 }
 
@@ -79,6 +79,8 @@ def plan(options: tuple[str, ...]) -> None:
         raise UserError(
             "plan", "no check is selected", hint="'reframe -c checks/ -l' lists the checks"
         )
+    if refusal := next(filter(None, (case.get("refusal") for case in cases)), ""):
+        raise UserError("plan", refusal)
     load = functools.cache(sites.load)
     rows = [
         _row(chunks, load(where.partition(":")[0]), where)
@@ -143,10 +145,10 @@ def _row(chunks: list[Case], site: Site, where: str) -> Row:
         return _of_sweep(case, site, where)
     if "link" in case:
         return _of_pairs(case, site, where)
-    names = _chosen(case, site, where.partition(":")[2])
-    begins = sorted(one["chunk"] * selection.CHUNK for one in chunks)
-    parts = [part for begin in begins if (part := names[begin : begin + selection.CHUNK])]
-    return replace(_of(case, where, [name for part in parts for name in part]), jobs=len(parts))
+    jobs = _jobs(case, site, where.partition(":")[2])
+    numbers = sorted(one["chunk"] for one in chunks if one["chunk"] < len(jobs))
+    names = [name for number in numbers for name in jobs[number]]
+    return replace(_of(case, where, names), jobs=len(numbers))
 
 
 def _of(case: Case, where: str, nodes: list[str], note: str = "", walk: str = "") -> Row:
@@ -156,12 +158,15 @@ def _of(case: Case, where: str, nodes: list[str], note: str = "", walk: str = ""
     return Row(" ".join(words), case["mode"], where, nodes, hours, case["gigabytes"], note)
 
 
-def _chosen(case: Case, site: Site, partition: str) -> list[str]:
-    """The nodes of a check; none where it is skipped or has nothing to measure."""
-    spec = _spec(case, partition)
-    if not spec or case.get("unfit") or not _may_use(site, case.get("fs"), partition):
+def _jobs(case: Case, site: Site, partition: str) -> list[list[str]]:
+    """The nodes of each job of a check; none where it is skipped or has nothing to measure."""
+    spec, roles = _spec(case, partition), case["roles"][partition]
+    if not spec or not roles or case.get("unfit"):
         return []
-    return list(selection.select(spec, site.expected(site.partition(partition).role), {}))
+    by_number = selection.needs_states(spec)
+    whole = site.having(roles) if by_number else site.nodes_of(partition)
+    selected = selection.select(spec, whole, {})
+    return selection.jobs(selected, [site.expected(role) for role in roles])
 
 
 def _spec(case: Case, partition: str) -> str:
@@ -171,21 +176,16 @@ def _spec(case: Case, partition: str) -> str:
     return str(case["nodes"])
 
 
-def _may_use(site: Site, name: str | None, partition: str) -> bool:
-    """Whether the partition's nodes may measure a file system; True for a check without one."""
-    there = site.system.file_systems.get(name) if name else None
-    return there is None or there.used_by(site.partition(partition).role)
-
-
 def _of_sweep(case: Case, site: Site, where: str) -> Row:
     """The nodes of a sweep's widest point; none where no point fits."""
-    nodes, seconds, points, left_out = case["costs"][where]
+    nodes, seconds, points, left_out, above_caps = case["costs"][where]
     if 1 < case["time_limit"] < seconds:  # a limit of its own; 1 s stands for none
         seconds = case["time_limit"]
-    partition = site.partition(where.partition(":")[2])
-    inventory = site.expected(partition.role)
+    inventory = site.having(case["roles"][where.partition(":")[2]])
     row = _of(case | {"time_limit": seconds}, where, list(inventory)[:nodes], walk=case["walk"])
-    if not points and not left_out:
+    if not points and not left_out and above_caps:
+        note = "SKIP, no point of it is within the caps"
+    elif not points and not left_out:
         note = f"SKIP, {_why_no_point(case, site, where.partition(':')[2])}"
     else:
         note = count(points, "point")
@@ -193,6 +193,8 @@ def _of_sweep(case: Case, site: Site, where: str) -> Row:
         file_system = site.system.file_systems.get(case.get("fs") or "")
         reason = TOO_FEW if file_system is None or file_system.shared else UNSHARED
         note += f", {left_out} left out, {reason}"
+    if above_caps:
+        note += f", {above_caps} above the caps of -S"
     return replace(row, note=f"{row.check} on {where}: {note}")
 
 

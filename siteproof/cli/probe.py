@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from siteproof import files, sites
-from siteproof.cli.shared import print_text, which_system
+from siteproof.cli.shared import by_service, print_text, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.probes import rounds
 from siteproof.record import probe_log
@@ -20,7 +20,7 @@ from siteproof.units import count
 
 
 @click.command()
-@click.argument("services", metavar="[SERVICE]...", nargs=-1)
+@click.argument("services", metavar="[SERVICE]...", nargs=-1, shell_complete=by_service)
 @which_system
 def probe(services: tuple[str, ...], system: str) -> None:
     """Look at the services of `probes` in system.yaml that are due, and record what they did.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -10,10 +12,12 @@ from pathlib import Path
 
 import click
 
+from siteproof import files
 from siteproof.cli import shared
 from siteproof.cli.shared import print_left_out, which_answers
 from siteproof.errors import UserError
 from siteproof.report import assemble, html, markdown, material
+from siteproof.verdict.judgement import Judgement
 
 PAGES = {".html": html.page, ".htm": html.page, ".md": markdown.page}
 SLOW = 2  # seconds after which progress is printed
@@ -25,7 +29,8 @@ SLOW = 2  # seconds after which progress is printed
     "--output",
     default="",
     metavar="FILE",
-    help="FILE.html, or FILE.md for Markdown; without it, SYSTEM-DAY.html in this folder.",
+    help="FILE.html, or FILE.md for Markdown; without it, SYSTEM-DAY-CAMPAIGN.html in this folder, "
+    "or with the newest session instead of the campaign. A colleague's file is not replaced.",
 )
 def report(system: str, since: str, campaign: str, as_of: str, output: str) -> None:
     """Write everything known about a system on one page: verdict, nodes, changes and figures.
@@ -45,12 +50,32 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str) -> N
     read = material.gather(system, since=since, name=campaign, as_of=as_of, progress=_progress())
     with closing(read) as found:
         day = found.judged.as_of if as_of and found.judged.as_of else found.now
-        target = Path(output or f"{found.system}-{day:%Y-%m-%d}.html")
+        target = Path(output or f"{found.system}-{day:%Y-%m-%d}{_of_what(found.judged)}.html")
         shared.refuse(target)
+        if not output:
+            _refuse_foreign(target)
         text = PAGES[ending](assemble.build(found), found.now)
         print_left_out(found.sessions)
         shared.write(target, text.encode("utf-8", "backslashreplace"))
     click.echo(f"{target}: {_size(len(text.encode()))}, {found.judged.chosen}")
+
+
+def _of_what(judged: Judgement) -> str:
+    """`-winter-2026`: the campaign, else the newest session that counts, for a file's name."""
+    session = ""
+    if judged.sessions:
+        counts = {sample.header.session for sample in judged.samples}
+        newest_first = reversed(judged.sessions.headers)
+        session = next((head.session for head in newest_first if head.session in counts), "")
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", judged.campaign or session)
+    return f"-{name}" if name else ""
+
+
+def _refuse_foreign(target: Path) -> None:
+    """A page of somebody else stays. Raises UserError."""
+    if target.exists() and (owner := target.stat().st_uid) != os.geteuid():
+        what = f"exists and belongs to {files.name_of(owner)}"
+        raise UserError(target, what, hint="--output FILE names another file")
 
 
 def _progress() -> Callable[[str], None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from siteproof import files
-from siteproof.errors import UserError, harmless
+from siteproof import files, sites
+from siteproof.errors import UserError, UserErrors, harmless
 from siteproof.record.sessions import Sessions
+from siteproof.sites import Site, catalogue
 from siteproof.wording.findings import full
 
 SET_ASIDE = "set aside, not collected: "  # how a line on a broken stage directory begins
@@ -73,10 +74,43 @@ def print_some(
         print_text(f"{title}{len(lines) - most} more, see {option}", err=err)
 
 
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def _completer(names: Callable[[click.Context], Iterable[str]]) -> Completer:
+    """Completion of a word by these names; a site with a mistake completes nothing."""
+
+    def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+        try:
+            return [name for name in names(ctx) if name.startswith(incomplete)]
+        except (UserError, UserErrors, OSError):
+            return []
+
+    return complete
+
+
+def _site(ctx: click.Context) -> Site:
+    return sites.load(ctx.params.get("system") or sites.recognise())
+
+
+def _subjects(ctx: click.Context) -> list[str]:
+    site = _site(ctx)
+    return [*site.criteria, *site.system.inventory]
+
+
+by_system = _completer(lambda _: sites.names())
+by_metric = _completer(lambda _: catalogue.read()[0])
+by_criterion = _completer(lambda ctx: _site(ctx).criteria)
+by_node = _completer(lambda ctx: _site(ctx).system.inventory)
+by_subject = _completer(_subjects)
+by_environment = _completer(lambda ctx: _site(ctx).system.environments)
+by_service = _completer(lambda ctx: _site(ctx).system.probes)
+
 which_system = click.option(
     "--system",
     default="",
     metavar="NAME",
+    shell_complete=by_system,
     help="The system; without it, the system that this machine belongs to.",
 )
 _OPTIONS = (

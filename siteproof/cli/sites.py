@@ -2,39 +2,99 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
+from siteproof import files
+from siteproof.cli.shared import by_system, print_text
 from siteproof.errors import ExitCode, UserError
-from siteproof.sites import Site, folder, manual, names, recognise
+from siteproof.porting import grouping, lay_out, looking, new_site, one_node
+from siteproof.porting import modules as avail
+from siteproof.record.samples import MEANINGS
+from siteproof.schema.yamlfile import Document
+from siteproof.sites import Site, catalogue, folder, machine, manual, names, recognise
+from siteproof.sites import features as offered
 from siteproof.sites.manual import Key
 from siteproof.sites.site import examine, find
+from siteproof.slurm import client, configured
 from siteproof.sweeps.keys import Sweep
 from siteproof.sweeps.tools import COMMON, TOOLS
 from siteproof.units import count
 
 WIDTH = 100
+MAX_BYTES = 256 * files.MIB  # of a saved output: 40,000 nodes are some 40 MB
+_FILE = click.Path(dir_okay=False, path_type=Path)
 FILES = {**manual.FILES, "sweeps/NAME.yaml": Sweep}
 
 
-@click.command()
-@click.argument("name", metavar="[NAME]", required=False)
-@click.option("--keys", is_flag=True, help="Explain every key of the files instead.")
-def sites(name: str | None, keys: bool) -> None:
-    """List the systems, or show the nodes and criteria of NAME.
+class _Sites(click.Group):
+    """`sites new …` is a command; any other first word is the name of a site."""
 
-    The last line names the system of this machine.
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands, and the names of the sites."""
+        found = by_system(ctx, self.params[0], incomplete)
+        return [*map(CompletionItem, found), *super().shell_complete(ctx, incomplete)]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands:
+            args = ["show", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Sites, invoke_without_command=True, subcommand_metavar="[NAME | new NAME]")
+@click.option("--keys", is_flag=True, help="Explain every key of the files instead.")
+@click.option("--metrics", is_flag=True, help="List the metrics that a criterion may name.")
+@click.option("--features", is_flag=True, help="List the features that an environment may offer.")
+@click.option("--tools", is_flag=True, help="List the tools that a sweep may use.")
+@click.option("--statuses", is_flag=True, help="List why a sample may have no value.")
+@click.pass_context
+def sites(
+    ctx: click.Context, keys: bool, metrics: bool, features: bool, tools: bool, statuses: bool
+) -> None:
+    """List the systems, or show the nodes and criteria of NAME; 'sites new' writes a new site.
+
+    The last line names the system of this machine. The other lists are those of Siteproof's own
+    checks; a site's own checks may add to them.
 
     \b
     siteproof sites
     siteproof sites testbed
     siteproof sites --keys
+    siteproof sites --features
+    siteproof sites new NAME --help
     """
-    if keys:
-        _print_manual()
-        return
-    chosen = [find(name, "sites")] if name else names()
+    lists = {
+        _print_manual: keys,
+        _print_metrics: metrics,
+        _print_features: features,
+        _print_tools: tools,
+        _print_statuses: statuses,
+    }
+    chosen = [print_list for print_list, wanted in lists.items() if wanted]
+    for print_list in chosen:
+        print_list()
+    if not chosen and ctx.invoked_subcommand is None:
+        _list(names(), detailed=False)
+    if chosen:
+        ctx.exit()
+
+
+@sites.command(hidden=True)
+@click.argument("name")
+def show(name: str) -> None:
+    """Show the nodes and criteria of a site."""
+    _list([find(name, "sites")], detailed=True)
+
+
+def _list(chosen: list[str], *, detailed: bool) -> None:
     here = _here()
     for site_name in chosen:
         site, documents = examine(site_name)
@@ -42,11 +102,174 @@ def sites(name: str | None, keys: bool) -> None:
             mistakes = count(sum(len(document.mistakes) for document in documents), "mistake")
             click.echo(f"{site_name}  {mistakes}, see 'siteproof lint {site_name}'")
         else:
-            click.echo("\n".join(_summary(site, detailed=bool(name))))
+            click.echo("\n".join(_summary(site, detailed=detailed)))
     if not chosen:
         click.echo(f"no site in {folder()}: SITEPROOF_SITES names the folder of sites")
         raise SystemExit(ExitCode.USAGE)
     click.echo(f"this machine: {here}")
+
+
+def _print_metrics() -> None:
+    for name, metric in catalogue.read()[0].items():
+        better = f", {metric.better} is better" if metric.better != "neither" else ""
+        click.echo(f"{name}  {metric.unit}{better}")
+        click.echo(f"      {metric.description}")
+
+
+def _print_features() -> None:
+    for name, feature in offered.known().items():
+        click.echo(f"{name}  {feature.description}")
+
+
+def _print_tools() -> None:
+    for name, tool in TOOLS.items():
+        click.echo(f"{name}  {tool.sentence} Check: {tool.check}.")
+
+
+def _print_statuses() -> None:
+    for name, sentence in MEANINGS.items():
+        click.echo(f"{name}  {sentence}")
+
+
+@sites.command()
+@click.argument("name")
+@click.option("--nodes", type=_FILE, help="What 'scontrol show nodes' printed; without it, live.")
+@click.option("--partitions", type=_FILE, help="What 'scontrol show partitions' printed.")
+@click.option("--cluster", default="", metavar="NAME", help="ClusterName, for saved files.")
+@click.option(
+    "--node",
+    "looked_at",
+    multiple=True,
+    metavar="NODE=FILE",
+    help="What lscpu or description.sh printed on a node; may be repeated.",
+)
+@click.option("--describe", is_flag=True, help="Look at an idle node of each kind by a short job.")
+@click.option("--modules", type=_FILE, help="What 'module -t avail' printed, on any of the nodes.")
+@click.option("--account", default="", metavar="NAME", help="Slurm's account of all jobs.")
+@click.option("--qos", default="", metavar="NAME", help="Slurm's QOS of all jobs.")
+@click.option("--show", "only_show", is_flag=True, help="Print system.yaml, and write nothing.")
+def new(
+    name: str,
+    nodes: Path | None,
+    partitions: Path | None,
+    cluster: str,
+    looked_at: tuple[str, ...],
+    describe: bool,
+    modules: Path | None,
+    account: str,
+    qos: str,
+    only_show: bool,
+) -> None:
+    """Write the site NAME from what Slurm lists; nothing is invented.
+
+    What cannot be known is a gap, which 'siteproof lint NAME' lists with what to fill in. Nodes are
+    roles by processors, memory, GRES and features, each reached by one partition. An existing
+    folder is never changed.
+
+    Exit code 0: written; 2: wrong usage or input, and nothing is written.
+
+    \b
+    siteproof sites new mycluster --describe
+    siteproof sites new far --nodes nodes.txt --partitions partitions.txt --cluster far \\
+        --node nid000001=lscpu.txt --modules modules.txt
+    """
+    given = (nodes is not None) + (partitions is not None)
+    if given == 1:
+        raise UserError("sites new", "--nodes without --partitions, or the other way", "both")
+    if given and describe:
+        raise UserError("--describe", "runs a job on a live cluster", "--node NODE=FILE")
+    lay_out.refuse(name)
+    grouped, cluster, where = _grouped(nodes, partitions, cluster)
+    options = {key: f"--{key}={_word(key, text)}" for key, text in _given(account, qos).items()}
+    described = _described(grouped, looked_at)
+    if describe:
+        live, missing = looking.through_slurm(grouped.roles, offered.known(), options.values())
+        described = {**live, **described}
+        for hardware, why in missing.items():
+            print_text(f"siteproof: warning: {hardware} is not described: {why}", err=True)
+    known = new_site.Known(
+        name=name,
+        cluster=cluster,
+        grouped=grouped,
+        described=described,
+        offers=avail.offers(avail.parse(_read(modules)), offered.known()) if modules else (),
+        features=offered.known(),
+        slurm=where,
+        day=f"{datetime.now(UTC):%Y-%m-%d}",
+        extra=options,
+    )
+    texts = new_site.files(known)
+    if only_show:
+        click.echo(texts["system.yaml"], nl=False)
+        return
+    target, documents = lay_out.write(name, texts)
+    _print_new(name, target, grouped, documents)
+
+
+def _given(account: str, qos: str) -> dict[str, str]:
+    return {key: text for key, text in (("account", account), ("qos", qos)) if text}
+
+
+def _word(key: str, text: str) -> str:
+    """A name that is handed on to Slurm. Raises UserError."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.,+-]{0,99}", text):
+        raise UserError(f"--{key}", f"'{text[:40]}' is not a valid name", "letters, digits, _ . -")
+    return text
+
+
+def _read(path: Path) -> str:
+    """A file that the user names. Raises UserError, OSError."""
+    return files.read_named(path, MAX_BYTES).decode("utf-8", "replace")
+
+
+def _grouped(
+    nodes: Path | None, partitions: Path | None, cluster: str
+) -> tuple[grouping.Grouped, str, str]:
+    """The roles, the cluster's name, and where both come from."""
+    if nodes and partitions:
+        listed, parts = _read(nodes), _read(partitions)
+        where = f"{nodes.name} and {partitions.name}, what scontrol printed"
+    else:
+        listed, parts = client.configured()
+        cluster = cluster or machine.this().cluster or ""
+        where = "what scontrol lists"
+    if cluster:
+        _word("cluster", cluster)
+    grouped = grouping.group(configured.parse_nodes(listed), configured.parse_partitions(parts))
+    if not grouped.roles:
+        raise UserError("scontrol show partitions", "no node is in a partition that is up")
+    return grouped, cluster, where
+
+
+def _described(
+    grouped: grouping.Grouped, looked_at: tuple[str, ...]
+) -> dict[str, one_node.OneNode]:
+    """What nodes printed, by the kind of hardware. Raises UserError."""
+    found = {}
+    for text in looked_at:
+        node, equals, path = text.partition("=")
+        role = next((one for one in grouped.roles if node in one.nodes), None)
+        if not equals or role is None:
+            what = f"'{node[:40]}' is not a node of a partition" if equals else "no file"
+            raise UserError(f"--node {text[:60]}", what, "NODE=FILE")
+        found[role.hardware] = one_node.read(node, _read(Path(path)))
+    return found
+
+
+def _print_new(
+    name: str, target: Path, grouped: grouping.Grouped, documents: Sequence[Document]
+) -> None:
+    for one in grouped.roles:
+        others = f"; also in {', '.join(one.others)}" if one.others else ""
+        nodes = f"{count(len(one.nodes), 'node')}, {one.nodes}"
+        print_text(f"{one.name}  {nodes}, by partition {one.partition}{others}")
+    for why, nodes in grouped.left_out.items():
+        print_text(f"left out, {why}: {count(len(nodes), 'node')}, {nodes}")
+    gaps = [gap for document in documents for gap in document.listed_gaps()]
+    for gap in gaps:
+        print_text(f"gap: {gap}")
+    click.echo(f"next: siteproof plan --system {name}; reframe -c checks/ -r; siteproof verdict")
+    click.echo(f"{target}: {count(len(grouped.roles), 'role')}, {count(len(gaps), 'gap')}")
 
 
 def _here() -> str:

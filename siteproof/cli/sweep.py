@@ -227,7 +227,7 @@ def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
         columns["slowest rank"] = lambda _, row: _share(row.fair)
     shares = {id(row): _of_bound(report, curve, row) for curve, row in rows}
     if any(share is not None for share in shares.values()):
-        columns["of the bound"] = lambda _, row: _share(shares[id(row)])
+        columns["of the bound"] = lambda _, row: _bounded(shares[id(row)])
     title = ", ".join(filter(None, (first.metric, first.panel_name)))
     table = Table(title=Text(f"{title}, {first.unit}"), title_justify="left")
     for name in columns:
@@ -249,6 +249,10 @@ def _of_bound(report: SweepReport, curve: Curve, row: Row) -> float | None:
 
 def _share(share: float | None) -> str:
     return "-" if share is None else amounts.per_cent(share)
+
+
+def _bounded(share: float | None) -> str:
+    return "-" if share is None else sweep_results.of_bound(share)
 
 
 def draw(path: Path, reports: Sequence[SweepReport]) -> None:

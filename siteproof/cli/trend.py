@@ -18,7 +18,16 @@ from siteproof import files, history, sites
 from siteproof import trend as trends
 from siteproof.analysis.power import POWER
 from siteproof.cli.accept import user
-from siteproof.cli.shared import bar, json_option, print_some, print_table, print_text, which_system
+from siteproof.cli.shared import (
+    bar,
+    by_metric,
+    by_node,
+    json_option,
+    print_some,
+    print_table,
+    print_text,
+    which_system,
+)
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History
 from siteproof.record import campaign
@@ -42,8 +51,12 @@ _who = click.option("--who", default="", metavar="NAME", help="Who acknowledges;
     metavar="TIME",
     help="Only changes since TIME: 12h, 7d, 2026-11-21 (UTC).",
 )
-@click.option("--metric", default="", metavar="METRIC", help="Only this metric.")
-@click.option("--node", default="", metavar="NODE", help="Only series of this node.")
+@click.option(
+    "--metric", default="", metavar="METRIC", help="Only this metric.", shell_complete=by_metric
+)
+@click.option(
+    "--node", default="", metavar="NODE", help="Only series of this node.", shell_complete=by_node
+)
 @click.option("--sensitivity", is_flag=True, help="Show how small a change could have been found.")
 @json_option("trend")
 @click.pass_context

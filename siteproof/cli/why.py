@@ -8,7 +8,7 @@ from dataclasses import replace
 import click
 
 from siteproof import nodesets
-from siteproof.cli.shared import json_option, which_answers
+from siteproof.cli.shared import by_subject, json_option, which_answers
 from siteproof.derivations.given import DerivedSample
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
@@ -33,7 +33,7 @@ Found = tuple[CriterionVerdict, NodeVerdict]  # a criterion, and one of its node
 
 
 @click.command()
-@click.argument("subject", metavar="CRITERION|NODE|PAIR")
+@click.argument("subject", metavar="CRITERION|NODE|PAIR", shell_complete=by_subject)
 @which_answers
 @json_option("why")
 def why(subject: str, system: str, since: str, campaign: str, as_of: str, as_json: bool) -> None:

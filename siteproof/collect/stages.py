@@ -28,6 +28,7 @@ from siteproof.slurm import client
 ATTEMPTS = (1, 2)  # jobs of one check
 LONGEST_WHY = 1_000  # characters
 MAX_OF_ONE = 4 * files.MIB  # bytes of one result's samples
+OF_HOST = ("kernel", "processor", "modules")  # of a node's account, in the provenance
 LINE = 300  # bytes of a sample's line without its conditions
 
 
@@ -141,7 +142,7 @@ def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: floa
     """The samples of a job. What all nodes have in common is in their header."""
     common = _common([o.conditions for _, o in outcomes if o.status == "ok"])
     host = _common([o.host for _, o in outcomes if o.status == "ok"])
-    shared = {key: text for key, text in host.items() if key in ("kernel", "processor")}
+    shared = {key: text for key, text in host.items() if key in OF_HOST}
     proof = origin.of_all([(node, o.origin) for node, o in outcomes if o.status == "ok"])
     when = _ended(job, [o for _, o in outcomes], now).isoformat(timespec="seconds")
     if off := clocks.of_nodes(((n, o.host) for n, o in outcomes), job.started, now):

@@ -15,7 +15,9 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Order, Sample
 from siteproof.record.series import of_the_machine
 
-PROVENANCE = ("suite", "kernel", "processor", "reframe", "software_lock", "spack", "slurm")
+PROVENANCE = (
+    *("suite", "kernel", "processor", "reframe", "software_lock", "spack", "modules", "slurm"),
+)
 Side = Sequence[Sample]
 
 

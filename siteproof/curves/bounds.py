@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -11,10 +11,11 @@ from siteproof.analysis import scaling
 from siteproof.analysis.scaling import Bound, Facts, bandwidth_delay
 from siteproof.curves.measured import Curve, Row
 from siteproof.curves.sweep_runs import SweepRun
-from siteproof.sites import Link, Site
+from siteproof.sites import FileSystem, Link, Site
 
 WINDOWS = ("window", "buffer")  # what bounds the bytes under way of one stream
 STREAMS = "streams"
+TOGETHER = "together"  # a pattern of links
 
 
 @dataclass(frozen=True)
@@ -53,17 +54,18 @@ def _facts(site: Site, run: SweepRun, row: Row) -> Facts:
     servers = file_system.servers if file_system else None
     facts = Facts(
         nodes=1 if link else row.nodes,
-        client=_of_clients(site, run, link),
+        client=_of_clients(site, run, link, file_system),
         servers=len(site.expected(servers)) if servers else 0,
         server=_network(site, servers) if servers else None,
         window=next(filter(None, windows), None),
         streams=int(_whole(settings, STREAMS) or 1),
     )
+    if carrier := _carrier(site, file_system):  # all pairs of such a link share its speed
+        return replace(facts, link=_speed(carrier) if carrier.pattern == TOGETHER else None)
     if link is None:
         return facts
-    speed = link.speed.to("B/s") if link.speed else None
     round_trip = link.round_trip.to("s") if link.round_trip else None
-    return replace(facts, link=speed, round_trip=round_trip)
+    return replace(facts, link=_speed(link), round_trip=round_trip)
 
 
 def _whole(settings: Mapping[str, str], name: str) -> Fraction | None:
@@ -72,14 +74,36 @@ def _whole(settings: Mapping[str, str], name: str) -> Fraction | None:
     return Fraction(int(text)) if text.isdigit() and int(text) else None
 
 
-def _of_clients(site: Site, run: SweepRun, link: Link | None) -> Fraction | None:
-    """The network of a node that measured over one; a disk of its own is bound by none."""
+def _carrier(site: Site, file_system: FileSystem | None) -> Link | None:
+    """The link that carries a file system, as the site names it."""
+    name = file_system.network if file_system else None
+    return site.system.links.get(name) if name else None
+
+
+def _speed(link: Link) -> Fraction | None:
+    return link.speed.to("B/s") if link.speed else None
+
+
+def _of_clients(
+    site: Site, run: SweepRun, link: Link | None, file_system: FileSystem | None
+) -> Fraction | None:
+    """The network of a node that measured over one; a disk of its own is bound by none.
+
+    Where the site names the link that carries a file system, a node cannot exceed its speed either.
+    """
     partition = site.system.partitions.get(run.partition)
-    if partition is None:
+    is_remote = file_system is not None and file_system.is_remote
+    if partition is None or not (link or is_remote):
         return None
-    file_system = site.system.file_systems.get(run.place)
-    is_remote = file_system is not None and bool(file_system.shared or file_system.servers)
-    return _network(site, partition.role) if link or is_remote else None
+    carrier = _carrier(site, file_system)
+    limits = [_of_roles(site, partition.roles), _speed(carrier) if carrier else None]
+    return min(filter(None, limits), default=None)
+
+
+def _of_roles(site: Site, roles: Sequence[str]) -> Fraction | None:
+    """The fastest network of several roles, as any of their nodes may have measured."""
+    rates = [rate for role in roles if (rate := _network(site, role)) is not None]
+    return max(rates) if rates and len(rates) == len(roles) else None
 
 
 def _network(site: Site, role: str) -> Fraction | None:

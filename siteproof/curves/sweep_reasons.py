@@ -9,10 +9,11 @@ from siteproof.analysis.plateau import Beyond, CurveShape, Unknown
 from siteproof.curves.bounds import WINDOWS
 from siteproof.curves.measured import ALL, Curve, least_fair
 from siteproof.curves.run_findings import SweepReport
-from siteproof.curves.sweep_runs import point_of
+from siteproof.curves.sweep_runs import Progress, SweepRun, point_of
 from siteproof.judge.criterion import failure
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
+from siteproof.sweeps.caps import in_words
 
 STARVED = 0.5  # of the fastest rank's rate: a slower rank is a finding
 
@@ -47,7 +48,17 @@ def of_points(report: SweepReport) -> list[Finding]:
         nodes = max(point.nodes for point in progress.too_large)
         counts = {"count": len(progress.too_large), "nodes": nodes, "partition": run.partition}
         found.append(finding.of(Kind.POINTS_TOO_LARGE, counts))
+    if run.caps:
+        found.append(capped(run, progress))
     return found
+
+
+def capped(run: SweepRun, progress: Progress) -> Finding:
+    """That -S kept points of the file from being measured, or lowered what they share."""
+    above = len(progress.above_caps)
+    every = (progress.planned or progress.done) + len(progress.too_large) + above
+    details = {"sweep": run.name, "caps": in_words(run.caps), "count": above, "of": every}
+    return finding.of(Kind.SWEEP_CAPPED, details)
 
 
 def of_curves(report: SweepReport) -> Iterator[Finding]:
@@ -69,7 +80,7 @@ def _of_group(report: SweepReport, lines: Sequence[Curve]) -> Iterator[Finding]:
             for doubt in of_shape(report.axis.name, curve.shape):
                 yield replace(doubt, metric=curve.name)
         if whole in (None, curve):
-            yield from _above_bound(report, curve)
+            yield from above_bound(report, curve)
     yield from ranks(report, lines)
 
 
@@ -98,18 +109,26 @@ def of_shape(axis: str, shape: CurveShape) -> list[Finding]:
     return found
 
 
-def _above_bound(report: SweepReport, curve: Curve) -> Iterator[Finding]:
-    limits = report.bounds_of(curve, curve.best)
-    if limits and limits[0].share > 1:
-        tight = limits[0]
-        details = {
-            "part": tight.bound.part.value,
-            "count": tight.bound.count,
-            "limit": tight.limit,
-            "share": tight.share,
-        }
-        value = f"{curve.best.point.median}"
-        yield finding.of(Kind.ABOVE_BOUND, details, metric=curve.name, value=value, unit=curve.unit)
+def above_bound(report: SweepReport, curve: Curve) -> Iterator[Finding]:
+    """The place where a curve exceeds its tightest bound by most."""
+    over = [
+        (limits[0], row)
+        for row in curve.rows
+        if (limits := report.bounds_of(curve, row)) and limits[0].share > 1
+    ]
+    if not over:
+        return
+    tight, row = max(over, key=lambda one: one[0].share)
+    details = {
+        "part": tight.bound.part.value,
+        "count": tight.bound.count,
+        "limit": tight.limit,
+        "share": tight.share,
+        "axis": report.axis.name,
+        "at": row.label,
+    }
+    value = f"{row.point.median}"
+    yield finding.of(Kind.ABOVE_BOUND, details, metric=curve.name, value=value, unit=curve.unit)
 
 
 def ranks(report: SweepReport, lines: Sequence[Curve]) -> Iterator[Finding]:

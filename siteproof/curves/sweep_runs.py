@@ -18,6 +18,7 @@ from siteproof.record.point import Point
 from siteproof.record.samples import Sample
 from siteproof.record.series import SWEEP
 from siteproof.sites import Site
+from siteproof.sweeps import caps
 from siteproof.sweeps.reading import SweepFile
 from siteproof.sweeps.resume import settled
 
@@ -61,6 +62,11 @@ class SweepRun:
         """The class that measured it, such as Ior."""
         return self.samples[0].header.check
 
+    @property
+    def caps(self) -> Mapping[str, str]:
+        """What -S capped its points to, by axis. Raises UserError."""
+        return caps.of_text(self.newest.header.conditions.get(caps.CAP, ""))
+
     @cached_property
     def good(self) -> list[Sample]:
         """Those with a figure, the newest where a point was measured twice."""
@@ -101,8 +107,8 @@ class Progress:
 
     done of planned: planned is None where the sweep file has changed since, and the samples do not
     show that every point was measured. too_large: points that need more nodes than there are, or
-    than see each other's files. missing: without any sample. failed: measured without success.
-    untried: whose attempt shows nothing about the system.
+    than see each other's files. above_caps: points that -S left out. missing: without any sample.
+    failed: measured without success. untried: whose attempt shows nothing about the system.
     """
 
     done: int
@@ -111,10 +117,11 @@ class Progress:
     failed: Sequence[Sample]
     untried: Sequence[Sample]
     too_large: Sequence[Point]
+    above_caps: Sequence[Point] = ()
 
     @property
     def complete(self) -> bool:
-        """Whether every point that fits on the partition has its figures."""
+        """Whether every point within the caps that fits on the partition has its figures."""
         return self.planned is not None and not (self.missing or self.failed or self.untried)
 
 
@@ -186,8 +193,9 @@ def progress(run: SweepRun, file: SweepFile | None, site: Site) -> Progress:
         done = len({(s.trial, _key(s.dims)) for s in run.good})
         planned = run.newest.header.provenance.get(POINTS, "")
         return Progress(done, done if planned == str(done) else None, (), failed, untried, ())
-    points = dict(enumerate(file.points, 1))
-    large = _left_out(run, points, site)
+    every = dict(enumerate(file.points, 1))
+    points = caps.apply(file.sweep, every, run.caps)
+    large = _left_out(run, points, site) & points.keys()
     good, bad = (settled(points, found) for found in (run.good, run.bad))
     missing = [p for n, p in points.items() if n not in good | bad | large]
     return Progress(
@@ -196,8 +204,13 @@ def progress(run: SweepRun, file: SweepFile | None, site: Site) -> Progress:
         missing,
         failed,
         untried,
-        [points[n] for n in sorted(large)],
+        [every[n] for n in sorted(large)],
+        _without(every, points),
     )
+
+
+def _without(every: Mapping[int, Point], kept: Mapping[int, Point]) -> list[Point]:
+    return [point for number, point in every.items() if number not in kept]
 
 
 def _left_out(run: SweepRun, points: Mapping[int, Point], site: Site) -> set[int]:
@@ -208,7 +221,7 @@ def _left_out(run: SweepRun, points: Mapping[int, Point], site: Site) -> set[int
     partition = site.system.partitions.get(run.partition)
     if partition is None:
         return set()
-    most = 1 if partition.scheduler == "local" else len(site.expected(partition.role))
+    most = 1 if partition.scheduler == "local" else len(site.having(partition.roles))
     return {number for number, point in points.items() if point.nodes > most}
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from siteproof.analysis.plateau import At, Unknown, Why
-from siteproof.curves import measured, run_findings, sweep_runs
+from siteproof.curves import measured, run_findings, sweep_reasons, sweep_runs
 from siteproof.curves.measured import PER_NODE, TASKS, Curve
 from siteproof.curves.sweep_runs import SweepRun
 from siteproof.record import finding
@@ -154,6 +154,8 @@ def _incomplete(run: SweepRun, file: SweepFile | None, site: Site) -> Finding | 
     where = {"sweep": run.name, "session": run.sessions[-1]}
     if state.planned is None:
         return finding.of(Kind.SWEEP_FILE_CHANGED, where)
+    if run.caps:
+        return sweep_reasons.capped(run, state)
     if not state.complete:
         points = {"done": state.done, "planned": state.planned}
         return finding.of(Kind.SWEEP_INCOMPLETE, where | points)

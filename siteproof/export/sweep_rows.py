@@ -97,6 +97,8 @@ def _run(report: SweepReport) -> dict[str, Any]:
             "failed": list(map(sweep_results.failure, found.failed)),
             "not_measured": list(map(sweep_results.failure, found.untried)),
             "too_large": [str(point) for point in found.too_large],
+            "caps": dict(run.caps),
+            "above_caps": [str(point) for point in found.above_caps],
         },
         "curves": [_curve(report, curve) for lines in report.groups for curve in lines],
         "tasks_per_node": {

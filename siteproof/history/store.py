@@ -67,18 +67,10 @@ class Broken(Exception):
     """Why a store cannot be used. It is then made again."""
 
 
-def cache_folder() -> Path:
-    """The folder of this user's derived files: SITEPROOF_CACHE, or siteproof in XDG_CACHE_HOME."""
-    if own := os.environ.get("SITEPROOF_CACHE"):
-        return Path(own).resolve()
-    xdg = os.environ.get("XDG_CACHE_HOME")
-    return (Path(xdg) if xdg else Path.home() / ".cache") / "siteproof"
-
-
 def folder_of(perflogs: Path) -> Path:
     """The folder of the store of these perflogs."""
     digest = hashlib.blake2b(os.fsencode(perflogs.resolve()), digest_size=8).hexdigest()
-    return cache_folder() / f"history-{digest}"
+    return files.cache_folder() / f"history-{digest}"
 
 
 @cache

@@ -16,7 +16,9 @@ def nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
         return {site.system.system: Hardware()}
     found: dict[str, Hardware] = {}
     for role in site.roles_of(criterion):
-        found |= dict.fromkeys(site.expected(role), site.hardware_of(role))
+        hardware = site.hardware_of(role)
+        for node in site.expected(role):
+            found.setdefault(node, hardware)  # of several roles the first counts, as in `role_of`
     return found
 
 

@@ -9,7 +9,7 @@ import re
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines
+from siteproof.parsers import Reading, lines, rdma_ports
 
 UNIT = {
     "edac_ce": "count",
@@ -41,10 +41,8 @@ NIC = (
     "carrier_changes",
     "rx_pause",
     "tx_pause",
-    "symbol_error",
-    "link_downed",
-    "port_rcv_errors",
-    "port_xmit_discards",
+    *rdma_ports.ERRORS,
+    *rdma_ports.CONGESTION,
 )
 GPU = ("ecc_corrected", "ecc_uncorrected")
 CARDS = {"nic": NIC, "gpu": GPU}

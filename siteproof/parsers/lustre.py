@@ -7,7 +7,7 @@ under VERIFY OPTIONS, and dpkg(1) under --verify-format.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from siteproof.errors import OutputError
@@ -20,7 +20,12 @@ UNKNOWN = "unknown"
 CONFIGURATION = "c"  # rpm's and dpkg's mark
 
 _OST = re.compile(r"(\d{1,5}): (\S{1,200}) (ACTIVE|INACTIVE)")
-_SIZES = re.compile(r"(\S{1,200})( \d{1,20}){3} +\d{1,3}% \S.*\[OST:\d{1,5}\]")
+# 98706432 5615616 93088768 6% /mnt/testfs[OST:0] f: flags stand at the end, if there are any
+_SIZES = re.compile(
+    r"(\S{1,200})(?: \d{1,20}){3} (\d{1,3})% \S.*\[(OST|MDT):\d{1,5}\] ?([A-Za-z]{0,9})"
+)
+_NO_NEW = re.compile(r"[RNSI]")  # flags: read-only, no new objects, no space, no inodes
+_DOWN = re.compile(r"(\S{1,200}?) ?: (inactive device|\S.{0,80})")
 _PARAMETER = re.compile(r"((?:osc|mdc|mgc)\.\S{1,200})\.srpc_info=")
 _FLAVOR = re.compile(r"rpc flavor: ([a-z0-9]{1,20})")
 _PACKAGE = re.compile(r"\S{1,200} \S{1,200}")
@@ -32,6 +37,8 @@ def parse(text: str) -> list[Reading]:
     """Counts of what could be read, and a text for each thing that is not as it should be.
 
     osts, osts_up: all object storage targets, and those that are active and have answered.
+    fullest, fullest_mdt, fullest_inodes: per cent used of the fullest target; disabled: targets
+    that take nothing new.
     connections, without_kerberos. packages, altered_files, and altered_settings: files that the
     package marks as configuration, which sites edit.
     owners, wrong_owners: of the site's list.
@@ -42,6 +49,7 @@ def parse(text: str) -> list[Reading]:
         name, _, rest = line.partition(" ")
         parts.setdefault(name, []).append(rest)
     found = _targets(parts.get("osts", []), parts.get("df", []))
+    found += _fullness(parts.get("df", []), parts.get("inodes", []))
     if "srpc" in parts:
         found += _connections(parts["srpc"])
     if "verified" in parts:
@@ -62,7 +70,8 @@ def _targets(listed: Iterable[str], answers: Iterable[str]) -> list[Reading]:
             raise OutputError("lustre: a line of lfs osts is not a target")
     if not states:
         raise OutputError("lustre: lfs osts names no target")
-    answered = {match[1] for match in map(_SIZES.fullmatch, answers) if match}
+    sizes = filter(None, map(_SIZES.fullmatch, answers))
+    answered = {match[1] for match in sizes if match[3] == "OST"}
     if answered - states.keys():
         raise OutputError("lustre: lfs df names a target that lfs osts does not")
     down = {}
@@ -75,6 +84,32 @@ def _targets(listed: Iterable[str], answers: Iterable[str]) -> list[Reading]:
         _count("osts", len(states)),
         _count("osts_up", len(states) - len(down)),
         *_named("down", "ost", down),
+    ]
+
+
+def _fullness(answers: Sequence[str], inodes: Sequence[str]) -> list[Reading]:
+    """In per cent, the fullest targets of each kind; disabled: those that take nothing new."""
+    sizes = [match for match in map(_SIZES.fullmatch, answers) if match]
+    found = []
+    for metric, kind in (("fullest", "OST"), ("fullest_mdt", "MDT")):
+        if each := [int(match[2]) for match in sizes if match[3] == kind]:
+            found.append(Reading(metric, Decimal(max(each)), "%"))
+    if each := [int(match[2]) for match in map(_SIZES.fullmatch, inodes) if match]:
+        found.append(Reading("fullest_inodes", Decimal(max(each)), "%"))
+    disabled = {
+        match[1]: "inactive" if match[2].startswith("inactive") else match[2]
+        for match in map(_DOWN.fullmatch, answers)
+        if match and match[1] != "filesystem_summary"
+    }
+    disabled |= {
+        match[1]: f"takes no new objects ({match[4]})"
+        for match in sizes
+        if _NO_NEW.search(match[4])
+    }
+    return [
+        *found,
+        _count("disabled", len(disabled)),
+        *_named("disabled_target", "target", disabled),
     ]
 
 

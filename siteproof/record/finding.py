@@ -161,12 +161,13 @@ class Kind(StrEnum):
 
     # A sweep. axis: its name, such as tasks
     SWEEP_FILE_CHANGED = "sweep_file_changed"  # sweep, session: missing points are not known
+    SWEEP_CAPPED = "sweep_capped"  # sweep, caps, count (of points above them), of
     POINTS_TOO_LARGE = "points_too_large"  # count, nodes, partition
     PLATEAU_BEYOND = "plateau_beyond"  # sweep, axis, last, gain (of the last doubling)
     PLATEAU_UNKNOWN = "plateau_unknown"  # sweep, why
     PLATEAU_ROUGH = "plateau_rough"  # noise
     DECLINE_UNKNOWN = "decline_unknown"  # why
-    ABOVE_BOUND = "above_bound"  # part, count, limit, share
+    ABOVE_BOUND = "above_bound"  # part, count, limit, share, axis, at
     RANKS_DIFFER = "ranks_differ"  # axis, at, share (slowest of the fastest)
     CACHED = "cached"
     PATH_HOLDS = "path_holds"  # bytes: smaller windows cannot fill the path

@@ -29,19 +29,20 @@ Order = tuple[int, str, str]
 JobOrder = tuple[int, str, str, str]
 
 FORMAT = 1
-STATUSES = (
-    "ok",
-    "login",
-    "timeout",
-    "checksum",
-    "invalid",
-    "parse",
-    "killed",
-    "node_lost",
-    "tool_missing",
-    "generic",
-    "interrupted",
-)
+MEANINGS = {  # of each status
+    "ok": "There is a value.",
+    "login": "A login or an authentication failed.",
+    "timeout": "A time limit ended it.",
+    "checksum": "Data came back with another checksum: a wrong answer.",
+    "invalid": "The tool's own validation failed: a wrong answer.",
+    "parse": "The output is not understood, or has no value.",
+    "killed": "A signal that no person sent ended it, also where memory ran out.",
+    "node_lost": "The node was lost or not reached.",
+    "tool_missing": "The node has no program that could measure it.",
+    "generic": "It failed for any other reason.",
+    "interrupted": "A person ended the job; it changes no answer.",
+}
+STATUSES = tuple(MEANINGS)
 INTERRUPTED = "interrupted"  # somebody ended the job; the status does not concern the node
 MODES = ("quick", "maintenance", "acceptance", "published", "")
 REPEATED = "repeated_warning"  # condition: measured at the second attempt, as the first crashed

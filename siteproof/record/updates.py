@@ -75,7 +75,7 @@ class Updates:
 
     def _kernel(self, job: Header, nodes: Collection[str]) -> Iterator[Update]:
         for old, new, header in self._other(job, KERNEL):
-            if header.partition == job.partition and not _nodes(header.expected).isdisjoint(nodes):
+            if not _nodes(header.expected).isdisjoint(nodes):
                 yield Update("kernel", old, new)
 
     def _software(self, job: Header) -> Iterator[Update]:

@@ -134,7 +134,8 @@ def _bound(shown: Shown) -> Line | None:
     last = list(limits.values())[-1]
     limit = with_unit(number(last.limit), shown.lines[0].unit)
     ends = bound_name(last.bound.part, last.bound.count)
-    name = f"bound: at the end {ends}, {limit}"
+    exceeded = any(reached.share > 1 for reached in limits.values())
+    name = f"{'exceeded ' if exceeded else ''}bound: at the end {ends}, {limit}"
     return Line(name, list(limits), [float(reached.limit) for reached in limits.values()])
 
 

@@ -1,7 +1,10 @@
 """A YAML file as plain data that knows its lines; every mistake in it is collected, not raised.
 
-All scalars stay the text that the person wrote ("806.4", "off", "001"), except below a key
-`reframe`, whose content is handed on verbatim and therefore has YAML's own types.
+A value with the tag `!gap` is one that nobody has given yet: its text is what to fill in. The key
+is left out of the data, as if it were not written, and Document.gaps has its place and its text.
+
+All scalars stay the text that the person wrote ("806.4", "off", "001"), except below the keys
+`reframe` and `extras`, whose content is handed on verbatim and therefore has YAML's own types.
 """
 
 from __future__ import annotations
@@ -26,7 +29,10 @@ _TYPES: dict[str, Callable[[yaml.ScalarNode], Any]] = {
 }
 _TEXT_TAGS = {f"{_TAG}{name}" for name in ("str", "int", "float", "bool", "timestamp", "value")}
 _NULL = f"{_TAG}null"
+GAP = "!gap"
+_LEFT_OUT = object()  # what a gap is read as; no mapping or list takes it
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+VERBATIM = ("reframe", "extras")
 MAX_BYTES = 2_000_000  # a thousand times a site of 347 nodes
 MAX_NODES = 200_000  # after aliases are followed: the limit that stops a YAML bomb
 MAX_DEPTH = 40
@@ -54,6 +60,8 @@ class Document:
         self.path = path
         self.data: Any = None
         self.mistakes: list[UserError] = []
+        self.warnings: list[UserError] = []
+        self.gaps: dict[Loc, str] = {}
         self._lines: dict[Loc, int] = {(): 1}
         self._spoilt: set[Loc] = set()
         self._empty: set[Loc] = set()
@@ -82,11 +90,29 @@ class Document:
 
         inside: the mistake is the key itself, so it is reported at the mapping that has it.
         """
-        named = [p for p in (loc[:-1] if inside else loc) if isinstance(p, str)]
-        place = clip(".".join(named)) or self.path.name
+        place = clip(_keys(loc[:-1] if inside else loc)) or self.path.name
         where = f"{shown(self.path)}:{line or self.line(loc)}"
         text = what if len(what) <= MAX_TOLD else f"{what[:MAX_TOLD]}..."
         self.mistakes.append(UserError(where, f"{text} in {place}", allowed, hint))
+
+    def warn(self, loc: Loc, what: str, hint: str = "") -> None:
+        """Note what is possible and not plausible, unless the key has a mistake."""
+        if not self.spoilt(loc):
+            where = f"{shown(self.path)}:{self.line(loc)}"
+            place = clip(_keys(loc)) or self.path.name
+            self.warnings.append(UserError(where, f"{what} in {place}", hint=hint))
+
+    def gap_below(self, loc: Loc) -> bool:
+        """Whether a key, or one below it, is a gap."""
+        return any(gap[: len(loc)] == loc for gap in self.gaps)
+
+    def listed_gaps(self) -> list[UserError]:
+        """Each gap with its place and what to fill in, in the order of the lines."""
+        gaps = sorted(self.gaps.items(), key=lambda gap: self.line(gap[0]))
+        return [
+            UserError(f"{shown(self.path)}:{self.line(loc)}", f"{clip(_keys(loc))}: {text}")
+            for loc, text in gaps
+        ]
 
     def spoil(self, loc: Loc) -> None:
         """Remember that a key is wrong, so that no other mistake is noted at it."""
@@ -114,6 +140,11 @@ class Document:
         """The mistakes in the order of their lines, each once."""
         unique = {str(error): error for error in self.mistakes}
         return sorted(unique.values(), key=lambda e: int(e.where.rpartition(":")[2]))
+
+
+def _keys(loc: Loc) -> str:
+    """The keys on the way to a place, with dots between."""
+    return ".".join(part for part in loc if isinstance(part, str))
 
 
 def shown(path: Path) -> Path:
@@ -239,14 +270,17 @@ class _Reader:
             key = self._key(key_node, loc, line)
             if key is None:
                 continue
-            if key in result:
+            if key in result or (*loc, key) in self._document.gaps:
                 first = self._document.line((*loc, key))
                 what = f"key '{clip(key)}' a second time (first on line {first})"
                 self._document.add(loc, what, line=line)
                 continue
             self._document._lines[(*loc, key)] = line
-            below = typed or key == "reframe"
-            result[key] = self.plain(value_node, (*loc, key), typed=below)
+            below = typed or key in VERBATIM
+            value = self.plain(value_node, (*loc, key), typed=below)
+            if value is _LEFT_OUT:
+                continue
+            result[key] = value
             if value_node.tag == _NULL and value_node.value == "":  # a written null is a value
                 self._document._empty.add((*loc, key))
         return result
@@ -265,15 +299,20 @@ class _Reader:
         result = []
         for index, item in enumerate(node.value):
             self._document._lines[(*loc, index)] = item.start_mark.line + 1
-            result.append(self.plain(item, (*loc, index), typed=typed))
+            value = self.plain(item, (*loc, index), typed=typed)
+            if value is not _LEFT_OUT:
+                result.append(value)
         return result
 
     def _scalar(self, node: yaml.Node, loc: Loc, *, typed: bool) -> Any:
         if node.tag == _NULL and isinstance(node, yaml.ScalarNode):
             return None
         line = node.start_mark.line + 1
+        if node.tag == GAP and isinstance(node, yaml.ScalarNode) and loc:
+            return self._gap(node, loc, line)
         if node.tag not in _TEXT_TAGS or not isinstance(node, yaml.ScalarNode):
-            self._document.add(loc, f"YAML tag '{clip(node.tag)}'", "plain values", line=line)
+            allowed = "plain values, or !gap 'what is to be filled in'"
+            self._document.add(loc, f"YAML tag '{clip(node.tag)}'", allowed, line=line)
             self._document.spoil(loc)
             return None
         if _UNPRINTABLE.search(node.value):
@@ -286,3 +325,14 @@ class _Reader:
             except (ValueError, KeyError):
                 return node.value
         return node.value
+
+    def _gap(self, node: yaml.ScalarNode, loc: Loc, line: int) -> object:
+        """Note a gap: its text is what is to be filled in, so it must have one."""
+        text = " ".join(_UNPRINTABLE.sub("?", node.value).split())
+        if not text:
+            self._document.add(
+                loc, "a gap without a text", hint="Say what is to be filled in", line=line
+            )
+            self._document.spoil(loc)
+        self._document.gaps[loc] = text if len(text) <= MAX_TOLD else f"{text[:MAX_TOLD]}..."
+        return _LEFT_OUT

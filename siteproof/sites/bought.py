@@ -84,7 +84,7 @@ def sections_of(site: Site, node: str) -> dict[str, FactSection]:
     role = site.role_of(node)
     if role is None:
         return {}
-    found = dict(site.hardware_of(role).facts)
+    found = dict(site.hardware_of(role).stated)
     for more in (site.system.nodes[role].facts, site.hosts.get(node, {})):
         for name, section in more.items():
             fields = {**(found[name].fields if name in found else {}), **section.fields}

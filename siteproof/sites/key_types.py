@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+import archspec.cpu
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from siteproof import units
 from siteproof.errors import UserError
+from siteproof.schema.shapes import hint
 
 
 class Model(BaseModel):
@@ -68,6 +70,24 @@ Flops = Annotated[units.Quantity, *_quantity("flops", "806.4 GFLOPS")]
 Frequency = Annotated[units.Quantity, *_quantity("frequency", "2.1 GHz")]
 Time = Annotated[units.Quantity, *_quantity("time", "0.2 ms")]
 Count = Annotated[int, Field(ge=1, le=10**9)]
+
+_ONE_OR_MANY = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+Names = Annotated[
+    list[str],
+    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
+    WithJsonSchema(_ONE_OR_MANY),
+]
+
+
+def _known_target(name: str) -> str:
+    if name not in archspec.cpu.TARGETS:
+        allowed = "a name of archspec, as 'spack arch --known-targets' lists them: zen3, icelake"
+        known = sorted(archspec.cpu.TARGETS)
+        raise mistake(f"unknown processor target '{name[:40]}'{hint(name, known)}", allowed)
+    return name
+
+
+Target = Annotated[str, AfterValidator(_known_target)]
 
 
 def blanks(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import combinations
 from math import prod
 
@@ -13,9 +13,10 @@ from siteproof import nodesets
 from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.catalogue import ROOT, Metric
+from siteproof.sites.lint_jobs import lint_jobs
 from siteproof.sites.read_fields import FIELDS, is_read
 from siteproof.sites.stated import FactSection
-from siteproof.sites.system import Hardware, Link, Recognise, System
+from siteproof.sites.system import NO_NETWORK, FileSystem, Hardware, Link, Recognise, System
 
 SPACK_ENVS = ROOT / "spack-envs"
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")  # ReFrame's rule for systems, partitions …
@@ -46,10 +47,13 @@ def lint_system(document: Document, system: System, folder: str) -> None:
         _facts(document, ("hardware", key, "facts"), hardware.facts)
     for key, role in system.nodes.items():
         _facts(document, ("nodes", key, "facts"), role.facts)
-    _groups(document, system, _nodes(document, system))
+    sets = _nodes(document, system)
+    _groups(document, system, sets)
     _parameters(document, system)
     _partitions(document, system)
+    _measured_twice(document, system, sets)
     _environments(document, system)
+    lint_jobs(document, system)
     _file_systems(document, system)
     _probes(document, system)
 
@@ -101,7 +105,7 @@ def _recognise(document: Document, written: Mapping[str, str]) -> None:
     if is_fallback and keys:
         hint = "Give fallback alone, or the other keys"
         document.follow_up(("recognise",), "fallback together with other keys", hint=hint)
-    if not is_fallback and not keys:
+    if not is_fallback and not keys and not document.gap_below(("recognise",)):
         what = "no key that distinguishes machines"
         document.follow_up(("recognise",), what, Recognise.model_fields)
 
@@ -181,12 +185,35 @@ def _parameters(document: Document, system: System) -> None:
 def _partitions(document: Document, system: System) -> None:
     for key, partition in system.partitions.items():
         loc: Loc = ("partitions", key)
-        reference(document, (*loc, "role"), partition.role, "role", known(document, "nodes"))
+        for role in partition.roles:
+            reference(document, (*loc, "role"), role, "role", known(document, "nodes"))
+        if not partition.roles:
+            document.follow_up((*loc, "role"), "no role", known(document, "nodes") or ())
+        for role in partition.measured:
+            what = f"role of partition '{key}'"
+            reference(document, (*loc, "measures"), role, what, partition.roles)
         names = known(document, "environments")
         for name in partition.environments:
             reference(document, (*loc, "environments"), name, "environment", names)
         if not partition.environments:
             document.follow_up((*loc, "environments"), "no environment", names or ())
+
+
+def _measured_twice(document: Document, system: System, sets: Mapping[str, NodeSet]) -> None:
+    """Note partitions that measure the same nodes: a run would measure and show them twice."""
+    before: dict[str, NodeSet] = {}
+    for key, partition in system.partitions.items():
+        nodes = nodesets.of()
+        for role in partition.measured:
+            nodes.update(sets.get(role, nodesets.of()))
+        for other, theirs in before.items():
+            if both := nodes & theirs:
+                what = f"{clip(both)} measured by {other} and {key}"
+                advice = (
+                    "Write 'measures: []' in one of them, or as a list the roles that it measures"
+                )
+                document.follow_up(("partitions", key), what, hint=advice)
+        before[key] = nodes
 
 
 def _environments(document: Document, system: System) -> None:
@@ -196,10 +223,6 @@ def _environments(document: Document, system: System) -> None:
         if environment.spack is not None:
             what = "folder of spack-envs"
             reference(document, (*loc, "spack"), environment.spack, what, built)
-        for feature in environment.features:
-            if not NAME.fullmatch(feature):
-                what = f"'{clip(feature)}' is not a valid name of a feature"
-                document.follow_up((*loc, "features"), what, NAME_RULE)
 
 
 def _file_systems(document: Document, system: System) -> None:
@@ -209,9 +232,31 @@ def _file_systems(document: Document, system: System) -> None:
             reference(document, (*loc, "roles"), role, "role", names)
         if file_system.servers is not None:
             reference(document, (*loc, "servers"), file_system.servers, "role", names)
+        _network(document, system, loc, file_system)
+        if file_system.striping is not None and file_system.kind not in ("lustre", "any"):
+            what = f"a striping, and kind is {clip(file_system.kind)}"
+            document.add((*loc, "striping"), what, "striping with kind lustre")
     for name in system.workload.file_systems if system.workload else ():
         loc = ("workload", "file_systems")
         reference(document, loc, name, "file system", known(document, "file_systems"))
+
+
+def _network(document: Document, system: System, loc: Loc, file_system: FileSystem) -> None:
+    """What carries a file system: a link, or none where it has no servers either."""
+    network = file_system.network
+    if network is None:
+        return
+    reference(document, (*loc, "network"), network, "link", [*system.links, NO_NETWORK])
+    if network == NO_NETWORK and file_system.servers is not None:
+        document.add((*loc, "network"), "no network, and `servers`", "one of the two")
+
+
+def lint_features(document: Document, system: System, names: Collection[str]) -> None:
+    """A feature that no check asks for is a mistake: what it stands for would never run."""
+    for key, environment in system.environments.items():
+        for feature in environment.features:
+            loc = ("environments", key, "features")
+            reference(document, loc, feature, "feature", sorted(names))
 
 
 def lint_requested(document: Document, system: System, table: Mapping[str, Metric]) -> None:
@@ -280,9 +325,14 @@ def _end(document: Document, system: System, key: str, link: Link, end: str) -> 
         document.follow_up(loc, what, [*system.nodes, "a set of their nodes"])
         return None
     partition = system.partitions.get(link.partition)
-    reached = system.nodes.get(partition.role) if partition else None
-    if reached and (strangers := nodes - reached.nodes):
+    roles = partition.roles if partition else []
+    if not roles or not all(role in system.nodes for role in roles):
+        return nodes
+    reached = nodesets.of()
+    for role in roles:
+        reached.update(system.nodes[role].nodes)
+    if strangers := nodes - reached:
         what = f"{clip(strangers)} not in partition '{link.partition}'"
-        document.follow_up(loc, what, clip(reached.nodes))
+        document.follow_up(loc, what, clip(reached))
         return None
     return nodes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,16 +12,24 @@ from siteproof.errors import UserError
 from siteproof.rounding import Limit
 from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, Loc, clip
+from siteproof.sites import plausible_bounds
 from siteproof.sites.catalogue import MODES, Metric
 from siteproof.sites.lint import belongs_to, reference
 from siteproof.sites.promise import KINDS, Baseline, Criterion, Promise, parse_bound
-from siteproof.sites.system import SHARE_OF, Hardware
+from siteproof.sites.system import SHARE_OF, Hardware, System
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SUBJECTS = {"every node": ("node", "client", "vm"), "every pair": ("pair",)}
 _LINK_SUBJECTS = ("pair", "client", "system")
 OWNER = "system"  # baselines.yaml's one key that is no id
 ANYWHERE = ("mode", "emulated")  # conditions of every metric
+VALUES = {  # of conditions whose values are a closed list, whatever the site
+    "mode": MODES,
+    "direct": ("yes", "no"),
+    "cached": ("yes", "no"),
+    "direction": ("out", "in"),
+    "variant": ("easy", "hard"),
+}
 LINK = "link"  # a metric with this condition is measured over links
 MIDDLES = ("median", "mean")
 REASONS = {"report_only": "no value is promised", "not_here": "no GPU in this system"}
@@ -30,11 +39,16 @@ _RIGHT_BOUND = {"higher": "at_least", "lower": "at_most"}
 
 @dataclass(frozen=True)
 class Around:
-    """What a promise refers to: metrics, each role's facts, links; None is what is not known."""
+    """What a promise refers to: metrics, each role's facts, links; None is what is not known.
+
+    others: the names of the other systems.
+    """
 
     metrics: dict[str, Metric]
     roles: dict[str, Hardware | None] | None
     links: list[str] | None
+    system: System | None = None
+    others: Collection[str] = ()
 
 
 def lint_promise(
@@ -56,14 +70,16 @@ def lint_promise(
     if metric is None:
         _unknown_metric(document, key, promise.metric, around.metrics)
     else:
-        _conditions(document, key, promise, metric)
+        _conditions(document, key, promise, metric, around)
         _links(document, key, promise, metric, around)
     if isinstance(promise, Criterion):
         _scope(document, key, promise)
-        if metric:
-            _against(document, key, promise, metric, around)
-            _evidence(document, key, promise, metric)
+    if isinstance(promise, Criterion) and metric:
+        _against(document, key, promise, metric, around)
+        _evidence(document, key, promise, metric)
     _bound(document, key, promise, metric, around)
+    if metric and around.system:
+        plausible_bounds.check(document, key, promise, metric, around.system, around.others)
 
 
 def lint_owner(document: Document, site: str) -> None:
@@ -102,15 +118,27 @@ def _unknown_metric(document: Document, key: str, name: str, metrics: dict[str, 
     document.follow_up((key, "metric"), what, of_check or checks)
 
 
-def _conditions(document: Document, key: str, promise: Promise, metric: Metric) -> None:
+def _values(name: str, system: System | None) -> Collection[str] | None:
+    """The values that a condition can have; None if the list is not closed, or not known."""
+    if name in VALUES:
+        return VALUES[name]
+    if system is None:
+        return None
+    if name == "file_system":
+        return system.file_systems
+    return system.emulations() if name == "emulated" else None
+
+
+def _conditions(
+    document: Document, key: str, promise: Promise, metric: Metric, around: Around
+) -> None:
     for name, expected in promise.conditions.items():
         loc = (key, "conditions", name)
-        if name != "mode":
-            reference(document, loc, name, "condition", [*ANYWHERE, *metric.conditions])
-            continue
-        for mode in expected.one_of or [expected.exact or ""]:
-            if mode not in MODES:
-                document.follow_up(loc, f"unknown mode '{clip(mode or expected)}'", MODES)
+        reference(document, loc, name, "condition", [*ANYWHERE, *metric.conditions])
+        allowed = _values(name, around.system)
+        given = expected.one_of or [expected.exact or str(expected)]
+        for text in given if allowed is not None else ():
+            reference(document, loc, text, name.replace("_", " "), list(allowed or ()))
     for program in promise.programs:
         reference(document, (key, "programs"), program, "program", metric.programs)
 
@@ -140,6 +168,8 @@ def _links(
 ) -> None:
     """What is measured over links names them; nothing else does."""
     loc, over_links = (key, "links"), LINK in metric.conditions
+    if loc in document.gaps:
+        return
     for name in promise.links:
         reference(document, loc, name, "link", around.links)
     if not promise.links:
@@ -171,13 +201,14 @@ def _bound(
 ) -> None:
     written = document.data[key]
     kinds = [k for k in KINDS if k in type(promise).model_fields]
-    given = [k for k in kinds if written.get(k) is not None]
+    gaps = [k for k in kinds if (key, k) in document.gaps]
+    given = [k for k in kinds if written.get(k) is not None] + gaps
     if not given and set(written) - set(type(promise).model_fields):
         return  # the unknown key may be the bound
     if len(given) != 1:
         what = f"both {' and '.join(given)}" if given else "no bound"
         document.add((key,), what, f"one of {', '.join(kinds)}")
-    elif getattr(promise, given[0]) is not None and metric:
+    elif not gaps and getattr(promise, given[0]) is not None and metric:
         _one_bound(document, key, promise, metric, around)
 
 

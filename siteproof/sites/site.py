@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ClusterShell.NodeSet import NodeSet
 
@@ -15,11 +15,26 @@ from siteproof.errors import UserError, UserErrors
 from siteproof.schema import shapes, yamlfile
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import catalogue as metrics
-from siteproof.sites import hosts_csv, libraries, published_csv, timeline_csv, windows_csv
+from siteproof.sites import (
+    features,
+    hosts_csv,
+    libraries,
+    plausible,
+    published_csv,
+    timeline_csv,
+    windows_csv,
+)
 from siteproof.sites.catalogue import Metric
-from siteproof.sites.lint import belongs_to, known, lint_links, lint_requested, lint_system
+from siteproof.sites.lint import (
+    belongs_to,
+    known,
+    lint_features,
+    lint_links,
+    lint_requested,
+    lint_system,
+)
 from siteproof.sites.lint_promise import OWNER, Around, lint_owner, lint_promise
-from siteproof.sites.promise import Baseline, Criterion, Promise
+from siteproof.sites.promise import KINDS, Baseline, Criterion, Promise
 from siteproof.sites.system import Hardware, HostParameters, Partition, System
 from siteproof.sites.waiver import Waiver, lint_waiver
 
@@ -31,7 +46,10 @@ WAIVERS = "waivers.yaml"  # optional
 
 @dataclass(frozen=True)
 class Site:
-    """A system, its criteria, baselines and waivers, and the catalogue of metrics."""
+    """A system, its criteria, baselines and waivers, and the catalogue of metrics.
+
+    gaps: what is still to be filled in; a criterion with a gap is not among the criteria.
+    """
 
     name: str
     folder: Path
@@ -41,6 +59,7 @@ class Site:
     catalogue: dict[str, Metric]
     waivers: dict[str, Waiver] = field(default_factory=dict)
     hosts: hosts_csv.Hosts = field(default_factory=dict)
+    gaps: Sequence[UserError] = ()
     _roles: dict[str, str] = field(default_factory=dict, repr=False)
 
     def expected(self, role: str) -> NodeSet:
@@ -59,6 +78,17 @@ class Site:
             what = f"no partition '{name}'{shapes.hint(name, names)}"
             raise UserError(self.name, what, names)
         return found
+
+    def nodes_of(self, partition: str) -> NodeSet:
+        """The nodes of a partition, of all its roles. Raises UserError."""
+        return self.having(self.partition(partition).roles)
+
+    def having(self, roles: Iterable[str]) -> NodeSet:
+        """The nodes of several roles together. Raises UserError for an unknown role."""
+        nodes = nodesets.of()
+        for role in roles:
+            nodes.update(self.system.nodes[self._role(role)].nodes)
+        return nodes
 
     def role_of(self, node: str) -> str | None:
         """The role of a node, the first if it has several; None for a node not listed."""
@@ -91,10 +121,7 @@ class Site:
 
     def promised(self, promise: Promise) -> NodeSet:
         """The nodes that a criterion or baseline covers."""
-        nodes = nodesets.of()
-        for role in self.roles_of(promise):
-            nodes.update(self.expected(role))
-        return nodes
+        return self.having(self.roles_of(promise))
 
     def _role(self, role: str) -> str:
         if role not in self.system.nodes:
@@ -168,7 +195,10 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     table, documents = _catalogue(where, system_file, system)
     if system is not None:
         lint_requested(system_file, system, table)
-    around = Around(table, _hardware(system_file, system), known(system_file, "links"))
+        lint_features(system_file, system, _features(where, system))
+        plausible.system(system_file, system)
+    links, others = known(system_file, "links"), _others(name)
+    around = Around(table, _hardware(system_file, system), links, system, others)
     criteria_files, criteria = _criteria(where, around)
     baselines_file = yamlfile.read(where / BASELINES)
     lint_owner(baselines_file, name)
@@ -183,7 +213,8 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     documents += _windows(where, system)
     if system is None or any(document.mistakes for document in documents):
         return None, documents
-    site = Site(name, where, system, criteria, baselines, table, waivers, hosts)
+    gaps = [gap for document in documents for gap in document.listed_gaps()]
+    site = Site(name, where, system, criteria, baselines, table, waivers, hosts, gaps)
     return site, documents
 
 
@@ -203,9 +234,23 @@ def _catalogue(
     return table, documents
 
 
+def _features(where: Path, system: System) -> set[str]:
+    """All features that an environment may offer: of Siteproof's checks, and of the site's own."""
+    own = (features.of_checks(folder) for folder in own_checks(where, system) if folder.is_dir())
+    return set(features.known()).union(*own)
+
+
 def own_checks(where: Path, system: System) -> list[Path]:
     """The folders with a site's own checks. where: the site's folder."""
     return [(where / Path(text).expanduser()).absolute() for text in system.checks]
+
+
+def _others(name: str) -> set[str]:
+    """The names of the other sites; none if their folder cannot be read."""
+    try:
+        return set(names()) - {name}
+    except UserError:
+        return set()
 
 
 def _system(where: Path, name: str) -> tuple[Document, System | None]:
@@ -230,8 +275,8 @@ def _criteria(where: Path, around: Around) -> tuple[list[Document], dict[str, Cr
     return documents, found
 
 
-def lint_sites(chosen: list[str]) -> list[UserError]:
-    """Every mistake in the files of these sites, and between the sites, file by file."""
+def lint_sites(chosen: list[str]) -> list[Document]:
+    """The files of these sites, with every mistake in them, and between the sites."""
     documents: dict[Path, Document] = {}
     rules: dict[str, str] = {}
     for name in chosen:
@@ -247,7 +292,7 @@ def lint_sites(chosen: list[str]) -> list[UserError]:
             _known_owners(read[0], site.system.trusted_owners)
             for key, environment in site.system.environments.items():
                 _kept_variables(read[0], key, environment.keep_variables)
-    return [error for document in documents.values() for error in document.sorted_mistakes()]
+    return list(documents.values())
 
 
 def _known_owners(document: Document, owners: Iterable[str]) -> None:
@@ -286,11 +331,28 @@ def _promises(document: Document, model: type[P], around: Around) -> dict[str, P
     for key, raw in (document.data or {}).items():
         if key == OWNER and model is Baseline:
             continue
-        promise = shapes.validate(document, (key,), model, raw)
+        has_gap = document.gap_below((key,))
+        if has_gap:
+            raw = _without_gaps(document, key, raw, model)
+        promise = shapes.validate(document, (key,), model, raw) if raw else None
         if promise is not None:
             lint_promise(document, key, promise, around)
-            found[key] = promise
+            if not has_gap:
+                found[key] = promise
     return found
+
+
+def _without_gaps(document: Document, key: str, raw: Any, model: type[Promise]) -> Any:
+    """A promise with a text in place of each gap, so that lint checks what is given; or nothing.
+
+    Nothing, where what is missing decides what the rest means: the metric, or a baseline's bound.
+    """
+    missing = {gap[1] for gap in document.gaps if gap[0] == key and len(gap) > 1}
+    bounds = missing.intersection(KINDS)
+    if "metric" in missing or (bounds and model is Baseline):
+        return None
+    texts = {name: "a gap" for name in missing & {"source", "description"}}
+    return {**raw, **texts, **({"report_only": "a gap"} if bounds else {})}
 
 
 def _published(where: Path, inventory: NodeSet | None, table: dict[str, Metric]) -> list[Document]:

@@ -13,14 +13,16 @@ from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from siteproof import nodesets, units
 from siteproof.files import MAX_UID
+from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option
 from siteproof.sites.key_types import Count as Count
-from siteproof.sites.key_types import Flops, Frequency, Rate, Size, Time
+from siteproof.sites.key_types import Flops, Frequency, Rate, Size, Target, Time
 from siteproof.sites.key_types import Model as Model
+from siteproof.sites.key_types import Names as Names
 from siteproof.sites.key_types import blanks as blanks
 from siteproof.sites.key_types import mistake as mistake
 from siteproof.sites.key_types import plausible as plausible
 from siteproof.sites.key_types import readable as readable
-from siteproof.sites.stated import FactSection
+from siteproof.sites.stated import Fact, FactSection
 
 Mode = Literal["quick", "maintenance", "acceptance"]
 
@@ -171,6 +173,14 @@ class Hardware(Model):
         None, description="Double-precision operations of a core in a cycle."
     )
     nics: dict[str, Nic] = Field({}, description="Network interfaces, by name.")
+    target: Target | None = Field(
+        None,
+        description="Processor target by archspec's name, for which software is built and which "
+        "ReFrame's tests see as `processor.arch`: zen3, icelake, neoverse_v1.",
+    )
+    devices: dict[str, Device] = Field(
+        {}, description="Accelerators of a node, by their type: gpu."
+    )
     facts: dict[str, FactSection] = Field(
         {},
         description="What was bought: the fields that 'siteproof describe' reads of each node, "
@@ -182,6 +192,15 @@ class Hardware(Model):
         """The quantities of which a criterion may require a share."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: v for name, v in values.items() if isinstance(v, units.Quantity)}
+
+    @cached_property
+    def stated(self) -> dict[str, FactSection]:
+        """What a node's description must show: `facts`, and the number of GPUs."""
+        if "gpu" not in self.devices:
+            return self.facts
+        fields = {"gpu.count": Fact(exact=str(self.devices["gpu"].count))}
+        own = FactSection(source="`devices` of the hardware in system.yaml", fields=fields)
+        return {"devices": own, **self.facts}
 
     def __hash__(self) -> int:
         return hash((self.description, *self.quantities.items()))
@@ -256,6 +275,32 @@ EMULATED = (
 )
 
 
+class Striping(Model):
+    """How files of the checks are striped over the targets of a Lustre file system."""
+
+    count: Annotated[int, Field(ge=-1, le=100_000)] | None = Field(
+        None, description="Targets of a file; -1: all of them."
+    )
+    size: Size | None = Field(None, description="Bytes on a target before the next: 1 MiB.")
+    pool: str = Field("", description="The pool of targets, by its name.")
+
+    @field_validator("pool")
+    @classmethod
+    def _harmless_pool(cls, text: str) -> str:
+        if text and not _POOL.fullmatch(text):
+            raise mistake(f"'{text[:40]}' is not a name of a pool", "at most 15 letters and digits")
+        return text
+
+
+_POOL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
+NO_NETWORK = "none"
+# Beginnings of the kernel's names; an xfs that all nodes see may be a disk of one machine.
+NETWORK_KINDS = (
+    "nfs", "lustre", "ceph", "gpfs", "beegfs", "cifs", "smb", "gluster", "pvfs", "orangefs",
+    "panfs", "weka", "afs", "sshfs", "daos", "dfuse",
+)  # fmt: skip
+
+
 class FileSystem(Model):
     """A file system that checks may use."""
 
@@ -280,6 +325,22 @@ class FileSystem(Model):
         description="The role whose nodes serve it, a key of `nodes`: their network limits the "
         "rates of a sweep.",
     )
+    network: str | None = Field(
+        None,
+        description="What carries its data and limits the rates of a sweep: a key of `links`, or "
+        "'none' where its disk is the nodes' own. Without it, the fastest interface of a node, if "
+        "it has `servers`, or is shared and of a kind such as nfs or lustre.",
+    )
+    most_full: Annotated[int, Field(ge=1, le=100)] = Field(
+        90,
+        description="If it is Lustre: in per cent, how full its fullest target may be before a "
+        "check writes to it.",
+    )
+    striping: Striping | None = Field(
+        None,
+        description="If it is Lustre: how files of the checks are striped; without it, as the "
+        "file system's own default. Checks refuse to write where files have another.",
+    )
     server_memory: Size | None = Field(
         None,
         description="Memory of all its servers together: data that fits into it may come from a "
@@ -295,6 +356,14 @@ class FileSystem(Model):
         if not text.startswith("/"):
             raise mistake(f"'{text}' is not an absolute path", "a path that begins with /")
         return text
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a network carries its data."""
+        if self.network is not None:
+            return self.network != NO_NETWORK
+        over = self.kind.removeprefix("fuse.").startswith(NETWORK_KINDS)
+        return self.servers is not None or self.shared and over
 
     def used_by(self, role: str) -> bool:
         """Whether nodes of this role measure it."""
@@ -341,19 +410,27 @@ class Workload(Model):
         return sum(application.nodes for application in self.applications.values())
 
 
-class Partition(Model):
+class Partition(Jobs):
     """A ReFrame partition: where and how jobs run."""
 
     description: str = Field(description="What it is, for the report.")
-    role: str = Field(description="The nodes that it runs on, a key of `nodes`.")
+    role: Names = Field(
+        description="The nodes that it runs on: a key of `nodes`, or a list of them. Each node is "
+        "measured and judged as one of its role; of two roles, of the first here."
+    )
     scheduler: Literal["slurm", "local"] = Field("slurm", description="slurm, or local: no jobs.")
-    access: list[str] = Field(
-        [], description="Slurm options of each job, as ReFrame's `access`: --partition=NAME."
+    access: list[Option] = Field(
+        [],
+        description="Slurm options of each job, as ReFrame's `access`: --partition=NAME, "
+        "--account=NAME, --qos=NAME, --constraint=NAME. An account that each user has of their "
+        "own: $SBATCH_ACCOUNT and $SLURM_ACCOUNT, or -J account=NAME.",
     )
     environments: list[str] = Field(description="Software to run with, keys of `environments`.")
-    links_only: bool = Field(
-        False,
-        description="True: only checks over `links` run on it, so that no node is measured twice.",
+    measures: list[str] | None = Field(
+        None,
+        description="The roles of it whose nodes are measured here; all, if not given. []: none, "
+        "only links, as where another partition measures the same nodes. "
+        "'--system SITE:PARTITION' measures all.",
     )
     tuning: bool = Field(
         False,
@@ -370,11 +447,32 @@ class Partition(Model):
         {}, description="Keys that are copied unchanged into ReFrame's entry of this partition."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _older_word(cls, data: Any) -> Any:
+        """Sites of earlier versions have `links_only: true` in place of `measures: []`."""
+        if isinstance(data, dict) and "links_only" in data:
+            none = str(data["links_only"]).lower() in ("true", "yes", "on")
+            kept = {key: value for key, value in data.items() if key != "links_only"}
+            return {"measures": [], **kept} if none else kept
+        return data
+
+    @property
+    def roles(self) -> list[str]:
+        """All roles of its nodes."""
+        return self.role
+
+    @property
+    def measured(self) -> list[str]:
+        """The roles whose nodes are measured here, if no partition is named."""
+        return self.role if self.measures is None else self.measures
+
 
 _APPLICATION = re.compile(r"[A-Za-z0-9_-]{1,40}")
 PATTERNS = ("star", "all", "together", "random:3")
 PATTERN = re.compile(r"star|all|together|random:[1-9][0-9]{0,5}")
 _VARIABLES = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\*?|\*")
+_DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}(:[1-9][0-9]?)?")
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*)?\{node\}[A-Za-z0-9._-]*")
 
 
@@ -406,6 +504,14 @@ class Link(Model):
     address: str = Field(
         "{node}", description="How a node is addressed on this network, for example {node}-ib."
     )
+    device: str = Field(
+        "",
+        description="The InfiniBand or RoCE device that carries it on each node, mlx5_0, or a port "
+        "of it, mlx5_0:2; without it RdmaWrite takes the first device.",
+    )
+    gid_index: Annotated[int, Field(ge=0, le=255)] | None = Field(
+        None, description="The entry of the port's GID table that RoCE uses, as perftest's -x."
+    )
 
     @field_validator("pattern")
     @classmethod
@@ -422,12 +528,19 @@ class Link(Model):
             raise mistake(f"'{text}' is not a valid address of a node", allowed)
         return text
 
+    @field_validator("device")
+    @classmethod
+    def _harmless_device(cls, text: str) -> str:
+        if text and not _DEVICE.fullmatch(text):
+            raise mistake(f"'{text[:40]}' is not a valid device", "mlx5_0, or mlx5_0:2 with a port")
+        return text
+
     def address_of(self, node: str) -> str:
         """How this node is addressed on the link."""
         return self.address.replace("{node}", node)
 
 
-class Environment(Model):
+class Environment(Loads):
     """A ReFrame environment: the software that checks run with."""
 
     description: str = Field(description="What it is, for the report.")
@@ -437,7 +550,6 @@ class Environment(Model):
         description="The folder of spack-envs/ that 'siteproof build' builds for it; its "
         "features come with it.",
     )
-    modules: list[str] = Field([], description="Environment modules to load.")
     variables: dict[str, str] = Field({}, description="Environment variables to set.")
     keep_variables: list[str] = Field(
         [],
@@ -568,6 +680,11 @@ class System(Model):
     description: str = Field(description="What it is, for the report.")
     recognise: Recognise = Field(description="How its machines are recognised.")
     mode: Mode = Field("maintenance", description="The mode of a run without --mode.")
+    modules_system: ModulesSystem = Field(
+        "nomod",
+        description="What loads the `modules` of partitions and environments on the nodes, as in "
+        "ReFrame: lmod; envmod or tmod4 (Environment Modules from 4.1); spack; nomod: nothing.",
+    )
     checks: list[str] = Field(
         [],
         description="Folders with the centre's own ReFrame tests, relative to the site's folder; "
@@ -616,6 +733,11 @@ class System(Model):
                 raise mistake(what, f"a name, or a number from 0 to {MAX_UID}")
         return owners
 
+    @property
+    def loaded_by(self) -> str:
+        """The modules system; older sites name it in the block for ReFrame."""
+        return str(self.reframe.get("modules_system", self.modules_system))
+
     @cached_property
     def inventory(self) -> NodeSet:
         """All nodes of all roles. Raises ValueError where a role's set is not valid."""
@@ -623,6 +745,16 @@ class System(Model):
         for role in self.nodes.values():
             nodes.update(role.nodes)
         return nodes
+
+    def emulations(self) -> set[str]:
+        """By what its links, file systems and workload are emulated."""
+        parts = [*self.links.values(), *self.file_systems.values(), self.workload]
+        return {part.emulated for part in parts if part} - {""}
+
+    def sections(self) -> set[str]:
+        """The sections of the contract's description that facts belong to."""
+        of_hardware = (section for one in self.hardware.values() for section in one.facts)
+        return {section for one in self.nodes.values() for section in one.facts}.union(of_hardware)
 
     def group(self, name: str) -> NodeSet:
         """The nodes of a group."""

@@ -90,6 +90,14 @@ def all_nodes() -> dict[str, Node]:
     return _whole("nodes", records.parse_nodes(text), text, "NodeName=")
 
 
+def configured() -> tuple[str, str]:
+    """What scontrol prints of all nodes and partitions, for siteproof.slurm.configured.
+
+    Raises UserError.
+    """
+    return _ask(["scontrol", "-o", "show", "nodes"]), _ask(["scontrol", "-o", "show", "partitions"])
+
+
 def reservations() -> dict[str, Reservation]:
     """All reservations, by name. Raises UserError."""
     text = _ask(["scontrol", "-o", "show", "reservations"])

@@ -6,20 +6,21 @@ registration is written last.
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from siteproof import locks
+from siteproof import files, locks
 from siteproof.errors import UserError
 from siteproof.spack import command, env_files, lock, merge, offer, places, registered
 from siteproof.spack.command import Failed, Spack
+from siteproof.spack.lock import Lock
+from siteproof.spack.merge import Inputs, Sources
 from siteproof.spack.registered import Registered
 
-_STEP = re.compile(r"\[(.)\] (\w{7}) (\S+) (.*?) ?(?:\((\d\S*)\))?")
+SHORT = 7  # characters of a hash that Spack prints
 BUILDING = ".building"  # the lock
 _SLOW_STEPS = ("build", "configure", "cmake")  # they may take minutes
 
@@ -28,44 +29,101 @@ _SLOW_STEPS = ("build", "configure", "cmake")  # they may take minutes
 class Order:
     """What to build: an environment of a site, and how.
 
-    scope: the site's folder of Spack's configuration. update: make a new lock. jobs: at a time;
-    0: as Spack is configured. report: where each line of progress goes.
+    update: make a new lock. jobs: at a time; 0: as Spack is configured. push: what is built here
+    goes into the cache. report: where each line of progress goes.
     """
 
     system: str
-    name: str
-    scope: Path
+    inputs: Inputs
     update: bool
     jobs: int
     report: Callable[[str], None]
+    sources: Sources = Sources()
+    push: bool = False
 
     @property
     def folder(self) -> Path:
         """Where it is built."""
-        return places.folder(self.system, self.name)
+        return places.folder(self.system, self.inputs.name, self.inputs.target)
+
+    @property
+    def label(self) -> str:
+        """Its name in what is printed, and the name of its folder."""
+        return places.label(self.inputs.name, self.inputs.target)
 
 
 def build(order: Order, spack: Spack) -> Registered:
     """Lock if need be, install what is missing, register. Raises Failed, UserError."""
     folder = order.folder
-    with _alone(folder):
+    with alone(folder):
         log = folder / command.LOG
-        anew = order.update or not (folder / places.LOCK).exists()
-        merge.write(order.name, order.scope, folder, anew=anew)
-        if anew:
-            _lock(order, spack, log)
-        elif merge.changed(order.name, order.scope, folder):
-            order.report(
-                "the inputs of the lock have changed since; the lock stays, and '--update' makes "
-                "a new one"
-            )
+        _take_lock(order, spack)
+        lock_if_needed(order, spack)
         packages = _packages(spack, folder)
         locked = lock.read(folder / places.LOCK)
         progress = _Progress(order.report, len(locked.to_install))
         jobs = ("-j", str(order.jobs)) if order.jobs else ()
         (folder / places.REGISTERED).unlink(missing_ok=True)
         spack.run(folder, "install", "--only-concrete", *jobs, log=log, line=progress)
-        return offer.register(spack, order.name, folder, packages)
+        found = offer.register(spack, order.inputs.name, order.inputs.target, folder, packages)
+        _report_origin(order, progress.installed, locked, found)
+        if order.push:
+            _push(order, spack, log)
+        return found
+
+
+def _take_lock(order: Order, spack: Spack) -> None:
+    """Take the lock of the mirror, where there is none yet, and no new one is wanted."""
+    mirror, own = order.sources.mirror, order.folder / places.LOCK
+    if mirror is None or order.update or own.exists():
+        return
+    kept = mirror / places.LOCKS / order.system / order.label / places.LOCK
+    if not kept.is_file():
+        return
+    own.write_bytes(files.read_named(kept, files.OUTPUT))
+    here = spack.ask(None, "arch", "--operating-system").strip()
+    there = {build.os for build in lock.read(own).to_install}
+    if there <= {here}:
+        order.report(f"takes the lock of the mirror: {places.digest(own)}")
+    else:
+        own.unlink()
+        order.report(f"the lock of the mirror is for {', '.join(sorted(there))}, not {here}")
+
+
+def lock_if_needed(order: Order, spack: Spack) -> None:
+    """Make the folder ready, and the lock if there is none or a new one is wanted."""
+    anew = order.update or not (order.folder / places.LOCK).exists()
+    merge.write(order.inputs, order.sources, order.folder, anew=anew)
+    if anew:
+        _lock(order, spack, order.folder / command.LOG)
+    elif merge.changed(order.inputs, order.folder):
+        order.report(
+            "the inputs of the lock have changed since; the lock stays, and '--update' makes "
+            "a new one"
+        )
+
+
+def _report_origin(order: Order, installed: set[str], locked: Lock, found: Registered) -> None:
+    """Say which of the packages that were installed now came from the cache."""
+    now = [build for build in locked.to_install if build.hash[:SHORT] in installed]
+    cached = [build for build in now if offer.from_cache(found.prefixes.get(build.hash))]
+    compiled = [build for build in now if build not in cached]
+    if cached:
+        order.report(f"from the cache: {', '.join(map(str, cached))}")
+    if compiled and order.sources.cache:
+        order.report(f"built here: {', '.join(map(str, compiled))}")
+
+
+def _push(order: Order, spack: Spack, log: Path) -> None:
+    """Put what is installed into the cache, with what its programs need. Raises Failed."""
+    words = ["--unsigned"] if order.sources.unsigned else ["--signed"]
+    spack.run(
+        order.folder,
+        *("buildcache", "push", "--update-index", *words, merge.CACHE),
+        log=log,
+        line=lambda text: None,
+    )
+    order.report(f"pushed to {order.sources.cache}")
 
 
 def _lock(order: Order, spack: Spack, log: Path) -> None:
@@ -73,7 +131,7 @@ def _lock(order: Order, spack: Spack, log: Path) -> None:
     order.report("making its lock (a minute or so)")
     before = _content(order.folder / places.LOCK)
     spack.run(order.folder, "concretize", "--force", log=log, line=lambda text: None)
-    merge.remember(order.name, order.scope, order.folder)
+    merge.remember(order.inputs, order.folder)
     if before and before != _content(order.folder / places.LOCK):
         order.report(f"a new lock: {places.digest(order.folder / places.LOCK)}")
 
@@ -86,21 +144,20 @@ class _Progress:
     """Progress from Spack's output: slow steps, what is installed, and how many are left."""
 
     def __init__(self, report: Callable[[str], None], total: int) -> None:
-        self.report, self.total, self.done = report, total, 0
+        self.report, self.total = report, total
+        self.installed: set[str] = set()  # by the first characters of their hashes
 
     def __call__(self, text: str) -> None:
-        step = _STEP.fullmatch(text.strip())
+        step = command.STEP.fullmatch(text.strip())
         if step is None:
             return
-        mark, _, package, words, took = step.groups()
+        mark, key, package, words, took = step.groups()
         if mark == "+":
-            self.done += 1
+            self.installed.add(key)
             self.report(
                 f"{package} installed{f' in {took}' if took else ''} "
-                f"({self.done} of at most {self.total})"
+                f"({len(self.installed)} of at most {self.total})"
             )
-        elif mark == "x":
-            self.report(f"{package} {words}")
         elif words in _SLOW_STEPS:
             self.report(f"{package}: {words}")
 
@@ -128,7 +185,7 @@ def _tag(repository: str) -> str:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """One build of an environment at a time. Raises UserError."""
     try:
         lock = locks.take(folder / BUILDING)
@@ -142,18 +199,18 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def state(system: str, name: str, scope: Path) -> str:
+def state(system: str, inputs: Inputs) -> str:
     """The state of an environment, in a few words."""
-    folder = places.folder(system, name)
+    folder = places.folder(system, inputs.name, inputs.target)
     if not (folder / places.LOCK).exists():
         return "not built"
     try:
-        found = registered.read(system, name)
+        found = registered.read(system, inputs.name, inputs.target)
         if found is None:
             return f"locked, not completely installed: lock {places.digest(folder / places.LOCK)}"
         if differs := registered.difference(system, found):
             return f"differs from its lock: {differs}"
     except UserError as error:
         return error.what
-    newer = "; a new lock would differ" if merge.changed(name, scope, folder) else ""
+    newer = "; a new lock would differ" if merge.changed(inputs, folder) else ""
     return f"built {found.built}, lock {found.lock}{newer}"

@@ -7,7 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -15,16 +15,34 @@ from typing import NoReturn
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.spack import env_files
+from siteproof.spack import env_files, places
 
 LOG = "build.log"
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
-# The configuration in a user's home is not the site's: each user's lock would differ.
-_SETTINGS = {"SPACK_DISABLE_LOCAL_CONFIG": "1", "SPACK_COLOR": "never"}
+_ERRORS, _LENGTH = 5, 200  # lines of a failed build that are printed, and characters of each
+# Spack's progress: [mark] hash package step-or-prefix (time).
+STEP = re.compile(r"\[(.)\] (\w{7}) (\S+) (.*?) ?(?:\((\d\S*)\))?")
+_MARKED = re.compile(r">\s+(.*\S)")  # how Spack marks the lines of a build's log that are errors
+
+_NAMES_ERROR = re.compile(r"\berror\b|\bfailed\b|Error:", re.IGNORECASE)
 
 
 class Failed(Exception):
-    """Spack ended with an error; the text has the place and the reason, in one line."""
+    """Spack ended with an error: what failed in one line, and then the lines that say why."""
+
+    def __init__(self, what: str, why: Sequence[str] = ()) -> None:
+        self.why = list(why)
+        super().__init__(what)
+
+
+def settings() -> dict[str, str]:
+    """The variables that Spack runs with; nothing of it is read or written in a user's home.
+
+    The configuration in a home is not the site's: each user's lock would differ.
+    """
+    own = {"SPACK_DISABLE_LOCAL_CONFIG": "1", "SPACK_COLOR": "never"}
+    kept = {"SPACK_USER_CACHE_PATH": str(places.cache())}
+    return kept | os.environ | own
 
 
 class Spack:
@@ -43,22 +61,25 @@ class Spack:
             file.write(f"$ {' '.join(command)}\n")
             printed, code = _stream(command, folder, file.write, line)
         if code:
-            raise Failed(f"{_reason(printed) or f'exit code {code}'}; see {log}")
+            what, why = _failure(printed, code)
+            raise Failed(what, [*why, f"all output: {log}"])
 
-    def ask(self, folder: Path, *words: str) -> str:
-        """Spack's output for an environment. Raises Failed."""
+    def ask(self, folder: Path | None, *words: str) -> str:
+        """Spack's output for an environment, or for none. Raises Failed."""
+        where = ["-D", str(folder)] if folder else []
         try:
             answer = subprocess.run(
-                [self.program, "-D", str(folder), *words],
+                [self.program, *where, *words],
                 capture_output=True,
                 text=True,
-                env=os.environ | _SETTINGS,
+                env=settings(),
                 timeout=600,
                 check=True,
             )
         except subprocess.CalledProcessError as error:
-            reason = harmless(_reason(error.stderr.splitlines()))
-            raise Failed(f"spack {words[0]}: {reason or f'exit code {error.returncode}'}") from None
+            lines = [harmless(text) for text in error.stderr.splitlines()]
+            what, why = _failure(lines, error.returncode)
+            raise Failed(f"spack {words[0]}: {what}", why) from None
         except (OSError, subprocess.SubprocessError) as error:
             raise Failed(f"spack {words[0]}: {error}") from None
         return answer.stdout
@@ -80,7 +101,7 @@ def _stream(
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                env=os.environ | _SETTINGS,
+                env=settings(),
                 text=True,
                 errors="replace",
                 cwd=folder,  # some recipes leave files in the current folder
@@ -119,12 +140,42 @@ def _ctrl_c_later() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def _reason(printed: Sequence[str]) -> str:
-    """The line in which Spack names the error, and the one after it."""
+def _failure(printed: Sequence[str], code: int) -> tuple[str, list[str]]:
+    """What failed, and the lines that say why.
+
+    A failed build: the package and its phase, the lines of its log that Spack marks as errors, and
+    where the log is. Anything else: the line in which Spack names the error, and those after it.
+    """
+    phases: dict[str, str] = {}
+    for number, text in enumerate(printed):
+        if not (step := STEP.fullmatch(text.strip())):
+            continue
+        mark, _, package, words, _ = step.groups()
+        if mark == "x":
+            what = f"{package} failed in its phase {phases.get(package, 'staging')}"
+            log = words.removeprefix("failed").removeprefix(": ")
+            of_log = [f"log of the package: {log}"] if log else []
+            return what, [*_error_lines(printed[number + 1 :]), *of_log]
+        phases[package] = words
     for number, text in enumerate(printed):
         if text.startswith("==> Error:"):
-            return " ".join([text.removeprefix("==> Error: "), *printed[number + 1 : number + 2]])
-    return ""
+            return text.removeprefix("==> Error: ")[:_LENGTH], _bounded(printed[number + 1 :])
+    return f"exit code {code}", _bounded(printed[-_ERRORS:])
+
+
+def _error_lines(printed: Sequence[str]) -> list[str]:
+    """Of the part of a log that Spack prints: what it marks as errors, or else what names one."""
+    part = [text for text in printed if not text.startswith(("==>", "-- lines"))]
+    marked = [found[1] for text in part if (found := _MARKED.fullmatch(text))]
+    named = [text for text in part if _NAMES_ERROR.search(text)]
+    return _bounded(marked or named or part[-_ERRORS:])
+
+
+def _bounded(lines: Iterable[str]) -> list[str]:
+    """The first few of these lines, none of them long or empty, and how many more there are."""
+    found = [text.strip()[:_LENGTH] for text in lines if text.strip()]
+    more = [f"… and {len(found) - _ERRORS} more"] if len(found) > _ERRORS else []
+    return found[:_ERRORS] + more
 
 
 def find(other: bool = False) -> Spack:
@@ -141,7 +192,7 @@ def find(other: bool = False) -> Spack:
             [program, "--version"],
             capture_output=True,
             text=True,
-            env=os.environ | _SETTINGS,
+            env=settings(),
             timeout=120,
             check=False,
         )

@@ -12,7 +12,8 @@ from siteproof.schema import shapes, yamlfile
 from siteproof.schema.yamlfile import Document
 from siteproof.sites.catalogue import ROOT
 from siteproof.sites.system import Model
-from siteproof.spack.model import Environment, Features, Versions
+from siteproof.spack import places
+from siteproof.spack.model import Definitions, Environment, Features, Versions
 
 M = TypeVar("M", bound=Model)
 FOLDER = ROOT / "spack-envs"
@@ -26,6 +27,11 @@ def names(folder: Path = FOLDER) -> list[str]:
     return sorted(path.parent.name for path in folder.glob(f"*/{SPACK_FILE}"))
 
 
+def common(folder: Path = FOLDER) -> list[Path]:
+    """The files of Spack's configuration that all environments include."""
+    return sorted((folder / places.COMMON).glob("*.yaml"))
+
+
 def examine(name: str, folder: Path = FOLDER) -> list[Document]:
     """The files of one environment, with their mistakes."""
     described = yamlfile.read(folder / name / SPACK_FILE)
@@ -37,6 +43,24 @@ def examine(name: str, folder: Path = FOLDER) -> list[Document]:
     if listed.data is not None:
         shapes.validate(listed, (), Features, listed.data)
     return [described, listed]
+
+
+def definitions(folder: Path = FOLDER) -> list[str]:
+    """The specs of all lists in common/definitions.yaml; none where it has a mistake."""
+    document = yamlfile.read(folder / places.COMMON / "definitions.yaml")
+    lists = shapes.validate(document, (), Definitions, document.data)
+    found = []
+    for one in lists.definitions if lists else ():
+        found += [spec for specs in one.values() for spec in specs]
+    return found
+
+
+def roots(name: str, folder: Path = FOLDER) -> list[str]:
+    """What an environment installs, as written; none where its file has a mistake."""
+    document = yamlfile.read(folder / name / SPACK_FILE)
+    described = (document.data or {}).get("spack")
+    found = shapes.validate(document, ("spack",), Environment, described)
+    return found.specs if found else []
 
 
 @cache

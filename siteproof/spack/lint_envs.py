@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.schema import shapes, yamlfile
 from siteproof.schema.yamlfile import Document, clip
 from siteproof.sites import folder as site_folder
-from siteproof.spack import env_files
-from siteproof.spack.model import Package
+from siteproof.sites.site import examine
+from siteproof.spack import env_files, lint_choices, places
+from siteproof.spack.model import Definitions, Package
 
 SCOPE = "spack"  # a site's folder of Spack's configuration
 # What a site may configure. repos: where its own copy of Spack's packages is.
@@ -31,7 +32,8 @@ def refuse(environments: Iterable[str], site: Path) -> None:
 def everything() -> list[UserError]:
     """Every mistake in spack-envs/."""
     env_files.versions()
-    return [*_of_environments(env_files.names()), *recipes()]
+    shared = scope(env_files.FOLDER / places.COMMON, (*SECTIONS, "definitions"))
+    return [*_mistakes(shared), *_of_environments(env_files.names()), *recipes()]
 
 
 def sites(names: Iterable[str]) -> list[UserError]:
@@ -53,16 +55,36 @@ def _mistakes(documents: Iterable[Document]) -> list[UserError]:
     return [mistake for document in documents for mistake in document.sorted_mistakes()]
 
 
-def scope(folder: Path) -> list[Document]:
-    """A site's folder of Spack's configuration: a file a section; it may be missing."""
+def warnings(names: Iterable[str]) -> list[str]:
+    """What makes figures hard to explain later: in spack-envs/, and in these sites."""
+    found = [f"spack-envs: {one}" for one in unpinned()]
+    for name in names:
+        if site := examine(name)[0]:
+            found += [f"{name}: {one}" for one in lint_choices.unstated(site, SCOPE)]
+    return found
+
+
+def unpinned(folder: Path = env_files.FOLDER) -> Iterator[str]:
+    """The root specs without a version: their figures change with the recipes."""
+    listed = {places.COMMON: env_files.definitions(folder)}
+    for name in env_files.names(folder):
+        listed[name] = env_files.roots(name, folder)
+    for name, specs in listed.items():
+        for spec in specs:
+            if "@" not in spec.partition(" ")[0] and not spec.startswith("$"):
+                yield f"{name}: '{clip(spec)}' has no version: name one, '{spec.split()[0]}@…'"
+
+
+def scope(folder: Path, sections: Collection[str] = SECTIONS) -> list[Document]:
+    """A folder of Spack's configuration: a file a section; it may be missing."""
     documents = []
     for path in sorted(folder.glob("*")):
         document = yamlfile.read(path)
         documents.append(document)
         section = path.name.removesuffix(".yaml")
-        if f"{section}.yaml" != path.name or section not in SECTIONS:
+        if f"{section}.yaml" != path.name or section not in sections:
             document.mistakes.clear()
-            allowed = (f"{name}.yaml" for name in SECTIONS)
+            allowed = (f"{name}.yaml" for name in sections)
             document.add((), f"Spack does not read a file '{clip(path.name)}'", allowed)
         elif document.data is not None:
             _section(document, section)
@@ -75,7 +97,9 @@ def _section(document: Document, section: str) -> None:
         if key.rstrip(":") != section:
             document.add((key,), f"unknown key '{clip(key)}'", section, inside=True)
     content = document.data.get(section)
-    if not isinstance(content, dict):
+    if section == "definitions":
+        shapes.validate(document, (), Definitions, document.data)
+    elif not isinstance(content, dict):
         document.add((section,), "not a mapping of keys")
     elif section == "packages":
         for name, raw in content.items():
@@ -86,6 +110,9 @@ def _package(document: Document, name: str, raw: object) -> None:
     package = shapes.validate(document, ("packages", name), Package, raw)
     if package is None:
         return
+    if name.rstrip(":") == "all" and (package.target or "target=" in str(package.require)):
+        hint = "'target' of the hardware in system.yaml"
+        document.add(("packages", name), "a target, which belongs to the nodes", hint)
     for number, external in enumerate(package.externals):
         here = ("packages", name, "externals", number)
         spec, allowed = external.spec, f"{clip(name)}@…"

@@ -18,12 +18,16 @@ _RUN = {"link", "run"}
 
 @dataclass(frozen=True)
 class Build:
-    """One build of a package. external: its prefix on the site, if Spack did not install it."""
+    """One build of a package. external: its prefix on the site, if Spack did not install it.
+
+    os: the operating system for which it is built, as Spack names it.
+    """
 
     hash: str
     name: str
     version: str
     external: str = ""
+    os: str = ""
 
     def __str__(self) -> str:
         return f"{self.name}@{self.version}/{self.hash[:7]}"
@@ -76,7 +80,8 @@ def missing(builds: tuple[Build, ...], prefixes: Mapping[str, str]) -> list[Buil
 
 def _build(key: str, spec: Mapping[str, Any]) -> Build:
     external = (spec.get("external") or {}).get("path") or ""
-    return Build(str(key), str(spec["name"]), str(spec["version"]), str(external))
+    system = (spec.get("arch") or {}).get("platform_os") or ""
+    return Build(str(key), str(spec["name"]), str(spec["version"]), str(external), str(system))
 
 
 def _closure(roots: list[str], specs: Mapping[str, Any]) -> list[str]:

@@ -1,13 +1,15 @@
 """The environment folder that Spack works in: spack-envs/ joined with a site's configuration.
 
-Only `include` names the site, so that its externals stay separate. Our defaults have the lowest
-priority: the pinned packages, and a store below the data folder; a site may set its own in spack/.
+Only `include` names the site, so that its externals stay separate. What all environments share
+comes after it, and our defaults have the lowest priority: the pinned packages, the target, and
+folders below the data folder; a site may set its own in spack/.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,32 @@ from siteproof.spack import env_files, places
 
 DEFAULTS = "defaults"
 INPUTS = "inputs"  # the digest of the lock's inputs
+CACHE = "siteproof-cache"
 
 
-def write(name: str, site_scope: Path, folder: Path, *, anew: bool) -> None:
+@dataclass(frozen=True)
+class Inputs:
+    """What a lock is made from: an environment, the site's folder for Spack, a target or none."""
+
+    name: str
+    scope: Path
+    target: str = ""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where packages come from, if not from their authors.
+
+    mirror: a folder that `siteproof build --make-mirror` has filled. cache: the URL of a cache of
+    built packages. unsigned: packages of the cache need no signature.
+    """
+
+    mirror: Path | None = None
+    cache: str = ""
+    unsigned: bool = False
+
+
+def write(inputs: Inputs, sources: Sources, folder: Path, *, anew: bool) -> None:
     """Make the folder ready for Spack. Raises UserError where it cannot be written.
 
     anew: from spack-envs/ as it is now; otherwise what belongs to the lock stays, and only the
@@ -30,12 +55,18 @@ def write(name: str, site_scope: Path, folder: Path, *, anew: bool) -> None:
     """
     try:
         (folder / DEFAULTS).mkdir(parents=True, exist_ok=True)
-        for file, content in _defaults().items():
+        for file, content in defaults(inputs.target, sources).items():
             _write(folder / DEFAULTS / file, yaml.safe_dump(content, sort_keys=False))
-        scopes = [str(site_scope)] if site_scope.is_dir() else []
-        path = folder / env_files.SPACK_FILE
-        source = path if path.exists() and not anew else env_files.FOLDER / name / path.name
-        _write(path, joined(name, source, [*scopes, str(folder / DEFAULTS)]))
+        shared, path = folder / places.COMMON, folder / env_files.SPACK_FILE
+        anew = anew or not path.exists()
+        if anew or not shared.exists():
+            shared.mkdir(exist_ok=True)
+            for common in env_files.common():
+                _write(shared / common.name, files.read_named(common, MAX_BYTES).decode())
+        site = [str(inputs.scope)] if inputs.scope.is_dir() else []
+        source = env_files.FOLDER / inputs.name / path.name if anew else path
+        scopes = [*site, str(shared), str(folder / DEFAULTS)]
+        _write(path, joined(inputs.name, source, scopes))
     except OSError as error:
         what = f"cannot be written: {error.strerror}"
         raise UserError(folder, what, hint="SITEPROOF_DATA may name another folder") from None
@@ -49,7 +80,8 @@ def joined(name: str, source: Path, scopes: list[str]) -> str:
     try:
         text = files.read_named(source, MAX_BYTES).decode()
         described: dict[str, Any] = dict(yaml.safe_load(text)["spack"])
-        unify = dict(described["concretizer"])
+        if not list(described["specs"]):
+            raise ValueError  # noqa: TRY301 - as every other mistake of the file
     except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError, UserError):
         raise UserError(
             source,
@@ -59,54 +91,73 @@ def joined(name: str, source: Path, scopes: list[str]) -> str:
     described |= {
         "include": scopes,
         "repos": {"siteproof": str(env_files.RECIPES)},
-        # A lock must not depend on what is installed already.
-        "concretizer": {**unify, "reuse": False},
+        # One version of each package; and a lock must not depend on what is installed already.
+        "concretizer": {"unify": True, "reuse": False},
         "view": {"default": {"root": places.VIEW, "link": "roots"}},
     }
     head = f"# Made by 'siteproof build' from spack-envs/{name}; changes to this file are lost.\n"
     return head + yaml.safe_dump({"spack": described}, sort_keys=False, width=1000)
 
 
-def digest(name: str, site_scope: Path) -> str:
+def digest(inputs: Inputs) -> str:
     """The digest of all inputs of a lock: if it has changed, a new lock would differ."""
-    found = hashlib.sha256()
-    inputs = [
+    found = hashlib.sha256(inputs.target.encode())
+    paths = [
         env_files.FOLDER / "versions.yaml",
-        env_files.FOLDER / name / env_files.SPACK_FILE,
+        env_files.FOLDER / inputs.name / env_files.SPACK_FILE,
+        *env_files.common(),
         *sorted(env_files.RECIPES.glob("packages/*/package.py")),
-        *sorted(site_scope.glob("*.yaml")),
+        *sorted(inputs.scope.glob("*.yaml")),
     ]
-    for path in inputs:
+    for path in paths:
         text = files.read_named(path, MAX_BYTES)
         found.update(f"{path.parent.name}/{path.name}".encode() + b"\0" + text)
     return found.hexdigest()
 
 
-def remember(name: str, site_scope: Path, folder: Path) -> None:
+def remember(inputs: Inputs, folder: Path) -> None:
     """Store the digest of the inputs of the current lock."""
-    _write(folder / INPUTS, digest(name, site_scope) + "\n")
+    _write(folder / INPUTS, digest(inputs) + "\n")
 
 
-def changed(name: str, site_scope: Path, folder: Path) -> bool:
+def changed(inputs: Inputs, folder: Path) -> bool:
     """Whether the inputs of the lock have changed since."""
     try:
         before = files.read_text(folder / INPUTS, below=folder)
-        return before.strip() != digest(name, site_scope)
+        return before.strip() != digest(inputs)
     except (OSError, UserError):
         return False  # a lock from another machine
 
 
-def _defaults() -> dict[str, dict[str, Any]]:
+def defaults(target: str, sources: Sources) -> dict[str, dict[str, Any]]:
+    """The sections of our defaults, by file."""
     packages = env_files.versions().packages
+    kept = sources.mirror and sources.mirror / places.RECIPES
     builtin = {
-        "git": packages.git,
+        "git": str(kept) if kept and kept.is_dir() else packages.git,
         "tag": packages.tag,
-        "destination": str(places.top() / f"packages-{packages.tag}"),
+        "destination": str(places.recipes(packages.tag)),
     }
+    folders = {
+        "install_tree": {"root": str(places.store())},
+        "source_cache": str(places.cache() / "sources"),
+    }
+    mirrors: dict[str, Any] = {}
+    if sources.mirror:
+        url = (sources.mirror / places.SOURCES).as_uri()
+        mirrors["siteproof-sources"] = {"url": url, "source": True, "binary": False}
+    if sources.cache:
+        signed = not sources.unsigned
+        kind = {"source": False, "binary": True, "signed": signed}
+        mirrors[CACHE] = {"url": sources.cache, **kind}
     return {
-        "config.yaml": {"config": {"install_tree": {"root": str(places.store())}}},
+        "config.yaml": {"config": folders},
         # The second colon replaces Spack's own entry, which follows a branch.
         "repos.yaml": {"repos": {"builtin:": builtin}},
+        "mirrors.yaml": {"mirrors": mirrors},
+        "packages.yaml": {"packages": {"all": {"require": [f"target={target}"]}} if target else {}},
+        # By default Spack refuses targets that this host, a login node, could not run.
+        "concretizer.yaml": {"concretizer": {"targets": {"host_compatible": not target}}},
     }
 
 

@@ -11,6 +11,7 @@ from siteproof.sites.system import Model, mistake
 
 _SPEC = re.compile(r"[a-z0-9][a-z0-9_-]*(?=$|[@~+%^ /])[A-Za-z0-9@~+%^ =:.,_*'/-]*")
 _REQUIREMENT = {"spec", "one_of", "any_of", "when", "message"}
+LIST = re.compile(r"\$[a-z0-9_]+")
 FEATURE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")
 FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
 VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -37,7 +38,13 @@ def _requirements(value: object) -> list[object]:
     return items
 
 
+def _root(text: object) -> object:
+    """A spec, or the name of a list of specs in common/definitions.yaml."""
+    return text if isinstance(text, str) and LIST.fullmatch(text) else _spec(text)
+
+
 Spec = Annotated[str, BeforeValidator(_spec)]
+RootSpec = Annotated[str, BeforeValidator(_root)]
 Requirements = Annotated[list[Any], BeforeValidator(_requirements)]
 
 
@@ -77,17 +84,13 @@ class Package(Model):
 Packages = dict[str, Package]
 
 
-class Concretizer(Model):
-    """How Spack chooses versions."""
-
-    unify: Literal["true"] = Field(description="true: one version of each package.")
-
-
 class Environment(Model):
     """The keys below `spack:` of a spack.yaml here: what to install, without settings of a site."""
 
-    specs: list[Spec] = Field(description="What to install.", min_length=1)
-    concretizer: Concretizer = Field(description="How Spack chooses versions.")
+    specs: list[RootSpec] = Field(description="What to install.", min_length=1)
+    include: list[Literal["../common"]] = Field(
+        description="What all environments share.", min_length=1
+    )
     packages: Packages = Field({}, description="Constraints on packages, without externals.")
 
     @field_validator("packages")
@@ -97,6 +100,12 @@ class Environment(Model):
             if package.externals or not package.buildable:
                 raise mistake(f"externals of {name}", "externals in site-config/<system>/spack")
         return packages
+
+
+class Definitions(Model):
+    """common/definitions.yaml: lists of specs that environments name as '$list'."""
+
+    definitions: list[dict[str, list[Spec]]] = Field(description="Lists of specs, by name.")
 
 
 class Features(Model):

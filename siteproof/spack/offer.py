@@ -15,7 +15,7 @@ from siteproof.spack.registered import Registered
 DEPTH = 6  # folders below a prefix: libexec/osu-micro-benchmarks/mpi/pt2pt and the like
 
 
-def register(spack: Spack, name: str, folder: Path, packages: str) -> Registered:
+def register(spack: Spack, name: str, target: str, folder: Path, packages: str) -> Registered:
     """Register what the environment offers. Raises Failed if it lacks something."""
     locked = lock.read(folder / places.LOCK)
     externals = {build.hash: build.external for build in locked.roots if build.external}
@@ -46,6 +46,7 @@ def register(spack: Spack, name: str, folder: Path, packages: str) -> Registered
         prefixes=prefixes,
         spack=spack.version,
         packages=packages,
+        target=target,
         built=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
     found.save(folder)
@@ -61,6 +62,11 @@ def _installed(spack: Spack, folder: Path, locked: Lock) -> dict[str, str]:
         if prefix.startswith("/") and key in wanted:
             found[key] = prefix
     return found
+
+
+def from_cache(prefix: str | None) -> bool:
+    """Whether Spack has taken an installation from a cache: it then keeps a note in it."""
+    return prefix is not None and (Path(prefix) / ".spack" / "binary_distribution").exists()
 
 
 def _find(name: str, tops: list[Path], file: str) -> Path:

@@ -10,6 +10,9 @@ from siteproof import files
 LOCK = "spack.lock"
 REGISTERED = "environment.json"
 VIEW = "view"
+COMMON = "common"  # the folder of spack-envs/ that all environments include
+# In a mirror that 'siteproof build --make-mirror' fills:
+SOURCES, RECIPES, LOCKS = "sources", "packages.git", "locks"
 
 
 def top() -> Path:
@@ -22,9 +25,24 @@ def store() -> Path:
     return top() / "store"
 
 
-def folder(system: str, name: str) -> Path:
-    """The environment of a site: its spack.yaml, its lock, its view, its registration."""
-    return top() / system / name
+def recipes(tag: str) -> Path:
+    """Where Spack keeps the recipes of its packages at a release."""
+    return top() / f"packages-{tag}"
+
+
+def cache() -> Path:
+    """What Spack downloads and keeps for itself, unless SPACK_USER_CACHE_PATH names a folder."""
+    return top() / "cache"
+
+
+def label(name: str, target: str) -> str:
+    """An environment built for a target: io-zen3; without a target, its name."""
+    return f"{name}-{target}" if target else name
+
+
+def folder(system: str, name: str, target: str = "") -> Path:
+    """An environment of a site, for a target: its spack.yaml, lock, view and registration."""
+    return top() / system / label(name, target)
 
 
 def content(path: Path) -> bytes:

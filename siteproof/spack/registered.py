@@ -25,6 +25,7 @@ class Registered:
 
     lock: the lock's digest. features: what it offers, each with the files that prove it. path:
     the folders of programs. variables: others to set. prefixes: where each build lies, by hash.
+    target: the processor for which it was built; empty: this host's.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Registered:
     spack: str
     packages: str
     built: str
+    target: str = ""
 
     def environment(self) -> dict[str, str]:
         """The variables that a job needs."""
@@ -51,9 +53,9 @@ class Registered:
 _READER = TypeAdapter(Registered)
 
 
-def read(system: str, name: str) -> Registered | None:
+def read(system: str, name: str, target: str = "") -> Registered | None:
     """The registration; None: not built here. Raises UserError if the file is incomplete."""
-    path = places.folder(system, name) / places.REGISTERED
+    path = places.folder(system, name, target) / places.REGISTERED
     try:
         record = files.read_json(path, below=files.folder(), limit=files.OUTPUT)
         return _READER.validate_python(record)
@@ -96,7 +98,7 @@ def difference(system: str, found: Registered) -> Difference | None:
 
     No call of Spack: what Spack wrote into each package is read, some tens of small files.
     """
-    path = places.folder(system, found.name) / places.LOCK
+    path = places.folder(system, found.name, found.target) / places.LOCK
     try:
         if places.digest(path) != found.lock:
             return Difference(Differs.LOCK_CHANGED)

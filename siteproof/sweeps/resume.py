@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from siteproof.errors import UserError
 from siteproof.record import manifest, samples
 from siteproof.record.point import Point
 from siteproof.record.samples import Order, Sample
+from siteproof.sweeps import caps
 from siteproof.sweeps.reading import SweepFile
 
 LAST = "last"
@@ -74,8 +76,18 @@ def _of(
     return 0
 
 
-def find(folder: Path, system: str, sweep: SweepFile, session: str, mode: str) -> Resumed:
-    """The session, or the last one, of a sweep in this mode. Raises UserError."""
+def find(
+    folder: Path,
+    system: str,
+    sweep: SweepFile,
+    session: str,
+    mode: str,
+    capped: Mapping[str, str] = MappingProxyType({}),
+) -> Resumed:
+    """The session, or the last one, of a sweep in this mode and with these caps.
+
+    Raises UserError.
+    """
     where = f"-S resume={session}"
     files_of: dict[str, list[Path]] = {}
     for path in samples.files(folder / "perflogs", system):
@@ -114,7 +126,19 @@ def find(folder: Path, system: str, sweep: SweepFile, session: str, mode: str) -
             f"that session has mode {min(other)}, this run has mode {mode}",
             hint=f"Use --mode {min(other)}",
         )
+    _must_have_caps(where, total, caps.text(capped))
     return Resumed(name, total)
+
+
+def _must_have_caps(where: str, total: Iterable[Sample], own: str) -> None:
+    if other := {s.header.conditions.get(caps.CAP, "") for s in total} - {own}:
+        before = min(other)
+        raise UserError(
+            where,
+            f"that session has {f'the caps {before}' if before else 'no caps'}, this run has "
+            f"{own or 'none'}",
+            hint="Use the same -S, or start a new run",
+        )
 
 
 def _running(stages: Path, sweep: str) -> list[str]:

@@ -38,6 +38,7 @@ class Tool:
     plain: bool = False
     for_knobs: tuple[str, ...] = ()  # axes that only give a fixed knob its numbers
     tasks: str = "1"  # if a sweep sets none: a number, or the axis that has it
+    amount: str = ""  # the axis that `-S size` caps, where none is called size
 
     @property
     def all_axes(self) -> dict[str, Axis]:
@@ -68,6 +69,7 @@ TOOLS = {
             "reorder": Axis("word", "Whether a task reads what another node wrote.", ("yes", "no")),
         },
         plain=True,
+        amount="block",
     ),
     "mdtest": Tool(
         "checks.storage.mdtest",

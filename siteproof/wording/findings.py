@@ -532,6 +532,10 @@ TEMPLATES: dict[Kind, str | Words] = {
     ),
     Kind.SWEEP_FILE_CHANGED: "the file of sweep {f.sweep} was removed or has changed since, so "
     "missing points are not known",
+    Kind.SWEEP_CAPPED: lambda f: (
+        f"a capped run of {f.sweep} ({f.caps}): {f.count} of {_count(f.of, 'point')} not measured, "
+        "so it is not the whole sweep"
+    ),
     Kind.POINTS_TOO_LARGE: lambda f: (
         f"{_count(f.count, 'point')} of up to {f.nodes} nodes: partition {f.partition} has fewer, "
         "or they do not see each other's files"
@@ -541,8 +545,9 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.PLATEAU_ROUGH: "uncertain, as runs differ by {f.noise:amount}",
     Kind.DECLINE_UNKNOWN: lambda f: f"whether it falls after the peak: undecided: {_why(f)}",
     Kind.ABOVE_BOUND: lambda f: (
-        f"{f.share:amount} of {bound_name(f'{f.part}', f.count.first)}, more than it can carry: "
-        "a cache, or a wrong description"
+        f"at {at(f'{f.axis}', f.at.first)} {f.share:amount} of "
+        f"{bound_name(f'{f.part}', f.count.first)}, more than it can carry: the bound is wrong, or "
+        "the value comes from a cache"
     ),
     Kind.RANKS_DIFFER: lambda f: (
         f"ranks differ at {at(f'{f.axis}', f.at.first)}: the slowest has {f.share:amount} of the "

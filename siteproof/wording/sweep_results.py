@@ -16,6 +16,7 @@ from siteproof.curves.sweep_runs import point_of
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.point import OWN
 from siteproof.record.samples import Sample
+from siteproof.sweeps import caps
 from siteproof.sweeps.reading import camel_case
 from siteproof.units import with_unit
 from siteproof.wording.amounts import at, change, number, per_cent
@@ -60,17 +61,21 @@ def of_group(report: SweepReport, lines: Sequence[Curve]) -> Iterator[str]:
 
 
 def _bound(report: SweepReport, curve: Curve) -> Iterator[str]:
-    """How much of its tightest bound a curve reaches."""
+    """How much of its tightest bound a curve reaches at its best, and where it exceeds one."""
     limits = report.bounds_of(curve, curve.best)
     if limits:
         tight = limits[0]
         limit = with_unit(number(tight.limit), curve.unit)
-        more = ", more than it can carry: a cache, or a wrong description"
         yield (
             f"{curve.name}: {per_cent(tight.share)} of the model's bound, "
             f"{bound_name(tight.bound.part, tight.bound.count)} ({limit})"
-            + (more if tight.share > 1 else "")
         )
+    yield from map(full, sweep_reasons.above_bound(report, curve))
+
+
+def of_bound(share: float) -> str:
+    """A share of a bound in a table; above 100 % either of the two is wrong."""
+    return per_cent(share) + (" (above it)" if share > 1 else "")
 
 
 def of_curve(axis: Axis, curve: Curve) -> list[str]:
@@ -178,6 +183,8 @@ def progress(report: SweepReport) -> Iterator[str]:
         yield f"next: {_command(report)}"
     if found.too_large:
         yield f"left out: {reasons[Kind.POINTS_TOO_LARGE]}"
+    if Kind.SWEEP_CAPPED in reasons:
+        yield reasons[Kind.SWEEP_CAPPED]
 
 
 def failure(sample: Sample) -> str:
@@ -192,4 +199,5 @@ def _command(report: SweepReport) -> str:
     if run.place:  # only there, and not on every file system or link
         test = f"'^{test}%.*={re.escape(run.place)}$'"
     command = f"reframe -c sweeps/ -n {test} -r -S resume={run.sessions[-1]}"
+    command += "".join(f" -S {one}" for one in caps.as_options(run.caps))
     return f"{command} --mode {mode}" if mode else command

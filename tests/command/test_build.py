@@ -116,6 +116,64 @@ def test_an_environment_that_failed_is_named_and_goes_on_at_the_missing_step(wor
     assert spack().count("concretize") == (2 if step == "concretize" else 1)
 
 
+def test_a_failed_package_names_its_phase_the_errors_of_its_log_and_the_log(world, spack):
+    """As Spack 1.2 prints it; what the real one prints is in test_build_for_real.py."""
+    log, name = "/tmp/root/spack-stage/ior.log", f"{HASH[:7]} ior@4.0.0"
+    printed = [f"[ ] {name} configure (1s)", f"[ ] {name} build (9s)"]
+    printed += [f"[x] {name} failed: {log} (9s)", "-- lines 1 to 9 --", "  make: noise"]
+    printed += [f"> ior.c:{n}: error: \033[31m" + 300 * "x" for n in range(9)]
+    printed += ["==> Error: The following packages failed to install:", f"ior@4.0.0/{HASH}: {log}"]
+    (world.folder / "printed").write_text("\n".join(printed) + "\n")
+    old = (world.bin / "spack").read_text()
+    failing = f"install)\n    cat '{world.folder}/printed'; exit 1"
+    (world.bin / "spack").write_text(old.replace("install)", failing))
+    done = world.siteproof("build", "io")
+    lines = done.out.splitlines()
+    at = lines.index("io: not built: ior@4.0.0 failed in its phase build")
+    assert [line[:22] for line in lines[at + 1 : at + 6]] == [
+        f"io:   ior.c:{n}: error: " for n in range(5)
+    ]
+    assert lines[at + 6] == "io:   … and 4 more"
+    assert lines[at + 7] == f"io:   log of the package: {log}"
+    assert "make: noise" not in done.out and "\033" not in done.out
+    assert max(map(len, lines)) < 300
+
+
+def test_a_newer_login_node_asks_spack_for_the_target_of_the_nodes(world, spack):
+    world.edit(
+        "system", "    description: Whatever", "    target: haswell\n    description: Whatever"
+    )
+    done = world.siteproof("build", "io")
+    assert done.code == 0 and "built for thishost: io-haswell\n" in done.out, str(done)
+    folder = world.data / "software/thishost/io-haswell"
+    assert "target=haswell" in (folder / "defaults/packages.yaml").read_text()
+    assert "@thishost:node+io" in world.reframe("--dry-run", "-n", "RandomIo").out
+    assert world.siteproof("build", "io", "--show").out.startswith("io-haswell: built")
+
+
+def test_a_login_node_whose_nodes_have_no_target_is_refused_before_spack_is_called(world, spack):
+    world.edit("system", "    scheduler: local", "    scheduler: slurm")
+    world.edit("system", "set: localhost", "set: 'c[1-9]'")
+    done = world.siteproof("build", "io")
+    assert "the nodes of role 'node' have no 'target'" in done.refused()
+    assert not (world.folder / "calls").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--push"], "--push: without a cache"),
+        (["--unsigned"], "--unsigned: without a cache"),
+        (["--cache", "cache"], "'cache' is not a cache"),
+        (["--cache", "ftp://x/y"], "'ftp://x/y' is not a cache"),
+        (["--mirror", "/nowhere"], "/nowhere is not a mirror"),
+    ],
+)
+def test_a_source_of_packages_that_cannot_be_one_is_one_line(world, spack, words, told):
+    assert told in world.siteproof("build", "io", *words).refused()
+    assert not (world.folder / "calls").exists()
+
+
 def test_what_is_installed_without_its_programs_is_not_registered(world, spack):
     done = world.siteproof("build", "io", FAKE_LACKS="mdtest")
     assert done.code == 1 and "mdtest is not in it" in done.out

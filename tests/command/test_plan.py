@@ -197,3 +197,29 @@ def test_points_over_a_file_system_of_each_nodes_own_are_left_out_for_that_reaso
         "Io500Mdtest 2-8 memory on testbed:compute: 0 points, 6 left out, because there are "
         "too few nodes, or they share no file system"
     ) in told
+
+
+SWEEP = ("-c", "sweeps/", "-n", "IorTasks")
+
+
+def test_a_capped_sweep_costs_its_own_points_and_names_the_others(monkeypatch, tmp_path):
+    caps = ("-S", "tasks=8", "-S", "size=256MiB", "-S", "repetitions=1")
+    done, told = planned(*SWEEP, *caps, monkeypatch=monkeypatch, tmp_path=tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "IorTasks 1 temporary on thishost:node: 1 point, 2 above the caps of -S" in told
+    assert "node: SKIP, no point of it is within the caps, 12 above the caps of -S" in told
+    assert "0.27 GB written" in told  # 256 MiB, and not the file's 1 GiB
+
+
+@pytest.mark.parametrize(
+    ("cap", "told"),
+    [
+        ("depth=4", "plan: -S depth=4: IorTasks cannot be capped by it. Allowed: api, block,"),
+        ("tasks=1x", "plan: -S tasks=1x: '1x' is not a cap. Allowed: 1, 2, 3 …."),
+        ("size=64", "plan: -S size=64: a size without its unit. Allowed: a size such as 64MiB"),
+        ("api=MPIIO", "plan: -S api=MPIIO: IorTasks has no point within api MPIIO. Allowed: caps"),
+    ],
+)
+def test_a_cap_that_is_none_is_refused_by_the_plan(cap, told, monkeypatch, tmp_path):
+    done, _ = planned(*SWEEP, "-S", cap, monkeypatch=monkeypatch, tmp_path=tmp_path)
+    assert str(done.exception).startswith(told)

@@ -1,6 +1,7 @@
 """The report of a made-up fleet: each question that a reader asks is answered on the page."""
 
 import json
+import os
 import re
 from contextlib import closing
 
@@ -400,11 +401,34 @@ def test_the_file_is_named_and_is_whole(tmp_path, monkeypatch):
     assert (tmp_path / "page.md").read_text().startswith("# here")
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(report, ["--system", "here"])
-    assert re.fullmatch(r"here-\d{4}-\d\d-\d\d\.html: .*\n", done.stdout)
+    assert re.fullmatch(r"here-\d{4}-\d\d-\d\d-[\w.-]+\.html: .*\n", done.stdout)
+    session = max(tmp_path.rglob("*.jsonl")).name.split(".")[0]
+    assert session in done.stdout.split(":")[0]
     assert {p.name for p in tmp_path.glob("*.html")} == {"page.html", done.stdout.split(":")[0]}
     assert [p for p in tmp_path.iterdir() if p.name.endswith(".tmp")] == []
     done = CliRunner().invoke(report, ["--system", "here", "--as-of", "2026-03-04"])
-    assert done.stdout.startswith("here-2026-03-04.html: ")  # today's page stays as it is
+    assert done.stdout.startswith("here-2026-03-04")  # today's page stays as it is
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_page_of_a_colleague_is_not_replaced(tmp_path, monkeypatch):
+    write(world(tmp_path, monkeypatch), runs=2)
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / CliRunner().invoke(report, ["--system", "here"]).stdout.split(":")[0]
+    os.chown(page, 65534, -1)
+    done = CliRunner().invoke(report, ["--system", "here"])
+    assert isinstance(done.exception, UserError)
+    assert str(done.exception) == (
+        f"{page.name}: exists and belongs to nobody. --output FILE names another file."
+    )
+    assert CliRunner().invoke(report, ["--system", "here", "--output", page.name]).exit_code == 0
+
+
+def test_a_page_of_a_campaign_has_its_name(tmp_path, monkeypatch):
+    write(world(tmp_path, monkeypatch), runs=2, campaigns={1: "winter 2026/1"})
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(report, ["--system", "here", "--campaign", "winter 2026/1"])
+    assert re.match(r"here-\d{4}-\d\d-\d\d-winter_2026_1\.html: ", done.stdout), done.exception
 
 
 @pytest.mark.parametrize(

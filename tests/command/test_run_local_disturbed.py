@@ -5,11 +5,9 @@ import os
 import shutil
 import signal
 import subprocess
-import time
-from pathlib import Path
 
 import pytest
-from clone import CORE, PATIENCE, SLOW_LIKWID, World, copy_clone, reason, wait_for
+from clone import CORE, PATIENCE, SLOW_LIKWID, copy_clone, reason, wait_for
 
 ROOT = os.geteuid() == 0
 
@@ -249,22 +247,6 @@ def test_two_collectors_at_once_leave_each_sample_once(world):
 
 
 # ---- two users
-
-
-@pytest.fixture
-def shared(tmp_path_factory):
-    """A folder that other users can reach, as tmp_path is not."""
-    if not ROOT or not shutil.which("setpriv"):
-        pytest.skip("NOT TESTED: two users need root and setpriv")
-    folder = Path("/var/tmp") / f"siteproof-test-{os.getpid()}-{time.time_ns()}"
-    folder.mkdir(mode=0o755)
-    world = World(folder)
-    world.site()
-    world.recorded_likwid()
-    (folder / "home").chmod(0o777)
-    yield world
-    world.end_processes()
-    shutil.rmtree(folder)
 
 
 def test_a_second_user_is_refused_in_one_line_and_may_still_read(shared):

@@ -1,126 +1,16 @@
 """The way from a fresh clone to a run: setup/, activate and the lock. No network, no package."""
 
 import fcntl
-import hashlib
 import os
 import re
-import shutil
 import subprocess
 import tomllib
 
 import pytest
 from clone import PATIENCE, TOP
+from setup_clone import apt_calls, program, run, sourced
 
-PARTS = ("setup", "activate", "Makefile", "pyproject.toml")
 SHELLS = ("sh", "bash")
-
-
-@pytest.fixture
-def clone(tmp_path):
-    """A fresh clone, as far as setup goes, in a folder with a blank in its name."""
-    folder = tmp_path / "my clone"
-    folder.mkdir()
-    for part in PARTS:
-        copy = shutil.copytree if (TOP / part).is_dir() else shutil.copy
-        copy(TOP / part, folder / part)
-    return folder
-
-
-@pytest.fixture
-def ready(clone):
-    """A clone whose .venv is what setup/venv leaves behind, with programs that do nothing."""
-    venv = clone / ".venv"
-    (venv / "bin").mkdir(parents=True)
-    for name in ("python", "reframe", "siteproof", "pytest", "ruff", "mypy"):
-        program(venv / "bin" / name, "exit 0")
-    digest = hashlib.sha256((clone / "setup/requirements.lock").read_bytes()).hexdigest()
-    (venv / "siteproof-stamp").write_text(f"{clone}\n{digest}  -\n")
-    shutil.copy(clone / "pyproject.toml", venv)
-    return clone
-
-
-@pytest.fixture
-def machine(tmp_path):
-    """A bare Debian machine of root's: /etc and /proc are empty, apt-get only writes down calls."""
-    bin_ = tmp_path / "bin"
-    (tmp_path / "machine" / "proc").mkdir(parents=True)
-    for name in (
-        "sh",
-        "bash",
-        "awk",
-        "cat",
-        "cmp",
-        "cut",
-        "date",
-        "dirname",
-        "env",
-        "flock",
-        "git",
-        "grep",
-        "head",
-        "ldconfig",
-        "make",
-        "mktemp",
-        "python3",
-        "readlink",
-        "rm",
-        "sed",
-        "sha256sum",
-        "sleep",
-        "sort",
-        "tail",
-        "tee",
-        "timeout",
-        "tr",
-        "mv",
-    ):
-        path = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
-        bin_.mkdir(exist_ok=True)
-        (bin_ / name).symlink_to(path)
-    program(bin_ / "id", "echo 0")
-    program(bin_ / "apt-cache", "exit 0")
-    program(bin_ / "apt-get", f'echo "$*" >>"{tmp_path}/apt-calls"')
-    return tmp_path
-
-
-@pytest.fixture
-def cluster(machine):
-    """A machine that belongs to a cluster: nothing may be installed."""
-    conf = machine / "machine/etc/slurm/slurm.conf"
-    conf.parent.mkdir(parents=True)
-    conf.touch()
-    return machine
-
-
-def program(path, text):
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-
-
-def run(*command, machine=None, cwd=None, **variables):
-    """Run a command in an environment of its own. Returns it, with all its words in stdout."""
-    env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **variables}
-    if machine:
-        env |= {"PATH": str(machine / "bin"), "SITEPROOF_ROOT": str(machine / "machine")}
-    return subprocess.run(
-        [str(c) for c in command],
-        cwd=cwd,
-        env=env,
-        text=True,
-        timeout=PATIENCE,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-
-
-def sourced(shell, script, **variables):
-    return run(shell, "-c", script, cwd="/", **variables)
-
-
-def apt_calls(machine):
-    calls = machine / "apt-calls"
-    return calls.read_text().splitlines() if calls.exists() else []
 
 
 # activate
@@ -281,6 +171,52 @@ def test_packages_installs_nothing_for_an_ordinary_user(clone, machine):
     assert "no package is installed: this is not root" in done.stdout
     assert "siteproof: missing: hpcc: Hpl" in done.stdout
     assert apt_calls(machine) == []
+
+
+@pytest.mark.parametrize(
+    ("manager", "command", "unknown"),
+    [
+        (
+            "dnf",
+            "dnf install ethtool? fio? iputils? openblas-threads? openmpi? qperf",
+            "hpcc likwid",
+        ),
+        (
+            "zypper",
+            "zypper install ethtool? fio? iputils? libopenblas_pthreads0? openmpi4? qperf?",
+            "hpcc likwid",
+        ),
+        (
+            "apt-get",
+            "apt-get install ethtool fio hpcc iputils-ping libopenblas0-pthread likwid openmpi-bin "
+            "qperf",
+            "",
+        ),
+    ],
+)
+@pytest.mark.parametrize("words", [["--list"], ["--yes"]])
+def test_packages_prints_the_command_of_the_distribution(
+    words, manager, command, unknown, clone, machine
+):
+    (machine / "bin/apt-get").unlink()
+    program(machine / "bin" / manager, "exit 1")
+    program(machine / "bin/id", "echo 1000")
+    program(machine / "bin/ldconfig", "exit 0")
+    script = clone / "setup/packages"  # without the programs of this machine
+    script.write_text(script.read_text().replace(":/usr/local/sbin:/usr/sbin:/sbin", ""))
+    done = run(clone / "setup/packages", *words, machine=machine)
+    assert done.returncode == 3
+    assert f"siteproof: as root: {command}\n" in done.stdout
+    assert (f"is known for: {unknown} (" in done.stdout) == bool(unknown)
+    assert apt_calls(machine) == []
+
+
+def test_every_package_has_its_name_in_other_distributions():
+    rows = [row.split() for row in (TOP / "setup/packages.list").read_text().splitlines()]
+    rows = [row for row in rows if row and row[0].isalpha()]
+    others = {row[1]: row[2:] for row in rows if row[0] == "other"}
+    assert {row[1] for row in rows if row[0] != "other"} == set(others)
+    assert {len(names) for names in others.values()} == {2}
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,40 @@ def test_a_mistake_in_a_sweep_file_ends_a_run_with_exit_2(swept, name, text, tol
     assert "Traceback" not in done.said
 
 
+@pytest.mark.tool("ReFrame", "fio")
+def test_a_capped_run_measures_its_own_points_names_the_others_and_keeps_the_cap(swept):
+    write(swept, depths="1, 2, 4, 8")
+    capped = (*FAST, "-S", "depth=2")
+    done = sweep(swept, "-r", *capped)
+    assert done.code == 0, done
+    assert "MyDepth: 2 points in 1 job, on 1 node at most" in done.out
+    assert "; 2 points above the caps of -S, not measured" in done.out
+    assert points(swept) == [{"1": "ok", "2": "ok"}]
+    header = json.loads(swept.samples()[0].read_text().splitlines()[0])
+    assert header["conditions"]["cap"] == "depth=2"
+    assert header["provenance"]["points"] == "2"
+    shown = swept.siteproof("sweep", "my_depth", SITEPROOF_SWEEPS=str(swept.own))
+    assert shown.code == 0, shown
+    told = " ".join(shown.out.split())
+    assert "2 of 2 points" in told
+    assert (
+        "a capped run of my_depth (depth 2): 2 of 4 points not measured, so it is not the whole "
+        "sweep" in told
+    )
+    assert "no point is missing in session" in sweep(swept, "-r", *capped, "-S", "resume=last").out
+    refused = sweep(swept, "-r", *FAST, "-S", "resume=last").refused()
+    assert "that session has the caps depth=2, this run has none" in refused
+    assert "FioDepth" not in refused
+
+
+def test_a_cap_that_is_no_axis_of_the_sweep_is_refused_before_anything_runs(swept):
+    assert (
+        "-S transfer=4KiB: MyDepth cannot be capped by it. Allowed: block, depth, pattern"
+        in sweep(swept, "-r", *FAST, "-S", "transfer=4KiB").refused()
+    )
+    assert not swept.samples()
+
+
 def test_words_that_mean_nothing_are_refused(swept):
     assert (
         "again: unknown value 'maybe'. Allowed: yes, no"

@@ -169,7 +169,7 @@ def _of(name: str, system: str) -> list[Case]:
         _case(name, "history", *HISTORY, files=("all.csv",)),
         *(_case(name, case, line, system=system) for case, line in EVENING),
         _case(
-            name, "report", f"report --system {system}", files=(f"{system}-{day_of(name)}.html",)
+            name, "report", f"report --system {system}", files=(f"{system}-{day_of(name)}*.html",)
         ),
         _case(name, "report-md", f"report --system {system} --output page.md", files=("page.md",)),
         _case(

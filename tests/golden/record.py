@@ -257,7 +257,8 @@ def record(case: Case, world: World) -> str:
         told = world.told(words, minute)
         parts.append(f"$ siteproof {' '.join(_quoted(word) for word in words)}\n{told}")
     for name in case.files:
-        parts.append(f"--- file {name}\n{world.shown(world.data / name)}")
+        path = next(world.data.glob(name), world.data / name)
+        parts.append(f"--- file {path.relative_to(world.data)}\n{world.shown(path)}")
     for pattern in case.left:
         parts.append(
             f"--- left below {pattern}\n"

@@ -9,7 +9,7 @@ import pytest
 from clone import TOP
 
 PACKAGE = TOP / "siteproof"
-FOUNDATIONS = ("errors", "files", "locks", "nodesets", "rounding", "units")
+FOUNDATIONS = ("errors", "files", "installed", "locks", "nodesets", "rounding", "units")
 FLOORS = {  # a floor knows those below it; 1 at the bottom
     8: ("cli",),
     7: ("export", "figure", "report"),
@@ -18,7 +18,7 @@ FLOORS = {  # a floor knows those below it; 1 at the bottom
         *("availability", "compare", "curves", "derivations", "links"),
         *("nodes", "published", "trend", "verdict"),
     ),
-    4: ("history",),
+    4: ("history", "porting"),
     3: ("checks", "collect", "probes", "slurm", "spack", "sweeps"),
     2: ("analysis", "derive", "judge", "parsers", "record", "schema", "sites"),
     1: FOUNDATIONS,

@@ -131,6 +131,7 @@ begin_account() {
         echo "host=$host"
         echo "kernel=$kernel"
         echo "job=$2"
+        [ -z "${LOADEDMODULES:-}" ] || echo "modules=$LOADEDMODULES"
         timed_account before cpus hardware swap memory kills values "limit=$3" start
     } >meta
     read -r began _ <"$proc/uptime"
@@ -387,6 +388,13 @@ oom_log() {
             if (time + 0 >= since) last = line
         }
         END { if (last != "") print "oom_log=" substr(last, 1, 200) }'
+}
+
+# need_modules STAGE: ends this shell where the batch script lacks a module that the site names.
+need_modules() {
+    [ -s "$1/modules_missing" ] || return 0
+    head -n 1 "$1/modules_missing" >&2
+    exit 127
 }
 
 # first_to_go: what this shell starts dies before the scripts that account for it.

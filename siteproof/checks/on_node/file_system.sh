@@ -34,7 +34,14 @@ begin_test() {
     free=$(df -P -k -- "$top" | awk 'END { printf "%.0f", $4 * 1024 }')
     [ "$free" -ge "$NEEDED" ] ||
         stop "$FS_PATH: $((NEEDED / 1000000)) MB are needed, $((free / 1000000)) MB are free"
-    case $kind in tmpfs | ramfs) must_have_memory ;; esac
+    case $kind in
+    tmpfs | ramfs) must_have_memory ;;
+    lustre)
+        # shellcheck source=siteproof/checks/on_node/lustre_state.sh
+        . "$stage/lustre_state.sh"
+        lustre_before
+        ;;
+    esac
     folder=$(folder_of "$node") || exit
     mkdir -m 700 -- "$folder" 2>/dev/null || stop "$FS_PATH: no folder can be created there"
     trap 'exit 143' HUP INT TERM
@@ -42,6 +49,7 @@ begin_test() {
     # Both the name and this file mark the folder as ours: without both nothing is ever removed.
     printf '%s\n' "$mark" "$stage" "$node" "$(($(date +%s) + SITEPROOF_LIMIT + 3600))" \
         >"$folder/marker" || stop "$FS_PATH: cannot be written to"
+    [ "$kind" != lustre ] || lustre_striping "$folder"
     {
         echo "inside=$(inside /)"
         echo "kind=$kind"

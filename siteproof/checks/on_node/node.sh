@@ -24,7 +24,7 @@ trap 'exit 143' HUP INT TERM # a cancelled job leaves no result, rather than hal
 # In the foreground: a process group of its own would outlive a job that is ended.
 # shellcheck disable=SC2016  # $1 is the inner shell's
 timeout --foreground -k 10 "$SITEPROOF_LIMIT" \
-    sh -c 'set +efuCvx; . "$1/account.sh"; first_to_go; . "$1/measure.sh"' measure "$stage" \
+    sh -c 'set +efuCvx; . "$1/account.sh"; first_to_go; need_modules "$1"; . "$1/measure.sh"' measure "$stage" \
     >stdout 2>stderr </dev/null
 end_account $? || exit 1
 seal "$node" "$node"

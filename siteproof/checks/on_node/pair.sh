@@ -28,7 +28,7 @@ measure() { # FOLDER END: one side of a turn, until END at most; SIDE, PEER, ADD
     export SIDE PEER ADDRESS PORT
     # shellcheck disable=SC2016  # $1 is the inner shell's
     timeout -k "$SITEPROOF_KILL" "$limit" \
-        sh -c 'set +efuCvx; . "$1/account.sh"; first_to_go; . "$1/network.sh"; . "$1/measure.sh"' \
+        sh -c 'set +efuCvx; . "$1/account.sh"; first_to_go; need_modules "$1"; . "$1/network.sh"; . "$1/measure.sh"' \
         measure "$stage" \
         >stdout 2>stderr </dev/null
     end_account $? || return

@@ -166,7 +166,7 @@ in_point() {
         SITEPROOF_POINT
     # shellcheck disable=SC2016  # $1 is the inner shell's
     set -- -k 10 "$limit" sh -c \
-        'set +efuCvx; . "$1/account.sh"; first_to_go; . "$1/launch.sh"; . "$1/measure.sh"' \
+        'set +efuCvx; . "$1/account.sh"; first_to_go; need_modules "$1"; . "$1/launch.sh"; . "$1/measure.sh"' \
         measure "$SWEEP_STAGE"
     [ "$SITEPROOF_TIMEOUT" = own ] || exec timeout "$@"
     timeout "$@"

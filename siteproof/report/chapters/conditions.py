@@ -39,6 +39,7 @@ MACHINE = {  # of the provenance
     "slurm": "Slurm",
     "spack": "Spack",
     "software_lock": "software lock",
+    "modules": "modules loaded",
     "suite": "suite revision",
     "reframe": "ReFrame",
     "user": "measured by",

@@ -221,5 +221,5 @@ def _row(shown: Shown, curve: Curve, several: bool) -> tuple[str, ...]:
         with_unit(amounts.number(best.point.median), curve.unit),
         amounts.at(axis.name, best.label),
         where,
-        amounts.per_cent(limits[0].share) if limits else "-",
+        sweep_results.of_bound(limits[0].share) if limits else "-",
     )

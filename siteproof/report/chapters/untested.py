@@ -214,7 +214,7 @@ def _roles(material: Material) -> Iterator[tuple[str, str, str]]:
     system, expected = material.site.system, material.site.expected
     measured = {role for node in material.measured if (role := material.site.role_of(node))}
     elsewhere = {node for role in measured for node in expected(role)}
-    run_on = {partition.role for partition in system.partitions.values()}
+    run_on = {role for partition in system.partitions.values() for role in partition.roles}
     for role in system.nodes:
         if role not in measured and elsewhere.isdisjoint(expected(role)):
             why = "no value of its nodes" if role in run_on else "no partition runs on it"

@@ -8,6 +8,7 @@ from clone import TOP
 from siteproof import sites
 from siteproof.checks import options
 from siteproof.errors import UserError
+from siteproof.sites import job_keys
 
 
 @pytest.fixture(params=["thishost"])
@@ -109,7 +110,7 @@ def test_modules_are_loaded_where_the_site_has_a_modules_system(site):
     ],
 )
 def test_the_name_of_a_job_option(word, name):
-    assert options.job_option(word) == name
+    assert job_keys.job_option(word) == name
 
 
 @pytest.mark.parametrize(

@@ -195,3 +195,8 @@ def test_a_dry_run_asks_no_node(monkeypatch):
     monkeypatch.setattr(settings.sight, "look", lambda *_: pytest.fail("asked"))
     case = SimpleNamespace(check=SimpleNamespace(is_dry_run=lambda: True))
     settings.before_run([], [case])
+
+
+def test_options_that_only_sbatch_knows_are_not_given_to_srun():
+    access = ["-p cpu --export=NONE", "--get-user-env=60L", "--account=staff"]
+    assert sight._words(access, []) == ["-p", "cpu", "--account=staff"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from siteproof.checks import standard
+from siteproof.checks import selection, standard
 from siteproof.record.point import Point
 from siteproof.sites import load
 from siteproof.slurm.records import Node
@@ -12,6 +12,12 @@ from siteproof.slurm.spelling import node_state
 @pytest.fixture(autouse=True)
 def shipped(monkeypatch):
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
+
+
+def usable(name, partition, nodes="all"):
+    site = load(name)
+    chosen = selection.select(nodes, site.nodes_of(partition))
+    return standard.usable(site.partition(partition), chosen)
 
 
 @pytest.mark.parametrize("where", ["seattle", "indianapolis"])
@@ -33,16 +39,16 @@ def test_a_criterion_without_a_number_of_tasks_asks_for_no_point_of_its_own():
 def test_without_slurm_a_partition_has_the_nodes_of_the_inventory(monkeypatch):
     standard.client.first_look.cache_clear()
     monkeypatch.setenv("PATH", "/nowhere")
-    assert standard.usable(load("sc11-wan"), "seattle", "all") == 31
-    assert standard.usable(load("sc11-wan"), "seattle", "sea-c[01-04]") == 4
-    assert standard.usable(load("thishost"), "node", "all") == 1
+    assert usable("sc11-wan", "seattle") == 31
+    assert usable("sc11-wan", "seattle", "sea-c[01-04]") == 4
+    assert usable("thishost", "node") == 1
 
 
 def test_nodes_that_take_no_job_are_not_waited_for(monkeypatch):
     states = {f"sea-c{n:02}": Node(f"sea-c{n:02}") for n in range(1, 30)}
     states["sea-c07"] = Node("sea-c07", node_state("drained"), "memory")
     monkeypatch.setattr(standard.client, "first_look", lambda: states)
-    assert standard.usable(load("sc11-wan"), "seattle", "all") == 28
+    assert usable("sc11-wan", "seattle") == 28
 
 
 def test_the_memory_of_servers_is_that_of_their_role_where_the_site_knows_it():

@@ -334,3 +334,16 @@ def test_a_failed_point_makes_no_node_a_failed_one(world, monkeypatch):
         "nodes", "--system", "jetstream-iu", "--json", SITEPROOF_SWEEPS=str(world.folder / "sweeps")
     )
     assert json.loads(done.out)["states"]["FAILED"] == ""
+
+
+def test_a_capped_run_answers_nothing_for_the_whole_sweep(swept):
+    found = swept.run(points=[1, 12, 23])  # one task, three times
+    capped = [
+        replace(s, header=replace(s.header, conditions={**s.header.conditions, "cap": "tasks=1"}))
+        for s in found
+    ]
+    made = whole_sweep.of_all(swept.site, capped)
+    assert not [s for s in made.samples if s.metric.endswith("_max")]
+    [reason] = {why.kind for _, why in made.lacks}
+    assert reason is Kind.SWEEP_CAPPED
+    assert {why.get("caps") for _, why in made.lacks} == {"tasks 1"}

@@ -48,14 +48,11 @@ def test_a_site_has_every_criterion_of_its_report_and_no_other(name):
 @pytest.mark.parametrize("name", names())
 def test_every_node_is_in_one_place_and_every_parameter_has_a_partition(name):
     site = load(name)
-    measured = {p.role for p in site.system.partitions.values() if not p.links_only}
+    measured = {role for p in site.system.partitions.values() for role in p.measured}
     assert set(site.system.parameters) <= measured
     for partition in site.system.partitions.values():
-        assert (
-            partition.links_only
-            or not site.system.nodes[partition.role].overlaps
-            or name == "testbed-wan"
-        )  # one partition of Slurm has both of its sites
+        overlapping = [r for r in partition.measured if site.system.nodes[r].overlaps]
+        assert not overlapping or name == "testbed-wan"  # its partition has both of its sites
 
 
 @pytest.mark.parametrize("name", names())
@@ -63,8 +60,7 @@ def test_who_measures_alone_is_no_partition_twice(name):
     """A node in two partitions that measure each node would be measured twice."""
     site, seen = load(name), Counter()
     for partition in site.system.partitions.values():
-        if not partition.links_only:
-            seen.update(site.expected(partition.role))
+        seen.update(site.having(partition.measured))
     assert [node for node, count in seen.items() if count > 1] == []
 
 

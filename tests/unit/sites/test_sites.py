@@ -86,7 +86,8 @@ def test_numbers_and_words_stay_as_written_except_for_reframe(fixtures):
     named = site.parameters("compute").by_name()
     assert named["nic.em1.flow_control"] == Expected(exact="off")
     assert named["bond.bond0.members"] == Expected(exact="em1 em2")
-    assert site.partition("compute").reframe == {"max_jobs": 4, "processor": {"num_cpus": 24}}
+    assert site.partition("compute").reframe == {"processor": {"num_cpus": 24}}
+    assert site.partition("compute").extras == {"mem_per_node": 128000}
 
 
 def test_a_node_in_two_roles_belongs_to_the_first(fixtures):

@@ -5,6 +5,7 @@ No Spack is needed here: what Spack itself makes of the files is proved by build
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -28,16 +29,40 @@ def test_no_environment_recipe_or_site_has_a_mistake():
 @pytest.mark.parametrize("name", env_files.names())
 def test_an_environment_names_nothing_that_is_a_sites(name):
     text = (env_files.FOLDER / name / "spack.yaml").read_text()
-    for word in ("externals", "prefix", "include", "openmpi", "slurm", "gcc"):
+    for word in ("externals", "prefix", "openmpi", "slurm", "gcc", "target="):
         assert word not in text, word
 
 
+def test_a_root_spec_without_a_version_is_a_warning(tmp_path):
+    copy = tmp_path / "spack-envs"
+    shutil.copytree(env_files.FOLDER, copy)
+    for file, old, new in (("io/spack", "fio@3.37", "fio"), ("common/definitions", "@7.5.2", "")):
+        path = copy / f"{file}.yaml"
+        path.write_text(path.read_text().replace(old, new, 1))
+    assert list(lint_envs.unpinned(copy)) == [
+        "common: 'osu-micro-benchmarks' has no version: name one, 'osu-micro-benchmarks@…'",
+        "io: 'fio +libaio' has no version: name one, 'fio@…'",
+    ]
+
+
 def test_what_spack_would_prefer_older_is_pinned():
-    texts = {n: (env_files.FOLDER / n / "spack.yaml").read_text() for n in env_files.names()}
-    assert "ior@4.0.0" in texts["io"] and "+libaio" in texts["io"]
-    assert "nuttcp@8.2.2" in texts["network"] and "qperf ~verbs" in texts["network"]
+    roots = {name: env_files.roots(name) for name in env_files.names()}
+    assert "ior@4.0.0" in roots["io"] and "fio@3.37 +libaio" in roots["io"]
+    assert "nuttcp@8.2.2" in roots["network"] and "qperf@0.4.11 ~verbs" in roots["network"]
     for name in ("cpu-openblas", "cpu-mkl"):
-        assert "hpl@2.3" in texts[name] and "-DHPL_NO_MPI_DATATYPE" in texts[name]
+        assert "$mpi_benchmarks" in roots[name]
+    assert "hpl@2.3" in env_files.definitions()
+    assert lint_envs.warnings([]) == []
+
+
+def test_what_environments_share_is_written_once():
+    seen = {}
+    for path in sorted(env_files.FOLDER.glob("*/*.yaml")):
+        for line in path.read_text().splitlines():
+            text = line.strip()
+            if len(text) > 30 and not text.startswith("#") and path.name != "features.yaml":
+                assert text not in seen, (text, path, seen[text])
+                seen[text] = path
 
 
 def test_every_feature_of_the_checks_that_packages_lack_is_brought_by_an_environment():
@@ -79,7 +104,8 @@ def spoilt(tmp_path, monkeypatch, file, old, new):
         ("io/spack.yaml", "spack:", "spock:", "unknown key 'spock'"),
         ("io/spack.yaml", "  specs:", "  spacs:", "unknown key 'spacs' (did you mean 'specs'?)"),
         ("io/spack.yaml", "ior@4.0.0", "'$(touch /tmp/x)'", "'$(touch /tmp/x)' is not a spec"),
-        ("io/spack.yaml", "unify: true", "unify: 'false'", "unknown value 'false'"),
+        ("io/spack.yaml", "[../common]", "[../comon]", "unknown value '../comon'"),
+        ("io/spack.yaml", "ior@4.0.0", "$(id)", "'$(id)' is not a spec"),
         (
             "cpu-mkl/spack.yaml",
             "require: [intel",
@@ -112,6 +138,11 @@ def test_a_mistake_in_an_environment_is_one_line(tmp_path, monkeypatch, file, ol
         ("packages.yaml", PACKAGES.replace("@4.1.4", ""), "'openmpi' without a version"),
         ("packages.yaml", PACKAGES.replace("spec: openmpi", "spec: mpich"), "is not openmpi"),
         ("packages.yaml", PACKAGES.replace("externals", "external"), "unknown key 'external'"),
+        (
+            "packages.yaml",
+            "packages: {all: {require: [target=zen4]}}\n",
+            "a target, which belongs to the nodes",
+        ),
         ("packages.yaml", "packages: [a]\n", "not a mapping of keys"),
         ("packages.yaml", "externals: {}\n", "unknown key 'externals'"),
         ("packages.yaml", "packages: {openmpi: &a [*a]}\n", "an alias that contains itself"),
@@ -148,7 +179,7 @@ def test_a_mistake_in_a_recipe_is_one_line(tmp_path, old, new, told):
 def test_the_joined_environment_includes_the_site_and_changes_nothing_of_the_specs():
     source = env_files.FOLDER / "io/spack.yaml"
     text = merge.joined("io", source, ["/sites/x/spack", "/data/defaults"])
-    assert "ior@4.0.0" in text and "fio +libaio" in text
+    assert "ior@4.0.0" in text and "fio@3.37 +libaio" in text
     assert "- /sites/x/spack\n  - /data/defaults" in text
     assert str(env_files.RECIPES) in text and "reuse: false" in text
 
@@ -157,10 +188,12 @@ def test_a_lock_is_known_to_be_older_than_what_it_was_made_from(tmp_path):
     scope, folder = tmp_path / "spack", tmp_path / "io"
     scope.mkdir()
     folder.mkdir()
-    merge.remember("io", scope, folder)
-    assert not merge.changed("io", scope, folder)
+    inputs = merge.Inputs("io", scope)
+    merge.remember(inputs, folder)
+    assert not merge.changed(inputs, folder)
+    assert merge.changed(replace(inputs, target="zen3"), folder)
     (scope / "packages.yaml").write_text(PACKAGES)
-    assert merge.changed("io", scope, folder)
+    assert merge.changed(inputs, folder)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "spack: 3", "spack: {", "spack: {specs: []}"])

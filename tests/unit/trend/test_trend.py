@@ -492,3 +492,14 @@ def test_every_alert_is_plain_data(here):
 
     found = only(here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"])]).survey().all)
     assert json.loads(json.dumps(acks.as_record(found)))["nodes"] == "n001"
+
+
+def test_a_node_that_two_partitions_have_measured_has_one_series(here):
+    for run in range(24):
+        partition = "debug" if run % 2 else "compute"
+        head = fleets.header(run, partition=partition)
+        level = 100 if run < 12 else 80
+        here.keep(head, *((node, TRIAD, Decimal(level), "MB/s") for node in fleets.names(18)))
+    seen = here.survey()
+    assert seen.series == 18
+    assert len(only([x for x in here.lines(TRIAD) if x.node == "n001"]).values) == 24

@@ -1,0 +1,109 @@
+"""`siteproof port`: the criteria of one system for another one, with gaps for what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from siteproof.cli.shared import by_system, print_table, print_text
+from siteproof.errors import ExitCode, UserError
+from siteproof.porting import carry, lay_out
+from siteproof.porting.carry import Carried, Part
+from siteproof.sites import Site, load
+from siteproof.units import count
+
+_RENAMED = "that stands for it, as OLD=NEW; may be repeated."
+
+
+@click.command()
+@click.argument("source", metavar="FROM", shell_complete=by_system)
+@click.argument("target", metavar="TO", shell_complete=by_system)
+@click.option("--role", multiple=True, metavar="OLD=NEW", help=f"The role of TO {_RENAMED}")
+@click.option("--link", multiple=True, metavar="OLD=NEW", help=f"The link of TO {_RENAMED}")
+@click.option(
+    "--file-system", multiple=True, metavar="OLD=NEW", help=f"The file system of TO {_RENAMED}"
+)
+@click.option("--write", is_flag=True, help="Write them; without it, only show what would be.")
+def port(
+    source: str,
+    target: str,
+    role: tuple[str, ...],
+    link: tuple[str, ...],
+    file_system: tuple[str, ...],
+    write: bool,
+) -> None:
+    """Carry the criteria of the site FROM over to the site TO.
+
+    A bound is kept if it is a share or 0; any other is a gap with the bound of FROM. Each source is
+    a gap, as TO has a contract of its own; no criterion is in force before its gaps are filled in.
+    Roles, links, file systems and metrics that TO does not have are listed. Baselines are never
+    carried over: TO has its own history.
+
+    Exit code 0: everything has a counterpart; 2: wrong usage or input; 3: something has none.
+
+    \b
+    siteproof port jetstream-iu mycluster
+    siteproof port jetstream-iu mycluster --role compute=batch --link ethernet=fabric --write
+    """
+    old, new = load(source), load(target)
+    if source == target:
+        raise UserError("port", f"'{source}' twice", "two sites")
+    renamed = {
+        Part.ROLE: _pairs("--role", role),
+        Part.LINK: _pairs("--link", link),
+        Part.FILE_SYSTEM: _pairs("--file-system", file_system),
+    }
+    found = carry.carry(old, new, carry.Counterparts(old, new, renamed))
+    _print(old, new, found)
+    where = ""
+    if write and any(one.entry for one in found):
+        where = str(lay_out.add(new, f"criteria-{source}.yaml", _text(old, new, found)))
+    click.echo(_answer(found, where))
+    raise SystemExit(ExitCode.INCOMPLETE if any(one.missing for one in found) else ExitCode.PASS)
+
+
+def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """OLD=NEW as a mapping. Raises UserError."""
+    found = {}
+    for text in texts:
+        old, equals, new = text.partition("=")
+        if not (old and equals and new):
+            raise UserError(option, f"'{text[:60]}' is not a pair of names", "OLD=NEW")
+        found[old] = new
+    return found
+
+
+def _print(old: Site, new: Site, found: Sequence[Carried]) -> None:
+    table = Table(title=f"{old.name} to {new.name}", title_justify="left")
+    for name in ("criterion", "bound", f"not in {new.name}"):
+        table.add_column(name, overflow="fold")
+    for one in found:
+        bound = "-" if not one.entry else "kept" if one.keeps_bound else "gap"
+        table.add_row(Text(one.id), bound, Text(", ".join(one.missing)))
+    print_table(table)
+    if old.baselines:
+        print_text(f"not carried over: {count(len(old.baselines), 'baseline')} of {old.name}")
+    if old.system.parameters:
+        print_text(f"not carried over: the expected host parameters of {old.name}")
+
+
+def _text(old: Site, new: Site, found: Sequence[Carried]) -> str:
+    head = [
+        f"# Criteria of {old.name}, by 'siteproof port {old.name} {new.name} --write' on",
+        f"# {datetime.now(UTC):%Y-%m-%d}. None is in force before its gaps are filled in.",
+    ]
+    return "\n".join([*head, *(line for one in found for line in one.entry)]) + "\n"
+
+
+def _answer(found: Sequence[Carried], where: str) -> str:
+    carried = [one for one in found if one.entry]
+    kept = sum(one.keeps_bound for one in carried)
+    gaps = len(carried) - kept
+    parts = [f"{kept} with bound", f"{gaps} with a gap as bound"]
+    parts += [f"{len(found) - len(carried)} not carried"] if len(found) > len(carried) else []
+    written = f"written to {where}" if where else "nothing written: --write does"
+    return f"{count(len(found), 'criterion', 'criteria')}: {', '.join(parts)}; {written}"

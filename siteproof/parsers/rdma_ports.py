@@ -1,0 +1,122 @@
+"""Ports of InfiniBand and RoCE devices, as siteproof/checks/on_node/rdma.sh prints them.
+
+Formats: the Linux kernel's Documentation/ABI/stable/sysfs-class-infiniband.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading, lines
+
+MAX_PORTS = 64  # no node has as many
+CONGESTION = (
+    "port_xmit_wait",
+    "np_cnp_sent",
+    "np_ecn_marked_roce_packets",
+    "rp_cnp_handled",
+    "rp_cnp_ignored",
+)
+ERRORS = (
+    "symbol_error",
+    "link_error_recovery",
+    "link_downed",
+    "port_rcv_errors",
+    "port_rcv_remote_physical_errors",
+    "port_rcv_switch_relay_errors",
+    "port_xmit_discards",
+    "port_xmit_constraint_errors",
+    "port_rcv_constraint_errors",
+    "local_link_integrity_errors",
+    "excessive_buffer_overrun_errors",
+    "out_of_sequence",
+    "packet_seq_err",
+    "rnr_nak_retry_err",
+    "local_ack_timeout_err",
+    "implied_nak_seq_err",
+    "out_of_buffer",
+    "rx_icrc_encapsulated",
+    "roce_adp_retrans_to",
+)
+ACTIVE = "4: ACTIVE"
+
+_FIELD = re.compile(r"port (\S{1,80}) (state|phys_state|rate|link_layer) = ?(.{0,80})")
+_COUNT = re.compile(r"count (\S{1,80}) ([a-z_]{1,60}) = ([0-9]{1,20})")
+_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9])?) Gb/sec \(([0-9]{1,2})X ?([A-Z0-9]{0,6})\)")
+
+
+def parse(text: str) -> list[Reading]:
+    """ports and ports_active; of each active port its rate and width (lanes), by `port`; a text
+    not_active for each other port; counter, by `port` and `counter`; and errors, their sum
+    without congestion.
+
+    Raises OutputError: cut off, two values of one field, an active port without its rate.
+    """
+    fields, counters = _read(lines.whole(text, "rdma_ports"))
+    if not 0 < len(fields) <= MAX_PORTS or {port for port, _ in counters} - fields.keys():
+        raise OutputError(f"rdma_ports: {len(fields)} ports with their state")
+    active = {port: own for port, own in fields.items() if own.get("state") == ACTIVE}
+    found = [
+        _count("ports", len(fields)),
+        _count("ports_active", len(active)),
+        _count("errors", sum(n for (_, name), n in counters.items() if name in ERRORS)),
+    ]
+    for port, own in active.items():
+        found += _link(port, own.get("rate", ""))
+    found += [_not_active(port, fields[port]) for port in fields if port not in active]
+    found += [
+        Reading("counter", Decimal(value), "count", {"port": port, "counter": name})
+        for (port, name), value in counters.items()
+    ]
+    return found
+
+
+def conditions(text: str) -> dict[str, str]:
+    """The link layers of the ports: InfiniBand, Ethernet."""
+    layers = {
+        match[3]
+        for match in map(_FIELD.fullmatch, lines.filled(text))
+        if match and match[2] == "link_layer" and match[3]
+    }
+    return {"link_layer": ", ".join(sorted(layers))} if layers else {}
+
+
+def _read(printed: Iterable[str]) -> tuple[dict[str, dict[str, str]], dict[tuple[str, str], int]]:
+    """The fields of each port; its counters, by port and name. Raises OutputError."""
+    fields: dict[str, dict[str, str]] = {}
+    counters: dict[tuple[str, str], int] = {}
+    for line in printed:
+        if match := _FIELD.fullmatch(line):
+            own = fields.setdefault(match[1], {})
+            if own.setdefault(match[2], match[3]) != match[3]:
+                raise OutputError("rdma_ports: two values of one field")
+        elif match := _COUNT.fullmatch(line):
+            key, value = (match[1], match[2]), int(match[3])
+            if match[2] not in ERRORS + CONGESTION or counters.setdefault(key, value) != value:
+                raise OutputError("rdma_ports: an unknown counter, or two values of one")
+        else:
+            raise OutputError(f"rdma_ports: no field in '{line[:80]}'")
+    return fields, counters
+
+
+def _link(port: str, text: str) -> list[Reading]:
+    """100 Gb/sec (4X EDR): rate and lanes."""
+    match = _RATE.fullmatch(text)
+    if not match:
+        raise OutputError(f"rdma_ports: rate '{text[:40]}' of an active port")
+    return [
+        Reading("rate", Decimal(match[1]), "Gb/s", {"port": port}),
+        Reading("width", Decimal(match[2]), "count", {"port": port}),
+    ]
+
+
+def _not_active(port: str, own: dict[str, str]) -> Reading:
+    states = filter(None, (own.get("state"), own.get("phys_state")))
+    return Reading("not_active", ", ".join(states) or "no state", "text", {"port": port})
+
+
+def _count(name: str, number: int) -> Reading:
+    return Reading(name, Decimal(number), "count")

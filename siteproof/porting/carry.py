@@ -1,0 +1,229 @@
+"""Criteria of one system for another: what can be kept is kept, and everything else is a gap.
+
+A bound is kept where it does not depend on the size of the hardware: a share, 0, or report_only.
+Any other bound is a gap with the old one in its text, and the source always is a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from siteproof import units
+from siteproof.errors import UserError
+from siteproof.porting.new_site import in_quotes, marked
+from siteproof.schema import shapes
+from siteproof.sites import Criterion, Expected, Site
+
+_SHARES = ("share", "percentage points")
+_PLAIN = (  # keys that mean the same on any system, in the order in which they are written
+    *("subject", "scope", "ties", "programs", "phase", "trials", "answered_by", "max_age", "note"),
+)
+
+
+class Part(StrEnum):
+    """Parts of a site that a criterion names."""
+
+    ROLE = "role"
+    LINK = "link"
+    FILE_SYSTEM = "file system"
+    SECTION = "section"
+    REQUEST = "list of requests"
+    EMULATION = "emulation"
+
+
+_CONDITIONS = {
+    "file_system": Part.FILE_SYSTEM,
+    "section": Part.SECTION,
+    "of": Part.REQUEST,
+    "emulated": Part.EMULATION,
+}
+_SIDES = {"nodes": Part.ROLE, "link": Part.LINK, "file_system": Part.FILE_SYSTEM}
+
+
+@dataclass(frozen=True)
+class Carried:
+    """One criterion. entry: its lines; none: not carried. missing: what has no counterpart."""
+
+    id: str
+    entry: tuple[str, ...]
+    keeps_bound: bool
+    missing: tuple[str, ...]
+
+
+class Counterparts:
+    """The parts of the new system, and which of them stands for which of the old one."""
+
+    def __init__(
+        self, source: Site, target: Site, renamed: Mapping[Part, Mapping[str, str]]
+    ) -> None:
+        """renamed: by part, the new name of an old one. Raises UserError for an unknown one."""
+        self._known = parts(target)
+        self._renamed = renamed
+        for part, names in renamed.items():
+            option = f"--{part.replace(' ', '-')}"
+            for old, new in names.items():
+                _must_be(option, old, parts(source)[part], source.name)
+                _must_be(option, new, self._known[part], target.name)
+
+    def of(self, part: Part, name: str) -> str | None:
+        """The new system's part for one of the old; None: it has none."""
+        new = self._renamed.get(part, {}).get(name, name)
+        return new if new in self._known[part] else None
+
+
+def parts(site: Site) -> dict[Part, set[str]]:
+    """What criteria of a site may name."""
+    system = site.system
+    return {
+        Part.ROLE: set(system.nodes),
+        Part.LINK: set(system.links),
+        Part.FILE_SYSTEM: set(system.file_systems),
+        Part.SECTION: system.sections(),
+        Part.REQUEST: set(system.requested),
+        Part.EMULATION: system.emulations(),
+    }
+
+
+def _must_be(option: str, name: str, known: set[str], site: str) -> None:
+    if name not in known:
+        what = f"'{name[:40]}' is not in {site}{shapes.hint(name, known)}"
+        raise UserError(option, what, sorted(known))
+
+
+def carry(source: Site, target: Site, counterparts: Counterparts) -> list[Carried]:
+    """Each criterion of the old system as one of the new."""
+    return [_one(key, one, source, target, counterparts) for key, one in source.criteria.items()]
+
+
+def _one(
+    key: str, criterion: Criterion, source: Site, target: Site, counterparts: Counterparts
+) -> Carried:
+    if key in target.criteria or key in target.baselines:
+        return Carried(key, (), False, (f"the id is taken in {target.name}",))
+    if criterion.metric not in target.catalogue:
+        return Carried(key, (), False, (f"metric {criterion.metric}",))
+    missing: list[str] = []
+    references = list(_references(criterion, source.name, counterparts, missing))
+    lacking = _lacking(criterion, target, counterparts)
+    missing += lacking
+    keeps = _keeps_bound(criterion) and not lacking
+    stated = f"where it is stated for {target.name}; {source.name}: {criterion.source}"
+    lines = [
+        f"{key}:",
+        f"  description: {in_quotes(criterion.description)}",
+        f"  metric: {criterion.metric}",
+        *references,
+        _bound(criterion, source.name, keeps),
+        *_plain(criterion, keeps),
+        *_conditions(criterion, source.name, counterparts, missing),
+        f"  source: {marked(stated)}",
+    ]
+    if criterion.not_here:
+        lines.append(f"  # On {source.name} not here: {' '.join(criterion.not_here.split())}")
+    return Carried(key, tuple(lines), keeps, tuple(missing))
+
+
+def _keeps_bound(criterion: Criterion) -> bool:
+    if criterion.kind == "report_only":
+        return True
+    bound = criterion.bound
+    if bound is None:
+        return False
+    of_any_size = units.kind(bound.quantity.unit) in _SHARES or bound.quantity.value == 0
+    return bool(bound.fact) or of_any_size
+
+
+def _lacking(criterion: Criterion, target: Site, counterparts: Counterparts) -> list[str]:
+    """The fact that the bound is a share of, for each role of the new system that lacks it."""
+    fact = criterion.bound.fact if criterion.bound else ""
+    named = [counterparts.of(Part.ROLE, role) for role in criterion.nodes]
+    roles = [role for role in named if role] if named and all(named) else target.system.nodes
+    without = [role for role in roles if fact and fact not in target.hardware_of(role).quantities]
+    return [f"{fact} of role {role}" for role in without]
+
+
+def _bound(criterion: Criterion, source: str, keeps: bool) -> str:
+    text = str(getattr(criterion, criterion.kind))
+    if keeps:
+        return f"  {criterion.kind}: {in_quotes(text)}"
+    rounded = f", rounding {criterion.rounding}" if criterion.step else ""
+    return f"  {criterion.kind}: {marked(f'{text}{rounded} on {source}')}"
+
+
+def _references(
+    criterion: Criterion, source: str, counterparts: Counterparts, missing: list[str]
+) -> Iterator[str]:
+    """`nodes`, `links` and `against`, each a gap where the new system lacks one of them."""
+    for key, part in (("nodes", Part.ROLE), ("links", Part.LINK)):
+        if names := getattr(criterion, key):
+            yield f"  {key}: {_list(names, part, source, counterparts, missing)}"
+    sides = {}
+    for side, name in criterion.against.items():
+        sides[side] = _name(name, _SIDES.get(side), source, counterparts, missing)
+    if sides:
+        yield f"  against: {_mapping(sides)}"
+
+
+def _list(
+    names: list[str], part: Part, source: str, counterparts: Counterparts, missing: list[str]
+) -> str:
+    new = [counterparts.of(part, name) for name in names]
+    if absent := [name for name, one in zip(names, new, strict=True) if one is None]:
+        missing += [f"{part} {name}" for name in absent]
+        return marked(f"what stands for {part} {', '.join(absent)} of {source}")
+    return f"[{', '.join(filter(None, new))}]"
+
+
+def _name(
+    name: str, part: Part | None, source: str, counterparts: Counterparts, missing: list[str]
+) -> str:
+    """A part's name in the new system as YAML; a gap if it has none."""
+    new = counterparts.of(part, name) if part else name
+    if new is None:
+        missing.append(f"{part} {name}")
+        return marked(f"what stands for {part} {name} of {source}")
+    return in_quotes(new)
+
+
+def _conditions(
+    criterion: Criterion, source: str, counterparts: Counterparts, missing: list[str]
+) -> Iterator[str]:
+    if "conditions" not in criterion.model_fields_set:
+        return
+    found = {}
+    for name, rule in criterion.conditions.items():
+        part = _CONDITIONS.get(name)
+        if part and rule.exact is not None:
+            found[name] = _name(rule.exact, part, source, counterparts, missing)
+        else:
+            found[name] = _rule(rule)
+    yield f"  conditions: {_mapping(found)}"
+
+
+def _rule(rule: Expected) -> str:
+    if rule.exact is not None:
+        return in_quotes(rule.exact)
+    if rule.one_of is not None:
+        return f"[{', '.join(map(in_quotes, rule.one_of))}]"
+    key = "at_least" if rule.at_least is not None else "at_most"
+    return f"{{{key}: {in_quotes(str(getattr(rule, key)))}}}"
+
+
+def _plain(criterion: Criterion, keeps: bool) -> Iterator[str]:
+    names = (*_PLAIN, "rounding") if keeps else _PLAIN
+    for name in names:
+        if name in criterion.model_fields_set and getattr(criterion, name) is not None:
+            yield f"  {name}: {_value(getattr(criterion, name))}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(in_quotes(str(one)) for one in value)}]"
+    return in_quotes(str(value))
+
+
+def _mapping(entries: Mapping[str, str]) -> str:
+    return f"{{{', '.join(f'{name}: {text}' for name, text in entries.items())}}}"

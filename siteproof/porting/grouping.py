@@ -1,0 +1,254 @@
+"""The nodes that Slurm lists, as roles: nodes with the same hardware that one partition reaches."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof import nodesets
+from siteproof.slurm.configured import ConfiguredNode, ConfiguredPartition
+
+SAME_MEMORY = 1.05  # RealMemory of equal nodes differs by what firmware and kernel keep
+MAX_KINDS = 6  # more combinations of features in one kind of hardware are no kinds
+PLACES = 3  # numbered features such as pod1, pod2, pod3 are places, from this many on
+LONG = 4 * 60  # minutes: a partition with a shorter limit is for tests of users
+_PLACE = re.compile(r".*(?:rack|row|island|switch|cab|cabinet|chassis|leaf|cell|blade)[-_]?")
+_NUMBERED = re.compile(r"(.*?[A-Za-z_-])([0-9]+)")
+_BAD = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What nodes of the same hardware have in common. memory: MiB, the least of them."""
+
+    architecture: str
+    sockets: int
+    cores_per_socket: int
+    threads_per_core: int
+    memory: int
+    gres: tuple[tuple[str, str], ...]
+    features: frozenset[str] = frozenset()
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of a node, as GRES counts them."""
+        counts = [count for kind, count in self.gres if kind.partition(":")[0] == "gpu"]
+        return sum(int(count) for count in counts if count.isdigit())
+
+
+@dataclass(frozen=True)
+class Group:
+    """A role of the new site. partition: Slurm's, which reaches all its nodes; "" for none.
+
+    others: other partitions over the same nodes, each with how many of them it has.
+    """
+
+    name: str
+    hardware: str
+    kind: Kind
+    nodes: NodeSet
+    partition: str
+    others: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """All roles, the places of nodes (racks), and the nodes that are left out, each with why."""
+
+    roles: Sequence[Group]
+    places: Mapping[str, NodeSet]
+    left_out: Mapping[str, NodeSet]
+
+
+def group(
+    nodes: Mapping[str, ConfiguredNode], partitions: Mapping[str, ConfiguredPartition]
+) -> Grouped:
+    """Each node in one role, and each role in one partition, so that no node is measured twice."""
+    there = [node for node in nodes.values() if not node.absent]
+    absent = nodesets.of(node.name for node in nodes.values() if node.absent)
+    places = _places(there)
+    found = [
+        Group("", str(number), kind, reached, partition)
+        for number, (kind, members) in enumerate(_kinds(there, set(places)).items())
+        for partition, reached in _reached(nodesets.of(members), partitions)
+    ]
+    alone = nodesets.of(node for one in found if not one.partition for node in one.nodes)
+    reachable = [one for one in found if one.partition]
+    reachable.sort(key=lambda one: (-len(one.nodes), str(one.nodes)))
+    left_out = {"in no partition": alone, "not there yet (FUTURE or CLOUD)": absent}
+    return Grouped(
+        _with_others(_named(reachable, partitions), partitions),
+        {_name(name): nodesets.of(members) for name, members in places.items()},
+        {why: members for why, members in left_out.items() if members},
+    )
+
+
+def _places(nodes: Iterable[ConfiguredNode]) -> dict[str, list[str]]:
+    """The nodes of each numbered feature, such as rack7, of which no node has two."""
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    several: set[str] = set()
+    for node in nodes:
+        stems = Counter[str]()
+        for match in filter(None, map(_NUMBERED.fullmatch, node.features)):
+            found[match[1]][match[0]].append(node.name)
+            stems[match[1]] += 1
+        several.update(stem for stem, count in stems.items() if count > 1)
+    places: dict[str, list[str]] = {}
+    for stem, features in sorted(found.items()):
+        is_place = len(features) >= PLACES or _PLACE.fullmatch(stem.lower())
+        if is_place and stem not in several:
+            places |= features
+    return places
+
+
+def _kinds(nodes: Sequence[ConfiguredNode], places: set[str]) -> dict[Kind, list[str]]:
+    """The nodes by what they are: hardware first, then the features that divide it."""
+    least = _memory_classes({node.memory for node in nodes})
+    found: dict[Kind, list[ConfiguredNode]] = defaultdict(list)
+    for node in nodes:
+        kind = Kind(
+            node.architecture,
+            node.sockets,
+            node.cores_per_socket,
+            node.threads_per_core,
+            least[node.memory],
+            node.gres,
+        )
+        found[kind].append(node)
+    divided: dict[Kind, list[str]] = {}
+    for kind, members in found.items():
+        divided |= _by_features(kind, members, places)
+    return divided
+
+
+def _memory_classes(sizes: set[int]) -> dict[int, int]:
+    """Each size with the least of those that are nearly the same."""
+    least: dict[int, int] = {}
+    current = 0
+    for size in sorted(sizes):
+        if not current or size > current * SAME_MEMORY:
+            current = size
+        least[size] = current
+    return least
+
+
+def _by_features(
+    kind: Kind, members: Sequence[ConfiguredNode], places: set[str]
+) -> dict[Kind, list[str]]:
+    common = frozenset.intersection(*(node.features for node in members))
+    found: dict[frozenset[str], list[str]] = defaultdict(list)
+    for node in members:
+        found[node.features - common - places].append(node.name)
+    if len(found) > MAX_KINDS:
+        return {kind: [node.name for node in members]}
+    return {
+        replace(kind, features=features | (common - places)): names
+        for features, names in found.items()
+    }
+
+
+def _reached(
+    nodes: NodeSet, partitions: Mapping[str, ConfiguredPartition]
+) -> list[tuple[str, NodeSet]]:
+    """Partitions that together reach these nodes, each with its own part; "" reaches the rest."""
+    found, rest = [], nodes.copy()
+    while rest:
+        candidates = {name: part.nodes & rest for name, part in partitions.items()}
+        best = max(candidates, key=lambda name: _rank(partitions[name], len(candidates[name])))
+        reached = candidates[best]
+        if not reached:
+            found.append(("", rest))
+            break
+        found.append((best, reached))
+        rest = rest - reached
+    return found
+
+
+def _rank(partition: ConfiguredPartition, reached: int) -> tuple[object, ...]:
+    """Which partition is preferred: one that everybody may use, that reaches many, few others."""
+    usable = partition.up and reached > 0
+    return (
+        usable,
+        reached > 0,
+        reached,
+        not partition.hidden,
+        not partition.restricted,
+        _minutes(partition.limit) >= LONG,
+        -len(partition.nodes),
+        partition.default,
+        _minutes(partition.limit),
+    )
+
+
+def _minutes(limit: str) -> float:
+    """`2-00:00:00` in minutes; no limit is the longest."""
+    days, dash, rest = limit.rpartition("-")
+    parts = rest.split(":")
+    if not all(part.isdigit() for part in (*parts, days or "0")):
+        return float("inf")
+    hours, minutes = (int(parts[0]), int(parts[1])) if len(parts) > 1 else (0, int(parts[0]))
+    return (int(days or 0) * 24 + hours) * 60 + minutes
+
+
+def _named(groups: Sequence[Group], partitions: Mapping[str, ConfiguredPartition]) -> list[Group]:
+    """The groups with names: the partition's, and what distinguishes several of one partition."""
+    taken = Counter[str]()
+    hardware: dict[str, str] = {}
+    found = []
+    for one in groups:
+        reached = partitions[one.partition].nodes
+        alike = [other for other in groups if other is not one and other.nodes & reached]
+        name = _name("-".join([one.partition, *_differences(one.kind, alike)]))
+        taken[name] += 1
+        if taken[name] > 1:
+            name = f"{name}-{taken[name]}"
+        kind = hardware.setdefault(one.hardware, name)
+        found.append(replace(one, name=name, hardware=kind))
+    return found
+
+
+def _differences(kind: Kind, alike: Sequence[Group]) -> list[str]:
+    """The fewest words that distinguish a kind of node from the others of its partition."""
+    own, others = _words(kind), [_words(other.kind) for other in alike]
+    marks = []
+    for place, mark in enumerate(own):
+        if mark and any(words[place] != mark for words in others):
+            marks.append(mark)
+            others = [words for words in others if words[place] == mark]
+    return marks
+
+
+def _words(kind: Kind) -> list[str]:
+    """What may distinguish a kind: GRES, features, memory, cores, architecture."""
+    return [
+        "-".join(name.rpartition(":")[2] + count for name, count in kind.gres),
+        "-".join(sorted(kind.features)),
+        f"{round(kind.memory / 1024)}g",
+        f"{kind.sockets * kind.cores_per_socket}c",
+        kind.architecture,
+    ]
+
+
+def _name(text: str) -> str:
+    """A name that ReFrame accepts: letters, digits, _ and -, and no digit first."""
+    plain = _BAD.sub("-", text).strip("-").lower()[:60].strip("-")
+    return plain if plain[:1].isalpha() else f"nodes-{plain}".strip("-")
+
+
+def _with_others(
+    groups: Sequence[Group], partitions: Mapping[str, ConfiguredPartition]
+) -> list[Group]:
+    """Each group with the other partitions over its nodes."""
+    found = []
+    for one in groups:
+        others = {
+            name: len(part.nodes & one.nodes)
+            for name, part in partitions.items()
+            if name != one.partition and part.nodes & one.nodes
+        }
+        found.append(Group(one.name, one.hardware, one.kind, one.nodes, one.partition, others))
+    return found

@@ -1,0 +1,81 @@
+"""A new site's folder: written whole under a hidden name, checked, and then renamed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from siteproof.errors import UserError, UserErrors
+from siteproof.schema.yamlfile import Document
+from siteproof.sites import Site, folder
+from siteproof.sites.lint import NAME, NAME_RULE
+from siteproof.sites.site import examine
+
+RESERVED = ("generic", "new")  # ReFrame's own system; the command that makes a site
+
+
+def refuse(name: str) -> Path:
+    """Where the site will be. Raises UserError for a name that is none, or is taken."""
+    if not NAME.fullmatch(name) or name in RESERVED:
+        raise UserError("sites new", f"'{name[:40]}' is not a valid name of a system", NAME_RULE)
+    target = folder() / name
+    if target.exists() or target.is_symlink():
+        raise UserError(target, "exists already", hint="Choose another name, or move it away")
+    if not folder().is_dir():
+        hint = "Make it, or set SITEPROOF_SITES to the folder of sites"
+        raise UserError(folder(), "is not a folder", hint=hint)
+    return target
+
+
+def write(name: str, texts: Mapping[str, str]) -> tuple[Path, list[Document]]:
+    """Write all files or none; gives the folder and the files with their gaps and warnings.
+
+    Raises UserErrors if lint finds a mistake in them, UserError if the folder exists, OSError.
+    """
+    target = refuse(name)
+    hidden = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=folder()))
+    try:
+        for file, text in texts.items():
+            (hidden / file).write_text(text, encoding="utf-8")
+        _, documents = examine(name, hidden)
+        if mistakes := [one for document in documents for one in document.sorted_mistakes()]:
+            raise UserErrors(mistakes)
+        hidden.chmod(0o777 & ~_umask())
+        refuse(name)
+        hidden.rename(target)
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+    return target, examine(name)[1]
+
+
+def _umask() -> int:
+    """The user's umask; mkdtemp ignores it, and colleagues are to read the site."""
+    with tempfile.TemporaryDirectory() as there:
+        probe = Path(there) / "probe"
+        probe.mkdir(mode=0o777)
+        return 0o777 & ~probe.stat().st_mode
+
+
+def add(site: Site, name: str, text: str) -> Path:
+    """Add a file to a site, whole or not at all; it must be one that lint has no mistake in.
+
+    Raises UserErrors with the mistakes, UserError if there is such a file, OSError.
+    """
+    target = site.folder / name
+    hidden = Path(tempfile.mkdtemp(prefix=f".{site.name}.", dir=site.folder.parent))
+    try:
+        copy = hidden / site.name
+        shutil.copytree(site.folder, copy)
+        (copy / name).write_text(text, encoding="utf-8")
+        _, documents = examine(site.name, copy)
+        if mistakes := [one for document in documents for one in document.sorted_mistakes()]:
+            raise UserErrors(mistakes)
+        os.link(copy / name, target)  # fails where there is such a file; a rename would replace it
+    except FileExistsError:
+        raise UserError(target, "exists already", hint="Move it away first") from None
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+    return target

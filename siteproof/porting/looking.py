@@ -1,0 +1,45 @@
+"""One node of each role, looked at through Slurm: a short job that runs description.sh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from siteproof import nodesets
+from siteproof.errors import UserError, harmless
+from siteproof.porting import one_node
+from siteproof.porting.grouping import Group
+from siteproof.porting.one_node import OneNode
+from siteproof.sites.features import Feature
+from siteproof.slurm import client
+
+END = "end description"
+
+
+def programs(features: Mapping[str, Feature]) -> list[str]:
+    """The programs of all features."""
+    return sorted({program for feature in features.values() for program in feature.programs})
+
+
+def through_slurm(
+    roles: Iterable[Group], features: Mapping[str, Feature], options: Iterable[str]
+) -> tuple[dict[str, OneNode], dict[str, str]]:
+    """An idle node of each kind of hardware; and of which none could be looked at, with why."""
+    found: dict[str, OneNode] = {}
+    why: dict[str, str] = {}
+    script = ["sh", "-c", one_node.script(programs(features))]
+    states = client.node_states()
+    for role in roles:
+        if role.hardware in found:
+            continue
+        idle = [n for n in role.nodes if n in states and states[n].state.idle]
+        if not idle:
+            why[role.hardware] = "no idle node"
+            continue
+        words = [f"--partition={role.partition}", *options]
+        done = client.on_each(nodesets.of(idle[:1]), words, script, lambda text: text.count(END))
+        try:
+            found[role.hardware] = one_node.read(idle[0], done.stdout)
+        except UserError as error:
+            printed = " ".join(harmless(done.stderr).split())[:200]
+            why[role.hardware] = f"{idle[0]}: {printed or error.what}"
+    return found, why

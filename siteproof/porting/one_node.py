@@ -1,0 +1,117 @@
+"""What one node of a kind is, from its own output: that of description.sh, or of lscpu."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from siteproof import files, nodesets
+from siteproof.errors import OutputError, UserError, harmless
+from siteproof.parsers import description
+from siteproof.sites.catalogue import FOLDER
+from siteproof.sites.plausible import SHARED
+
+SCRIPT = FOLDER / "system/description.sh"
+OTHER = Path(__file__).resolve().parents[1] / "checks/on_node/other_tools.sh"
+SOURCED = '. "$1/other_tools.sh"'
+_FOUND = re.compile(r"^found ([A-Za-z0-9_.-]{1,60})$", re.MULTILINE)
+_LSCPU = {
+    "Model name": "cpu.model",
+    "Socket(s)": "cpu.sockets",
+    "Core(s) per socket": "cores_per_socket",
+    "Thread(s) per core": "cpu.threads_per_core",
+    "CPU(s)": "cpu.threads",
+    "Architecture": "kernel.machine",
+}
+
+
+@dataclass(frozen=True)
+class OneNode:
+    """A node that was looked at. programs: those of checks that are on its PATH; None: unknown."""
+
+    name: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    programs: frozenset[str] | None = None
+
+    def number(self, name: str) -> int:
+        """A field as a whole number; 0 if it is none."""
+        text = self.fields.get(name, "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+    @property
+    def model(self) -> str:
+        """The processor's name; empty if it was not read."""
+        return " ".join(self.fields.get("cpu.model", "").split())
+
+    @property
+    def last_level_cache(self) -> str:
+        """All of the highest level together, as a size; empty if it was not read."""
+        caches = sorted(n for n in self.fields if re.fullmatch(r"cpu\.cache\.l[2-4]", n))
+        match = (
+            re.match(r"(\d+)K .*shared by ([0-9,-]+)", self.fields[caches[-1]]) if caches else None
+        )
+        if not match or not self.number("cpu.threads"):
+            return ""
+        shared = len(nodesets.numbers(match[2]))
+        return f"{int(match[1]) * max(1, self.number('cpu.threads') // shared)} KiB"
+
+    @property
+    def interfaces(self) -> dict[str, tuple[str, str]]:
+        """The devices that are up: speed as Gb/s, or empty, and MTU."""
+        found = {}
+        for name in self.fields:
+            match = re.fullmatch(r"nic\.([A-Za-z0-9_.:-]{1,15})\.operstate", name)
+            if not match or self.fields[name] != "up" or match[1] == "lo":
+                continue
+            speed = re.fullmatch(r"(\d+) Mb/s", self.fields.get(f"nic.{match[1]}.speed", ""))
+            rate = f"{int(speed[1]) / 1000:g} Gb/s" if speed and int(speed[1]) > 0 else ""
+            found[match[1]] = rate, str(self.number(f"nic.{match[1]}.mtu") or "")
+        return found
+
+    @property
+    def shared_file_systems(self) -> list[tuple[str, str]]:
+        """Mounts that all nodes see, by their kind: (path, kind)."""
+        found = []
+        for name, value in self.fields.items():
+            kind = value.partition(" ")[0]
+            if name.startswith("mount./") and kind in SHARED:
+                found.append((name.removeprefix("mount."), kind))
+        return found
+
+
+def read(name: str, text: str) -> OneNode:
+    """What a node printed. Raises UserError if it is neither a description nor lscpu's output."""
+    if re.search(r"^Architecture:\s", text, re.MULTILINE):
+        return OneNode(name, _of_lscpu(text))
+    try:
+        fields = {one.metric: str(one.value) for one in description.parse(text)}
+    except OutputError as error:
+        hint = "Save what 'lscpu' prints with LC_ALL=C, or description.sh"
+        raise UserError(f"--node {name}", str(error), hint=hint) from None
+    programs = frozenset(_FOUND.findall(text)) if "\nfound" in f"\n{text}" else None
+    return OneNode(name, fields, programs)
+
+
+def _of_lscpu(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        label, colon, value = line.partition(":")
+        name = _LSCPU.get(label.strip())
+        if colon and name:
+            found[name] = harmless(value.strip())[:200]
+    sockets, cores = found.get("cpu.sockets", ""), found.pop("cores_per_socket", "")
+    if sockets.isdigit() and cores.isdigit():
+        found["cpu.cores"] = str(int(sockets) * int(cores))
+    return found
+
+
+def script(programs: list[str]) -> str:
+    """A shell text that describes the node on which it runs, in a folder of its own there."""
+    text, other = (files.read_named(path).decode() for path in (SCRIPT, OTHER))
+    looks = "\n".join(
+        f"command -v {name} >/dev/null 2>&1 && echo 'found {name}'" for name in programs
+    )
+    begin = 'cd "$(mktemp -d)" || exit 1\ntrap \'rm -rf "$PWD"\' EXIT\necho "found none"\n'
+    return f"{begin}{looks}\n{text.replace(SOURCED, other)}"

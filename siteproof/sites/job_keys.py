@@ -1,0 +1,155 @@
+"""The keys of system.yaml that shape a job: modules, commands before it, its launcher, devices."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from siteproof.sites.key_types import Count, Model, Time, mistake
+
+_MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+/@%~=:-]{0,199}")
+_OPTION = re.compile(r"-[A-Za-z].*|--[a-z][a-z-]*(=.*)?")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")  # ReFrame's rule for features
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # ReFrame's rule for extras
+ModulesSystem = Literal["nomod", "lmod", "envmod", "tmod4", "spack"]
+Launcher = Literal[
+    "srun", "srunalloc", "mpirun", "mpirun-openmpi", "mpirun-intelmpi", "mpiexec", "ibrun",
+    "local", "ssh",
+]  # fmt: skip
+Platform = Literal["Apptainer", "Docker", "Sarus", "Shifter", "Singularity"]
+# Options of sbatch that a check sets itself, and those that hide the job from ReFrame.
+_JOBS_LETTERS = "wFNxnatDoeWQ"
+_JOBS_WORDS = (
+    "nodelist", "nodefile", "nodes", "exclude", "ntasks", "ntasks-per-node", "array", "time",
+    "time-min", "chdir", "output", "error", "requeue", "test-only", "wait", "wrap", "parsable",
+    "quiet",
+)  # fmt: skip
+_STEPS_WORDS = ("kill-on-bad-exit", "no-kill", "export", "overlap", "jobid", "cpu-bind")
+
+
+def job_option(option: str) -> str:
+    """The name in an option of Slurm: a letter, or a word, which Slurm lets users shorten."""
+    given = option.removeprefix("#SBATCH").strip()
+    name = re.split(r"[=\s]", given.lstrip("-"), maxsplit=1)[0]
+    return name[:1] if given.startswith("-") and not given.startswith("--") else name
+
+
+def is_of_checks(name: str, *, step: bool = False) -> bool:
+    """Whether checks set this option of their jobs, or of the srun in them, themselves."""
+    known = _JOBS_LETTERS if len(name) == 1 else _JOBS_WORDS + (_STEPS_WORDS if step else ())
+    return any(one.startswith(name) for one in known)
+
+
+def _is_module(name: str) -> str:
+    if not _MODULE.fullmatch(name):
+        example = "a name such as gcc/12.2.0; other commands belong into prepare_cmds"
+        raise mistake(f"'{name[:40]}' is not a valid name of a module", example)
+    return name
+
+
+def _is_option(text: str) -> str:
+    if not _OPTION.fullmatch(text) or "\n" in text:
+        raise mistake(f"'{text[:40]}' is not an option", "an option such as --account=staff")
+    return text
+
+
+def _is_command(text: str) -> str:
+    if not text.strip():
+        raise mistake("an empty command", "a shell command such as source /etc/profile.d/lmod.sh")
+    return text
+
+
+def _is_feature(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        rule = "a letter or _, then letters, digits, _ and -"
+        raise mistake(f"'{name[:40]}' is not a valid name of a feature", rule)
+    return name
+
+
+def _plain_names(found: dict[str, Any]) -> dict[str, Any]:
+    for name in found:
+        if not _PLAIN_NAME.fullmatch(name):
+            rule = "a letter or _, then letters, digits and _"
+            raise mistake(f"'{name[:40]}' is not a valid name of an extra", rule)
+    return found
+
+
+Module = Annotated[str, AfterValidator(_is_module)]
+Option = Annotated[str, AfterValidator(_is_option)]
+Command = Annotated[str, AfterValidator(_is_command)]
+Feature = Annotated[str, AfterValidator(_is_feature)]
+Extras = Annotated[dict[str, Any], AfterValidator(_plain_names)]
+
+
+class Device(Model):
+    """An accelerator of a kind of node."""
+
+    count: Count = Field(
+        description="How many a node has; for gpu, 'siteproof describe --facts' compares it with "
+        "what is on the node's PCI bus."
+    )
+    arch: str = Field("", description="Its architecture, as ReFrame's tests compare it: sm_90.")
+    model: str = Field("", description="Its model, for ReFrame's tests and for people.")
+
+
+class Loads(Model):
+    """What the script of a job does before it measures."""
+
+    modules: list[Module] = Field(
+        [],
+        description="Modules that a job loads on its node, in this order; `modules_system` of the "
+        "system names what loads them. Where one is missing, nothing is measured.",
+    )
+    prepare_cmds: list[Command] = Field(
+        [],
+        description="Shell commands in the job's script before the modules are loaded, as in "
+        "ReFrame: source /etc/profile.d/lmod.sh, or module use PATH.",
+    )
+
+
+class ContainerPlatform(Model):
+    """What a container platform needs, for ReFrame's tests."""
+
+    modules: list[Module] = Field([], description="Modules that bring it.")
+    variables: dict[str, str] = Field({}, description="Environment variables to set for it.")
+
+
+class Jobs(Loads):
+    """How the jobs of a partition run, and what tests of the site's own may ask of it."""
+
+    variables: dict[str, str] = Field(
+        {}, description="Environment variables to set; those of the environment come later."
+    )
+    launcher: Launcher | None = Field(
+        None,
+        description="What starts the ranks of the site's own ReFrame tests; srun, or local for "
+        "`scheduler: local`, if not given. Siteproof's checks reach each node by srun.",
+    )
+    srun_options: list[Option] = Field(
+        [],
+        description="Options of the srun that starts Siteproof's checks on the nodes of a job: "
+        "--mem-bind=local.",
+    )
+    max_jobs: Count | None = Field(
+        None, description="The most jobs at a time; never more than one check needs for all nodes."
+    )
+    time_limit: Time | None = Field(
+        None, description="Time limit of the site's own ReFrame tests that set none: 10 min."
+    )
+    features: list[Feature] = Field(
+        [], description="What the site's own ReFrame tests may require of a partition: +gpu."
+    )
+    extras: Extras = Field(
+        {}, description="Values that the site's own ReFrame tests read, as ReFrame's `extras`."
+    )
+    resources: dict[str, list[Option]] = Field(
+        {},
+        description="Scheduler options that the site's own ReFrame tests ask for by name, with "
+        "their values in braces: {memory: ['--mem={size}']}. With gpu devices, _rfm_gpu is "
+        "--gres=gpu:{num_gpus_per_node} if not given.",
+    )
+    container_platforms: dict[Platform, ContainerPlatform] = Field(
+        {}, description="Container platforms for the site's own ReFrame tests; the first is used."
+    )

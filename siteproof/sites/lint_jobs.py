@@ -1,0 +1,105 @@
+"""Mistakes in what shapes jobs: modules that nothing loads, options of checks, verbatim blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from siteproof.schema.shapes import hint
+from siteproof.schema.yamlfile import Document, Loc, clip
+from siteproof.sites import job_keys
+from siteproof.sites.key_types import Model
+from siteproof.sites.system import System
+
+# Keys of ReFrame in a verbatim block, by its place: those that have a key of the site's instead,
+# which may not be given, too; those without which nothing works; and those of ReFrame alone.
+REPLACED: dict[str, dict[str, str]] = {
+    "system": {"descr": "description", "modules_system": "modules_system"},
+    "partitions": {
+        "descr": "description",
+        "access": "access",
+        "launcher": "launcher",
+        "modules": "modules",
+        "env_vars": "variables",
+        "variables": "variables",
+        "prepare_cmds": "prepare_cmds",
+        "max_jobs": "max_jobs",
+        "time_limit": "time_limit",
+        "features": "features",
+        "extras": "extras",
+        "resources": "resources",
+        "container_platforms": "container_platforms",
+    },
+    "environments": {
+        "features": "features",
+        "modules": "modules",
+        "env_vars": "variables",
+        "variables": "variables",
+        "prepare_cmds": "prepare_cmds",
+    },
+}
+NEVER: dict[str, dict[str, str]] = {
+    "system": {
+        "name": "system",
+        "hostnames": "recognise",
+        "partitions": "partitions",
+        "prefix": "SITEPROOF_DATA",
+        "stagedir": "SITEPROOF_DATA",
+        "outputdir": "SITEPROOF_DATA",
+    },
+    "partitions": {"name": "partitions", "scheduler": "scheduler", "environs": "environments"},
+    "environments": {"name": "environments"},
+}
+VERBATIM: dict[str, tuple[str, ...]] = {
+    "system": (
+        *("resourcesdir", "sched_options", "max_local_jobs"),
+        *("modules", "env_vars", "variables"),
+    ),
+    "partitions": ("processor", "devices", "sched_options"),
+    "environments": (
+        *("cc", "cxx", "ftn", "nvcc", "cppflags", "cflags", "cxxflags", "fflags", "ldflags"),
+        *("extras", "resources", "target_systems"),
+    ),
+}
+
+
+def lint_jobs(document: Document, system: System) -> None:
+    """Check the keys of job_keys.py, and the blocks that ReFrame gets unchanged."""
+    _block(document, (), "system", system)
+    parts: Iterable[tuple[str, Mapping[str, job_keys.Loads]]] = (
+        ("partitions", system.partitions),
+        ("environments", system.environments),
+    )
+    for section, found in parts:
+        for name, one in found.items():
+            _block(document, (section, name), section, one)
+            if one.modules and system.loaded_by == "nomod":
+                what = f"nothing loads module '{clip(one.modules[0])}'"
+                remedy = "Name it at the top of the file: 'modules_system: lmod'"
+                document.follow_up((section, name, "modules"), what, hint=remedy)
+    for name, partition in system.partitions.items():
+        loc = ("partitions", name)
+        _options(document, (*loc, "access"), partition.access, step=False)
+        _options(document, (*loc, "srun_options"), partition.srun_options, step=True)
+
+
+def _options(document: Document, loc: Loc, options: Iterable[str], *, step: bool) -> None:
+    for option in options:
+        name = job_keys.job_option(option)
+        if job_keys.is_of_checks(name, step=step):
+            document.follow_up(loc, f"'{clip(option)}' is set by the check", hint="Remove it")
+
+
+def _block(document: Document, loc: Loc, place: str, given: Model) -> None:
+    """Check a verbatim block: each key is ReFrame's, and no other key sets the same."""
+    replaced, never = REPLACED[place], NEVER[place]
+    for key in getattr(given, "reframe", {}):
+        here = (*loc, "reframe", key)
+        if key in never:
+            document.add(here, f"'{clip(key)}' is set by `{never[key]}`", hint="Remove it")
+        elif key in replaced:
+            if replaced[key] in given.model_fields_set and key not in ("descr", "access"):
+                what = f"'{clip(key)}' replaces `{replaced[key]}`, which is also given"
+                document.add(here, what, hint=f"Give `{replaced[key]}` alone")
+        elif key not in VERBATIM[place]:
+            allowed = [*VERBATIM[place], *replaced]
+            document.add(here, f"ReFrame has no key '{clip(key)}'{hint(key, allowed)}", allowed)

@@ -1,0 +1,248 @@
+"""What is possible in system.yaml and not plausible: warnings of lint, each with its arithmetic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from itertools import combinations
+
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof.schema.yamlfile import Document, clip
+from siteproof.sites.system import FileSystem, Hardware, Link, Nic, NicParameters, Recognise, System
+
+CLOCK = (Fraction(8, 10), Fraction(6))  # GHz: from many-core processors to the fastest
+PER_CYCLE = (
+    Fraction(1),
+    Fraction(64),
+)  # operations of a core: from scalar code to two units of 1024 bits
+PER_CORE = (Fraction(1), Fraction(200))  # GFLOPS of a core
+THREADS = (1, 2, 4, 8)  # hardware threads of a core, of any maker
+MEMORY_PER_CORE = (Fraction(1, 4), Fraction(1024))  # GiB
+MTU = (576, 65_536)  # bytes: the smallest of IPv4, and that of the loopback
+LOCAL = (
+    *("tmpfs", "ramfs", "xfs", "ext2", "ext3", "ext4", "btrfs", "zfs", "f2fs", "bcachefs"),
+    *("overlay", "jfs"),
+)
+SHARED = (
+    *("lustre", "nfs", "nfs4", "gpfs", "ceph", "beegfs", "panfs", "glusterfs", "pvfs2", "wekafs"),
+    *("cifs", "smb3", "afs", "dvs", "ocfs2", "gfs2", "fuse.glusterfs", "fuse.ceph", "fuse.dfuse"),
+    *("9p", "virtiofs", "cvmfs2", "fuse.cvmfs2", "fuse.sshfs"),
+)
+_UNUSUAL = re.compile(
+    r"/(?:(?:bin|boot|dev(?!/shm)|etc|lib|lib64|proc|root|run|sbin|sys|usr)(?:/.*)?)?"
+)
+_RANGE = re.compile(r"\[[0-9]*(?:[0-9]{2,}-[0-9]+|[0-9]+-[0-9]{2,})[0-9,-]*\]")
+_GLOB = re.compile(r"(?<![\\\])}.])(?<!\\[a-zA-Z])\*")
+_DOMAIN = re.compile(r"[\w\\\[\]+*?{}-]+?(?:\\?\.[a-z][a-z-]+){1,}")
+_NEVER = re.compile(r"[\s/:@,;=!%~#&'\"<>]")  # in no host name
+_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_NUMBER = rf"[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]{{1,6}}|{'|'.join(_WORDS)}"
+_NODES = re.compile(rf"\b({_NUMBER})(?: [a-z]+)? nodes\b", re.IGNORECASE)
+
+
+def system(document: Document, found: System) -> None:
+    """Note the warnings of system.yaml."""
+    _recognise(document, found.recognise)
+    for key, hardware in found.hardware.items():
+        for name, what in _of_hardware(hardware):
+            document.warn(("hardware", key, name), what)
+    _counts(document, found)
+    _interfaces(document, found)
+    for key, link in found.links.items():
+        for name, what in dict.fromkeys(_of_link(found, link)):
+            document.warn(("links", key, name), what)
+    for key, there in found.file_systems.items():
+        for name, what in _of_file_system(there):
+            document.warn(("file_systems", key, name), what)
+    _same_paths(document, found)
+
+
+def _recognise(document: Document, rule: Recognise) -> None:
+    if rule.hostname is not None and (what := _cannot_match(rule.hostname)):
+        document.warn(("recognise", "hostname"), f"'{clip(rule.hostname)}' {what}")
+    if rule.file is not None and not rule.file.startswith("/"):
+        what = f"'{clip(rule.file)}' depends on the current folder"
+        document.warn(("recognise", "file"), what, "Give a path that begins with /")
+
+
+def _cannot_match(pattern: str) -> str:
+    """Why a pattern matches no short host name, or not those that were meant; "" if it may."""
+    if found := _NEVER.search(re.sub(r"\{[0-9]*,[0-9]*\}|\(\?[:=!]", "", pattern)):
+        return f"cannot match: no host name has '{found[0]}'"
+    if found := _RANGE.search(pattern):
+        return f"is not a node set: {found[0]} stands for one character; write [0-9]+"
+    if r"\." in pattern or _DOMAIN.fullmatch(pattern):
+        return "cannot match: a short host name has no domain"
+    if _GLOB.search(pattern) or pattern.startswith("*"):
+        return "is not a glob: '*' repeats the character before it; write .*"
+    return ""
+
+
+def _of_hardware(hardware: Hardware) -> Iterator[tuple[str, str]]:
+    """Keys of a kind of node, each with what is not plausible."""
+    if hardware.peak is not None:
+        yield from (("peak", what) for what in _of_peak(hardware))
+    clock = hardware.avx_base
+    if clock and not CLOCK[0] <= clock.to("GHz") <= CLOCK[1]:
+        yield "avx_base", f"a clock of {clock}, and processors have {_between(CLOCK, 'GHz')}"
+    cycle = hardware.flops_per_cycle
+    if cycle and not (PER_CYCLE[0] <= cycle <= PER_CYCLE[1] and cycle.bit_count() == 1):
+        yield "flops_per_cycle", f"{cycle} is not a power of two up to {PER_CYCLE[1]}"
+    threads = hardware.threads_per_core
+    if threads and threads not in THREADS:
+        yield "threads_per_core", f"{threads}, and cores have {', '.join(map(str, THREADS))}"
+    yield from _of_memory(hardware)
+    for name, nic in hardware.nics.items():
+        if nic.mtu and not MTU[0] <= nic.mtu <= MTU[1]:
+            yield "nics", f"{name} with an MTU of {nic.mtu}, and {MTU[0]} to {MTU[1]} exist"
+
+
+def _of_peak(hardware: Hardware) -> Iterator[str]:
+    """A peak that its factors do not explain, where one or two of them are missing."""
+    cores = (hardware.sockets or 0) * (hardware.cores_per_socket or 0)
+    has_gpu = any(
+        field.startswith("gpu.") for facts in hardware.facts.values() for field in facts.fields
+    )
+    if not cores or hardware.peak is None or has_gpu:
+        return
+    gflops, clock, cycle = hardware.peak.to("GFLOPS"), hardware.avx_base, hardware.flops_per_cycle
+    begin = f"{hardware.peak} / ({hardware.sockets} x {hardware.cores_per_socket} cores"
+    if clock and cycle:
+        return  # lint computes it exactly
+    if cycle:
+        found, limits, unit = gflops / cores / cycle, CLOCK, "GHz"
+        begin += f" x {cycle} a cycle"
+    elif clock:
+        found, limits, unit = gflops / cores / clock.to("GHz"), PER_CYCLE, "a cycle"
+        begin += f" x {clock}"
+    else:
+        found, limits, unit = gflops / cores, PER_CORE, "GFLOPS a core"
+    if not limits[0] <= found <= limits[1]:
+        yield f"{begin}) = {_short(found)} {unit}, and processors have {_between(limits, unit)}"
+
+
+def _of_memory(hardware: Hardware) -> Iterator[tuple[str, str]]:
+    memory, cache = hardware.memory, hardware.last_level_cache
+    cores = (hardware.sockets or 0) * (hardware.cores_per_socket or 0)
+    if memory and cores:
+        each = memory.to("GiB") / cores
+        if not MEMORY_PER_CORE[0] <= each <= MEMORY_PER_CORE[1]:
+            limits = _between(MEMORY_PER_CORE, "GiB")
+            yield (
+                "memory",
+                f"{memory} / {cores} cores = {_short(each)} GiB, and nodes have {limits}",
+            )
+    if memory and cache and cache.to("B") * 16 > memory.to("B"):
+        share = _short(100 * cache.to("B") / memory.to("B"))
+        yield "last_level_cache", f"{cache} is {share} % of the memory of {memory}"
+
+
+def _counts(document: Document, found: System) -> None:
+    """A description that counts nodes, and an inventory with another number."""
+    try:
+        sizes = {key: len(role.nodes) for key, role in found.nodes.items()}
+        whole = len(found.inventory)
+    except ValueError:
+        return
+    for number in _numbers(found.description):
+        if number not in {whole, *sizes.values()}:
+            what = f"the description counts {number} nodes, and `nodes` has {whole}"
+            document.warn(("description",), what)
+    for key, partition in found.partitions.items():
+        size = sum(sizes.get(role, 0) for role in partition.roles)
+        for number in _numbers(partition.description):
+            if number not in {size, *(sizes.get(role) for role in partition.roles)}:
+                what = f"the description counts {number} nodes, and its roles {size}"
+                document.warn(("partitions", key, "description"), what)
+
+
+def _numbers(text: str) -> Iterator[int]:
+    for match in _NODES.finditer(text):
+        number = match[1].replace(",", "").lower()
+        yield int(number) if number.isdigit() else _WORDS.index(number) + 1
+
+
+def _interfaces(document: Document, found: System) -> None:
+    """An expected parameter of an interface that contradicts the interface in the hardware."""
+    for role, parameters in found.parameters.items():
+        nics = _hardware_of(found, role).nics if role in found.nodes else {}
+        for device in parameters.nic.keys() & nics.keys():
+            for name, what in _of_interface(parameters.nic[device], nics[device]):
+                document.warn(("parameters", role, "nic", device, name), what)
+
+
+def _of_interface(settings: NicParameters, nic: Nic) -> Iterator[tuple[str, str]]:
+    if nic.mtu and settings.mtu and not settings.mtu.met_by(nic.mtu):
+        yield "mtu", f"{settings.mtu}, and `hardware` has {nic.mtu}"
+    speed = nic.speed.to("Mb/s") if nic.speed else None
+    if speed and settings.speed and not settings.speed.met_by(_short(speed)):
+        yield "speed", f"{settings.speed} Mb/s, and `hardware` has {nic.speed}"
+
+
+def _of_link(found: System, link: Link) -> Iterator[tuple[str, str]]:
+    """Keys of a link, each with what its ends cannot do."""
+    if link.slow_below and link.speed and link.slow_below.to("b/s") >= link.speed.to("b/s"):
+        yield "slow_below", f"{link.slow_below} is not below the speed of {link.speed}"
+    if link.mtu and not MTU[0] <= link.mtu <= MTU[1]:
+        yield "mtu", f"{link.mtu}, and {MTU[0]} to {MTU[1]} exist"
+    for end in ("servers", "clients"):
+        for role in _roles_of(found, getattr(link, end)):
+            yield from _of_end(found, link, getattr(link, end), role)
+
+
+def _of_end(found: System, link: Link, end: str, role: str) -> Iterator[tuple[str, str]]:
+    """What the interfaces of a role cannot do; of all its nodes together, if all work at once."""
+    nics = _hardware_of(found, role).nics.values()
+    speeds = [nic.speed for nic in nics if nic.speed]
+    sizes = [nic.mtu for nic in nics if nic.mtu]
+    nodes = len(found.nodes[role].nodes & found.members(end)) if link.pattern == "together" else 1
+    total = nodes * sum((speed.to("b/s") for speed in speeds), Fraction(0))
+    if link.speed and speeds and link.speed.to("b/s") > total:
+        written = " + ".join(map(str, speeds))
+        written += f" on each of {nodes} nodes" if nodes > 1 else ""
+        yield "speed", f"{link.speed}, and the interfaces of role '{role}' have {written}"
+    if link.mtu and sizes and link.mtu > max(sizes):
+        yield "mtu", f"{link.mtu}, and the interfaces of role '{role}' have {max(sizes)}"
+
+
+def _roles_of(found: System, text: str) -> list[str]:
+    """The roles of the nodes of a link's end; none if it has a mistake."""
+    try:
+        ends: NodeSet = found.members(text)
+        return [key for key, role in found.nodes.items() if role.nodes & ends]
+    except ValueError:
+        return []
+
+
+def _hardware_of(found: System, role: str) -> Hardware:
+    return found.hardware.get(found.nodes[role].hardware or "") or Hardware()
+
+
+def _of_file_system(there: FileSystem) -> Iterator[tuple[str, str]]:
+    if _UNUSUAL.fullmatch(there.path):
+        yield "path", f"'{clip(there.path)}' belongs to the operating system of a node"
+    elif "//" in there.path or {"..", "."} & set(there.path.split("/")):
+        yield "path", f"'{clip(there.path)}' is not the shortest form of this path"
+    if there.shared and there.kind in LOCAL:
+        yield "shared", f"true, and {there.kind} is a node's own"
+    if not there.shared and there.kind in SHARED:
+        yield "kind", f"{there.kind} without 'shared: true', so all nodes write to it at once"
+
+
+def _same_paths(document: Document, found: System) -> None:
+    for (one, first), (other, second) in combinations(found.file_systems.items(), 2):
+        same = first.path.rstrip("/") == second.path.rstrip("/")
+        roles = [set(there.roles or found.nodes) for there in (first, second)]
+        if same and first.kind == second.kind and roles[0] & roles[1]:
+            what = f"the path of file system '{one}', so it is measured twice"
+            document.warn(("file_systems", other, "path"), what)
+
+
+def _between(limits: Iterable[Fraction | int], unit: str) -> str:
+    return f"{' to '.join(_short(limit) for limit in limits)} {unit}"
+
+
+def _short(number: Fraction | int) -> str:
+    return f"{float(number):.4g}" if abs(float(number)) < 10_000 else f"{float(number):.0f}"

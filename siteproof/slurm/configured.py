@@ -1,0 +1,161 @@
+"""Nodes and partitions of slurm.conf, as `scontrol show` prints them: text in, records out.
+
+Both forms are read: one record a line (`scontrol -o`), and several lines a record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof import nodesets
+from siteproof.errors import UserError, harmless
+from siteproof.slurm.records import NOT_SET
+
+_FIELD = re.compile(r"(?:^|\s)([A-Za-z]\w*)=")
+# What people write comes last, and may hold what looks like a field.
+_FREE = re.compile(r"\s(?:Reason|Comment|Extra|InstanceId|InstanceType)=")
+_GRES = re.compile(
+    r"([A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?)(?::([0-9]+)([kKmMgGtT]?))?(?:\([^)]*\))?"
+)
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
+NOTHING = ("", "(null)", "N/A", "None")
+
+
+@dataclass(frozen=True)
+class ConfiguredNode:
+    """A node of slurm.conf.
+
+    memory: MiB, 0 where slurm.conf has none. gres: (kind, how many), such as ("gpu:a100", "4").
+    absent: the node does not exist yet (FUTURE), or only while a cloud runs it.
+    """
+
+    name: str
+    architecture: str
+    sockets: int
+    cores_per_socket: int
+    threads_per_core: int
+    memory: int
+    features: frozenset[str]
+    gres: tuple[tuple[str, str], ...]
+    absent: bool
+
+
+@dataclass(frozen=True)
+class ConfiguredPartition:
+    """A partition of slurm.conf. limit: MaxTime as Slurm prints it. restricted: its Allow keys."""
+
+    name: str
+    nodes: NodeSet
+    up: bool
+    default: bool
+    hidden: bool
+    limit: str
+    restricted: tuple[str, ...]
+
+
+def parse_nodes(text: str) -> dict[str, ConfiguredNode]:
+    """Read `scontrol show nodes`. Raises UserError if there is none, or one is not understood."""
+    found: dict[str, ConfiguredNode] = {}
+    for fields in _records(text, "NodeName"):
+        name = fields["NodeName"]
+        if not name or not nodesets.is_name(name):
+            raise UserError("scontrol show nodes", f"'{harmless(name)[:40]}' is not a valid name")
+        if name in found:
+            raise UserError("scontrol show nodes", f"lists node {name} twice")
+        memory = _number(fields, "RealMemory", 0)
+        found[name] = ConfiguredNode(
+            name=name,
+            architecture=_word(fields.get("Arch", "")),
+            sockets=_number(fields, "Sockets", 1) * _number(fields, "Boards", 1),
+            cores_per_socket=_number(fields, "CoresPerSocket", 1),
+            threads_per_core=_number(fields, "ThreadsPerCore", 1),
+            memory=memory if memory > NOT_SET else 0,
+            features=frozenset(_words(fields.get("AvailableFeatures", fields.get("Features", "")))),
+            gres=tuple(_gres(fields.get("Gres", ""))),
+            absent=bool({"FUTURE", "CLOUD"} & set(fields.get("State", "").split("+"))),
+        )
+    if not found:
+        hint = "Save the output of 'scontrol show nodes'"
+        raise UserError("scontrol show nodes", "lists no node", hint=hint)
+    return found
+
+
+def parse_partitions(text: str) -> dict[str, ConfiguredPartition]:
+    """Read `scontrol show partitions`. Raises UserError if there is none, or a set is not valid."""
+    found = {}
+    for fields in _records(text, "PartitionName"):
+        name = fields["PartitionName"]
+        if not _WORD.fullmatch(name):
+            what = f"'{harmless(name)[:40]}' is not a name that Siteproof hands on to Slurm"
+            raise UserError("scontrol show partitions", what, "letters, digits, _, ., + and -")
+        nodes = fields.get("Nodes", "")
+        try:
+            members = nodesets.parse("" if nodes in NOTHING else nodes)
+        except ValueError as error:
+            raise UserError("scontrol show partitions", f"partition {name}: {error}") from None
+        found[name] = ConfiguredPartition(
+            name=name,
+            nodes=members,
+            up=fields.get("State", "UP") == "UP",
+            default=fields.get("Default", "NO") == "YES",
+            hidden="YES" in (fields.get("Hidden"), fields.get("RootOnly")),
+            limit=harmless(fields.get("MaxTime", "UNLIMITED")),
+            restricted=tuple(_restricted(fields)),
+        )
+    if not found:
+        hint = "Save the output of 'scontrol show partitions'"
+        raise UserError("scontrol show partitions", "lists no partition", hint=hint)
+    return found
+
+
+def _records(text: str, key: str) -> Iterator[dict[str, str]]:
+    """Each record as its fields; it begins at a line with the key."""
+    for block in re.split(rf"^(?={key}=)", text, flags=re.MULTILINE):
+        if not block.startswith(f"{key}="):
+            continue
+        body = _FREE.split(f"{block} ", maxsplit=1)[0]
+        marks = list(_FIELD.finditer(body))
+        ends = [mark.start() for mark in marks[1:]] + [len(body)]
+        yield {
+            mark[1]: " ".join(body[mark.end() : end].split())
+            for mark, end in reversed(list(zip(marks, ends, strict=True)))
+        }
+
+
+def _number(fields: dict[str, str], name: str, otherwise: int) -> int:
+    """A number of a record. Raises UserError for what is none."""
+    text = fields.get(name, "")
+    if text in NOTHING:
+        return otherwise
+    if not (text.isascii() and text.isdigit() and len(text) < 13):
+        what = f"{name} '{harmless(text)[:40]}' of {fields.get('NodeName')} is not a whole number"
+        raise UserError("scontrol show nodes", what)
+    return int(text)
+
+
+def _words(text: str) -> list[str]:
+    return [part for part in text.split(",") if part not in NOTHING and _WORD.fullmatch(part)]
+
+
+def _word(text: str) -> str:
+    return text if _WORD.fullmatch(text) else ""
+
+
+def _gres(text: str) -> Iterator[tuple[str, str]]:
+    """`gpu:a100:4(S:0-1),nvme:1T` as ("gpu:a100", "4"), ("nvme", "1T")."""
+    for part in re.split(r",(?![^(]*\))", text if text not in NOTHING else ""):
+        if match := _GRES.fullmatch(part):
+            yield match[1], f"{match[2] or 1}{match[3] or ''}"
+
+
+def _restricted(fields: dict[str, str]) -> Iterator[str]:
+    """Which keys of a partition do not admit everybody."""
+    for key in ("AllowAccounts", "AllowGroups", "AllowQos"):
+        if fields.get(key, "ALL") not in ("ALL", *NOTHING):
+            yield f"{key}={harmless(fields[key])[:60]}"
+    if fields.get("QoS", "N/A") not in NOTHING:
+        yield f"QoS={harmless(fields['QoS'])[:60]}"

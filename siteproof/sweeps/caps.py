@@ -1,0 +1,173 @@
+"""Caps on a run of a sweep (`-S tasks=8 -S size=1GiB`): which of its points the run measures.
+
+A cap on an axis leaves out the points above it; one on a value that all points share lowers it. The
+numbers of the points stay those of the file, so a capped run is part of the whole sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from siteproof.errors import UserError
+from siteproof.record.point import Point, Values
+from siteproof.schema.shapes import hint
+from siteproof.sweeps.constraints import Constraint
+from siteproof.sweeps.keys import Sweep, whole
+from siteproof.sweeps.tools import COMMON, SIZES, TOOLS, Axis, shown
+from siteproof.units import size
+
+CAP = "cap"  # the condition: axes and values that bind, `block=1073741824 tasks=8`
+SIZE, REPETITIONS = "size", "repetitions"
+LENGTH = "seconds"  # of a run: shorter is another measurement, and no part of the sweep
+NAMES = tuple(
+    sorted(
+        {n for tool in TOOLS.values() for n in tool.all_axes if n != LENGTH} | {SIZE, REPETITIONS}
+    )
+)
+UNSET = ("", "0")
+_TIMES = Axis("number", "How often each point is measured.")
+
+
+def of_options(test: str, sweep: Sweep, given: Mapping[str, str]) -> Values:
+    """The caps by axis: numbers, bytes, or words with commas between them.
+
+    given: the text of each `-S`. Raises UserError where one is no axis of the sweep, or no value.
+    """
+    known = _axes(sweep)
+    amount = TOOLS[sweep.tool].amount
+    found: Values = {}
+    for name, text in given.items():
+        axis = amount if name == SIZE and SIZE not in known else name
+        where = f"-S {name}={text}"
+        if axis not in known:
+            near = hint(name, known)
+            raise UserError(where, f"{test} cannot be capped by it{near}", _names(known, amount))
+        if axis in found:
+            raise UserError(where, f"{test} has both {SIZE} and {axis}, which are the same there")
+        found[axis] = _value(where, text, known[axis])
+    return found
+
+
+def _names(known: Iterable[str], amount: str) -> list[str]:
+    return sorted({*known, *([SIZE] if amount else [])})
+
+
+def _axes(sweep: Sweep) -> dict[str, Axis]:
+    """What a run of the sweep may be capped by: its values and its repetitions."""
+    set_here = {*sweep.fixed, *(name for axes in sweep.axes for name in axes)}
+    each = {
+        name: axis
+        for name, axis in TOOLS[sweep.tool].all_axes.items()
+        if name in NAMES and (name in set_here or name in COMMON)
+    }
+    return {**each, REPETITIONS: _TIMES}
+
+
+def _value(where: str, text: str, axis: Axis) -> str:
+    if axis.kind == "word":
+        chosen = text.split(",")
+        if axis.words and (unknown := [one for one in chosen if one not in axis.words]):
+            what = f"unknown value '{unknown[0]}'{hint(unknown[0], axis.words)}"
+            raise UserError(where, what, axis.words)
+        return ",".join(sorted(chosen))
+    is_size = axis.kind == "size"
+    if is_size and text.isdigit():
+        raise UserError(where, "a size without its unit", "a size such as 64MiB or 1GiB")
+    number = whole(text, sizes=is_size)
+    if number is None or not 1 <= number <= 2**63 - 1:
+        allowed = "a size such as 64MiB or 1GiB" if is_size else "1, 2, 3 …"
+        raise UserError(where, f"'{text}' is not a cap", allowed)
+    return str(number)
+
+
+def apply(sweep: Sweep, points: Mapping[int, Point], caps: Mapping[str, str]) -> dict[int, Point]:
+    """The points within the caps, by their number; shared values above a cap are lowered to it.
+
+    Raises UserError if a lowered size is no whole number of requests.
+    """
+    lowered = {name for name in caps if _is_lowered(sweep, name)}
+    kept = [Constraint(text) for text in sweep.constraints]
+    found: dict[int, Point] = {}
+    for number, point in points.items():
+        if any(_exceeds(point, name, cap) for name, cap in caps.items() if name not in lowered):
+            continue
+        new = {name: caps[name] for name in lowered if _exceeds(point, name, caps[name])}
+        values = {**point.values, **new}
+        one = replace(point, values=values)
+        place = {**values, "nodes": str(one.nodes)}
+        if not new or all(constraint.holds(place) for constraint in kept):
+            _must_divide(sweep, new, values)
+            found[number] = one
+    return found
+
+
+def _is_lowered(sweep: Sweep, name: str) -> bool:
+    """A number that all points share, or that one run covers up to its value by itself."""
+    tool = TOOLS[sweep.tool]
+    axis = tool.all_axes.get(name)
+    if axis is None or axis.kind == "word" or name in tool.for_knobs:
+        return False
+    return axis.one or name in sweep.fixed
+
+
+def _exceeds(point: Point, name: str, cap: str) -> bool:
+    if name == REPETITIONS:
+        return point.trial > int(cap)
+    value = point.values.get(name)
+    if value is None:
+        return False
+    if cap.isdigit() and value.isdigit():
+        return int(value) > int(cap)
+    return value not in cap.split(",")
+
+
+def _must_divide(sweep: Sweep, new: Mapping[str, str], values: Mapping[str, str]) -> None:
+    """IOR takes whole requests only; a sweep file of which this is not true is its author's."""
+    amount, piece = TOOLS[sweep.tool].amount, values.get("transfer", "")
+    if amount in new and piece and int(new[amount]) % int(piece):
+        what = f"{size(int(new[amount]))} is not a whole number of requests of {size(int(piece))}"
+        raise UserError(f"-S {amount}", what, f"a multiple of {size(int(piece))}")
+
+
+def binding(sweep: Sweep, points: Mapping[int, Point], caps: Mapping[str, str]) -> Values:
+    """The caps that change anything: a run below all of its caps is a whole one."""
+    return {
+        name: cap
+        for name, cap in caps.items()
+        if any(_exceeds(point, name, cap) for point in points.values())
+    }
+
+
+def text(caps: Mapping[str, str]) -> str:
+    """The caps as the condition has them."""
+    return " ".join(f"{name}={value}" for name, value in sorted(caps.items()))
+
+
+def of_text(recorded: str) -> Values:
+    """The caps that a sample's condition has. Raises UserError where they are none."""
+    found: Values = {}
+    for part in recorded.split():
+        name, _, value = part.partition("=")
+        if name not in NAMES or not value:
+            raise UserError(CAP, f"'{recorded[:60]}' is not a cap", "tasks=8 and the like")
+        found[name] = value
+    return found
+
+
+def as_options(caps: Mapping[str, str]) -> list[str]:
+    """The caps as -S takes them again: block=1GiB, tasks=8."""
+    return [f"{name}={_given(name, value)}" for name, value in sorted(caps.items())]
+
+
+def _given(name: str, value: str) -> str:
+    """Bytes without a blank, exactly."""
+    if name not in SIZES:
+        return value
+    short = size(int(value)).replace(" ", "")
+    return short if whole(short, sizes=True) == int(value) else f"{value}B"
+
+
+def in_words(caps: Mapping[str, str]) -> str:
+    """tasks 8, block 1 GiB"""
+    return ", ".join(shown(name, value) for name, value in sorted(caps.items()))

@@ -1,0 +1,175 @@
+"""`siteproof port`: what can be kept is kept, everything else is a gap or has no counterpart."""
+
+import shutil
+
+import pytest
+from click.testing import CliRunner
+from clone import TOP
+
+from siteproof.cli import group
+from siteproof.sites import load
+from siteproof.sites.site import examine
+
+NEW = """
+system: new
+description: Another system
+recognise: {cluster: new}
+hardware:
+  node: {peak: 3 TFLOPS}
+nodes:
+  batch: {set: 'n[1-8]', hardware: node}
+file_systems:
+  scratch: {path: /scratch, kind: lustre, shared: true}
+links:
+  fabric: {description: d, partition: all, servers: batch, clients: batch}
+partitions:
+  all: {description: d, role: batch, environments: [system]}
+environments:
+  system: {description: d}
+"""
+OLD = """
+O-SHARE: {description: d, metric: Hpl.gflops, nodes: [compute], at_least: 80 % of peak, source: s}
+O-RATE: {description: it's, metric: Stream.triad, at_least: 65 GB/s, rounding: nearest 1 GB/s,
+  source: 'contract, 4.1'}
+O-ZERO: {description: d, metric: HostParameters.mismatches, at_most: 0 count, source: s}
+O-PAIR: {description: d, metric: TcpBandwidth.throughput, subject: pair, links: [lan],
+  at_least: 1 GB/s, source: s}
+O-FILES: {description: d, metric: IorSingle.read, at_least: 200 MiB/s, source: s,
+  conditions: {file_system: work, direct: 'yes'}}
+O-WORD: {description: d, metric: SystemDescription.raid, equals: RAID0 pairs, source: s}
+O-REPORT: {description: d, metric: Stream.copy, report_only: no value is promised, source: s}
+"""
+
+
+@pytest.fixture
+def centre(tmp_path, monkeypatch):
+    """The sites `old` and `new`; called, it runs `siteproof port old new`."""
+    monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path))
+    old = NEW.replace("new", "old").replace("batch", "compute").replace("fabric", "lan")
+    texts = {"new": NEW, "old": old.replace("scratch:", "work:")}
+    for name, text in texts.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "system.yaml").write_text(text)
+        (folder / "criteria.yaml").write_text(OLD if name == "old" else "{}")
+        (folder / "baselines.yaml").write_text("{}")
+
+    def run(*options):
+        return CliRunner().invoke(group, ["port", "old", "new", *options])
+
+    run.folder = tmp_path
+    return run
+
+
+RENAMED = ("--role=compute=batch", "--link=lan=fabric", "--file-system=work=scratch")
+
+
+def rows(done):
+    """The table, by criterion: bound, and what has no counterpart."""
+    cells = [line.split("│")[1:-1] for line in done.output.splitlines() if line.startswith("│")]
+    return {cell[0].strip(): (cell[1].strip(), cell[2].strip()) for cell in cells}
+
+
+def test_without_write_nothing_is_written(centre):
+    done = centre(*RENAMED)
+    assert done.exit_code == 0, done.output
+    assert done.output.endswith("nothing written: --write does\n")
+    assert not list((centre.folder / "new").glob("criteria-*"))
+
+
+def test_shares_zero_and_reports_keep_their_bound_and_the_rest_is_a_gap(centre):
+    assert {key: bound for key, (bound, _) in rows(centre(*RENAMED)).items()} == {
+        "O-SHARE": "kept",
+        "O-RATE": "gap",
+        "O-ZERO": "kept",
+        "O-PAIR": "gap",
+        "O-FILES": "gap",
+        "O-WORD": "gap",
+        "O-REPORT": "kept",
+    }
+
+
+def test_what_has_no_counterpart_is_named_and_the_exit_code_shows_it(centre):
+    done = centre()
+    assert done.exit_code == 3
+    missing = {key: text for key, (_, text) in rows(done).items() if text}
+    assert missing == {
+        "O-SHARE": "role compute",
+        "O-PAIR": "link lan",
+        "O-FILES": "file system work",
+    }
+
+
+@pytest.mark.parametrize("options", [(), RENAMED])
+def test_what_is_written_is_lint_clean_and_nothing_of_it_is_in_force(centre, options):
+    assert "written to" in centre(*options, "--write").output
+    site, documents = examine("new")
+    assert [str(one) for document in documents for one in document.sorted_mistakes()] == []
+    assert site.criteria == {}
+    gaps = {gap.what.partition(":")[0]: gap.what for gap in site.gaps}
+    assert gaps["O-RATE.source"].endswith("where it is stated for new; old: contract, 4.1")
+    assert gaps["O-RATE.at_least"].endswith("65 GB/s, rounding nearest 1 GB/s on old")
+
+
+def test_a_criterion_is_in_force_once_its_gaps_are_filled_in(centre):
+    centre(*RENAMED, "--write")
+    path = centre.folder / "new" / "criteria-old.yaml"
+    lines = path.read_text().splitlines()
+    begin = lines.index("O-SHARE:")
+    source = next(n for n in range(begin, len(lines)) if "source:" in lines[n])
+    lines[source] = "  source: our contract, 2"
+    path.write_text("\n".join(lines))
+    site = load("new")
+    assert list(site.criteria) == ["O-SHARE"]
+    assert site.criteria["O-SHARE"].nodes == ["batch"]
+    assert str(site.criteria["O-SHARE"].bound) == "80 % of peak"
+
+
+def test_a_file_is_never_replaced(centre):
+    centre(*RENAMED, "--write")
+    path = centre.folder / "new" / "criteria-old.yaml"
+    before = path.read_text()
+    done = centre(*RENAMED, "--write")
+    assert done.exit_code != 0 or "nothing written" in done.output
+    assert path.read_text() == before
+    assert sorted(p.name for p in centre.folder.iterdir()) == ["new", "old"]
+
+
+def test_a_fact_that_the_new_hardware_lacks_has_no_counterpart(centre):
+    path = centre.folder / "new" / "system.yaml"
+    path.write_text(path.read_text().replace("peak: 3 TFLOPS", "memory: 128 GiB"))
+    bound, missing = rows(centre(*RENAMED, "--write"))["O-SHARE"]
+    assert (bound, missing) == ("gap", "peak of role batch")
+
+
+@pytest.mark.parametrize(
+    ("option", "what"),
+    [
+        ("--role=comptue=batch", "did you mean 'compute'?"),
+        ("--role=compute=bacth", "did you mean 'batch'?"),
+        ("--link=lan", "is not a pair of names"),
+    ],
+)
+def test_a_wrong_name_is_a_users_mistake(centre, option, what):
+    assert what in str(centre(option).exception)
+
+
+def test_a_site_is_not_carried_to_itself(centre):
+    done = CliRunner().invoke(group, ["port", "old", "old"])
+    assert "twice" in str(done.exception)
+
+
+SHIPPED = sorted(path.parent.name for path in (TOP / "site-config").glob("*/system.yaml"))
+
+
+@pytest.mark.parametrize("source", SHIPPED)
+def test_each_shipped_site_can_be_carried_to_another_without_a_mistake(
+    source, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path))
+    target = "magellan" if source != "magellan" else "testbed"
+    for name in (source, target):
+        shutil.copytree(TOP / "site-config" / name, tmp_path / name)
+    done = CliRunner().invoke(group, ["port", source, target, "--write"])
+    assert done.exit_code in (0, 3), (done.output, done.exception)
+    assert load(target)

@@ -1,0 +1,90 @@
+"""Nodes as roles: by hardware, each reached by one partition, none twice."""
+
+import scontrol_made as made
+
+from siteproof.porting.grouping import group
+from siteproof.slurm import configured
+
+
+def grouped(nodes, partitions):
+    return group(configured.parse_nodes(nodes), configured.parse_partitions(partitions))
+
+
+def roles(found):
+    return {one.name: (str(one.nodes), one.partition) for one in found.roles}
+
+
+def test_partitions_over_the_same_nodes_are_one_role():
+    parts = made.partition("long", "n[1-8]", limit="7-00:00:00")
+    parts += made.partition("batch", "n[1-8]", default=True)
+    parts += made.partition("debug", "n[1-2]", limit="00:30:00")
+    found = grouped(made.nodes("n[1-8]"), parts)
+    assert roles(found) == {"batch": ("n[1-8]", "batch")}
+    assert found.roles[0].others == {"long": 8, "debug": 2}
+
+
+def test_nodes_with_gpus_are_a_role_of_their_own():
+    nodes = made.nodes("n[1-8]") + made.nodes("g[1-2]", gres="gpu:a100:4")
+    parts = made.partition("all", "n[1-8],g[1-2]", default=True) + made.partition("gpu", "g[1-2]")
+    found = grouped(nodes, parts)
+    assert roles(found) == {"all": ("n[1-8]", "all"), "gpu": ("g[1-2]", "gpu")}
+    assert {one.name: one.kind.gpus for one in found.roles} == {"all": 0, "gpu": 4}
+
+
+def test_a_short_partition_is_not_preferred():
+    parts = made.partition("debug", "n[1-4]", limit="00:30:00") + made.partition("all", "n[1-8]")
+    found = grouped(made.nodes("n[1-4]") + made.nodes("n[5-8]", cores=32), parts)
+    assert {one.partition for one in found.roles} == {"all"}
+
+
+def test_memory_that_differs_a_little_is_the_same():
+    nodes = made.nodes("n[1-4]", memory=lambda n: 257_000 + 12 * n)
+    nodes += made.nodes("n[5-6]", memory=515_000)
+    found = grouped(nodes, made.partition("batch", "n[1-6]"))
+    assert sorted(one.kind.memory for one in found.roles) == [257_000, 515_000]
+    assert set(roles(found)) == {"batch-251g", "batch-503g"}
+
+
+def test_numbered_features_are_places_and_divide_no_role():
+    nodes = made.nodes("n[1-8]", features=lambda n: f"milan,rack{n // 2 + 1}")
+    found = grouped(nodes, made.partition("batch", "n[1-8]"))
+    assert list(roles(found)) == ["batch"]
+    assert {name: str(nodes) for name, nodes in found.places.items()} == {
+        f"rack{n}": f"n[{2 * n - 1}-{2 * n}]" for n in range(1, 5)
+    }
+
+
+def test_features_that_divide_hardware_divide_roles():
+    nodes = made.nodes("n[1-4]", features="milan") + made.nodes("n[5-8]", features="genoa")
+    found = grouped(nodes, made.partition("batch", "n[1-8]"))
+    assert set(roles(found)) == {"batch-milan", "batch-genoa"}
+
+
+def test_many_combinations_of_features_divide_nothing():
+    nodes = made.nodes("n[1-20]", features=lambda n: f"team-{'abcdefghijklmnopqrst'[n]}")
+    assert list(roles(grouped(nodes, made.partition("batch", "n[1-20]")))) == ["batch"]
+
+
+def test_nodes_that_no_partition_reaches_are_named():
+    nodes = made.nodes("n[1-4]") + made.nodes("c[1-2]", state="IDLE+CLOUD")
+    found = grouped(nodes, made.partition("batch", "n[1-3]"))
+    assert {why: str(nodes) for why, nodes in found.left_out.items()} == {
+        "in no partition": "n4",
+        "not there yet (FUTURE or CLOUD)": "c[1-2]",
+    }
+
+
+def test_no_node_is_in_two_roles():
+    nodes = made.nodes("n[1-6]")
+    parts = made.partition("a", "n[1-4]") + made.partition("b", "n[3-6]")
+    found = grouped(nodes, parts)
+    members = [node for one in found.roles for node in one.nodes]
+    assert sorted(members) == [f"n{number}" for number in range(1, 7)]
+    assert {one.hardware for one in found.roles} == {found.roles[0].name}
+
+
+def test_a_partition_that_is_down_or_closed_is_the_last_choice():
+    parts = made.partition("a", "n[1-4]", state="DOWN")
+    parts += made.partition("b", "n[1-4]", accounts="physics") + made.partition("c", "n[1-5]")
+    found = grouped(made.nodes("n[1-4]") + made.nodes("n5", cores=8), parts)
+    assert {one.partition for one in found.roles} == {"c"}

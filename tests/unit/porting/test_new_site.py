@@ -1,0 +1,205 @@
+"""`siteproof sites new`: a whole, lint-clean site of what Slurm lists; everything else is a gap."""
+
+import time
+
+import pytest
+import scontrol_made as made
+from click.testing import CliRunner
+from recorded import OUTPUTS
+
+from siteproof.cli import group
+from siteproof.sites import load
+from siteproof.sites.site import examine
+
+LSCPU = """\
+Architecture:            x86_64
+CPU(s):                  256
+Model name:              AMD EPYC 7763 64-Core Processor
+Thread(s) per core:      2
+Core(s) per socket:      64
+Socket(s):               2
+"""
+MODULES = """\
+/opt/modules/all:
+GROMACS/2024.9-foss-2024a
+GROMACS/2024.10-foss-2024a
+OSU-Micro-Benchmarks/7.4-gompi-2024a
+foss/2024a (D)
+lmod
+"""
+
+
+@pytest.fixture
+def centre(tmp_path, monkeypatch):
+    """A folder of sites, and saved outputs; called, it runs `siteproof sites new`."""
+    (tmp_path / "sites").mkdir()
+    monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
+    monkeypatch.delenv("SITEPROOF_SYSTEM", raising=False)
+
+    def run(*options, nodes="", parts=""):
+        (tmp_path / "nodes").write_text(nodes or made.nodes("n[1-8]"))
+        (tmp_path / "parts").write_text(parts or made.partition("batch", "n[1-8]"))
+        files = [f"--nodes={tmp_path / 'nodes'}", f"--partitions={tmp_path / 'parts'}"]
+        return CliRunner().invoke(group, ["sites", "new", "far", *files, *map(str, options)])
+
+    run.folder = tmp_path
+    return run
+
+
+def lint():
+    done = CliRunner().invoke(group, ["lint", "far"])
+    return done.exit_code, done.output.splitlines()
+
+
+def test_the_site_is_lint_clean_and_its_gaps_are_listed(centre):
+    done = centre("--cluster", "far")
+    assert done.exit_code == 0, done.output
+    code, lines = lint()
+    assert code == 0
+    assert "no mistake" in lines[-1]
+    assert "warning" not in lines[-1]
+    gaps = [line for line in lines if line.startswith("siteproof: gap: ")]
+    assert lines[-1].endswith(f"{len(gaps)} gaps")
+    assert all(f"gap: {line.removeprefix('siteproof: gap: ')}" in done.output for line in gaps)
+
+
+def test_nothing_is_invented(centre):
+    centre("--cluster", "far")
+    site = load("far")
+    hardware = site.hardware_of("batch")
+    assert (hardware.sockets, hardware.cores_per_socket, hardware.threads_per_core) == (2, 64, 2)
+    assert str(hardware.memory) == "257000 MiB"
+    assert (hardware.peak, hardware.avx_base, hardware.last_level_cache) == (None, None, None)
+    assert site.baselines == {}
+    assert site.system.file_systems == {}
+    assert list(site.criteria) == ["FAR-SLURM"]
+    assert site.criteria["FAR-SLURM"].source.startswith("scontrol show nodes, ")
+
+
+def test_without_the_clusters_name_recognising_is_a_gap(centre):
+    centre()
+    assert any("recognise.cluster: ClusterName" in line for line in lint()[1])
+
+
+def test_a_node_that_was_looked_at_fills_gaps(centre):
+    (centre.folder / "lscpu").write_text(LSCPU)
+    before = centre("--cluster", "far")
+    (centre.folder / "sites" / "far").rename(centre.folder / "far-before")
+    after = centre("--cluster", "far", "--node", f"n3={centre.folder / 'lscpu'}")
+    assert load("far").hardware_of("batch").description == "AMD EPYC 7763 64-Core Processor"
+    assert after.output.count("gap: ") == before.output.count("gap: ") - 1
+
+
+def test_a_description_of_a_node_gives_interfaces_and_the_mismatch_with_slurm(centre):
+    path = OUTPUTS / "description" / "virtual_machine.txt"
+    done = centre("--cluster", "far", "--node", f"n1={path}")
+    assert done.exit_code == 0, done.output
+    text = (centre.folder / "sites/far/system.yaml").read_text()
+    assert "# slurm.conf: 2 x 64 x 2; n1 reports what follows" in text
+
+
+def test_modules_become_environments_with_their_features(centre):
+    (centre.folder / "modules").write_text(MODULES)
+    centre("--cluster", "far", "--modules", centre.folder / "modules")
+    environments = load("far").system.environments
+    assert environments["module-gromacs"].modules == ["GROMACS/2024.10-foss-2024a"]
+    assert environments["module-gromacs"].features == ["gromacs"]
+    assert environments["module-osu"].features == ["osu"]
+    assert set(environments) == {"system", "module-gromacs", "module-osu"}
+
+
+def test_account_and_qos_are_options_of_each_job(centre):
+    centre("--cluster", "far", "--account", "hpc1", "--qos", "high")
+    access = load("far").partition("batch").access
+    assert access == ["--partition=batch", "--account=hpc1", "--qos=high"]
+
+
+def test_gpus_are_facts_that_each_node_must_report(centre):
+    centre("--cluster", "far", nodes=made.nodes("n[1-8]", gres="gpu:a100:4"))
+    (section,) = load("far").hardware_of("batch").facts.values()
+    assert section.fields["gpu.count"].exact == "4"
+    assert "memory.total" in section.fields
+
+
+def test_an_existing_folder_is_never_changed(centre):
+    folder = centre.folder / "sites" / "far"
+    folder.mkdir()
+    done = centre("--cluster", "far")
+    assert done.exit_code != 0
+    assert "exists already" in str(done.exception)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--account", "a b"),
+        ("--qos", "--wrap=reboot"),
+        ("--cluster", "$(reboot)"),
+        ("--node", "n99=/dev/null"),
+        ("--node", "n1"),
+        ("--node", "n1=/dev/null"),
+        ("--describe",),
+    ],
+)
+def test_a_wrong_option_leaves_no_folder(centre, options):
+    done = centre(*options)
+    assert done.exit_code != 0
+    assert list((centre.folder / "sites").iterdir()) == []
+
+
+def test_a_site_that_cannot_be_written_leaves_no_half(centre, monkeypatch):
+    monkeypatch.setattr(
+        "pathlib.Path.rename", lambda *_: (_ for _ in ()).throw(OSError(28, "full"))
+    )
+    done = centre("--cluster", "far")
+    assert isinstance(done.exception, OSError)
+    assert list((centre.folder / "sites").iterdir()) == []
+
+
+def test_show_prints_and_writes_nothing(centre):
+    done = centre("--cluster", "far", "--show")
+    assert "system: far" in done.output
+    assert list((centre.folder / "sites").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["new", "generic", "1st", "a/b", "../x", ""])
+def test_a_name_that_is_none_is_refused(centre, name):
+    done = CliRunner().invoke(group, ["sites", "new", name])
+    assert done.exit_code != 0
+    assert list((centre.folder / "sites").iterdir()) == []
+
+
+def large(count):
+    """A composed machine of so many nodes: 4 kinds, racks of 64, 5 partitions over them."""
+    gpus, big = count // 10, count // 20
+    plain = count - gpus - big
+    rack = {"features": lambda number: f"rack{number // 64 + 1}"}
+    nodes = made.nodes(f"nid[000001-{plain:06}]", **rack)
+    nodes += made.nodes(f"nid[{plain + 1:06}-{plain + gpus:06}]", gres="gpu:h100:4", **rack)
+    nodes += made.nodes(f"nid[{plain + gpus + 1:06}-{count:06}]", memory=1_031_000, **rack)
+    parts = made.partition("standard", f"nid[000001-{plain:06}]", default=True)
+    parts += made.partition("long", f"nid[000001-{plain:06}]", limit="7-00:00:00")
+    parts += made.partition("debug", "nid[000001-000016]", limit="00:30:00")
+    parts += made.partition("gpu", f"nid[{plain + 1:06}-{plain + gpus:06}]")
+    parts += made.partition("all", f"nid[000001-{count:06}]", accounts="admin")
+    return nodes, parts + made.partition("highmem", f"nid[{plain + gpus + 1:06}-{count:06}]")
+
+
+@pytest.mark.parametrize(
+    "count", [5_860, pytest.param(40_000, marks=pytest.mark.long)], ids=["5860", "40000"]
+)
+def test_a_machine_of_many_nodes(centre, record_property, count):
+    nodes, parts = large(count)
+    begin = time.monotonic()
+    done = centre("--cluster", "far", nodes=nodes, parts=parts)
+    seconds = time.monotonic() - begin
+    assert done.exit_code == 0, done.output
+    record_property("told", f"sites new, {count} composed nodes: {seconds:.1f} s")
+    site, documents = examine("far")
+    assert [str(one) for document in documents for one in document.mistakes] == []
+    assert len(site.system.inventory) == count
+    assert list(site.system.nodes) == ["standard", "gpu", "highmem"]
+    members = [node for role in site.system.nodes.values() for node in role.nodes]
+    assert len(members) == len(set(members)) == count
+    assert len(site.system.groups) > count // 80

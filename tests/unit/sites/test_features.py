@@ -1,0 +1,73 @@
+"""The closed list of features: what checks ask for, and what the site's own checks add."""
+
+import ast
+
+import pytest
+from click.testing import CliRunner
+from clone import TOP
+
+from siteproof.cli.sites import sites
+from siteproof.sites import features
+from siteproof.spack import env_files
+
+OWN = """
+import reframe as rfm
+
+class Base(rfm.RunOnlyRegressionTest):
+    valid_prog_environs = ["+mpi +cuda12", "-broken"]
+
+@rfm.simple_test
+class Mine(Base):
+    features = ("solver",)
+
+    def fits(self):
+        return "fastmath" in self.current_environ.features
+"""
+
+
+def asked_for():
+    """Every feature that a check of the clone names."""
+    found = set()
+    for path in [*(TOP / "checks").rglob("*.py"), *(TOP / "sweeps").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            if isinstance(target, ast.Name) and target.id == "features":
+                found |= set(ast.literal_eval(node.value))
+            if isinstance(node, ast.Compare) and "environ.features" in ast.unparse(node):
+                found.add(node.left.value)
+    return found
+
+
+def test_each_feature_that_a_check_asks_for_is_in_the_list():
+    assert asked_for() - features.known().keys() == set()
+
+
+def test_each_feature_of_spack_is_in_the_list():
+    offered = {name for env in env_files.names() for name in env_files.features(env).features}
+    assert offered - features.known().keys() == set()
+
+
+def test_no_feature_is_in_the_list_that_nothing_knows():
+    tools = {"fio", "iperf3", "nuttcp", "qperf"}  # checks look for them on PATH themselves
+    assert features.known().keys() == asked_for() | tools
+
+
+def test_own_checks_add_what_they_name(tmp_path):
+    (tmp_path / "mine.py").write_text(OWN)
+    (tmp_path / "broken.py").write_text("def (")
+    assert features.of_checks(tmp_path) == {"mpi", "cuda12", "solver", "fastmath"}
+
+
+@pytest.mark.parametrize(
+    ("option", "line"),
+    [
+        ("--features", "hpl  High Performance Linpack, for Hpl"),
+        ("--metrics", "Hpl.gflops  GFLOPS, higher is better"),
+        ("--tools", "ior  Bandwidth of a file system from many ranks. Check: Ior."),
+        ("--statuses", "node_lost  The node was lost or not reached."),
+    ],
+)
+def test_each_closed_list_is_printed_with_a_sentence(option, line):
+    done = CliRunner().invoke(sites, [option])
+    assert done.exit_code == 0
+    assert line in done.output.splitlines()

@@ -1,0 +1,87 @@
+"""A gap is a value that is still to be filled in: lint lists it, and nothing counts it as given."""
+
+import shutil
+
+import pytest
+from click.testing import CliRunner
+from clone import SITES
+
+from siteproof.cli.lint import lint
+from siteproof.sites import load
+from siteproof.sites.site import examine
+
+
+@pytest.fixture
+def example(tmp_path, monkeypatch):
+    monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path))
+    return shutil.copytree(SITES / "example", tmp_path / "example")
+
+
+def edit(folder, file, old, new):
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new, 1))
+
+
+def mistakes():
+    _, documents = examine("example")
+    return [str(one) for document in documents for one in document.sorted_mistakes()]
+
+
+def test_a_gap_is_a_key_that_is_not_given(example):
+    edit(example, "system.yaml", "sockets: 2", "sockets: !gap from the data sheet")
+    site = load("example")
+    assert site.hardware_of("compute").sockets is None
+    (gap,) = site.gaps
+    assert gap.where.endswith("system.yaml:7")
+    assert gap.what == "hardware.blade.sockets: from the data sheet"
+
+
+def test_lint_lists_each_gap_and_ends_in_their_number(example):
+    edit(example, "system.yaml", "sockets: 2", "sockets: !gap from the data sheet")
+    (example / "criteria.yaml").write_text("E-NEW: !gap what the contract requires of HPL\n")
+    done = CliRunner().invoke(lint, ["example"])
+    assert done.exit_code == 0
+    lines = done.output.splitlines()
+    assert lines[-1] == "1 site, no mistake, 2 gaps"
+    assert sum(line.startswith("siteproof: gap: ") for line in lines) == 2
+
+
+@pytest.mark.parametrize("key", ["source", "at_least", "nodes"])
+def test_a_criterion_with_a_gap_is_not_in_force(example, key):
+    keys = {
+        "description": "d",
+        "metric": "Stream.triad",
+        "nodes": "[compute]",
+        "at_least": "65 GB/s",
+        "source": "s",
+    } | {key: "!gap fill it in"}
+    (example / "criteria.yaml").write_text(
+        "\n".join(["E-NEW:", *(f"  {name}: {text}" for name, text in keys.items())])
+    )
+    assert mistakes() == []
+    assert load("example").criteria == {}
+
+
+def test_what_is_given_next_to_a_gap_is_checked(example):
+    (example / "criteria.yaml").write_text(
+        "E-NEW: {description: d, metric: Stream.tried, at_least: !gap x, source: !gap y}"
+    )
+    (line,) = mistakes()
+    assert "unknown metric 'Stream.tried' (did you mean 'Stream.triad'?)" in line
+
+
+def test_a_key_that_must_be_given_cannot_be_a_gap_in_the_system(example):
+    edit(example, "system.yaml", "environments: [system]", "environments: !gap which")
+    assert any("missing key 'environments'" in line for line in mistakes())
+
+
+@pytest.mark.parametrize("text", ["!gap", "!gap ''", "!gap [a, b]", "!gap {a: b}"])
+def test_a_gap_without_a_text_is_a_mistake(example, text):
+    edit(example, "system.yaml", "sockets: 2", f"sockets: {text}")
+    assert len(mistakes()) == 1
+
+
+def test_a_gap_and_a_value_are_a_key_given_twice(example):
+    edit(example, "system.yaml", "sockets: 2", "sockets: !gap a\n    sockets: 2")
+    assert "a second time" in mistakes()[0]

@@ -1,0 +1,137 @@
+"""For which processor software is built: that of the nodes; what a site leaves to chance."""
+
+from dataclasses import replace
+
+import archspec.cpu
+import pytest
+
+from siteproof.errors import UserError
+from siteproof.sites import load
+from siteproof.sites.system import Role
+from siteproof.spack import lint_choices, merge, targets
+
+HOST = "login1"
+
+
+def site(partitions, **hardware):
+    """A site whose environment `io` runs in these partitions; hardware: target by kind, or None."""
+    plain = load("jetstream-iu")
+    system, kind = plain.system, plain.system.hardware["m630"]
+    partition = system.partitions["compute"]
+    return replace(
+        plain,
+        system=system.model_copy(
+            update={
+                "hardware": {
+                    name: kind.model_copy(update={"target": target})
+                    for name, target in hardware.items()
+                },
+                "nodes": {name: Role(set=f"{name}[1-9]", hardware=name) for name in hardware},
+                "partitions": {
+                    name: partition.model_copy(
+                        update={"role": name, "environments": ["io"], "scheduler": "slurm"}
+                    )
+                    for name in partitions
+                },
+            }
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("stated", "found"),
+    [
+        ({"a": "zen3"}, "zen3"),
+        ({"a": "zen3", "b": "zen4"}, "zen3"),
+        ({"a": "zen3", "b": "icelake"}, "x86_64_v3"),
+        ({"a": "haswell", "b": "skylake_avx512"}, "haswell"),
+        ({"a": "zen3", "b": "neoverse_v1"}, ""),
+        ({"a": None}, ""),
+    ],
+)
+def test_several_kinds_of_nodes_share_the_newest_target_that_runs_on_all(stated, found):
+    assert targets.of(site(list(stated), **stated), "io") == found
+
+
+def test_partitions_that_do_not_run_an_environment_do_not_count():
+    assert targets.of(site(["a"], a="zen4", b="haswell"), "io") == "zen4"
+
+
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ({"a": None}, "the nodes of role 'a' have no 'target', and login1 is not one of them"),
+        ({"a": "haswell", "b": None}, "the nodes of role 'b' have no 'target'"),
+        ({"a": "haswell", "b": "neoverse_v1"}, "no processor target runs on all nodes"),
+    ],
+)
+def test_what_would_be_built_for_the_login_nodes_processor_is_refused(stated, told, monkeypatch):
+    monkeypatch.setattr(archspec.cpu, "host", lambda: archspec.cpu.TARGETS["zen5"])
+    with pytest.raises(UserError, match=told):
+        targets.refuse(site(list(stated), **stated), "io", HOST)
+
+
+@pytest.mark.parametrize("login", ["zen5", "x86_64", "haswell"])
+def test_a_newer_or_older_login_node_builds_for_the_nodes(login, monkeypatch):
+    monkeypatch.setattr(archspec.cpu, "host", lambda: archspec.cpu.TARGETS[login])
+    targets.refuse(site(["a"], a="haswell"), "io", HOST)
+
+
+def test_a_login_node_of_another_architecture_names_where_to_build(monkeypatch):
+    monkeypatch.setattr(archspec.cpu, "host", lambda: archspec.cpu.TARGETS["zen3"])
+    with pytest.raises(UserError, match="this host is x86_64.*in a job on a node"):
+        targets.refuse(site(["a"], a="neoverse_v1"), "io", HOST)
+
+
+def test_a_host_that_is_one_of_the_nodes_needs_no_target():
+    targets.refuse(site(["a"], a=None), "io", "a3")
+
+
+def test_a_target_is_required_of_every_package_and_may_be_newer_than_the_host():
+    content = merge.defaults("zen5", merge.Sources())
+    assert content["packages.yaml"]["packages"] == {"all": {"require": ["target=zen5"]}}
+    assert content["concretizer.yaml"]["concretizer"] == {"targets": {"host_compatible": False}}
+    assert merge.defaults("", merge.Sources())["packages.yaml"] == {"packages": {}}
+
+
+# ---- what a site leaves to chance
+
+COMPILER = """packages:
+  gcc:
+    externals:
+    - {spec: gcc@12.2.0, prefix: /usr, extra_attributes: {compilers: {c: /usr/bin/gcc}}}
+  mpi: {require: [openmpi]}
+"""
+LUSTRE = "  lustre: {externals: [{spec: lustre@2.15.5, prefix: /usr}], buildable: false}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "packages: {}\n",
+            ["has no compiler", "does not require an MPI", "'home' is Lustre, and spack/packages"],
+        ),
+        (COMPILER, ["'home' is Lustre, and spack/packages"]),
+        (COMPILER + "  ior: {require: [+lustre]}\n", ["without externals of 'lustre'"]),
+        (COMPILER + LUSTRE + "  ior: {require: [+lustre]}\n", []),
+        (COMPILER + LUSTRE + "  ior: {variants: +lustre}\n", []),
+        (COMPILER + "  ior: {require: ['~lustre']}\n", []),
+        ("packages: 3\n", ["has no compiler", "does not require an MPI", "'home' is Lustre"]),
+    ],
+)
+def test_what_a_site_leaves_to_chance_is_a_warning(tmp_path, text, told):
+    (tmp_path / "spack").mkdir()
+    (tmp_path / "spack/packages.yaml").write_text(text)
+    plain = load("jetstream-iu")
+    system = plain.system
+    some = next(iter(system.file_systems.values()))
+    home = {"home": some.model_copy(update={"kind": "lustre"})}
+    here = replace(plain, folder=tmp_path, system=system.model_copy(update={"file_systems": home}))
+    found = list(lint_choices.unstated(here, "spack"))
+    assert len(found) == len(told)
+    assert all(part in one for part, one in zip(told, found, strict=True)), found
+
+
+def test_a_site_that_builds_nothing_by_spack_is_warned_of_nothing():
+    assert list(lint_choices.unstated(load("testbed"), "spack")) == []
