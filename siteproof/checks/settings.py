@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from reframe.utility.cpuinfo import cpuinfo
-from rich.console import Console
 
 from siteproof import files, sites
 from siteproof.checks import (
@@ -209,8 +209,11 @@ def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, 
 
 def _has_colour() -> bool:
     """Whether ReFrame's output has colours: on a terminal, as NO_COLOR, FORCE_COLOR, TERM allow."""
-    screen = Console()
-    return screen.color_system is not None and not screen.no_color
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def _system(active: session.Session, one_at_a_time: bool) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def _words(access: Iterable[str], options: Iterable[str]) -> list[str]:
     """Options of jobs as words of a command line."""
     found = []
     for option in access:
-        found += [word for word in shlex.split(option) if not word.startswith(ONLY_SBATCH)]
+        found += [w for w in shlex.split(option) if not w.startswith(ONLY_SBATCH)]
     return [*found, *options]
 
 

@@ -16,6 +16,7 @@ from siteproof.cli.shared import (
 )
 from siteproof.export import documents
 from siteproof.judge.severity import Verdict
+from siteproof.units import count
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording.findings import warning
 from siteproof.wording.verdicts import (
@@ -90,6 +91,10 @@ def _print(judged: Judgement) -> None:
     print_table(table)
     for why in judged.warnings:
         print_text(f"warning: {warning(why)}")
+    if judged.site.gaps:
+        gaps = count(len(judged.site.gaps), "gap")
+        name = judged.site.name
+        print_text(f"warning: the site has {gaps}; 'siteproof lint {name}' lists what is missing")
     for metric in judged.unjudged:
         print_text(f"measured, but no criterion covers it: {metric}")
     if skipped := [r.id for r in judged.verdicts if r.verdict is Verdict.SKIP and not r.excused]:

@@ -151,10 +151,10 @@ def _counts(document: Document, found: System) -> None:
             what = f"the description counts {number} nodes, and `nodes` has {whole}"
             document.warn(("description",), what)
     for key, partition in found.partitions.items():
-        size = sum(sizes.get(role, 0) for role in partition.roles)
+        of_it = [sizes[role] for role in partition.roles if role in sizes]
         for number in _numbers(partition.description):
-            if number not in {size, *(sizes.get(role) for role in partition.roles)}:
-                what = f"the description counts {number} nodes, and its roles {size}"
+            if of_it and number not in {sum(of_it), *of_it}:
+                what = f"the description counts {number} nodes, and its roles have {sum(of_it)}"
                 document.warn(("partitions", key, "description"), what)
 
 

@@ -62,10 +62,9 @@ def _warnings(
 
 def _of_source(key: str, promise: Promise, others: Collection[str]) -> Iterator[tuple[str, str]]:
     """A source that names another system, or another section than the id does."""
-    for name in ("source", "note", "description"):
-        words = set(map(str.lower, _NAME.findall(getattr(promise, name, ""))))
-        if named := sorted(words.intersection(others)):
-            yield name, f"names '{named[0]}', which is another system"
+    words = set(map(str.lower, _NAME.findall(promise.source)))
+    if named := sorted(words.intersection(others)):
+        yield "source", f"names '{named[0]}', which is another system"
     of_key, of_source = (_SECTION.findall(text) for text in (key, promise.source))
     if of_key and of_source and not any(_related(a, b) for a in of_key for b in of_source):
         yield "source", f"section {of_source[0]}, and the id has {of_key[0]}"

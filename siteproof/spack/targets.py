@@ -17,13 +17,8 @@ from siteproof.sites.system import Partition
 
 
 def of(site: Site, environment: str) -> str:
-<<<<<<< HEAD
     """The target of one of a site's environments; empty: no role states one, or none fits all."""
     stated = {one.target for one in _roles(site, environment) if one.target}
-=======
-    """The target of one of a site's environments; empty: no partition states one, or none fits."""
-    stated = {target for _, _, target in _roles(site, environment) if target}
->>>>>>> 1b2cc1d7221f545a58cac2fb709d8cacf1a0d783
     return common(stated) if stated else ""
 
 
@@ -44,7 +39,6 @@ def refuse(site: Site, environment: str, host: str) -> None:
     target, by = of(site, environment), list(_roles(site, environment))
     if target:
         _refuse_other_family(where, environment, target)
-<<<<<<< HEAD
     elif stated := sorted({one.target for one in by if one.target}):
         raise UserError(
             where,
@@ -58,28 +52,11 @@ def refuse(site: Site, environment: str, host: str) -> None:
             raise UserError(
                 where,
                 f"the nodes of role '{one.role}' have no 'target', and {host} is not "
-=======
-    by = list(_roles(site, environment))
-    for partition, role, stated in by:
-        if stated and not target:
-            raise UserError(
-                where,
-                f"no processor target runs on all nodes of environment '{environment}': "
-                f"{', '.join(sorted({text for *_, text in by if text}))}",
-                hint="Give each partition an environment of its own, with the same 'spack'",
-            )
-        own = partition.scheduler == "local" or host in site.system.nodes[role].nodes
-        if not stated and (target or not own):
-            raise UserError(
-                where,
-                f"the nodes of role '{role}' have no 'target', and {host} is not "
->>>>>>> 1b2cc1d7221f545a58cac2fb709d8cacf1a0d783
                 f"one of them: '{environment}' would be built for another processor",
                 hint="Add 'target:' to their hardware; 'spack arch -t' on a node prints it",
             )
 
 
-<<<<<<< HEAD
 class _Nodes(NamedTuple):
     """The nodes of one role in a partition, and their target; empty: the site states none."""
 
@@ -93,17 +70,8 @@ def _roles(site: Site, environment: str) -> Iterator[_Nodes]:
     for partition in site.system.partitions.values():
         if environment not in partition.environments:
             continue
-        for role in [partition.role]:
-            kind = site.system.hardware.get(site.system.nodes[role].hardware or "")
-            yield _Nodes(partition, role, (kind and kind.target) or "")
-=======
-def _roles(site: Site, environment: str) -> Iterator[tuple[Partition, str, str]]:
-    """The partitions that run an environment and their roles, with the target; empty: none."""
-    for partition in site.system.partitions.values():
-        if environment in partition.environments:
-            for role in partition.roles:
-                yield partition, role, site.hardware_of(role).target or ""
->>>>>>> 1b2cc1d7221f545a58cac2fb709d8cacf1a0d783
+        for role in partition.roles:
+            yield _Nodes(partition, role, site.hardware_of(role).target or "")
 
 
 def _refuse_other_family(where: object, environment: str, target: str) -> None:

@@ -13,31 +13,17 @@ from siteproof.cli import COMMANDS
 
 ONE = ("-n", "Stream", "-r", "--mode", "quick")
 NOTHING = "/dev/null/home"  # not even root can make it
-# Each command as somebody would call it; what it answers is the matter of other tests.
+# What a command needs on its line; what it answers is the matter of other tests.
 CALLS = {
     "accept": ["none"],
-    "availability": [],
-    "build": [],
-    "calibrate": [],
-    "collect": [],
     "compare": ["a", "b"],
-    "describe": [],
     "evidence": ["HERE-STREAM", "--file", "x"],
     "export": ["json"],
-    "gate": [],
-    "history": [],
     "import": ["/dev/null"],
-    "lint": [],
     "matrix": ["TcpBandwidth.throughput"],
-    "nodes": [],
     "plan": ["--mode", "quick"],
-    "probe": [],
-    "published": [],
     "report": ["--output", "{data}/page.html"],
-    "sites": [],
     "sweep": ["stream_threads"],
-    "trend": [],
-    "verdict": [],
     "why": ["HERE-STREAM"],
 }
 MOUNTS = {
@@ -97,11 +83,11 @@ def test_nothing_is_written_in_home(good):
     good.reframe(*ONE)
     good.reframe("-l")
     assert list(home.rglob("*")) == []
-    for name, words in CALLS.items():
-        done = good.siteproof(name, *(word.format(data=good.data) for word in words))
+    for name in COMMANDS:
+        words = [word.format(data=good.data) for word in CALLS.get(name, [])]
+        done = good.siteproof(name, *words)
         assert "Traceback" not in done.said, str(done)
         assert list(home.rglob("*")) == [], name
-    assert sorted(CALLS) == sorted(COMMANDS)
 
 
 def test_a_store_is_not_kept_where_others_could_replace_it(good):

@@ -50,6 +50,7 @@ WHY = {
     "siteproof/trend/lines.py:_stored": "rows of our history: objects of texts",
     "siteproof/trend/propose.py:_sample": "rows of our history: objects of texts",
     "siteproof/cli/plan.py:_described": "what our own process prints",
+    "siteproof/installed.py:why_not": "the clone's own files, before a library is imported",
     # pure parsers: text of a limited size in, and nothing but readings out
     "siteproof/parsers/jsontext.py:load": "numbers stay text, depth is an error of the output",
     # our own package and clone
