@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 from collections.abc import Sequence
@@ -145,6 +146,11 @@ def _print_statuses() -> None:
 )
 @click.option("--describe", is_flag=True, help="Look at an idle node of each kind by a short job.")
 @click.option("--modules", type=_FILE, help="What 'module -t avail' printed, on any of the nodes.")
+@click.option(
+    "--modules-system",
+    type=click.Choice(["lmod", "envmod"]),
+    help="Lmod or Environment Modules; without it, that of this shell.",
+)
 @click.option("--account", default="", metavar="NAME", help="Slurm's account of all jobs.")
 @click.option("--qos", default="", metavar="NAME", help="Slurm's QOS of all jobs.")
 @click.option("--show", "only_show", is_flag=True, help="Print system.yaml, and write nothing.")
@@ -156,6 +162,7 @@ def new(
     looked_at: tuple[str, ...],
     describe: bool,
     modules: Path | None,
+    modules_system: str | None,
     account: str,
     qos: str,
     only_show: bool,
@@ -193,6 +200,7 @@ def new(
         grouped=grouped,
         described=described,
         offers=avail.offers(avail.parse(_read(modules)), offered.known()) if modules else (),
+        modules_system=_modules_system(modules_system) if modules else "nomod",
         features=offered.known(),
         slurm=where,
         day=f"{datetime.now(UTC):%Y-%m-%d}",
@@ -208,6 +216,18 @@ def new(
 
 def _given(account: str, qos: str) -> dict[str, str]:
     return {key: text for key, text in (("account", account), ("qos", qos)) if text}
+
+
+def _modules_system(given: str | None) -> str:
+    """What loads modules, as stated or as this shell has it. Raises UserError if neither is."""
+    if given:
+        return given
+    if "LMOD_VERSION" in os.environ:
+        return "lmod"
+    if "MODULES_CMD" in os.environ:
+        return "envmod"
+    what = "this shell has neither Lmod nor Environment Modules"
+    raise UserError("--modules", what, hint="Add '--modules-system lmod' or 'envmod'")
 
 
 def _word(key: str, text: str) -> str:

@@ -27,7 +27,8 @@ class Known:
     """What a new site is made from.
 
     described: by the name of the hardware. day: of the query, 2026-11-23. slurm: where nodes and
-    partitions come from, in words. features: those that checks know.
+    partitions come from, in words. features: those that checks know. modules_system: what loads the
+    modules of the offers, by ReFrame's name.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Known:
     features: Mapping[str, Feature]
     slurm: str
     day: str
-    has_modules: bool = False
+    modules_system: str = "nomod"
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -74,6 +75,8 @@ def _system(known: Known) -> Iterator[str]:
     yield f"description: {in_quotes(f'{known.name}, a cluster of {count} nodes')}"
     yield f"recognise: {{cluster: {_cluster(known)}}}"
     yield "mode: quick  # until criteria.yaml holds the contract; then maintenance"
+    if known.offers:
+        yield f"modules_system: {known.modules_system}"
     yield ""
     yield "hardware:"
     for name in dict.fromkeys(one.hardware for one in known.grouped.roles):

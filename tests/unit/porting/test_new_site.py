@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from recorded import OUTPUTS
 
 from siteproof.cli import group
+from siteproof.errors import UserError
 from siteproof.sites import load
 from siteproof.sites.site import examine
 
@@ -98,9 +99,30 @@ def test_a_description_of_a_node_gives_interfaces_and_the_mismatch_with_slurm(ce
     assert "# slurm.conf: 2 x 64 x 2; n1 reports what follows" in text
 
 
+@pytest.mark.parametrize(
+    ("variable", "found"), [("LMOD_VERSION", "lmod"), ("MODULES_CMD", "envmod"), ("NONE", "")]
+)
+def test_what_loads_modules_is_that_of_the_shell_or_has_to_be_named(
+    centre, monkeypatch, variable, found
+):
+    for name in ("LMOD_VERSION", "MODULES_CMD"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, "x")
+    (centre.folder / "modules").write_text(MODULES)
+    done = centre("--cluster", "far", "--modules", centre.folder / "modules")
+    if found:
+        assert load("far").system.modules_system == found
+    else:
+        assert isinstance(done.exception, UserError)
+        assert "--modules-system lmod" in str(done.exception)
+        assert not (centre.folder / "sites/far").exists()
+
+
 def test_modules_become_environments_with_their_features(centre):
     (centre.folder / "modules").write_text(MODULES)
-    centre("--cluster", "far", "--modules", centre.folder / "modules")
+    centre("--cluster", "far", "--modules", centre.folder / "modules", "--modules-system", "lmod")
+    assert lint()[0] == 0
+    assert load("far").system.modules_system == "lmod"
     environments = load("far").system.environments
     assert environments["module-gromacs"].modules == ["GROMACS/2024.10-foss-2024a"]
     assert environments["module-gromacs"].features == ["gromacs"]
