@@ -6,6 +6,7 @@
 #:   make mkl        for Hpl on Intel MKL too: into .mkl in this clone, from setup/mkl.lock
 #:   make quick      format, lint, types and unit tests, in less than a minute
 #:   make test       all tests and linters
+#:   make by-hand    each tool by hand and by its check in turns: ratio and 95 % interval, 8 minutes
 #:   make golden     record anew what every command prints, and show what that changes
 #:   make clean      remove stage/, output/ and caches; perflogs/ stays
 #:
@@ -18,7 +19,7 @@
 #: For a login node without network: 'make wheels' elsewhere, carry wheels/ over, then
 #: SITEPROOF_WHEELS=wheels make venv
 
-.PHONY: help run venv packages wheels mkl quick test golden clean
+.PHONY: help run venv packages wheels mkl quick test by-hand golden clean
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -42,6 +43,9 @@ quick:
 
 test:
 	@setup/test
+
+by-hand:
+	@SITEPROOF_LONG=1 .venv/bin/python -m pytest -q -s tests/bed/test_by_hand.py
 
 golden:
 	@.venv/bin/python tests/golden/record.py --write

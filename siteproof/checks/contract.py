@@ -6,7 +6,8 @@ bound, and `siteproof verdict` reports it.
 
 A value is the median of its trials, as in the verdict. ReFrame takes one value of a name: the worst
 of those that break a promise, or the worst of all if none does. So it fails if the verdict does,
-also where promises differ, for example for one stream and for several.
+also where promises differ, for example for one stream and for several. Its unit is that of the
+criterion, whatever the tool prints, and the catalogue's where no criterion decides.
 """
 
 from __future__ import annotations
@@ -105,19 +106,25 @@ def _middles(
 ) -> list[Compared]:
     """Median and mean of all nodes that are not excused, where a criterion has a bound for them."""
     found = []
-    exact, unit = [Fraction(s.number) for s in values], values[0].unit
-    middles = {"median": median(exact), "mean": sum(exact) / len(exact)}
-    for scope, middle in middles.items():
-        limits = [
-            rule.promise.limits(unit, facts)
+    for scope in ("median", "mean"):
+        deciding = [
+            rule.promise
             for rule in rules
             if rule.promise.scope == scope and _are_all(site, rule.promise, excused, values)
         ]
         of_several = scope == "median" and len(values) > 1
-        if limits or (of_several and site.catalogue[name].better == "higher"):
-            number, bound = reference.compare(Fraction(middle), limits)
+        if deciding or (of_several and site.catalogue[name].better == "higher"):
+            unit = _unit(deciding, facts, site.catalogue[name].unit)
+            limits = [promise.limits(unit, facts) for promise in deciding]
+            number, bound = reference.compare(_middle(scope, values, unit), limits)
             found.append((f"{metric}_{scope}", number, unit, bound))
     return found
+
+
+def _middle(scope: str, values: Sequence[Sample], unit: str) -> Fraction:
+    """The exact median or mean of values, in this unit."""
+    exact = [units.convert(s.number, s.unit, unit) for s in values]
+    return Fraction(median(exact) if scope == "median" else sum(exact) / len(exact))
 
 
 def _are_all(
@@ -255,11 +262,17 @@ def _worst(
     entry = site.catalogue[name]
     pick = max if entry.better == "lower" else min
     worst = pick(candidates, key=lambda s: units.convert(s.number, s.unit, entry.unit))
-    limits = [
-        promise.limits(worst.unit, facts(worst)) for sample, promise in decisive if sample == worst
-    ]
-    number, bound = reference.compare(Fraction(worst.number), limits)
-    return shown, number, worst.unit, bound
+    deciding = [promise for sample, promise in decisive if sample == worst]
+    unit = _unit(deciding, facts(worst), entry.unit)
+    limits = [promise.limits(unit, facts(worst)) for promise in deciding]
+    number, bound = reference.compare(units.convert(worst.number, worst.unit, unit), limits)
+    return shown, number, unit, bound
+
+
+def _unit(deciding: Iterable[Criterion | Baseline], facts: Hardware, otherwise: str) -> str:
+    """The unit of the first bound that decides."""
+    bounds = (promise.bound for promise in deciding if promise.bound is not None)
+    return next((bound.scale(facts)[1] for bound in bounds), otherwise)
 
 
 def medians(samples: Iterable[Sample]) -> list[Sample]:

@@ -13,6 +13,8 @@ from decimal import Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines, values
 
+NEEDS = "ib_write_bw or ib_write_lat of perftest 4.5, one size of message"
+
 UNITS = {"Gb/sec": "Gb/s", "MiB/sec": "MiB/s", "MB/sec": "MiB/s"}
 LONGEST = 100  # characters of a message
 

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import recorded
 import yaml
@@ -22,7 +23,7 @@ HERE = Path(__file__).parent
 BEGIN, END = "<!-- tools -->\n", "<!-- /tools -->\n"
 
 
-def all_known() -> dict[str, dict[str, list[str]]]:
+def all_known() -> dict[str, dict[str, Any]]:
     """tools.yaml without its `OWN`, and each folder of outputs that it does not name."""
     known = yaml.safe_load((HERE / "tools.yaml").read_text())
     own = known.pop(OWN)["outputs"]
@@ -49,13 +50,16 @@ def pytest_runtest_logreport(report) -> None:
 
 
 def table(ran: Iterable[str]) -> str:
-    """The table in Markdown: tool, run for real, parser on recorded output, not run."""
+    """The table in Markdown: tool, run for real, parser on recorded output, not run, by hand."""
     ran, rows = set(ran), []
     for name, known in all_known().items():
         parsed = any((recorded.OUTPUTS / folder).is_dir() for folder in known.get("outputs", []))
         cells = ["x" if yes else "" for yes in (name in ran, parsed, name not in ran)]
-        rows.append(f"| {name} | {' | '.join(cells)} |")
-    head = ["| tool | run for real | parser on recorded output | not run |", "|---|---|---|---|"]
+        rows.append(f"| {name} | {' | '.join([*cells, known.get('by_hand', '')])} |")
+    head = [
+        "| tool | run for real | parser on recorded output | not run | last run by hand |",
+        "|---|---|---|---|---|",
+    ]
     return "".join(f"{row}\n" for row in head + rows)
 
 

@@ -260,6 +260,47 @@ def test_the_matrix_of_hpl_fits_into_what_the_job_has(node, variables, bytes_of_
     assert bytes_of_matrix <= 8 * n**2 < 8 * (n + 192) ** 2 < 1.1 * bytes_of_matrix
 
 
+def solve(node, mpirun, **variables):
+    """Facts and standard error of HPL's script, with a program mpirun of the test's own."""
+    node.write(node.folder / "meta", "cpus=4\nmemory_given_kib=8000000")
+    (node.folder / "facts").unlink(missing_ok=True)
+    fake(node, "xhpl", ":")
+    path = fake(node, "mpirun", mpirun)
+    done = subprocess.run(
+        ["sh", TOP / "checks/cpu/hpl.sh"],
+        cwd=node.folder,
+        env={"PATH": path, "N": "1000", "NB": "192", "CLONE_MKL": str(node.folder), **variables},
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return (node.folder / "facts").read_text().splitlines(), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("threads", "grid", "each"),
+    [("0", "2 2", "1"), ("1", "2 2", "1"), ("2", "1 2", "2"), ("4", "1 1", "4")],
+)
+def test_ranks_and_threads_of_hpl_fill_the_cores_and_are_facts(node, threads, grid, each):
+    """Without a BLAS that is known to have threads, a rank a core."""
+    facts, said = solve(node, 'echo "$OMP_NUM_THREADS threads" >&2', THREADS=threads)
+    assert f"asked=1000 192 {grid}" in facts
+    assert f"threads={each}" in facts
+    assert f"{each} threads" in said
+
+
+def test_the_fastest_blas_of_a_trial_is_taken_and_each_trial_is_kept(node):
+    library = node.folder / "lib/libmkl_rt.so.3"
+    library.parent.mkdir()
+    library.touch()
+    rates = 'case "$*" in *libmkl*) rate=9.5e+01 ;; *) rate=1.5e+00 ;; esac'
+    facts, said = solve(node, f'{rates}\necho "WR11C2R4 1500 192 2 2 1.0 $rate"', BLAS="fastest")
+    assert "blas_choice=fastest" in facts
+    assert f"blas trial: 95.000 GFLOPS {library}" in said
+    assert "asked=1000 192 2 2" in facts  # the trial's own problem is smaller
+
+
 def test_slurm_says_the_memory_of_nodes_or_nothing():
     text = "n1|4096\nn2|1\nn3|0\nn4|\nn5|1e9\nn6\nn7|" + "9" * 40 + "\nn1|4096\n"
     assert parse_memory(text) == {"n1": 4096}

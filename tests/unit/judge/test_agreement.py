@@ -429,3 +429,34 @@ def test_a_real_run_agrees_with_its_verdict_on_the_bound(good, bound, verdict, c
     assert done.code == code, done
     judged = json.loads(good.siteproof("verdict", "--json").out)["criteria"]
     assert next(c["verdict"] for c in judged if c["id"] == "HERE-STREAM") == verdict
+
+
+@pytest.mark.parametrize(
+    ("bound", "unit", "value", "low"),
+    [
+        ("2 GB/s", "GB/s", 5.28804, 2.0),
+        ("2000 MB/s", "MB/s", 5288.04, 2000.0),
+        ("16 Gb/s", "Gb/s", 42.30432, 16.0),
+    ],
+)
+def test_reframes_line_has_the_unit_of_the_criterion(bound, unit, value, low):
+    described = site({"C": criterion(at_least=bound)}, "MB/s")
+    measured = samples([Decimal("5288.04")], "MB/s")
+    (line,) = contract.of_nodes(described, "node", "Check", "figure", "acceptance", measured)[:1]
+    assert (line[0], line[1], line[2], line[3][0]) == ("figure", value, unit, low)
+
+
+def test_reframes_line_without_a_criterion_has_the_unit_of_the_catalogue():
+    described = site({}, "GB/s")
+    measured = samples([Decimal("5288.04"), Decimal(6000)], "MB/s")
+    lines = contract.of_nodes(described, "node", "Check", "figure", "acceptance", measured)
+    assert {line[2] for line in lines} == {"GB/s"}
+
+
+def test_reframes_line_of_a_median_has_the_unit_of_its_criterion():
+    described = site({"C": criterion(at_least="2 GB/s", scope="median")}, "MB/s", nodes="n[1-2]")
+    measured = samples([Decimal(3000), Decimal(5000)], "MB/s")
+    lines = contract.of_nodes(described, "node", "Check", "figure", "acceptance", measured)
+    assert [line[:3] for line in lines if line[0].endswith("median")] == [
+        ("figure_median", 4.0, "GB/s")
+    ]
