@@ -137,7 +137,8 @@ def test_packages_says_so_before_it_installs(clone, machine):
     program(
         machine / "bin/apt-get",
         """echo "apt-get got: $*" >>"$TMPDIR/said"
-        case $* in *install*) for c in ethtool fio hpcc mpirun likwid-bench ping qperf ib_write_bw; do
+        case $* in *install*)
+        for c in ethtool fio hpcc mpirun likwid-bench ping qperf ib_write_bw; do
         printf '#!/bin/sh\\n' >"${0%/*}/$c"; /bin/chmod +x "${0%/*}/$c"; done ;; esac""",
     )
     program(machine / "bin/ldconfig", "echo libopenblas.so.0")
