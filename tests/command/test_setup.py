@@ -137,7 +137,8 @@ def test_packages_says_so_before_it_installs(clone, machine):
     program(
         machine / "bin/apt-get",
         """echo "apt-get got: $*" >>"$TMPDIR/said"
-        case $* in *install*) for c in ethtool fio hpcc mpirun likwid-bench ping qperf; do
+        case $* in *install*)
+        for c in ethtool fio hpcc mpirun likwid-bench ping qperf ib_write_bw; do
         printf '#!/bin/sh\\n' >"${0%/*}/$c"; /bin/chmod +x "${0%/*}/$c"; done ;; esac""",
     )
     program(machine / "bin/ldconfig", "echo libopenblas.so.0")
@@ -178,18 +179,19 @@ def test_packages_installs_nothing_for_an_ordinary_user(clone, machine):
     [
         (
             "dnf",
-            "dnf install ethtool? fio? iputils? openblas-threads? openmpi? qperf",
+            "dnf install ethtool? fio? iputils? openblas-threads? openmpi? perftest? qperf",
             "hpcc likwid",
         ),
         (
             "zypper",
-            "zypper install ethtool? fio? iputils? libopenblas_pthreads0? openmpi4? qperf?",
+            "zypper install ethtool? fio? iputils? libopenblas_pthreads0? openmpi4? perftest? "
+            "qperf?",
             "hpcc likwid",
         ),
         (
             "apt-get",
             "apt-get install ethtool fio hpcc iputils-ping libopenblas0-pthread likwid openmpi-bin "
-            "qperf",
+            "perftest qperf",
             "",
         ),
     ],
