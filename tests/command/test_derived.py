@@ -467,6 +467,7 @@ def emulate(tmp_path, monkeypatch, site, conditions=""):
     for path in (sites.folder() / site).glob("*.*"):
         text = path.read_text()
         if conditions:
+            text = text.replace("    mtu: 9000\n", "    mtu: 9000\n    emulated: netem\n", 1)
             text = text.replace(
                 "  metric: TcpBandwidth.retention\n",
                 f"  metric: TcpBandwidth.retention\n  conditions: {conditions}\n",

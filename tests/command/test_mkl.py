@@ -128,8 +128,6 @@ def test_where_mkl_is_missing_the_case_is_skipped_and_says_how_to_get_it(good):
 
 
 def test_a_node_without_the_mkl_of_its_site_says_how_to_get_it(good):
-    good.edit("system", "[hpcc, mkl]", "[hpcc, mkl]\n    modules: [none]")
-    good.edit("system", "mode: quick", "mode: quick\nreframe: {modules_system: nomod}")
     done = good.reframe(*ON_MKL)
     assert "SKIP" in done.out, done
     assert f"no libmkl_rt in {good.folder}/no-mkl: 'make mkl', or set MKLROOT" in done.out
