@@ -20,6 +20,7 @@ from reframe.utility import typecheck
 
 from siteproof import nodesets
 from siteproof.checks import contract, loading, missing, progress, session
+from siteproof.checks.budget import ALL
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, MARGIN, JobCheck
 from siteproof.checks.tuning import Tuning
 from siteproof.collect import stages, sweep_points
@@ -35,7 +36,6 @@ from siteproof.sweeps.points import combinations, repeated, size_class, walk
 from siteproof.sweeps.reading import SweepFile
 from siteproof.units import count
 
-ALL = "all"  # the walk of a check that is no sweep: all of its points in one job
 AROUND = 5  # seconds of a point beyond its limit: ranks that do not end at once
 COLLECT_EVERY = 20  # seconds between two rewritings of the samples
 QUEUED = 7200  # seconds that a job may wait in the queue, when it is its turn

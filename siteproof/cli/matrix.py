@@ -16,7 +16,7 @@ from rich.text import Text
 from siteproof import sites
 from siteproof.analysis.attribution import ASYMMETRIC, Pair
 from siteproof.analysis.daily import HIGH, LOW, NONE, Cell, rate_class
-from siteproof.cli.shared import by_metric, json_option, print_table, print_text, which_samples
+from siteproof.cli.shared import by_pair_metric, json_option, print_table, print_text, which_samples
 from siteproof.errors import ExitCode
 from siteproof.export import documents
 from siteproof.links import matrix as made
@@ -36,7 +36,7 @@ STYLES = {made.BAD: "bold red", made.TOO_FEW: "blue"}
 
 
 @click.command()
-@click.argument("metric", shell_complete=by_metric)
+@click.argument("metric", shell_complete=by_pair_metric)
 @which_samples
 @click.option("--link", default="", metavar="NAME", help="Only this link of system.yaml.")
 @click.option("--daily", is_flag=True, help="High, low and average of each pair, day by day.")

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from siteproof import files, nodesets, sites, units
 from siteproof.checks import selection, timetable
-from siteproof.checks.budget import TOO_FEW, UNSHARED
+from siteproof.checks.budget import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
 from siteproof.cli.shared import print_table
 from siteproof.errors import UserError
 from siteproof.sites import Site, pairs
@@ -192,6 +192,7 @@ def _of_sweep(case: Case, site: Site, where: str) -> Row:
     if left_out:
         file_system = site.system.file_systems.get(case.get("fs") or "")
         reason = TOO_FEW if file_system is None or file_system.shared else UNSHARED
+        reason = reason if case.get("fs", reason) else NO_FILE_SYSTEM
         note += f", {left_out} left out, {reason}"
     if above_caps:
         note += f", {above_caps} above the caps of -S"
@@ -199,7 +200,13 @@ def _of_sweep(case: Case, site: Site, where: str) -> Row:
 
 
 def _why_no_point(case: Case, site: Site, partition: str) -> str:
-    """All points have been measured, or the sweep turns knobs on a partition that forbids it."""
+    """The check has no point here, all have been measured, or the partition forbids its knobs."""
+    if case["walk"] == ALL:  # of a check, not of a file in sweeps/
+        return (
+            "no point is missing"
+            if case.get("resume")
+            else "the site states nothing for it to measure"
+        )
     if site.partition(partition).tuning:
         return "no point is missing"
     untuned = f"{partition} has no 'tuning: true' in system.yaml"
@@ -222,7 +229,7 @@ def _of_pairs(case: Case, site: Site, where: str) -> Row:
     trials = case["trials"]
     repeated = f", {trials} times over" if trials > 1 else ""
     note = (
-        f"{name}: {pairs.count(rounds)} pairs in {len(rounds)} rounds "
+        f"{name}: {count(pairs.count(rounds), 'pair')} in {count(len(rounds), 'round')} "
         f"({case['pattern']}){repeated}, {case['time_limit'] / 3600:.1f} h"
     )
     return _of(case, where, sorted(pairs.ends(rounds)), note)

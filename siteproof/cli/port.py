@@ -9,18 +9,18 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from siteproof.cli.shared import by_system, print_table, print_text
+from siteproof.cli.shared import by_system, by_system_to_copy, print_table, print_text
 from siteproof.errors import ExitCode, UserError
 from siteproof.porting import carry, lay_out
 from siteproof.porting.carry import Carried, Part
-from siteproof.sites import Site, load
+from siteproof.sites import Site, load, load_to_copy
 from siteproof.units import count
 
 _RENAMED = "that stands for it, as OLD=NEW; may be repeated."
 
 
 @click.command()
-@click.argument("source", metavar="FROM", shell_complete=by_system)
+@click.argument("source", metavar="FROM", shell_complete=by_system_to_copy)
 @click.argument("target", metavar="TO", shell_complete=by_system)
 @click.option("--role", multiple=True, metavar="OLD=NEW", help=f"The role of TO {_RENAMED}")
 @click.option("--link", multiple=True, metavar="OLD=NEW", help=f"The link of TO {_RENAMED}")
@@ -41,7 +41,7 @@ def port(
     A bound is kept if it is a share or 0; any other is a gap with the bound of FROM. Each source is
     a gap, as TO has a contract of its own; no criterion is in force before its gaps are filled in.
     Roles, links, file systems and metrics that TO does not have are listed. Baselines are never
-    carried over: TO has its own history.
+    carried over: TO has its own history. FROM may be a site that comes with Siteproof.
 
     Exit code 0: everything has a counterpart; 2: wrong usage or input; 3: something has none.
 
@@ -49,7 +49,7 @@ def port(
     siteproof port jetstream-iu mycluster
     siteproof port jetstream-iu mycluster --role compute=batch --link ethernet=fabric --write
     """
-    old, new = load(source), load(target)
+    old, new = load_to_copy(source, "FROM"), load(target)
     if source == target:
         raise UserError("port", f"'{source}' twice", "two sites")
     renamed = {
@@ -62,6 +62,8 @@ def port(
     where = ""
     if write and any(one.entry for one in found):
         where = str(lay_out.add(new, f"criteria-{source}.yaml", _text(old, new, found)))
+    if hints := _counterparts(new, found):
+        click.echo(f"name counterparts: {', '.join(hints)}")
     click.echo(_answer(found, where))
     raise SystemExit(ExitCode.INCOMPLETE if any(one.missing for one in found) else ExitCode.PASS)
 
@@ -89,6 +91,21 @@ def _print(old: Site, new: Site, found: Sequence[Carried]) -> None:
         print_text(f"not carried over: {count(len(old.baselines), 'baseline')} of {old.name}")
     if old.system.parameters:
         print_text(f"not carried over: the expected host parameters of {old.name}")
+
+
+def _counterparts(new: Site, found: Sequence[Carried]) -> list[str]:
+    """The options for what has none, with the names that TO has."""
+    system, missing = new.system, [part for one in found for part in one.missing]
+    options = (
+        ("--role", Part.ROLE, system.nodes),
+        ("--link", Part.LINK, system.links),
+        ("--file-system", Part.FILE_SYSTEM, system.file_systems),
+    )
+    return [
+        f"{option} OLD=NEW (NEW: {' or '.join(names)})"
+        for option, kind, names in options
+        if names and any(part.startswith(f"{kind} ") for part in missing)
+    ]
 
 
 def _text(old: Site, new: Site, found: Sequence[Carried]) -> str:

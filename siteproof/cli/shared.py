@@ -15,8 +15,10 @@ from rich.table import Table
 
 from siteproof import files, sites
 from siteproof.errors import UserError, UserErrors, harmless
+from siteproof.record.pair_units import LINK
 from siteproof.record.sessions import Sessions
 from siteproof.sites import Site, catalogue
+from siteproof.sweeps import reading
 from siteproof.wording.findings import full
 
 SET_ASIDE = "set aside, not collected: "  # how a line on a broken stage directory begins
@@ -99,10 +101,15 @@ def _subjects(ctx: click.Context) -> list[str]:
 
 
 by_system = _completer(lambda _: sites.names())
+by_system_to_copy = _completer(lambda _: sites.names_to_copy())
 by_metric = _completer(lambda _: catalogue.read()[0])
+by_pair_metric = _completer(
+    lambda _: (name for name, one in catalogue.read()[0].items() if LINK in one.conditions)
+)
 by_criterion = _completer(lambda ctx: _site(ctx).criteria)
 by_node = _completer(lambda ctx: _site(ctx).system.inventory)
 by_subject = _completer(_subjects)
+by_sweep = _completer(lambda _: reading.examine()[0])
 by_environment = _completer(lambda ctx: _site(ctx).system.environments)
 by_service = _completer(lambda ctx: _site(ctx).system.probes)
 

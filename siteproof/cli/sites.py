@@ -194,12 +194,17 @@ def new(
         described = {**live, **described}
         for hardware, why in missing.items():
             print_text(f"siteproof: warning: {hardware} is not described: {why}", err=True)
+    listed = avail.parse(_read(modules)) if modules else []
+    offers = avail.offers(listed, offered.known())
+    if modules and not offers:
+        what = f"{modules}: none of {count(len(listed), 'module')} is of a program that checks use"
+        print_text(f"siteproof: warning: --modules: {what}", err=True)
     known = new_site.Known(
         name=name,
         cluster=cluster,
         grouped=grouped,
         described=described,
-        offers=avail.offers(avail.parse(_read(modules)), offered.known()) if modules else (),
+        offers=offers,
         modules_system=_modules_system(modules_system) if modules else "nomod",
         features=offered.known(),
         slurm=where,

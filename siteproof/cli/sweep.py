@@ -36,7 +36,7 @@ FIGURES = (".svg", ".png")
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=shared.by_sweep)
 @shared.which_system
 @click.option("--session", default="", metavar="ID", help="Only the run of this session.")
 @click.option("--campaign", default="", metavar="NAME", help="Only the runs of this campaign.")

@@ -18,6 +18,7 @@ from siteproof.record.finding import Finding
 from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.samples import Sample
 from siteproof.rounding import Limit
+from siteproof.schema import shapes
 from siteproof.units import count, with_unit
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import verdicts as wording
@@ -145,6 +146,7 @@ def _unknown(judged: Judgement, subject: str) -> UserError:
     known = [r.id for r in judged.verdicts] + nodes[:MAX_NODES_SUGGESTED]
     system = judged.site.system.system
     what = f"'{subject}' is neither a criterion nor a node or pair of {system}"
+    what += shapes.hint(subject, judged.site.criteria)
     return UserError("why", what, known)
 
 

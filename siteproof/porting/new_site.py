@@ -75,7 +75,7 @@ def _system(known: Known) -> Iterator[str]:
     yield f"description: {in_quotes(f'{known.name}, a cluster of {count} nodes')}"
     yield f"recognise: {{cluster: {_cluster(known)}}}"
     yield "mode: quick  # until criteria.yaml holds the contract; then maintenance"
-    if known.offers:
+    if known.modules_system != "nomod":
         yield f"modules_system: {known.modules_system}"
     yield ""
     yield "hardware:"

@@ -3,7 +3,16 @@
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.machine import recognise
 from siteproof.sites.promise import Baseline, Bound, Criterion, Promise
-from siteproof.sites.site import Site, folder, load, names, own_checks, trust
+from siteproof.sites.site import (
+    Site,
+    folder,
+    load,
+    load_to_copy,
+    names,
+    names_to_copy,
+    own_checks,
+    trust,
+)
 from siteproof.sites.system import (
     BondParameters,
     Environment,
@@ -42,7 +51,9 @@ __all__ = [
     "Waiver",
     "folder",
     "load",
+    "load_to_copy",
     "names",
+    "names_to_copy",
     "own_checks",
     "recognise",
     "trust",

@@ -226,7 +226,7 @@ def _of_file_system(there: FileSystem) -> Iterator[tuple[str, str]]:
     elif "//" in there.path or {"..", "."} & set(there.path.split("/")):
         yield "path", f"'{clip(there.path)}' is not the shortest form of this path"
     if there.shared and there.kind in LOCAL:
-        yield "shared", f"true, and {there.kind} is a node's own"
+        yield "shared", f"'shared: true', but {there.kind} is a file system of one node"
     if not there.shared and there.kind in SHARED:
         yield "kind", f"{there.kind} without 'shared: true', so all nodes write to it at once"
 

@@ -39,6 +39,7 @@ from siteproof.sites.system import Hardware, HostParameters, Partition, System
 from siteproof.sites.waiver import Waiver, lint_waiver
 
 P = TypeVar("P", Criterion, Baseline)
+SUPPLIED = metrics.ROOT / "site-config"  # the sites that come with Siteproof
 SYSTEM, CRITERIA, BASELINES = "system.yaml", "criteria.yaml", "baselines.yaml"
 MORE_CRITERIA = "criteria-*.yaml"  # optional: more criteria than fit into one file
 WAIVERS = "waivers.yaml"  # optional
@@ -133,15 +134,15 @@ class Site:
 def folder() -> Path:
     """Where the sites are: $SITEPROOF_SITES, else site-config in the clone."""
     given = os.environ.get("SITEPROOF_SITES")
-    return Path(given).expanduser() if given else metrics.ROOT / "site-config"
+    return Path(given).expanduser() if given else SUPPLIED
 
 
-def names(*, broken: bool = False) -> list[str]:
+def names(*, broken: bool = False, where: Path | None = None) -> list[str]:
     """The sites, by name; with `broken` also folders that lack a system.yaml.
 
-    Raises UserError if the folder of sites cannot be read.
+    where: another folder than that of the sites. Raises UserError if it cannot be read.
     """
-    where = folder()
+    where = where or folder()
     try:
         found = [p for p in where.iterdir() if p.is_dir() and not p.name.startswith(".")]
         return sorted(p.name for p in found if broken or (p / SYSTEM).exists())
@@ -161,7 +162,28 @@ def find(name: str, where: str = "system") -> str:
 
 def load(name: str) -> Site:
     """The site. Raises UserErrors with every mistake in its files, UserError if there is none."""
-    site, documents = examine(find(name))
+    return _load(find(name))
+
+
+def names_to_copy() -> list[str]:
+    """The sites, and those that come with Siteproof. Raises UserError."""
+    return list(dict.fromkeys([*names(), *names(where=SUPPLIED)]))
+
+
+def load_to_copy(name: str, where: str) -> Site:
+    """A site, or one of this name that comes with Siteproof, whatever $SITEPROOF_SITES is.
+
+    where: what the user gave the name for. Raises UserErrors, UserError.
+    """
+    known_names = names_to_copy()
+    if name not in known_names:
+        what = f"no site '{yamlfile.clip(name)}'{shapes.hint(name, known_names)}"
+        raise UserError(where, what, known_names)
+    return _load(name) if name in names() else _load(name, SUPPLIED / name)
+
+
+def _load(name: str, where: Path | None = None) -> Site:
+    site, documents = examine(name, where)
     mistakes = [error for document in documents for error in document.sorted_mistakes()]
     if mistakes or site is None:
         raise UserErrors(mistakes)

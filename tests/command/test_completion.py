@@ -45,6 +45,16 @@ def test_metrics(world, command):
     assert {"Stream.triad", "Stream.copy"} <= set(offered(world, command, "--metric", "Stream."))
 
 
+def test_a_matrix_is_offered_metrics_of_pairs_only(world):
+    found = offered(world, "matrix", "")
+    assert "TcpBandwidth.throughput" in found
+    assert "Stream.triad" not in found
+
+
+def test_sweeps(world):
+    assert offered(world, "sweep", "ior_") == ["ior_ranks", "ior_tasks", "ior_transfer"]
+
+
 def test_criteria_and_nodes(world):
     world.site("testbed")
     assert offered(world, "why", "HERE-S") == ["HERE-STREAM"]

@@ -155,7 +155,7 @@ def test_a_variable_of_no_check_is_refused_and_not_left_out(monkeypatch, tmp_pat
 def test_a_pair_is_tried_as_often_as_its_criterion_asks_for(monkeypatch, tmp_path):
     options = "--system", "nebula-sriov", "-n", "TcpBandwidth"
     told = planned(*options, "--mode", "acceptance", monkeypatch=monkeypatch, tmp_path=tmp_path)[1]
-    assert "TcpBandwidth over sriov: 1 pairs in 1 rounds (star), 10 times over" in told
+    assert "TcpBandwidth over sriov: 1 pair in 1 round (star), 10 times over" in told
     told = planned(*options, "--mode", "quick", monkeypatch=monkeypatch, tmp_path=tmp_path)[1]
     assert "times over" not in told
 
@@ -197,6 +197,25 @@ def test_points_over_a_file_system_of_each_nodes_own_are_left_out_for_that_reaso
         "Io500Mdtest 2-8 memory on testbed:compute: 0 points, 6 left out, because there are "
         "too few nodes, or they share no file system"
     ) in told
+
+
+def test_a_check_that_the_site_gives_nothing_to_measure_is_not_said_to_change_settings(
+    monkeypatch, tmp_path
+):
+    done, told = planned(
+        "--system", "testbed", "-n", "Workload", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
+    assert done.exit_code == 0, done.output
+    assert "compute: SKIP, the site states nothing for it to measure" in told
+    assert "settings of nodes" not in told
+
+
+def test_points_that_need_a_file_system_are_left_out_because_there_is_none(monkeypatch, tmp_path):
+    _, told = planned(
+        "--system", "nebula-sriov", "-n", "Ior", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
+    assert "left out, because the site names no file_systems" in told
+    assert "too few nodes" not in told
 
 
 SWEEP = ("-c", "sweeps/", "-n", "IorTasks")

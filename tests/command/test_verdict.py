@@ -583,6 +583,8 @@ def test_why_of_a_stranger_is_refused(jetstream):
     blades(jetstream, 695)
     done = jetstream.siteproof("why", "iu-c999", "--system", "jetstream-iu")
     assert "'iu-c999' is neither a criterion nor a node" in done.refused()
+    done = jetstream.siteproof("why", "JS-4.1.1-HLP", "--system", "jetstream-iu")
+    assert "(did you mean 'JS-4.1.1-HPL'?)" in done.refused()
 
 
 # ---- how long it takes

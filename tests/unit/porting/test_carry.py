@@ -2,6 +2,7 @@
 
 import shutil
 
+import click
 import pytest
 from click.testing import CliRunner
 from clone import TOP
@@ -75,6 +76,7 @@ def test_without_write_nothing_is_written(centre):
     assert done.exit_code == 0, done.output
     assert done.output.endswith("nothing written: --write does\n")
     assert not list((centre.folder / "new").glob("criteria-*"))
+    assert "name counterparts" not in done.output
 
 
 def test_shares_zero_and_reports_keep_their_bound_and_the_rest_is_a_gap(centre):
@@ -98,6 +100,11 @@ def test_what_has_no_counterpart_is_named_and_the_exit_code_shows_it(centre):
         "O-PAIR": "link lan",
         "O-FILES": "file system work",
     }
+    hint = done.output[done.output.index("name counterparts: ") :].splitlines()[0]
+    assert hint == (
+        "name counterparts: --role OLD=NEW (NEW: batch), --link OLD=NEW (NEW: fabric), "
+        "--file-system OLD=NEW (NEW: scratch)"
+    )
 
 
 @pytest.mark.parametrize("options", [(), RENAMED])
@@ -157,6 +164,37 @@ def test_a_wrong_name_is_a_users_mistake(centre, option, what):
 def test_a_site_is_not_carried_to_itself(centre):
     done = CliRunner().invoke(group, ["port", "old", "old"])
     assert "twice" in str(done.exception)
+
+
+def test_a_site_that_comes_with_siteproof_is_found_wherever_the_own_sites_are(centre):
+    done = CliRunner().invoke(group, ["port", "jetstream-iu", "new", "--write"])
+    assert done.exit_code == 3, (done.output, done.exception)
+    assert (centre.folder / "new" / "criteria-jetstream-iu.yaml").exists()
+    assert [one.value for one in completed("FROM", "jetstream")] == [
+        "jetstream-iu",
+        "jetstream-tacc",
+    ]
+    assert completed("TO", "jetstream") == []
+
+
+def completed(word, incomplete):
+    """The completion of an argument of `siteproof port`."""
+    command = group.get_command(click.Context(group), "port")
+    [argument] = [one for one in command.params if one.metavar == word]
+    return argument.shell_complete(click.Context(command), incomplete)
+
+
+def test_the_own_site_comes_before_one_of_the_same_name_that_comes_with_siteproof(centre):
+    (centre.folder / "old").rename(centre.folder / "magellan")
+    system = centre.folder / "magellan" / "system.yaml"
+    system.write_text(system.read_text().replace("old", "magellan"))
+    done = CliRunner().invoke(group, ["port", "magellan", "new"])
+    assert "O-SHARE" in rows(done)
+
+
+def test_a_source_that_is_nowhere_is_one_line_with_the_nearest_name(centre):
+    done = CliRunner().invoke(group, ["port", "jetstraem-iu", "new"])
+    assert "no site 'jetstraem-iu' (did you mean 'jetstream-iu'?)" in str(done.exception)
 
 
 SHIPPED = sorted(path.parent.name for path in (TOP / "site-config").glob("*/system.yaml"))

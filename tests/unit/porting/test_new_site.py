@@ -118,6 +118,14 @@ def test_what_loads_modules_is_that_of_the_shell_or_has_to_be_named(
         assert not (centre.folder / "sites/far").exists()
 
 
+def test_modules_of_which_none_is_used_are_named_and_what_loads_them_is_kept(centre):
+    (centre.folder / "modules").write_text("/opt/modules:\ngnu/12.2\nsite/2026\n")
+    modules = ("--modules", centre.folder / "modules", "--modules-system", "lmod")
+    done = centre("--cluster", "far", *modules)
+    assert "none of 2 modules is of a program that checks use" in done.output
+    assert load("far").system.modules_system == "lmod"
+
+
 def test_modules_become_environments_with_their_features(centre):
     (centre.folder / "modules").write_text(MODULES)
     centre("--cluster", "far", "--modules", centre.folder / "modules", "--modules-system", "lmod")

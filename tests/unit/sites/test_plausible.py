@@ -131,7 +131,7 @@ def test_a_description_that_counts_other_nodes(warned):
         ("{path: /, kind: xfs}", "operating system"),
         ("{path: /scratch//a, kind: xfs}", "shortest"),
         ("{path: /scratch, kind: lustre}", "without 'shared: true'"),
-        ("{path: /tmp, kind: tmpfs, shared: true}", "a node's own"),
+        ("{path: /tmp, kind: tmpfs, shared: true}", "a file system of one node"),
     ],
 )
 def test_file_systems_in_an_unusual_place(warned, there, why):
