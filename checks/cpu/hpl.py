@@ -57,7 +57,7 @@ class Hpl(PerNodeCheck):
         if (
             self.on_mkl()
             and seen_from_here
-            and not environment.modules
+            and not (environment.modules or environment.prepare_cmds)
             and not any(folder.glob("lib/**/libmkl_rt.so*"))
         ):
             self.skip(f"tool missing: no libmkl_rt in {folder}: 'make mkl', or set MKLROOT")

@@ -39,7 +39,7 @@ _DOMAIN = re.compile(r"[\w\\\[\]+*?{}-]+?(?:\\?\.[a-z][a-z-]+){1,}")
 _NEVER = re.compile(r"[\s/:@,;=!%~#&'\"<>]")  # in no host name
 _WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _NUMBER = rf"[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]{{1,6}}|{'|'.join(_WORDS)}"
-_NODES = re.compile(rf"\b({_NUMBER})(?: [a-z]+)? nodes\b", re.IGNORECASE)
+_NODES = re.compile(rf"(?<![\w-])({_NUMBER})(?: [a-z]+)? nodes\b", re.IGNORECASE)
 
 
 def system(document: Document, found: System) -> None:

@@ -128,6 +128,7 @@ def test_where_mkl_is_missing_the_case_is_skipped_and_says_how_to_get_it(good):
 
 
 def test_a_node_without_the_mkl_of_its_site_says_how_to_get_it(good):
+    good.edit("system", "[hpcc, mkl]", "[hpcc, mkl]\n    prepare_cmds: [':']")
     done = good.reframe(*ON_MKL)
     assert "SKIP" in done.out, done
     assert f"no libmkl_rt in {good.folder}/no-mkl: 'make mkl', or set MKLROOT" in done.out
@@ -163,7 +164,7 @@ def test_the_real_hpcc_that_could_not_preload_mkl_and_stayed_on_its_own_blas_is_
     library = real(world).folder / "no-mkl/lib/libmkl_rt.so.3"
     library.parent.mkdir(parents=True)
     library.write_text("no library\n")
-    done = world.reframe(*ON_MKL, "-S", "Hpl.n=600")
+    done = world.reframe(*ON_MKL, "-S", "Hpl.n=1500")
     assert done.code == 1, done
     assert "invalid: the environment promises MKL; ranks that used it: 0" in done.out
     assert world.statuses() == {"Hpl.*": "invalid"}

@@ -120,6 +120,7 @@ def test_a_description_that_counts_other_nodes(warned):
         "the description counts 320 nodes, and `nodes` has 4"
     ]
     assert warned(description="four compute nodes and a file server") == []
+    assert warned(description="Sixty-four compute nodes") == []
 
 
 @pytest.mark.parametrize(
