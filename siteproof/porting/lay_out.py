@@ -53,10 +53,10 @@ def write(name: str, texts: Mapping[str, str]) -> tuple[Path, list[Document]]:
 
 
 def _not_written(mistake: UserError, hidden: Path) -> UserError:
-    """A mistake in a file that is not kept, by the line that `--show` prints."""
+    """A mistake in a file that is not kept: its name and line without the folder."""
     where = mistake.where.removeprefix(f"{hidden}{os.sep}")
-    hint = "Nothing is written: correct what was given"
-    return UserError(f"sites new, {where}", mistake.what, mistake.allowed, mistake.hint or hint)
+    hint = "Correct what was given"
+    return UserError(f"not written: {where}", mistake.what, mistake.allowed, mistake.hint or hint)
 
 
 def _umask() -> int:
@@ -80,7 +80,7 @@ def add(site: Site, name: str, text: str) -> Path:
         (copy / name).write_text(text, encoding="utf-8")
         _, documents = examine(site.name, copy)
         if mistakes := [one for document in documents for one in document.sorted_mistakes()]:
-            raise UserErrors(mistakes)
+            raise UserErrors([_not_written(one, copy) for one in mistakes])
         os.link(copy / name, target)  # fails where there is such a file; a rename would replace it
     except FileExistsError:
         raise UserError(target, "exists already", hint="Move it away first") from None

@@ -72,6 +72,7 @@ class Spack:
                 [self.program, *where, *words],
                 capture_output=True,
                 text=True,
+                errors="replace",
                 env=settings(),
                 timeout=600,
                 check=True,

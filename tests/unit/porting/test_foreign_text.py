@@ -94,7 +94,7 @@ def test_the_name_of_a_file_adds_no_line(new):
 def test_a_mistake_names_no_file_that_is_gone(new):
     done = new(made.nodes("n1", cores=0), made.partition("batch", "n1"))
     (error,) = done.exception.errors
-    assert str(error).startswith("sites new, system.yaml:13: '0' is below 1")
+    assert str(error).startswith("not written: system.yaml:13: '0' is below 1")
     assert new.left == []
 
 
