@@ -605,4 +605,4 @@ def _secret_of(stagedir: str) -> str:
 
 def _words(options: Iterable[str]) -> list[str]:
     """Options as words of a script, where nothing in them is a command."""
-    return [shlex.quote(word) for option in options for word in shlex.split(option)]
+    return [shlex.quote(part) for option in options for part in shlex.split(option)]

@@ -426,10 +426,10 @@ class Workload(Model):
 
 def _yes_or_no(key: str, text: object) -> bool:
     """A key of an older site. Raises a mistake for another word."""
-    word = str(text).lower()
-    if word not in ("true", "yes", "on", "false", "no", "off"):
-        raise mistake(f"'{word[:40]}' is not a value of {key}", "true, false")
-    return word in ("true", "yes", "on")
+    given = str(text).lower()
+    if given not in ("true", "yes", "on", "false", "no", "off"):
+        raise mistake(f"'{given[:40]}' is not a value of {key}", "true, false")
+    return given in ("true", "yes", "on")
 
 
 class Partition(Jobs):
