@@ -368,7 +368,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             self.job.options = [*these, "--no-requeue"]
             step.append("--no-kill")
         self.job.launcher = getlauncher("srun")()
-        self.job.launcher.options = [*step, *self.where.srun_options]
+        self.job.launcher.options = [*step, *_words(self.where.srun_options)]
 
     def write_settings(self, attempt: int) -> None:
         """What node.sh and measure.sh read: quoted, so that no site value runs as a command.
@@ -601,3 +601,8 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 def _secret_of(stagedir: str) -> str:
     """The secret part of names on shared file systems."""
     return hashlib.blake2b(stagedir.encode(), key=SECRET, digest_size=16).hexdigest()
+
+
+def _words(options: Iterable[str]) -> list[str]:
+    """Options as words of a script, where nothing in them is a command."""
+    return [shlex.quote(part) for option in options for part in shlex.split(option)]

@@ -8,7 +8,7 @@ runs.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from ClusterShell.NodeSet import NodeSet
@@ -62,6 +62,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
     shared_scripts: tuple[str, ...] = ("account.sh", "mpi.sh", "launch.sh")
     tool = ""
     sweep_file: SweepFile | None = None
+    only_caps: Collection[str] = ()  # variables that the check without a sweep file does not have
     owns_size = False  # whether `-S size` is the check's own, and no cap
     seconds_of_point: dict[str, int] = {"quick": 60, "maintenance": 300, "acceptance": 600}
     trials_of: dict[str, int] = {"quick": 1, "maintenance": 1, "acceptance": 1}
@@ -127,10 +128,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
         if not self.sweep_file:
             return every
         sweep, test = self.sweep_file.sweep, self.sweep_file.test
+        values = {name: f"{getattr(self, name)}" for name in caps.NAMES}
         given = {
             name: text
-            for name in caps.NAMES
-            if (text := f"{getattr(self, name)}") not in caps.UNSET
+            for name, text in values.items()
+            if text and (text != "0" or name in self.only_caps)
         }
         if self.owns_size:
             given.pop(caps.SIZE, None)

@@ -43,7 +43,9 @@ def _test(sweep: SweepFile, module: str) -> type:
     }
     # Every axis of every tool, so that a cap that is no axis of this sweep can be refused.
     known = set(base.var_space)
-    body |= {name: variable(str, value="") for name in caps.NAMES if name not in known}
+    only_caps = [name for name in caps.NAMES if name not in known]
+    body |= {name: variable(str, value="") for name in only_caps}
+    body["only_caps"] = only_caps
     home = str(Path(inspect.getfile(import_module(tool.module))).parent)
     test: type = make_test(sweep.test, (base,), body, module=module, custom_prefix=home)
     return test

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from siteproof import files
 from siteproof.cli.shared import by_system, print_text
-from siteproof.errors import ExitCode, UserError
+from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.porting import grouping, lay_out, looking, new_site, one_node
 from siteproof.porting import modules as avail
 from siteproof.record.samples import MEANINGS
@@ -253,7 +253,7 @@ def _grouped(
     """The roles, the cluster's name, and where both come from."""
     if nodes and partitions:
         listed, parts = _read(nodes), _read(partitions)
-        where = f"{nodes.name} and {partitions.name}, what scontrol printed"
+        where = harmless(f"{nodes.name} and {partitions.name}, what scontrol printed")
     else:
         listed, parts = client.configured()
         cluster = cluster or machine.this().cluster or ""

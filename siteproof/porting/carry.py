@@ -112,7 +112,7 @@ def _one(
     keeps = _keeps_bound(criterion) and not lacking
     stated = f"where it is stated for {target.name}; {source.name}: {criterion.source}"
     lines = [
-        f"{key}:",
+        f"{in_quotes(key) if key.lower() == 'null' else key}:",
         f"  description: {in_quotes(criterion.description)}",
         f"  metric: {criterion.metric}",
         *references,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ClusterShell.NodeSet import NodeSet
@@ -79,10 +80,16 @@ def group(
     alone = nodesets.of(node for one in found if not one.partition for node in one.nodes)
     reachable = [one for one in found if one.partition]
     reachable.sort(key=lambda one: (-len(one.nodes), str(one.nodes)))
-    left_out = {"in no partition": alone, "not there yet (FUTURE or CLOUD)": absent}
+    listed = nodesets.of(nodes)
+    unlisted = nodesets.of(n for part in partitions.values() for n in part.nodes - listed)
+    left_out = {
+        "in no partition": alone,
+        "not there yet (FUTURE or CLOUD)": absent,
+        "in a partition, but not in the list of nodes": unlisted,
+    }
     return Grouped(
         _with_others(_named(reachable, partitions), partitions),
-        {_name(name): nodesets.of(members) for name, members in places.items()},
+        _named_places(places),
         {why: members for why, members in left_out.items() if members},
     )
 
@@ -103,6 +110,14 @@ def _places(nodes: Iterable[ConfiguredNode]) -> dict[str, list[str]]:
         if is_place and stem not in several:
             places |= features
     return places
+
+
+def _named_places(places: Mapping[str, Sequence[str]]) -> dict[str, NodeSet]:
+    """The nodes of each place by a name of its own; Rack1 and rack1 are two."""
+    found: dict[str, NodeSet] = {}
+    for name, members in places.items():
+        found[_free(_name(name), found)] = nodesets.of(members)
+    return found
 
 
 def _kinds(nodes: Sequence[ConfiguredNode], places: set[str]) -> dict[Kind, list[str]]:
@@ -188,7 +203,7 @@ def _minutes(limit: str) -> float:
     """`2-00:00:00` in minutes; no limit is the longest."""
     days, dash, rest = limit.rpartition("-")
     parts = rest.split(":")
-    if not all(part.isdigit() for part in (*parts, days or "0")):
+    if not all(re.fullmatch("[0-9]{1,9}", part) for part in (*parts, days or "0")):
         return float("inf")
     hours, minutes = (int(parts[0]), int(parts[1])) if len(parts) > 1 else (0, int(parts[0]))
     return (int(days or 0) * 24 + hours) * 60 + minutes
@@ -196,19 +211,24 @@ def _minutes(limit: str) -> float:
 
 def _named(groups: Sequence[Group], partitions: Mapping[str, ConfiguredPartition]) -> list[Group]:
     """The groups with names: the partition's, and what distinguishes several of one partition."""
-    taken = Counter[str]()
+    taken: set[str] = set()
     hardware: dict[str, str] = {}
     found = []
     for one in groups:
         reached = partitions[one.partition].nodes
         alike = [other for other in groups if other is not one and other.nodes & reached]
         name = _name("-".join([one.partition, *_differences(one.kind, alike)]))
-        taken[name] += 1
-        if taken[name] > 1:
-            name = f"{name}-{taken[name]}"
+        name = _free(name, taken)
+        taken.add(name)
         kind = hardware.setdefault(one.hardware, name)
         found.append(replace(one, name=name, hardware=kind))
     return found
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """The name, or the first of NAME-2, NAME-3 … that is not taken."""
+    numbered = (f"{name}-{number}" for number in itertools.count(2))
+    return next(one for one in itertools.chain([name], numbered) if one not in taken)
 
 
 def _differences(kind: Kind, alike: Sequence[Group]) -> list[str]:
@@ -236,7 +256,7 @@ def _words(kind: Kind) -> list[str]:
 def _name(text: str) -> str:
     """A name that ReFrame accepts: letters, digits, _ and -, and no digit first."""
     plain = _BAD.sub("-", text).strip("-").lower()[:60].strip("-")
-    return plain if plain[:1].isalpha() else f"nodes-{plain}".strip("-")
+    return plain if plain[:1].isalpha() and plain != "null" else f"nodes-{plain}".strip("-")
 
 
 def _with_others(

@@ -14,12 +14,13 @@ from siteproof.sites import Site, folder
 from siteproof.sites.lint import NAME, NAME_RULE
 from siteproof.sites.site import examine
 
-RESERVED = ("generic", "new")  # ReFrame's own system; the command that makes a site
+# ReFrame's own system; the commands after `siteproof sites`; what YAML reads as no value.
+RESERVED = ("generic", "new", "show", "null")
 
 
 def refuse(name: str) -> Path:
     """Where the site will be. Raises UserError for a name that is none, or is taken."""
-    if not NAME.fullmatch(name) or name in RESERVED:
+    if not NAME.fullmatch(name) or name.lower() in RESERVED:
         raise UserError("sites new", f"'{name[:40]}' is not a valid name of a system", NAME_RULE)
     target = folder() / name
     if target.exists() or target.is_symlink():
@@ -42,13 +43,20 @@ def write(name: str, texts: Mapping[str, str]) -> tuple[Path, list[Document]]:
             (hidden / file).write_text(text, encoding="utf-8")
         _, documents = examine(name, hidden)
         if mistakes := [one for document in documents for one in document.sorted_mistakes()]:
-            raise UserErrors(mistakes)
+            raise UserErrors([_not_written(one, hidden) for one in mistakes])
         hidden.chmod(0o777 & ~_umask())
         refuse(name)
         hidden.rename(target)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
     return target, examine(name)[1]
+
+
+def _not_written(mistake: UserError, hidden: Path) -> UserError:
+    """A mistake in a file that is not kept: its name and line without the folder."""
+    where = mistake.where.removeprefix(f"{hidden}{os.sep}")
+    hint = "Correct what was given"
+    return UserError(f"not written: {where}", mistake.what, mistake.allowed, mistake.hint or hint)
 
 
 def _umask() -> int:
@@ -72,7 +80,7 @@ def add(site: Site, name: str, text: str) -> Path:
         (copy / name).write_text(text, encoding="utf-8")
         _, documents = examine(site.name, copy)
         if mistakes := [one for document in documents for one in document.sorted_mistakes()]:
-            raise UserErrors(mistakes)
+            raise UserErrors([_not_written(one, copy) for one in mistakes])
         os.link(copy / name, target)  # fails where there is such a file; a rename would replace it
     except FileExistsError:
         raise UserError(target, "exists already", hint="Move it away first") from None

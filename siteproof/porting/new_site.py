@@ -168,7 +168,7 @@ def _facts(known: Known, name: str) -> Iterator[str]:
     if kind.memory:
         yield f"          memory.total: {{at_least: {kind.memory} MiB}}"
     if kind.architecture:
-        yield f"          kernel.machine: {kind.architecture}"
+        yield f"          kernel.machine: {in_quotes(kind.architecture)}"
     if kind.gpus:
         yield f"          gpu.count: {kind.gpus}"
 

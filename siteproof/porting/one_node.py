@@ -50,11 +50,13 @@ class OneNode:
         """All of the highest level together, as a size; empty if it was not read."""
         caches = sorted(n for n in self.fields if re.fullmatch(r"cpu\.cache\.l[2-4]", n))
         match = (
-            re.match(r"(\d+)K .*shared by ([0-9,-]+)", self.fields[caches[-1]]) if caches else None
+            re.match(r"([0-9]{1,9})K .*shared by ([0-9,-]+)", self.fields[caches[-1]])
+            if caches
+            else None
         )
-        if not match or not self.number("cpu.threads"):
+        shared = _how_many(match[2]) if match else 0
+        if not match or not shared or not self.number("cpu.threads"):
             return ""
-        shared = len(nodesets.numbers(match[2]))
         return f"{int(match[1]) * max(1, self.number('cpu.threads') // shared)} KiB"
 
     @property
@@ -65,7 +67,7 @@ class OneNode:
             match = re.fullmatch(r"nic\.([A-Za-z0-9_.:-]{1,15})\.operstate", name)
             if not match or self.fields[name] != "up" or match[1] == "lo":
                 continue
-            speed = re.fullmatch(r"(\d+) Mb/s", self.fields.get(f"nic.{match[1]}.speed", ""))
+            speed = re.fullmatch(r"([0-9]{1,9}) Mb/s", self.fields.get(f"nic.{match[1]}.speed", ""))
             rate = f"{int(speed[1]) / 1000:g} Gb/s" if speed and int(speed[1]) > 0 else ""
             found[match[1]] = rate, str(self.number(f"nic.{match[1]}.mtu") or "")
         return found
@@ -101,10 +103,18 @@ def _of_lscpu(text: str) -> dict[str, str]:
         name = _LSCPU.get(label.strip())
         if colon and name:
             found[name] = harmless(value.strip())[:200]
-    sockets, cores = found.get("cpu.sockets", ""), found.pop("cores_per_socket", "")
-    if sockets.isdigit() and cores.isdigit():
-        found["cpu.cores"] = str(int(sockets) * int(cores))
+    node = OneNode("", found)
+    if cores := node.number("cpu.sockets") * node.number("cores_per_socket"):
+        found["cpu.cores"] = str(cores)
     return found
+
+
+def _how_many(processors: str) -> int:
+    """The length of a list such as `0-7,64-71`; 0 if it is none."""
+    try:
+        return len(nodesets.numbers(processors))
+    except ValueError:
+        return 0
 
 
 def script(programs: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -76,8 +77,29 @@ def _plain_names(found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _is_step_option(text: str) -> str:
+    """An option of the srun in a script: its quotes must be closed."""
+    try:
+        shlex.split(text)
+    except ValueError:
+        raise mistake(f"'{text[:40]}' has a quote that is not closed") from None
+    return text
+
+
+def _settable(found: dict[str, str]) -> dict[str, str]:
+    for name, value in found.items():
+        if not _PLAIN_NAME.fullmatch(name):
+            rule = "a letter or _, then letters, digits and _"
+            raise mistake(f"'{name[:40]}' is not a valid name of a variable", rule)
+        if "$(" in value or "`" in value:  # ReFrame itself runs these, quoted or not
+            raise mistake(f"{name} contains a command", "text, $NAME, ${NAME}")
+    return found
+
+
 Module = Annotated[str, AfterValidator(_is_module)]
 Option = Annotated[str, AfterValidator(_is_option)]
+StepOption = Annotated[Option, AfterValidator(_is_step_option)]
+Variables = Annotated[dict[str, str], AfterValidator(_settable)]
 Command = Annotated[str, AfterValidator(_is_command)]
 Feature = Annotated[str, AfterValidator(_is_feature)]
 Extras = Annotated[dict[str, Any], AfterValidator(_plain_names)]
@@ -113,13 +135,13 @@ class ContainerPlatform(Model):
     """What a container platform needs, for ReFrame's tests."""
 
     modules: list[Module] = Field([], description="Modules that bring it.")
-    variables: dict[str, str] = Field({}, description="Environment variables to set for it.")
+    variables: Variables = Field({}, description="Environment variables to set for it.")
 
 
 class Jobs(Loads):
     """How the jobs of a partition run, and what tests of the site's own may ask of it."""
 
-    variables: dict[str, str] = Field(
+    variables: Variables = Field(
         {}, description="Environment variables to set; those of the environment come later."
     )
     launcher: Launcher | None = Field(
@@ -127,7 +149,7 @@ class Jobs(Loads):
         description="What starts the ranks of the site's own ReFrame tests; srun, or local for "
         "`scheduler: local`, if not given. Siteproof's checks reach each node by srun.",
     )
-    srun_options: list[Option] = Field(
+    srun_options: list[StepOption] = Field(
         [],
         description="Options of the srun that starts Siteproof's checks on the nodes of a job: "
         "--mem-bind=local.",

@@ -13,7 +13,7 @@ from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from siteproof import nodesets, units
 from siteproof.files import MAX_UID
-from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option
+from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option, Variables
 from siteproof.sites.key_types import Count as Count
 from siteproof.sites.key_types import Flops, Frequency, Rate, Size, Target, Time
 from siteproof.sites.key_types import Model as Model
@@ -284,6 +284,20 @@ class Striping(Model):
     size: Size | None = Field(None, description="Bytes on a target before the next: 1 MiB.")
     pool: str = Field("", description="The pool of targets, by its name.")
 
+    @field_validator("count")
+    @classmethod
+    def _some_targets(cls, count: int | None) -> int | None:
+        if count == 0:  # lfs takes it for the file system's own default
+            raise mistake("'0' is not a number of targets", "1 or more, or -1 for all of them")
+        return count
+
+    @field_validator("size")
+    @classmethod
+    def _whole_pieces(cls, size: units.Quantity | None) -> units.Quantity | None:
+        if size and size.to("B") % 65536:
+            raise mistake("not a multiple of 64 KiB", "a size such as 1 MiB")
+        return size
+
     @field_validator("pool")
     @classmethod
     def _harmless_pool(cls, text: str) -> str:
@@ -410,6 +424,14 @@ class Workload(Model):
         return sum(application.nodes for application in self.applications.values())
 
 
+def _yes_or_no(key: str, text: object) -> bool:
+    """A key of an older site. Raises a mistake for another word."""
+    given = str(text).lower()
+    if given not in ("true", "yes", "on", "false", "no", "off"):
+        raise mistake(f"'{given[:40]}' is not a value of {key}", "true, false")
+    return given in ("true", "yes", "on")
+
+
 class Partition(Jobs):
     """A ReFrame partition: where and how jobs run."""
 
@@ -452,7 +474,9 @@ class Partition(Jobs):
     def _older_word(cls, data: Any) -> Any:
         """Sites of earlier versions have `links_only: true` in place of `measures: []`."""
         if isinstance(data, dict) and "links_only" in data:
-            none = str(data["links_only"]).lower() in ("true", "yes", "on")
+            none = _yes_or_no("links_only", data["links_only"])
+            if none and data.get("measures"):
+                raise mistake("'links_only' and 'measures' contradict each other", "measures alone")
             kept = {key: value for key, value in data.items() if key != "links_only"}
             return {"measures": [], **kept} if none else kept
         return data
@@ -550,7 +574,7 @@ class Environment(Loads):
         description="The folder of spack-envs/ that 'siteproof build' builds for it; its "
         "features come with it.",
     )
-    variables: dict[str, str] = Field({}, description="Environment variables to set.")
+    variables: Variables = Field({}, description="Environment variables to set.")
     keep_variables: list[str] = Field(
         [],
         description="Variables that control a BLAS, OpenMP or MPI, by name or as 'UCX_*', and "

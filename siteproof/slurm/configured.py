@@ -19,10 +19,14 @@ _FIELD = re.compile(r"(?:^|\s)([A-Za-z]\w*)=")
 # What people write comes last, and may hold what looks like a field.
 _FREE = re.compile(r"\s(?:Reason|Comment|Extra|InstanceId|InstanceType)=")
 _GRES = re.compile(
-    r"([A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?)(?::([0-9]+)([kKmMgGtT]?))?(?:\([^)]*\))?"
+    r"([A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?)(?::([0-9]{1,12})([kKmMgGtT]?))?(?:\([^)]*\))?"
 )
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 NOTHING = ("", "(null)", "N/A", "None")
+_ALWAYS = {  # what Slurm prints of each, so that a record without it is cut off
+    "NodeName": ("CoresPerSocket", "Sockets", "State", "ThreadsPerCore"),
+    "PartitionName": ("Nodes", "State"),
+}
 
 
 @dataclass(frozen=True)
@@ -113,17 +117,21 @@ def parse_partitions(text: str) -> dict[str, ConfiguredPartition]:
 
 
 def _records(text: str, key: str) -> Iterator[dict[str, str]]:
-    """Each record as its fields; it begins at a line with the key."""
+    """Each record as its fields; it begins at a line with the key. Raises UserError: cut off."""
     for block in re.split(rf"^(?={key}=)", text, flags=re.MULTILINE):
         if not block.startswith(f"{key}="):
             continue
         body = _FREE.split(f"{block} ", maxsplit=1)[0]
         marks = list(_FIELD.finditer(body))
         ends = [mark.start() for mark in marks[1:]] + [len(body)]
-        yield {
+        fields = {
             mark[1]: " ".join(body[mark.end() : end].split())
             for mark, end in reversed(list(zip(marks, ends, strict=True)))
         }
+        if absent := [name for name in _ALWAYS[key] if name not in fields]:
+            what = f"{key}={harmless(fields[key])[:40]} is cut off: no {', '.join(absent)}"
+            raise UserError("scontrol show", what, hint="Save the whole output")
+        yield fields
 
 
 def _number(fields: dict[str, str], name: str, otherwise: int) -> int:

@@ -20,9 +20,10 @@ from siteproof.spack import env_files, places
 LOG = "build.log"
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _ERRORS, _LENGTH = 5, 200  # lines of a failed build that are printed, and characters of each
+_PATH = 4096  # characters of the longest path on Linux
 # Spack's progress: [mark] hash package step-or-prefix (time).
 STEP = re.compile(r"\[(.)\] (\w{7}) (\S+) (.*?) ?(?:\((\d\S*)\))?")
-_MARKED = re.compile(r">\s+(.*\S)")  # how Spack marks the lines of a build's log that are errors
+_MARK = "> "  # how Spack marks the lines of a build's log that are errors
 
 _NAMES_ERROR = re.compile(r"\berror\b|\bfailed\b|Error:", re.IGNORECASE)
 
@@ -72,6 +73,7 @@ class Spack:
                 [self.program, *where, *words],
                 capture_output=True,
                 text=True,
+                errors="replace",
                 env=settings(),
                 timeout=600,
                 check=True,
@@ -154,7 +156,7 @@ def _failure(printed: Sequence[str], code: int) -> tuple[str, list[str]]:
         if mark == "x":
             what = f"{package} failed in its phase {phases.get(package, 'staging')}"
             log = words.removeprefix("failed").removeprefix(": ")
-            of_log = [f"log of the package: {log}"] if log else []
+            of_log = [f"log of the package: {log[:_PATH]}"] if log else []
             return what, [*_error_lines(printed[number + 1 :]), *of_log]
         phases[package] = words
     for number, text in enumerate(printed):
@@ -166,7 +168,8 @@ def _failure(printed: Sequence[str], code: int) -> tuple[str, list[str]]:
 def _error_lines(printed: Sequence[str]) -> list[str]:
     """Of the part of a log that Spack prints: what it marks as errors, or else what names one."""
     part = [text for text in printed if not text.startswith(("==>", "-- lines"))]
-    marked = [found[1] for text in part if (found := _MARKED.fullmatch(text))]
+    marked = [text.removeprefix(_MARK) for text in part if text.startswith(_MARK)]
+    marked = [text for text in marked if text.strip()]
     named = [text for text in part if _NAMES_ERROR.search(text)]
     return _bounded(marked or named or part[-_ERRORS:])
 

@@ -6,6 +6,7 @@ numbers of the points stay those of the file, so a capped run is part of the who
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -25,7 +26,10 @@ NAMES = tuple(
         {n for tool in TOOLS.values() for n in tool.all_axes if n != LENGTH} | {SIZE, REPETITIONS}
     )
 )
-UNSET = ("", "0")
+WORDS = {
+    name for tool in TOOLS.values() for name, axis in tool.all_axes.items() if axis.kind == "word"
+}
+_VALUES = {True: re.compile(r"[\w.,+-]{1,200}"), False: re.compile("[0-9]{1,19}")}  # words, numbers
 _TIMES = Axis("number", "How often each point is measured.")
 
 
@@ -149,7 +153,7 @@ def of_text(recorded: str) -> Values:
     found: Values = {}
     for part in recorded.split():
         name, _, value = part.partition("=")
-        if name not in NAMES or not value:
+        if name not in NAMES or not _VALUES[name in WORDS].fullmatch(value):
             raise UserError(CAP, f"'{recorded[:60]}' is not a cap", "tasks=8 and the like")
         found[name] = value
     return found

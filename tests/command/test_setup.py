@@ -99,11 +99,17 @@ def test_venv_names_a_folder_of_wheels_that_is_not_there(clone):
     assert done.stdout.count("\n") == 1
 
 
+def test_venv_takes_no_network_for_an_empty_name_of_a_folder(clone):
+    done = run(clone / "setup/venv", "--wheels", "")
+    assert done.returncode == 2
+    assert done.stdout == "siteproof: setup/venv --wheels needs one folder\n"
+
+
 def test_venv_runs_no_pip_that_the_lock_does_not_know(clone, tmp_path):
     (tmp_path / "pip-1.0-py3-none-any.whl").write_bytes(b"foreign")
     done = run(clone / "setup/venv", SITEPROOF_WHEELS=str(tmp_path))
     assert done.returncode == 2
-    assert "lacks the pip of requirements.lock" in done.stdout
+    assert "lacks the pip of requirements.lock" in done.stdout.splitlines()[-1]
     assert not (clone / ".venv").exists()
 
 

@@ -71,6 +71,28 @@ def rows(done):
     return {cell[0].strip(): (cell[1].strip(), cell[2].strip()) for cell in cells}
 
 
+def test_an_id_that_yaml_reads_as_no_value_stays_text(centre):
+    with (centre.folder / "old/criteria.yaml").open("a") as file:
+        file.write(
+            '"null": {description: d, metric: Hpl.gflops, report_only: no value, source: s}\n'
+        )
+    assert centre("--write").exit_code == 3
+    assert "null.source" in lint_gaps()
+
+
+def test_a_mistake_in_what_would_be_written_names_no_folder_that_is_gone(centre):
+    other = centre.folder / "new/criteria.yaml"
+    other.write_text("O-RATE: !gap 'not known yet'\n")
+    done = centre("--write")
+    assert done.exit_code != 0
+    assert "/.new." not in f"{done.exception}"
+
+
+def lint_gaps():
+    """The gaps of the new site, as text."""
+    return "\n".join(str(gap) for one in examine("new")[1] for gap in one.listed_gaps())
+
+
 def test_without_write_nothing_is_written(centre):
     done = centre(*RENAMED)
     assert done.exit_code == 0, done.output

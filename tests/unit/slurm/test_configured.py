@@ -44,6 +44,10 @@ def test_a_partition_with_who_may_not_use_it():
         (made.nodes("n1") * 2, "lists node n1 twice"),
         (made.nodes("n1", sockets="2").replace("Sockets=2", "Sockets=two"), "not a whole number"),
         (made.nodes("n1").replace("NodeName=n1", "NodeName=$(reboot)"), "not a valid name"),
+        (
+            made.nodes("n[1-2]").rpartition("Sockets=")[0],
+            "NodeName=n2 is cut off: no Sockets, State, ThreadsPerCore",
+        ),
     ],
 )
 def test_what_is_no_list_of_nodes_is_refused(text, what):
@@ -55,3 +59,9 @@ def test_what_is_no_list_of_nodes_is_refused(text, what):
 def test_a_partition_whose_name_is_no_word_is_refused(name):
     with pytest.raises(UserError, match="not a name"):
         configured.parse_partitions(f"PartitionName={name}\n   Nodes=n1 State=UP\n")
+
+
+def test_a_partition_that_is_cut_off_is_refused():
+    text = made.partition("batch", "n[1-8]")
+    with pytest.raises(UserError, match="PartitionName=batch is cut off: no State"):
+        configured.parse_partitions(text[: text.index("State=")])

@@ -114,6 +114,15 @@ def test_recorded_caps_are_read_again_and_given_again_exactly():
         }
         assert size["block"] in ("1GiB", "1000000000B")
     assert caps.of_text("") == {}
-    for text in ("tasks", "rm=-rf", "tasks=", "a b"):
+    for text in (
+        "tasks",
+        "rm=-rf",
+        "tasks=",
+        "a b",
+        "block=abc",
+        "tasks=\u00b2",
+        "size=1e9",
+        "api=$(x)",
+    ):
         with pytest.raises(UserError):
             caps.of_text(text)
