@@ -84,8 +84,9 @@ def lint_jobs(document: Document, system: System) -> None:
 
 def _options(document: Document, loc: Loc, options: Iterable[str], *, step: bool) -> None:
     for option in options:
-        name = job_keys.job_option(option)
-        if job_keys.is_of_checks(name, step=step):
+        later = (part for part in option.split()[1:] if part.startswith("-"))
+        names = map(job_keys.job_option, (option, *later))
+        if any(job_keys.is_of_checks(name, step=step) for name in names):
             document.follow_up(loc, f"'{clip(option)}' is set by the check", hint="Remove it")
 
 
