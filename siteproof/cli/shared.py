@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +26,7 @@ SET_ASIDE = "set aside, not collected: "  # how a line on a broken stage directo
 OPEN_TO_ALL = "everybody may write to it and remove results; 'chmod o-w' prevents that"
 SLOW = 1.0  # seconds before progress is printed …
 OFTEN = 0.2  # … and between two updates
-WIDTH = 132  # columns where the output is no terminal
+WIDTH = 80  # columns where the output is no terminal, and none are given
 MAX_FILES_NAMED = 50  # files that were left out
 
 
@@ -51,9 +52,11 @@ def bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def console() -> Console:
-    """The terminal; of a fixed width where the output goes to a file or a pipe."""
+    """The terminal; where the output goes to a file or a pipe, as wide as COLUMNS."""
     screen = Console()
-    return screen if screen.is_terminal else Console(width=WIDTH)
+    if screen.is_terminal or os.environ.get("COLUMNS", "").isdecimal():
+        return screen
+    return Console(width=WIDTH)
 
 
 def print_table(table: Table) -> None:

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-import click
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from siteproof.cli.shared import (
-    SET_ASIDE,
-    json_option,
-    print_left_out,
-    print_table,
-    print_text,
-    which_answers,
-)
+import click
+
+from siteproof.cli.records import Record, plain_option, print_plain, print_records, print_wrapped
+from siteproof.cli.shared import SET_ASIDE, json_option, print_left_out, print_text, which_answers
 from siteproof.export import documents
-from siteproof.judge.severity import Verdict
+from siteproof.judge.severity import RANKS, Verdict
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement, judge_system
+from siteproof.verdict.tally import Standing, Tally, of_all
 from siteproof.wording.findings import warning
+from siteproof.wording.tallies import (
+    NOTHING,
+    counts,
+    limit,
+    margin,
+    reasons,
+    value,
+    without_names,
+    worst,
+)
 from siteproof.wording.verdicts import (
     age,
     answered_line,
-    bound,
-    counted,
+    heading,
     last_line,
     next_command,
-    reason,
-    value,
+    published_only,
 )
 
 COLOURS = {
@@ -39,13 +43,27 @@ COLOURS = {
     Verdict.SKIP: "dim",
     Verdict.PASS: "green",
 }
-COLUMNS = ("criterion", "verdict", "worst value", "bound", "nodes", "age", "worst nodes, or why")
+COLUMNS = (
+    "verdict",
+    "criterion",
+    "worst value",
+    "worst node",
+    "limit",
+    "margin",
+    *Standing,
+    "expected",
+    "waived",
+    "age",
+    "why",
+    "source",
+)
 
 
 @click.command()
 @which_answers
 @json_option("verdict")
-def verdict(system: str, since: str, campaign: str, as_of: str, as_json: bool) -> None:
+@plain_option
+def verdict(system: str, since: str, campaign: str, as_of: str, as_json: bool, plain: bool) -> None:
     """Show for each criterion whether the system meets it.
 
     Each criterion is answered, node by node and pair by pair, by the newest measurement that
@@ -67,44 +85,97 @@ def verdict(system: str, since: str, campaign: str, as_of: str, as_json: bool) -
     print_left_out(judged.sessions, aside=False)
     if as_json:
         click.echo(documents.dumps(documents.verdict(judged)))
+    elif plain:
+        _print_plain(judged)
     else:
         _print(judged)
     raise SystemExit(judged.exit_code)
 
 
 def _print(judged: Judgement) -> None:
-    title = Text(f"{judged.site.system.system}: {judged.chosen}")
-    table = Table(title=title, title_justify="left")
-    for name in COLUMNS:
-        table.add_column(name, overflow="fold", no_wrap=name in ("criterion", "verdict", "age"))
-    for result in judged.verdicts:
-        worst = result.worst
-        table.add_row(
-            Text(result.id),
-            Text(result.verdict, style=COLOURS[result.verdict]),
-            Text(value(worst, result.criterion) if worst else "-"),
-            Text(bound(judged, result)),
-            counted(result),
-            Text(age(result)),
-            Text(reason(result)),
-        )
-    print_table(table)
+    tallies = sorted(of_all(judged.site, judged.verdicts), key=lambda t: RANKS[t.result.verdict])
+    print_text(heading(judged))
+    colours = {} if published_only(judged) else COLOURS
+    print_records([_record(tallies, colours) for tallies in _alike(tallies)])
+    for line in _remarks(judged):
+        print_wrapped(line)
+    command = next_command(judged)
+    print_text(last_line(judged) + (f"; next: {command}" if command else ""))
+
+
+def _print_plain(judged: Judgement) -> None:
+    """A line a criterion, in the order of the contract."""
+    print_plain(COLUMNS, [_plain(Tally.of(judged.site, result)) for result in judged.verdicts])
+
+
+def _plain(tally: Tally) -> tuple[str, ...]:
+    """The cells of COLUMNS; empty where there is none."""
+    result = tally.result
+    cells = (
+        *(str(result.verdict), result.id, value(tally)),
+        tally.worst.node if tally.worst else "",
+        *(limit(tally), margin(tally)),
+        *(str(len(units)) for units in tally.standings.values()),
+        str(tally.expected),
+        str(sum(unit.waived for units in tally.standings.values() for unit in units)),
+        *(age(result), "; ".join(reasons(tally)), result.criterion.source),
+    )
+    return tuple("" if cell == NOTHING else cell for cell in cells)
+
+
+def _remarks(judged: Judgement) -> Iterator[str]:
+    """What limits the trust in the verdict, what is missing, and how many criteria wait."""
     for why in judged.warnings:
-        print_text(f"warning: {warning(why)}")
+        yield f"warning: {warning(why)}"
     if judged.site.gaps:
         gaps = count(len(judged.site.gaps), "gap")
         name = judged.site.name
-        print_text(f"warning: the site has {gaps}; 'siteproof lint {name}' lists what is missing")
+        yield f"warning: the site has {gaps}; 'siteproof lint {name}' lists what is missing"
     for metric in judged.unjudged:
-        print_text(f"measured, but no criterion covers it: {metric}")
+        yield f"measured, but no criterion covers it: {metric}"
     if skipped := [r.id for r in judged.verdicts if r.verdict is Verdict.SKIP and not r.excused]:
-        print_text(
+        yield (
             f"could not be measured here: {', '.join(skipped)}; if that is expected, give the "
             "criterion 'not_here: REASON', or write a waiver"
         )
     for line in judged.sessions.set_aside if judged.sessions else ():
-        print_text(f"{SET_ASIDE}{line}")
-    print_text(answered_line(judged))
-    command = next_command(judged)
-    last = last_line(judged) + (f"; next: {command}" if command else "")
-    print_text(last)
+        yield f"{SET_ASIDE}{line}"
+    yield answered_line(judged)
+
+
+def _alike(tallies: Sequence[Tally]) -> list[list[Tally]]:
+    """The tallies by themselves; those without any value that lack it for one reason together."""
+    groups: dict[object, list[Tally]] = {}
+    for tally in tallies:
+        key: object = tally.result.id
+        if tally.worst is None and not (tally.reported or tally.standings[Standing.PASSED]):
+            key = (tally.result.verdict, *_lack(tally))
+        groups.setdefault(key, []).append(tally)
+    return list(groups.values())
+
+
+def _lack(tally: Tally) -> list[str]:
+    """Why a criterion has no value, and where; why it decides nothing is a matter of `why`."""
+    if tally.result.excused:
+        return ["it decides nothing here"]
+    plain = replace(tally, result=without_names(tally.result))
+    return [*counts(plain), *reasons(plain)]
+
+
+def _record(tallies: Sequence[Tally], colours: Mapping[Verdict, str]) -> Record:
+    """A criterion with its value, limit and counts; of several the reason that they share."""
+    first, result = tallies[0], tallies[0].result
+    head = [(str(result.verdict), colours.get(result.verdict, ""))]
+    if len(tallies) > 1:
+        names = ", ".join(tally.result.id for tally in tallies)
+        lack = _lack(first)
+        return Record([*head, (f"{len(tallies)} criteria", "")], [*lack, names])
+    head.append((result.id, ""))
+    if first.worst:
+        head += [(value(first), ""), (limit(first), ""), (margin(first), "")]
+    elif not result.criterion.report_only:
+        head.append((limit(first), ""))
+    by_rounding = "passes only by rounding" if result.by_rounding else ""
+    old = f"age {age(result)}" if result.age is not None else ""
+    phrases = [*counts(first), worst(first), by_rounding, old, *reasons(first)]
+    return Record(head, list(filter(None, phrases)))

@@ -16,6 +16,8 @@ from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.judge.severity import Verdict, is_wrong_answer
 from siteproof.record.samples import Sample
 from siteproof.verdict.judgement import Judgement
+from siteproof.verdict.tally import Standing, Tally
+from siteproof.wording import tallies
 from siteproof.wording.findings import full, fulls
 from siteproof.wording.verdicts import awaited, bound, digits, number, reasons, why
 
@@ -159,12 +161,43 @@ def criterion(judged: Judgement, result: CriterionVerdict) -> dict[str, Any]:
         "source": required.source,
         "note": required.note,
         "by_rounding": result.by_rounding,
+        **_counted(judged, result),
         "nodes_ok": result.ok,
         "nodes_expected": len(result.nodes),
         "oldest": result.oldest and result.oldest.isoformat(timespec="seconds"),
         "age": None if result.age is None else int(result.age.total_seconds()),
         "conditions": shared,
         "nodes": [_node(n, shared) for n in result.nodes],
+    }
+
+
+def _counted(judged: Judgement, result: CriterionVerdict) -> dict[str, Any]:
+    """How many units have which standing, and the worst value against the limit, in one unit."""
+    tally = Tally.of(judged.site, result)
+    number = tally.worst_value
+    limits = {"lowest": tally.limits[0], "highest": tally.limits[1]}
+    worst = None
+    if tally.worst and number is not None:
+        shown = {"value": tally.shown(number), "number": float(number), "unit": tally.unit}
+        worst = {"node": tally.worst.node, **shown}
+    return {
+        "counts": {
+            "expected": tally.expected,
+            **{standing.key: len(units) for standing, units in tally.standings.items()},
+            "waived": sum(unit.waived for units in tally.standings.values() for unit in units),
+            "reported": tally.reported,
+        },
+        "sets": {
+            standing.key: tallies.units([unit.node for unit in units])
+            for standing, units in tally.standings.items()
+            if standing is not Standing.PASSED
+        },
+        "worst": worst,
+        "passes": {
+            side: limit and {"value": float(limit.value), "inclusive": limit.inclusive}
+            for side, limit in limits.items()
+        },
+        "margin": None if tally.margin is None else float(tally.margin),
     }
 
 

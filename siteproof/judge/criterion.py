@@ -39,8 +39,9 @@ ASKED = ("mode", "file_system")  # conditions that a measurement has before it b
 class NodeVerdict:
     """One node and one criterion. value: in the metric's unit; rounded: in the bound's.
 
-    findings: why the verdict is what it is. too_old: it was answered, and that does not count any
-    more. interrupted: a newer session that was interrupted, and so took nothing back.
+    findings: why the verdict is what it is. unwaived: what it were without the waiver. too_old: it
+    was answered, and that does not count any more. interrupted: a newer session that was
+    interrupted, and so took nothing back.
     """
 
     node: str
@@ -51,6 +52,7 @@ class NodeVerdict:
     rounded: Fraction | None = None
     by_rounding: bool = False
     waived: bool = False
+    unwaived: Verdict | None = None
     too_old: bool = False
     interrupted: str = ""
 
@@ -322,7 +324,9 @@ def _waive(node: NodeVerdict, waivers: Excuses) -> NodeVerdict:
     if not holding or node.verdict is Verdict.PASS:
         return node
     excuse = waiver_finding(*holding[-1])
-    return replace(node, verdict=Verdict.SKIP, findings=(excuse,), waived=True)
+    return replace(
+        node, verdict=Verdict.SKIP, findings=(excuse,), waived=True, unwaived=node.verdict
+    )
 
 
 def waiver_finding(key: str, waiver: Waiver) -> Finding:

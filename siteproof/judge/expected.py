@@ -35,7 +35,7 @@ def units(site: Site, criterion: Criterion, found: Sequence[Sample]) -> dict[str
     for key in criterion.links:
         for unit in _units_of_link(site, criterion, key, found):
             if not covered.isdisjoint(pair_units.ends(unit)):
-                units[unit] = _hardware(site, unit)
+                units[unit] = hardware(site, unit)
     return units
 
 
@@ -80,6 +80,7 @@ def _seen_pairs(criterion: Criterion, key: str, found: Sequence[Sample]) -> list
     ]
 
 
-def _hardware(site: Site, unit: str) -> Hardware:
+def hardware(site: Site, unit: str) -> Hardware:
+    """The hardware of a node, or of the sender of a pair."""
     role = site.role_of(pair_units.ends(unit)[0])
     return site.hardware_of(role) if role else Hardware()

@@ -263,14 +263,24 @@ class Promise(Model):
         """
         if self.bound is None:
             return None, None
-        value, step = self.exact_bound, self.exact_step
         scale, unit = self.bound.scale(facts)
 
-        def raw(limit: Limit) -> Limit:
+        def raw(limit: Limit | None) -> Limit | None:
+            if limit is None:
+                return None
             return Limit(units.convert(limit.value * scale, unit, metric_unit), limit.inclusive)
 
-        low = raw(lowest_passing(value, step, self.ties)) if self.kind != "at_most" else None
-        high = raw(highest_passing(value, step, self.ties)) if self.kind != "at_least" else None
+        low, high = self.limits_as_written
+        return raw(low), raw(high)
+
+    @cached_property
+    def limits_as_written(self) -> tuple[Limit | None, Limit | None]:
+        """The same in the bound's own unit, of a share of a fact as a share."""
+        if self.bound is None:
+            return None, None
+        value, step = self.exact_bound, self.exact_step
+        low = lowest_passing(value, step, self.ties) if self.kind != "at_most" else None
+        high = highest_passing(value, step, self.ties) if self.kind != "at_least" else None
         return low, high
 
     def limit(self, metric_unit: str, facts: Hardware | None = None) -> tuple[Kind, Limit]:

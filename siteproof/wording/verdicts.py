@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +15,7 @@ from siteproof.curves import whole_sweep
 from siteproof.judge import expected, inputs
 from siteproof.judge.age import published, short
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
-from siteproof.judge.severity import UNDECIDED, WORTH_REPEATING, Verdict
+from siteproof.judge.severity import RANKS, UNDECIDED, WORTH_REPEATING, Verdict
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import ends
 from siteproof.sites import Criterion
@@ -145,6 +146,18 @@ def age(result: CriterionVerdict) -> str:
 
 
 def next_command(judged: Judgement) -> str:
+    """The next command: it measures what failed or is missing, explains the worst, or reports."""
+    deciding = [result for result in judged.verdicts if not result.excused]
+    command = rerun(judged)
+    if command or not deciding:
+        return command
+    worst = min(deciding, key=lambda result: RANKS[result.verdict])
+    words = ["report"] if worst.verdict is Verdict.PASS else ["why", worst.id]
+    words += ["--campaign", judged.campaign] if judged.campaign else []
+    return shlex.join(["siteproof", *words, "--system", judged.site.system.system])
+
+
+def rerun(judged: Judgement) -> str:
     """The command that measures all that failed or is missing; empty: there is none.
 
     With --since it measures all nodes with the checks that have no answer, as `nodes=missing`
@@ -152,7 +165,7 @@ def next_command(judged: Judgement) -> str:
     """
     owed = [r.criterion for r in judged.verdicts if _can_be_measured(judged, r)]
     mode = _mode_for(judged, owed)
-    if judged.past or not owed or not mode:
+    if judged.past or not owed:
         return ""
     named = f"SITEPROOF_CAMPAIGN={shlex.quote(judged.campaign)} " if judged.campaign else ""
     system = judged.site.system.system
@@ -165,12 +178,10 @@ def next_command(judged: Judgement) -> str:
 
 
 def _mode_for(judged: Judgement, owed: Sequence[Criterion]) -> str:
-    """The mode that all of these criteria accept; the system's own, if it is one."""
+    """The mode that most of these criteria accept; the system's own, if it is one."""
     rules = [rule for criterion in owed if (rule := criterion.conditions.get("mode"))]
-    for mode in dict.fromkeys([judged.site.system.mode, *CONTRACT_MODES, *MODES]):
-        if all(rule.met_by(mode) for rule in rules):
-            return mode
-    return ""
+    modes = dict.fromkeys([judged.site.system.mode, *CONTRACT_MODES, *MODES])
+    return max(modes, key=lambda mode: sum(rule.met_by(mode) for rule in rules))
 
 
 def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
@@ -211,11 +222,30 @@ def answered_line(judged: Judgement) -> str:
     """The same as a sentence."""
     counts = awaited(judged)
     shown = [AWAITED[name].format(number) for name, number in counts.items() if number]
+    if counts["measurement"] == 1:
+        shown = [text.replace(" wait ", " waits ") for text in shown]
     return f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {', '.join(shown) or 'none'}"
+
+
+def heading(judged: Judgement) -> str:
+    """System, what is judged, and when the newest of it was measured."""
+    text = f"{judged.site.system.system}: {judged.chosen}"
+    if published_only(judged):
+        return f"{text}; nothing was measured here"
+    last = max((sample.header.time for sample in judged.samples), default="")
+    if not last:
+        return text
+    return f"{text}, {datetime.fromisoformat(last).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def published_only(judged: Judgement) -> bool:
+    """Whether all values are those that others have published."""
+    return bool(judged.samples) and all(map(published, judged.samples))
 
 
 def last_line(judged: Judgement) -> str:
     """How many criteria have which verdict."""
     counts = Counter(result.verdict for result in judged.verdicts)
     shown = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
-    return f"verdict on {judged.site.system.system}: {shown or 'no criterion'}"
+    of = " by published values" if published_only(judged) else ""
+    return f"verdict on {judged.site.system.system}{of}: {shown or 'no criterion'}"

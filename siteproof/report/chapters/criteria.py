@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from siteproof.judge.criterion import CriterionVerdict
 from siteproof.judge.severity import NOT_KEPT, Verdict
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few
 from siteproof.report.sections import Section, Table, filled
-from siteproof.sites import Criterion
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.units import count
+from siteproof.verdict.tally import Tally
+from siteproof.wording import tallies
 from siteproof.wording.findings import warning
-from siteproof.wording.verdicts import age, answered_line, bound, reason, value
+from siteproof.wording.verdicts import age, answered_line
 
 COLUMNS = (
     "criterion",
@@ -22,17 +23,18 @@ COLUMNS = (
     "description",
     "required",
     "worst value",
-    "met by",
-    "worst nodes, or why",
+    "margin",
+    "counts",
+    "why",
     "age",
     "source",
     "see",
 )
 DEFAULT_MODE = ("mode", " or ".join(CONTRACT_MODES))  # in the note of the table
 NOTE = (
-    "The newest value that meets the conditions counts; where the contract rounds, the rounded "
-    "value is after the arrow. Required is mode maintenance or acceptance, unless another is "
-    "named. Age is that of the oldest answer."
+    "The newest value that meets the conditions counts. Where the contract rounds, the value from "
+    "which it passes is in parentheses; the margin is to that value. Required is mode maintenance "
+    "or acceptance, unless another is named. Age is that of the oldest answer."
 )
 MAX_CRITERIA = 5  # in a sentence
 
@@ -68,33 +70,28 @@ def counts(material: Material) -> str:
 
 
 def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
-    criterion, worst = result.criterion, result.worst
+    criterion, tally = result.criterion, Tally.of(material.site, result)
+    by_rounding = ["passes only by rounding"] if result.by_rounding else []
     note = f". Note: {criterion.note}" if criterion.note else ""
     return (
         result.id,
         str(result.verdict),
         f"{criterion.description}{note}",
-        "; ".join(_required(material, result)),
-        value(worst, criterion) if worst else "-",
-        _met(result),
-        reason(result) or "-",
+        "; ".join(_required(tally)),
+        ", ".join(filter(None, (tallies.value(tally), tallies.worst(tally)))),
+        tallies.margin(tally),
+        "; ".join(tallies.counts(tally)) or "-",
+        "; ".join([*tallies.reasons(tally), *by_rounding]) or "-",
         age(result),
         criterion.source,
         criterion.metric,
     )
 
 
-def _met(result: CriterionVerdict) -> str:
-    """How many nodes or links meet it."""
-    if not result.nodes or result.criterion.report_only:
-        return "-"
-    return f"{result.ok} of {count(len(result.nodes), *_units(result.criterion))}"
-
-
-def _required(material: Material, result: CriterionVerdict) -> Iterator[str]:
+def _required(tally: Tally) -> Iterator[str]:
     """The bound, the nodes or links, and the conditions under which a value counts."""
-    criterion = result.criterion
-    yield f"{criterion.metric} {bound(material.judged, result)}"
+    criterion = tally.criterion
+    yield f"{criterion.metric} {tallies.limit(tally)}"
     where = ""
     if criterion.links:
         where = f"over {' or '.join(criterion.links)}"
@@ -108,10 +105,3 @@ def _required(material: Material, result: CriterionVerdict) -> Iterator[str]:
         yield f"program {' or '.join(criterion.programs)}"
     if criterion.trials:
         yield count(criterion.trials, "trial")
-
-
-def _units(criterion: Criterion) -> Collection[str]:
-    """What is counted: nodes, pairs, links, or the one value of the system."""
-    if criterion.links:
-        return ("link",) if criterion.subject == "system" else ("pair",)
-    return ("value",) if criterion.scope in ("system", "median", "mean") else ("node",)

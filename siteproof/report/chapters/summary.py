@@ -14,7 +14,7 @@ from siteproof.report.material import Material
 from siteproof.report.phrases import few, period, when
 from siteproof.report.sections import Section, Table
 from siteproof.units import count
-from siteproof.wording.verdicts import next_command
+from siteproof.wording.verdicts import rerun
 
 UNDECIDED = "UNDECIDED"  # no criterion at all, or none that decides anything
 MEANING = {
@@ -49,7 +49,7 @@ def next_steps(material: Material) -> str:
             texts.append(step.format(few(names, MAX_NAMES)))
     if not texts:
         return "Nothing has to be repaired; 'siteproof accept' records who accepts this and why."
-    if command := next_command(material.judged):
+    if command := rerun(material.judged):
         texts.append(f"This measures what failed or is missing: {command}")
     return " ".join(texts)
 

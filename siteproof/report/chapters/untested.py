@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from siteproof.judge.criterion import CriterionVerdict
 from siteproof.judge.severity import UNDECIDED, Verdict
@@ -17,6 +16,7 @@ from siteproof.report.phrases import few, nodes, when
 from siteproof.report.sections import Section, Table, filled, limited
 from siteproof.sweeps import reading
 from siteproof.units import count
+from siteproof.wording.tallies import without_names
 from siteproof.wording.verdicts import reason
 
 MAX_NAMES = 4  # things of a kind in a sentence
@@ -106,22 +106,13 @@ def _criteria(material: Material) -> list[CriterionVerdict]:
 def _by_reason(material: Material) -> Iterator[tuple[str, str, str, str]]:
     """Criteria that lack an answer on the same nodes for the same reason in one row."""
     groups: dict[object, list[CriterionVerdict]] = {}
-    for result in map(_without_names, _criteria(material)):
+    for result in map(without_names, _criteria(material)):
         missing = frozenset(n.node for n in result.nodes if n.verdict is not Verdict.PASS)
         groups.setdefault((result.verdict, kinds(result.findings), missing), []).append(result)
     for results in groups.values():
         names = [result.id for result in results]
         why = reason(results[0]) or "-"
         yield str(results[0].verdict), why, str(len(names)), ", ".join(names)
-
-
-def _without_names(result: CriterionVerdict) -> CriterionVerdict:
-    """The same without its metric's name in the findings, for a row of several criteria."""
-    findings = tuple(
-        replace(finding, criterion="", metric="the metric" if finding.metric else "")
-        for finding in result.findings
-    )
-    return replace(result, findings=findings)
 
 
 def _nodes(material: Material) -> Iterator[tuple[str, str, str]]:

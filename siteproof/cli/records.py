@@ -1,0 +1,105 @@
+"""Records for narrow terminals, files and mail: never a cut value or name, at any width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import click
+from rich.text import Text
+
+from siteproof.cli.shared import console
+from siteproof.errors import harmless
+
+GAP = "  "
+INDENT = 6  # of the lines below the first
+MAX_ALIGNED = 30  # a longer cell does not widen its column
+Cell = tuple[str, str]  # text and style
+
+plain_option = click.option(
+    "--plain",
+    is_flag=True,
+    help="For programs and spreadsheets: a line a row, cells separated by tabs.",
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """Its first line in cells, and phrases for the lines below."""
+
+    head: Sequence[Cell]
+    phrases: Sequence[str] = ()
+
+
+def print_records(records: Sequence[Record]) -> None:
+    """The records, their first cells in columns."""
+    screen = console()
+    widths: dict[int, int] = {}
+    for record in records:
+        for at, (text, _) in enumerate(record.head):
+            if len(text) <= MAX_ALIGNED:
+                widths[at] = max(widths.get(at, 0), len(text))
+    for record in records:
+        for line in _lines(record, widths, screen.width):
+            screen.print(line, soft_wrap=True, highlight=False)
+
+
+def print_plain(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A header and a line a row, separated by tabs; no cell holds a tab or a line's end."""
+    for row in (columns, *rows):
+        click.echo("\t".join(" ".join(harmless(cell).split()) for cell in row))
+
+
+def print_wrapped(text: str) -> None:
+    """A long line in lines of the terminal's width, those after the first indented."""
+    first, *rest = _broken(harmless(text), console().width)
+    for line in [first, *wrapped([" ".join(rest)] if rest else [], console().width)]:
+        click.echo(line)
+
+
+def _lines(record: Record, widths: dict[int, int], width: int) -> list[Text]:
+    """The lines of a record."""
+    lines = [Text()]
+    for at, (text, style) in enumerate(record.head):
+        text = harmless(text)
+        if lines[-1].cell_len + len(text) > width and lines[-1].plain.strip():
+            lines.append(Text(" " * INDENT))
+        lines[-1].append(text, style=style)
+        lines[-1].append(" " * max(widths.get(at, 0) - len(text), 0) + GAP)
+    lines += map(Text, wrapped(record.phrases, width))
+    for line in lines:
+        line.rstrip()
+    return lines
+
+
+def wrapped(phrases: Iterable[str], width: int, indent: int = INDENT) -> list[str]:
+    """Phrases in indented lines; one too long for a line is broken after a comma or at a blank."""
+    lines: list[str] = []
+    room = max(width - indent, 20)
+    for phrase in phrases:
+        if lines and len(lines[-1]) + len(GAP) + len(phrase) <= room:
+            lines[-1] += GAP + phrase
+            continue
+        lines += _broken(harmless(phrase), room)
+    return [" " * indent + line for line in lines]
+
+
+def _broken(phrase: str, room: int) -> list[str]:
+    """A phrase in lines of this length; a word with no comma stays whole."""
+    lines: list[str] = [""]
+    for piece in _pieces(phrase):
+        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > room:
+            lines[-1] = lines[-1].rstrip()
+            lines.append("")
+        lines[-1] += piece
+    return [line.rstrip() for line in lines]
+
+
+def _pieces(phrase: str) -> list[str]:
+    """Words with the blank that follows, and in long words the parts that end with a comma."""
+    pieces: list[str] = []
+    for word in phrase.split(" "):
+        parts = word.split(",") if len(word) > MAX_ALIGNED else [word]
+        pieces += [f"{part}," for part in parts[:-1]]
+        pieces.append(f"{parts[-1]} ")
+    return pieces

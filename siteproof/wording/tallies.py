@@ -1,0 +1,215 @@
+"""A tally in words: value, limit, margin and counts, the same in every command and page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from siteproof import nodesets
+from siteproof.judge.criterion import MIDDLES, CriterionVerdict, NodeVerdict
+from siteproof.judge.severity import RANKS, Verdict
+from siteproof.record.finding import Finding, Kind
+from siteproof.record.pair_units import ends
+from siteproof.rounding import Limit
+from siteproof.sites.promise import SIGNS
+from siteproof.units import count, with_unit
+from siteproof.verdict.tally import MAX_PLACES, Standing, Tally, decimal
+from siteproof.wording.findings import sentence
+from siteproof.wording.verdicts import why
+
+NOTHING = "-"
+MAX_REASONS = 5  # of a criterion, the gravest and the most frequent first
+MAX_PAIRS_TEXT = 160  # characters of a list of pairs; of the others the nodes are named
+PROC = "proc"  # the program of values that the node's kernel counts: it is not printed
+LIMIT_DIGITS = 6  # significant digits of a limit that is no short decimal
+
+
+def value(tally: Tally) -> str:
+    """The worst value in the bound's unit; `-` without a number."""
+    number = tally.worst_value
+    return NOTHING if number is None else with_unit(tally.shown(number), tally.unit)
+
+
+def worst(tally: Tally) -> str:
+    """`worst n002, by hpcc`: where that value is from; empty if there is only one place for it."""
+    if tally.worst is None or tally.worst.sample is None:
+        return ""
+    several = len(tally.result.nodes) > 1
+    program = tally.worst.sample.conditions.get("program", PROC)
+    by = "" if program == PROC or tally.criterion.programs else f"by {program}"
+    return ", ".join(filter(None, (f"worst {tally.worst.node}" if several else "", by)))
+
+
+def limit(tally: Tally) -> str:
+    """The bound, and from or up to which value before rounding it passes: `>= 65 (from 64.5)`."""
+    criterion = tally.criterion
+    if criterion.report_only:
+        return "reported only"
+    sign = SIGNS[criterion.kind]
+    if tally.bound is None or criterion.bound is None:
+        return f"{sign} {criterion.equals}"
+    text = f"{sign} {with_unit(_limit_digits(tally, tally.bound), tally.unit)}"
+    if tally.unit != criterion.bound.quantity.unit or tally.shared:
+        text += f", {criterion.bound}"
+    passes = passes_from(tally)
+    return f"{text} ({passes})" if passes else text
+
+
+def passes_from(tally: Tally) -> str:
+    """`from 64.5`, `up to 5.5`: the limits before any rounding; empty where nothing is rounded."""
+    if tally.criterion.step is None:
+        return ""
+    low, high = tally.limits
+    parts = [_side(tally, word, one) for word, one in (("from", low), ("up to", high)) if one]
+    return " ".join(parts)
+
+
+def _side(tally: Tally, word: str, one: Limit) -> str:
+    words = {"from": "above", "up to": "below"}
+    shown = _limit_digits(tally, one.value)
+    return f"{word if one.inclusive else words[word]} {shown}"
+
+
+def _limit_digits(tally: Tally, number: Fraction) -> str:
+    """A limit whole, where it is a short decimal; else in digits that keep the worst's side."""
+    worst = tally.worst_value
+    for places in range(MAX_PLACES + 1):
+        text = decimal(number, places)
+        near = Fraction(text)
+        if near == number:
+            return text
+        kept = worst is None or (worst >= near) == (worst >= number)
+        if kept and len(text.replace("-", "").replace(".", "").lstrip("0")) >= LIMIT_DIGITS:
+            return text
+    return text
+
+
+def margin(tally: Tally) -> str:
+    """By how much the worst value is on the right side of its limit: `+1.3 %`, `-10.4 %`."""
+    share = tally.margin
+    if share is None:
+        return NOTHING
+    size = abs(100 * share)
+    places = 0 if size >= 100 else 1
+    while size and places < MAX_PLACES and size * 10**places < 1:
+        places += 1
+    return f"{'-' if share < 0 else '+'}{decimal(size, places)} %"
+
+
+def counts(tally: Tally) -> list[str]:
+    """`6 passed`, `2 failed n[002,007]`: each standing with its nodes; the sum is the expected."""
+    if tally.criterion.report_only:
+        return [f"{tally.reported} reported"] if tally.reported else []
+    found = [_standing(tally, standing) for standing, nodes in tally.standings.items() if nodes]
+    if tally.criterion.links and found:
+        found[0] = ("links: " if tally.criterion.subject == "system" else "pairs: ") + found[0]
+    return found
+
+
+def _standing(tally: Tally, standing: Standing) -> str:
+    nodes = tally.standings[standing]
+    text = f"{len(nodes)} {standing}"
+    if standing is not Standing.PASSED and named_units(tally, nodes):
+        text += f" {named_units(tally, nodes)}"
+    if waived := [node for node in nodes if node.waived]:
+        same = len(waived) == len(nodes)
+        text += " (waived)" if same else f" ({len(waived)} waived: {named_units(tally, waived)})"
+    return text
+
+
+def named_units(tally: Tally, nodes: Sequence[NodeVerdict]) -> str:
+    """The units as a set; empty where the criterion has only one, and of all pairs."""
+    whole = tally.expected < 2 and tally.criterion.scope in (*MIDDLES, "system")
+    if whole or tally.criterion.links and len(nodes) == tally.expected:
+        return ""
+    return units([node.node for node in nodes])
+
+
+def units(names: Iterable[str]) -> str:
+    """Nodes as a set, folded; pairs as sets of senders and receivers, `n1>n[2-4]`.
+
+    Where those are many, the first of them, and the nodes of the others.
+    """
+    names = list(names)
+    alone = [name for name in names if len(ends(name)) < 2]
+    shown: list[str] = []
+    rest: list[str] = []
+    for text, pairs in _pair_sets([name for name in names if len(ends(name)) > 1]):
+        room = MAX_PAIRS_TEXT - sum(map(len, shown))
+        if rest or len(text) > room:
+            rest += pairs
+        else:
+            shown.append(text)
+    if alone:
+        shown.append(str(nodesets.of(alone)))
+    if rest:
+        of = nodesets.of(node for name in rest for node in ends(name))
+        shown.append(f"{count(len(rest), 'pair')} of {of}")
+    return ", ".join(shown)
+
+
+def _pair_sets(names: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Pairs in sets: those of one sender, and of senders with the same receivers; and the pairs."""
+    of_sender: dict[tuple[str, str], list[str]] = {}
+    for name in names:
+        pair, _, link = name.partition(" over ")
+        of_sender.setdefault((ends(name)[0], link), []).append(pair.partition(">")[2])
+    alike: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for (sender, link), receivers in of_sender.items():
+        alike.setdefault((tuple(sorted(receivers)), link), []).append(sender)
+    return [
+        (
+            f"{nodesets.of(senders)}>{nodesets.of(receivers)}" + (f" over {link}" if link else ""),
+            [f"{a}>{b}" for a in senders for b in receivers],
+        )
+        for (receivers, link), senders in alike.items()
+    ]
+
+
+def reasons(tally: Tally) -> list[str]:
+    """Why units did not pass: each reason with its nodes, the gravest and most frequent first."""
+    result = tally.result
+    bad = [n for n in result.nodes if n.verdict is not Verdict.PASS]
+    if result.excused or result.verdict not in {n.verdict for n in bad}:
+        return list(filter(None, [why(result)]))
+    groups = sorted(_by_reason(bad).items(), key=lambda one: (RANKS[one[0][0]], -len(one[1])))
+    found = [
+        text if len(groups) == 1 else f"{named_units(tally, nodes)}: {text}"
+        for (_, text), nodes in groups[:MAX_REASONS]
+        if text
+    ]
+    if rest := [node for _, nodes in groups[MAX_REASONS:] for node in nodes]:
+        found.append(f"{named_units(tally, rest)}: other reasons")
+    return found
+
+
+def _by_reason(bad: Iterable[NodeVerdict]) -> dict[tuple[Verdict, str], list[NodeVerdict]]:
+    """The units by verdict and reason; those of findings that differ in numbers are together."""
+    alike: dict[object, list[NodeVerdict]] = {}
+    for node in bad:
+        alike.setdefault((node.verdict, tuple(f.alike for f in _causes(node))), []).append(node)
+    groups: dict[tuple[Verdict, str], list[NodeVerdict]] = {}
+    for nodes in alike.values():
+        same = zip(*map(_causes, nodes), strict=True)
+        text = "; ".join(dict.fromkeys(sentence(*found) for found in same))
+        groups.setdefault((nodes[0].verdict, text), []).extend(nodes)
+    return groups
+
+
+def _causes(node: NodeVerdict) -> list[Finding]:
+    """Its findings without the bound that it misses, which the limit shows."""
+    return [found for found in node.findings if found.kind is not Kind.MISSES_BOUND]
+
+
+def without_names(result: CriterionVerdict) -> CriterionVerdict:
+    """The same without its metric's name in the findings, for a row of several criteria."""
+
+    def nameless(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        return tuple(
+            replace(one, criterion="", metric="the metric" if one.metric else "")
+            for one in findings
+        )
+
+    nodes = [replace(node, findings=nameless(node.findings)) for node in result.nodes]
+    return replace(result, findings=nameless(result.findings), nodes=nodes)
