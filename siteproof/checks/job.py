@@ -176,6 +176,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         named = [*place.env_vars, *environ.env_vars, *self.env_vars]
         return [*named, *self.site.system.environments[environ.name].keep_variables]
 
+    def mpi_of_site(self) -> str:
+        """The --mpi that the site gives srun; empty: none."""
+        given = (option.partition("=") for option in self.where.srun_options)
+        return next((value for name, _, value in given if name == "--mpi"), "")
+
     def modules_of_site(self) -> list[str]:
         """The modules that the site wants to be loaded in the job."""
         environment = self.site.system.environments[self.current_environ.name]
@@ -385,6 +390,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             "SITEPROOF_MODULES": " ".join(self.modules_of_site()),
             "SITEPROOF_LOADED_BY": self.site.system.loaded_by,
             "SITEPROOF_SECRET": _secret_of(self.stagedir),
+            "SITEPROOF_SRUN_OPTIONS": " ".join(_words(self.where.srun_options)),
             **evidence.settings(self.plan.origin),
             **self.settings(),
         }
