@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from siteproof.errors import UserError
+from siteproof.record.point import KNOB
 from siteproof.schema.shapes import hint
 from siteproof.sites import Site, job_keys
 from siteproof.sites.catalogue import MODES
+from siteproof.sweeps import caps
 
 _DATA = "SITEPROOF_DATA names the folder of all data"
 _NODES = "Use -S nodes=..., with all, idle, a count, or a node set"
@@ -187,6 +189,7 @@ def refuse_unknown(
         kind = type(check)
         variables.setdefault(kind.__name__, set()).update(kind.var_space, kind.param_space.params)
     for name in options:
+        _refuse_of_sweep(name, checks)
         if not name.startswith("_rfm"):
             _refuse_variable("-S", name, names, variables)
     if not given:
@@ -195,6 +198,31 @@ def refuse_unknown(
         _refuse_variable("-P", setting.partition("=")[0], names, variables)
     if checks:
         _refuse_patterns(given, names, checks)
+
+
+def _refuse_of_sweep(name: str, checks: Sequence[Any]) -> None:
+    """Refuse a knob, and what is no variable of the sweep that is named, with what may be capped.
+
+    The last part of a knob's name (`mtu`) counts as its name.
+    """
+    scope, _, rest = name.partition(".")
+    if any(name in type(check).var_space for check in checks):
+        return
+    for check in checks:
+        if not (file := getattr(check, "sweep_file", None)):
+            continue
+        test = type(check).__name__
+        variable = rest if scope == test else name
+        set_here = {*file.sweep.varied, *file.sweep.fixed}
+        turned = {knob for knob in set_here if knob.startswith(KNOB)}
+        known = variable in type(check).var_space
+        if not known and variable in turned | {knob.rpartition(".")[2] for knob in turned}:
+            what = f"{test} cannot be capped by a knob"
+        elif not known and scope == test:
+            what = f"{test} has no such variable{hint(variable, caps.names_of(file.sweep))}"
+        else:
+            continue
+        raise UserError(f"-S {name}", what, caps.names_of(file.sweep))
 
 
 def _refuse_patterns(given: Any, names: set[str], checks: Sequence[Any]) -> None:

@@ -360,3 +360,28 @@ def test_a_capped_sweep_costs_its_own_points_and_names_the_others(monkeypatch, t
 def test_a_cap_that_is_none_is_refused_by_the_plan(cap, told, monkeypatch, tmp_path):
     done, _ = planned(*SWEEP, "-S", cap, monkeypatch=monkeypatch, tmp_path=tmp_path)
     assert str(done.exception).startswith(told)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "knob.nic.{interface}.mtu",
+        "HostBuffers.knob.nic.{interface}.mtu",
+        "mtu",
+        "HostBuffers.tcp_rmem",
+    ],
+)
+def test_a_cap_on_a_knob_is_refused_with_the_axes_that_may_have_one(name, monkeypatch, tmp_path):
+    options = "-c", "sweeps/", "-n", "HostBuffers", "--system", "testbed", "-S", f"{name}=1500"
+    done, _ = planned(*options, monkeypatch=monkeypatch, tmp_path=tmp_path)
+    assert str(done.exception) == (
+        f"plan: -S {name}: HostBuffers cannot be capped by a knob. "
+        "Allowed: buffer, repetitions, streams, tasks, tasks_per_node."
+    )
+
+
+def test_what_is_no_variable_of_a_sweep_is_refused_with_its_axes(monkeypatch, tmp_path):
+    done, _ = planned(*SWEEP, "-S", "IorTasks.laiout=x", monkeypatch=monkeypatch, tmp_path=tmp_path)
+    assert "IorTasks has no such variable (did you mean 'layout'?). Allowed: api, " in str(
+        done.exception
+    )
