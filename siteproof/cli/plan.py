@@ -147,7 +147,7 @@ def plan(
     siteproof plan -c sweeps/ -n IorTasks
     """
     given = (("--system", system), ("--mode", mode))
-    options = (*(word for pair in given if pair[1] for word in pair), *options)
+    options = (*(part for option in given if option[1] for part in option), *options)
     cases = _of_suite(options)
     if not cases:
         raise _nothing_selected(options, system)

@@ -403,7 +403,7 @@ def _units(criterion: Criterion, sample: Sample) -> Iterable[str]:
 def standing(criterion: Criterion | Baseline, attempts: Sequence[Sample]) -> Sequence[Sample]:
     """The attempts on a unit, the newest first, without those that take no answer back.
 
-    A program that is missing in one partition or environment says nothing of another one: what was
+    A program that is missing in one partition or environment may be there in another one: what was
     measured there still answers.
     """
     without = set[tuple[str, str]]()

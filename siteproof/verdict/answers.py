@@ -63,6 +63,11 @@ class Owed:
         rule = self.criterion.conditions.get("mode")
         return rule is None or rule.met_by(header.mode)
 
+    def find_places(self, headers: Iterable[Header]) -> None:
+        """Note the partitions and environments of the jobs that could answer it."""
+        may = filter(self.may_be_answered_by, headers)
+        self.places = {(header.partition, header.environment) for header in may}
+
     def take(self, found: Iterable[Sample]) -> bool:
         """Note the units that these samples answer; whether one could have answered any."""
         spoke = False
@@ -118,8 +123,7 @@ def choose(owed: Mapping[str, Owed], headers: Sequence[Header], read: Read, ages
     """The sessions that answer the criteria. read: gives their samples."""
     chosen = Chosen()
     for one in owed.values():
-        may = filter(one.may_be_answered_by, headers)
-        one.places = {(header.partition, header.environment) for header in may}
+        one.find_places(headers)
     for session, jobs in _newest_first(headers):
         in_time, late = _who_may(owed.values(), jobs, ages)
         checks = {check for one in (*in_time, *late) for check in one.checks}
