@@ -202,7 +202,7 @@ def refuse_unknown(
 
 
 def _refuse_of_sweep(name: str, checks: Sequence[Any]) -> None:
-    """Refuse a knob, and what is no variable of the sweep that is named, with what may be capped."""
+    """Refuse a knob, and what is no variable of a sweep that is named, with what may be capped."""
     if any(name in type(check).var_space for check in checks):
         return
     for check in checks:
