@@ -10,9 +10,11 @@ from siteproof import files
 from siteproof.checks import PerNodeCheck, loading
 from siteproof.parsers import hpcc, hpl
 from siteproof.sites import libraries
+from siteproof.sites.key_types import HPL_BLOCKS
 
 MKL = files.CLONE / ".mkl"  # where 'make mkl' puts it
 CHOICES = ("fastest",)
+NB = 192
 QUICK = 3000  # solved within a second; HPCC's other tests take half a minute
 
 
@@ -34,7 +36,7 @@ class Hpl(PerNodeCheck):
 
     share = variable(float, value=0.5)  # of the memory: what contracts ask for at least
     n = variable(int, value=0)  # the problem itself; 0: by the mode
-    nb = variable(int, value=192)  # its block
+    nb = variable(int, value=0)  # its block, of HPL_BLOCKS; 0: the site's, or NB
     threads = variable(
         int, value=0
     )  # of a rank; 0: a NUMA domain's cores where the BLAS has threads
@@ -45,7 +47,7 @@ class Hpl(PerNodeCheck):
         """A mistake in -S is reported before the run."""
         loading.refuse_choice(self, "blas", ("", *CHOICES))
         loading.refuse_number(self, "threads", 0)
-        loading.refuse_number(self, "nb", 1)
+        loading.refuse_choice(self, "nb", (0, *HPL_BLOCKS))
 
     @run_after("setup")
     def skip_without_mkl(self) -> None:
@@ -74,7 +76,7 @@ class Hpl(PerNodeCheck):
         if self.blas and not blas:
             blas = {"BLAS": self.blas, "CLONE_MKL": str(MKL)}
         return {
-            "NB": str(self.nb),
+            "NB": str(self.nb or self.hardware.hpl_nb or NB),
             "THREADS": str(self.threads),
             **size,
             **blas,

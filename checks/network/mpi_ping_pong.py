@@ -48,7 +48,7 @@ class MpiPingPong(PerPairCheck):
         return {
             **super().settings(),
             "PROGRAM": self.program,
-            "LAUNCH": self.launch,
+            "LAUNCH": self.launch or self.mpi_of_site(),
             "SMALLEST": str(self.smallest),
             "LARGEST": str(self.largest[self.mode]),
             "ITERATIONS": str(self.iterations()),

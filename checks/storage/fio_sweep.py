@@ -1,9 +1,11 @@
 """Requests of one node to a file system, as points of a sweep: fio by block, depth and pattern."""
 
-from reframe.core.builtins import run_after, variable
+from reframe.core.builtins import variable
 
+from siteproof import files
 from siteproof.checks import FileSystemSweep, loading
 from siteproof.parsers import fio
+from siteproof.record.point import Point
 
 DURATION = {"quick": 2, "maintenance": 10, "acceptance": 30}  # seconds of a point
 MEBIBYTES = {"quick": 64, "maintenance": 512, "acceptance": 2048}  # of its file
@@ -24,11 +26,14 @@ class FioSweep(FileSystemSweep, special=True):
 
     size = variable(str, value="0")  # of a point's file, in MiB or as 1GiB; 0: by the mode
 
-    @run_after("init")
-    def choose_size(self) -> None:
-        """What each point writes: its file once, and at most once more."""
-        self.mebibytes = loading.mebibytes(self, "size") or MEBIBYTES[self.mode]
-        self.gigabytes = round(2 * self.mebibytes * 2**20 * len(self.points) / 1e9, 2)
+    @property
+    def mebibytes(self) -> int:
+        """Of each point's file."""
+        return loading.mebibytes(self, "size") or MEBIBYTES[self.mode]
+
+    def bytes_of(self, point: Point) -> int:
+        """Its file once, and at most once more."""
+        return 2 * self.mebibytes * files.MIB
 
     def settings(self) -> dict[str, str]:
         """How long, and how large."""
@@ -40,4 +45,4 @@ class FioSweep(FileSystemSweep, special=True):
 
     def facts(self) -> dict[str, object]:
         """What must have been verified for the values to count."""
-        return {"size": self.mebibytes * 2**20}
+        return {"size": self.mebibytes * files.MIB}

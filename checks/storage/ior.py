@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 import reframe as rfm
-from reframe.core.builtins import run_after, variable
+from reframe.core.builtins import variable
 
 from siteproof.checks import FileSystemSweep, loading, session
 from siteproof.parsers import ior
@@ -74,12 +74,9 @@ class Ior(FileSystemSweep):
         """A task that reads its own file sees it on its node's own file system, too."""
         return point.values.get("layout", "file_a_task") != "file_a_task"
 
-    @run_after("init")
-    def count_gigabytes(self) -> None:
-        """Of all points on each of a job's nodes, for the plan."""
-        nodes = max((cost[0] for cost in self.costs.values()), default=0)
-        written = sum(p.tasks * int(p.values["block"]) for p in self.fitting(nodes).values())
-        self.gigabytes = round(written / max(1, nodes) / 1e9, 2)
+    def bytes_of(self, point: Point) -> int:
+        """Its block of each task."""
+        return point.tasks * int(point.values["block"])
 
     def settings(self) -> dict[str, str]:
         """What the servers may hold, for the label `cached`; nothing: the site does not know."""

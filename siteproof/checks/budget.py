@@ -42,11 +42,11 @@ class Cost:
 
 
 def of(costs: Iterable[Sequence[float]]) -> Cost:
-    """The cost of jobs. costs: each one's nodes, seconds, points, points left out, and
-    points above the caps.
+    """The cost of jobs. costs: each one's nodes, seconds, points, points left out,
+    points above the caps, and bytes written.
     """
     total = Cost()
-    for nodes, seconds, points, left_out, above_caps in costs:
+    for nodes, seconds, points, left_out, above_caps, _ in costs:
         total.left_out += int(left_out)
         total.above_caps += int(above_caps)
         if points:

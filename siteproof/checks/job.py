@@ -69,6 +69,8 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     lacking = variable(dict, value={})  # by partition the nodes that `-S nodes=missing` means
     roles = variable(dict, value={})  # by partition the roles whose nodes it measures, for the plan
     gigabytes = variable(float, value=0.0)  # that a node writes to file systems, for the plan
+    software = variable(list, value=[])  # of which an environment must offer one, for the plan
+    unoffered = variable(list, value=[])  # partitions none of whose environments does, for the plan
     valid_systems = ["*"]
     executable = "sh"
     num_tasks_per_node = 1
@@ -176,6 +178,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         named = [*place.env_vars, *environ.env_vars, *self.env_vars]
         return [*named, *self.site.system.environments[environ.name].keep_variables]
 
+    def mpi_of_site(self) -> str:
+        """The --mpi that the site gives srun; empty: none."""
+        given = (option.partition("=") for option in self.where.srun_options)
+        return next((value for name, _, value in given if name == "--mpi"), "")
+
     def modules_of_site(self) -> list[str]:
         """The modules that the site wants to be loaded in the job."""
         environment = self.site.system.environments[self.current_environ.name]
@@ -213,6 +220,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         filled = self.places()
         offering = [n for n in filled if self.offered(site, site.system.partitions[n].environments)]
         filled = offering or filled
+        self.software = list(self.features)
+        if self.features and not offering:  # listed, to SKIP with the reason
+            self.unoffered = filled
+            self.valid_prog_environs = sorted({self.default_environment(site, n) for n in filled})
         self.valid_systems = [f"{site.system.system}:{name}" for name in filled]
         self.roles = {name: self.roles_on(name) for name in filled}
 
@@ -385,6 +396,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             "SITEPROOF_MODULES": " ".join(self.modules_of_site()),
             "SITEPROOF_LOADED_BY": self.site.system.loaded_by,
             "SITEPROOF_SECRET": _secret_of(self.stagedir),
+            "SITEPROOF_SRUN_OPTIONS": " ".join(_words(self.where.srun_options)),
             **evidence.settings(self.plan.origin),
             **self.settings(),
         }

@@ -60,12 +60,12 @@ def mebibytes(check: object, name: str) -> int:
     return value // files.MIB
 
 
-def refuse_choice(check: object, name: str, allowed: Sequence[str]) -> None:
+def refuse_choice(check: object, name: str, allowed: Sequence[str | int]) -> None:
     """End the run if a variable of a check has none of the allowed values."""
-    value = getattr(check, name)
-    if value not in allowed:
+    value, words = f"{getattr(check, name)}", [f"{one}" for one in allowed]
+    if value not in words:
         where = f"-S {type(check).__name__}.{name}"
-        refuse(UserError(where, f"unknown value '{value}'{hint(value, allowed)}", allowed))
+        refuse(UserError(where, f"unknown value '{value}'{hint(value, words)}", words))
 
 
 def promised(catalogue: Mapping[str, Metric], clone: Path) -> dict[Path, set[str]]:

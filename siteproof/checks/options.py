@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from siteproof.errors import UserError
+from siteproof.record.point import KNOB
 from siteproof.schema.shapes import hint
 from siteproof.sites import Site, job_keys
 from siteproof.sites.catalogue import MODES
+from siteproof.sweeps import caps
+from siteproof.sweeps.keys import Sweep
 
 _DATA = "SITEPROOF_DATA names the folder of all data"
 _NODES = "Use -S nodes=..., with all, idle, a count, or a node set"
@@ -187,6 +190,7 @@ def refuse_unknown(
         kind = type(check)
         variables.setdefault(kind.__name__, set()).update(kind.var_space, kind.param_space.params)
     for name in options:
+        _refuse_of_sweep(name, checks)
         if not name.startswith("_rfm"):
             _refuse_variable("-S", name, names, variables)
     if not given:
@@ -195,6 +199,34 @@ def refuse_unknown(
         _refuse_variable("-P", setting.partition("=")[0], names, variables)
     if checks:
         _refuse_patterns(given, names, checks)
+
+
+def _refuse_of_sweep(name: str, checks: Sequence[Any]) -> None:
+    """Refuse a knob, and what is no variable of a sweep that is named, with what may be capped."""
+    if any(name in type(check).var_space for check in checks):
+        return
+    for check in checks:
+        file = getattr(check, "sweep_file", None)
+        if file and (what := _not_of_sweep(name, type(check), file.sweep)):
+            raise UserError(f"-S {name}", what, caps.names_of(file.sweep))
+
+
+def _not_of_sweep(name: str, kind: Any, sweep: Sweep) -> str:
+    """Why -S cannot set it in this sweep's test; empty if it can, or another one may be meant.
+
+    The last part of a knob's name (`mtu`) counts as its name.
+    """
+    scope, _, rest = name.partition(".")
+    test = kind.__name__
+    variable = rest if scope == test else name
+    if variable in kind.var_space:
+        return ""
+    turned = {one for one in {*sweep.varied, *sweep.fixed} if one.startswith(KNOB)}
+    if variable in turned | {knob.rpartition(".")[2] for knob in turned}:
+        return f"{test} cannot be capped by a knob"
+    if scope == test:
+        return f"{test} has no such variable{hint(variable, caps.names_of(sweep))}"
+    return ""
 
 
 def _refuse_patterns(given: Any, names: set[str], checks: Sequence[Any]) -> None:

@@ -224,17 +224,22 @@ class SweepCheck(JobCheck, Tuning, special=True):
         return min(1, most) if is_local else most
 
     def cost_on(self, partition: str) -> list[int]:
-        """Nodes, seconds and points of a job on a partition; how many points do not fit on it, and
-        how many are above the caps.
+        """Nodes, seconds and points of a job on a partition; how many points do not fit on it, how
+        many are above the caps, and the bytes that those of the job write.
         """
         if not self.may_run_on(partition):
-            return [0, self.seconds_of(0), 0, 0, 0]
+            return [0, self.seconds_of(0), 0, 0, 0, 0]
         missing = self.missing_on(partition)
         fitting = self.fitting(self.most_nodes(partition))
-        sizes = [point.nodes for number, point in fitting.items() if number in missing]
-        left_out = len(missing) - len(sizes)
-        nodes = max(sizes, default=0)
-        return [nodes, self.seconds_of(len(sizes)), len(sizes), left_out, self.above_caps]
+        left = [point for number, point in fitting.items() if number in missing]
+        nodes = max((point.nodes for point in left), default=0)
+        written = sum(map(self.bytes_of, left))
+        left_out = len(missing) - len(left)
+        return [nodes, self.seconds_of(len(left)), len(left), left_out, self.above_caps, written]
+
+    def bytes_of(self, point: Point) -> int:
+        """What a point writes to file systems, for the plan."""
+        return 0
 
     def seconds_of(self, points: int) -> int:
         """The time limit of a job over so many points."""
@@ -399,7 +404,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
             "JOB_NODES": " ".join(node for node in self.in_order if node in nodes),
             "SWEEP_SRUN": "yes" if self.on_slurm else "",
             "SWEEP_PATIENCE": str(PATIENCE),
-            "LAUNCH": self.launch,
+            "LAUNCH": self.launch or self.mpi_of_site(),
         }
 
     # ---- while the job runs

@@ -6,11 +6,14 @@ import functools
 import json
 import os
 import resource
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +24,10 @@ from rich.table import Table
 from siteproof import files, nodesets, sites, units
 from siteproof.checks import selection, timetable
 from siteproof.checks.budget import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
-from siteproof.cli.shared import print_table
-from siteproof.errors import UserError
+from siteproof.cli.shared import by_mode, by_system, console, print_table, print_text
+from siteproof.errors import UserError, harmless
 from siteproof.sites import Site, pairs
+from siteproof.sweeps.tools import SWEEPS_ONLY
 from siteproof.units import count
 
 Case = dict[str, Any]  # what `reframe --describe` prints of one check
@@ -33,22 +37,33 @@ OF_CHUNK = {"chunk", "valid_systems", "roles", "hashcode"} | {
 }
 
 
+NO_LINK = "the site names no links"
+NO_SLURM = "a pair needs two nodes, and the partition has no Slurm"
+NO_SOFTWARE = "no environment offers its program"
+WIDE = 110  # columns that a table needs; below it each row is a record
+MAX_LINES = 10  # of the most expensive rows, unless all are wanted: then a plan fits 24 lines
+MAX_REASONS = 4  # why checks do not run, unless all are wanted
+SKIP_CHECKS = ("--skip-system-check", "--skip-prgenv-check")
+
+
 @dataclass(frozen=True)
 class Row:
     """The jobs of one check on a partition, if each runs to its time limit.
 
-    nodes: of all its jobs; none if nothing is submitted. hours: the time limit of a job. written:
-    gigabytes that each node writes. note: a line about its pairs or points, or why there is no job.
+    nodes: of all its jobs; none if nothing is submitted. hours: the time limit of a job.
+    gigabytes: what all its nodes write. note: about its pairs, points or program. why: the reason
+    why there is no job.
     """
 
     check: str
     mode: str
     partition: str
-    nodes: list[str]
-    hours: float
-    written: float
+    nodes: Sequence[str] = ()
+    hours: float = 0.0
+    gigabytes: float = 0.0
     note: str = ""
     jobs: int = 1
+    why: str = ""
 
     @property
     def node_hours(self) -> float:
@@ -56,14 +71,71 @@ class Row:
         return len(self.nodes) * self.hours
 
     @property
-    def gigabytes(self) -> float:
-        """What all its nodes write."""
-        return len(self.nodes) * self.written
+    def document(self) -> dict[str, Any]:
+        """Its fields for programs, in the order of the columns of --plain."""
+        return {
+            "check": self.check,
+            "partition": self.partition,
+            "mode": self.mode,
+            "jobs": self.jobs if self.nodes else 0,
+            "nodes": len(self.nodes),
+            "minutes": round(60 * self.hours) if self.nodes else 0,
+            "node_hours": round(self.node_hours, 3),
+            "gigabytes": round(self.gigabytes, 3),
+            "node_set": _folded(tuple(self.nodes)),
+            "note": self.note,
+            "why_not": self.why,
+        }
+
+
+class _Total:
+    """What all rows cost together."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.runs = [row for row in rows if row.nodes]
+        self.jobs = sum(row.jobs for row in self.runs)
+        self.nodes = len({node for row in self.runs for node in row.nodes})
+        self.node_hours = sum(row.node_hours for row in self.runs)
+        self.gigabytes = round(sum(row.gigabytes for row in self.runs), 2)
+
+    def __str__(self) -> str:
+        return (
+            f"{count(self.jobs, 'job')} on {count(self.nodes, 'node')}, "
+            f"at most {self.node_hours:.1f} node-hours, {self.gigabytes:g} GB written"
+        )
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("options", metavar="[REFRAME OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
-def plan(options: tuple[str, ...]) -> None:
+@click.option(
+    "--mode",
+    default="",
+    metavar="MODE",
+    shell_complete=by_mode,
+    help="quick, maintenance or acceptance; without it, that of the site.",
+)
+@click.option(
+    "--system",
+    default="",
+    metavar="NAME[:PARTITION]",
+    shell_complete=by_system,
+    help="The system; without it, the system that this machine belongs to.",
+)
+@click.option("--all", "every", is_flag=True, help="Show all rows, and all that does not run.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="For programs: one JSON object; `rows` has the columns of --plain, a row each.",
+)
+@click.option(
+    "--plain",
+    is_flag=True,
+    help="For programs: a line a row with tabs between, after a line with their names.",
+)
+def plan(
+    options: tuple[str, ...], mode: str, system: str, every: bool, as_json: bool, plain: bool
+) -> None:
     """Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.
 
     Give the same REFRAME OPTIONS as for the run itself. Nothing is submitted or written. The pairs
@@ -74,11 +146,11 @@ def plan(options: tuple[str, ...]) -> None:
     siteproof plan --mode maintenance -S nodes=node[001-064]
     siteproof plan -c sweeps/ -n IorTasks
     """
-    cases = [case for case in _described(options) if "gigabytes" in case]  # checks of this suite
+    given = (("--system", system), ("--mode", mode))
+    options = (*(part for option in given if option[1] for part in option), *options)
+    cases = _of_suite(options)
     if not cases:
-        raise UserError(
-            "plan", "no check is selected", hint="'reframe -c checks/ -l' lists the checks"
-        )
+        raise _nothing_selected(options, system)
     if refusal := next(filter(None, (case.get("refusal") for case in cases)), ""):
         raise UserError("plan", refusal)
     load = functools.cache(sites.load)
@@ -86,16 +158,63 @@ def plan(options: tuple[str, ...]) -> None:
         _row(chunks, load(where.partition(":")[0]), where)
         for where, chunks in _by_check_and_partition(cases)
     ]
-    for note in dict.fromkeys(row.note for row in rows if row.note):
-        click.echo(note)
-    _print([row for row in rows if row.nodes])
+    if as_json:
+        total = _Total(rows)
+        document = {
+            "jobs": total.jobs,
+            "nodes": total.nodes,
+            "node_hours": round(total.node_hours, 3),
+            "gigabytes": total.gigabytes,
+            "rows": [row.document for row in rows],
+        }
+        click.echo(json.dumps(document, indent=1))
+    elif plain:
+        _print_plain(rows)
+    else:
+        _print(rows, _next_command(options), every=every)
 
 
-def _described(options: tuple[str, ...]) -> list[Case]:
+def _of_suite(options: Sequence[str]) -> list[Case]:
+    """The checks of this suite that these options select."""
+    return [case for case in _described(options) if "gigabytes" in case]
+
+
+def _nothing_selected(options: Sequence[str], system: str) -> UserError:
+    """Which program or role is missing where these options select no check."""
+    cases = _of_suite((*options, *SKIP_CHECKS))
+    if not cases:
+        return _no_such_check(options)
+    name, software = cases[0]["@class"], cases[0]["software"]
+    alike = [case for case in cases if case["@class"] == name]
+    site = sites.load(system.partition(":")[0] or sites.recognise())
+    places = sorted({f"{site.name}:{place}" for case in alike for place in case["roles"]})
+    if ":" in system and system not in places:
+        what = f"no check is selected: {name} measures no role of {system}"
+        return UserError("plan", what, places)
+    if not software:
+        what = f"no check is selected: {name} does not run in the environment of -p"
+        return UserError("plan", what, hint="'siteproof plan' without -p shows where it runs")
+    what = f"no check is selected: {name} needs an environment that offers {' or '.join(software)}"
+    known = site.system.environments.items()
+    offering = [one for one, has in known if {*software} & {*has.features}]
+    hint = "" if offering else "'siteproof build' makes some environments"
+    return UserError("plan", what, offering, hint=hint)
+
+
+def _no_such_check(options: Sequence[str]) -> UserError:
+    """No check matches -n, -t and the like, wherever it could run."""
+    if of_sweeps := sorted(name for name in SWEEPS_ONLY if name in options):
+        what = f"no check is selected: {of_sweeps[0]} is measured by sweeps only"
+        return UserError("plan", what, hint="'reframe -c sweeps/ -l' lists the sweeps")
+    return UserError(
+        "plan", "no check is selected", hint="'reframe -c checks/ -l' lists the checks"
+    )
+
+
+def _described(options: Sequence[str]) -> list[Case]:
     """ReFrame's own description of the checks that these options select. Raises UserError."""
     reframe = Path(sys.executable).with_name("reframe")
-    names_checks = any(option.startswith(("-c", "--checkpath")) for option in options)
-    checks = [] if names_checks else ["-c", str(files.CLONE / "checks")]
+    checks = [] if _names_checks(options) else ["-c", str(files.CLONE / "checks")]
     command = [str(reframe), *checks, *options, "--describe"]
     plain = os.environ | {"RFM_COLORIZE": "n"}
     answer = subprocess.run(command, env=plain, capture_output=True, text=True, check=False)
@@ -107,6 +226,10 @@ def _described(options: tuple[str, ...]) -> list[Case]:
     # ReFrame prints its own messages before the JSON document.
     described: list[Case] = json.loads(answer.stdout[answer.stdout.index("[") :])
     return described
+
+
+def _names_checks(options: Iterable[str]) -> bool:
+    return any(option.startswith(("-c", "--checkpath")) for option in options)
 
 
 def _failure(code: int, text: str) -> UserError:
@@ -142,27 +265,50 @@ def _row(chunks: list[Case], site: Site, where: str) -> Row:
     """A sweep, all pairs of a link, or the chunks of a check's nodes on SYSTEM:PARTITION."""
     case = chunks[0]
     if "costs" in case:
-        return _of_sweep(case, site, where)
-    if "link" in case:
-        return _of_pairs(case, site, where)
-    jobs = _jobs(case, site, where.partition(":")[2])
+        row = _of_sweep(case, site, where)
+    elif "link" in case:
+        row = _of_pairs(case, site, where)
+    else:
+        row = _of_nodes(chunks, site, where)
+    if row.nodes and where.partition(":")[2] in case["unoffered"]:
+        return _of(case, where, note=" or ".join(case["software"]), why=NO_SOFTWARE)
+    return row
+
+
+def _of_nodes(chunks: list[Case], site: Site, where: str) -> Row:
+    """The nodes of all jobs of a check."""
+    case, partition = chunks[0], where.partition(":")[2]
+    if why := _why_no_node(case, partition):
+        return _of(case, where, why=why)
+    jobs = _jobs(case, site, partition)
     numbers = sorted(one["chunk"] for one in chunks if one["chunk"] < len(jobs))
     names = [name for number in numbers for name in jobs[number]]
-    return replace(_of(case, where, names), jobs=len(numbers))
+    why = "" if names else "no node of it is selected"
+    return replace(_of(case, where, names, why=why), jobs=len(numbers))
 
 
-def _of(case: Case, where: str, nodes: list[str], note: str = "", walk: str = "") -> Row:
+def _of(case: Case, where: str, nodes: Sequence[str] = (), note: str = "", why: str = "") -> Row:
     measured = case.get("link") or case.get("fs")
+    walk = case["walk"] if case.get("walk", ALL) != ALL else ""
     words = filter(None, [case["@class"], walk, measured])
-    hours = case["time_limit"] / 3600
-    return Row(" ".join(words), case["mode"], where, nodes, hours, case["gigabytes"], note)
+    hours, written = case["time_limit"] / 3600, len(nodes) * case["gigabytes"]
+    return Row(" ".join(words), case["mode"], where, nodes, hours, written, note, why=why)
+
+
+def _why_no_node(case: Case, partition: str) -> str:
+    """Why a check of nodes has nothing to measure on a partition; empty if it has."""
+    if case.get("fs") == "":
+        return NO_FILE_SYSTEM.removeprefix("because ")
+    if case.get("unfit"):
+        return f"the file system {case['unfit'].removeprefix(case['fs']).strip()}"
+    if not case["roles"][partition]:
+        return "none of the partition's roles is measured there"
+    return "" if _spec(case, partition) else "nothing is missing"
 
 
 def _jobs(case: Case, site: Site, partition: str) -> list[list[str]]:
-    """The nodes of each job of a check; none where it is skipped or has nothing to measure."""
+    """The nodes of each job of a check."""
     spec, roles = _spec(case, partition), case["roles"][partition]
-    if not spec or not roles or case.get("unfit"):
-        return []
     by_number = selection.needs_states(spec)
     whole = site.having(roles) if by_number else site.nodes_of(partition)
     selected = selection.select(spec, whole, {})
@@ -178,29 +324,43 @@ def _spec(case: Case, partition: str) -> str:
 
 def _of_sweep(case: Case, site: Site, where: str) -> Row:
     """The nodes of a sweep's widest point; none where no point fits."""
-    nodes, seconds, points, left_out, above_caps = case["costs"][where]
+    partition = where.partition(":")[2]
+    nodes, seconds, points, left_out, above_caps, written = case["costs"][where]
     if 1 < case["time_limit"] < seconds:  # a limit of its own; 1 s stands for none
         seconds = case["time_limit"]
-    inventory = site.having(case["roles"][where.partition(":")[2]])
-    row = _of(case | {"time_limit": seconds}, where, list(inventory)[:nodes], walk=case["walk"])
-    if not points and not left_out and above_caps:
-        note = "SKIP, no point of it is within the caps"
-    elif not points and not left_out:
-        note = f"SKIP, {_why_no_point(case, site, where.partition(':')[2])}"
-    else:
-        note = count(points, "point")
+    inventory = site.having(case["roles"][partition])
+    notes = [count(points, "point")] if points else []
+    reason = ""
     if left_out:
-        file_system = site.system.file_systems.get(case.get("fs") or "")
-        reason = TOO_FEW if file_system is None or file_system.shared else UNSHARED
-        reason = reason if case.get("fs", reason) else NO_FILE_SYSTEM
-        note += f", {left_out} left out, {reason}"
+        reason = _why_left_out(case, site)
+        notes.append(f"{left_out} left out, {reason}" if points else f"{left_out} left out")
     if above_caps:
-        note += f", {above_caps} above the caps of -S"
-    return replace(row, note=f"{row.check} on {where}: {note}")
+        notes.append(f"{above_caps} above the caps of -S")
+    if not points and not left_out:
+        reason = _why_no_point(case, site, partition, above_caps)
+    row = _of(
+        case | {"time_limit": seconds},
+        where,
+        list(inventory)[:nodes],
+        ", ".join(notes),
+        "" if points else reason.removeprefix("because "),
+    )
+    return replace(row, gigabytes=written / 1e9)
 
 
-def _why_no_point(case: Case, site: Site, partition: str) -> str:
-    """The check has no point here, all have been measured, or the partition forbids its knobs."""
+def _why_left_out(case: Case, site: Site) -> str:
+    """Why points of a sweep do not fit."""
+    if not case.get("fs", "none"):
+        return NO_FILE_SYSTEM
+    file_system = site.system.file_systems.get(case.get("fs") or "")
+    return TOO_FEW if file_system is None or file_system.shared else UNSHARED
+
+
+def _why_no_point(case: Case, site: Site, partition: str, above_caps: int) -> str:
+    """No point is within the caps, the check has none here, all have been measured, or the
+    partition forbids its knobs."""
+    if above_caps:
+        return "no point of it is within the caps"
     if case["walk"] == ALL:  # of a check, not of a file in sweeps/
         return (
             "no point is missing"
@@ -219,50 +379,157 @@ def _of_pairs(case: Case, site: Site, where: str) -> Row:
     """The nodes of a link's pairs; how many rounds they take, or why there is none."""
     link = site.system.links.get(case["link"])
     if link is None:
-        return _of(case, where, [])
-    name = f"{case['@class']} over {case['link']}"
+        return _of(case, where, why=NO_LINK)
+    if site.partition(link.partition).scheduler == "local":
+        return _of(case, where, why=NO_SLURM)
     spec = _spec(case, link.partition)
     try:
         rounds = timetable.rounds(site, link, case["pattern"], spec, "plan", light=case["light"])
     except UserError as error:
-        return _of(case, where, [], f"{name}: SKIP, {error}")
+        return _of(case, where, why=f"{error}".rstrip("."))
     trials = case["trials"]
     repeated = f", {trials} times over" if trials > 1 else ""
     note = (
-        f"{name}: {count(pairs.count(rounds), 'pair')} in {count(len(rounds), 'round')} "
-        f"({case['pattern']}){repeated}, {case['time_limit'] / 3600:.1f} h"
+        f"{count(pairs.count(rounds), 'pair')} in {count(len(rounds), 'round')} "
+        f"({case['pattern']}){repeated}"
     )
-    return _of(case, where, sorted(pairs.ends(rounds)), note)
+    ends = sorted(pairs.ends(rounds))
+    return _of(case, where, ends, note, "" if ends else "nothing is missing")
 
 
-def _print(rows: list[Row]) -> None:
-    table = Table(title="at most, if every job ran to its time limit", title_justify="left")
-    for name in ("check", "mode", "partition", "nodes", "minutes", "node-hours", "GB written"):
-        table.add_column(name, overflow="fold")
-    folded = functools.cache(lambda names: str(nodesets.of(names)))
+# ---- the answer
+
+
+@functools.cache
+def _folded(names: tuple[str, ...]) -> str:
+    return str(nodesets.of(names))
+
+
+def _next_command(options: Sequence[str]) -> str:
+    checks = () if _names_checks(options) else ("-c", "checks/")
+    return shlex.join(["reframe", *checks, "-r", *options])
+
+
+def _print_plain(rows: Sequence[Row]) -> None:
+    """A line a row, each field without the tabs and line ends that would part it."""
+    if not rows:
+        return
+    click.echo("\t".join(rows[0].document))
     for row in rows:
-        table.add_row(
-            row.check,
-            row.mode,
-            row.partition,
-            f"{_amount(row)}: {folded(tuple(row.nodes))}",
-            f"{60 * row.hours:.0f}",
-            f"{row.node_hours:.1f}",
-            f"{row.gigabytes:g}",
-        )
-    print_table(table)
+        fields = (harmless(" ".join(f"{value}".split())) for value in row.document.values())
+        click.echo("\t".join(fields))
+
+
+def _print(rows: Sequence[Row], command: str, *, every: bool) -> None:
+    """Counts, the most expensive rows, what does not run by reason, and the answer."""
+    total = _Total(rows)
+    idle = [row for row in rows if not row.nodes]
+    modes = "/".join(dict.fromkeys(row.mode for row in rows))
+    system = rows[0].partition.partition(":")[0]
+    print_text(f"{count(len(total.runs), 'check')} to run, {len(idle)} not: {system}, {modes}")
+    ordered = sorted(total.runs, key=lambda row: -row.node_hours)
+    shown = ordered if every else _fitting(ordered)
+    _print_rows(shown)
+    if hidden := ordered[len(shown) :]:
+        print_text(f"{len(hidden)} more, cheaper ones: {_Total(hidden)}; see --all")
+    if idle:
+        _print_idle(idle, every=every)
     folder = files.folder()
     free = shutil.disk_usage(folder if folder.exists() else folder.parent).free / 10**9
-    click.echo(f"samples and stage directories: {folder} ({free:.0f} GB free)")
-    hours = sum(row.node_hours for row in rows)
-    written = sum(row.gigabytes for row in rows)
-    nodes = {node for row in rows for node in row.nodes}
-    click.echo(
-        f"{count(sum(row.jobs for row in rows), 'job')} on {count(len(nodes), 'node')}, "
-        f"at most {hours:.1f} node-hours, {written:g} GB written"
+    print_text(f"samples and stage directories: {folder} ({free:.0f} GB free)")
+    if total.jobs:
+        print_text(f"{total}; next: {command}")
+    else:
+        print_text(f"{total}: nothing would run; next: siteproof sites {system}")
+
+
+def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
+    """As many of the first ones as MAX_LINES hold: each with its note, below its nodes."""
+    lines, places = 0, set[tuple[str, tuple[str, ...]]]()
+    for number, row in enumerate(rows):
+        place = (row.partition, tuple(row.nodes))
+        lines += 1 + bool(row.note) + (place not in places)
+        places.add(place)
+        if lines > MAX_LINES:
+            return rows[:number]
+    return rows
+
+
+def _print_rows(rows: Sequence[Row]) -> None:
+    """A table, or records where the screen is too narrow for one."""
+    width = console().width
+    if not rows:
+        return
+    if width < WIDE:
+        _print_records(rows, width)
+        return
+    table = Table()
+    for name in ("check", "jobs", "nodes", "minutes", "node-hours", "GB written", "partition"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("node set, pairs or points", overflow="fold")
+    for row in rows:
+        names = _folded(tuple(row.nodes))
+        table.add_row(
+            row.check,
+            f"{row.jobs}",
+            f"{len(row.nodes)}",
+            f"{60 * row.hours:.0f}",
+            f"{row.node_hours:.1f}",
+            f"{round(row.gigabytes, 2):g}",
+            row.partition,
+            f"{names}; {row.note}" if row.note else names,
+        )
+    print_table(table)
+
+
+def _print_records(rows: Sequence[Row], width: int) -> None:
+    """A record a row, below the partition and nodes that it shares with others."""
+    places: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
+    for row in rows:
+        places.setdefault((row.partition, tuple(row.nodes)), []).append(row)
+    names = max(len(row.check) for row in rows)
+    for (partition, nodes), there in places.items():
+        _print_wrapped(f"{partition}: {count(len(nodes), 'node')} {_folded(nodes)}", width)
+        for row in there:
+            cells = [
+                f"  {row.check:{names}}",
+                f"{row.jobs:>3} job{'s' if row.jobs > 1 else ' '}",
+                f"{60 * row.hours:>5.0f} min",
+                f"{row.node_hours:>7.1f} node-hours",
+                f"{round(row.gigabytes, 2):g} GB" if row.gigabytes else "",
+            ]
+            line = "  ".join(cells).rstrip()
+            short = f"{line}  {row.note}".rstrip()
+            _print_wrapped(short if len(short) <= width else line, width)
+            if row.note and len(short) > width:
+                _print_wrapped(f"    {row.note}", width)
+
+
+def _print_idle(rows: Sequence[Row], *, every: bool) -> None:
+    """What does not run: how many for each reason, and one of them; or each of them."""
+    width = console().width
+    by_reason: dict[str, list[Row]] = {}
+    for row in rows:
+        by_reason.setdefault(row.why, []).append(row)
+    reasons = sorted(by_reason, key=lambda why: -len(by_reason[why]))
+    shown = reasons if every else reasons[:MAX_REASONS]
+    print_text("not run:")
+    for why in shown:
+        alike = by_reason[why]
+        _print_wrapped(f"{len(alike):4}  {why}: {_named(alike[0])}", width)
+        for row in alike[1:] if every else ():
+            _print_wrapped(f"      {_named(row)}", width)
+    if left := sum(len(by_reason[why]) for why in reasons[len(shown) :]):
+        print_text(f"{left:4}  for other reasons; see --all")
+
+
+def _named(row: Row) -> str:
+    return f"{row.check} on {row.partition.partition(':')[2]}" + (
+        f" ({row.note})" if row.note else ""
     )
 
 
-def _amount(row: Row) -> str:
-    jobs = f" in {row.jobs} jobs" if row.jobs > 1 else ""
-    return f"{len(row.nodes)}{jobs}"
+def _print_wrapped(line: str, width: int) -> None:
+    """A line that is never cut: what does not fit goes on below, further right."""
+    for part in textwrap.wrap(line, width, subsequent_indent=" " * 6, break_on_hyphens=False):
+        print_text(part)

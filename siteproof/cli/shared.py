@@ -114,6 +114,7 @@ by_node = _completer(lambda ctx: _site(ctx).system.inventory)
 by_subject = _completer(_subjects)
 by_sweep = _completer(lambda _: reading.examine()[0])
 by_environment = _completer(lambda ctx: _site(ctx).system.environments)
+by_mode = _completer(lambda _: catalogue.MODES)
 by_service = _completer(lambda ctx: _site(ctx).system.probes)
 
 which_system = click.option(

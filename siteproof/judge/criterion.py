@@ -20,7 +20,7 @@ from siteproof.judge.severity import RANKS, UNDECIDED, WRONG, Verdict, most_seve
 from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.point import KNOB, OWN
-from siteproof.record.samples import INTERRUPTED, PUBLISHED
+from siteproof.record.samples import INTERRUPTED, PUBLISHED, TOOL_MISSING
 from siteproof.record.series import VARIABLE
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def units(
     attempts = attempts_at(samples, criterion)
     found = []
     for node, facts in expected.items():
-        own = attempts.get(node, ())
+        own = standing(criterion, attempts.get(node, ()))
         result = judge_one(criterion, node, facts, own, (baselines or {}).get(node, ()))
         found.append(_too_old(criterion, _noted(criterion, result, own), fresh))
     return found
@@ -165,7 +165,8 @@ def reported(
     """The values of what decides nothing: of each unit the median of its newest job's trials."""
     attempts = attempts_at(samples, criterion)
     for unit in expected:
-        counted = [s for s in attempts.get(unit, ()) if not why_not(criterion, s)]
+        own = standing(criterion, attempts.get(unit, ()))
+        counted = [s for s in own if not why_not(criterion, s)]
         good = [s for s in _newest_job(counted) if isinstance(s.value, Decimal)]
         if good:
             middle = median(Fraction(s.number) for s in good)
@@ -353,7 +354,7 @@ def not_here(result: CriterionVerdict, attempts: Iterable[Sample]) -> CriterionV
         not criterion.not_here
         or result.verdict not in UNDECIDED
         or result.excused
-        or any(s.status != "tool_missing" and not why_not(criterion, s) for s in attempts)
+        or any(s.status != TOOL_MISSING and not why_not(criterion, s) for s in attempts)
     ):
         return result
     why = (Finding(Kind.NOT_HERE, message=criterion.not_here),)
@@ -401,6 +402,27 @@ def _units(criterion: Criterion, sample: Sample) -> Iterable[str]:
     if criterion.links:
         return pair_units.of_sample(criterion, sample)
     return [] if sample.node or pair_units.of_link(sample) else [sample.header.system]
+
+
+def standing(criterion: Criterion | Baseline, attempts: Sequence[Sample]) -> Sequence[Sample]:
+    """The attempts on a unit, the newest first, without those that take no answer back.
+
+    A program that is missing in one partition or environment may be there in another one: what was
+    measured there still answers.
+    """
+    without = set[tuple[str, str]]()
+    for number, sample in enumerate(attempts):
+        if why_not(criterion, sample):
+            continue
+        if sample.status != TOOL_MISSING:
+            return attempts if place(sample) in without else attempts[number:]
+        without.add(place(sample))
+    return attempts
+
+
+def place(sample: Sample) -> tuple[str, str]:
+    """The partition and the environment in which it was measured."""
+    return sample.header.partition, sample.header.environment
 
 
 def _newest_first(found: dict[str, list[Sample]]) -> dict[str, list[Sample]]:

@@ -44,6 +44,7 @@ MEANINGS = {  # of each status
 }
 STATUSES = tuple(MEANINGS)
 INTERRUPTED = "interrupted"  # somebody ended the job; the status does not concern the node
+TOOL_MISSING = "tool_missing"  # the program is not installed where the check ran
 MODES = ("quick", "maintenance", "acceptance", "published", "")
 REPEATED = "repeated_warning"  # condition: measured at the second attempt, as the first crashed
 PUBLISHED = "published"  # mode of published values, and the condition with their source

@@ -70,6 +70,20 @@ Flops = Annotated[units.Quantity, *_quantity("flops", "806.4 GFLOPS")]
 Frequency = Annotated[units.Quantity, *_quantity("frequency", "2.1 GHz")]
 Time = Annotated[units.Quantity, *_quantity("time", "0.2 ms")]
 Count = Annotated[int, Field(ge=1, le=10**9)]
+# What tuned inputs of HPL use. The list is closed, so that few series have an NB of their own.
+HPL_BLOCKS = (64, 80, 96, 112, 128, 144, 160, 168, 176, 184, 192, 200, 208, 216, 224, 232, 240,
+              256, 288, 320, 336, 384, 400, 448, 512)  # fmt: skip
+
+
+def _is_hpl_block(number: int) -> int:
+    if number not in HPL_BLOCKS:
+        raise mistake(f"{number} is not a block size", ", ".join(map(str, HPL_BLOCKS)))
+    return number
+
+
+HplBlock = Annotated[
+    int, AfterValidator(_is_hpl_block), Field(json_schema_extra={"enum": list(HPL_BLOCKS)})
+]
 
 _ONE_OR_MANY = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 Names = Annotated[

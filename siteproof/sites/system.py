@@ -15,7 +15,7 @@ from siteproof import nodesets, units
 from siteproof.files import MAX_UID
 from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option, Variables
 from siteproof.sites.key_types import Count as Count
-from siteproof.sites.key_types import Flops, Frequency, Rate, Size, Target, Time
+from siteproof.sites.key_types import Flops, Frequency, HplBlock, Rate, Size, Target, Time
 from siteproof.sites.key_types import Model as Model
 from siteproof.sites.key_types import Names as Names
 from siteproof.sites.key_types import blanks as blanks
@@ -171,6 +171,11 @@ class Hardware(Model):
     )
     flops_per_cycle: Count | None = Field(
         None, description="Double-precision operations of a core in a cycle."
+    )
+    hpl_nb: HplBlock | None = Field(
+        None,
+        description="Block size NB of HPL where -S Hpl.nb gives none; 192, if not given. Values "
+        "with different NB are not compared with each other.",
     )
     nics: dict[str, Nic] = Field({}, description="Network interfaces, by name.")
     target: Target | None = Field(

@@ -7,7 +7,7 @@ numbers of the points stay those of the file, so a capped run is part of the who
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from siteproof.errors import UserError
@@ -46,15 +46,17 @@ def of_options(test: str, sweep: Sweep, given: Mapping[str, str]) -> Values:
         where = f"-S {name}={text}"
         if axis not in known:
             near = hint(name, known)
-            raise UserError(where, f"{test} cannot be capped by it{near}", _names(known, amount))
+            raise UserError(where, f"{test} cannot be capped by it{near}", names_of(sweep))
         if axis in found:
             raise UserError(where, f"{test} has both {SIZE} and {axis}, which are the same there")
         found[axis] = _value(where, text, known[axis])
     return found
 
 
-def _names(known: Iterable[str], amount: str) -> list[str]:
-    return sorted({*known, *([SIZE] if amount else [])})
+def names_of(sweep: Sweep) -> list[str]:
+    """What `-S` may cap of a sweep. Knobs are none: each point has its own setting of them."""
+    amount = TOOLS[sweep.tool].amount
+    return sorted({*_axes(sweep), *([SIZE] if amount else [])})
 
 
 def _axes(sweep: Sweep) -> dict[str, Axis]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from siteproof.judge.criterion import attempts_at, of_system, refusal, why_not
+from siteproof.judge.criterion import attempts_at, of_system, place, refusal, why_not
 from siteproof.record import campaign
 from siteproof.record.ages import Ages
-from siteproof.record.samples import Header, Sample
+from siteproof.record.samples import TOOL_MISSING, Header, Sample
 from siteproof.sites import Criterion
 
 BEYOND = 20  # sessions that are looked through for an answer that is too old
@@ -28,7 +28,9 @@ Read = Callable[[str, set[str], "set[str] | None"], list[Sample]]
 class Owed:
     """A criterion, those of its units that have no answer yet, and the checks that may answer it.
 
-    looked: how many sessions were looked through that are too old for it.
+    looked: how many sessions were looked through that are too old for it. without: the units for
+    which the newest answer is a missing program, with the partitions and environments that lack it;
+    what was measured in another one, of `places`, still answers.
     """
 
     criterion: Criterion
@@ -36,6 +38,8 @@ class Owed:
     checks: set[str]
     looked: int = field(default=0)
     all: int = field(init=False)
+    without: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    places: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.all = len(self.units)
@@ -44,7 +48,13 @@ class Owed:
     def few(self) -> set[str] | None:
         """The nodes that are left, if they are few; None where only all samples will do."""
         by_node = not (self.criterion.links or of_system(self.criterion) or ANY in self.units)
-        return self.units if by_node and len(self.units) <= FEW * self.all else None
+        left = self.left
+        return left if by_node and len(left) <= FEW * self.all else None
+
+    @property
+    def left(self) -> set[str]:
+        """The units for which older sessions are looked through."""
+        return self.units | self.without.keys()
 
     def may_be_answered_by(self, header: Header) -> bool:
         """Whether a job could answer it, as far as its header shows."""
@@ -53,18 +63,30 @@ class Owed:
         rule = self.criterion.conditions.get("mode")
         return rule is None or rule.met_by(header.mode)
 
+    def find_places(self, headers: Iterable[Header]) -> None:
+        """Note the partitions and environments of the jobs that could answer it."""
+        may = filter(self.may_be_answered_by, headers)
+        self.places = {(header.partition, header.environment) for header in may}
+
     def take(self, found: Iterable[Sample]) -> bool:
         """Note the units that these samples answer; whether one could have answered any."""
         spoke = False
         for unit, attempts in attempts_at(found, self.criterion).items():
-            may = {unit, ANY} & self.units
+            may = {unit, ANY} & self.left
             if not may:
                 continue
             could = [s for s in attempts if not refusal(self.criterion, s)]
             spoke = spoke or bool(could)
-            if any(not why_not(self.criterion, s) for s in could):
+            if answers := [s for s in could if not why_not(self.criterion, s)]:
                 self.units -= may
+                self._look_elsewhere(unit, answers)
         return spoke
+
+    def _look_elsewhere(self, unit: str, answers: Sequence[Sample]) -> None:
+        """Go on with a unit while all of its answers are missing programs, and others may be."""
+        lack = self.without.pop(unit, set()) | {place(sample) for sample in answers}
+        if all(sample.status == TOOL_MISSING for sample in answers) and self.places - lack:
+            self.without[unit] = lack
 
 
 @dataclass
@@ -100,6 +122,8 @@ class Chosen:
 def choose(owed: Mapping[str, Owed], headers: Sequence[Header], read: Read, ages: Ages) -> Chosen:
     """The sessions that answer the criteria. read: gives their samples."""
     chosen = Chosen()
+    for one in owed.values():
+        one.find_places(headers)
     for session, jobs in _newest_first(headers):
         in_time, late = _who_may(owed.values(), jobs, ages)
         checks = {check for one in (*in_time, *late) for check in one.checks}
@@ -143,7 +167,7 @@ def _who_may(
     in_time, late = [], []
     for one in owed:
         may = [header for header in jobs if one.may_be_answered_by(header)]
-        if not one.units or not may:
+        if not one.left or not may:
             continue
         limit = one.criterion.oldest
         known = [age for header in may if (age := ages.age(header)) is not None]

@@ -1,10 +1,11 @@
 """Sweeps on a real Slurm cluster: real ranks, a hung point, a cancelled job, a lost node."""
 
 import json
+import shutil
 import sys
 
 import pytest
-from clone import PATIENCE
+from clone import PATIENCE, TOP
 from test_run_slurm import suite  # noqa: F401
 
 from siteproof.record.point import folder_of
@@ -83,6 +84,24 @@ def test_a_hung_point_costs_itself_and_its_ranks_are_gone(suite):  # noqa: F811
     assert {s.header.provenance["nodes"] for s in suite.samples()} == {"node001", "node[001-002]"}
     assert "sleep 986" not in suite.testbed.run(["ps", "-eo", "args"], node="node002").stdout
     assert suite.jobs() == []
+
+
+def test_srun_options_of_the_site_take_effect_in_the_steps_of_a_sweep(suite):  # noqa: F811
+    """In those that measure: a task's processors are an option that its step can see."""
+    sites = suite.folder / "sites"
+    shutil.copytree(TOP / "site-config/testbed", sites / "testbed")
+    system = sites / "testbed/system.yaml"
+    given = "    scheduler: slurm\n"
+    assert given in system.read_text()
+    options = f"{given}    srun_options: [--cpus-per-task=1]\n"
+    system.write_text(system.read_text().replace(given, options))
+    swept = Swept(suite, repetitions=1)
+    swept.before += f" SITEPROOF_SITES='{sites}'"
+    seen = suite.folder / "seen"
+    swept.python(f'echo "${{SLURM_STEP_ID:+step}} ${{SLURM_CPUS_PER_TASK:-}}" >>"{seen}"')
+    done = swept.run()
+    assert done.returncode == 0, done.stdout
+    assert {line for line in seen.read_text().splitlines() if "step" in line} == {"step 1"}
 
 
 def test_a_cancelled_sweep_keeps_its_points_and_resumes_at_the_rest(suite):  # noqa: F811

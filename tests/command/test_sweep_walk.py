@@ -383,6 +383,18 @@ def test_ranks_lie_in_blocks_on_the_points_nodes(tmp_path, script, hosts):
     assert "--overlap" in done.stderr and "--jobid=7" in done.stderr
 
 
+def test_options_of_the_site_reach_srun_and_those_of_the_step_hold(tmp_path):
+    """Quoted as `settings` has them: nothing in them is a command."""
+    (tmp_path / "words").write_text("")
+    given = f"--mem-bind=local --job-name=theirs '--comment=a b; echo no >{tmp_path}/words'"
+    done = launched(tmp_path, "launch true", SITEPROOF_SRUN_OPTIONS=given)
+    words = done.stderr.split()
+    assert "--mem-bind=local --job-name=theirs --comment=a b; echo no" in done.stderr
+    assert [w for w in words if w.startswith("--job-name")][-1] == "--job-name=siteproof-00001"
+    assert words[-1] == "true"
+    assert (tmp_path / "words").read_text() == ""
+
+
 def test_a_manifest_keeps_its_points(tmp_path):
     walk = Walk(tmp_path)
     kept = json.loads((walk.stage / "siteproof-job.json").read_text())["points"]

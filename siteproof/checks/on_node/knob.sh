@@ -94,9 +94,10 @@ knobs_launch() { # hold|mend NODE…: on each of them, or here where there is no
     what=$1
     shift
     if [ -n "${SITEPROOF_JOB:-${SLURM_JOB_ID:-}}" ]; then
-        set -- srun --jobid="${SITEPROOF_JOB:-$SLURM_JOB_ID}" --overlap --nodes=$# --ntasks=$# \
+        set -- --jobid="${SITEPROOF_JOB:-$SLURM_JOB_ID}" --overlap --nodes=$# --ntasks=$# \
             --ntasks-per-node=1 --nodelist="$(echo "$*" | tr ' ' ,)" --no-kill \
             --kill-on-bad-exit=0 --wait=0 --cpu-bind=none
+        eval "set -- srun ${SITEPROOF_SRUN_OPTIONS:-}"' "$@"'
     else
         set -- env SITEPROOF_NODE="$1"
     fi

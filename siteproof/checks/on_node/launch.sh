@@ -7,7 +7,8 @@
 #   reordered=1 launch ...     the same, each rank one node further on: it reads what another wrote
 #
 # What they read: NODES (names, first one first), NODE_COUNT, TASKS, TASKS_PER_NODE, POINT_FOLDER;
-# LAUNCH (srun's --mpi; empty: as the program's library has it).
+# LAUNCH (srun's --mpi; empty: as the program's library has it); SITEPROOF_SRUN_OPTIONS, the site's,
+# quoted for a shell. They come first, so that those of the step itself hold.
 
 # shellcheck source=siteproof/checks/on_node/mpi.sh
 . "$1/mpi.sh"
@@ -32,10 +33,11 @@ start_ranks() { # RANKS PER COMMAND...
     hosts=$POINT_FOLDER/hosts
     print_hosts >"$hosts" || return
     # A line of the file a rank, so that ranks lie in blocks however Slurm would spread them.
-    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-        srun --jobid="$SITEPROOF_JOB" --overlap --job-name="siteproof-$POINT_NUMBER" \
+    set -- --jobid="$SITEPROOF_JOB" --overlap --job-name="siteproof-$POINT_NUMBER" \
         --kill-on-bad-exit=1 ${mpi_kind:+--mpi="$mpi_kind"} --nodes="$number_of_hosts" \
         --ntasks="$ranks" --distribution=arbitrary --nodelist="$hosts" "$@"
+    eval "set -- ${SITEPROOF_SRUN_OPTIONS:-}"' "$@"'
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 srun "$@"
 }
 
 start_here() { # COMMAND...: without Slurm, on this machine

@@ -130,9 +130,10 @@ nodes_answer() {
     [ -n "$SWEEP_SRUN" ] || return 0
     # shellcheck disable=SC2086  # a list of nodes
     set -- $nodes
-    timeout -k 5 20 srun --jobid="$job" --overlap --job-name="siteproof-$number" --mpi=none \
-        --nodes=$# --ntasks=$# --nodelist="$(echo "$nodes" | tr ' ' ,)" true \
-        </dev/null >/dev/null 2>&1
+    set -- --jobid="$job" --overlap --job-name="siteproof-$number" --mpi=none \
+        --nodes=$# --ntasks=$# --nodelist="$(echo "$nodes" | tr ' ' ,)" true
+    eval "set -- ${SITEPROOF_SRUN_OPTIONS:-}"' "$@"'
+    timeout -k 5 20 srun "$@" </dev/null >/dev/null 2>&1
 }
 
 wait_for_slurm() {

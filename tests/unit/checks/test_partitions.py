@@ -1,5 +1,6 @@
 """Several roles in a partition, several partitions over the same nodes: who measures what, once."""
 
+import json
 import shlex
 from collections import Counter
 
@@ -59,16 +60,20 @@ def site(world, monkeypatch):
 
 @pytest.fixture
 def planned(site, tmp_path, monkeypatch):
-    """`siteproof plan` with options: each row of its table, and its last line."""
+    """`siteproof plan` with options: check, partition, nodes and jobs of each row that runs."""
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
     monkeypatch.setenv("RFM_CONFIG_FILES", str(TOP / "reframe_settings.py"))
 
     def ask(*options, system="mixed"):
-        done = CliRunner().invoke(plan, ["--system", system, *options])
+        done = CliRunner().invoke(plan, ["--system", system, *options, "--json"])
         assert done.exit_code == 0, done.output
-        rows = [line for line in done.output.splitlines() if line.startswith("│")]
-        cells = [[cell.strip() for cell in row.strip("│").split("│")] for row in rows]
-        return [(c[0], c[2], c[3]) for c in cells], done.output.splitlines()[-1]
+        found = json.loads(done.stdout)
+        rows = [
+            (row["check"], row["partition"], row["node_set"], row["jobs"])
+            for row in found["rows"]
+            if row["jobs"]
+        ]
+        return rows, (found["jobs"], found["nodes"])
 
     return ask
 
@@ -79,30 +84,30 @@ def planned(site, tmp_path, monkeypatch):
 def test_a_run_measures_each_node_on_one_partition(planned):
     rows, last = planned("-n", "Stream")
     assert rows == [
-        ("Stream", "mixed:batch", "103 in 3 jobs: n[001-103]"),
-        ("Stream", "mixed:gpu", "2: n[104-105]"),
+        ("Stream", "mixed:batch", "n[001-103]", 3),
+        ("Stream", "mixed:gpu", "n[104-105]", 1),
     ]
-    assert last.startswith("4 jobs on 105 nodes, ")
+    assert last == (4, 105)
 
 
 def test_a_partition_that_is_named_measures_all_of_its_nodes(planned):
     rows, last = planned("-n", "Stream", system="mixed:debug")
-    assert rows == [("Stream", "mixed:debug", "105 in 4 jobs: n[001-105]")]
-    assert last.startswith("4 jobs on 105 nodes, ")
+    assert rows == [("Stream", "mixed:debug", "n[001-105]", 4)]
+    assert last == (4, 105)
 
 
 def test_nodes_that_are_selected_are_measured_where_their_role_is(planned):
     assert planned("-n", "Stream", "-S", "nodes=n[100-102]")[0] == [
-        ("Stream", "mixed:batch", "3 in 2 jobs: n[100-102]")
+        ("Stream", "mixed:batch", "n[100-102]", 2)
     ]
-    assert planned("-n", "Stream", "-S", "nodes=n104")[0] == [("Stream", "mixed:gpu", "1: n104")]
+    assert planned("-n", "Stream", "-S", "nodes=n104")[0] == [("Stream", "mixed:gpu", "n104", 1)]
 
 
 def test_a_file_system_is_measured_by_the_roles_that_may_use_it(planned):
     rows, _ = planned("-n", "RandomIo")
     assert rows == [
-        ("RandomIo local", "mixed:batch", "3: n[101-103]"),
-        ("RandomIo local", "mixed:gpu", "2: n[104-105]"),
+        ("RandomIo local", "mixed:batch", "n[101-103]", 1),
+        ("RandomIo local", "mixed:gpu", "n[104-105]", 1),
     ]
 
 

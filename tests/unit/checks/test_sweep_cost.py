@@ -11,7 +11,7 @@ HEAD = Header("s", "here", "node", "system", "Ior", "7", "2026-11-21T12:00:00+00
 
 
 def test_the_cost_is_that_of_the_jobs_that_run():
-    told = budget.of([(1, 3600, 10, 0, 0), (8, 1800, 4, 0, 30), (0, 120, 0, 7, 4)])
+    told = budget.of([(1, 3600, 10, 0, 0, 9), (8, 1800, 4, 0, 30, 9), (0, 120, 0, 7, 4, 0)])
     assert (told.jobs, told.points, told.nodes, told.left_out) == (2, 14, 8, 7)
     assert told.node_hours == 5
     assert str(told) == (
