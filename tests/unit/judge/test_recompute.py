@@ -1,0 +1,296 @@
+"""The program that a page carries judges the page's values alone, and agrees with the verdict."""
+
+import csv
+import io
+import random
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+import recomputed
+from clone import TOP
+from hypothesis import given
+from hypothesis import strategies as st
+from random_cases import cases
+from test_agreement import KINDS, criterion, decimal_text, site
+
+from siteproof.record.samples import Header, Sample
+from siteproof.report import html, recompute, values
+from siteproof.report.sections import Attached, Report
+from siteproof.sites import Baseline, Waiver
+from siteproof.verdict import judgement
+
+SCRIPT = TOP / "siteproof/report/recompute.py"
+NOW = datetime.now(UTC)
+STATUSES = [
+    "timeout",
+    "invalid",
+    "checksum",
+    "node_lost",
+    "tool_missing",
+    "interrupted",
+    "generic",
+    "of a later version",
+]
+
+
+def header(number, hours, mode, **conditions):
+    moment = NOW - timedelta(hours=hours)
+    return Header(
+        f"{moment:%Y%m%dT%H%M%S}Z-{number:04}",
+        "here",
+        "all",
+        "system",
+        "Check",
+        str(number),
+        moment.isoformat(timespec="seconds"),
+        mode=mode,
+        conditions=conditions,
+        place=number,
+    )
+
+
+def random_criterion(rng, sizes):
+    """Any bound, rounding, scope and age; and what it does not decide."""
+    unit, of_step = rng.choice(list(sizes)), rng.choice(list(sizes))
+    share = rng.random() < 0.2 and "GFLOPS" in sizes
+    bound = f"{rng.randint(1, 100)} % of peak" if share else f"{decimal_text(rng)} {unit}"
+    kind = rng.choice(["at_least", "at_least", "at_most", "equals"])
+    keys = {kind: bound}
+    if share:
+        keys = {rng.choice(["at_least", "at_most"]): bound}
+    if rng.random() < 0.5:
+        step = rng.choice(["1", "0.1", "0.5", "10", "3", "100"])
+        step_unit = "%" if share else of_step
+        keys |= {"rounding": f"nearest {step} {step_unit}", "ties": rng.choice(["away", "even"])}
+    if rng.random() < 0.3:
+        keys["trials"] = rng.randint(1, 3)
+    if rng.random() < 0.15:
+        keys["not_here"] = "no such thing"
+    if rng.random() < 0.1:
+        keys = {"report_only": "for interest"}
+    if rng.random() < 0.5:
+        keys["programs"] = ["tool"]
+    scopes = ["every node", "every node", "median", "mean"]
+    ages = ["7d", "2h", "none"]
+    return criterion(scope=rng.choice(scopes), max_age=rng.choice(ages), **keys)
+
+
+def random_value(rng, criteria, unit, sizes):
+    """Often near a bound, where rounding and ties decide."""
+    bounds = [one.bound for one in criteria if one.bound and not one.bound.fact]
+    if not bounds or rng.random() < 0.3:
+        return Decimal(decimal_text(rng))
+    bound = rng.choice(bounds).quantity
+    number = bound.value * sizes[bound.unit].numerator * sizes[unit].denominator
+    number = number / sizes[unit].numerator / sizes[bound.unit].denominator
+    number = Decimal(f"{Decimal(f'{number:.10g}'):f}")
+    return abs(number + rng.choice([0, 0, 1, -1]) * Decimal(rng.choice(["0.5", "0.05", "5"])))
+
+
+def random_sample(rng, head, node, criteria, sizes):
+    unit = head.conditions["unit"]
+    if rng.random() < 0.15:
+        status = rng.choice(STATUSES)
+        return Sample(head, node, "Check.*", status=status, why="=cmd()", trial=rng.randint(0, 2))
+    value = random_value(rng, criteria, unit, sizes)
+    own = {"program": "stand-in"} if rng.random() < 0.1 else {}
+    trial = rng.randint(0, 3)
+    return Sample(head, node, "Check.figure", value, unit, trial=trial, own_conditions=own)
+
+
+def random_campaign(seed):
+    """A judgement of a few criteria, with baselines and waivers, from the samples of some jobs."""
+    rng = random.Random(seed)
+    sizes = KINDS[rng.choice(["rate", "flops", "time", "count"])]
+    criteria = {f"C-{n}": random_criterion(rng, sizes) for n in range(rng.randint(1, 3))}
+    unit = rng.choice(list(sizes))
+    baselines = {
+        f"B-{n}": Baseline(
+            metric="Check.figure",
+            scope=rng.choice(["every node", "every node", "median", "mean"]),
+            tolerance=rng.choice([None, "5 %", "0.1 x"]),
+            source="s",
+            taken="2026-11-21",
+            programs=rng.choice([[], ["tool"]]),
+            **{rng.choice(["at_least", "at_most"]): f"{decimal_text(rng)} {unit}"},
+        )
+        for n in range(rng.choice([0, 1, 2]))
+    }
+    nodes = ["n1", "n2", "n3"][: rng.randint(1, 3)]
+    waivers = {
+        f"W-{n}": Waiver(
+            nodes=rng.choice(nodes),
+            waives=rng.choice(["all", "C-0", "Check.figure"]),
+            wrong_answers=rng.choice([[], ["invalid"], ["invalid", "checksum"]]),
+            problem="fan",
+            owner="@me",
+            expires=rng.choice(["2999-12-31", "2000-01-01"]),
+        )
+        for n in range(rng.choice([0, 0, 1, 2]))
+    }
+    better = rng.choice(["higher", "lower"])
+    set_ = "n[1-3]"[: 0 if len(nodes) < 3 else None] or ",".join(nodes)
+    described = site(criteria, unit, better, baselines, f"{decimal_text(rng)} GFLOPS", set_)
+    described = replace(described, waivers=waivers)
+    found = []
+    for number in range(1, rng.randint(1, 4)):
+        mode = rng.choice(["acceptance", "maintenance", "quick"])
+        head = header(number, rng.choice([1, 1, 3, 200]), mode, program="tool", unit=unit)
+        owing = [node for node in nodes if rng.random() < 0.9]
+        for node in owing:
+            one = random_sample(rng, head, node, criteria.values(), sizes)
+            more = rng.choice([0, 0, 1, 2])
+            again = (random_sample(rng, head, node, criteria.values(), sizes) for _ in range(more))
+            found += [one, *again]
+    return judgement.judge_samples(described, found, "all")
+
+
+@given(seed=st.integers(0, 10**9))
+@cases(400)
+def test_every_random_campaign_is_judged_alike_from_its_page_alone(seed):
+    recomputed.must_agree(random_campaign(seed))
+
+
+@given(seed=st.integers(0, 10**9), word=st.sampled_from(recompute.ORDER))
+@cases(100)
+def test_another_verdict_on_the_page_is_found(seed, word):
+    texts = recomputed.texts(random_campaign(seed))
+    changed = recomputed.changed(texts, "criteria", "stated", lambda _old: word)
+    if changed:
+        differing, printed = recomputed.again(changed)
+        old = [row["stated"] for row in recompute.rows_of(texts, "criteria")]
+        assert differing == sum(one != word for one in old), printed
+
+
+@given(seed=st.integers(0, 10**9))
+@cases(100)
+def test_another_value_or_bound_that_decides_is_found(seed):
+    judged = random_campaign(seed)
+    texts = recomputed.texts(judged)
+    kinds = {result.id: result.criterion.kind for result in judged.verdicts}
+    passed = {r.id for r in judged.verdicts if r.verdict in recompute.ORDER[6:] and r.nodes}
+    for table, column in (("samples", "value"), ("criteria", "bound")):
+        worse = {"samples": {"at_least": "-1e40", "at_most": "1e40", "equals": "1e40"}}.get(
+            table, {"at_least": "1e40", "at_most": "-1e40", "equals": "1e40"}
+        )
+        for key in passed:
+            changed = recomputed.changed(
+                texts,
+                table,
+                column,
+                lambda old, key=key, worse=worse: worse[kinds[key]] if old else old,
+                lambda row, key=key: row["criterion"] == key,
+            )
+            assert changed and recomputed.again(changed)[0] == 1, (table, key)
+
+
+CELLS = st.text(st.sampled_from("=+-@'\t\r\n;,|\" aä5.\uff1d\u2028"), max_size=12)
+
+
+@given(rows=st.lists(st.tuples(CELLS, CELLS), max_size=4))
+@cases(300)
+def test_a_cell_is_read_as_it_was_and_begins_no_formula(rows):
+    text = values.as_csv(("a", "b"), rows)
+    back = [(row["a"], row["b"]) for row in recompute.rows_of({"t": text}, "t")]
+    assert back == [tuple(row) for row in rows]
+    for line in list(csv.reader(io.StringIO(text, newline="")))[1:]:
+        for cell in (part for whole in line for part in re.split(r"[;,|\t\n\r\"]", whole)):
+            number = re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", cell)
+            assert number or not re.match(r"[=+\-@\uff1d]", cell), line
+
+
+@pytest.mark.parametrize("number", ["-5", "-0.25", "1E-7", "-1.5e+3", "007.10"])
+def test_a_number_is_not_changed(number):
+    assert values.harmless_cell(Decimal(number)) == str(Decimal(number))
+    assert values.harmless_cell(number) == number
+
+
+def page(*attached):
+    made = Report("here", "PASS", "It passed.", [], [], attached)
+    return html.page(made, NOW)
+
+
+def test_a_file_of_a_page_breaks_out_of_nothing_and_comes_back_as_it_was(tmp_path, monkeypatch):
+    evil = "a,b\n</script><script>alert(1)</script>,\"'><img src=x>&amp;%3C#\u2028\n"
+    for limit in (html.LONGEST_ADDRESS, 10):
+        monkeypatch.setattr(html, "LONGEST_ADDRESS", limit)
+        text = page(Attached("criteria.csv", evil, "rows"))
+        assert "<script" not in text and "<img" not in text
+        (tmp_path / "page.html").write_text(text)
+        assert recompute.read(str(tmp_path / "page.html"))[0] == {"criteria": evil}
+
+
+def call(*words):
+    """As a vendor calls it: a plain Python without packages or the clone."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", SCRIPT, *map(str, words)], capture_output=True, text=True
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A page with all of its tables, as a file."""
+    attached = [
+        Attached(f"{name}.csv", text, "rows")
+        for name, text in recomputed.texts(random_campaign(7)).items()
+    ]
+    (tmp_path / "page.html").write_text(page(*attached))
+    return tmp_path / "page.html"
+
+
+def test_page_and_saved_tables_are_judged_alike(saved, tmp_path):
+    code, printed = call(saved, "--save", tmp_path)
+    assert code == 0, printed
+    assert "C-0" in printed and "0 differ" in printed
+    assert call(tmp_path) == (0, printed)
+
+
+def test_a_verdict_that_was_changed_in_a_saved_table_ends_with_1(saved, tmp_path):
+    call(saved, "--save", tmp_path)
+    table = tmp_path / "criteria.csv"
+    lines = list(csv.reader(table.open(newline="")))
+    lines[1][1] = "PASS" if lines[1][1] != "PASS" else "FAIL"
+    with table.open("w", newline="") as out:
+        csv.writer(out).writerows(lines)
+    assert call(tmp_path)[0] == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: "",
+        lambda text: text.replace('download="units.csv"', ""),
+        lambda text: text.replace("stated", "states"),
+        lambda text: re.sub(r"C-0,[A-Z]+", "C-0", text),
+    ],
+)
+def test_a_damaged_page_ends_with_2_and_one_line(saved, damage):
+    saved.write_text(damage(saved.read_text()))
+    code, printed = call(saved)
+    assert (code, printed.count("\n"), "Traceback" in printed) == (2, 1, False), printed
+    assert call(saved.parent / "nothing.html")[0] == 2
+
+
+def test_it_knows_nothing_of_ours_and_is_of_python_3_6():
+    import ast
+
+    tree = ast.parse(SCRIPT.read_text(), feature_version=(3, 6))
+    names = {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        for name in (
+            [one.name for one in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert names <= sys.stdlib_module_names
+    assert "siteproof" not in SCRIPT.read_text()
