@@ -140,7 +140,8 @@ def random_campaign(seed):
     found = []
     for number in range(1, rng.randint(1, 4)):
         mode = rng.choice(["acceptance", "maintenance", "quick"])
-        head = header(number, rng.choice([1, 1, 3, 200]), mode, program="tool", unit=unit)
+        of_job = rng.choice([unit, rng.choice(list(sizes))])
+        head = header(number, rng.choice([1, 1, 3, 200]), mode, program="tool", unit=of_job)
         owing = [node for node in nodes if rng.random() < 0.9]
         for node in owing:
             one = random_sample(rng, head, node, criteria.values(), sizes)
@@ -154,6 +155,39 @@ def random_campaign(seed):
 @cases(400)
 def test_every_random_campaign_is_judged_alike_from_its_page_alone(seed):
     recomputed.must_agree(random_campaign(seed))
+
+
+@pytest.mark.parametrize("scope", ["mean", "median"])
+def test_values_in_several_units_have_one_mean_and_one_median(scope):
+    """Two programs print MB/s and GB/s; 5, 6 and 7 GB/s are at least 6."""
+    described = site({"C": criterion(at_least="6 GB/s", scope=scope)}, "MB/s")
+    head = header(1, 1, "acceptance")
+    values_ = [("5000", "MB/s"), ("6", "GB/s"), ("7", "GB/s")]
+    found = [
+        Sample(head, f"n{n}", "Check.figure", Decimal(value), unit)
+        for n, (value, unit) in enumerate(values_, 1)
+    ]
+    judged = judgement.judge_samples(described, found, "all")
+    assert judged.verdicts[0].verdict == "PASS"
+    recomputed.must_agree(judged)
+
+
+def test_trials_in_several_units_have_one_median_and_the_worst_node_is_known():
+    described = site({"C": criterion(at_least="6 GB/s", trials=3)}, "MB/s")
+    head = header(1, 1, "acceptance")
+    trials = {"n1": "5000 M, 5 G, 7 G", "n2": "5 M, 6 G, 7000 M", "n3": "5.1 G, 5 G, 7000 M"}
+    found = [
+        Sample(head, node, "Check.figure", Decimal(text[:-2]), f"{text[-1]}B/s", trial=trial)
+        for node, texts in trials.items()
+        for trial, text in enumerate(texts.split(", "))
+    ]
+    judged = judgement.judge_samples(described, found, "all")
+    assert [(n.node, n.verdict) for n in judged.verdicts[0].nodes] == [
+        ("n1", "FAIL"),
+        ("n3", "FAIL"),
+        ("n2", "PASS"),
+    ]
+    recomputed.must_agree(judged)
 
 
 @given(seed=st.integers(0, 10**9), word=st.sampled_from(recompute.ORDER))
