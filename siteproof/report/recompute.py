@@ -38,7 +38,8 @@ POWERS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 POWERS.update({"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50})
 SIZES = {"ns": ONE / 10**9, "us": ONE / 10**6, "ms": ONE / 1000, "s": ONE, "min": ONE * 60}
 SIZES.update({"h": ONE * 3600, "d": ONE * 86400, "%": ONE / 100, "x": ONE})
-SIZES.update((name, ONE) for name in "count nodes tasks ranks packets VMs instances".split())
+SIZES.update(dict.fromkeys(("count", "nodes", "tasks", "ranks", "packets", "VMs"), ONE))
+SIZES["instances"] = ONE
 UNIT = re.compile("([KMGTP]i|[kMGTP]?)(B|B/s|b/s|bit/s|FLOPS|Hz|IOPS|[a-z-]+/s)")
 
 
@@ -167,38 +168,47 @@ class Judge:
 
     def criterion(self, rule: Row) -> Tuple[str, List[Outcome], Dict[str, Outcome]]:
         """The verdict, the outcomes that are counted, and that of each unit."""
+        if rule["report_only"]:
+            return "SKIP", [], {}
+        if rule["has_check"] == "no":
+            return "SKIP" if rule["not_here"] else "PENDING", [], {}
         units = {r["unit"]: r for r in self.units if r["criterion"] == rule["criterion"]}
-        if rule["report_only"] or rule["has_check"] == "no":
-            verdict = "SKIP" if rule["report_only"] or rule["not_here"] else "PENDING"
-            return verdict, [], {}
+        each = self.each(rule, units)
+        waived = [name for name, row in units.items() if self.waived(row, each[name])]
+        each.update((name, Outcome("SKIP", "waived", each[name].sample)) for name in waived)
+        excused = [each[name] for name in waived]
+        deciding = [each[name] for name in units if name not in waived]
+        if excused and not deciding:
+            return "SKIP", excused, each
+        if rule["scope"] in MIDDLES and deciding:
+            deciding = [self.middle(rule, deciding)]
+        verdict = min(deciding, key=rank, default=Outcome("INCOMPLETE")).verdict
+        if verdict == "INCOMPLETE" and not any(one.sample for one in each.values()):
+            verdict = self.of_all(rule, [row["facts"] for row in units.values()])
+        return self.excused(rule, verdict, deciding), deciding + excused, each
+
+    def each(self, rule: Row, units: Dict[str, Row]) -> Dict[str, Outcome]:
+        """The outcome of each unit by itself."""
         each = {name: self.timely(rule, row, self.unit(rule, row)) for name, row in units.items()}
         if any(one.verdict != "SKIP" for one in each.values()):
             for one in each.values():  # where it can run on some units, the others owe a value
                 one.verdict = one.verdict.replace("SKIP", "INCOMPLETE")
-        waived = [name for name, row in units.items() if self.waived(row, each[name])]
-        for name in units:
-            if name in waived:
-                each[name] = Outcome("SKIP", "waived", each[name].sample)
-            elif rule["scope"] not in MIDDLES:
-                each[name] = self.published(rule, units[name], each[name])
-        counted = deciding = [each[name] for name in units if name not in waived]
-        if rule["scope"] in MIDDLES and deciding:
-            counted = deciding = [self.middle(rule, deciding)]
-        verdict = min(deciding, key=rank).verdict if deciding else "SKIP" if units else "INCOMPLETE"
-        of_all = self.of(rule, "", "published")
-        if verdict == "INCOMPLETE" and of_all and not any(one.sample for one in each.values()):
-            facts = [row["facts"] for row in units.values()]
-            verdict = "FAIL" if self.misses(rule, of_all[0], facts) else verdict
-        excused = rule["not_here"] and not rule["tried"] and (deciding or not units)
-        if excused and verdict in ("INCOMPLETE", "SKIP"):
-            verdict = "SKIP"  # it cannot be measured on this system, and was not
+        for name, row in units.items() if rule["scope"] not in MIDDLES else ():
+            if each[name].sample is None:
+                each[name] = self.published(rule, row, each[name])
+        return each
+
+    def excused(self, rule: Row, verdict: str, deciding: List[Outcome]) -> str:
+        """SKIP of what cannot be measured on this system and was not; PENDING of evidence due."""
+        if rule["not_here"] and not rule["tried"] and verdict in ("INCOMPLETE", "SKIP"):
+            final = "SKIP"
         elif rule["answered_by"] == "evidence":
-            verdict = verdict.replace("INCOMPLETE", "PENDING")
+            final = verdict.replace("INCOMPLETE", "PENDING")
         else:
-            return verdict, counted + [each[name] for name in waived], each
+            return verdict
         for one in deciding:
-            one.verdict = verdict
-        return verdict, counted + [each[name] for name in waived], each
+            one.verdict = final
+        return final
 
     def unit(self, rule: Row, row: Row) -> Outcome:
         """One node, pair or link: the trials of its newest job, by their other dimensions."""
@@ -291,11 +301,17 @@ class Judge:
 
     def published(self, rule: Row, row: Row, found: Outcome) -> Outcome:
         """A unit that was not measured fails where its own published value misses."""
-        of_all = [s for s in self.of(rule, "", "published") if s["of"] == "unit"]
-        values = self.of(rule, row["unit"], "published") or of_all
-        if found.sample or not values or not self.misses(rule, values[0], [row["facts"]]):
+        whole = [s for s in self.of(rule, "", "published") if s["of"] == "unit"]
+        values = self.of(rule, row["unit"], "published") or whole
+        # A unit without an answer that has a waiver is excused.
+        if row["waivers"] or not values or not self.misses(rule, values[0], [row["facts"]]):
             return found
         return Outcome("FAIL", values[0]["value"] + " published", values[0])
+
+    def of_all(self, rule: Row, facts: List[str]) -> str:
+        """What a published value of all units together shows of a criterion without an answer."""
+        values = self.of(rule, "", "published")
+        return "FAIL" if values and self.misses(rule, values[0], facts) else "INCOMPLETE"
 
     def derived(self, rule: Row) -> Tuple[List[str], int]:
         """The derived values that do not follow from their inputs; how many have no inputs."""
@@ -323,43 +339,54 @@ def middles(rows: Sequence[Row], key: str, unit: str) -> Dict[str, Fraction]:
 
 def derive(rule: Row, inputs: List[Row], whole: List[Row], unit: str) -> Fraction:
     """A derived value from its inputs, in its unit."""
-    if rule["derivation"] == "count":
+    how, own = rule["derivation"], inputs[0]["value_unit"]
+    if how == "count":
         return Fraction(len({s["trial"] for s in inputs}))
-    own = inputs[0]["value_unit"]
-    if rule["derivation"] in ("max", "median", "difference"):
-        values = sorted(number(s, unit) for s in inputs)
-        known = {"max": values[-1], "median": median(values), "difference": values[-1] - values[0]}
-        return known[rule["derivation"]]
-    if rule["derivation"] == "asymmetry":
+    if how == "asymmetry":
         each = middles(inputs, "of", own).values()
         return convert(min(each) / max(each), "x", unit)
+    if how in ("share", "change"):
+        return convert(share(rule, inputs, whole), "x", unit)
+    values = sorted(number(s, unit) for s in inputs)
+    known = {"max": values[-1], "median": median(values), "difference": values[-1] - values[0]}
+    return known[how]
+
+
+def share(rule: Row, inputs: List[Row], whole: List[Row]) -> Fraction:
+    """The worst of the parts, each of the medians of all units over their trials."""
     parts = []
     for group in {s["group"] for s in inputs}:
         sides = [[s for s in side if s["group"] == group] for side in (inputs, whole)]
-        own = sides[0][0]["value_unit"]
-        part, of = [median(middles(side, "of", own).values()) for side in sides]
-        parts.append(part / of - (rule["derivation"] == "change"))
-    return convert(max(parts) if rule["worst"] == "highest" else min(parts), "x", unit)
+        unit = sides[0][0]["value_unit"]
+        part, of = [median(middles(side, "of", unit).values()) for side in sides]
+        parts.append(part / of - (1 if rule["derivation"] == "change" else 0))
+    return max(parts) if rule["worst"] == "highest" else min(parts)
+
+
+def in_words(rule: Row, counted: List[Outcome]) -> str:
+    """What a verdict rests on."""
+    words = [one.verdict for one in counted]
+    many = ", ".join("%s %s" % (words.count(word), word) for word in ORDER if word in words)
+    worst = min(counted, key=rank).why if counted else rule["report_only"] or "nothing to judge"
+    return "%s: %s" % (many, worst) if many else worst
 
 
 def differences(judge: Judge, rule: Row, shown: Dict[str, str]) -> Tuple[str, str, List[str]]:
     """The verdict on a criterion, what it rests on, and what the page states otherwise."""
     verdict, counted, each = judge.criterion(rule)
     found = []
-    if shown.get(rule["criterion"], rule["stated"]) != rule["stated"]:
-        found.append("the page shows %s" % shown[rule["criterion"]])
-    met = [one for one in counted if one.verdict in ("PASS", "REGRESSED")]
-    counts = "%s of %s" % (len(met), len(counted))
-    if rule["met"] and counts != "%s of %s" % (rule["met"], rule["of"]):
-        found.append("stated is that %s of %s meet it" % (rule["met"], rule["of"]))
-    for row in judge.units:
-        own = each.get(row["unit"]) if row["criterion"] == rule["criterion"] else None
-        if own and row["stated"] and row["stated"] != own.verdict:
+    on_page = shown.get(rule["criterion"], rule["stated"])
+    if on_page != rule["stated"]:
+        found.append("the page shows %s" % on_page)
+    met = len([one for one in counted if one.verdict in ("PASS", "REGRESSED")])
+    if rule["met"] and (rule["met"], rule["of"]) != (str(met), str(len(counted))):
+        stated = (rule["met"], rule["of"], met, len(counted))
+        found.append("stated is that %s of %s meet it, recomputed %s of %s" % stated)
+    for row in [row for row in judge.units if row["criterion"] == rule["criterion"]]:
+        own = each.get(row["unit"])
+        if own and row["stated"] not in ("", own.verdict):
             found.append("%s: stated %s, recomputed %s" % (row["unit"], row["stated"], own.verdict))
-    kinds = [(len([o for o in counted if o.verdict == word]), word) for word in ORDER]
-    many = ", ".join("%s %s" % kind for kind in kinds if kind[0])
-    worst = min(counted, key=rank).why if counted else rule["report_only"] or "nothing to judge"
-    return verdict, "%s met (%s); %s" % (counts, many, worst), found
+    return verdict, in_words(rule, counted), found
 
 
 def recompute(texts: Dict[str, str], shown: Dict[str, str]) -> int:

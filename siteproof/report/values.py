@@ -187,37 +187,46 @@ class Tables:
     def _units_of(self, result: CriterionVerdict, own: Criterion) -> tuple[str, str]:
         """Add the units and samples; whether a unit was tried, and how values were derived."""
         judged = self.material.judged
-        today = self.material.now.date()
         found = judged.samples_of(result)
+        today = self.material.now.date()
         expected, baselines, excused = covered(judged.site, result.id, own, judged.samples, today)
         if own.answered_by == "evidence":
             baselines, excused = {}, {}
         attempts = attempts_at(found, own)
         stated = {node.node: node.verdict for node in result.nodes}
-        hows: dict[str, None] = {}
-        tried = False
+        hows: list[str] = []
         each = [NodeVerdict(unit, Verdict.SKIP) for unit in expected]
         if not own.report_only:
             each = units(own, found, expected, baselines, judged.fresh)
         for node in each:
-            mine = attempts.get(node.node, [])
             hardware, usual = expected[node.node], baselines.get(node.node, ())
             keys = [key for key, _ in excused.get(node.node, ())]
             self.waivers |= dict.fromkeys(keys)
             facts, updated = _facts(hardware, [own, *usual]), _updated(node)
             verdict = stated.get(node.node)
             self.units.append((result.id, node.node, verdict, facts, " ".join(keys), updated))
-            used = _answers(own, mine)
-            for use, sample in used:
-                fitting = [b for b in usual if not why_not(b, sample)]
-                self._sample(result.id, node.node, use, sample, baselines=fitting)
-                hows |= dict.fromkeys(self._inputs(result.id, node.node, own, sample))
-            if mine and not used:
-                self._published(result.id, node.node, own, mine[0], [hardware])
-            tried = tried or not node.too_old and _could_answer(own, mine)
+            hows += self._unit(result.id, node.node, own, attempts.get(node.node, ()), usual)
+            self._published_of(result.id, node.node, own, attempts.get(node.node, ()), hardware)
         of_all = published_values.newest_of_all(found, own)
         self._published(result.id, "", own, of_all, published_values.facts_of(expected))
+        late = {node.node for node in each if node.too_old}
+        in_time = (attempts.get(unit, ()) for unit in expected if unit not in late)
+        tried = any(_could_answer(own, samples) for samples in in_time)
         return "yes" if tried else "", next(iter(hows), GIVEN)
+
+    def _unit(
+        self,
+        key: str,
+        unit: str,
+        own: Criterion,
+        attempts: Sequence[Sample],
+        baselines: Sequence[Baseline],
+    ) -> Iterator[str]:
+        """Add the samples on which the verdict on a unit rests; how derived ones follow."""
+        for use, sample in _answers(own, attempts):
+            fitting = [one for one in baselines if not why_not(one, sample)]
+            self._sample(key, unit, use, sample, baselines=fitting)
+            yield from self._inputs(key, unit, own, sample)
 
     def _sample(
         self,
@@ -266,6 +275,13 @@ class Tables:
             group = " ".join([one.metric, *compared_dims(own, one)]) if alike else ""
             use = "whole" if id(one) in whole else "input"
             self._sample(key, unit, use, one, group, of=_place(one))
+
+    def _published_of(
+        self, key: str, unit: str, own: Criterion, attempts: Sequence[Sample], hardware: Hardware
+    ) -> None:
+        """Add what others have published of a unit that was not measured."""
+        if attempts and not _answers(own, attempts):
+            self._published(key, unit, own, attempts[0], [hardware])
 
     def _published(
         self, key: str, unit: str, own: Criterion, sample: Sample | None, facts: Sequence[Hardware]

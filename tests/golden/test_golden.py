@@ -34,6 +34,32 @@ def test_the_five_sets_are_there():
     assert SETS == ["campaign", "extenci", "jetstream-tacc", "thishost", "year"]
 
 
+PAGES = {
+    "campaign": ("testbed", "--campaign before", "--campaign after", ""),
+    "extenci": ("extenci", ""),
+    "jetstream-tacc": ("jetstream-tacc", ""),
+    "thishost": ("thishost", ""),
+    "year": ("here", "--campaign winter", "--campaign autumn", ""),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_each_page_is_judged_alike_by_the_program_that_it_carries(name, tmp_path):
+    world = record.World(name, tmp_path)
+    system, *campaigns = PAGES[name]
+    program = TOP / "siteproof/report/recompute.py"
+    for campaign in campaigns:
+        words = ("report", "--system", system, "--output", "a.html", *campaign.split())
+        assert world.told(words).startswith("exit code 0")
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", program, world.data / "a.html"],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert " 0 differ" in done.stdout
+
+
 @pytest.mark.parametrize("name", SETS)
 def test_every_file_of_that_day_is_read_and_nothing_is_refused(name, tmp_path):
     world = record.World(name, tmp_path)

@@ -17,6 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_cases import cases
 from test_agreement import KINDS, criterion, decimal_text, site
+from test_agreement_pairs import criterion as of_pairs
+from test_agreement_pairs import net as net
+from test_agreement_pairs import promised, ways
 
 from siteproof.record.samples import Header, Sample
 from siteproof.report import html, recompute, values
@@ -26,6 +29,7 @@ from siteproof.verdict import judgement
 
 SCRIPT = TOP / "siteproof/report/recompute.py"
 NOW = datetime.now(UTC)
+TCP = "TcpBandwidth"
 STATUSES = [
     "timeout",
     "invalid",
@@ -155,6 +159,43 @@ def random_campaign(seed):
 @cases(400)
 def test_every_random_campaign_is_judged_alike_from_its_page_alone(seed):
     recomputed.must_agree(random_campaign(seed))
+
+
+def random_pairs(net, rng):
+    """Criteria over the pairs of a star, of which trials, sizes and failures are random."""
+    keys = {rng.choice(["at_least", "at_most"]): f"{rng.randint(1, 9)} Gb/s"}
+    if rng.random() < 0.5:
+        keys["trials"] = rng.randint(1, 3)
+    if rng.random() < 0.2:
+        keys |= {"subject": "system", "scope": "system"}
+    if rng.random() < 0.2:
+        keys["not_here"] = "no second rack"
+    found = []
+    for number in (1, 2):
+        head = replace(header(number, 1, "acceptance", program="iperf3", at_once="1"), check=TCP)
+        head = replace(head, conditions={**head.conditions, "link": "lan"})
+        for a, b in ways(net):
+            for size in rng.choice([[""], ["8", "64"]]):
+                dims = {"peer": b} | ({"size": size} if size else {})
+                own = {"trial": rng.randint(0, 4), "dims": dims}
+                if rng.random() < 0.25:
+                    status = rng.choice(STATUSES)
+                    found.append(Sample(head, a, f"{TCP}.*", status=status, **own))
+                elif rng.random() < 0.9:
+                    value = Decimal(rng.randint(0, 20)) / 2
+                    unit = rng.choice(["Gb/s", "Gb/s", "GB/s"])
+                    found.append(Sample(head, a, f"{TCP}.throughput", value, unit, **own))
+    return judgement.judge_samples(promised(net, C=of_pairs(**keys)), found, "all")
+
+
+def test_random_pairs_with_trials_sizes_and_failures_are_judged_alike(net):
+    rng = random.Random(20261124)
+    verdicts = set()
+    for _ in range(400):
+        judged = random_pairs(net, rng)
+        verdicts.add(str(judged.verdicts[0].verdict))
+        recomputed.must_agree(judged)
+    assert {"PASS", "FAIL", "ERROR", "INCOMPLETE"} <= verdicts
 
 
 @pytest.mark.parametrize("scope", ["mean", "median"])
