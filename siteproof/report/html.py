@@ -90,13 +90,14 @@ def breakable(text: str) -> Markup:
 
 
 def address(attached: Attached) -> tuple[str, str]:
-    """The name of a file and the address that holds it: as text, or compressed where it is long.
+    """The name of a file and the address that holds it: a table as text, compressed if it is long.
 
     A browser saves no address above 2 MB.
     """
     data = attached.text.encode("utf-8", "backslashreplace")
-    kind = "text/csv" if attached.name.endswith(".csv") else "text/plain"
-    plain = f"data:{kind};charset=utf-8,{quote(data, safe=_SAFE)}"
+    if not attached.name.endswith(".csv"):
+        return attached.name, f"data:text/plain;base64,{base64.b64encode(data).decode('ascii')}"
+    plain = f"data:text/csv;charset=utf-8,{quote(data, safe=_SAFE)}"
     if len(plain) <= LONGEST_ADDRESS:
         return attached.name, plain
     packed = base64.b64encode(gzip.compress(data, mtime=0)).decode("ascii")

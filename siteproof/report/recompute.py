@@ -58,9 +58,9 @@ def read(place: str) -> Tuple[Dict[str, str], Dict[str, str]]:
     with open(place, encoding="utf-8") as handle:
         page = handle.read()
     for name, kind, data in re.findall('<a download="([^"]*)" href="data:([^",]*),([^"]*)"', page):
-        packed = kind.endswith("base64")  # a long table is compressed
-        found = urllib.parse.unquote_to_bytes(data)
-        texts[name.split(".")[0]] = (gunzip(base64.b64decode(data)) if packed else found).decode()
+        coded = kind.endswith("base64")
+        found = base64.b64decode(data) if coded else urllib.parse.unquote_to_bytes(data)
+        texts[name.split(".")[0]] = (gunzip(found) if name.endswith(".gz") else found).decode()
     cells = 'data-of="criterion"[^>]*>(.*?)</th>.*?data-of="verdict"[^>]*>(.*?)</td>'
     rows = [
         row for row in (re.search(cells, part, re.DOTALL) for part in page.split("</tr>")) if row
@@ -176,16 +176,22 @@ class Judge:
         each = self.each(rule, units)
         waived = [name for name, row in units.items() if self.waived(row, each[name])]
         each.update((name, Outcome("SKIP", "waived", each[name].sample)) for name in waived)
-        excused = [each[name] for name in waived]
-        deciding = [each[name] for name in units if name not in waived]
-        if excused and not deciding:
-            return "SKIP", excused, each
+        deciding = [one for name, one in each.items() if name not in waived]
         if rule["scope"] in MIDDLES and deciding:
             deciding = [self.middle(rule, deciding)]
+        counted = deciding + [each[name] for name in waived]
+        if waived and not deciding:
+            return "SKIP", counted, each
+        return self.decide(rule, units, deciding, counted), counted, each
+
+    def decide(
+        self, rule: Row, units: Dict[str, Row], deciding: List[Outcome], counted: List[Outcome]
+    ) -> str:
+        """The worst verdict, or what is published of all units together."""
         verdict = min(deciding, key=rank, default=Outcome("INCOMPLETE")).verdict
-        if verdict == "INCOMPLETE" and not any(one.sample for one in each.values()):
+        if verdict == "INCOMPLETE" and not any(one.sample for one in counted):
             verdict = self.of_all(rule, [row["facts"] for row in units.values()])
-        return self.excused(rule, verdict, deciding), deciding + excused, each
+        return self.excused(rule, verdict, deciding)
 
     def each(self, rule: Row, units: Dict[str, Row]) -> Dict[str, Outcome]:
         """The outcome of each unit by itself."""
@@ -240,22 +246,22 @@ class Judge:
             return Outcome("FAIL" if wrong else "PASS", (wrong or trials)[0]["value"], trials[0])
         value = median(number(s, unit) for s in trials)
         nearest = min(trials, key=lambda s: abs(number(s, unit) - value))
-        usual = [key for key in self.usual(nearest) if key["scope"] not in MIDDLES]
-        return self.value(rule, value, nearest, unit, facts, usual)
+        typical = [key for key in self.typical(nearest) if key["scope"] not in MIDDLES]
+        return self.value(rule, value, nearest, unit, facts, typical)
 
-    def usual(self, sample: Row) -> List[Row]:
+    def typical(self, sample: Row) -> List[Row]:
         """The baselines with which a value may be compared."""
         return [self.baselines[key] for key in sample["baselines"].split()]
 
     def value(
-        self, rule: Row, value: Fraction, sample: Row, unit: str, facts: str, usual: List[Row]
+        self, rule: Row, value: Fraction, sample: Row, unit: str, facts: str, typical: List[Row]
     ) -> Outcome:
         """A value against the bound, and then against its baselines."""
         found = Outcome("PASS", "%.12g %s" % (float(value), unit), sample)
         found.value, found.unit, found.facts = value, unit, facts
         if not meets(rule, value, unit, facts):
             found.verdict = "FAIL"
-        elif not all(meets(one, value, unit, facts) for one in usual):
+        elif not all(meets(one, value, unit, facts) for one in typical):
             found.verdict = "REGRESSED"
         return found
 
@@ -288,8 +294,8 @@ class Judge:
             return Outcome(first.verdict, first.why, first.sample)
         values = [convert(one.value or ONE * 0, one.unit, first.unit) for one in deciding]
         value = median(values) if rule["scope"] == "median" else sum(values) / len(values)
-        usual = [key for key in self.usual(first.sample) if key["scope"] == rule["scope"]]
-        return self.value(rule, Fraction(value), first.sample, first.unit, first.facts, usual)
+        typical = [key for key in self.typical(first.sample) if key["scope"] == rule["scope"]]
+        return self.value(rule, Fraction(value), first.sample, first.unit, first.facts, typical)
 
     def misses(self, rule: Row, sample: Row, facts: List[str]) -> bool:
         """Whether a published value proves a miss; `more than 5` proves nothing of at_least 8."""
@@ -365,8 +371,8 @@ def share(rule: Row, inputs: List[Row], whole: List[Row]) -> Fraction:
 
 def in_words(rule: Row, counted: List[Outcome]) -> str:
     """What a verdict rests on."""
-    words = [one.verdict for one in counted]
-    many = ", ".join("%s %s" % (words.count(word), word) for word in ORDER if word in words)
+    found = [one.verdict for one in counted]
+    many = ", ".join("%s %s" % (found.count(one), one) for one in ORDER if one in found)
     worst = min(counted, key=rank).why if counted else rule["report_only"] or "nothing to judge"
     return "%s: %s" % (many, worst) if many else worst
 

@@ -8,15 +8,17 @@ import io
 from datetime import UTC, datetime
 from pathlib import Path
 
-from siteproof.report import recompute, values
+from siteproof.report import recompute, value_tables
 from siteproof.report.material import Material
 
 
 def texts(judged, perflogs=Path("nowhere")):
     """The tables of a judgement, as CSV."""
     material = Material(judged, perflogs, datetime.now(UTC))
-    rows = values.Tables(material).rows()
-    return {name: values.as_csv(values.COLUMNS[name], found) for name, found in rows.items()}
+    rows = value_tables.Tables(material).rows()
+    return {
+        name: value_tables.as_csv(value_tables.COLUMNS[name], found) for name, found in rows.items()
+    }
 
 
 def again(found, shown=None):
@@ -39,7 +41,7 @@ def changed(found, table, column, change, where=lambda _row: True):
     new = [{**row, column: change(row[column]) if where(row) else row[column]} for row in rows]
     if new == rows:
         return None
-    columns = values.COLUMNS[table]
+    columns = value_tables.COLUMNS[table]
     lines = ([row[name] for name in columns] for row in new)
     out = io.StringIO()
     csv.writer(out).writerows([columns, *lines])

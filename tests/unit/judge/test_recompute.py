@@ -22,7 +22,7 @@ from test_agreement_pairs import net as net
 from test_agreement_pairs import promised, ways
 
 from siteproof.record.samples import Header, Sample
-from siteproof.report import html, recompute, values
+from siteproof.report import html, recompute, value_tables
 from siteproof.report.sections import Attached, Report
 from siteproof.sites import Baseline, Waiver
 from siteproof.verdict import judgement
@@ -270,7 +270,7 @@ CELLS = st.text(st.sampled_from("=+-@'\t\r\n;,|\" aä5.\uff1d\u2028"), max_size=
 @given(rows=st.lists(st.tuples(CELLS, CELLS), max_size=4))
 @cases(300)
 def test_a_cell_is_read_as_it_was_and_begins_no_formula(rows):
-    text = values.as_csv(("a", "b"), rows)
+    text = value_tables.as_csv(("a", "b"), rows)
     back = [(row["a"], row["b"]) for row in recompute.rows_of({"t": text}, "t")]
     assert back == [tuple(row) for row in rows]
     for line in list(csv.reader(io.StringIO(text, newline="")))[1:]:
@@ -281,8 +281,8 @@ def test_a_cell_is_read_as_it_was_and_begins_no_formula(rows):
 
 @pytest.mark.parametrize("number", ["-5", "-0.25", "1E-7", "-1.5e+3", "007.10"])
 def test_a_number_is_not_changed(number):
-    assert values.harmless_cell(Decimal(number)) == str(Decimal(number))
-    assert values.harmless_cell(number) == number
+    assert value_tables.harmless_cell(Decimal(number)) == str(Decimal(number))
+    assert value_tables.harmless_cell(number) == number
 
 
 def page(*attached):

@@ -199,13 +199,13 @@ class Tables:
         if not own.report_only:
             each = units(own, found, expected, baselines, judged.fresh)
         for node in each:
-            hardware, usual = expected[node.node], baselines.get(node.node, ())
+            hardware, typical = expected[node.node], baselines.get(node.node, ())
             keys = [key for key, _ in excused.get(node.node, ())]
             self.waivers |= dict.fromkeys(keys)
-            facts, updated = _facts(hardware, [own, *usual]), _updated(node)
+            facts, updated = _facts(hardware, [own, *typical]), _updated(node)
             verdict = stated.get(node.node)
             self.units.append((result.id, node.node, verdict, facts, " ".join(keys), updated))
-            hows += self._unit(result.id, node.node, own, attempts.get(node.node, ()), usual)
+            hows += self._unit(result.id, node.node, own, attempts.get(node.node, ()), typical)
             self._published_of(result.id, node.node, own, attempts.get(node.node, ()), hardware)
         of_all = published_values.newest_of_all(found, own)
         self._published(result.id, "", own, of_all, published_values.facts_of(expected))
