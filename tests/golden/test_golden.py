@@ -9,6 +9,8 @@ import record
 from cases import CASES
 from clone import TOP
 
+from siteproof.report import recompute
+
 SETS = sorted(path.name.removesuffix(".tar.gz") for path in record.SETS.glob("*.tar.gz"))
 
 
@@ -58,6 +60,9 @@ def test_each_page_is_judged_alike_by_the_program_that_it_carries(name, tmp_path
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert " 0 differ" in done.stdout
+        texts, shown = recompute.read(str(world.data / "a.html"))
+        keys = [row["criterion"] for row in recompute.rows_of(texts, "criteria")]
+        assert set(keys) == set(shown), "the program compares what the page's tables show, too"
 
 
 @pytest.mark.parametrize("name", SETS)

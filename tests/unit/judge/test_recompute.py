@@ -23,7 +23,7 @@ from test_agreement_pairs import promised, ways
 
 from siteproof.record.samples import Header, Sample
 from siteproof.report import html, recompute, value_tables
-from siteproof.report.sections import Attached, Report
+from siteproof.report.sections import Attached, Report, Section, Table
 from siteproof.sites import Baseline, Waiver
 from siteproof.verdict import judgement
 
@@ -300,6 +300,21 @@ def test_a_file_of_a_page_breaks_out_of_nothing_and_comes_back_as_it_was(tmp_pat
         assert recompute.read(str(tmp_path / "page.html"))[0] == {"criteria": evil}
 
 
+def test_the_tables_of_many_nodes_and_metrics_are_small():
+    """Below 2 MB for 320 nodes and 20 metrics, each of them below what a browser saves."""
+    described = site({"C-STREAM-TRIAD": criterion(at_least="6 GB/s")}, "MB/s", nodes="n[1-320]")
+    head = header(1, 1, "acceptance")
+    found = [
+        Sample(head, f"n{n}", "Check.figure", Decimal("184234.56"), "MB/s") for n in range(1, 321)
+    ]
+    texts = recomputed.texts(judgement.judge_samples(described, found, "all"))
+    sizes = [
+        20 * len(html.address(Attached(f"{name}.csv", text, ""))[1]) for name, text in texts.items()
+    ]
+    assert max(sizes) < html.LONGEST_ADDRESS
+    assert sum(sizes) < 2 * 10**6
+
+
 def call(*words):
     """As a vendor calls it: a plain Python without packages or the clone."""
     done = subprocess.run(
@@ -324,6 +339,26 @@ def test_page_and_saved_tables_are_judged_alike(saved, tmp_path):
     assert code == 0, printed
     assert "C-0" in printed and "0 differ" in printed
     assert call(tmp_path) == (0, printed)
+
+
+def test_a_verdict_that_the_page_shows_otherwise_is_found(tmp_path):
+    judged = random_campaign(7)
+    texts = recomputed.texts(judged)
+    attached = [Attached(f"{name}.csv", text, "rows") for name, text in texts.items()]
+    right = [(result.id, str(result.verdict)) for result in judged.verdicts]
+    wrong = [("C-0", "PASS" if right[0][1] != "PASS" else "FAIL"), *right[1:]]
+    for rows, code in ((right, 0), (wrong, 1)):
+        section = Section("criteria", "Criteria", "", [Table(("criterion", "verdict"), rows)])
+        made = Report("here", "PASS", "It passed.", [], [section], attached)
+        (tmp_path / "page.html").write_text(html.page(made, NOW))
+        ended, printed = call(tmp_path / "page.html")
+        assert (ended, "the page shows" in printed) == (code, bool(code)), printed
+
+
+def test_the_page_of_the_manual_names_every_column():
+    text = (TOP / "docs/recompute.md").read_text()
+    columns = {name for names in value_tables.COLUMNS.values() for name in names}
+    assert {name for name in columns if f"`{name}`" not in text} == set()
 
 
 def test_a_verdict_that_was_changed_in_a_saved_table_ends_with_1(saved, tmp_path):
