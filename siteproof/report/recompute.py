@@ -16,7 +16,6 @@ derived values whose inputs are not in the tables; the last two are counted in t
 import argparse
 import base64
 import csv
-import html
 import io
 import os
 import re
@@ -27,6 +26,7 @@ from fractions import Fraction
 from gzip import decompress as gunzip
 from statistics import median
 from typing import Dict, List, Optional, Sequence, Tuple
+from xml.sax.saxutils import unescape
 
 Row = Dict[str, str]
 ORDER = ["FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PENDING", "SKIP", "PASS"]  # worst first
@@ -65,7 +65,8 @@ def read(place: str) -> Tuple[Dict[str, str], Dict[str, str]]:
     rows = [
         row for row in (re.search(cells, part, re.DOTALL) for part in page.split("</tr>")) if row
     ]
-    words = [[html.unescape(re.sub("<[^>]*>", "", cell)) for cell in row.groups()] for row in rows]
+    quotes = {"&#34;": '"', "&#39;": "'"}
+    words = [[unescape(re.sub("<[^>]*>", "", c), quotes) for c in row.groups()] for row in rows]
     return texts, {key.strip(): (verdict.split() or [""])[-1] for key, verdict in words}
 
 

@@ -54,7 +54,7 @@ def test_each_page_is_judged_alike_by_the_program_that_it_carries(name, tmp_path
         words = ("report", "--system", system, "--output", "a.html", *campaign.split())
         assert world.told(words).startswith("exit code 0")
         done = subprocess.run(
-            [sys.executable, "-I", "-S", program, world.data / "a.html"],
+            [sys.executable, "-S", "-B", program, world.data / "a.html"],
             capture_output=True,
             text=True,
         )

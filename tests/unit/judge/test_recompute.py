@@ -318,7 +318,7 @@ def test_the_tables_of_many_nodes_and_metrics_are_small():
 def call(*words):
     """As a vendor calls it: a plain Python without packages or the clone."""
     done = subprocess.run(
-        [sys.executable, "-I", "-S", SCRIPT, *map(str, words)], capture_output=True, text=True
+        [sys.executable, "-S", "-B", SCRIPT, *map(str, words)], capture_output=True, text=True
     )
     return done.returncode, done.stdout + done.stderr
 
