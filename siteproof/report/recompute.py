@@ -25,7 +25,7 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from gzip import decompress as gunzip
 from statistics import median
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, TextIO, Tuple
 from xml.sax.saxutils import unescape
 
 Row = Dict[str, str]
@@ -399,20 +399,30 @@ def differences(judge: Judge, rule: Row, shown: Dict[str, str]) -> Tuple[str, st
 def recompute(texts: Dict[str, str], shown: Dict[str, str]) -> int:
     """Print a line a criterion, and each difference; how many criteria differ."""
     judge, differing, given, evidence = Judge(texts), 0, 0, 0
+    lines = []
     for rule in judge.criteria:
         verdict, why, found = differences(judge, rule, shown)
         wrong, without = judge.derived(rule)
         given += without
         evidence += rule["answered_by"] == "evidence"
-        line = (rule["criterion"], rule["stated"], verdict, why)
-        print("%-24s stated %-10s  recomputed %-10s  %s" % line)
-        for text in found + wrong:
-            print("    differs: %s" % text)
         differing += bool(found or wrong or verdict != rule["stated"])
+        line = (rule["criterion"], rule["stated"], verdict, why)
+        lines.append("%-24s stated %-10s  recomputed %-10s  %s" % line)
+        lines += ["    differs: %s" % text for text in found + wrong]
     total = len(judge.criteria)
-    print("%d criteria: %d agree, %d differ" % (total, total - differing, differing), end="")
-    print("; taken as given: %d derived values, evidence of %d criteria" % (given, evidence))
+    counts = (total, total - differing, differing, given, evidence)
+    end = "%d criteria: %d agree, %d differ; "
+    end += "taken as given: %d derived values, evidence of %d criteria"
+    for text in lines + [end % counts]:
+        show(text)
     return differing
+
+
+def show(line: str, to: Optional[TextIO] = None) -> None:
+    """Print a line; what a terminal cannot show, or would obey, is replaced."""
+    code = (to or sys.stdout).encoding or "ascii"
+    line = "".join(c if c.isprintable() else "?" for c in line)
+    print(line.encode(code, "backslashreplace").decode(code), file=to or sys.stdout)
 
 
 def main() -> int:
@@ -428,20 +438,12 @@ def main() -> int:
             with open(path, "w", encoding="utf-8", newline="") as table:
                 table.write(texts[name])
         return 1 if recompute(texts, shown) else 0
-    except (
-        BadFile,
-        OSError,
-        LookupError,
-        ValueError,
-        TypeError,
-        ArithmeticError,
-        csv.Error,
-    ) as error:
-        print(
-            "recompute: %s: not a page of Siteproof, or damaged: %r" % (options.page, error),
-            file=sys.stderr,
-        )
-        return 2
+    except OSError as error:
+        show("recompute: %s" % error, sys.stderr)
+    except Exception as error:  # a table may be damaged in any way
+        what = "recompute: %s: not a page of Siteproof with criteria, or damaged: %s %s"
+        show(what % (options.page, type(error).__name__, error), sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

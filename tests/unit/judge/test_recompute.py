@@ -326,10 +326,7 @@ def call(*words):
 @pytest.fixture
 def saved(tmp_path):
     """A page with all of its tables, as a file."""
-    attached = [
-        Attached(f"{name}.csv", text, "rows")
-        for name, text in recomputed.texts(random_campaign(7)).items()
-    ]
+    attached = [Attached(f"{name}.csv", text, "rows") for name, text in decided()[1].items()]
     (tmp_path / "page.html").write_text(page(*attached))
     return tmp_path / "page.html"
 
@@ -342,8 +339,7 @@ def test_page_and_saved_tables_are_judged_alike(saved, tmp_path):
 
 
 def test_a_verdict_that_the_page_shows_otherwise_is_found(tmp_path):
-    judged = random_campaign(7)
-    texts = recomputed.texts(judged)
+    judged, texts = decided()
     attached = [Attached(f"{name}.csv", text, "rows") for name, text in texts.items()]
     right = [(result.id, str(result.verdict)) for result in judged.verdicts]
     wrong = [("C-0", "PASS" if right[0][1] != "PASS" else "FAIL"), *right[1:]]
@@ -371,6 +367,17 @@ def test_a_verdict_that_was_changed_in_a_saved_table_ends_with_1(saved, tmp_path
     assert call(tmp_path)[0] == 1
 
 
+def decided():
+    """The tables of a random campaign with a PASS and a FAIL."""
+    campaigns = (random_campaign(seed) for seed in range(1000))
+    both = {"PASS", "FAIL"}
+    judged = next(one for one in campaigns if both <= {str(r.verdict) for r in one.verdicts})
+    return judged, recomputed.texts(judged)
+
+
+CORRUPT = 'units.csv.gz" href="data:application/gzip;base64,'
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -378,13 +385,32 @@ def test_a_verdict_that_was_changed_in_a_saved_table_ends_with_1(saved, tmp_path
         lambda text: text.replace('download="units.csv"', ""),
         lambda text: text.replace("stated", "states"),
         lambda text: re.sub(r"C-0,[A-Z]+", "C-0", text),
+        lambda text: text.replace('units.csv" href="data:text/csv;charset=utf-8,', CORRUPT),
+        lambda text: re.sub(
+            r"(?<=,)[kMGT]?i?(B/s|b/s|FLOPS|s|ms|us|min|count)(?=,)", "ell", text, count=1
+        ),
     ],
 )
 def test_a_damaged_page_ends_with_2_and_one_line(saved, damage):
     saved.write_text(damage(saved.read_text()))
     code, printed = call(saved)
     assert (code, printed.count("\n"), "Traceback" in printed) == (2, 1, False), printed
-    assert call(saved.parent / "nothing.html")[0] == 2
+    for words in ((saved.parent / "nothing.html",), (saved, "--save", saved / "nowhere")):
+        code, printed = call(*words)
+        assert (code, printed.count("\n"), "Traceback" in printed) == (2, 1, False), printed
+
+
+def test_what_it_prints_steers_no_terminal_and_needs_no_utf_8(saved, tmp_path):
+    call(saved, "--save", tmp_path)
+    table = tmp_path / "criteria.csv"
+    table.write_text(table.read_text().replace("C-0", "C-\x1b[31mä\u202e0"))
+    done = subprocess.run(
+        [sys.executable, "-S", "-B", SCRIPT, tmp_path],
+        capture_output=True,
+        env={"PYTHONIOENCODING": "ascii"},
+    )
+    assert done.stderr == b""
+    assert b"C-?[31m\\xe4?0" in done.stdout
 
 
 def test_it_knows_nothing_of_ours_and_is_of_python_3_6():
