@@ -33,9 +33,13 @@ Past = Callable[[Collection[str], MayBe], Iterable[tuple[Header, list[Sample]]]]
 
 @dataclass(frozen=True)
 class DerivedSample(Sample):
-    """A value that follows from others. inputs: those, the oldest first. why: the arithmetic."""
+    """A value that follows from others. inputs: those, the oldest first. why: the arithmetic.
+
+    whole: the inputs of which it is a part, or from which it has changed.
+    """
 
     inputs: tuple[Sample, ...] = ()
+    whole: tuple[Sample, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -220,14 +224,9 @@ class Given:
         found: dict[tuple[str, ...], list[Fraction]] = {}
         unit = self.site.catalogue[metric].unit
         for sample in samples:
-            compared = [name for name in sample.dims if name not in (PEER, LINK, "trial")]
-            own = [
-                f"{name} {sample.dims[name]}"
-                for name in sorted(compared)
-                if name not in self.criterion.against
-            ]
             value = Fraction(units.convert(sample.number, sample.unit, unit))
-            found.setdefault((metric, *own), []).append(value)
+            key = (metric, *compared_dims(self.criterion, sample))
+            found.setdefault(key, []).append(value)
         return found
 
     def sample(
@@ -237,10 +236,12 @@ class Given:
         why: str,
         unit: str = "",
         dated_by: Sequence[Sample] = (),
+        whole: Sequence[Sample] = (),
     ) -> DerivedSample:
         """The value of a unit, as old as its oldest input. unit: a node, `a>b`, or a link.
 
         value: in the catalogue's unit. dated_by: the inputs whose age matters, if not all do.
+        whole: as of DerivedSample.
         """
         exact = value if isinstance(value, Decimal | str) else decimal(value)
         node, dims = self.place(unit)
@@ -253,6 +254,7 @@ class Given:
             why=why,
             dims=dims,
             inputs=tuple(sorted(inputs, key=lambda s: s.header.order)),
+            whole=tuple(whole),
         )
 
     def broken(self, inputs: Sequence[Sample], unit: str = "") -> DerivedSample:
@@ -309,6 +311,12 @@ class Given:
         details = {"input": first, "more": len(what) - 1}
         why = finding.of(Kind.INPUT_MISSING, details, metric=self.criterion.metric)
         return Lack(why, unit)
+
+
+def compared_dims(criterion: Criterion, sample: Sample) -> list[str]:
+    """The dimensions in which two values must agree to be parts of one comparison."""
+    names = sorted(sample.dims.keys() - {PEER, LINK, "trial", *criterion.against})
+    return [f"{name} {sample.dims[name]}" for name in names]
 
 
 def decimal(value: Fraction) -> Decimal:

@@ -22,6 +22,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.point import KNOB, OWN
 from siteproof.record.samples import INTERRUPTED, PUBLISHED, TOOL_MISSING
 from siteproof.record.series import VARIABLE
+from siteproof.units import UNITS, convert
 
 if TYPE_CHECKING:
     from siteproof.judge.age import Freshness
@@ -169,10 +170,9 @@ def reported(
         counted = [s for s in own if not why_not(criterion, s)]
         good = [s for s in _newest_job(counted) if isinstance(s.value, Decimal)]
         if good:
-            middle = median(Fraction(s.number) for s in good)
-            nearest = min(good, key=lambda s: abs(Fraction(s.number) - middle))
+            middle, nearest = _middle_trial(good)
             why = Finding(Kind.REPORTED_ONLY, message=criterion.report_only or "")
-            yield NodeVerdict(unit, Verdict.SKIP, (why,), nearest, Fraction(middle))
+            yield NodeVerdict(unit, Verdict.SKIP, (why,), nearest, middle)
 
 
 def _newest_job(samples: Sequence[Sample]) -> list[Sample]:
@@ -529,10 +529,24 @@ def _judge_trials(
     if not isinstance(trials[0].value, Decimal):
         each = [_compare(criterion, unit, facts, s, ()) for s in trials]
         return min(each, key=lambda n: RANKS[n.verdict])
-    middle = median(Fraction(s.number) for s in trials)
-    nearest = min(trials, key=lambda s: abs(Fraction(s.number) - middle))
+    middle, nearest = _middle_trial(trials)
     baselines = [b for b in baselines if b.scope not in MIDDLES]
     return _judge_value(criterion, unit, middle, nearest, facts, baselines)
+
+
+def _middle_trial(trials: Sequence[Sample]) -> tuple[Fraction, Sample]:
+    """The median, in the unit of the trial nearest to it, and that trial."""
+    unit = trials[0].unit
+    numbers = [_number_in(unit, sample, Fraction(sample.number)) for sample in trials]
+    middle = Fraction(median(numbers))
+    _, at = min((abs(number - middle), at) for at, number in enumerate(numbers))
+    nearest = trials[at]
+    return (middle if nearest.unit == unit else convert(middle, unit, nearest.unit)), nearest
+
+
+def _number_in(unit: str, sample: Sample, value: Fraction) -> Fraction:
+    """The value of a sample in a unit: programs print one metric in several."""
+    return value if sample.unit == unit else convert(value, sample.unit, unit)
 
 
 def why_not(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
@@ -674,10 +688,14 @@ def _judge_middle(
         details = {"node": worst.node, "more": len(missing) - 1}
         lack = finding.of(Kind.MEMBERS_MISSING, details, metric=criterion.metric)
         return NodeVerdict(name, worst.verdict, (lack, *worst.findings), worst.sample)
-    values = [n.value for n in nodes if n.value is not None]
-    middle = median(values) if criterion.scope == "median" else sum(values) / len(values)
     node, sample = nodes[0].node, nodes[0].sample
     assert sample is not None
+    values = [
+        _number_in(sample.unit, n.sample, n.value)
+        for n in nodes
+        if n.sample and n.value is not None
+    ]
+    middle = median(values) if criterion.scope == "median" else sum(values) / len(values)
     own = [b for b in baselines.get(node, ()) if b.scope == criterion.scope]
     return _judge_value(criterion, name, Fraction(middle), sample, expected[node], own)
 
@@ -713,6 +731,8 @@ def _with_bound(name: str, node: NodeVerdict, criterion: Criterion) -> NodeVerdi
 
 def _badness(criterion: Criterion, node: NodeVerdict) -> tuple[int, float, Fraction, str]:
     value = node.value or Fraction(0)
+    if node.sample and node.sample.unit in UNITS:  # programs print one metric in several units
+        value *= UNITS[node.sample.unit][1]
     signed = -value if criterion.at_most else value
     # Nearly all floats differ, and are compared in no time.
     return (RANKS[node.verdict], float(signed), signed, node.node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from siteproof.errors import UserError, UserErrors
-from siteproof.report import CHAPTERS
+from siteproof.report import CHAPTERS, value_tables
 from siteproof.report.chapters import summary
 from siteproof.report.material import Material
 from siteproof.report.sections import Report, Section
@@ -25,6 +25,7 @@ def build(material: Material) -> Report:
         summary.headline(material),
         summary.facts(material),
         sections,
+        value_tables.attached(material),
     )
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import re
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from siteproof.report.numbering import Numbering
 from siteproof.report.phrases import when
-from siteproof.report.sections import Figure, Report
+from siteproof.report.sections import Attached, Figure, Report
 
 ARROW = "\N{RIGHTWARDS ARROW}"  # one character, which no line break splits
 HERE = Path(__file__).parent
@@ -29,6 +32,8 @@ _KIND = {state: kind for kind, states in KINDS.items() for state in states}
 _PROLOG = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _ID = re.compile(r"""(\bid=["']|url\(["']?#|href=["']#)""")
 _LONG = re.compile(r"\S{20,}")  # a word that may have to be broken
+LONGEST_ADDRESS = 1_500_000
+_SAFE = "!$()*,-./:;=?@_~+"  # characters that mean nothing in HTML or in an address with data
 _PIECE = re.compile(r"[^,/_]{0,29}[,/_]+|[^,/_]{1,30}")
 
 
@@ -46,6 +51,7 @@ def page(report: Report, now: datetime) -> str:
         mark=mark,
         breakable=breakable,
         drawing=drawing,
+        address=address,
         wide=WIDE,
         style=Markup(css),
         running=Markup(_css_text(f"Siteproof report on {title}")),
@@ -81,6 +87,21 @@ def breakable(text: str) -> Markup:
         parts += [escape(text[end : long.start()]), Markup("<wbr>").join(_PIECE.findall(long[0]))]
         end = long.end()
     return Markup("").join([*parts, escape(text[end:])])
+
+
+def address(attached: Attached) -> tuple[str, str]:
+    """The name of a file and the address that holds it: a table as text, compressed if it is long.
+
+    A browser saves no address above 2 MB.
+    """
+    data = attached.text.encode("utf-8", "backslashreplace")
+    if not attached.name.endswith(".csv"):
+        return attached.name, f"data:text/plain;base64,{base64.b64encode(data).decode('ascii')}"
+    plain = f"data:text/csv;charset=utf-8,{quote(data, safe=_SAFE)}"
+    if len(plain) <= LONGEST_ADDRESS:
+        return attached.name, plain
+    packed = base64.b64encode(gzip.compress(data, mtime=0)).decode("ascii")
+    return f"{attached.name}.gz", f"data:application/gzip;base64,{packed}"
 
 
 def drawing(figure: Figure) -> Markup:

@@ -97,10 +97,20 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Attached:
+    """A file that the page carries, to be saved from it. what: in a few words."""
+
+    name: str
+    text: str
+    what: str
+
+
+@dataclass(frozen=True)
 class Report:
     """A whole report. system: its name. mark: the verdict in a word, such as FAIL.
 
     headline: the result in one sentence. facts: name and text, such as when and by whom.
+    attached: what an HTML page carries besides.
     """
 
     system: str
@@ -108,3 +118,4 @@ class Report:
     headline: str
     facts: Sequence[tuple[str, str]]
     sections: Sequence[Section]
+    attached: Sequence[Attached] = ()

@@ -38,7 +38,8 @@ class Judgement:
     unjudged: headline metrics that were measured, and that no criterion covers.
     warnings: what a value was measured under and should not have been, waivers that have expired,
     and `not_here` of what was measured, with the nodes; clocks that are wrong.
-    derived: the values of each criterion whose metric follows from others, by its key.
+    derived: the values of each criterion whose metric follows from others, by its key. fresh: how
+    old each answer is.
     sessions: all of the system, where older ones are wanted. as_of: the moment at which the ages
     count. campaign: as the user named it. past: whether no new measurement would count. late:
     whether what was measured before some time is left out, which a run does not know of.
@@ -56,14 +57,19 @@ class Judgement:
     campaign: str = ""
     past: bool = False
     late: bool = False
+    fresh: Freshness | None = None
 
     def attempts(self, result: CriterionVerdict) -> dict[str, list[Sample]]:
         """The samples that may answer for each unit of a criterion, with what was derived for it.
 
         The newest first.
         """
+        return attempts_at(self.samples_of(result), result.criterion)
+
+    def samples_of(self, result: CriterionVerdict) -> Sequence[Sample]:
+        """The samples from which a criterion was judged, or what was derived from them."""
         own = self.derived.get(result.id)
-        return attempts_at(self.samples if own is None else own, result.criterion)
+        return _own_attempts(result.criterion, self.samples) if own is None else own
 
     @property
     def most_severe(self) -> Verdict | None:
@@ -302,6 +308,7 @@ def judge_samples(
         warnings,
         derived=made.samples,
         as_of=fresh.ages.now,
+        fresh=fresh,
     )
 
 
@@ -330,7 +337,7 @@ def _judge(
     if not entry.answerable and not criterion.report_only:
         why = Finding(Kind.NO_CHECK, metric=criterion.metric)
         return not_here(CriterionVerdict(name, criterion, Verdict.PENDING, (why,)), ())
-    units, baselines, excused = _covered(site, name, criterion, found, today)
+    units, baselines, excused = covered(site, name, criterion, found, today)
 
     def judged(
         own: Criterion, samples: Sequence[Sample], lacks: Mapping[str, Finding] | None = None
@@ -343,12 +350,17 @@ def _judge(
     if entry.derived_from and not entry.check:
         return others.derived(name, criterion, material, made, judged)
     of_check = material.of_checks.get(_check_of(criterion.metric), ())
-    if criterion.metric in whole_sweep.METRICS:  # a failure outside of a sweep is not an attempt
-        of_check = [s for s in of_check if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
-    return judged(criterion, of_check)
+    return judged(criterion, _own_attempts(criterion, of_check))
 
 
-def _covered(
+def _own_attempts(criterion: Criterion, found: Sequence[Sample]) -> Sequence[Sample]:
+    """Without failures outside of a sweep where only a whole sweep answers."""
+    if criterion.metric not in whole_sweep.METRICS:
+        return found
+    return [s for s in found if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
+
+
+def covered(
     site: Site, name: str, criterion: Criterion, found: Sequence[Sample], today: date
 ) -> tuple[
     dict[str, Hardware], Mapping[str, Sequence[Baseline]], dict[str, list[tuple[str, Waiver]]]

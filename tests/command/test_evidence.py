@@ -4,11 +4,13 @@ import hashlib
 import json
 
 import pytest
+import recomputed
 from campaigns import Campaign
 from click.testing import CliRunner
 
-from siteproof import cli, sites
+from siteproof import cli, files, sites
 from siteproof.errors import UserError
+from siteproof.verdict import judgement
 
 KEY = "EXT-ASSESS-USABILITY"
 
@@ -45,6 +47,7 @@ def give(**changes):
 
 def verdict(key=KEY):
     record = json.loads(run("verdict", "--json")[1])
+    recomputed.must_agree(judgement.judge_system("extenci"), files.perflogs())
     return next(one for one in record["criteria"] if one["id"] == key)
 
 

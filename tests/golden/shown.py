@@ -96,7 +96,7 @@ class _Text(HTMLParser):
         elif tag == "br":
             self.end_line()
         elif tag == "a" and (known.get("href") or ""):
-            self.line += f"<{known['href']}>"
+            self.line += f"<{_address(known['href'] or '')}>"
         elif tag == "img":
             source = known.get("src") or ""
             self.line += f"[image {known.get('alt') or ''} sha256 {sha256(source)}]"
@@ -124,6 +124,14 @@ class _Text(HTMLParser):
         if text:
             self.lines.append(self.lead + text)
         self.line, self.lead = "", ""
+
+
+def _address(address: str) -> str:
+    """Where a link leads; of a table that the page carries its digest, of a program nothing."""
+    kind, _, _ = address.partition(",")
+    if not address.startswith("data:"):
+        return address
+    return kind if kind.startswith("data:text/plain") else f"{kind}, sha256 {sha256(address)}"
 
 
 def text_of(page: str) -> str:

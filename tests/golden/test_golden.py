@@ -9,6 +9,8 @@ import record
 from cases import CASES
 from clone import TOP
 
+from siteproof.report import recompute
+
 SETS = sorted(path.name.removesuffix(".tar.gz") for path in record.SETS.glob("*.tar.gz"))
 
 
@@ -32,6 +34,35 @@ def test_no_recording_is_without_its_command():
 
 def test_the_five_sets_are_there():
     assert SETS == ["campaign", "extenci", "jetstream-tacc", "thishost", "year"]
+
+
+PAGES = {
+    "campaign": ("testbed", "--campaign before", "--campaign after", ""),
+    "extenci": ("extenci", ""),
+    "jetstream-tacc": ("jetstream-tacc", ""),
+    "thishost": ("thishost", ""),
+    "year": ("here", "--campaign winter", "--campaign autumn", ""),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_each_page_is_judged_alike_by_the_program_that_it_carries(name, tmp_path):
+    world = record.World(name, tmp_path)
+    system, *campaigns = PAGES[name]
+    program = TOP / "siteproof/report/recompute.py"
+    for campaign in campaigns:
+        words = ("report", "--system", system, "--output", "a.html", *campaign.split())
+        assert world.told(words).startswith("exit code 0")
+        done = subprocess.run(
+            [sys.executable, "-S", "-B", program, world.data / "a.html"],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert " 0 differ" in done.stdout
+        texts, shown = recompute.read(str(world.data / "a.html"))
+        keys = [row["criterion"] for row in recompute.rows_of(texts, "criteria")]
+        assert set(keys) == set(shown), "the program compares what the page's tables show, too"
 
 
 @pytest.mark.parametrize("name", SETS)
