@@ -296,10 +296,12 @@ class _Reader:
         return None
 
     def _sequence(self, node: yaml.SequenceNode, loc: Loc, *, typed: bool) -> list[Any]:
-        result = []
+        result: list[Any] = []
         for index, item in enumerate(node.value):
-            self._document._lines[(*loc, index)] = item.start_mark.line + 1
-            value = self.plain(item, (*loc, index), typed=typed)
+            # A gap is no item: its place is that of YAML, counted from below 0.
+            place = -1 - index if item.tag == GAP else len(result)
+            self._document._lines[(*loc, place)] = item.start_mark.line + 1
+            value = self.plain(item, (*loc, place), typed=typed)
             if value is not _LEFT_OUT:
                 result.append(value)
         return result

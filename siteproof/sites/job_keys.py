@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from string import Formatter
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -77,6 +78,20 @@ def _plain_names(found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _is_requested(text: str) -> str:
+    """An option with names in braces, which ReFrame replaces by what a test requests."""
+    rule = "names in braces, as in --mem={size}; {{ and }} stand for a brace"
+    try:
+        parts = list(Formatter().parse(text))
+    except ValueError:
+        raise mistake(f"'{text[:40]}' has a brace without its counterpart", rule) from None
+    for _, name, form, conversion in parts:
+        plain = name is None or _PLAIN_NAME.fullmatch(name) and not (form or conversion)
+        if not plain:
+            raise mistake(f"'{text[:40]}' has no plain name in braces", rule)
+    return text
+
+
 def _is_step_option(text: str) -> str:
     """An option of the srun in a script: its quotes must be closed."""
     try:
@@ -99,6 +114,7 @@ def _settable(found: dict[str, str]) -> dict[str, str]:
 Module = Annotated[str, AfterValidator(_is_module)]
 Option = Annotated[str, AfterValidator(_is_option)]
 StepOption = Annotated[Option, AfterValidator(_is_step_option)]
+Requested = Annotated[Option, AfterValidator(_is_requested)]
 Variables = Annotated[dict[str, str], AfterValidator(_settable)]
 Command = Annotated[str, AfterValidator(_is_command)]
 Feature = Annotated[str, AfterValidator(_is_feature)]
@@ -166,7 +182,7 @@ class Jobs(Loads):
     extras: Extras = Field(
         {}, description="Values that the site's own ReFrame tests read, as ReFrame's `extras`."
     )
-    resources: dict[str, list[Option]] = Field(
+    resources: dict[str, list[Requested]] = Field(
         {},
         description="Scheduler options that the site's own ReFrame tests ask for by name, with "
         "their values in braces: {memory: ['--mem={size}']}. With gpu devices, _rfm_gpu is "

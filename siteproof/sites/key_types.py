@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import archspec.cpu
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from siteproof import units
 from siteproof.errors import UserError
 from siteproof.schema.shapes import hint
 
+# Lists of which an entry may be there twice: commands, and options that a command takes twice.
+REPEATED = ("access", "prepare_cmds", "resources", "srun_options")
+
 
 class Model(BaseModel):
     """Every mapping of a site file: unknown keys are mistakes, and nothing changes it later."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*")
+    @classmethod
+    def _each_once(cls, given: Any, info: ValidationInfo) -> Any:
+        lists = given.values() if isinstance(given, dict) else [given]
+        for found in lists if info.field_name not in REPEATED else ():
+            if isinstance(found, list):
+                twice = [one for n, one in enumerate(found) if one in found[:n]]
+                if twice:
+                    raise mistake(f"'{str(twice[0])[:40]}' twice", "each once")
+        return given
 
 
 def mistake(what: str, allowed: str = "", hint: str = "") -> PydanticCustomError:

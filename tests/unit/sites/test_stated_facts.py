@@ -148,7 +148,7 @@ def test_a_section_without_fields_has_no_result():
 texts = st.text(max_size=30)
 rules = st.one_of(
     texts.map(lambda text: Fact(exact=text)),
-    st.lists(texts, min_size=1, max_size=3).map(lambda some: Fact(one_of=some)),
+    st.lists(texts, min_size=1, max_size=3, unique=True).map(lambda some: Fact(one_of=some)),
     st.text("ab*?[]!-{node}", max_size=9).map(lambda glob: Fact(pattern=[glob])),
     st.integers(0, 9).map(lambda number: Fact(count=number)),
     st.integers(0, 9).map(lambda number: Fact(at_least=f"{number} GB")),
