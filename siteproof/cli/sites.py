@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from siteproof import files
+from siteproof import files, nodesets
 from siteproof.cli.shared import by_system, print_text
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.porting import grouping, lay_out, looking, new_site, one_node
@@ -260,7 +260,13 @@ def _grouped(
         where = "what scontrol lists"
     if cluster:
         _word("cluster", cluster)
-    grouped = grouping.group(configured.parse_nodes(listed), configured.parse_partitions(parts))
+    read = configured.parse_nodes(listed)
+    unread = {text for one in read.values() for text in one.unread}
+    for text in sorted(unread):
+        having = nodesets.of(one.name for one in read.values() if text in one.unread)
+        what = f"GRES '{harmless(text)[:60]}' of {having} is not understood, so the site lacks it"
+        print_text(f"siteproof: warning: {what}", err=True)
+    grouped = grouping.group(read, configured.parse_partitions(parts))
     if not grouped.roles:
         raise UserError("scontrol show partitions", "no node is in a partition that is up")
     return grouped, cluster, where
@@ -270,13 +276,16 @@ def _described(
     grouped: grouping.Grouped, looked_at: tuple[str, ...]
 ) -> dict[str, one_node.OneNode]:
     """What nodes printed, by the kind of hardware. Raises UserError."""
-    found = {}
+    found: dict[str, one_node.OneNode] = {}
     for text in looked_at:
         node, equals, path = text.partition("=")
         role = next((one for one in grouped.roles if node in one.nodes), None)
         if not equals or role is None:
             what = f"'{node[:40]}' is not a node of a partition" if equals else "no file"
             raise UserError(f"--node {text[:60]}", what, "NODE=FILE")
+        if known := found.get(role.hardware):
+            what = f"{known.name}, which is given, too, has the same hardware"
+            raise UserError(f"--node {text[:60]}", what, "one node of each kind")
         found[role.hardware] = one_node.read(node, _read(Path(path)))
     return found
 

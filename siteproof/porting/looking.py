@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from siteproof import nodesets
@@ -13,6 +14,7 @@ from siteproof.sites.features import Feature
 from siteproof.slurm import client
 
 END = "end description"
+_REFUSED = re.compile(r"Invalid (?:account|qos)[\w /]*", re.IGNORECASE)  # of every job alike
 
 
 def programs(features: Mapping[str, Feature]) -> list[str]:
@@ -41,5 +43,8 @@ def through_slurm(
             found[role.hardware] = one_node.read(idle[0], done.stdout)
         except UserError as error:
             printed = " ".join(harmless(done.stderr).split())[:200]
+            if refused := _REFUSED.search(printed):
+                hint = "'sacctmgr show associations user=$USER' lists yours"
+                raise UserError("--describe", f"Slurm says '{refused[0]}'", hint=hint) from None
             why[role.hardware] = f"{idle[0]}: {printed or error.what}"
     return found, why

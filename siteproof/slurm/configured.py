@@ -34,6 +34,7 @@ class ConfiguredNode:
     """A node of slurm.conf.
 
     memory: MiB, 0 where slurm.conf has none. gres: (kind, how many), such as ("gpu:a100", "4").
+    unread: GRES in another form.
     absent: the node does not exist yet (FUTURE), or only while a cloud runs it.
     """
 
@@ -45,6 +46,7 @@ class ConfiguredNode:
     memory: int
     features: frozenset[str]
     gres: tuple[tuple[str, str], ...]
+    unread: tuple[str, ...]
     absent: bool
 
 
@@ -80,6 +82,7 @@ def parse_nodes(text: str) -> dict[str, ConfiguredNode]:
             memory=memory if memory > NOT_SET else 0,
             features=frozenset(_words(fields.get("AvailableFeatures", fields.get("Features", "")))),
             gres=tuple(_gres(fields.get("Gres", ""))),
+            unread=tuple(p for p in _parts(fields.get("Gres", "")) if not _GRES.fullmatch(p)),
             absent=bool({"FUTURE", "CLOUD"} & set(fields.get("State", "").split("+"))),
         )
     if not found:
@@ -155,9 +158,14 @@ def _word(text: str) -> str:
 
 def _gres(text: str) -> Iterator[tuple[str, str]]:
     """`gpu:a100:4(S:0-1),nvme:1T` as ("gpu:a100", "4"), ("nvme", "1T")."""
-    for part in re.split(r",(?![^(]*\))", text if text not in NOTHING else ""):
+    for part in _parts(text):
         if match := _GRES.fullmatch(part):
             yield match[1], f"{match[2] or 1}{match[3] or ''}"
+
+
+def _parts(text: str) -> list[str]:
+    """The parts of GRES between commas that are not in parentheses."""
+    return [] if text in NOTHING else re.split(r",(?![^(]*\))", text)
 
 
 def _restricted(fields: dict[str, str]) -> Iterator[str]:

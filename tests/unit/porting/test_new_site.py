@@ -1,6 +1,8 @@
 """`siteproof sites new`: a whole, lint-clean site of what Slurm lists; everything else is a gap."""
 
 import time
+from subprocess import CompletedProcess
+from types import SimpleNamespace
 
 import pytest
 import scontrol_made as made
@@ -11,6 +13,7 @@ from siteproof.cli import group
 from siteproof.errors import UserError
 from siteproof.sites import load
 from siteproof.sites.site import examine
+from siteproof.slurm import client
 
 LSCPU = """\
 Architecture:            x86_64
@@ -149,6 +152,42 @@ def test_gpus_are_facts_that_each_node_must_report(centre):
     (section,) = load("far").hardware_of("batch").facts.values()
     assert section.fields["gpu.count"].exact == "4"
     assert "memory.total" in section.fields
+
+
+def test_a_generic_resource_in_another_form_is_named_with_its_nodes(centre):
+    done = centre("--cluster", "far", nodes=made.nodes("n[1-8]", gres="gpu:4,craynetwork:=4"))
+    assert "GRES 'craynetwork:=4' of n[1-8] is not understood, so the site lacks it" in done.output
+    (section,) = load("far").hardware_of("batch").facts.values()
+    assert section.fields["gpu.count"].exact == "4"
+
+
+def test_two_nodes_of_the_same_hardware_are_refused(centre):
+    (centre.folder / "lscpu").write_text(LSCPU)
+    both = (f"--node=n{number}={centre.folder / 'lscpu'}" for number in (3, 5))
+    done = centre("--cluster", "far", *both)
+    assert done.exit_code != 0
+    assert "n3, which is given, too, has the same hardware" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    "printed",
+    ["Invalid account or account/partition combination specified", "Invalid qos specification"],
+)
+def test_an_account_that_slurm_refuses_is_one_line_and_no_site(centre, monkeypatch, printed):
+    """As srun of Slurm 22.05 prints it, before each try again."""
+    text = f"srun: error: Unable to allocate resources: {printed}\n"
+    listed = made.nodes("n[1-8]"), made.partition("batch", "n[1-8]")
+    idle = {f"n{n}": SimpleNamespace(state=SimpleNamespace(idle=True)) for n in range(1, 9)}
+    monkeypatch.setattr(client, "configured", lambda: listed)
+    monkeypatch.setattr(client, "node_states", lambda: idle)
+    monkeypatch.setattr(
+        client, "on_each", lambda *_: CompletedProcess(["srun"], 1, "", text + text)
+    )
+    words = ["sites", "new", "far", "--describe", "--account=none", "--cluster=far"]
+    done = CliRunner().invoke(group, words)
+    assert isinstance(done.exception, UserError)
+    assert f"'{printed}'" in str(done.exception) and "\n" not in str(done.exception)
+    assert list((centre.folder / "sites").iterdir()) == []
 
 
 def test_an_existing_folder_is_never_changed(centre):
