@@ -1,9 +1,9 @@
 """Which tools a run of the tests has run for real, and which parsers read recorded outputs only.
 
-    python tests/support/tools.py LOG [--write README.md]
+    python tests/support/tools.py LOG [--write docs/tools.md]
 
 LOG: what the plugin below has written, a tool a line. Prints the table; with --write puts it into
-the README between its two marks.
+docs/tools.md between its two marks.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def main(words: list[str]) -> None:
     print(text, end="")
     if words[1:2] == ["--write"]:
         write(Path(words[2]), text)
-    elif text not in (HERE.parents[1] / "README.md").read_text():
-        print("README's table is of another run: setup/test --write-table writes this one")
+    elif text not in (HERE.parents[1] / "docs/tools.md").read_text():
+        print("docs/tools.md is of another run: setup/test --write-table writes this one")
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ def test_only_passed_tests_are_noted(tmp_path, monkeypatch):
 
 
 def test_the_table_is_written_between_its_marks_and_nowhere_else(tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{tools.BEGIN}old\n{tools.END}after\n")
-    assert tools.write(readme, "new\n")
-    assert readme.read_text() == f"before\n{tools.BEGIN}new\n{tools.END}after\n"
-    assert not tools.write(readme, "new\n")
+    page = tmp_path / "tools.md"
+    page.write_text(f"before\n{tools.BEGIN}old\n{tools.END}after\n")
+    assert tools.write(page, "new\n")
+    assert page.read_text() == f"before\n{tools.BEGIN}new\n{tools.END}after\n"
+    assert not tools.write(page, "new\n")
