@@ -23,7 +23,7 @@ WIDE = 3  # columns from which on a table becomes blocks on a narrow screen
 KINDS = {  # the look of a state that is the whole text of a cell
     "bad": ("FAIL", "ERROR", "FAILED", "worse"),
     "warn": ("REGRESSED", "SLOW", "ODD", "UNSTABLE", "nodes fell"),
-    "open": ("INCOMPLETE", "PENDING", "UNTESTED", "UNDECIDED", "undecidable"),
+    "open": ("INCOMPLETE", "PENDING", "UNTESTED", "UNDECIDED", "PUBLISHED", "undecidable"),
     "good": ("PASS", "OK", "better"),
     "none": ("SKIP",),
 }

@@ -14,8 +14,9 @@ from siteproof.report.material import Material
 from siteproof.report.phrases import few, period, when
 from siteproof.report.sections import Section, Table
 from siteproof.units import count
-from siteproof.wording.verdicts import rerun
+from siteproof.wording.verdicts import published_only, rerun
 
+ONLY_PUBLISHED = "PUBLISHED"
 UNDECIDED = "UNDECIDED"  # no criterion at all, or none that decides anything
 MEANING = {
     Verdict.FAIL: "It did not pass: a criterion is not met",
@@ -76,7 +77,9 @@ def chapter(material: Material) -> Section:
 
 
 def mark(material: Material) -> str:
-    """The most severe verdict on any criterion that decides something."""
+    """The most severe verdict on any criterion that decides something, if anything was measured."""
+    if published_only(material.judged):
+        return ONLY_PUBLISHED
     return str(material.judged.most_severe or UNDECIDED)
 
 
@@ -85,9 +88,8 @@ def headline(material: Material) -> str:
     text = _meaning(material)
     if material.judged.verdicts:
         text += f" ({criteria.counts(material)})"
-    modes = {s.header.mode for s in material.judged.samples}
-    if modes == {PUBLISHED}:
-        return f"{text}. All of it was published by others; this suite has measured nothing of it."
+    if published_only(material.judged):
+        return f"{text}."
     return f"{text}. {_answer(nodes.short, material)}"
 
 
@@ -157,6 +159,8 @@ def _accepted(material: Material) -> str:
 
 def _meaning(material: Material) -> str:
     verdict = mark(material)
+    if verdict == ONLY_PUBLISHED:
+        return "Nothing was measured here; these are values that others have published"
     if verdict != UNDECIDED:
         return MEANING[Verdict(verdict)]
     if material.judged.verdicts:
