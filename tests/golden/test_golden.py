@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import record
+import screens
 from cases import CASES
 from clone import TOP
 
@@ -18,6 +19,12 @@ SETS = sorted(path.name.removesuffix(".tar.gz") for path in record.SETS.glob("*.
 def worlds(tmp_path_factory):
     """Unpacked sets, which cases that change nothing share."""
     return record.Worlds(tmp_path_factory.mktemp("golden"))
+
+
+@pytest.mark.parametrize("page", screens.DOCS, ids=lambda path: path.stem)
+def test_a_screen_in_the_docs_is_what_its_command_prints(page):
+    text = page.read_text(encoding="utf-8")
+    assert screens.renewed(text) == text, "'make golden' writes the screens anew, if it is meant"
 
 
 @pytest.mark.parametrize(
