@@ -379,7 +379,7 @@ def test_of_published_figures_alone_it_says_that_nothing_was_measured(tmp_path, 
         built = assemble.build(found)
     page = Page(html.page(built, found.now))
     assert built.mark == "FAIL"
-    assert "All of it was published by others" in page.text
+    assert "Nothing was measured here; these are values that others have published" in page.text
     assert "0 of 513 have a value" in page.text
     assert dict(built.facts)["Published"] == (
         "120 values and texts of 2016-02-24 to 2016-08, by PTI-TR16-005"

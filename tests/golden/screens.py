@@ -30,9 +30,7 @@ PROMPT = "$ siteproof "
 def renewed(text: str) -> str:
     """A page with each screen as its commands print it now; the commands of a set in one folder."""
     if len(CONSOLE.findall(text)) != len(SCREEN.findall(text)):
-        raise SystemExit(
-            "a console block has neither '<!-- data: SET -->' nor '<!-- not run: WHY -->'"
-        )
+        raise SystemExit("a console block without '<!-- data: SET -->' or '<!-- not run: WHY -->'")
     worlds: dict[str, World] = {}
     minute = 0
     with tempfile.TemporaryDirectory() as folder:
