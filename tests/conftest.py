@@ -8,6 +8,7 @@ from clone import World
 from hypothesis import HealthCheck, settings
 
 os.environ.pop("SITEPROOF_CAMPAIGN", None)
+os.environ["COLUMNS"] = "132"  # tables; records have tests of their own
 # A shell's '&' lets what it starts, and all that that starts, ignore Ctrl-C, and nohup a lost
 # terminal: then no test that sends such a signal would ever see it heard.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -21,7 +21,8 @@ from siteproof.availability.intervals import Spans, seconds
 from siteproof.availability.overview import HOUR, Overview
 from siteproof.availability.subject_rows import COLUMNS, FOUR, four_rows, percent, rows
 from siteproof.availability.window_figures import WindowFigure
-from siteproof.cli.shared import json_option, print_some, print_table, print_text, which_system
+from siteproof.cli.records import print_table
+from siteproof.cli.shared import json_option, print_some, print_text, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
 from siteproof.judge.age import lasting

@@ -11,14 +11,8 @@ from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.analysis.before_after import Effect
-from siteproof.cli.shared import (
-    json_option,
-    print_clocks,
-    print_left_out,
-    print_some,
-    print_table,
-    print_text,
-)
+from siteproof.cli.records import print_table
+from siteproof.cli.shared import json_option, print_clocks, print_left_out, print_some, print_text
 from siteproof.compare import accepted, comparison
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError

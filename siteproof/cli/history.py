@@ -16,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from siteproof import files
-from siteproof.cli.shared import bar, by_metric, print_table
+from siteproof.cli.records import print_table
+from siteproof.cli.shared import bar, by_metric
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History, extract, open_history, questions, views
 from siteproof.history.extract import Wanted

@@ -9,7 +9,8 @@ import click
 from rich.table import Table
 
 from siteproof import files
-from siteproof.cli.shared import OPEN_TO_ALL, by_system, print_table, print_text
+from siteproof.cli.records import print_table
+from siteproof.cli.shared import OPEN_TO_ALL, by_system, print_text
 from siteproof.cli.sites import FILES
 from siteproof.errors import ExitCode, UserError
 from siteproof.sites import Criterion, Site, check_files, manual

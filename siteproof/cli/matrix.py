@@ -16,7 +16,8 @@ from rich.text import Text
 from siteproof import sites
 from siteproof.analysis.attribution import ASYMMETRIC, Pair
 from siteproof.analysis.daily import HIGH, LOW, NONE, Cell, rate_class
-from siteproof.cli.shared import by_pair_metric, json_option, print_table, print_text, which_samples
+from siteproof.cli.records import print_table
+from siteproof.cli.shared import by_pair_metric, json_option, print_text, which_samples
 from siteproof.errors import ExitCode
 from siteproof.export import documents
 from siteproof.links import matrix as made

@@ -11,12 +11,12 @@ from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.cli.compare import share
+from siteproof.cli.records import print_table
 from siteproof.cli.shared import (
     SET_ASIDE,
     by_metric,
     json_option,
     print_left_out,
-    print_table,
     print_text,
     which_answers,
 )

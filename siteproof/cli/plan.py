@@ -24,7 +24,8 @@ from rich.table import Table
 from siteproof import files, nodesets, sites, units
 from siteproof.checks import selection, timetable
 from siteproof.checks.budget import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
-from siteproof.cli.shared import by_mode, by_system, console, print_table, print_text
+from siteproof.cli.records import print_table
+from siteproof.cli.shared import by_mode, by_system, console, print_text
 from siteproof.errors import UserError, harmless
 from siteproof.sites import Site, pairs
 from siteproof.sweeps.tools import SWEEPS_ONLY

@@ -9,7 +9,8 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from siteproof.cli.shared import by_system, by_system_to_copy, print_table, print_text
+from siteproof.cli.records import print_table
+from siteproof.cli.shared import by_system, by_system_to_copy, print_text
 from siteproof.errors import ExitCode, UserError
 from siteproof.porting import carry, lay_out
 from siteproof.porting.carry import Carried, Part

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from siteproof import files, sites
-from siteproof.cli.shared import json_option, print_table, print_text, which_system
+from siteproof.cli.records import print_table
+from siteproof.cli.shared import json_option, print_text, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.published import milestones, results
 from siteproof.published.judging import Answer, Judged, remarks

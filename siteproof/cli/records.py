@@ -6,12 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import click
+from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from siteproof.cli.shared import console
 from siteproof.errors import harmless
 
 GAP = "  "
+WIDE = 110  # columns from which on a table has lines
+MUCH = 10_000  # columns in which any table has room
 INDENT = 6  # of the lines below the first
 MAX_ALIGNED = 30  # a longer cell does not widen its column
 Cell = tuple[str, str]  # text and style
@@ -42,6 +46,38 @@ def print_records(records: Sequence[Record]) -> None:
     for record in records:
         for line in _lines(record, widths, screen.width):
             screen.print(line, soft_wrap=True, highlight=False)
+
+
+def print_table(table: Table) -> None:
+    """A table; below WIDE columns without lines, and a record a row where that is too wide."""
+    screen = console()
+    if screen.width >= WIDE:
+        screen.print(table)
+        return
+    table.box, table.pad_edge = None, False
+    if Console(width=MUCH).measure(table).maximum <= screen.width:
+        screen.print(table)
+        return
+    if table.title:
+        print_wrapped(_text(table.title))
+    names = [_text(column.header) for column in table.columns]
+    rows = zip(*([_text(cell) for cell in column.cells] for column in table.columns), strict=True)
+    print_records([_row(names, row) for row in rows])
+
+
+def _row(names: Sequence[str], cells: Sequence[str]) -> Record:
+    """A row of a table as a record: name and state, the other cells with their columns' names."""
+    state = len(cells) > 2 and cells[1][:1].isalpha() and len(cells[1]) <= MAX_ALIGNED
+    first = 2 if state else 1
+    named = zip(names[first:], cells[first:], strict=True)
+    phrases = [f"{name} {cell}" for name, cell in named if cell not in ("", "-")]
+    return Record([(cell, "bold") for cell in cells[:first]], phrases)
+
+
+def _text(cell: object) -> str:
+    """A cell of a table as it is printed."""
+    text = cell if isinstance(cell, Text) else Text.from_markup(str(cell))
+    return ", ".join(text.plain.splitlines())
 
 
 def print_plain(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from siteproof import files, sites
 from siteproof.errors import UserError, UserErrors, harmless
@@ -57,11 +56,6 @@ def console() -> Console:
     if screen.is_terminal or os.environ.get("COLUMNS", "").isdecimal():
         return screen
     return Console(width=WIDTH)
-
-
-def print_table(table: Table) -> None:
-    """A table, as wide as the terminal."""
-    console().print(table)
 
 
 def print_text(text: str, *, err: bool = False) -> None:

@@ -14,7 +14,8 @@ from rich.text import Text
 
 from siteproof import figure, files, sites
 from siteproof.cli import shared
-from siteproof.cli.shared import json_option, print_table, print_text
+from siteproof.cli.records import print_table
+from siteproof.cli.shared import json_option, print_text
 from siteproof.curves import run_findings, sweep_runs
 from siteproof.curves.measured import ALL, Curve, Row
 from siteproof.curves.run_findings import SweepReport

@@ -18,13 +18,13 @@ from siteproof import files, history, sites
 from siteproof import trend as trends
 from siteproof.analysis.power import POWER
 from siteproof.cli.accept import user
+from siteproof.cli.records import print_table
 from siteproof.cli.shared import (
     bar,
     by_metric,
     by_node,
     json_option,
     print_some,
-    print_table,
     print_text,
     which_system,
 )

@@ -156,7 +156,7 @@ def _alike(tallies: Sequence[Tally]) -> list[list[Tally]]:
 
 def _lack(tally: Tally) -> list[str]:
     """Why a criterion has no value, and where; why it decides nothing is a matter of `why`."""
-    if tally.result.excused:
+    if tally.criterion.report_only:
         return ["it decides nothing here"]
     plain = replace(tally, result=without_names(tally.result))
     return [*counts(plain), *reasons(plain)]

@@ -346,9 +346,10 @@ def test_a_missing_tool_is_skipped_with_its_reason(world):
         "HERE-PARAMETERS": "PASS",
     }
     verdict = world.siteproof("verdict")
-    assert "tool_missing: mpirun is not installed" in verdict.out
+    assert "tool_missing: mpirun is not installed" in " ".join(verdict.out.split())
     assert verdict.code == 3
-    assert "could not be measured here: HERE-HPL, HERE-STREAM; if that" in verdict.out
+    skipped = "could not be measured here: HERE-HPL, HERE-STREAM; if that"
+    assert skipped in " ".join(verdict.out.split())
     page = world.folder / "page.md"
     assert world.siteproof("report", "--output", str(page)).code == 0
     assert "SKIP. Nothing failed, and something could not be measured here." in page.read_text()
@@ -364,7 +365,7 @@ def test_what_the_site_says_is_not_here_may_be_missing_and_is_named(world):
     assert world.reframe("-r", *CORE).code == 0
     done = world.siteproof("verdict")
     assert done.code == 0, done.said
-    assert done.out.count("not here: no compiler") == 2
+    assert "2 criteria" in done.out and done.out.count("not here: no compiler") == 1
     warnings = json.loads(world.siteproof("verdict", "--json").out)["warnings"]
     assert [
         (warning["finding"]["criterion"], warning["finding"]["message"])

@@ -127,6 +127,7 @@ class World:
             "HOME": str(self.folder / "home"),
             "PYTHONPATH": str(self.clone),
             "LANG": "C.UTF-8",
+            "COLUMNS": "132",
             "SITEPROOF_CLONE": str(self.clone),
             "SITEPROOF_SITES": str(self.sites),
             "SITEPROOF_DATA": str(self.data),

@@ -1,0 +1,74 @@
+"""Below 110 columns a listing is records: no line is longer than the screen, and nothing is cut."""
+
+import re
+
+import pytest
+from click.testing import CliRunner
+from rich.table import Table
+
+from siteproof.cli import group, records
+from siteproof.cli.records import Record, wrapped
+
+NODES = "n[" + ",".join(f"{number:03}" for number in range(1, 320, 3)) + "]"
+CELLS = ("TB-LONG-NAME-OF-A-CRITERION", "FAILED", "a reason of several words " * 6, "-", NODES)
+
+
+def table():
+    made = Table(title="title", title_justify="left")
+    for name in ("criterion", "state", "why", "empty", "nodes"):
+        made.add_column(name)
+    made.add_row(*CELLS)
+    made.add_row("TB-OTHER", "OK", "", "-", "n001")
+    return made
+
+
+@pytest.mark.parametrize("width", [40, 80, 109])
+def test_a_wide_table_is_a_record_a_row(monkeypatch, capsys, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    records.print_table(table())
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= width
+    assert not re.search("[│┃…]", out)
+    whole = out.replace("\n      ", "")
+    for cell in (CELLS[0], CELLS[1], NODES):
+        assert cell in whole
+    assert " ".join(CELLS[2].split()) in " ".join(out.split())
+    assert "empty" not in out
+
+
+def test_a_table_that_fits_has_columns_and_no_lines(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = Table()
+    for name in ("tasks", "rate"):
+        narrow.add_column(name, justify="right")
+    narrow.add_row("128", "1.5 GB/s")
+    records.print_table(narrow)
+    head, row = capsys.readouterr().out.splitlines()
+    assert (head.split(), row.split()) == (["tasks", "rate"], ["128", "1.5", "GB/s"])
+
+
+def test_a_wide_terminal_has_a_table(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "140")
+    records.print_table(table())
+    assert "│" in capsys.readouterr().out
+
+
+def test_without_columns_a_pipe_is_80_wide(monkeypatch, capsys):
+    monkeypatch.delenv("COLUMNS")
+    records.print_records([Record([("name", "")], ["word " * 40])])
+    assert 60 < max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_a_word_longer_than_the_screen_stays_whole():
+    (line,) = wrapped(["x" * 200], 80)
+    assert line.strip() == "x" * 200
+
+
+def test_plain_is_one_line_a_row_whatever_a_cell_holds(capsys):
+    records.print_plain(("a", "b"), [("1\t2", "x\ny\x1b[2J")])
+    assert capsys.readouterr().out == "a\tb\n1?2\tx?y?[2J\n"
+
+
+def test_help_explains_plain():
+    text = CliRunner().invoke(group, ["verdict", "--help"]).output
+    assert "cells separated by tabs" in " ".join(text.split())
