@@ -13,7 +13,7 @@ from pathlib import Path
 from siteproof import units
 from siteproof.analysis import arithmetic
 from siteproof.judge import expected, inputs
-from siteproof.judge.criterion import attempts_at, standing, why_not
+from siteproof.judge.criterion import attempts_at, not_taken_back, why_not
 from siteproof.judge.severity import WRONG, most_severe_status
 from siteproof.record import descriptions, finding, pair_units
 from siteproof.record.descriptions import Fields
@@ -136,7 +136,7 @@ class Given:
         attempted = self.material.of_checks.get(check, ()) if samples is None else samples
         found = {}
         for unit, attempts in attempts_at(attempted, wanted).items():
-            counted = [s for s in standing(wanted, attempts) if not why_not(wanted, s)]
+            counted = [s for s in not_taken_back(wanted, attempts) if not why_not(wanted, s)]
             if counted:
                 newest = pair_units.job(counted[0])
                 found[unit] = [s for s in counted if pair_units.job(s) == newest]

@@ -154,7 +154,7 @@ def units(
     attempts = attempts_at(samples, criterion)
     found = []
     for node, facts in expected.items():
-        own = standing(criterion, attempts.get(node, ()))
+        own = not_taken_back(criterion, attempts.get(node, ()))
         result = judge_one(criterion, node, facts, own, (baselines or {}).get(node, ()))
         found.append(_too_old(criterion, _noted(criterion, result, own), fresh))
     return found
@@ -166,7 +166,7 @@ def reported(
     """The values of what decides nothing: of each unit the median of its newest job's trials."""
     attempts = attempts_at(samples, criterion)
     for unit in expected:
-        own = standing(criterion, attempts.get(unit, ()))
+        own = not_taken_back(criterion, attempts.get(unit, ()))
         counted = [s for s in own if not why_not(criterion, s)]
         good = [s for s in _newest_job(counted) if isinstance(s.value, Decimal)]
         if good:
@@ -404,7 +404,7 @@ def _units(criterion: Criterion, sample: Sample) -> Iterable[str]:
     return [] if sample.node or pair_units.of_link(sample) else [sample.header.system]
 
 
-def standing(criterion: Criterion | Baseline, attempts: Sequence[Sample]) -> Sequence[Sample]:
+def not_taken_back(criterion: Criterion | Baseline, attempts: Sequence[Sample]) -> Sequence[Sample]:
     """The attempts on a unit, the newest first, without those that take no answer back.
 
     A program that is missing in one partition or environment may be there in another one: what was
@@ -415,7 +415,10 @@ def standing(criterion: Criterion | Baseline, attempts: Sequence[Sample]) -> Seq
         if why_not(criterion, sample):
             continue
         if sample.status != TOOL_MISSING:
-            return attempts if place(sample) in without else attempts[number:]
+            if not without or place(sample) in without:
+                return attempts
+            newer = [s for s in attempts[:number] if s.status != TOOL_MISSING]
+            return [*newer, *attempts[number:]]
         without.add(place(sample))
     return attempts
 

@@ -210,7 +210,7 @@ def test_nothing_else_in_the_package_lists_verdicts_in_an_order_of_its_own():
             told = [e.value for e in node.elts if isinstance(e, ast.Constant)]
             if len(words & {*named, *map(str, told)}) > 2:
                 found.append(path.name)
-    assert set(found) == {"severity.py"}
+    assert set(found) == {"severity.py", "recompute.py"}  # the latter runs without the package
 
 
 # ---- what cannot be measured here
@@ -526,7 +526,7 @@ def test_the_value_of_a_median_is_the_median(world):
     found = next(c for c in record["criteria"] if c["id"] == "HERE-STREAM")
     assert found["nodes"][0]["node"] == "median of 3"
     assert found["nodes"][0]["value"] == "3000.25"
-    assert "3000 MB/s" in world.siteproof("verdict").out
+    assert "PASS        HERE-STREAM  3.000 GB/s" in world.siteproof("verdict").out
     assert "3000.25 MB/s" in world.siteproof("why", "HERE-STREAM").out
 
 
