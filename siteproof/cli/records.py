@@ -134,8 +134,8 @@ def _broken(phrase: str, room: int) -> list[str]:
 def _pieces(phrase: str) -> list[str]:
     """Words with the blank that follows, and in long words the parts that end with a comma."""
     pieces: list[str] = []
-    for word in phrase.split(" "):
-        parts = word.split(",") if len(word) > MAX_ALIGNED else [word]
+    for text in phrase.split(" "):
+        parts = text.split(",") if len(text) > MAX_ALIGNED else [text]
         pieces += [f"{part}," for part in parts[:-1]]
         pieces.append(f"{parts[-1]} ")
     return pieces

@@ -45,6 +45,6 @@ def through_slurm(
             printed = " ".join(harmless(done.stderr).split())[:200]
             if refused := _REFUSED.search(printed):
                 hint = "'sacctmgr show associations user=$USER' lists yours"
-                raise UserError("--describe", f"Slurm says '{refused[0]}'", hint=hint) from None
+                raise UserError("--describe", f"Slurm refuses: '{refused[0]}'", hint=hint) from None
             why[role.hardware] = f"{idle[0]}: {printed or error.what}"
     return found, why

@@ -23,7 +23,7 @@ from siteproof.sites import Criterion, Hardware, Site
 
 SIGMA = 1.349  # quartile distances of a normal distribution are so many standard deviations
 DEFAULT_DIGITS = 4  # significant digits of values whose noise is not known
-LEAST_DIGITS, MOST_DIGITS = 3, 6
+MIN_DIGITS, MAX_DIGITS = 3, 6
 MAX_PLACES = 15  # after the point, however close a value and its limit are
 WHOLE = 10**6  # below it whole numbers are printed whole
 
@@ -178,7 +178,7 @@ class Tally:
         """Digits after the point that the noise of the values leaves; negative: before it.
 
         The last digit is the first one of the standard deviation over the units, as quartiles
-        estimate it; between LEAST_DIGITS and MOST_DIGITS are significant.
+        estimate it; between MIN_DIGITS and MAX_DIGITS are significant.
         """
         values = sorted(float(v) for n in self.result.nodes if (v := self.value(n)) is not None)
         if not values or all(v.is_integer() and abs(v) < WHOLE for v in values):
@@ -189,7 +189,7 @@ class Tally:
         if noise <= 0 or len(values) < 4:
             return DEFAULT_DIGITS - 1 - size
         places = -math.floor(math.log10(noise))
-        return min(max(places, LEAST_DIGITS - 1 - size), MOST_DIGITS - 1 - size)
+        return min(max(places, MIN_DIGITS - 1 - size), MAX_DIGITS - 1 - size)
 
     def shown(self, value: Fraction) -> str:
         """A value in the digits that its noise leaves, and in as many more as its side needs."""

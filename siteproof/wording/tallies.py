@@ -19,7 +19,7 @@ from siteproof.wording.findings import sentence
 from siteproof.wording.verdicts import why
 
 NOTHING = "-"
-MAX_REASONS = 5  # of a criterion, the gravest and the most frequent first
+MAX_REASONS = 5  # of a criterion, the most severe and frequent first
 MAX_PAIRS_TEXT = 160  # characters of a list of pairs; of the others the nodes are named
 PROC = "proc"  # the program of values that the node's kernel counts: it is not printed
 LIMIT_DIGITS = 6  # significant digits of a limit that is no short decimal
@@ -61,14 +61,15 @@ def passes_from(tally: Tally) -> str:
     if tally.criterion.step is None:
         return ""
     low, high = tally.limits
-    parts = [_side(tally, word, one) for word, one in (("from", low), ("up to", high)) if one]
+    parts = [
+        *([_side(tally, "from" if low.inclusive else "above", low)] if low else []),
+        *([_side(tally, "up to" if high.inclusive else "below", high)] if high else []),
+    ]
     return " ".join(parts)
 
 
-def _side(tally: Tally, word: str, one: Limit) -> str:
-    words = {"from": "above", "up to": "below"}
-    shown = _limit_digits(tally, one.value)
-    return f"{word if one.inclusive else words[word]} {shown}"
+def _side(tally: Tally, side: str, one: Limit) -> str:
+    return f"{side} {_limit_digits(tally, one.value)}"
 
 
 def _limit_digits(tally: Tally, number: Fraction) -> str:
@@ -168,7 +169,7 @@ def _pair_sets(names: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 
 def reasons(tally: Tally) -> list[str]:
-    """Why units did not pass: each reason with its nodes, the gravest and most frequent first."""
+    """Why units did not pass: each reason with its nodes, the most severe and frequent first."""
     result = tally.result
     bad = [n for n in result.nodes if n.verdict is not Verdict.PASS]
     if result.excused or result.verdict not in {n.verdict for n in bad}:
