@@ -22,8 +22,9 @@ from siteproof import units
 from siteproof.errors import UserError
 from siteproof.schema.shapes import hint
 
-# Lists of which an entry may be there twice: commands, and options that a command takes twice.
-REPEATED = ("access", "prepare_cmds", "resources", "srun_options")
+# Lists of which an entry may be there twice: commands, options that a command takes twice, and
+# mappings that are read as their union.
+REPEATED = ("access", "axes", "prepare_cmds", "resources", "srun_options")
 
 
 class Model(BaseModel):
