@@ -41,7 +41,9 @@ def test_a_run_of_what_is_missing_measures_the_lost_node_alone(suite, testbed): 
     planned = suite.siteproof(
         "plan", "--mode", "quick", "-n", "HostParameters", "-S", "nodes=missing"
     )
-    assert "1 node node005" in planned.stdout, planned.stdout + planned.stderr
+    assert "1 job on 1 node," in planned.stdout and "node005" in planned.stdout, (
+        planned.stdout + planned.stderr
+    )
     done = suite.reframe("-n", "HostParameters", "-S", "nodes=missing")
     assert done.returncode == 0, done.stdout
     (first, all_of_them), (second, again) = by_job(suite)

@@ -61,6 +61,6 @@ def test_the_first_verdict_needs_no_edit(hydra, tmp_path, record_property):
     assert "batch  4 nodes, nid[000001-000004], by partition batch; also in long, debug" in made
     assert "all-milan  2 nodes, cn-a-[01-02], by partition all; also in debug" in made
     assert "1 site, no mistake, 13 gaps" in linted
-    assert "6 of 6" in verdict
+    assert "6 passed" in verdict
     assert verdict.splitlines()[-1] == "verdict on hydra: 1 PASS"
     assert seconds < 600
