@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -29,6 +33,7 @@ from siteproof.sweeps.tools import COMMON, TOOLS
 from siteproof.units import count
 
 WIDTH = 100
+Row = dict[str, Any]  # an entry of a list, for --json
 MAX_BYTES = 256 * files.MIB  # of a saved output: 40,000 nodes are some 40 MB
 _FILE = click.Path(dir_okay=False, path_type=Path)
 FILES = {**manual.FILES, "sweeps/NAME.yaml": Sweep}
@@ -56,9 +61,21 @@ class _Sites(click.Group):
 @click.option("--features", is_flag=True, help="List the features that an environment may offer.")
 @click.option("--tools", is_flag=True, help="List the tools that a sweep may use.")
 @click.option("--statuses", is_flag=True, help="List why a sample may have no value.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="For programs: one JSON object with each of these lists, or with the systems.",
+)
 @click.pass_context
 def sites(
-    ctx: click.Context, keys: bool, metrics: bool, features: bool, tools: bool, statuses: bool
+    ctx: click.Context,
+    keys: bool,
+    metrics: bool,
+    features: bool,
+    tools: bool,
+    statuses: bool,
+    as_json: bool,
 ) -> None:
     """List the systems, or show the nodes and criteria of NAME; 'sites new' writes a new site.
 
@@ -69,19 +86,25 @@ def sites(
     siteproof sites
     siteproof sites testbed
     siteproof sites --keys
-    siteproof sites --features
+    siteproof sites --features --json
     siteproof sites new NAME --help
     """
     lists = {
-        _print_manual: keys,
-        _print_metrics: metrics,
-        _print_features: features,
-        _print_tools: tools,
-        _print_statuses: statuses,
+        "keys": (keys, _keys, _print_manual),
+        "metrics": (metrics, _metrics, _print_metrics),
+        "features": (features, _features, _print_named),
+        "tools": (tools, _tools, _print_named),
+        "statuses": (statuses, _statuses, _print_named),
     }
-    chosen = [print_list for print_list, wanted in lists.items() if wanted]
-    for print_list in chosen:
-        print_list()
+    chosen = {name: one[1:] for name, one in lists.items() if one[0]}
+    if as_json and ctx.invoked_subcommand is not None:
+        raise UserError("--json", "together with a command or the name of a site")
+    if as_json:
+        found = {name: rows() for name, (rows, _) in chosen.items()}
+        click.echo(json.dumps(found or _systems(names()), indent=1))
+        ctx.exit()
+    for rows, print_rows in chosen.values():
+        print_rows(rows())
     if not chosen and ctx.invoked_subcommand is None:
         _list(names(), detailed=False)
     if chosen:
@@ -110,26 +133,62 @@ def _list(chosen: list[str], *, detailed: bool) -> None:
     click.echo(f"this machine: {here}")
 
 
-def _print_metrics() -> None:
-    for name, metric in catalogue.read()[0].items():
-        better = f", {metric.better} is better" if metric.better != "neither" else ""
-        click.echo(f"{name}  {metric.unit}{better}")
-        click.echo(f"      {metric.description}")
+def _systems(chosen: list[str]) -> dict[str, Any]:
+    """The systems for programs: nodes by role, and the number of criteria; or of mistakes."""
+    rows: list[Row] = []
+    for name in chosen:
+        site, documents = examine(name)
+        mistakes = sum(len(document.mistakes) for document in documents)
+        row: Row = {"name": name, "mistakes": mistakes}
+        if site is not None:
+            row["description"] = site.system.description
+            row["nodes"] = {role: str(one.nodes) for role, one in site.system.nodes.items()}
+            row["criteria"] = len(site.criteria)
+        rows.append(row)
+    try:
+        here = recognise()
+    except UserError:
+        here = None
+    return {"systems": rows, "this_machine": here}
 
 
-def _print_features() -> None:
-    for name, feature in offered.known().items():
-        click.echo(f"{name}  {feature.description}")
+def _metrics() -> list[Row]:
+    return [
+        {
+            "name": name,
+            "unit": metric.unit,
+            "better": metric.better,
+            "description": metric.description,
+        }
+        for name, metric in catalogue.read()[0].items()
+    ]
 
 
-def _print_tools() -> None:
-    for name, tool in TOOLS.items():
-        click.echo(f"{name}  {tool.sentence} Check: {tool.check}.")
+def _print_metrics(rows: Iterable[Row]) -> None:
+    for row in rows:
+        better = f", {row['better']} is better" if row["better"] != "neither" else ""
+        click.echo(f"{row['name']}  {row['unit']}{better}")
+        click.echo(f"      {row['description']}")
 
 
-def _print_statuses() -> None:
-    for name, sentence in MEANINGS.items():
-        click.echo(f"{name}  {sentence}")
+def _features() -> list[Row]:
+    return [{"name": name, **feature.model_dump()} for name, feature in offered.known().items()]
+
+
+def _tools() -> list[Row]:
+    return [
+        {"name": name, "description": f"{tool.sentence} Check: {tool.check}.", "check": tool.check}
+        for name, tool in TOOLS.items()
+    ]
+
+
+def _statuses() -> list[Row]:
+    return [{"name": name, "description": sentence} for name, sentence in MEANINGS.items()]
+
+
+def _print_named(rows: Iterable[Row]) -> None:
+    for row in rows:
+        click.echo(f"{row['name']}  {row['description']}")
 
 
 @sites.command()
@@ -331,13 +390,34 @@ def _summary(site: Site, *, detailed: bool) -> list[str]:
     return lines
 
 
-def _print_manual() -> None:
-    for file in FILES:
-        _print_keys(file, manual.keys(file, FILES))
-    _print_keys("VALUE: of a parameter or condition", manual.expected_values())
-    _print_keys("FACT: of a field in facts", manual.stated_values())
-    for tool, found in axes().items():
-        _print_keys(f"axes of a sweep: {tool}", found)
+def _keys() -> list[Row]:
+    """Every key of the files, by the title of its part of the manual."""
+    parts = {file: manual.keys(file, FILES) for file in FILES}
+    parts["VALUE: of a parameter or condition"] = manual.expected_values()
+    parts["FACT: of a field in facts"] = manual.stated_values()
+    parts |= {f"axes of a sweep: {tool}": found for tool, found in axes().items()}
+    return [
+        {
+            "part": part,
+            "key": key.place,
+            "required": key.required,
+            "description": key.sentence,
+            "one_of": list(key.choices),
+        }
+        for part, found in parts.items()
+        for key in found
+    ]
+
+
+def _print_manual(rows: Iterable[Row]) -> None:
+    for part, found in groupby(rows, itemgetter("part")):
+        click.echo(part)
+        for key in found:
+            click.echo(f"  {key['key']}{' (*)' if key['required'] else ''}")
+            words = f" One of: {', '.join(key['one_of'])}." if key["one_of"] else ""
+            text = textwrap.fill(key["description"] + words, WIDTH - 6)
+            click.echo(textwrap.indent(text, " " * 6))
+        click.echo()
     click.echo("Choose NAME and ID yourself; keys with (*) are required")
 
 
@@ -348,12 +428,3 @@ def axes() -> dict[str, list[Key]]:
         name: [Key(axis, one.needed, one.sentence, one.words) for axis, one in keys.items()]
         for name, keys in known.items()
     }
-
-
-def _print_keys(title: str, found: list[Key]) -> None:
-    click.echo(title)
-    for key in found:
-        click.echo(f"  {key.place}{' (*)' if key.required else ''}")
-        words = f" One of: {', '.join(key.choices)}." if key.choices else ""
-        click.echo(textwrap.indent(textwrap.fill(key.sentence + words, WIDTH - 6), " " * 6))
-    click.echo()

@@ -1,6 +1,7 @@
 """The closed list of features: what checks ask for, and what the site's own checks add."""
 
 import ast
+import json
 
 import pytest
 from click.testing import CliRunner
@@ -71,3 +72,27 @@ def test_each_closed_list_is_printed_with_a_sentence(option, line):
     done = CliRunner().invoke(sites, [option])
     assert done.exit_code == 0
     assert line in done.output.splitlines()
+
+
+@pytest.mark.parametrize("name", ["keys", "metrics", "features", "tools", "statuses"])
+def test_each_closed_list_is_printed_for_programs(name):
+    text = CliRunner().invoke(sites, [f"--{name}"])
+    done = CliRunner().invoke(sites, [f"--{name}", "--json"])
+    assert done.exit_code == 0
+    (rows,) = json.loads(done.output).values()
+    assert rows
+    for row in rows:
+        assert row["description"]
+        assert row.get("name", row.get("key")) in text.output
+
+
+def test_the_systems_are_listed_for_programs():
+    done = CliRunner().invoke(sites, ["--json"])
+    listed = {one["name"]: one for one in json.loads(done.output)["systems"]}
+    assert listed["testbed"]["nodes"]["compute"] == "node[001-008]"
+    assert listed["testbed"]["mistakes"] == 0
+
+
+def test_json_of_one_site_is_refused():
+    done = CliRunner().invoke(sites, ["--json", "testbed"])
+    assert "--json: together with a command" in str(done.exception)
