@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal
+from difflib import get_close_matches
 from fractions import Fraction
 from functools import cache
 
@@ -88,16 +89,132 @@ class Quantity:
         return f"{self.value} {self.unit}"
 
 
-def parse(text: object, where: object = "quantity") -> Quantity:
-    """Read "65 GB/s". Raises UserError if it is not a number with a known unit."""
+def parse(text: object, where: object = "quantity", wanted: str = "") -> Quantity:
+    """Read "65 GB/s". Raises UserError if it is not a number with a known unit.
+
+    wanted: the kind that it must be of, for the hint.
+    """
     match = _QUANTITY.fullmatch(str(text))
     if not match or not match[2]:
-        raise UserError(
-            where, f"'{text}' is not a number with a unit", 'a number and a unit, such as "65 GB/s"'
-        )
+        what = f"'{text}' is not a number with a unit{hint(text, wanted)}"
+        raise UserError(where, what, 'a number and a unit, such as "65 GB/s"')
     if match[2] not in UNITS:
-        raise UserError(where, f"unknown unit '{match[2]}' in '{text}'", sorted(UNITS))
+        what = f"unknown unit '{match[2]}' in '{text}'{hint(text, wanted)}"
+        raise UserError(where, what, sorted(UNITS))
     return Quantity(Decimal(match[1]), match[2])
+
+
+def hint(text: object, wanted: str = "") -> str:
+    """ " (did you mean '10 min'?)": what a plausible spelling means; or nothing.
+
+    wanted: the kind that it must be of, if that is known.
+    """
+    given = re.sub(r"\bper\b", "/", str(text).strip()[:60].replace("\u00b5", "u"))
+    if wanted in ("", "time") and (clock := _clock(given.lower())):
+        return f" (did you mean '{clock}'?)"
+    match = _LOOSE.fullmatch(given)
+    if match is None:
+        return ""
+    number = _plain_number(match[1])
+    found = [f"'{number} {unit}'" for unit in _meant("".join(match[2].split()), wanted)]
+    return f" (did you mean {' or '.join(found)}?)" if number and found else ""
+
+
+def whole_hint(text: object) -> str:
+    """ " (did you mean '1024'?)" for a whole number with commas, or with a word after it."""
+    match = re.fullmatch(
+        r"([0-9][0-9,_']*?)(?:[.,]0+)?(?:\s+[A-Za-z][A-Za-z ]*)?", str(text).strip()
+    )
+    number = _plain_number(match[1]) if match else ""
+    is_other = number.isdecimal() and number != text and len(number) < 20
+    return f" (did you mean '{number}'?)" if is_other else ""
+
+
+# Spellings of a unit that are understood well enough to name the right one.
+_LOOSE = re.compile(r"([+-]?[0-9][0-9.,_']*(?:[eE][+-]?[0-9]{1,3})?)\s*([^0-9\s].{0,39})")
+_PREFIXES = {
+    "": "", "kilo": "k", "mega": "M", "giga": "G", "tera": "T", "peta": "P",
+    "kibi": "Ki", "mebi": "Mi", "gibi": "Gi", "tebi": "Ti", "pebi": "Pi",
+    **{prefix.lower(): prefix for prefix in (*_DECIMAL, *_BINARY)},
+}  # fmt: skip
+_WORDS = {
+    "byte": "B", "bytes": "B", "bit": "b", "bits": "b", "": "",
+    "flop": "FLOPS", "flops": "FLOPS", "f": "FLOPS", "hz": "Hz", "hertz": "Hz", "iops": "IOPS",
+}  # fmt: skip
+_TIMES = {
+    "ns": ("nsec", "nsecs", "nanosecond", "nanoseconds"),
+    "us": ("usec", "usecs", "microsecond", "microseconds"),
+    "ms": ("msec", "msecs", "millisecond", "milliseconds"),
+    "s": ("sec", "secs", "second", "seconds"),
+    "min": ("m", "mins", "minute", "minutes"),
+    "h": ("hr", "hrs", "hour", "hours"),
+    "d": ("day", "days"),
+    "%": ("percent", "pct", "/cent"),
+}
+_OTHERS = {word: unit for unit, words in _TIMES.items() for word in (unit, *words)}
+_UNIT = re.compile(
+    rf"({'|'.join(sorted(_PREFIXES, key=len, reverse=True))})"
+    rf"({'|'.join(sorted({*_WORDS, 'b'}, key=len, reverse=True))})(/s(?:ec(?:ond)?)?|ps)?",
+    re.IGNORECASE,
+)
+_BARE = {"size": ("B", "iB"), "rate": ("b/s",), "flops": ("FLOPS",), "frequency": ("Hz",)}
+_DAYS = re.compile(r"(?:([0-9]{1,3})-)?([0-9]{1,3}):([0-9]{2})(?::([0-9]{2}))?")  # as Slurm's
+_PARTS = re.compile(r"(?:([0-9]{1,3})d)?(?:([0-9]{1,4})h)?(?:([0-9]{1,4})m)?(?:([0-9]{1,5})s?)?")
+
+
+def _meant(word: str, wanted: str) -> list[str]:
+    """The units that a word may stand for, of the kind that is wanted."""
+    found = [name for name in UNITS if name.lower() == word.lower()]
+    if other := _OTHERS.get(word.lower()):
+        found.append(other)
+    if match := _UNIT.fullmatch(word):
+        found += _with_prefix(_PREFIXES[match[1].lower()], match[2], match[3], wanted)
+    alike = [name for name in UNITS if not wanted or kind(name) == wanted]
+    right = [name for name in found if name in alike]
+    return list(dict.fromkeys(right))[:2] or get_close_matches(word, alike, n=1, cutoff=0.7)
+
+
+def _with_prefix(prefix: str, word: str, per: str | None, wanted: str) -> list[str]:
+    """Units of a prefix and what it is a multiple of: G and byte, G and nothing."""
+    if not word:
+        bare = _BARE.get(wanted, ())
+        return [f"{prefix}{unit}" for unit in bare if not (len(prefix) > 1 and unit == "iB")]
+    base = _WORDS.get(word.lower()) or word
+    if base not in ("b", "B"):
+        return [f"{prefix}{base}"]
+    if per is None and wanted != "rate":
+        return [f"{prefix}B"]
+    return [f"{prefix}{base}/s"]
+
+
+def _plain_number(text: str) -> str:
+    """A number without what groups its digits, and with a point for a decimal comma; or ""."""
+    text = text.replace("_", "").replace("'", "")
+    if re.fullmatch(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?", text):
+        return text.replace(",", "")
+    text = text.replace(",", ".")
+    return text if re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", text) else ""
+
+
+def _clock(text: str) -> str:
+    """A time as 00:10:00, 1-00:00:00 or 1h30m in the largest unit that is whole; or ""."""
+    text = "".join(text.split())
+    if match := _DAYS.fullmatch(text):
+        days, first, second, third = match.groups()
+        # Two parts are minutes and seconds, but hours and minutes after days.
+        parts = [days, first, second, third] if days or third else [None, None, first, second]
+    elif (match := _PARTS.fullmatch(text)) and sum(part is not None for part in match.groups()) > 1:
+        parts = list(match.groups())
+        if text[-1].isdigit() and match[3] is None:  # 1h30: minutes, not seconds
+            parts = [match[1], match[2], match[4], None]
+    else:
+        return ""
+    each = zip(parts, (86400, 3600, 60, 1), strict=True)
+    seconds = sum(int(part or 0) * size for part, size in each)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s" if seconds else ""
 
 
 def size(count: int) -> str:

@@ -26,11 +26,12 @@ from siteproof.checks import selection, timetable
 from siteproof.checks.budget import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
 from siteproof.cli.records import print_table
 from siteproof.cli.shared import by_mode, by_system, console, print_text
-from siteproof.errors import UserError, harmless
+from siteproof.errors import ExitCode, UserError, UserErrors, harmless
 from siteproof.sites import Site, pairs
 from siteproof.sweeps.tools import SWEEPS_ONLY
 from siteproof.units import count
 
+OWN = "siteproof: "  # how a line of Siteproof in ReFrame's output begins
 Case = dict[str, Any]  # what `reframe --describe` prints of one check
 # What two chunks of one check differ in.
 OF_CHUNK = {"chunk", "valid_systems", "roles", "hashcode"} | {
@@ -222,7 +223,7 @@ def _described(options: Sequence[str]) -> list[Case]:
     if answer.returncode:
         raise _failure(answer.returncode, answer.stderr.strip() or answer.stdout.strip())
     for line in answer.stderr.splitlines():
-        if line.startswith("siteproof: "):
+        if line.startswith(OWN):
             click.echo(line, err=True)
     # ReFrame prints its own messages before the JSON document.
     described: list[Case] = json.loads(answer.stdout[answer.stdout.index("[") :])
@@ -233,10 +234,14 @@ def _names_checks(options: Iterable[str]) -> bool:
     return any(option.startswith(("-c", "--checkpath")) for option in options)
 
 
-def _failure(code: int, text: str) -> UserError:
-    """Why ReFrame failed: its own last line, or how it was ended and its largest memory."""
+def _failure(code: int, text: str) -> UserError | UserErrors:
+    """Why ReFrame failed: Siteproof's own lines, ReFrame's last one, or how it was ended."""
+    own = [line.removeprefix(OWN) for line in text.splitlines() if line.startswith(OWN)]
+    if code == ExitCode.USAGE and len(own) > 1:
+        parts = (line.partition(": ") for line in own)
+        return UserErrors(UserError(where, what) for where, _, what in parts)
     used = units.size(1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-    last = "".join(text.splitlines()[-1:]).removeprefix("siteproof: ")
+    last = "".join(text.splitlines()[-1:]).removeprefix(OWN)
     if code < 0:
         name = f"signal {-code} ({signal.strsignal(-code)})"
         hint = f"If nobody ended it, the memory of {socket.gethostname()} ran out: see 'dmesg'"

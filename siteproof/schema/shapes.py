@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from siteproof import units
 from siteproof.schema.yamlfile import Document, Loc, clip
 
 M = TypeVar("M", bound=BaseModel)
@@ -92,7 +93,8 @@ def _note(document: Document, loc: Loc, model: type[BaseModel], found: ErrorDeta
         document.add(here, f"{_shown(value)} is above {context['le']}", f"at most {context['le']}")
     else:
         what, example = _WORDS.get(kind.partition("_")[0], (found["msg"].lower(), ""))
-        document.add(here, f"{_shown(value)} {what}", _keys(model, found["loc"]) or example)
+        near = units.whole_hint(value) if kind.startswith("int") else ""
+        document.add(here, f"{_shown(value)} {what}{near}", _keys(model, found["loc"]) or example)
 
 
 def clip_long(text: str) -> str:

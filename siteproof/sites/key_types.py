@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import date
 from typing import Annotated, Any
 
 import archspec.cpu
@@ -59,9 +61,12 @@ def readable(read: Callable[[str], object], text: str) -> str:
     return text
 
 
-def plausible(text: object) -> units.Quantity:
-    """Read a quantity of plausible size: exact arithmetic with 1e999999999 GB would not end."""
-    quantity = units.parse(text)
+def plausible(text: object, wanted: str = "") -> units.Quantity:
+    """Read a quantity of plausible size: exact arithmetic with 1e999999999 GB would not end.
+
+    wanted: the kind that it must be of, for the hint.
+    """
+    quantity = units.parse(text, wanted=wanted)
     if quantity.value and abs(quantity.value.adjusted()) > 30:
         raise UserError("quantity", f"'{quantity}' is too large or too small", "10^-30 to 10^30")
     return quantity
@@ -73,13 +78,13 @@ def _quantity(kind: str, example: str) -> tuple[BeforeValidator, WithJsonSchema]
 
     def check(text: object) -> units.Quantity:
         try:
-            quantity = plausible(text)
+            quantity = plausible(text, kind)
         except UserError as error:
             allowed = f"a number and a unit, such as '{example}'; units: {known}"
             raise mistake(error.what, allowed) from None
         if units.kind(quantity.unit) != kind:
             what = f"'{quantity.unit}' measures a {units.kind(quantity.unit)}, not a {kind}"
-            raise mistake(what, known)
+            raise mistake(f"{what}{units.hint(text, kind)}", known)
         if quantity.value <= 0:
             raise mistake(f"'{quantity}' is not above 0", "more than 0")
         return quantity
@@ -93,6 +98,34 @@ Rate = Annotated[units.Quantity, *_quantity("rate", "10 Gb/s")]
 Flops = Annotated[units.Quantity, *_quantity("flops", "806.4 GFLOPS")]
 Frequency = Annotated[units.Quantity, *_quantity("frequency", "2.1 GHz")]
 Time = Annotated[units.Quantity, *_quantity("time", "0.2 ms")]
+_DAY = re.compile(r"([0-9]{4})[-/. ]?([0-9]{1,2})[-/. ]?([0-9]{1,2})")
+_DAY_FIRST = re.compile(r"([0-9]{1,2})\. ?([0-9]{1,2})\. ?([0-9]{4})")
+
+
+def _day(text: object) -> object:
+    """A day as it is written, but a number: pydantic would read it as seconds since 1970."""
+    given = str(text).strip()
+    if not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", given):
+        parts: list[str] = []
+        if match := _DAY.fullmatch(given):
+            parts = list(match.groups())
+        elif match := _DAY_FIRST.fullmatch(given):
+            parts = list(reversed(match.groups()))
+        raise mistake(
+            f"'{given[:40]}' is not a date{_day_meant(parts)}", "a date such as 2016-04-20"
+        )
+    return text
+
+
+def _day_meant(parts: list[str]) -> str:
+    try:
+        year, month, day = map(int, parts)
+        return f" (did you mean '{date(year, month, day)}'?)"
+    except ValueError:
+        return ""
+
+
+Day = Annotated[date, BeforeValidator(_day)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 # What tuned inputs of HPL use. The list is closed, so that few series have an NB of their own.
 HPL_BLOCKS = (64, 80, 96, 112, 128, 144, 160, 168, 176, 184, 192, 200, 208, 216, 224, 232, 240,

@@ -67,9 +67,9 @@ def lint_promise(
         document.spoil((key, "nodes"))
     _texts(document, key, promise)
     metric = around.metrics.get(promise.metric)
-    if metric is None:
+    if metric is None and (key, "metric") not in document.gaps:
         _unknown_metric(document, key, promise.metric, around.metrics)
-    else:
+    if metric is not None:
         _conditions(document, key, promise, metric, around)
         _links(document, key, promise, metric, around)
     if isinstance(promise, Criterion):
@@ -242,7 +242,7 @@ def _bound_unit(document: Document, loc: Loc, promise: Promise, metric: Metric) 
     kind = units.kind(metric.unit)
     alike = [unit for unit in units.UNITS if units.kind(unit) == kind]
     try:
-        bound = parse_bound(getattr(promise, promise.kind))
+        bound = parse_bound(getattr(promise, promise.kind), kind)
     except UserError as error:
         document.follow_up(loc, error.what, f"a number and one of {', '.join(alike)}")
         return None
@@ -256,6 +256,7 @@ def _bound_unit(document: Document, loc: Loc, promise: Promise, metric: Metric) 
     unit = bound.quantity.unit
     if units.kind(unit) != required:
         what = f"'{unit}' is a unit of {units.kind(unit)}, and {subject} needs one of {required}"
+        what += units.hint(bound.quantity, required)
         document.follow_up(loc, what, alike)
         return None
     return unit

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -18,6 +18,8 @@ from pydantic import Field, field_validator, model_validator
 from siteproof import units
 from siteproof.errors import UserError
 from siteproof.rounding import Limit, Number, Ties, highest_passing, lowest_passing, round_to
+from siteproof.schema.shapes import hint
+from siteproof.sites.key_types import Day
 from siteproof.sites.system import Count, Hardware, Model, Value, plausible, readable
 from siteproof.units import Quantity
 
@@ -31,6 +33,7 @@ CONTRACT_MODES = ["maintenance", "acceptance"]
 AGES = ("7d", "36h", "4w", "none")
 _STEPS = "none, or 'nearest 1 GB/s'"
 _AGE = re.compile(r"(\d{1,5}) ?([hdw])(?:ours?|ays?|eeks?)?", re.ASCII)
+_LIKE_AGE = re.compile(r"(\d{1,5})[ _-]*([hdw])(?![a-z]*[0-9])", re.ASCII)
 _HOURS = {"h": 1, "d": 24, "w": 168}
 _SHARE = re.compile(r"\s*(.*?)\s+of\s+(\S+)\s*", re.DOTALL)
 
@@ -56,10 +59,12 @@ class Bound:
         return units.convert(1, self.quantity.unit, "x") * Fraction(whole.value), whole.unit
 
 
-def parse_bound(text: str) -> Bound:
-    """Read "65 GB/s" or "80 % of peak". Raises UserError."""
+def parse_bound(text: str, wanted: str = "") -> Bound:
+    """Read "65 GB/s" or "80 % of peak". Raises UserError. wanted: the metric's kind, for hints."""
     match = _SHARE.fullmatch(text)
-    return Bound(plausible(match[1]), match[2]) if match else Bound(plausible(text))
+    if match:
+        return Bound(plausible(match[1], "share"), match[2])
+    return Bound(plausible(text, wanted))
 
 
 def parse_step(text: str) -> Quantity | None:
@@ -68,11 +73,22 @@ def parse_step(text: str) -> Quantity | None:
         return None
     method, _, step = text.partition(" ")
     if method != "nearest":
-        raise UserError("rounding", f"unknown rounding '{text}'", _STEPS)
+        raise UserError("rounding", f"unknown rounding '{text}'{_step_meant(text)}", _STEPS)
     quantity = plausible(step)
     if quantity.value <= 0:
         raise UserError("rounding", f"step '{quantity}' is not above 0", _STEPS)
     return quantity
+
+
+def _step_meant(text: str) -> str:
+    """The step that a text without the word `nearest`, or with others around it, stands for."""
+    words = text.split()
+    step = " ".join(words[next((n for n, one in enumerate(words) if one[:1].isdigit()), 0) :])
+    try:
+        plausible(step)
+    except UserError:
+        return hint(text.strip().lower(), ("none",))
+    return f" (did you mean 'nearest {step}'?)"
 
 
 def parse_age(text: str) -> timedelta | None:
@@ -81,7 +97,9 @@ def parse_age(text: str) -> timedelta | None:
         return None
     match = _AGE.fullmatch(text.strip())
     if not match or not int(match[1]):
-        raise UserError("max_age", f"'{text[:40]}' is not a valid age", AGES)
+        loose = _LIKE_AGE.match(text.strip().lower())
+        near = f" (did you mean '{int(loose[1])}{loose[2]}'?)" if loose and int(loose[1]) else ""
+        raise UserError("max_age", f"'{text[:40]}' is not a valid age{near}", AGES)
     return timedelta(hours=int(match[1]) * _HOURS[match[2]])
 
 
@@ -92,9 +110,10 @@ def parse_tolerance(text: str) -> Fraction:
     except UserError:
         share = None
     if share is None or not 0 <= share < 1:
-        raise UserError(
-            "tolerance", f"'{text[:40]}' is not a valid tolerance", "0 % to below 100 %"
-        )
+        unit = "x" if text.strip().startswith("0.") else "%"
+        near = units.hint(text if text.strip()[-1:].isalpha() else f"{text} {unit}", "share")
+        what = f"'{text[:40]}' is not a valid tolerance{near}"
+        raise UserError("tolerance", what, "0 % to below 100 %")
     return share
 
 
@@ -367,7 +386,7 @@ class Baseline(Promise):
     tolerance: str | None = Field(
         None, description="How far below (at_most: above) the bound a value may be: '5 %'."
     )
-    taken: date = Field(description="The day on which it was measured or calibrated.")
+    taken: Day = Field(description="The day on which it was measured or calibrated.")
 
     @field_validator("tolerance")
     @classmethod

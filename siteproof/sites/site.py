@@ -43,6 +43,7 @@ SUPPLIED = metrics.ROOT / "site-config"  # the sites that come with Siteproof
 SYSTEM, CRITERIA, BASELINES = "system.yaml", "criteria.yaml", "baselines.yaml"
 MORE_CRITERIA = "criteria-*.yaml"  # optional: more criteria than fit into one file
 WAIVERS = "waivers.yaml"  # optional
+MAX_SHOWN = 20  # mistakes with which a command ends; lint lists all
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,9 @@ def load_to_copy(name: str, where: str) -> Site:
 def _load(name: str, where: Path | None = None) -> Site:
     site, documents = examine(name, where)
     mistakes = [error for document in documents for error in document.sorted_mistakes()]
+    if (more := len(mistakes) - MAX_SHOWN) > 1:  # a line for one would save nothing
+        what, hint = f"{more} more mistakes", f"'siteproof lint {name}' lists all {len(mistakes)}"
+        mistakes = [*mistakes[:MAX_SHOWN], UserError(name, what, hint=hint)]
     if mistakes or site is None:
         raise UserErrors(mistakes)
     _trust(site.system.trusted_owners)
@@ -356,7 +360,7 @@ def _promises(document: Document, model: type[P], around: Around) -> dict[str, P
         has_gap = document.gap_below((key,))
         if has_gap:
             raw = _without_gaps(document, key, raw, model)
-        promise = shapes.validate(document, (key,), model, raw) if raw else None
+        promise = shapes.validate(document, (key,), model, raw)
         if promise is not None:
             lint_promise(document, key, promise, around)
             if not has_gap:
@@ -365,16 +369,16 @@ def _promises(document: Document, model: type[P], around: Around) -> dict[str, P
 
 
 def _without_gaps(document: Document, key: str, raw: Any, model: type[Promise]) -> Any:
-    """A promise with a text in place of each gap, so that lint checks what is given; or nothing.
-
-    Nothing, where what is missing decides what the rest means: the metric, or a baseline's bound.
-    """
+    """A promise with a text in place of each gap, so that lint checks what is given."""
+    if not isinstance(raw, dict):
+        return raw
     missing = {gap[1] for gap in document.gaps if gap[0] == key and len(gap) > 1}
-    bounds = missing.intersection(KINDS)
-    if "metric" in missing or (bounds and model is Baseline):
-        return None
-    texts = {name: "a gap" for name in missing & {"source", "description"}}
-    return {**raw, **texts, **({"report_only": "a gap"} if bounds else {})}
+    texts = {name: "a gap" for name in missing & {"metric", "source", "description"}}
+    if "taken" in missing:
+        texts["taken"] = "1970-01-01"
+    if missing.intersection(KINDS) and model is not Baseline:
+        texts["report_only"] = "a gap"
+    return {**raw, **texts}
 
 
 def _published(where: Path, inventory: NodeSet | None, table: dict[str, Metric]) -> list[Document]:

@@ -13,6 +13,7 @@ from pydantic import Field
 from siteproof import nodesets
 from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, clip
+from siteproof.sites.key_types import Day
 from siteproof.sites.lint import node_set
 from siteproof.sites.system import Model
 
@@ -33,7 +34,7 @@ class Waiver(Model):
     )
     problem: str = Field(description="The known problem, in a few words.")
     owner: str = Field(description="The person who is responsible for it.")
-    expires: date = Field(description="The last day on which it holds.")
+    expires: Day = Field(description="The last day on which it holds.")
     ticket: str = Field("", description="The ticket of the problem, such as an address.")
 
     @cached_property

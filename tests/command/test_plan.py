@@ -3,14 +3,16 @@
 import csv
 import json
 import re
+import shutil
 import sys
 
 import pytest
 from click.testing import CliRunner
-from clone import TOP
+from clone import SITES, TOP
 from rich.console import Console
 
 from siteproof.checks import timetable
+from siteproof.cli.lint import lint
 from siteproof.cli.plan import plan
 
 
@@ -182,6 +184,29 @@ def test_a_reframe_that_was_ended_is_told_with_the_reason(end, told, monkeypatch
     monkeypatch.setenv("RFM_CONFIG_FILES", str(settings))
     done = CliRunner().invoke(plan, ())
     assert f"plan: reframe {told}" in re.sub(r"[\d.]+(?= MiB)", "#", str(done.exception))
+
+
+def test_all_mistakes_of_a_site_are_shown_as_lint_shows_them(monkeypatch, tmp_path):
+    site = shutil.copytree(SITES / "example", tmp_path / "sites" / "example")
+    text = (site / "system.yaml").read_text().replace("[hpl]", "[hlp]").replace(": 12", ": 12.5")
+    (site / "system.yaml").write_text(text)
+    monkeypatch.setenv("SITEPROOF_SITES", str(site.parent))
+    done, _ = planned("--system", "example", monkeypatch=monkeypatch, tmp_path=tmp_path)
+    linted = CliRunner().invoke(lint, ["example"]).output.splitlines()[:-1]
+    assert len(linted) == 2
+    assert [f"siteproof: {line}" for line in str(done.exception).splitlines()] == linted
+
+
+def test_of_many_mistakes_the_number_and_the_command_that_lists_them_are_shown(
+    monkeypatch, tmp_path
+):
+    site = shutil.copytree(SITES / "example", tmp_path / "sites" / "example")
+    (site / "criteria.yaml").write_text("".join(f"E-{n}: {{}}\n" for n in range(30)))
+    monkeypatch.setenv("SITEPROOF_SITES", str(site.parent))
+    done, _ = planned("--system", "example", monkeypatch=monkeypatch, tmp_path=tmp_path)
+    lines = str(done.exception).splitlines()
+    assert lines[-1].endswith("'siteproof lint example' lists all 120.")
+    assert len(lines) == 21
 
 
 def test_a_plan_without_a_check_is_a_mistake(monkeypatch, tmp_path):

@@ -178,3 +178,69 @@ def test_a_rate_is_no_size_and_a_percentage_point_is_no_share():
         units.convert(1, "GB", "GB/s")
     with pytest.raises(UserError):
         units.convert(1, "pp", "%")
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "meant"),
+    [
+        ("time", "10m", "'10 min'"),
+        ("time", "1h30m", "'90 min'"),
+        ("time", "1h30", "'90 min'"),
+        ("time", "0d0h10m0s", "'10 min'"),  # as ReFrame has it
+        ("time", "00:10:00", "'10 min'"),
+        ("time", "10:00", "'10 min'"),  # as Slurm reads it
+        ("time", "1-12:00:00", "'36 h'"),
+        ("time", "2 hours", "'2 h'"),
+        ("time", "30sec", "'30 s'"),
+        ("time", "5 \u00b5s", "'5 us'"),
+        ("size", "128G", "'128 GB' or '128 GiB'"),
+        ("size", "128 gib", "'128 GiB'"),
+        ("size", "128 Gb", "'128 GB'"),
+        ("size", "64 gibibytes", "'64 GiB'"),
+        ("size", "1,024 GiB", "'1024 GiB'"),
+        ("size", "2,5 TB", "'2.5 TB'"),
+        ("rate", "100 Gbps", "'100 Gb/s'"),
+        ("rate", "100G", "'100 Gb/s'"),
+        ("rate", "200 Gigabits per second", "'200 Gb/s'"),
+        ("rate", "65 GB/sec", "'65 GB/s'"),
+        ("rate", "65 GBs", "'65 GB/s'"),
+        ("rate", "10 GB", "'10 GB/s'"),
+        ("flops", "3.2 TFlop/s", "'3.2 TFLOPS'"),
+        ("flops", "1 PF", "'1 PFLOPS'"),
+        ("frequency", "2100MHZ", "'2100 MHz'"),
+        ("frequency", "2.1G", "'2.1 GHz'"),
+        ("share", "80 percent", "'80 %'"),
+        ("iops", "10k IOPS", "'10 kIOPS'"),
+        ("", "65 GB/sec", "'65 GB/s'"),
+    ],
+)
+def test_a_plausible_spelling_is_answered_with_the_right_one(kind, given, meant):
+    assert units.hint(given, kind) == f" (did you mean {meant}?)"
+    for text in meant.split(" or "):
+        assert not kind or units.kind(units.parse(text.strip("'")).unit) == kind
+
+
+@given(text=st.text(max_size=12), kind=st.sampled_from(["", "time", "size", "rate", "share"]))
+def test_what_a_hint_proposes_can_be_read(text, kind):
+    near = units.hint(text, kind)
+    for one in (
+        near.removeprefix(" (did you mean ").removesuffix("?)").split(" or ") if near else ()
+    ):
+        units.parse(one.strip("'"), wanted=kind)
+
+
+@pytest.mark.parametrize("text", ["", "ten minutes", "10 parsecs", "0:00", "GiB", "-", "1e5"])
+def test_what_cannot_be_understood_is_answered_with_nothing(text):
+    assert units.hint(text, "time") == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("1,024", "1024"), ("2 sockets", "2"), ("9000 B", "9000"), ("1_0", "10")]
+)
+def test_a_whole_number_with_commas_or_a_word_is_answered_with_the_number(given, meant):
+    assert units.whole_hint(given) == f" (did you mean '{meant}'?)"
+
+
+@pytest.mark.parametrize("given", ["9k", "16.5", "two", "1 2", "1,5", "12"])
+def test_what_is_not_a_whole_number_is_answered_with_nothing(given):
+    assert units.whole_hint(given) == ""

@@ -71,6 +71,24 @@ def test_what_is_given_next_to_a_gap_is_checked(example):
     assert "unknown metric 'Stream.tried' (did you mean 'Stream.triad'?)" in line
 
 
+def test_a_gap_for_the_metric_excuses_no_other_key(example):
+    (example / "criteria.yaml").write_text("E-NEW: {metric: !gap which, at_lest: 3, nodes: [no]}")
+    found = "\n".join(mistakes())
+    assert "missing key 'description' in E-NEW" in found
+    assert "missing key 'source' in E-NEW" in found
+    assert "unknown key 'at_lest' (did you mean 'at_least'?)" in found
+    assert "unknown role 'no'" in found
+    assert "unknown metric" not in found
+
+
+def test_a_gap_for_the_bound_of_a_baseline_excuses_no_other_key(example):
+    (example / "baselines.yaml").write_text(
+        "system: example\nB-NEW: {metric: Stream.tried, at_least: !gap x, source: s, taken: !gap y}"
+    )
+    (line,) = mistakes()
+    assert "unknown metric 'Stream.tried'" in line
+
+
 def test_a_key_that_must_be_given_cannot_be_a_gap_in_the_system(example):
     edit(example, "system.yaml", "environments: [system]", "environments: !gap which")
     assert any("missing key 'environments'" in line for line in mistakes())

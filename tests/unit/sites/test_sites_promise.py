@@ -1,11 +1,13 @@
 """Bounds and rounding of criteria and baselines, exactly."""
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from siteproof.errors import UserError
 from siteproof.rounding import Limit
@@ -181,3 +183,42 @@ def test_limits_agree_with_met(value, bound, step, kind, ties):
         high is None or raw < high.value or (high.inclusive and raw == high.value)
     )
     assert promise.met(value, "GB/s") == inside
+
+
+@pytest.mark.parametrize(
+    ("keys", "meant"),
+    [
+        ({"max_age": "7 Days"}, "7d"),
+        ({"max_age": "48hrs"}, "48h"),
+        ({"rounding": "1 GB/s"}, "nearest 1 GB/s"),
+        ({"rounding": "to nearest 1 GB/s"}, "nearest 1 GB/s"),
+        ({"rounding": "None"}, "none"),
+        ({"rounding": "nearest 1 Gbps"}, "1 Gb/s"),
+    ],
+)
+def test_a_plausible_spelling_is_answered_with_the_right_one(keys, meant):
+    with pytest.raises(ValidationError, match=re.escape(f"did you mean '{meant}'?")):
+        criterion(at_least="65 GB/s", **keys)
+
+
+@pytest.mark.parametrize(
+    ("keys", "meant"),
+    [
+        ({"tolerance": "5"}, "5 %"),
+        ({"tolerance": "0.05"}, "0.05 x"),
+        ({"tolerance": "5 percent"}, "5 %"),
+        ({"taken": "2026/11/21"}, "2026-11-21"),
+        ({"taken": "2026-4-1"}, "2026-04-01"),
+        ({"taken": "20261121"}, "2026-11-21"),
+        ({"taken": "21.11.2026"}, "2026-11-21"),
+    ],
+)
+def test_a_plausible_spelling_of_a_baseline_is_answered_with_the_right_one(keys, meant):
+    with pytest.raises(ValidationError, match=re.escape(f"did you mean '{meant}'?")):
+        Baseline(**{"metric": "-", "source": "-", "taken": "2026-11-21"} | keys)
+
+
+@pytest.mark.parametrize("text", ["0", "1461110400", "2026", "2026/21/21"])
+def test_a_number_is_no_day(text):
+    with pytest.raises(ValidationError, match="is not a date"):
+        Baseline(metric="-", source="-", taken=text)
