@@ -52,6 +52,11 @@ class FileSystemSweep(SweepCheck, special=True):
         """Of the points on a whole partition only those of the partition in question."""
         return standard.narrowed(super().fitting(most), self.whole, most)
 
+    def missing_on(self, partition: str, environment: str = "") -> dict[int, Point]:
+        """As every sweep's; the points of another partition are not missing here."""
+        found = super().missing_on(partition, environment)
+        return standard.narrowed(found, self.whole, self.most_nodes(partition))
+
     def where_of(self) -> dict[str, str]:
         """The same point may have been measured on another file system."""
         return {"file_system": self.fs}

@@ -63,9 +63,14 @@ def _made(model: type[M], raw: Any) -> tuple[M | None, list[ErrorDetails]]:
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """ " (did you mean 'x'?)" or nothing."""
-    close = get_close_matches(name, list(known), n=1)
-    return f" (did you mean '{close[0]}'?)" if close else ""
+    """ " (did you mean 'x'?)" or nothing; capitals, '-' and '_' do not matter."""
+    plain = {_plain(one): one for one in reversed(list(known))}
+    close = get_close_matches(_plain(name), plain, n=1)
+    return f" (did you mean '{plain[close[0]]}'?)" if close else ""
+
+
+def _plain(name: str) -> str:
+    return str(name).lower().replace("-", "_")
 
 
 def _note(document: Document, loc: Loc, model: type[BaseModel], found: ErrorDetails) -> None:

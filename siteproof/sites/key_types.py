@@ -150,11 +150,24 @@ Names = Annotated[
 ]
 
 
+# Makers' names of processors, for the hint.
+CODE_NAMES = {
+    "naples": "zen", "rome": "zen2", "milan": "zen3", "trento": "zen3", "genoa": "zen4",
+    "bergamo": "zen4", "turin": "zen5", "grace": "neoverse_v2", "graviton2": "neoverse_n1",
+    "graviton3": "neoverse_v1", "graviton4": "neoverse_v2", "altra": "neoverse_n1",
+    "skylake_sp": "skylake_avx512", "sapphire_rapids": "sapphirerapids", "ice_lake": "icelake",
+    "cascade_lake": "cascadelake", "knl": "mic_knl", "power9": "power9le",
+}  # fmt: skip
+
+
 def _known_target(name: str) -> str:
     if name not in archspec.cpu.TARGETS:
         allowed = "a name of archspec, as 'spack arch --known-targets' lists them: zen3, icelake"
         known = sorted(archspec.cpu.TARGETS)
-        raise mistake(f"unknown processor target '{name[:40]}'{hint(name, known)}", allowed)
+        last = name.rpartition("/")[2]  # EESSI writes x86_64/amd/zen3
+        code_name = last.lower().replace(" ", "_").replace("-", "_")
+        near = hint(CODE_NAMES.get(code_name, last), known)
+        raise mistake(f"unknown processor target '{name[:40]}'{near}", allowed)
     return name
 
 

@@ -72,7 +72,8 @@ def lint_jobs(document: Document, system: System) -> None:
     for section, found in parts:
         for name, one in found.items():
             _block(document, (section, name), section, one)
-            if one.modules and system.loaded_by == "nomod":
+            nothing_loads = system.loaded_by == "nomod" and not document.spoilt(("modules_system",))
+            if one.modules and nothing_loads:
                 what = f"nothing loads module '{clip(one.modules[0])}'"
                 remedy = "Name it at the top of the file: 'modules_system: lmod'"
                 document.follow_up((section, name, "modules"), what, hint=remedy)

@@ -34,6 +34,7 @@ LINK = "link"  # a metric with this condition is measured over links
 MIDDLES = ("median", "mean")
 REASONS = {"report_only": "no value is promised", "not_here": "no GPU in this system"}
 NO_REASON = ("yes", "no", "true", "false", "on", "off", "y", "n", "none", "null", "todo", "tbd")
+PLACEHOLDERS = ("todo", "tbd", "tba", "fixme", "xxx", "none", "null", "n/a", "na", "unknown")
 _RIGHT_BOUND = {"higher": "at_least", "lower": "at_most"}
 
 
@@ -97,12 +98,20 @@ def _texts(document: Document, key: str, promise: Promise) -> None:
         text = getattr(promise, name, None)
         if name in document.data[key] and not (text or "").strip():
             document.follow_up((key, name), "an empty text")
+        elif text and name == "source" and _is_placeholder(text):
+            hint = "Name the document and its section, or write source: !gap 'what is missing'"
+            document.follow_up((key, name), f"'{clip(text)}' is not a source", hint=hint)
         elif text and name in REASONS and _is_no_reason(text):
             hint = f"Give the reason, such as '{REASONS[name]}', or remove {name}"
             document.follow_up((key, name), f"'{clip(text)}' is not a reason", hint=hint)
     if getattr(promise, "not_here", None) and getattr(promise, "report_only", None):
         hint = "Remove one of them: neither decides anything"
         document.follow_up((key, "not_here"), "not_here together with report_only", hint=hint)
+
+
+def _is_placeholder(text: str) -> bool:
+    """Whether it stands for a source that nobody has named yet."""
+    return text.strip().casefold() in PLACEHOLDERS or not any(map(str.isalnum, text))
 
 
 def _is_no_reason(text: str) -> bool:
@@ -244,7 +253,10 @@ def _bound_unit(document: Document, loc: Loc, promise: Promise, metric: Metric) 
     try:
         bound = parse_bound(getattr(promise, promise.kind), kind)
     except UserError as error:
-        document.follow_up(loc, error.what, f"a number and one of {', '.join(alike)}")
+        allowed = f"a number and one of {', '.join(alike)}"
+        if facts := [fact for fact in SHARE_OF if fact in getattr(promise, promise.kind).split()]:
+            allowed = f"a share such as '80 % of {facts[0]}'"
+        document.follow_up(loc, error.what, allowed)
         return None
     if bound.fact and bound.fact not in SHARE_OF:
         near = hint(bound.fact, SHARE_OF)

@@ -9,7 +9,10 @@ from itertools import combinations
 
 from ClusterShell.NodeSet import NodeSet
 
-from siteproof.schema.yamlfile import Document, clip
+from siteproof import nodesets
+from siteproof.schema.shapes import hint
+from siteproof.schema.yamlfile import Document, Loc, clip
+from siteproof.sites import job_keys
 from siteproof.sites.system import FileSystem, Hardware, Link, Nic, NicParameters, Recognise, System
 
 CLOCK = (Fraction(8, 10), Fraction(6))  # GHz: from many-core processors to the fastest
@@ -30,6 +33,8 @@ SHARED = (
     *("cifs", "smb3", "afs", "dvs", "ocfs2", "gfs2", "fuse.glusterfs", "fuse.ceph", "fuse.dfuse"),
     *("9p", "virtiofs", "cvmfs2", "fuse.cvmfs2", "fuse.sshfs"),
 )
+KINDS = (*LOCAL, *SHARED, "any", "fuse.s3fs", "squashfs", "vfat", "iso9660", "ntfs", "reiserfs")
+_GPUS = re.compile(r"--(?:gpus-per-node=|gres=gpu:)(?:[A-Za-z][^:=,]*:)?([0-9]{1,3})$")
 _UNUSUAL = re.compile(
     r"/(?:(?:bin|boot|dev(?!/shm)|etc|lib|lib64|proc|root|run|sbin|sys|usr)(?:/.*)?)?"
 )
@@ -37,9 +42,14 @@ _RANGE = re.compile(r"\[[0-9]*(?:[0-9]{2,}-[0-9]+|[0-9]+-[0-9]{2,})[0-9,-]*\]")
 _GLOB = re.compile(r"(?<![\\\])}.])(?<!\\[a-zA-Z])\*")
 _DOMAIN = re.compile(r"[\w\\\[\]+*?{}-]+?(?:\\?\.[a-z][a-z-]+){1,}")
 _NEVER = re.compile(r"[\s/:@,;=!%~#&'\"<>]")  # in no host name
+_NO_CLUSTER = re.compile(r"""[\s"'#=]""")
+_BEGIN = re.compile(r"\^[\w-]+")
 _WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _NUMBER = rf"[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]{{1,6}}|{'|'.join(_WORDS)}"
-_NODES = re.compile(rf"(?<![\w-])({_NUMBER})(?: [a-z]+)? nodes\b", re.IGNORECASE)
+_ROUGH = r"(?:about|around|some|over|under|up to|nearly|almost|more than|than|~|>|<) ?"
+_NODES = re.compile(
+    rf"(?<![\w-])(?P<rough>{_ROUGH})?(?P<number>{_NUMBER})(?: [a-z]+)? nodes\b", re.IGNORECASE
+)
 
 
 def system(document: Document, found: System) -> None:
@@ -50,6 +60,8 @@ def system(document: Document, found: System) -> None:
             document.warn(("hardware", key, name), what)
     _counts(document, found)
     _interfaces(document, found)
+    for loc, what in (*_misspelt(found), *_of_gpus(found)):
+        document.warn(loc, what)
     for key, link in found.links.items():
         for name, what in dict.fromkeys(_of_link(found, link)):
             document.warn(("links", key, name), what)
@@ -62,6 +74,9 @@ def system(document: Document, found: System) -> None:
 def _recognise(document: Document, rule: Recognise) -> None:
     if rule.hostname is not None and (what := _cannot_match(rule.hostname)):
         document.warn(("recognise", "hostname"), f"'{clip(rule.hostname)}' {what}")
+    if rule.cluster is not None and (match := _NO_CLUSTER.search(rule.cluster)):
+        what = f"'{clip(rule.cluster)}' cannot match: no ClusterName has '{match[0]}'"
+        document.warn(("recognise", "cluster"), what)
     if rule.file is not None and not rule.file.startswith("/"):
         what = f"'{clip(rule.file)}' depends on the current folder"
         document.warn(("recognise", "file"), what, "Give a path that begins with /")
@@ -75,6 +90,8 @@ def _cannot_match(pattern: str) -> str:
         return f"is not a node set: {found[0]} stands for one character; write [0-9]+"
     if r"\." in pattern or _DOMAIN.fullmatch(pattern):
         return "cannot match: a short host name has no domain"
+    if _BEGIN.fullmatch(pattern):
+        return f"matches the one name {pattern.strip('^')}: the whole name must match; write .*"
     if _GLOB.search(pattern) or pattern.startswith("*"):
         return "is not a glob: '*' repeats the character before it; write .*"
     return ""
@@ -147,7 +164,7 @@ def _counts(document: Document, found: System) -> None:
     except ValueError:
         return
     for number in _numbers(found.description):
-        if number not in {whole, *sizes.values()}:
+        if number not in {whole, *sizes.values(), *_of_partitions(found)}:
             what = f"the description counts {number} nodes, and `nodes` has {whole}"
             document.warn(("description",), what)
     for key, partition in found.partitions.items():
@@ -158,10 +175,59 @@ def _counts(document: Document, found: System) -> None:
                 document.warn(("partitions", key, "description"), what)
 
 
+def _of_partitions(found: System) -> Iterator[int]:
+    """The nodes of each partition, and of all: login nodes are in none."""
+    every = nodesets.of()
+    for partition in found.partitions.values():
+        here = nodesets.of()
+        for role in partition.roles:
+            if role in found.nodes:
+                here.update(found.nodes[role].nodes)
+        yield len(here)
+        every.update(here)
+    yield len(every)
+
+
 def _numbers(text: str) -> Iterator[int]:
     for match in _NODES.finditer(text):
-        number = match[1].replace(",", "").lower()
+        if match["rough"]:
+            continue
+        number = match["number"].replace(",", "").lower()
         yield int(number) if number.isdigit() else _WORDS.index(number) + 1
+
+
+def _misspelt(found: System) -> Iterator[tuple[Loc, str]]:
+    """Names of lists that are not closed, where one of the list is close to them."""
+    for key, there in found.file_systems.items():
+        near = hint(there.kind, KINDS)
+        if there.kind not in KINDS and near:
+            loc = ("file_systems", key, "kind")
+            yield loc, f"'{clip(there.kind)}' is not a type as the kernel names it{near}"
+    for key, hardware in found.hardware.items():
+        for name in hardware.devices:
+            near = hint(name, ("gpu",))
+            if name != "gpu" and near:
+                what = f"'{clip(name)}' is a type of device that nothing compares{near}"
+                yield ("hardware", key, "devices"), what
+    for key, partition in found.partitions.items():
+        for part in ("access", "srun_options"):
+            for option in getattr(partition, part):
+                name = job_keys.job_option(option)
+                known = any(one.startswith(name) for one in job_keys.SLURM_WORDS)
+                near = hint(name, job_keys.SLURM_WORDS)
+                if len(name) > 1 and not known and near:
+                    yield ("partitions", key, part), f"Slurm has no option '{clip(name)}'{near}"
+
+
+def _of_gpus(found: System) -> Iterator[tuple[Loc, str]]:
+    """Jobs that ask for another number of GPUs than the nodes have."""
+    for key, partition in found.partitions.items():
+        asked = [int(match[1]) for one in partition.access if (match := _GPUS.match(one))]
+        for role in partition.measured if asked else ():
+            devices = _hardware_of(found, role).devices if role in found.nodes else {}
+            if "gpu" in devices and devices["gpu"].count != asked[-1]:
+                what = f"asks for {asked[-1]} GPUs, and nodes of role '{role}' have "
+                yield ("partitions", key, "access"), f"{what}{devices['gpu'].count}"
 
 
 def _interfaces(document: Document, found: System) -> None:

@@ -14,15 +14,24 @@ from siteproof.sites.catalogue import Metric
 from siteproof.sites.promise import KINDS, Baseline, Bound, Promise, parse_tolerance
 from siteproof.sites.system import Expected, Hardware, Link, System
 
+NOBODY = "no pair can meet it"
 FAR = 20  # a bound that is so many times easier than what the hardware states is none
 ROUNDED_AWAY = Fraction(1, 10)  # the share of a bound that rounding may give away
 MATRIX_ELEMENT = 8  # bytes of a number in HPL's matrix
 # By metric of one node: the hardware's own figure, which it cannot exceed.
 LIMITS = {"Hpl.gflops": "peak", "Hpcg.gflops": "peak"}
+EXACT = ("nodes", "cores")  # of the inventory: whole numbers, which `equals` compares exactly
 # Metrics that use only a small part of that figure, so a low bound is a real one.
 SMALL_SHARE = ("Hpcg.gflops",)
 _SECTION = re.compile(r"(?<![0-9.])[0-9]{1,2}(?:\.[0-9]{1,2}){1,4}(?![0-9.]*[0-9])")
-_NAME = re.compile(r"[A-Za-z0-9_-]+")
+# By metric of one node: the lowest and the highest of one core, where no other figure is stated.
+A_CORE = {
+    "Stream": (units.Quantity(Decimal("0.05"), "GB/s"), units.Quantity(Decimal(200), "GB/s")),
+    "Hpl.gflops": (
+        units.Quantity(Decimal("0.005"), "GFLOPS"),
+        units.Quantity(Decimal(200), "GFLOPS"),
+    ),
+}
 
 
 def check(
@@ -47,7 +56,7 @@ def check(
 def _warnings(
     key: str, promise: Promise, metric: Metric, system: System, others: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    yield from _of_source(key, promise, others)
+    yield from _of_source(key, promise, system.system, others)
     tolerance = promise.tolerance if isinstance(promise, Baseline) else None
     if tolerance and parse_tolerance(tolerance) >= Fraction(1, 2):
         yield "tolerance", f"a value that misses the bound by {tolerance} passes"
@@ -60,14 +69,23 @@ def _warnings(
         yield from _of_links(promise, metric, system)
 
 
-def _of_source(key: str, promise: Promise, others: Collection[str]) -> Iterator[tuple[str, str]]:
+def _of_source(
+    key: str, promise: Promise, own: str, others: Collection[str]
+) -> Iterator[tuple[str, str]]:
     """A source that names another system, or another section than the id does."""
-    words = set(map(str.lower, _NAME.findall(promise.source)))
-    if named := sorted(words.intersection(others)):
-        yield "source", f"names '{named[0]}', which is another system"
+    text = re.sub(_word(own), " ", promise.source.lower())
+    for other in sorted(others):
+        if re.search(_word(other), text):
+            yield "source", f"names '{other}', which is another system"
+            break
     of_key, of_source = (_SECTION.findall(text) for text in (key, promise.source))
     if of_key and of_source and not any(_related(a, b) for a in of_key for b in of_source):
         yield "source", f"section {of_source[0]}, and the id has {of_key[0]}"
+
+
+def _word(name: str) -> str:
+    """The pattern of a system's name in a text: also in NAME-2024, not in another word."""
+    return rf"(?<![a-z0-9]){re.escape(name.lower())}(?![a-z0-9])"
 
 
 def _of_conditions(promise: Promise, system: System) -> Iterator[tuple[str, str]]:
@@ -111,6 +129,27 @@ def _of_hardware(promise: Promise, metric: Metric, system: System) -> Iterator[t
             whole = _hardware(system, role).quantities.get(fact)
             if whole is not None:
                 yield from _of_whole(promise, metric, f"{fact} of role '{role}'", whole)
+    if not bound.fact and getattr(promise, "subject", "node") == "node":
+        yield from _of_a_core(promise, system)
+
+
+def _of_a_core(promise: Promise, system: System) -> Iterator[tuple[str, str]]:
+    """A bound that is too low or too high for any processor, where no peak is stated."""
+    check = promise.metric.partition(".")[0]
+    limits = A_CORE.get(promise.metric) or A_CORE.get(check)
+    for role in promise.nodes or system.nodes:
+        hardware = _hardware(system, role)
+        cores = (hardware.sockets or 0) * (hardware.cores_per_socket or 0)
+        stated = LIMITS.get(promise.metric, "") in hardware.quantities
+        if not limits or not cores or stated or units.kind(promise.bound_value().unit) == "time":
+            continue
+        low, high = limits
+        each = promise.bound_value().to(low.unit) / cores
+        text = f"{promise.bound} / {cores} cores of role '{role}' = {_short(each)} {low.unit}"
+        if each < low.to(low.unit):
+            yield promise.kind, f"any node meets it: {text}"
+        elif each > high.to(low.unit):
+            yield promise.kind, f"no node can meet it: {text}"
 
 
 def _of_whole(
@@ -144,11 +183,35 @@ def _of_links(promise: Promise, metric: Metric, system: System) -> Iterator[tupl
             continue
         yield from _of_mtu(promise, name, link)
         kind = units.kind(metric.unit)
-        if kind == "rate" and link.speed and promise.kind == "at_least":
-            yield from _against(promise, link, f"speed of link '{name}'", link.speed, "b/s")
+        if kind == "rate" and promise.kind == "at_least":
+            if link.speed:
+                yield from _against(promise, link, f"speed of link '{name}'", link.speed, "b/s")
+            elif speed := _of_interfaces(system, link):
+                what = f"interfaces of the nodes of link '{name}'"
+                found = _against(promise, link, what, speed, "b/s")
+                # A link may be far slower than its interfaces.
+                yield from (one for one in found if one[1].startswith(NOBODY))
         elif kind == "time" and link.round_trip and promise.kind == "at_most":
             what = f"round trip of link '{name}'"
             yield from _against(promise, link, what, link.round_trip, "s")
+
+
+def _of_interfaces(system: System, link: Link) -> units.Quantity | None:
+    """What the interfaces of the slower end carry together; None if a role states none."""
+    sums: list[Fraction] = []
+    for end in (link.servers, link.clients):
+        ends = system.members(end)
+        for role, one in system.nodes.items():
+            if one.nodes & ends:
+                nics = _hardware(system, role).nics.values()
+                speeds = [nic.speed.to("Gb/s") for nic in nics if nic.speed]
+                if not speeds or len(speeds) < len(nics):
+                    return None
+                sums.append(sum(speeds, Fraction(0)))
+    if not sums:
+        return None
+    least = min(sums)
+    return units.Quantity(Decimal(least.numerator) / Decimal(least.denominator), "Gb/s")
 
 
 def _against(
@@ -161,7 +224,7 @@ def _against(
     harder = bound / whole if promise.kind == "at_least" else whole / bound
     text = f"{promise.bound} against the {what}, {limit}"
     if harder > 1:
-        yield promise.kind, f"no pair can meet it: {text}"
+        yield promise.kind, f"{NOBODY}: {text}"
     elif harder * FAR < 1 and not link.emulated:
         yield promise.kind, f"any pair meets it: {text}"
 
@@ -202,6 +265,10 @@ def _of_inventory(promise: Promise, system: System) -> Iterator[tuple[str, str]]
         return
     whole, arithmetic = stated
     bound = promise.bound_value().to(whole.unit)
+    if promise.kind == "equals" and promise.step is None and name in EXACT:
+        if bound != Fraction(whole.value):
+            yield promise.kind, f"{promise.bound}, and the site has {arithmetic}"
+        return
     short = promise.kind in ("equals", "at_least") and bound * 99 > whole.value * 100
     above = promise.kind in ("equals", "at_most") and bound * 101 < whole.value * 100
     if short or above:

@@ -13,6 +13,7 @@ from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from siteproof import nodesets, units
 from siteproof.files import MAX_UID
+from siteproof.schema.shapes import hint
 from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option, Variables
 from siteproof.sites.key_types import Count as Count
 from siteproof.sites.key_types import Flops, Frequency, HplBlock, Rate, Size, Target, Time
@@ -546,7 +547,7 @@ class Link(Model):
     @classmethod
     def _known_pattern(cls, text: str) -> str:
         if not PATTERN.fullmatch(text):
-            raise mistake(f"unknown pattern '{text}'", ", ".join(PATTERNS))
+            raise mistake(f"unknown pattern '{text}'{hint(text, PATTERNS)}", ", ".join(PATTERNS))
         return text
 
     @field_validator("address")

@@ -111,6 +111,28 @@ def test_a_file_system_is_measured_by_the_roles_that_may_use_it(planned):
     ]
 
 
+def test_a_point_on_the_whole_of_one_partition_is_not_left_out_of_another(
+    world, monkeypatch, tmp_path
+):
+    shared = "  all: {path: /all, kind: lustre, shared: true}\n"
+    world.edit("system", "file_systems:\n", f"file_systems:\n{shared}", name="mixed")
+    world.edit("system", "likwid, fio]", "likwid, fio, ior]", name="mixed")
+    monkeypatch.setenv("SITEPROOF_SITES", str(world.sites))
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
+    monkeypatch.setenv("RFM_CONFIG_FILES", str(TOP / "reframe_settings.py"))
+    done = CliRunner().invoke(plan, ["--system", "mixed", "-n", "Ior", "--json"])
+    assert done.exit_code == 0, done.output
+    rows = {
+        row["partition"]: row
+        for row in json.loads(done.stdout)["rows"]
+        if row["check"] == "Ior all"
+    }
+    assert {where: row["note"] for where, row in rows.items()} == {
+        "mixed:batch": "3 points",
+        "mixed:gpu": "3 points",
+    }
+
+
 def test_a_file_system_that_no_role_may_use_is_skipped_and_named(world):
     world.edit("system", "roles: [fat, gpu]", "roles: []", name="mixed")
     done = world.reframe("--system", "mixed:gpu", "-n", "RandomIo", "--dry-run")

@@ -242,3 +242,42 @@ def test_an_id_stands_in_one_file_only(example):
         "site-config/example/criteria-more.yaml:1: 'E-HPL' is also an id in another file in E-HPL."
         " Allowed: an id of its own."
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "meant"),
+    [
+        ("features: [hpl]", "features: [HPL]", "hpl"),
+        ("scheduler: slurm", "scheduler: SLURM", "slurm"),
+        ("scheduler: slurm", "launcher: SRUN", "srun"),
+        ("sockets: 2", "target: milan", "zen3"),
+        ("sockets: 2", "target: x86_64/amd/zen3", "zen3"),
+        ("sockets: 2", "target: neoverse-v2", "neoverse_v2"),
+        ("clients: compute", "clients: compute\n    pattern: Random", "random:3"),
+    ],
+)
+def test_capitals_dashes_and_makers_names_do_not_hide_the_right_word(example, old, new, meant):
+    change(example, "system", {old: new})
+    (line,) = told()
+    assert f"(did you mean '{meant}'?)" in line
+
+
+def test_a_misspelt_modules_system_is_one_mistake(example):
+    loads = "modules_system: Lmod\npartitions:\n  compute:\n    modules: [gcc]"
+    change(example, "system", {"partitions:\n  compute:": loads})
+    (line,) = told()
+    assert "unknown value 'Lmod' (did you mean 'lmod'?)" in line
+
+
+@pytest.mark.parametrize("text", ["TBD", "todo", "'?'", "n/a", "'-'"])
+def test_a_placeholder_is_not_a_source(example, text):
+    change(example, "criteria", {"source: contract, 1": f"source: {text}"})
+    (line,) = told()
+    assert "is not a source in E-HPL.source" in line
+    assert "!gap" in line
+
+
+def test_a_share_that_is_misspelt_is_answered_with_a_share(example):
+    change(example, "criteria", {"80 % of peak": "0.8 of peak"})
+    (line,) = told()
+    assert line.endswith("Allowed: a share such as '80 % of peak'.")

@@ -22,7 +22,7 @@ file_systems: {file_systems}
 links:
   lan: {{description: d, partition: all, servers: n1, clients: compute, {link}}}
 partitions:
-  all: {{description: All nodes, role: compute, access: [], environments: [system]}}
+  all: {{description: All nodes, role: compute, access: {access}, environments: [system]}}
 environments:
   system: {{description: d, features: [hpl]}}
 """
@@ -31,6 +31,7 @@ PLAIN = {
     "recognise": "{cluster: s}",
     "hardware": "{sockets: 2, cores_per_socket: 12, memory: 128 GiB, "
     "nics: {em1: {speed: 10 Gb/s, mtu: 9000}}}",
+    "access": "[]",
     "parameters": "{}",
     "file_systems": "{}",
     "link": "speed: 10 Gb/s, round_trip: 0.1 ms",
@@ -98,6 +99,9 @@ def test_hardware_that_no_node_has(warned, hardware, arithmetic):
         ("login1.example.org", "no domain"),
         ("login1, login2", "no host name has ','"),
         ("https://login1", "no host name has ':'"),
+        ("^login", "matches the one name login"),
+        ("^login$", ""),
+        ("^login.*", ""),
     ],
 )
 def test_a_pattern_of_host_names_that_cannot_match(warned, pattern, why):
@@ -207,6 +211,107 @@ def test_a_source_of_another_section(warned):
     text = CRITERION.replace("contract, 4.1", "contract, 5.2")
     (line,) = warned(text + "metric: Stream.triad, at_least: 65 GB/s}")
     assert line == "section 5.2, and the id has 4.1"
+
+
+@pytest.mark.parametrize(
+    ("source", "is_other"),
+    [
+        ("contract of OTHER-2024, 4.1", True),
+        ("other_2024, 4.1", True),
+        ("another contract, 4.1", False),
+        ("others, 4.1", False),
+        ("s-other, 4.1", True),
+    ],
+)
+def test_another_system_is_known_in_a_longer_word(warned, tmp_path, source, is_other):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "system.yaml").write_text("{}")
+    text = "metric: Stream.triad, at_least: 60 GB/s}"
+    found = warned(f"C-4.1: {{description: d, source: '{source}', {text}")
+    assert found == (["names 'other', which is another system"] if is_other else [])
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        (
+            "metric: Stream.triad, at_least: 60 MB/s}",
+            "any node meets it: 60 MB/s / 24 cores of role 'compute' = 0.0025 GB/s",
+        ),
+        (
+            "metric: Stream.triad, at_least: 6000 GB/s}",
+            "no node can meet it: 6000 GB/s / 24 cores of role 'compute' = 250 GB/s",
+        ),
+        (
+            "metric: Hpl.gflops, at_least: 700 TFLOPS}",
+            "no node can meet it: 700 TFLOPS / 24 cores of role 'compute' = 29167 GFLOPS",
+        ),
+        (
+            "metric: Inventory.cores, subject: system, equals: 97 count}",
+            "97, and the site has 4 x 24 count",
+        ),
+    ],
+)
+def test_bounds_that_no_figure_of_the_hardware_limits(warned, keys, why):
+    assert warned(f"{CRITERION}{keys}") == [why]
+
+
+def test_a_link_without_a_speed_is_limited_by_its_interfaces(warned):
+    pair = "metric: TcpBandwidth.throughput, subject: pair, links: [lan], at_least:"
+    assert warned(f"{CRITERION}{pair} 2 GB/s}}", link="mtu: 9000") == [
+        "no pair can meet it: 2 GB/s against the interfaces of the nodes of link 'lan', 10 Gb/s"
+    ]
+    assert warned(f"{CRITERION}{pair} 20 Mb/s}}", link="mtu: 9000") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("[--acount=staff]", ["Slurm has no option 'acount' (did you mean 'account'?)"]),
+        (
+            "['--gpu-per-node=2']",
+            ["Slurm has no option 'gpu-per-node' (did you mean 'gpus-per-node'?)"],
+        ),
+        ("[--gpus-per-node=2]", ["asks for 2 GPUs, and nodes of role 'compute' have 4"]),
+        ("['--gres=gpu:a100:2']", ["asks for 2 GPUs, and nodes of role 'compute' have 4"]),
+        ("[--gpus-per-node=4, -A staff, --qos=night, --const=gpu, --spank-of-a-site]", []),
+    ],
+)
+def test_options_of_jobs_that_slurm_does_not_know_or_that_lack_gpus(warned, options, why):
+    hardware = PLAIN["hardware"].replace("{sockets", "{devices: {gpu: {count: 4}}, sockets", 1)
+    assert warned(hardware=hardware, access=options) == why
+
+
+@pytest.mark.parametrize("name", ["GPU", "gpus"])
+def test_a_type_of_device_that_nothing_compares(warned, name):
+    (line,) = warned(hardware=f"{{devices: {{{name}: {{count: 4}}}}}}")
+    assert line == f"'{name}' is a type of device that nothing compares (did you mean 'gpu'?)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "meant"), [("Lustre", "lustre"), ("luster", "lustre"), ("nfs3", "nfs"), ("XFS", "xfs")]
+)
+def test_a_file_system_that_the_kernel_does_not_name_so(warned, kind, meant):
+    found = warned(file_systems=f"{{a: {{path: /a, kind: {kind}}}}}")
+    assert f"'{kind}' is not a type as the kernel names it (did you mean '{meant}'?)" in found
+
+
+@pytest.mark.parametrize(
+    "text", ["Some 1,000 nodes", "More than 100 nodes", "Over 20 nodes", "about 7 compute nodes"]
+)
+def test_a_rough_number_of_nodes_contradicts_nothing(warned, text):
+    assert warned(description=text) == []
+
+
+def test_login_nodes_need_not_be_counted(warned, tmp_path):
+    edited = SYSTEM.replace("hardware: blade}}", "hardware: blade}}\n  login: {{set: 'l[1-2]'}}", 1)
+    folder = tmp_path / "s"
+    folder.mkdir()
+    (folder / "system.yaml").write_text(edited.format(**PLAIN))
+    for name in ("criteria", "baselines"):
+        (folder / f"{name}.yaml").write_text("{}")
+    _, documents = examine("s")
+    assert [one for document in documents for one in document.warnings] == []
 
 
 def test_a_tolerance_that_forgives_everything(warned):
