@@ -7,6 +7,7 @@ Ki, Mi, Gi, Ti powers of 1024. Nothing is rounded: conversions are exact fractio
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
@@ -122,9 +123,7 @@ def hint(text: object, wanted: str = "") -> str:
 
 def whole_hint(text: object) -> str:
     """ " (did you mean '1024'?)" for a whole number with commas, or with a word after it."""
-    match = re.fullmatch(
-        r"([0-9][0-9,_']*?)(?:[.,]0+)?(?:\s+[A-Za-z][A-Za-z ]*)?", str(text).strip()
-    )
+    match = re.fullmatch(r"([0-9][0-9,_']*?)(?:\.0+)?(?:\s+[A-Za-z][A-Za-z ]*)?", str(text).strip())
     number = _plain_number(match[1]) if match else ""
     is_other = number.isdecimal() and number != text and len(number) < 20
     return f" (did you mean '{number}'?)" if is_other else ""
@@ -151,35 +150,36 @@ _TIMES = {
     "d": ("day", "days"),
     "%": ("percent", "pct", "/cent"),
 }
-_OTHERS = {word: unit for unit, words in _TIMES.items() for word in (unit, *words)}
+_OTHERS = {name: unit for unit, names in _TIMES.items() for name in (unit, *names)}
 _UNIT = re.compile(
     rf"({'|'.join(sorted(_PREFIXES, key=len, reverse=True))})"
     rf"({'|'.join(sorted({*_WORDS, 'b'}, key=len, reverse=True))})(/s(?:ec(?:ond)?)?|ps)?",
     re.IGNORECASE,
 )
 _BARE = {"size": ("B", "iB"), "rate": ("b/s",), "flops": ("FLOPS",), "frequency": ("Hz",)}
+_SECONDS = {"d": 86400, "h": 3600, "min": 60, "s": 1}
 _DAYS = re.compile(r"(?:([0-9]{1,3})-)?([0-9]{1,3}):([0-9]{2})(?::([0-9]{2}))?")  # as Slurm's
 _PARTS = re.compile(r"(?:([0-9]{1,3})d)?(?:([0-9]{1,4})h)?(?:([0-9]{1,4})m)?(?:([0-9]{1,5})s?)?")
 
 
-def _meant(word: str, wanted: str) -> list[str]:
-    """The units that a word may stand for, of the kind that is wanted."""
-    found = [name for name in UNITS if name.lower() == word.lower()]
-    if other := _OTHERS.get(word.lower()):
+def _meant(given: str, wanted: str) -> list[str]:
+    """The units that it may stand for, of the kind that is wanted."""
+    found = [name for name in UNITS if name.lower() == given.lower()]
+    if other := _OTHERS.get(given.lower()):
         found.append(other)
-    if match := _UNIT.fullmatch(word):
+    if match := _UNIT.fullmatch(given):
         found += _with_prefix(_PREFIXES[match[1].lower()], match[2], match[3], wanted)
     alike = [name for name in UNITS if not wanted or kind(name) == wanted]
     right = [name for name in found if name in alike]
-    return list(dict.fromkeys(right))[:2] or get_close_matches(word, alike, n=1, cutoff=0.7)
+    return list(dict.fromkeys(right))[:2] or get_close_matches(given, alike, n=1, cutoff=0.7)
 
 
-def _with_prefix(prefix: str, word: str, per: str | None, wanted: str) -> list[str]:
+def _with_prefix(prefix: str, counted: str, per: str | None, wanted: str) -> list[str]:
     """Units of a prefix and what it is a multiple of: G and byte, G and nothing."""
-    if not word:
+    if not counted:
         bare = _BARE.get(wanted, ())
         return [f"{prefix}{unit}" for unit in bare if not (len(prefix) > 1 and unit == "iB")]
-    base = _WORDS.get(word.lower()) or word
+    base = _WORDS.get(counted.lower()) or counted
     if base not in ("b", "B"):
         return [f"{prefix}{base}"]
     if per is None and wanted != "rate":
@@ -198,23 +198,29 @@ def _plain_number(text: str) -> str:
 
 def _clock(text: str) -> str:
     """A time as 00:10:00, 1-00:00:00 or 1h30m in the largest unit that is whole; or ""."""
-    text = "".join(text.split())
+    parts = _time_parts("".join(text.split()))
+    seconds = sum(
+        int(part or 0) * size for part, size in zip(parts, _SECONDS.values(), strict=True)
+    )
+    for unit, size in _SECONDS.items():
+        if seconds and seconds % size == 0:
+            return f"{seconds // size} {unit}"
+    return ""
+
+
+def _time_parts(text: str) -> Sequence[str | None]:
+    """Days, hours, minutes and seconds, as written; all None where it is no such time."""
+    none = (None, None, None, None)
     if match := _DAYS.fullmatch(text):
         days, first, second, third = match.groups()
         # Two parts are minutes and seconds, but hours and minutes after days.
-        parts = [days, first, second, third] if days or third else [None, None, first, second]
-    elif (match := _PARTS.fullmatch(text)) and sum(part is not None for part in match.groups()) > 1:
-        parts = list(match.groups())
-        if text[-1].isdigit() and match[3] is None:  # 1h30: minutes, not seconds
-            parts = [match[1], match[2], match[4], None]
-    else:
-        return ""
-    each = zip(parts, (86400, 3600, 60, 1), strict=True)
-    seconds = sum(int(part or 0) * size for part, size in each)
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds and seconds % size == 0:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s" if seconds else ""
+        return match.groups() if days or third else (None, None, first, second)
+    match = _PARTS.fullmatch(text)
+    if match is None or sum(part is not None for part in match.groups()) < 2:
+        return none
+    if text[-1].isdigit() and match[3] is None:  # 1h30: minutes, not seconds
+        return (match[1], match[2], match[4], None)
+    return match.groups()
 
 
 def size(count: int) -> str:

@@ -84,7 +84,7 @@ def _note(document: Document, loc: Loc, model: type[BaseModel], found: ErrorDeta
         document.add(here[:-1], f"missing key '{here[-1]}'")
     elif kind == "extra_forbidden":
         keys = _keys(model, found["loc"][:-1])
-        what = f"unknown key '{clip(here[-1])}'{hint(here[-1], keys)}"
+        what = f"unknown key '{clip(here[-1])}'{_key_hint(model, found['loc'], keys)}"
         document.add(here, what, keys, inside=True)
     elif kind == "siteproof":
         document.add(here, clip_long(context["what"]), context["allowed"], context["hint"])
@@ -100,6 +100,13 @@ def _note(document: Document, loc: Loc, model: type[BaseModel], found: ErrorDeta
         what, example = _WORDS.get(kind.partition("_")[0], (found["msg"].lower(), ""))
         near = units.whole_hint(value) if kind.startswith("int") else ""
         document.add(here, f"{_shown(value)} {what}{near}", _keys(model, found["loc"]) or example)
+
+
+def _key_hint(model: type[BaseModel], loc: Loc, keys: list[str]) -> str:
+    """The key for which other programs have this name, else the nearest one."""
+    at = _model_at(model, loc[:-1])
+    meant = getattr(at, "OTHER_NAMES", {}).get(loc[-1])
+    return f" (did you mean '{meant}'?)" if meant else hint(loc[-1], keys)
 
 
 def clip_long(text: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from string import Formatter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -83,6 +84,8 @@ def _is_option(text: str) -> str:
 
 
 def _is_command(text: str) -> str:
+    if text.lstrip().startswith("#"):
+        raise mistake("a comment has no effect", "a command; options of sbatch belong into access")
     if not text.strip():
         raise mistake("an empty command", "a shell command such as source /etc/profile.d/lmod.sh")
     return text
@@ -181,6 +184,17 @@ class ContainerPlatform(Model):
 
 class Jobs(Loads):
     """How the jobs of a partition run, and what tests of the site's own may ask of it."""
+
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {  # ReFrame's
+        "descr": "description",
+        "environs": "environments",
+        "env_vars": "variables",
+        "container_platform": "container_platforms",
+        "devices": "devices of `hardware`",
+        "processor": "target of `hardware`",
+        "sched_options": "reframe: {sched_options: …}",
+        "nodes": "role",
+    }
 
     variables: Variables = Field(
         {}, description="Environment variables to set; those of the environment come later."

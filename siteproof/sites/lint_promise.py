@@ -42,7 +42,7 @@ _RIGHT_BOUND = {"higher": "at_least", "lower": "at_most"}
 class Around:
     """What a promise refers to: metrics, each role's facts, links; None is what is not known.
 
-    others: the names of the other systems.
+    others: the names of the other systems. broken: system.yaml has mistakes.
     """
 
     metrics: dict[str, Metric]
@@ -50,6 +50,7 @@ class Around:
     links: list[str] | None
     system: System | None = None
     others: Collection[str] = ()
+    broken: bool = False
 
 
 def lint_promise(
@@ -79,7 +80,7 @@ def lint_promise(
         _against(document, key, promise, metric, around)
         _evidence(document, key, promise, metric)
     _bound(document, key, promise, metric, around)
-    if metric and around.system:
+    if metric and around.system and not around.broken:
         plausible_bounds.check(document, key, promise, metric, around.system, around.others)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from fractions import Fraction
 from itertools import combinations
 
@@ -35,6 +35,7 @@ SHARED = (
 )
 KINDS = (*LOCAL, *SHARED, "any", "fuse.s3fs", "squashfs", "vfat", "iso9660", "ntfs", "reiserfs")
 _GPUS = re.compile(r"--(?:gpus-per-node=|gres=gpu:)(?:[A-Za-z][^:=,]*:)?([0-9]{1,3})$")
+_UNEXPANDED = re.compile(r"[$~*?{]")
 _UNUSUAL = re.compile(
     r"/(?:(?:bin|boot|dev(?!/shm)|etc|lib|lib64|proc|root|run|sbin|sys|usr)(?:/.*)?)?"
 )
@@ -60,7 +61,7 @@ def system(document: Document, found: System) -> None:
             document.warn(("hardware", key, name), what)
     _counts(document, found)
     _interfaces(document, found)
-    for loc, what in (*_misspelt(found), *_of_gpus(found)):
+    for loc, what in (*_misspelt(found), *_unknown_options(found), *_of_gpus(found)):
         document.warn(loc, what)
     for key, link in found.links.items():
         for name, what in dict.fromkeys(_of_link(found, link)):
@@ -199,35 +200,47 @@ def _numbers(text: str) -> Iterator[int]:
 def _misspelt(found: System) -> Iterator[tuple[Loc, str]]:
     """Names of lists that are not closed, where one of the list is close to them."""
     for key, there in found.file_systems.items():
-        near = hint(there.kind, KINDS)
-        if there.kind not in KINDS and near:
-            loc = ("file_systems", key, "kind")
-            yield loc, f"'{clip(there.kind)}' is not a type as the kernel names it{near}"
+        if near := _near(there.kind, KINDS):
+            what = f"'{clip(there.kind)}' is not a type as the kernel names it{near}"
+            yield ("file_systems", key, "kind"), what
     for key, hardware in found.hardware.items():
         for name in hardware.devices:
-            near = hint(name, ("gpu",))
-            if name != "gpu" and near:
+            if near := _near(name, ("gpu",)):
                 what = f"'{clip(name)}' is a type of device that nothing compares{near}"
                 yield ("hardware", key, "devices"), what
+
+
+def _unknown_options(found: System) -> Iterator[tuple[Loc, str]]:
+    """Options that Slurm does not have, close to one that it has."""
     for key, partition in found.partitions.items():
-        for part in ("access", "srun_options"):
-            for option in getattr(partition, part):
-                name = job_keys.job_option(option)
-                known = any(one.startswith(name) for one in job_keys.SLURM_WORDS)
-                near = hint(name, job_keys.SLURM_WORDS)
-                if len(name) > 1 and not known and near:
-                    yield ("partitions", key, part), f"Slurm has no option '{clip(name)}'{near}"
+        parts = {"access": partition.access, "srun_options": partition.srun_options}
+        for part, option in ((part, one) for part, options in parts.items() for one in options):
+            if what := _no_option(job_keys.job_option(option)):
+                yield ("partitions", key, part), what
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    """The hint for a name that is not in a list and close to one of it."""
+    return "" if name in known else hint(name, known)
+
+
+def _no_option(name: str) -> str:
+    """Why Slurm takes no option of this name; a user may shorten it, and plugins add others."""
+    is_known = any(one.startswith(name) for one in job_keys.SLURM_WORDS)
+    near = "" if is_known or len(name) == 1 else hint(name, job_keys.SLURM_WORDS)
+    return f"Slurm has no option '{clip(name)}'{near}" if near else ""
 
 
 def _of_gpus(found: System) -> Iterator[tuple[Loc, str]]:
-    """Jobs that ask for another number of GPUs than the nodes have."""
+    """Jobs that request another number of GPUs than the nodes have."""
     for key, partition in found.partitions.items():
-        asked = [int(match[1]) for one in partition.access if (match := _GPUS.match(one))]
-        for role in partition.measured if asked else ():
-            devices = _hardware_of(found, role).devices if role in found.nodes else {}
-            if "gpu" in devices and devices["gpu"].count != asked[-1]:
-                what = f"asks for {asked[-1]} GPUs, and nodes of role '{role}' have "
-                yield ("partitions", key, "access"), f"{what}{devices['gpu'].count}"
+        numbers = [int(match[1]) for one in partition.access if (match := _GPUS.match(one))]
+        roles = [role for role in partition.measured if role in found.nodes]
+        for role in roles if numbers else ():
+            gpu = _hardware_of(found, role).devices.get("gpu")
+            if gpu and gpu.count != numbers[-1]:
+                what = f"requests {numbers[-1]} GPUs, and nodes of role '{role}' have {gpu.count}"
+                yield ("partitions", key, "access"), what
 
 
 def _interfaces(document: Document, found: System) -> None:
@@ -291,6 +304,13 @@ def _of_file_system(there: FileSystem) -> Iterator[tuple[str, str]]:
         yield "path", f"'{clip(there.path)}' belongs to the operating system of a node"
     elif "//" in there.path or {"..", "."} & set(there.path.split("/")):
         yield "path", f"'{clip(there.path)}' is not the shortest form of this path"
+    if found := _UNEXPANDED.search(there.path):
+        yield "path", f"'{clip(there.path)}' is taken as it is: nothing replaces '{found[0]}'"
+    given = there.model_fields_set
+    if "most_full" in given and there.kind not in ("lustre", "any"):
+        yield "most_full", f"no effect, as kind is {clip(there.kind)}, not lustre"
+    if "at_once" in given and not there.shared:
+        yield "at_once", "no effect without 'shared: true'"
     if there.shared and there.kind in LOCAL:
         yield "shared", f"'shared: true', but {there.kind} is a file system of one node"
     if not there.shared and there.kind in SHARED:

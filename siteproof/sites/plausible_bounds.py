@@ -198,20 +198,19 @@ def _of_links(promise: Promise, metric: Metric, system: System) -> Iterator[tupl
 
 def _of_interfaces(system: System, link: Link) -> units.Quantity | None:
     """What the interfaces of the slower end carry together; None if a role states none."""
-    sums: list[Fraction] = []
-    for end in (link.servers, link.clients):
-        ends = system.members(end)
-        for role, one in system.nodes.items():
-            if one.nodes & ends:
-                nics = _hardware(system, role).nics.values()
-                speeds = [nic.speed.to("Gb/s") for nic in nics if nic.speed]
-                if not speeds or len(speeds) < len(nics):
-                    return None
-                sums.append(sum(speeds, Fraction(0)))
-    if not sums:
+    ends = system.members(link.servers) | system.members(link.clients)
+    roles = [role for role, one in system.nodes.items() if one.nodes & ends]
+    sums = [_speed_of_interfaces(_hardware(system, role)) for role in roles]
+    if not all(sums):
         return None
     least = min(sums)
     return units.Quantity(Decimal(least.numerator) / Decimal(least.denominator), "Gb/s")
+
+
+def _speed_of_interfaces(hardware: Hardware) -> Fraction:
+    """Gb/s of all interfaces together; 0 where one of them has no speed."""
+    speeds = [nic.speed.to("Gb/s") if nic.speed else Fraction(0) for nic in hardware.nics.values()]
+    return sum(speeds, Fraction(0)) if all(speeds) else Fraction(0)
 
 
 def _against(

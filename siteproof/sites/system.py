@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from ClusterShell.NodeSet import NodeSet
@@ -573,6 +574,12 @@ class Link(Model):
 class Environment(Loads):
     """A ReFrame environment: the software that checks run with."""
 
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {  # ReFrame's
+        "descr": "description",
+        "env_vars": "variables",
+        **{name: f"reframe: {{{name}: …}}" for name in ("cc", "cxx", "ftn", "nvcc", "extras")},
+    }
+
     description: str = Field(description="What it is, for the report.")
     features: list[str] = Field([], description="The programs that it provides.")
     spack: str | None = Field(
@@ -705,6 +712,15 @@ class Requested(Model):
 
 class System(Model):
     """What the system is."""
+
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {  # ReFrame's
+        "name": "system",
+        "descr": "description",
+        "hostnames": "recognise: {hostname: …}",
+        "modules": "modules of a partition or environment",
+        "max_local_jobs": "reframe: {max_local_jobs: …}",
+        "resourcesdir": "reframe: {resourcesdir: …}",
+    }
 
     system: str = Field(description="The system's name, which is the folder's.")
     description: str = Field(description="What it is, for the report.")

@@ -235,7 +235,15 @@ def test_what_cannot_be_understood_is_answered_with_nothing(text):
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"), [("1,024", "1024"), ("2 sockets", "2"), ("9000 B", "9000"), ("1_0", "10")]
+    ("given", "meant"),
+    [
+        ("1,024", "1024"),
+        ("1,000", "1000"),
+        ("5.0 h", "5"),
+        ("2 sockets", "2"),
+        ("9000 B", "9000"),
+        ("1_0", "10"),
+    ],
 )
 def test_a_whole_number_with_commas_or_a_word_is_answered_with_the_number(given, meant):
     assert units.whole_hint(given) == f" (did you mean '{meant}'?)"

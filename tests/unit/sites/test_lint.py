@@ -281,3 +281,39 @@ def test_a_share_that_is_misspelt_is_answered_with_a_share(example):
     change(example, "criteria", {"80 % of peak": "0.8 of peak"})
     (line,) = told()
     assert line.endswith("Allowed: a share such as '80 % of peak'.")
+
+
+@pytest.mark.parametrize(
+    ("old", "key", "meant"),
+    [
+        ("role: compute", "env_vars: {A: b}", "variables"),
+        ("role: compute", "environs: [system]", "environments"),
+        ("role: compute", "devices: [{type: gpu}]", "devices of `hardware`"),
+        ("role: compute", "sched_options: {}", "reframe: {sched_options: …}"),
+        ("features: [hpl]", "cc: gcc", "reframe: {cc: …}"),
+    ],
+)
+def test_a_key_of_reframe_is_answered_with_that_of_the_site(example, old, key, meant):
+    between = ", " if old.startswith("features") else "\n    "
+    change(example, "system", {old: f"{old}{between}{key}"})
+    (line,) = told()
+    assert f"(did you mean '{meant}'?)" in line
+
+
+def test_a_comment_is_no_command(example):
+    change(
+        example, "system", {"role: compute": "role: compute\n    prepare_cmds: ['#SBATCH -A x']"}
+    )
+    (line,) = told()
+    assert "a comment has no effect in partitions.compute.prepare_cmds" in line
+
+
+def test_a_mistake_in_the_inventory_is_not_counted_against_a_criterion(example):
+    change(example, "system", {"'s[1-2]'": "'s{1..2}'"})
+    with (example / "criteria.yaml").open("a") as file:
+        file.write(
+            "E-N: {description: d, metric: Inventory.nodes, subject: system, equals: 10 nodes, "
+            "source: 'contract, 3'}\n"
+        )
+    _, documents = examine("example")
+    assert [one for document in documents for one in document.warnings] == []

@@ -272,8 +272,8 @@ def test_a_link_without_a_speed_is_limited_by_its_interfaces(warned):
             "['--gpu-per-node=2']",
             ["Slurm has no option 'gpu-per-node' (did you mean 'gpus-per-node'?)"],
         ),
-        ("[--gpus-per-node=2]", ["asks for 2 GPUs, and nodes of role 'compute' have 4"]),
-        ("['--gres=gpu:a100:2']", ["asks for 2 GPUs, and nodes of role 'compute' have 4"]),
+        ("[--gpus-per-node=2]", ["requests 2 GPUs, and nodes of role 'compute' have 4"]),
+        ("['--gres=gpu:a100:2']", ["requests 2 GPUs, and nodes of role 'compute' have 4"]),
         ("[--gpus-per-node=4, -A staff, --qos=night, --const=gpu, --spank-of-a-site]", []),
     ],
 )
@@ -294,6 +294,22 @@ def test_a_type_of_device_that_nothing_compares(warned, name):
 def test_a_file_system_that_the_kernel_does_not_name_so(warned, kind, meant):
     found = warned(file_systems=f"{{a: {{path: /a, kind: {kind}}}}}")
     assert f"'{kind}' is not a type as the kernel names it (did you mean '{meant}'?)" in found
+
+
+@pytest.mark.parametrize(
+    ("there", "why"),
+    [
+        (
+            "path: /a/$USER, kind: nfs, shared: true",
+            "'/a/$USER' is taken as it is: nothing replaces '$'",
+        ),
+        ("path: /a, kind: xfs, most_full: 50", "no effect, as kind is xfs, not lustre"),
+        ("path: /a, kind: xfs, at_once: 2", "no effect without 'shared: true'"),
+        ("path: /a, kind: lustre, shared: true, most_full: 50, at_once: 2", ""),
+    ],
+)
+def test_a_key_of_a_file_system_without_an_effect(warned, there, why):
+    assert warned(file_systems=f"{{a: {{{there}}}}}") == ([why] if why else [])
 
 
 @pytest.mark.parametrize(
