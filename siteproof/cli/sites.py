@@ -268,7 +268,9 @@ def _grouped(
         print_text(f"siteproof: warning: {what}", err=True)
     grouped = grouping.group(read, configured.parse_partitions(parts))
     if not grouped.roles:
-        raise UserError("scontrol show partitions", "no node is in a partition that is up")
+        left = "; ".join(f"{nodes}: {why}" for why, nodes in grouped.left_out.items())
+        hint = "List the nodes while they run" if any(one.absent for one in read.values()) else ""
+        raise UserError("sites new", f"no node is left for a role; {left[:300]}", hint=hint)
     return grouped, cluster, where
 
 
