@@ -258,6 +258,13 @@ def test_a_site_that_cannot_be_written_leaves_no_half(centre, monkeypatch):
     assert list((centre.folder / "sites").iterdir()) == []
 
 
+def test_a_folder_of_sites_in_which_nothing_can_be_made_is_named(centre, monkeypatch):
+    monkeypatch.setenv("SITEPROOF_SITES", "/proc")
+    done = centre("--cluster", "far")
+    assert isinstance(done.exception, UserError)
+    assert str(done.exception).startswith("/proc: no folder can be made in it: ")
+
+
 def test_show_prints_and_writes_nothing(centre):
     done = centre("--cluster", "far", "--show")
     assert "system: far" in done.output
