@@ -12,6 +12,7 @@ from ClusterShell.RangeSet import RangeSet, RangeSetException
 
 MISSING = "missing"  # in place of a set: the nodes without a valid answer
 MAX_NODES = 100_000
+MANY_TERMS = 50  # a square of fewer is nothing
 _NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _NUMBERED = re.compile(r"([A-Za-z_]+)([0-9]{1,18})", re.ASCII)
 _LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")  # a system may begin or end with _
@@ -33,7 +34,7 @@ def of(names: Iterable[str] = ()) -> NodeSet:
         f"{prefix}[{','.join(found)}]" if prefix else name
         for (prefix, name), found in numbers.items()
     ]
-    return NodeSet.fromlist(terms, resolver=RESOLVER_NOGROUP)
+    return _folded(NodeSet.fromlist(terms, resolver=RESOLVER_NOGROUP), len(terms))
 
 
 def parse(text: str) -> NodeSet:
@@ -45,9 +46,20 @@ def parse(text: str) -> NodeSet:
     if sum(_size(part) for part in _parts(text)) > MAX_NODES:
         raise ValueError(f"more than {MAX_NODES} nodes")
     try:
-        return NodeSet(text, resolver=RESOLVER_NOGROUP)
+        return _folded(NodeSet(text, resolver=RESOLVER_NOGROUP), text.count(","))
     except (NodeSetException, ValueError) as error:
         raise ValueError(f"bad node set: {error}") from None
+
+
+def _folded(nodes: NodeSet, terms: int) -> NodeSet:
+    """The same set, in as few terms as possible.
+
+    ClusterShell compares each term of one set of r1i0n0, r1i0n1 … with each term of the other, and
+    folds such sets only to print them.
+    """
+    if terms > MANY_TERMS:
+        str(nodes)
+    return nodes
 
 
 def numbers(text: str) -> set[int]:

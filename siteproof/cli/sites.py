@@ -253,11 +253,7 @@ def new(
         described = {**live, **described}
         for hardware, why in missing.items():
             print_text(f"siteproof: warning: {hardware} is not described: {why}", err=True)
-    listed = avail.parse(_read(modules)) if modules else []
-    offers = avail.offers(listed, offered.known())
-    if modules and not offers:
-        what = f"{modules}: none of {count(len(listed), 'module')} is of a program that checks use"
-        print_text(f"siteproof: warning: --modules: {what}", err=True)
+    offers = _offers(modules) if modules else []
     known = new_site.Known(
         name=name,
         cluster=cluster,
@@ -294,6 +290,20 @@ def _modules_system(given: str | None) -> str:
     raise UserError("--modules", what, hint="Add '--modules-system lmod' or 'envmod'")
 
 
+def _offers(path: Path) -> list[avail.Offer]:
+    """What the listed modules offer; warns of an odd list. Raises as _read."""
+    text = _read(path)
+    listed = avail.parse(text)
+    offers = avail.offers(listed, offered.known())
+    warnings = [avail.doubt(text)]
+    if not offers:
+        what = f"none of {count(len(listed), 'module')} is of a program that checks use"
+        warnings.append(f"{path}: {what}")
+    for what in filter(None, warnings):
+        print_text(f"siteproof: warning: --modules: {what}", err=True)
+    return offers
+
+
 def _word(key: str, text: str) -> str:
     """A name that is handed on to Slurm. Raises UserError."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.,+-]{0,99}", text):
@@ -327,7 +337,9 @@ def _grouped(
         print_text(f"siteproof: warning: {what}", err=True)
     grouped = grouping.group(read, configured.parse_partitions(parts))
     if not grouped.roles:
-        raise UserError("scontrol show partitions", "no node is in a partition that is up")
+        left = "; ".join(f"{nodes}: {why}" for why, nodes in grouped.left_out.items())
+        hint = "List the nodes while they run" if any(one.absent for one in read.values()) else ""
+        raise UserError("sites new", f"no node is left for a role; {left[:300]}", hint=hint)
     return grouped, cluster, where
 
 

@@ -16,9 +16,11 @@ from siteproof.slurm.configured import ConfiguredNode, ConfiguredPartition
 SAME_MEMORY = 1.05  # RealMemory of equal nodes differs by what firmware and kernel keep
 MAX_KINDS = 6  # more combinations of features in one kind of hardware are no kinds
 PLACES = 3  # numbered features such as pod1, pod2, pod3 are places, from this many on
+WIDEST = 64  # nodes of one job of a check
 LONG = 4 * 60  # minutes: a partition with a shorter limit is for tests of users
 _PLACE = re.compile(r".*(?:rack|row|island|switch|cab|cabinet|chassis|leaf|cell|blade)[-_]?")
 _NUMBERED = re.compile(r"(.*?[A-Za-z_-])([0-9]+)")
+_MIG = re.compile(r"[0-9]g\.[0-9]+gb")
 _BAD = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -30,15 +32,30 @@ class Kind:
     sockets: int
     cores_per_socket: int
     threads_per_core: int
+    processors: int
     memory: int
     gres: tuple[tuple[str, str], ...]
     features: frozenset[str] = frozenset()
 
     @property
     def gpus(self) -> int:
-        """GPUs of a node, as GRES counts them."""
-        counts = [count for kind, count in self.gres if kind.partition(":")[0] == "gpu"]
-        return sum(int(count) for count in counts if count.isdigit())
+        """GPUs of a node, as GRES counts them; 0 if it has instances of MIG, parts of one."""
+        counts = {kind: count for kind, count in self.gres if kind.partition(":")[0] == "gpu"}
+        if any(_MIG.search(kind) for kind in counts):
+            return 0
+        return sum(int(count) for count in counts.values() if count.isdigit())
+
+    @property
+    def only_processors(self) -> bool:
+        """Whether slurm.conf has CPUs alone: Slurm then shows each as a socket."""
+        return self.sockets > 1 and self.cores_per_socket == self.threads_per_core == 1
+
+    @property
+    def threads(self) -> int:
+        """Hardware threads of a node; 0 if CPUs agree neither with them nor with the cores."""
+        cores = self.sockets * self.cores_per_socket
+        found = cores * self.threads_per_core
+        return found if self.processors in (0, cores, found) else 0
 
 
 @dataclass(frozen=True)
@@ -123,13 +140,16 @@ def _named_places(places: Mapping[str, Sequence[str]]) -> dict[str, NodeSet]:
 def _kinds(nodes: Sequence[ConfiguredNode], places: set[str]) -> dict[Kind, list[str]]:
     """The nodes by what they are: hardware first, then the features that divide it."""
     least = _memory_classes({node.memory for node in nodes})
+    usual = {_shape(node): node.architecture for node in nodes if node.architecture}
+    usual = {_shape(node): "" for node in nodes} | usual
     found: dict[Kind, list[ConfiguredNode]] = defaultdict(list)
     for node in nodes:
         kind = Kind(
-            node.architecture,
+            node.architecture or usual[_shape(node)],
             node.sockets,
             node.cores_per_socket,
             node.threads_per_core,
+            node.processors,
             least[node.memory],
             node.gres,
         )
@@ -138,6 +158,11 @@ def _kinds(nodes: Sequence[ConfiguredNode], places: set[str]) -> dict[Kind, list
     for kind, members in found.items():
         divided |= _by_features(kind, members, places)
     return divided
+
+
+def _shape(node: ConfiguredNode) -> tuple[object, ...]:
+    """What a node that was never up has in common with its sisters, whose architecture is known."""
+    return node.sockets, node.cores_per_socket, node.threads_per_core, node.gres, node.features
 
 
 def _memory_classes(sizes: set[int]) -> dict[int, int]:
@@ -189,6 +214,7 @@ def _rank(partition: ConfiguredPartition, reached: int) -> tuple[object, ...]:
     return (
         usable,
         reached > 0,
+        min(partition.max_nodes, reached, WIDEST),
         reached,
         not partition.hidden,
         not partition.restricted,
@@ -245,7 +271,7 @@ def _differences(kind: Kind, alike: Sequence[Group]) -> list[str]:
 def _words(kind: Kind) -> list[str]:
     """What may distinguish a kind: GRES, features, memory, cores, architecture."""
     return [
-        "-".join(name.rpartition(":")[2] + count for name, count in kind.gres),
+        "-".join(f"{count}x{name.rpartition(':')[2]}" for name, count in kind.gres),
         "-".join(sorted(kind.features)),
         f"{round(kind.memory / 1024)}g",
         f"{kind.sockets * kind.cores_per_socket}c",

@@ -37,7 +37,7 @@ def write(name: str, texts: Mapping[str, str]) -> tuple[Path, list[Document]]:
     Raises UserErrors if lint finds a mistake in them, UserError if the folder exists, OSError.
     """
     target = refuse(name)
-    hidden = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=folder()))
+    hidden = _hidden(name, folder())
     try:
         for file, text in texts.items():
             (hidden / file).write_text(text, encoding="utf-8")
@@ -50,6 +50,17 @@ def write(name: str, texts: Mapping[str, str]) -> tuple[Path, list[Document]]:
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
     return target, examine(name)[1]
+
+
+def _hidden(name: str, parent: Path) -> Path:
+    """A new hidden folder. Raises UserError that names the parent, which the user knows."""
+    try:
+        return Path(tempfile.mkdtemp(prefix=f".{name}.", dir=parent))
+    except OSError as error:
+        hint = "Set SITEPROOF_SITES to a folder in which you may write"
+        raise UserError(
+            parent, f"no folder can be made in it: {error.strerror}", hint=hint
+        ) from None
 
 
 def _not_written(mistake: UserError, hidden: Path) -> UserError:
@@ -73,7 +84,7 @@ def add(site: Site, name: str, text: str) -> Path:
     Raises UserErrors with the mistakes, UserError if there is such a file, OSError.
     """
     target = site.folder / name
-    hidden = Path(tempfile.mkdtemp(prefix=f".{site.name}.", dir=site.folder.parent))
+    hidden = _hidden(site.name, site.folder.parent)
     try:
         copy = hidden / site.name
         shutil.copytree(site.folder, copy)

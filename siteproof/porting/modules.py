@@ -10,7 +10,7 @@ from siteproof.sites.features import Feature
 
 MAX_MODULES = 50_000
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+/-]{0,199}")
-_MARK = re.compile(r"\((?:default|[A-Z,]+)\)$|<[^>]*>$")
+_MARK = re.compile(r"(?:\s*(?:\([^()\s]*\)|<[^<>\s]*>))+$")  # (D), (latest:default), <aL>
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,16 @@ def parse(text: str) -> list[str]:
         if not name.endswith((":", "/")) and _MODULE.fullmatch(name):
             found[name] = None
     return list(found)
+
+
+def doubt(text: str) -> str:
+    """Why a list may not be that of `module -t avail`; empty if it looks like one."""
+    lines = [line.strip() for line in text.splitlines()[:MAX_MODULES]]
+    if any(len(_MARK.sub("", line).split()) > 1 for line in lines if not line.endswith(":")):
+        return "some lines hold several words; 'module -t avail' prints a module a line"
+    if not any(line.endswith(":") for line in lines):
+        return "names no folder of modules; those of 'module spider' may need others first"
+    return ""
 
 
 def offers(modules: list[str], known: Mapping[str, Feature]) -> list[Offer]:

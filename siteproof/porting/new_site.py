@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from siteproof.porting.grouping import Grouped
+from siteproof.porting.grouping import Grouped, Kind
 from siteproof.porting.modules import Offer
 from siteproof.porting.one_node import OneNode
 from siteproof.sites.features import Feature
@@ -110,7 +110,7 @@ def _hardware(known: Known, name: str) -> Iterator[str]:
         yield f"    description: {in_quotes(node.model)}"
     else:
         yield f"    description: {marked('maker and model of the node')}"
-    yield from _topology(kind.sockets, kind.cores_per_socket, kind.threads_per_core, node)
+    yield from _topology(kind, node)
     if kind.memory:
         yield f"    memory: {kind.memory} MiB  # RealMemory of slurm.conf, the least of these nodes"
     else:
@@ -126,8 +126,9 @@ def _hardware(known: Known, name: str) -> Iterator[str]:
     yield from _facts(known, name)
 
 
-def _topology(sockets: int, cores: int, threads: int, node: OneNode | None) -> Iterator[str]:
+def _topology(kind: Kind, node: OneNode | None) -> Iterator[str]:
     """Sockets, cores and threads of Slurm; where the node reports others, those count."""
+    sockets, cores, threads = kind.sockets, kind.cores_per_socket, kind.threads_per_core
     reported = node.number("cpu.sockets") if node else 0
     all_cores = node.number("cpu.cores") if node else 0
     own = (
@@ -138,6 +139,11 @@ def _topology(sockets: int, cores: int, threads: int, node: OneNode | None) -> I
     if node and all(own) and own != (sockets, cores, threads):
         yield f"    # slurm.conf: {sockets} x {cores} x {threads}; {node.name} reports what follows"
         sockets, cores, threads = own
+    elif kind.only_processors and not (node and all(own)):
+        yield f"    # slurm.conf has CPUs={sockets} alone, which Slurm shows as so many sockets."
+        yield f"    sockets: {marked('processor sockets of a node')}"
+        yield f"    cores_per_socket: {marked('cores of each processor')}"
+        return
     yield f"    sockets: {sockets}"
     yield f"    cores_per_socket: {cores}"
     yield f"    threads_per_core: {threads}"
@@ -158,13 +164,13 @@ def _nics(node: OneNode | None) -> Iterator[str]:
 def _facts(known: Known, name: str) -> Iterator[str]:
     """What slurm.conf states and each node reports: a node with less is not as stated."""
     kind = next(one.kind for one in known.grouped.roles if one.hardware == name)
-    threads = kind.sockets * kind.cores_per_socket * kind.threads_per_core
     yield "    facts:"
     yield "      slurm:"
     yield "        description: What slurm.conf states of the node"
     yield f"        source: {in_quotes(f'scontrol show nodes, {known.day}')}"
     yield "        fields:"
-    yield f"          cpu.threads: {threads}"
+    if kind.threads:
+        yield f"          cpu.threads: {kind.threads}"
     if kind.memory:
         yield f"          memory.total: {{at_least: {kind.memory} MiB}}"
     if kind.architecture:

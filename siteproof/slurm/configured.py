@@ -18,9 +18,13 @@ from siteproof.slurm.records import NOT_SET
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z]\w*)=")
 # What people write comes last, and may hold what looks like a field.
 _FREE = re.compile(r"\s(?:Reason|Comment|Extra|InstanceId|InstanceType)=")
+# name, type and number; a type may begin with, or be, digits: gpu:1g.5gb:7, gpu:3090:8.
 _GRES = re.compile(
-    r"([A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?)(?::([0-9]{1,12})([kKmMgGtT]?))?(?:\([^)]*\))?"
+    r"([A-Za-z_][\w.-]*(?::(?:\w[\w.-]*(?=:)|[A-Za-z_][\w.-]*))?)(?::no_consume)?"
+    r"(?::([0-9]{1,12})([kKmMgGtT]?))?(?:\([^)]*\))?"
 )
+_SHARES = ("mps", "shard")  # a GPU once more, in parts
+_FEATURE = re.compile(r"[!-~]{1,100}")
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 NOTHING = ("", "(null)", "N/A", "None")
 _ALWAYS = {  # what Slurm prints of each, so that a record without it is cut off
@@ -33,6 +37,7 @@ _ALWAYS = {  # what Slurm prints of each, so that a record without it is cut off
 class ConfiguredNode:
     """A node of slurm.conf.
 
+    architecture: empty for a node that was never up. processors: CPUs, 0 where Slurm prints none.
     memory: MiB, 0 where slurm.conf has none. gres: (kind, how many), such as ("gpu:a100", "4").
     unread: GRES in another form.
     absent: the node does not exist yet (FUTURE), or only while a cloud runs it.
@@ -43,6 +48,7 @@ class ConfiguredNode:
     sockets: int
     cores_per_socket: int
     threads_per_core: int
+    processors: int
     memory: int
     features: frozenset[str]
     gres: tuple[tuple[str, str], ...]
@@ -52,7 +58,10 @@ class ConfiguredNode:
 
 @dataclass(frozen=True)
 class ConfiguredPartition:
-    """A partition of slurm.conf. limit: MaxTime as Slurm prints it. restricted: its Allow keys."""
+    """A partition of slurm.conf.
+
+    limit: MaxTime as Slurm prints it. max_nodes: of one job. restricted: what it asks of a job.
+    """
 
     name: str
     nodes: NodeSet
@@ -60,6 +69,7 @@ class ConfiguredPartition:
     default: bool
     hidden: bool
     limit: str
+    max_nodes: int
     restricted: tuple[str, ...]
 
 
@@ -76,9 +86,10 @@ def parse_nodes(text: str) -> dict[str, ConfiguredNode]:
         found[name] = ConfiguredNode(
             name=name,
             architecture=_word(fields.get("Arch", "")),
-            sockets=_number(fields, "Sockets", 1) * _number(fields, "Boards", 1),
+            sockets=_number(fields, "Sockets", 1),  # of all boards
             cores_per_socket=_number(fields, "CoresPerSocket", 1),
             threads_per_core=_number(fields, "ThreadsPerCore", 1),
+            processors=_number(fields, "CPUTot", 0),
             memory=memory if memory > NOT_SET else 0,
             features=frozenset(_words(fields.get("AvailableFeatures", fields.get("Features", "")))),
             gres=tuple(_gres(fields.get("Gres", ""))),
@@ -111,6 +122,7 @@ def parse_partitions(text: str) -> dict[str, ConfiguredPartition]:
             default=fields.get("Default", "NO") == "YES",
             hidden="YES" in (fields.get("Hidden"), fields.get("RootOnly")),
             limit=harmless(fields.get("MaxTime", "UNLIMITED")),
+            max_nodes=_most(fields.get("MaxNodes", "")),
             restricted=tuple(_restricted(fields)),
         )
     if not found:
@@ -131,10 +143,15 @@ def _records(text: str, key: str) -> Iterator[dict[str, str]]:
             mark[1]: " ".join(body[mark.end() : end].split())
             for mark, end in reversed(list(zip(marks, ends, strict=True)))
         }
-        if absent := [name for name in _ALWAYS[key] if name not in fields]:
+        if absent := [name for name in _ALWAYS[key] if _cut(fields, name)]:
             what = f"{key}={harmless(fields[key])[:40]} is cut off: no {', '.join(absent)}"
             raise UserError("scontrol show", what, hint="Save the whole output")
         yield fields
+
+
+def _cut(fields: dict[str, str], name: str) -> bool:
+    """Whether a field is not there, or its value is not; only a list of nodes may be empty."""
+    return not fields.get(name) and (name != "Nodes" or name not in fields)
 
 
 def _number(fields: dict[str, str], name: str, otherwise: int) -> int:
@@ -148,8 +165,13 @@ def _number(fields: dict[str, str], name: str, otherwise: int) -> int:
     return int(text)
 
 
+def _most(text: str) -> int:
+    """MaxNodes as a number; UNLIMITED is as many as a site may have."""
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else nodesets.MAX_NODES
+
+
 def _words(text: str) -> list[str]:
-    return [part for part in text.split(",") if part not in NOTHING and _WORD.fullmatch(part)]
+    return [part for part in text.split(",") if part not in NOTHING and _FEATURE.fullmatch(part)]
 
 
 def _word(text: str) -> str:
@@ -159,7 +181,8 @@ def _word(text: str) -> str:
 def _gres(text: str) -> Iterator[tuple[str, str]]:
     """`gpu:a100:4(S:0-1),nvme:1T` as ("gpu:a100", "4"), ("nvme", "1T")."""
     for part in _parts(text):
-        if match := _GRES.fullmatch(part):
+        match = _GRES.fullmatch(part)
+        if match and match[1].partition(":")[0] not in _SHARES:
             yield match[1], f"{match[2] or 1}{match[3] or ''}"
 
 
@@ -169,7 +192,9 @@ def _parts(text: str) -> list[str]:
 
 
 def _restricted(fields: dict[str, str]) -> Iterator[str]:
-    """Which keys of a partition do not admit everybody."""
+    """Which keys of a partition do not admit every job."""
+    if fields.get("ReqResv") == "YES":
+        yield "ReqResv=YES"
     for key in ("AllowAccounts", "AllowGroups", "AllowQos"):
         if fields.get(key, "ALL") not in ("ALL", *NOTHING):
             yield f"{key}={harmless(fields[key])[:60]}"

@@ -141,6 +141,38 @@ def test_modules_become_environments_with_their_features(centre):
     assert set(environments) == {"system", "module-gromacs", "module-osu"}
 
 
+@pytest.mark.parametrize(
+    ("line", "module"),
+    [
+        ("GROMACS/2024.2(latest:default)", "GROMACS/2024.2"),  # Environment Modules 4 and 5
+        ("GROMACS/2024.2(@latest) <aL>", "GROMACS/2024.2"),
+        ("GROMACS/2024.2 (L,D)", "GROMACS/2024.2"),  # Lmod
+        ("GROMACS/2024.2 <E>", "GROMACS/2024.2"),
+    ],
+)
+def test_marks_after_a_module_are_no_part_of_it(centre, line, module):
+    (centre.folder / "modules").write_text(f"/opt/modules:\n{line}\n")
+    centre("--cluster", "far", "--modules", centre.folder / "modules", "--modules-system", "envmod")
+    assert load("far").system.environments["module-gromacs"].modules == [module]
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ("  GROMACS/2024.2   LAMMPS/2023 (D)\n", "'module -t avail' prints a module a line"),
+        ("GROMACS\nGROMACS/2024.2\n", "those of 'module spider' may need others first"),
+        ("/opt/modules:\nGROMACS/2024.2 (D)\n", ""),
+    ],
+)
+def test_a_list_that_is_not_of_module_avail_is_a_warning(centre, text, warning):
+    (centre.folder / "modules").write_text(text)
+    modules = ("--modules", centre.folder / "modules", "--modules-system", "lmod")
+    done = centre("--cluster", "far", *modules)
+    assert done.exit_code == 0
+    assert warning in done.output
+    assert ("warning: --modules" in done.output) is bool(warning)
+
+
 def test_account_and_qos_are_options_of_each_job(centre):
     centre("--cluster", "far", "--account", "hpc1", "--qos", "high")
     access = load("far").partition("batch").access
@@ -224,6 +256,13 @@ def test_a_site_that_cannot_be_written_leaves_no_half(centre, monkeypatch):
     done = centre("--cluster", "far")
     assert isinstance(done.exception, OSError)
     assert list((centre.folder / "sites").iterdir()) == []
+
+
+def test_a_folder_of_sites_in_which_nothing_can_be_made_is_named(centre, monkeypatch):
+    monkeypatch.setenv("SITEPROOF_SITES", "/proc")
+    done = centre("--cluster", "far")
+    assert isinstance(done.exception, UserError)
+    assert str(done.exception).startswith("/proc: no folder can be made in it: ")
 
 
 def test_show_prints_and_writes_nothing(centre):
