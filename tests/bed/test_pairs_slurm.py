@@ -120,7 +120,7 @@ def moved(suite):  # noqa: F811
 def test_pairs_together_have_a_sum_of_the_time_in_which_all_ran(suite):  # noqa: F811
     # Long runs: on a busy machine the last pair begins seconds after the first.
     words = ("-S", "nodes=3", "-S", "pattern=together", "-S", "TcpBandwidth.duration=16")
-    done = suite.reframe("-n", "TcpBandwidth", *words)
+    done = suite.reframe("-n", "TcpBandwidth", "--keep-stage-files", *words)
     assert done.returncode == 0, done.stdout
     pairs = good(suite)
     assert set(pairs) == both("node002", "node003", "node004")
@@ -141,10 +141,9 @@ def test_pairs_together_have_a_sum_of_the_time_in_which_all_ran(suite):  # noqa:
         assert found["seconds_together", way] == pytest.approx(end - begin - 2, abs=0.01)
         # Whatever the load: all together are no slower than each in its slowest second, nor faster.
         rates = [[float(row.bits / row.seconds) for row in rows] for rows in left[way]]
-        assert (
-            sum(map(min, rates)) * 0.999 <= found["aggregate", way] <= sum(map(max, rates)) * 1.001
-        )
-        assert found["peak_second", way] >= 0.9 * found["aggregate", way]
+        least, most = sum(map(min, rates)) * 0.999, sum(map(max, rates)) * 1.001
+        assert least <= found["aggregate", way] <= most
+        assert 0.5 * found["aggregate", way] <= found["peak_second", way] <= most
         assert 0.333 <= found["fairness", way] <= 1
     for command in (
         ["nodes", "--since", "1d"],
