@@ -10,7 +10,8 @@ from siteproof.parsers import rdma_ports
 class RdmaPorts(PerNodeCheck):
     """The kernel's own files; counters are totals since the driver was loaded or they were reset.
 
-    Health has the same counters, of which a campaign gives deltas. Nodes without a device SKIP.
+    Health has the same counters, of which a campaign gives deltas. Nodes without a device SKIP,
+    unless the site states one.
     """
 
     descr = "State, rate and errors of InfiniBand and RoCE ports"
@@ -19,11 +20,19 @@ class RdmaPorts(PerNodeCheck):
     shared_scripts = (*PerNodeCheck.shared_scripts, "rdma.sh")
     parsers = {"sysfs": rdma_ports}
     derive = "rdma_ports"
-    metrics = ("ports", "ports_active", "errors")
+    metrics = ("ports", "ports_active")  # errors where a device keeps counters
     headline = ("ports_active",)
     time_limit = "2m"
 
+    def settings(self) -> dict[str, str]:
+        """The devices, ports and interfaces whose rate the site states."""
+        return {**super().settings(), "STATED": " ".join(self.stated())}
+
     def facts(self) -> dict[str, object]:
         """The rate that the site states for a device or port, in b/s, by its name."""
+        return {"stated": self.stated()}
+
+    def stated(self) -> dict[str, str]:
+        """In b/s, by the name of a device, port or interface."""
         nics = self.hardware.nics.items() if self.hardware else ()
-        return {"stated": {name: str(nic.speed.to("b/s")) for name, nic in nics if nic.speed}}
+        return {name: str(nic.speed.to("b/s")) for name, nic in nics if nic.speed}

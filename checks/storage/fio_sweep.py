@@ -4,6 +4,7 @@ from reframe.core.builtins import variable
 
 from siteproof import files
 from siteproof.checks import FileSystemSweep, loading
+from siteproof.errors import UserError
 from siteproof.parsers import fio
 from siteproof.record.point import Point
 
@@ -26,10 +27,15 @@ class FioSweep(FileSystemSweep, special=True):
 
     size = variable(str, value="0")  # of a point's file, in MiB or as 1GiB; 0: by the mode
 
-    @property
-    def mebibytes(self) -> int:
-        """Of each point's file."""
-        return loading.mebibytes(self, "size") or MEBIBYTES[self.mode]
+    def capped(self, every: dict[int, Point]) -> dict[int, Point]:
+        """As every sweep's; its size may be meant for another tool, of which it is a cap."""
+        self.mebibytes = MEBIBYTES[self.mode]
+        try:
+            self.mebibytes = loading.mebibytes(self, "size") or self.mebibytes
+        except UserError as error:
+            self.refused = error
+            return every
+        return super().capped(every)
 
     def bytes_of(self, point: Point) -> int:
         """Its file once, and at most once more."""

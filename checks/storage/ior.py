@@ -7,6 +7,7 @@ import reframe as rfm
 from reframe.core.builtins import variable
 
 from siteproof.checks import FileSystemSweep, loading, session
+from siteproof.errors import UserError
 from siteproof.parsers import ior
 from siteproof.record.point import Point
 from siteproof.sites import Site
@@ -47,7 +48,10 @@ class Ior(FileSystemSweep):
 
     def standard_points(self) -> list[Mapping[str, str]]:
         """All nodes that can take a job, in three ways; and the points of criteria."""
-        self.of_task = loading.mebibytes(self, "block") * MIB
+        try:
+            self.of_task = loading.mebibytes(self, "block") * MIB
+        except UserError as error:
+            loading.refuse(error)
         site = session.current().site
         whole, required = self.standard_tasks()
         each = [{**tasks, **way} for tasks in whole for way in WAYS]

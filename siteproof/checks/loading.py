@@ -49,14 +49,14 @@ def refuse_number(check: object, name: str, least: int, most: int = 10**9) -> No
 
 
 def mebibytes(check: object, name: str) -> int:
-    """A variable in MiB: 64, or a size such as 1GiB. Ends the run at anything else."""
+    """A variable in MiB: 64, or a size such as 1GiB. Raises UserError at anything else."""
     text = str(getattr(check, name))
     if re.fullmatch(r"[0-9]{1,9}", text):
         return int(text)
     value = whole(text, sizes=True)
     if not value or value % files.MIB:
         where = f"-S {type(check).__name__}.{name}"
-        refuse(UserError(where, f"'{text}' is not a size in MiB", "64, 64MiB, 1GiB"))
+        raise UserError(where, f"'{text}' is not a size in MiB", "64, 64MiB, 1GiB")
     return value // files.MIB
 
 

@@ -17,6 +17,7 @@ from siteproof.spack import build as building
 from siteproof.spack import command, env_files, lint_envs, mirror, places, targets
 from siteproof.spack.build import Order
 from siteproof.spack.merge import Inputs, Sources
+from siteproof.spack.mirror import has_tag
 
 
 @click.command()
@@ -119,6 +120,10 @@ def _sources(mirror: str | None, cache: str, push: bool, unsigned: bool) -> Sour
     if folder and not (folder / places.SOURCES).is_dir():
         hint = "'siteproof build --make-mirror DIR' makes one where there is network"
         raise UserError("--mirror", f"{folder} is not a mirror", hint=hint)
+    tag = env_files.versions().packages.tag
+    if folder and (folder / places.RECIPES).exists() and not has_tag(folder / places.RECIPES, tag):
+        hint = "'siteproof build --make-mirror' adds them where there is network"
+        raise UserError("--mirror", f"{folder} has no recipes of {tag}", hint=hint)
     return Sources(folder, cache, unsigned)
 
 

@@ -114,7 +114,7 @@ _ERROR_LINES = (
     re.compile(r"^(?P<words>.*error while loading shared libraries: .*)$"),
     re.compile(r"^(?P<words>.*\b(?:command not found|No such file or directory))$"),
     re.compile(
-        r"^(?P<words>(?!\d+ )(?!.*\b(?:no|0) errors?\b).*"
+        r'^(?P<words>(?!\d+ )(?!.*\b(?:no|0) errors?\b)(?!\s*"error" ?: ?0\b).*'
         r"(?i:\berror\b|\bfatal\b|\bfail(?:ed|ure)\b|\bcannot\b|\bunable to\b|\bno space\b"
         r"|\bdenied\b|bad_alloc|out of memory).*)$"
     ),

@@ -16,7 +16,7 @@ def derive(given: Given) -> Derived:
     """lowest_rate and lowest_width of the active ports; ports_below, where the site states rates.
 
     facts: `stated`, b/s by the name of a device (mlx5_0) or of a port of it (mlx5_0_1). A stated
-    device without an active port is below its rate.
+    device without an active port, or that the node lacks, is below its rate.
     """
     stated = cast("Mapping[str, str]", given.facts.get("stated") or {})
     found = [*given.readings, *_lowest(given.readings)]
@@ -26,7 +26,10 @@ def derive(given: Given) -> Derived:
     below = [port for port, limit in limits.items() if _rate(rates.get(port)) < limit]
     if limits:
         found.append(Reading("ports_below", Decimal(len(below)), "count"))
-    found += [_below(port, rates.get(port), limits[port]) for port in below]
+    absent = {r.dims["port"] for r in given.readings if r.metric == "absent"}
+    for port in below:
+        has = "no such device" if port in absent else "not active"
+        found.append(_below(port, rates.get(port), has, limits[port]))
     return found, dict(given.conditions)
 
 
@@ -52,7 +55,8 @@ def _rate(reading: Reading | None) -> Fraction:
     return units.convert(_value(reading), reading.unit, "b/s") if reading else Fraction(0)
 
 
-def _below(port: str, reading: Reading | None, limit: Fraction) -> Reading:
-    has = f"{reading.value} {reading.unit}" if reading else "not active"
+def _below(port: str, reading: Reading | None, has: str, limit: Fraction) -> Reading:
+    """has: what is there where no rate is."""
+    has = f"{reading.value} {reading.unit}" if reading else has
     gigabits = float(units.convert(limit, "b/s", "Gb/s"))
     return Reading("below", f"{has}, stated {gigabits:g} Gb/s", "text", {"port": port})

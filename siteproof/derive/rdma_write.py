@@ -34,7 +34,7 @@ def derive(given: Given) -> Derived:
         "latency_size": named["typical"].dims["size"],
     }
     before, after = (given.of_phase(phase) for phase in ("before", "after"))
-    if before and after:
+    if _counted(before) and _counted(after):  # not every device keeps counters
         grown = _grown(before, after)
         found.append(Reading("errors_grown", Decimal(sum(map(_number, grown))), "count"))
         found += grown
@@ -43,6 +43,10 @@ def derive(given: Given) -> Derived:
 
 def _plain(reading: Reading, metric: str) -> Reading:
     return Reading(metric, reading.value, reading.unit)
+
+
+def _counted(readings: Sequence[Reading]) -> bool:
+    return any(r.dims.get("counter") in rdma_ports.ERRORS for r in readings)
 
 
 def _grown(before: Sequence[Reading], after: Sequence[Reading]) -> list[Reading]:

@@ -9,7 +9,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, jsontext, values
 from siteproof.parsers.jsontext import Object
 
-NEEDS = "fio 3 with --output-format=json and one job"
+NEEDS = "fio 3 with --output-format=json and one job, without --status-interval"
 
 WRONG_DATA = 84  # EILSEQ: what fio's own verification reports
 DIRECTIONS = ("read", "write")
@@ -64,13 +64,18 @@ def _result(text: str) -> Object:
     start = re.search(r"^\{", text, re.MULTILINE)
     before = text[: start.start()] if start else text
     printed = [line for line in before.splitlines() if line.strip()]
-    if not all(_MESSAGE.fullmatch(line) for line in printed):
-        raise OutputError("fio: no JSON, or other text before it")
+    other = [line for line in printed if not _MESSAGE.fullmatch(line)]
+    if start and other:
+        raise OutputError("fio: other text before its JSON")
+    if printed and not start and not other:
+        raise OutputError(f"fio: no result: {_message(text)}", "generic")
     if not start:
-        raise OutputError(f"fio: no result: {_message(text)}", "generic" if printed else "parse")
+        raise jsontext.no_json("fio", text)
     result, rest = jsontext.load("fio", text, start.start())
-    if rest or "fio version" not in jsontext.words(result):
-        raise OutputError("fio: JSON of another program, or more than one output")
+    if "fio version" not in jsontext.words(result):
+        raise OutputError("fio: JSON of another program")
+    if rest:
+        raise OutputError("fio: more than one output, or other text after its JSON")
     return result
 
 
@@ -90,14 +95,23 @@ def _direction(name: str, part: Object) -> list[Reading]:
     if count == 0 or size % count:
         raise OutputError(f"fio: {name} {size} bytes are not {count} whole blocks")
     dims = {"block": str(size // count)}
-    latencies = jsontext.part("fio", jsontext.part("fio", part, "clat_ns"), "percentile")
-    p99 = values.positive(f"fio: {name} p99", str(latencies.get(P99)))
+    p99 = values.positive(f"fio: {name} p99", _percentile(part))
     return [
         Reading(name, rate.scaleb(-6), "MB/s", dims),
         Reading(f"{name}_iops", iops, "IOPS", dims),
         Reading(f"{name}_p99", p99.scaleb(-3), "us", dims),
         Reading(f"{name}_bytes", size, "B", dims),
     ]
+
+
+def _percentile(part: Object) -> str:
+    """The 99th of the times to completion, as printed."""
+    latencies = jsontext.part("fio", part, "clat_ns").get("percentile")
+    found = latencies.get(P99) if isinstance(latencies, dict) else None
+    if found is None:
+        left_out = "--gtod_reduce, --disable_clat and --percentile_list leave it out"
+        raise OutputError(f"fio: no percentile {P99} of clat; {left_out}")
+    return str(found)
 
 
 def _message(text: str) -> str:

@@ -12,7 +12,7 @@ import re
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines, messages, values
 
-NEEDS = "IMB-MPI1 PingPong of Intel MPI Benchmarks 2019 or later, on two processes"
+NEEDS = "'IMB-MPI1 PingPong' of Intel MPI Benchmarks 2019 or later, on two processes"
 
 END = "\n# All processes entering MPI_Finalize"
 LONGEST = 100  # characters of a message
@@ -38,8 +38,11 @@ def parse(text: str) -> list[Reading]:
     for line in lines.harmless(text):
         if _FAILED.fullmatch(line):
             raise OutputError(f"imb: {line.strip('# !')[:LONGEST]}", "generic")
-    if _BENCHMARK.findall(text) != ["PingPong"] or len(_VERSION.findall(text)) != 1:
-        raise OutputError("imb: not exactly one PingPong of IMB-MPI1")
+    if (names := _BENCHMARK.findall(text)) != ["PingPong"]:
+        ran = ", ".join(names[:5]) or "none"
+        raise OutputError(f"imb: benchmarks that ran: {ran[:LONGEST]}; expected one PingPong")
+    if len(_VERSION.findall(text)) != 1:
+        raise OutputError("imb: not exactly one heading of Intel MPI Benchmarks")
     if _PROCESSES.findall(text) != ["2"] or "additional processes waiting" in text:
         raise OutputError("imb: not exactly two processes")
     if len(_HEADER.findall(text)) != 1:

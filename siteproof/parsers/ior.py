@@ -148,8 +148,7 @@ def _result(text: str) -> tuple[Object, str]:
                 raise OutputError(f"ior: {messages[0].strip(' ,')}", "generic")
     start = re.search(r"^\{", text, re.MULTILINE)
     if not start:
-        text_of_ior = re.match(r"\s*IOR-", text)
-        raise OutputError("ior: text, and no JSON" if text_of_ior else "ior: no JSON")
+        raise jsontext.no_json("ior", text)
     result, rest = jsontext.load("ior", text, start.start())
     if not isinstance(result.get("Version"), str) or not isinstance(result.get("Finished"), str):
         raise OutputError("ior: JSON of another program, or of a run that did not finish")

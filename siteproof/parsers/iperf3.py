@@ -16,7 +16,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, jsontext, lines, values
 from siteproof.parsers.jsontext import Object
 
-NEEDS = "the client of iperf3 3 with -J, one direction, of one run"
+NEEDS = "the client of iperf3 3 with -J, one direction, of one run; of UDP 3.7 or later"
 
 SHORTER = Decimal("0.99")  # of the requested seconds; the last interval ends a little early
 UNSEEN = Decimal("0.01")  # of all datagrams, after the last that arrived
@@ -115,6 +115,8 @@ def _result(text: str) -> Object:
         if first.startswith("iperf3: "):
             raise OutputError(first[:LONGEST], "generic") from None
         raise
+    if "event" in result:
+        raise OutputError("iperf3: an object an event, as --json-stream prints them")
     if rest:
         raise OutputError("iperf3: more than one output in one file")
     if "error" in result:

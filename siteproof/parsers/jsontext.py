@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from siteproof.errors import OutputError
+from siteproof.errors import OutputError, harmless
 
+QUOTE = 60  # characters of a broken line
 MAX_WORD = 100  # characters of a text that becomes a condition
 Object = dict[str, Any]
 
@@ -15,13 +16,32 @@ _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 
 def load(tool: str, text: str, start: int = 0) -> tuple[Object, str]:
     """The object that begins at `start`, and the text after it. Raises OutputError."""
+    if not text.startswith("{", start):
+        raise no_json(tool, text)
     try:
         found, end = _DECODER.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        raise _broken(tool, error) from None
     except (ValueError, RecursionError):
-        raise OutputError(f"{tool}: no JSON, or cut off") from None
+        raise OutputError(f"{tool}: its JSON has too many levels or digits") from None
     if not isinstance(found, dict):
         raise OutputError(f"{tool}: JSON of another program")
     return found, text[end:].strip()
+
+
+def no_json(tool: str, text: str) -> OutputError:
+    """The refusal of an output that is not JSON."""
+    return OutputError(
+        f"{tool}: text where JSON is expected" if text.strip() else f"{tool}: no output"
+    )
+
+
+def _broken(tool: str, error: json.JSONDecodeError) -> OutputError:
+    """Cut off where the text ends too early; else the place, such as a decimal comma."""
+    if error.msg.startswith("Unterminated string") or not error.doc[error.pos :].strip():
+        return OutputError(f"{tool}: its JSON is cut off")
+    found = harmless(error.doc.splitlines()[error.lineno - 1].strip())[:QUOTE]
+    return OutputError(f"{tool}: its JSON is broken in line {error.lineno}: {found}")
 
 
 def part(tool: str, whole: Object, key: str) -> Object:

@@ -25,6 +25,7 @@ _SIZES = re.compile(
     r"(\S{1,200})(?: \d{1,20}){3} (\d{1,3})% \S.*\[(OST|MDT):\d{1,5}\] ?([A-Za-z]{0,9})"
 )
 _NO_NEW = re.compile(r"[RNSI]")  # flags: read-only, no new objects, no space, no inodes
+_DEGRADED = "D"  # the flag of a target whose RAID is degraded or rebuilt: slower, and avoided
 _DOWN = re.compile(r"(\S{1,200}?) ?: (inactive device|\S.{0,80})")
 _PARAMETER = re.compile(r"((?:osc|mdc|mgc)\.\S{1,200})\.srpc_info=")
 _FLAVOR = re.compile(r"rpc flavor: ([a-z0-9]{1,20})")
@@ -38,7 +39,7 @@ def parse(text: str) -> list[Reading]:
 
     osts, osts_up: all object storage targets, and those that are active and have answered.
     fullest, fullest_mdt, fullest_inodes: per cent used of the fullest target; disabled: targets
-    that take nothing new.
+    that take nothing new. degraded: those that rebuild their RAID.
     connections, without_kerberos. packages, altered_files, and altered_settings: files that the
     package marks as configuration, which sites edit.
     owners, wrong_owners: of the site's list.
@@ -106,10 +107,13 @@ def _fullness(answers: Sequence[str], inodes: Sequence[str]) -> list[Reading]:
         for match in sizes
         if _NO_NEW.search(match[4])
     }
+    degraded = {m[1]: "its RAID is degraded" for m in sizes if _DEGRADED in m[4]}
     return [
         *found,
         _count("disabled", len(disabled)),
         *_named("disabled_target", "target", disabled),
+        _count("degraded", len(degraded)),
+        *_named("degraded_target", "target", degraded),
     ]
 
 

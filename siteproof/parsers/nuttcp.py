@@ -16,7 +16,7 @@ from decimal import Context, Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines, values
 
-NEEDS = "the client of nuttcp 6.1.2 to 8, of one run"
+NEEDS = "the client of nuttcp 6.1.2 to 8, of one run; its summary line or -fparse, without -v"
 
 MIB_IN_MEGABITS = Decimal(8 * 2**20) / 10**6
 ROUNDING = Decimal("0.0051")  # of the loss, printed with two decimals

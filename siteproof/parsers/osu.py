@@ -3,6 +3,8 @@
 Latency is half a round trip. The table has to reach 4194304 bytes, OSU's default, or the
 last size of a line `sizes MIN:MAX` before it (siteproof.parsers.messages). With -c OSU validates
 what arrived, and prints Pass or Fail after each row; without, a wrong message is not noticed.
+Between GPUs it is another quantity: `MPI-CUDA` in the title counts only where OSU also prints that
+the buffers were on the host, as 5 and 6 do.
 """
 
 from __future__ import annotations
@@ -22,7 +24,12 @@ METRICS = {
 DEFAULT = (0, 4194304)  # bytes; some versions begin with 1
 LONGEST = 100  # characters of a message
 
-_TITLE = re.compile(r"^# OSU MPI ([ -~]{1,60}) Test +v?([0-9][0-9.]{0,10})[ \t\r]*$", re.MULTILINE)
+_TITLE = re.compile(
+    r"^# OSU MPI(-[A-Z]{1,10})? ([ -~]{1,60}) Test +v?([0-9][0-9.]{0,10})[ \t\r]*$", re.MULTILINE
+)
+_BUFFERS = re.compile(
+    r"^# Send Buffer on (\w{1,20})\b.{0,10} Receive Buffer on (\w{1,20})\b", re.MULTILINE
+)
 _HEADER = re.compile(
     r"^# Size +(?:(?:Avg )?(Latency) ?\((\S+)\)|(Bandwidth) \((\S+)\))( +Validation)?[ \t\r]*$",
     re.MULTILINE,
@@ -59,7 +66,7 @@ def conditions(text: str) -> dict[str, str]:
     """OSU's version, and whether it validated what arrived (validated: yes or no)."""
     found = {}
     if title := _TITLE.search(text):
-        found["version"] = title[2]
+        found["version"] = title[3]
     if header := _HEADER.search(text):
         found["validated"] = "yes" if header[5] else "no"
     return found
@@ -69,11 +76,17 @@ def _benchmark(text: str) -> tuple[str, str]:
     """Metric and unit of the one benchmark that ran."""
     titles = _TITLE.findall(text)
     if len(titles) != 1:
-        named = f" ({', '.join(sorted({name for name, _ in titles}))})" if titles else ""
+        named = f" ({', '.join(sorted({name for _, name, _ in titles}))})" if titles else ""
         raise OutputError(f"osu: {len(titles)} benchmarks{named} where one is expected")
-    if titles[0][0] not in METRICS:
-        raise OutputError(f"osu: '{titles[0][0]}' is none of osu_latency, osu_bw and osu_bibw")
-    return METRICS[titles[0][0]]
+    accelerator, name, _ = titles[0]
+    if name not in METRICS:
+        raise OutputError(f"osu: '{name}' is none of osu_latency, osu_bw and osu_bibw")
+    buffers = _BUFFERS.findall(text)
+    if accelerator and not buffers:
+        raise OutputError("osu: run on GPUs; without '-d' and with 'H H' buffers are on the host")
+    if any(where != ("HOST", "HOST") for where in buffers):
+        raise OutputError(f"osu: buffers on {' and '.join(buffers[0])}; 'H H' has them on the host")
+    return METRICS[name]
 
 
 def _checked(text: str, metric: str, unit: str) -> bool:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines, values
 
-NEEDS = "ib_write_bw or ib_write_lat of perftest 4.5, one size of message"
+NEEDS = "ib_write_bw or ib_write_lat of perftest 4.5, one size of message (-s, not -a)"
 
 UNITS = {"Gb/sec": "Gb/s", "MiB/sec": "MiB/s", "MB/sec": "MiB/s"}
 LONGEST = 100  # characters of a message
@@ -50,8 +50,10 @@ def parse(text: str) -> list[Reading]:
         raise OutputError(f"perftest: {len(heads)} tables where one is expected")
     head, rows = printed[heads[0]], printed[heads[0] + 1 :]
     # The line after the table is the only proof that it is whole.
-    if len(rows) != 2 or not _LINE.fullmatch(rows[1]):
-        raise OutputError("perftest: the end is missing, or there are several rows")
+    if not rows or not _LINE.fullmatch(rows[-1]):
+        raise OutputError("perftest: cut off before the line after its table")
+    if len(rows) != 2:
+        raise OutputError(f"perftest: {len(rows) - 1} rows where one is expected")
     cells = rows[0].split()
     if match := _BANDWIDTH.fullmatch(head):
         return _bandwidth(cells, match[1], match[2])

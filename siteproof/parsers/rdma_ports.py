@@ -12,7 +12,7 @@ from decimal import Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines
 
-MAX_PORTS = 64  # no node has as many
+MAX_PORTS = 1024  # a host of virtual machines has hundreds of virtual functions
 CONGESTION = (
     "port_xmit_wait",
     "np_cnp_sent",
@@ -44,29 +44,34 @@ ERRORS = (
 ACTIVE = "4: ACTIVE"
 
 _FIELD = re.compile(r"port (\S{1,80}) (state|phys_state|rate|link_layer) = ?(.{0,80})")
+_ABSENT = re.compile(r"absent (\S{1,80})")
 _COUNT = re.compile(r"count (\S{1,80}) ([a-z_]{1,60}) = ([0-9]{1,20})")
 _RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9])?) Gb/sec \(([0-9]{1,2})X ?([A-Z0-9]{0,6})\)")
 
 
 def parse(text: str) -> list[Reading]:
     """ports and ports_active; of each active port its rate and width (lanes), by `port`; a text
-    not_active for each other port; counter, by `port` and `counter`; and errors, their sum
-    without congestion.
+    not_active for each other port, and absent for each device that the site states and the node
+    lacks; counter, by `port` and `counter`; and errors, their sum without congestion, where a
+    device keeps any.
 
     Raises OutputError: cut off, two values of one field, an active port without its rate.
     """
-    fields, counters = _read(lines.whole(text, "rdma_ports"))
-    if not 0 < len(fields) <= MAX_PORTS or {port for port, _ in counters} - fields.keys():
+    printed = lines.whole(text, "rdma_ports")
+    absent = [match[1] for match in map(_ABSENT.fullmatch, printed) if match]
+    fields, counters = _read(line for line in printed if not _ABSENT.fullmatch(line))
+    if not 0 < len(fields) + len(absent) <= MAX_PORTS:
         raise OutputError(f"rdma_ports: {len(fields)} ports with their state")
+    if {port for port, _ in counters} - fields.keys():
+        raise OutputError("rdma_ports: counters of a port without its state")
     active = {port: own for port, own in fields.items() if own.get("state") == ACTIVE}
-    found = [
-        _count("ports", len(fields)),
-        _count("ports_active", len(active)),
-        _count("errors", sum(n for (_, name), n in counters.items() if name in ERRORS)),
-    ]
+    found = [_count("ports", len(fields)), _count("ports_active", len(active))]
+    if errors := [n for (_, name), n in counters.items() if name in ERRORS]:
+        found.append(_count("errors", sum(errors)))
     for port, own in active.items():
         found += _link(port, own.get("rate", ""))
     found += [_not_active(port, fields[port]) for port in fields if port not in active]
+    found += [Reading("absent", "no such device", "text", {"port": name}) for name in absent]
     found += [
         Reading("counter", Decimal(value), "count", {"port": port, "counter": name})
         for (port, name), value in counters.items()

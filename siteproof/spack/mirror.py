@@ -5,6 +5,7 @@ It holds the sources of every package of the locks, the recipes at their release
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,14 +59,32 @@ def keep_recipes(mirror: Path) -> bool:
 
     Raises Failed.
     """
-    fetched = places.recipes(env_files.versions().packages.tag)
-    kept = mirror / places.RECIPES
-    if fetched.is_dir() and not kept.exists():
-        copy = ["git", "clone", "--quiet", "--bare", f"file://{fetched}", str(kept)]
-        try:
-            subprocess.run(copy, capture_output=True, text=True, timeout=600, check=True)
-        except subprocess.CalledProcessError as error:
-            raise Failed(f"git clone of {fetched} failed", error.stderr.splitlines()[:1]) from None
-        except (OSError, subprocess.SubprocessError) as error:
-            raise Failed(f"git clone of {fetched}: {error}") from None
-    return kept.exists()
+    tag = env_files.versions().packages.tag
+    fetched, kept = places.recipes(tag), mirror / places.RECIPES
+    if fetched.is_dir() and not has_tag(kept, tag):
+        part = mirror / f".{places.RECIPES}.part"  # an interrupted copy is no mirror
+        shutil.rmtree(part, ignore_errors=True)
+        _git("clone", "--quiet", "--bare", f"file://{fetched}", str(part))
+        shutil.rmtree(kept, ignore_errors=True)
+        part.rename(kept)
+    return has_tag(kept, tag)
+
+
+def has_tag(repository: Path, tag: str) -> bool:
+    """Whether it is a repository with this release; one of an earlier mirror may lack it."""
+    try:
+        _git("--git-dir", str(repository), "rev-parse", "--verify", "--quiet", f"refs/tags/{tag}")
+    except Failed:
+        return False
+    return True
+
+
+def _git(*words: str) -> None:
+    """Raises Failed."""
+    what = f"git {' '.join(words)}"
+    try:
+        subprocess.run(["git", *words], capture_output=True, text=True, timeout=600, check=True)
+    except subprocess.CalledProcessError as error:
+        raise Failed(f"{what} failed", error.stderr.splitlines()[:1]) from None
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Failed(f"{what}: {error}") from None

@@ -133,7 +133,7 @@ def _must_divide(sweep: Sweep, new: Mapping[str, str], values: Mapping[str, str]
     amount, piece = TOOLS[sweep.tool].amount, values.get("transfer", "")
     if amount in new and piece and int(new[amount]) % int(piece):
         what = f"{size(int(new[amount]))} is not a whole number of requests of {size(int(piece))}"
-        raise UserError(f"-S {amount}", what, f"a multiple of {size(int(piece))}")
+        raise UserError(f"-S {SIZE} or {amount}", what, f"a multiple of {size(int(piece))}")
 
 
 def binding(sweep: Sweep, points: Mapping[int, Point], caps: Mapping[str, str]) -> Values:

@@ -181,6 +181,13 @@ def test_a_cap_that_is_no_axis_of_the_sweep_is_refused_before_anything_runs(swep
     assert not swept.samples()
 
 
+def test_a_size_for_one_tool_is_no_mistake_of_a_sweep_that_does_not_run(swept):
+    told = sweep(swept, "-r", "--mode", "quick", "-n", "^IorTransfer", "-S", "size=1KiB").refused()
+    assert "-S block=1024: IorTransfer has no point within block 1 KiB" in told
+    told = sweep(swept, "-r", "--mode", "quick", "-n", "^MyDepth", "-S", "size=1KiB").refused()
+    assert "MyDepth.size: '1KiB' is not a size in MiB. Allowed: 64, 64MiB, 1GiB." in told
+
+
 def test_words_that_mean_nothing_are_refused(swept):
     assert (
         "again: unknown value 'maybe'. Allowed: yes, no"

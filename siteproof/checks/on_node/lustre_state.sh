@@ -18,6 +18,8 @@ lustre_before() {
     { timeout "$LUSTRE_PATIENCE" lfs df "$top" && timeout "$LUSTRE_PATIENCE" lfs df -i "$top"; } \
         >lustre.df 2>&1 || echo "lfs df ended with $?" >>lustre.df
     lustre_trouble <lustre.df >lustre.trouble
+    degraded=$(lustre_degraded <lustre.df)
+    [ -z "$degraded" ] || echo "lustre_warning=degraded targets, which are slower: $degraded" >>facts
     [ ! -s lustre.trouble ] || stop "$FS_PATH: $(head -n 5 lustre.trouble | paste -s -d ';' - | sed 's/;/; /g')"
 }
 
@@ -46,6 +48,12 @@ lustre_trouble() {
             if (!targets) print "lfs df names no target"
             else if (ended != "" && !bad) print ended
         }'
+}
+
+# lustre_degraded: the first targets with the flag D, whose RAID is degraded or rebuilt, by blanks.
+lustre_degraded() {
+    awk 'match($0, /\[(OST|MDT):[0-9]+\]/) && substr($0, RSTART + RLENGTH) ~ /D/ && !seen[$1]++ {
+        print $1 }' | head -n 5 | paste -s -d ' ' -
 }
 
 # lustre_striping FOLDER: as the site asks for; what a new file there has are facts.

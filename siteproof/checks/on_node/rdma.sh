@@ -24,15 +24,25 @@ rdma_name() { # FOLDER: DEVICE_PORT, such as mlx5_0_1
     echo "${rdma_device##*/}_${1##*/}"
 }
 
-# rdma_counters FOLDER: NAME VALUE of each counter above that the port has.
+# rdma_counters FOLDER: NAME VALUE of each counter above that the port has. Older kernels print
+# "N/A (no PMA)" for those that a device does not keep.
 rdma_counters() {
     for rdma_counter in $RDMA_ERRORS $RDMA_CONGESTION; do
         for rdma_kind in counters hw_counters; do
-            if read -r rdma_value <"$1/$rdma_kind/$rdma_counter"; then
+            if read -r rdma_value <"$1/$rdma_kind/$rdma_counter" && [ "${rdma_value#N/A}" = "$rdma_value" ]; then
                 echo "$rdma_counter $rdma_value"
                 break
             fi
         done 2>/dev/null
+    done
+}
+
+# rdma_absent NAME...: a line for each that is neither a device, a port (mlx5_0_1) nor an interface.
+rdma_absent() {
+    for rdma_here in "$@"; do
+        [ -d "/sys/class/infiniband/$rdma_here" ] || [ -e "/sys/class/net/$rdma_here" ] ||
+            [ -d "/sys/class/infiniband/${rdma_here%_*}/ports/${rdma_here##*_}" ] ||
+            echo "absent $rdma_here"
     done
 }
 

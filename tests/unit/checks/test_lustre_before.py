@@ -253,3 +253,12 @@ def test_a_file_system_of_another_kind_asks_no_lfs(client):
     assert done.returncode == 0, done
     assert not client.asked.exists()
     assert "stripe_count" not in facts
+
+
+def test_a_degraded_target_is_named_and_what_is_measured_counts(client):
+    client.blocks.write_text(BLOCKS.replace("[OST:0] f", "[OST:0] fD"))
+    done, facts = client.run()
+    assert done.stdout == "measured\n", done
+    assert facts["lustre_warning"] == "degraded targets, which are slower: testfs-OST0000_UUID"
+    client.blocks.write_text(BLOCKS)
+    assert "lustre_warning" not in client.run()[1]

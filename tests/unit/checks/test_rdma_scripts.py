@@ -21,6 +21,7 @@ from siteproof.parsers import rdma_ports as parser
 
 SHARED = TOP / "siteproof/checks/on_node"
 SYSFS = "/sys/class/infiniband"
+INTERFACES = "/sys/class/net"
 
 
 class Node:
@@ -28,7 +29,9 @@ class Node:
 
     def __init__(self, folder):
         self.sysfs, self.here = folder / "infiniband", folder / "here"
+        self.interfaces = folder / "net"
         self.sysfs.mkdir()
+        self.interfaces.mkdir()
         self.here.mkdir()
         for name in ("account.sh", "network.sh", "rdma.sh", "other_tools.sh"):
             self.copy(SHARED / name)
@@ -36,6 +39,7 @@ class Node:
 
     def copy(self, script):
         text = script.read_text().replace(SYSFS, str(self.sysfs))
+        text = text.replace(INTERFACES, str(self.interfaces))
         (self.here / script.name).write_text(text)
 
     def port(
@@ -60,12 +64,12 @@ class Node:
     def run(self, script, **environ):
         self.copy(script)
         text = f". ./account.sh; . ./network.sh; . ./{script.name}"
-        known = {"PATH": os.environ["PATH"], **environ}
+        known = {"PATH": os.environ["PATH"], "STATED": "", **environ}
         command = ["sh", "-c", text, "measure", str(self.here)]
         return subprocess.run(command, cwd=self.here, env=known, capture_output=True, text=True)
 
     def ports(self, **stated):
-        done = self.run(TOP / "checks/network/rdma_ports.sh")
+        done = self.run(TOP / "checks/network/rdma_ports.sh", STATED=" ".join(stated))
         assert done.returncode == 0, done
         raw = Raw({}, {}, done.stdout, "")
         facts = {"stated": {name: str(rate) for name, rate in stated.items()}}
@@ -109,6 +113,31 @@ def test_ports_below_the_rate_that_the_site_states_are_named(node):
     found = node.ports(mlx5_0=100 * 10**9, mlx5_1=100 * 10**9, mlx5_2=100 * 10**9)
     assert values(found, "ports_below") == [2]
     assert values(found, "below") == ["50 Gb/s, stated 100 Gb/s", "not active, stated 100 Gb/s"]
+
+
+def test_a_device_that_the_site_states_and_the_node_lacks_is_below_its_rate(node):
+    node.port("mlx5_0_1")
+    (node.interfaces / "eth0").mkdir()
+    found = node.ports(mlx5_0=100 * 10**9, mlx5_1=100 * 10**9, eth0=10 * 10**9)
+    assert values(found, "ports_below") == [1]
+    assert values(found, "below") == ["no such device, stated 100 Gb/s"]
+    assert [r.dims["port"] for r in found if r.metric == "below"] == ["mlx5_1"]
+
+
+def test_a_node_that_lost_its_only_device_is_no_skip_where_the_site_states_it(node):
+    found = node.ports(mlx5_0_1=100 * 10**9)
+    assert [values(found, m) for m in ("ports", "ports_active", "ports_below")] == [[0], [0], [1]]
+    (node.interfaces / "mlx5_0_1").mkdir()  # an interface with that name
+    assert node.run(TOP / "checks/network/rdma_ports.sh", STATED="mlx5_0_1").returncode == 127
+
+
+def test_a_device_that_keeps_no_counters_has_no_errors_rather_than_none(node):
+    node.port("efa_0_1", rate="100 Gb/sec (4X EDR)", layer="Unspecified")
+    node.port("bnxt_re0_1", layer="Ethernet", symbol_error="N/A (no PMA)", np_cnp_sent=4)
+    found = node.ports()
+    assert values(found, "ports_active") == [2]
+    assert values(found, "errors") == []
+    assert values(found, "counter") == [4]
 
 
 def test_a_port_that_cannot_be_read_gives_no_value(node):
@@ -243,6 +272,13 @@ def test_errors_that_grew_while_a_pair_was_measured_are_counted_and_named():
     assert found["latency", None] == Decimal("1.84")
     assert found["bandwidth", None] == Decimal("98.75")
     assert conditions == {"bandwidth_size": "1048576", "latency_size": "8"}
+
+
+def test_without_counters_of_errors_none_can_have_grown():
+    found, _ = derived(
+        [*measured(), *counted("before", np_cnp_sent=1), *counted("after", np_cnp_sent=2)]
+    )
+    assert ("errors_grown", None) not in found
 
 
 def test_a_turn_without_its_latency_is_refused():
