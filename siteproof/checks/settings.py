@@ -23,6 +23,7 @@ from siteproof.checks import (
     selection,
     session,
     sight,
+    skipped,
     turn,
 )
 from siteproof.collect import stages
@@ -90,6 +91,7 @@ def hooks(given: Any, site: Site) -> adapter.Hooks:
         load_path=partial(with_own_checks, site),
         all_loaded=partial(all_loaded, given, names),
         before_run=partial(before_run, options.of_jobs(given.job_options)),
+        after_run=skipped.report,
         log_lost=report_full_disk,
         test_ended=partial(plain.keep, options.mode_of(given, site)),
     )
@@ -197,9 +199,10 @@ def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, 
                 # Nothing in HOME, which may be missing, full or read-only on a login node.
                 "report_file": str(output / "run-report-{sessionid}.json"),
                 "topology_prefix": str(output / "topology"),
-                # Poll once a second, then every ten: a client call of ours is load on slurmctld.
-                "poll_rate_max": 1.0,
-                "poll_rate_min": 0.1,
+                # A client call of ours is load on slurmctld: once a second, then every ten. A
+                # process of this machine costs nothing to look at, and the next check waits for it.
+                "poll_rate_max": 10.0 if _is_local(active) else 1.0,
+                "poll_rate_min": 1.0 if _is_local(active) else 0.1,
                 "poll_randomize_ms": [-50, 50],
             }
         ],

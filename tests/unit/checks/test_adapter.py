@@ -413,6 +413,7 @@ def test_settings_that_another_command_reads_are_refused():
         ([], "load_path"),
         ([], "all_loaded"),
         (["-r", "-n", "Nothing"], "before_run"),
+        (["-r"], "after_run"),
         (["-r"], "test_ended"),
     ],
 )
