@@ -27,7 +27,7 @@ from siteproof.checks import (
     turn,
 )
 from siteproof.collect import stages
-from siteproof.errors import UserError, UserErrors
+from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.sites import Hardware, Site, machine
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.job_keys import Device, Jobs
@@ -39,7 +39,6 @@ IN_THE_CLONE = (
     "lies in the clone, where 'git clean -fdx' removes all results: "
     "set SITEPROOF_DATA to a folder outside, and move perflogs/ there"
 )
-INTERRUPTED = 130  # as a shell: 128 + SIGINT
 LOG_LINE = (
     "%(check_job_completion_time_unix)s|%(version)s|%(check_display_name)s|%(check_system)s|"
     "%(check_partition)s|%(check_environ)s|%(check_jobid)s|%(check_result)s|"
@@ -68,7 +67,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
     except (UserError, UserErrors) as error:
         loading.refuse(error)
     except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED) from None
+        raise SystemExit(ExitCode.INTERRUPTED) from None
     return settings
 
 
