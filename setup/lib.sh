@@ -21,7 +21,7 @@ follow() {
     "$@" >>"$log" 2>&1 </dev/null 9>&- &
     job=$! begun=$(date +%s) told=0
     while kill -0 "$job" 2>/dev/null; do
-        sleep .2
+        sleep .5
         seconds=$(($(date +%s) - begun))
         if [ $((seconds / 10)) -gt "$told" ]; then
             told=$((seconds / 10))
