@@ -16,6 +16,7 @@ class ExitCode(IntEnum):
     FAIL = 1
     USAGE = 2
     INCOMPLETE = 3
+    INTERRUPTED = 130  # Ctrl-C; as a shell: 128 + SIGINT
 
 
 def harmless(text: str) -> str:

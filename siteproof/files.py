@@ -276,7 +276,7 @@ def write(
     parts = path.relative_to(below).parts
     below.mkdir(parents=True, exist_ok=True)
     name, part = _plain(parts[-1], path), f".{secrets.token_hex(8)}.tmp"
-    with _walked(path, below, parts[:-1], make=True) as handles:
+    with _naming(path), _walked(path, below, parts[:-1], make=True) as handles:
         _must_give_way(path, name, handles[-1], may_replace)
         handle = os.open(part, _NEW, mode, dir_fd=handles[-1])
         try:
@@ -295,6 +295,15 @@ def write(
             raise
 
 
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Give an OSError the file's name: that of a full disk has none."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
 def append(path: Path, line: bytes, *, below: Path, limit: int = OUTPUT) -> None:
     """Append one line in one write, so that lines of several processes never mix.
 
@@ -304,7 +313,7 @@ def append(path: Path, line: bytes, *, below: Path, limit: int = OUTPUT) -> None
     """
     parts = path.relative_to(below).parts
     below.mkdir(parents=True, exist_ok=True)
-    with _walked(path, below, parts[:-1], make=True) as handles:
+    with _naming(path), _walked(path, below, parts[:-1], make=True) as handles:
         name = _plain(parts[-1], path)
         with _explained(path, make=True):
             handles.append(os.open(name, _APPEND, 0o666, dir_fd=handles[-1]))

@@ -40,6 +40,7 @@ class Hooks:
     load_path: Callable[[Sequence[str]], list[str]]  # of -c, and what is loaded instead
     all_loaded: Callable[[list[Any], Iterable[str]], None]  # all checks; names set by -S
     before_run: Callable[[Sequence[Any]], None]  # the test cases
+    after_run: Callable[[Sequence[Any], int], None]  # skipped tasks; how many test cases there were
     log_lost: Callable[[OSError], None]
     test_ended: Callable[
         [Any], str
@@ -199,7 +200,10 @@ def _runall(hooks: Hooks) -> None:
 
     def runall(self: Any, testcases: Sequence[Any], *rest: Any) -> Any:
         hooks.before_run(testcases)
-        return original(self, testcases, *rest)
+        try:
+            return original(self, testcases, *rest)
+        finally:
+            hooks.after_run(self.stats.skipped(), len(testcases))
 
     Runner.runall = runall
 
@@ -461,11 +465,16 @@ PATCHES = (
         _load_all,
     ),
     Patch(
-        "start of a run",
-        "runall reports the test cases before the first one runs",
-        "a run without any test case is called PASSED; and there is no hook between the choice of "
-        "tests and the first job, where a sweep's cost must be reported",
-        ("reframe.frontend.executors:Runner.runall",),
+        "start and end of a run",
+        "runall reports the test cases before the first one runs, and in the end the skipped ones",
+        "a run without any test case is called PASSED; there is no hook between the choice of "
+        "tests and the first job, where a sweep's cost must be reported; and of the skipped ones "
+        "the summary has the number only",
+        (
+            "reframe.frontend.executors:Runner.runall",
+            "reframe.frontend.executors:Runner.stats",
+            "reframe.frontend.executors:TestStats.skipped",
+        ),
         _runall,
     ),
     Patch(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import time
@@ -38,6 +39,7 @@ from siteproof.checks import (
     software,
     watch,
 )
+from siteproof.checks.skipped import Lacking
 from siteproof.collect import stages
 from siteproof.errors import UserError
 from siteproof.record.manifest import Manifest, OfItsKind
@@ -248,10 +250,8 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """Name what is missing, instead of generating no test at all."""
         wanted = set(self.features)
         if wanted and not wanted & set(self.current_environ.features):
-            self.skip(
-                f"no environment of {self.current_partition.fullname} offers "
-                f"{' or '.join(self.features)}{software.remedy(self.features)}"
-            )
+            what = f"no environment of {self.current_partition.fullname} offers "
+            raise Lacking(what + " or ".join(self.features), software.remedy(self.features))
         here = self.default_environment(self.site, self.current_partition.name)
         if not wanted and self.current_environ.name != here:
             self.skip(f"{self.current_partition.fullname} measures it in environment {here}")
@@ -575,8 +575,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         without = [s for s in failed if s.status == "tool_missing"]
         if without and len(without) == len(self.samples):
             why = without[0].why
-            programs = set(why.split()) & {*self.features, *self.parsers}
-            self.skip(f"tool missing: {why}{software.remedy(programs)}")
+            raise Lacking(f"tool missing: {why}", software.remedy(re.findall(r"[\w.-]+", why)))
 
     @run_before("performance")
     def compare_with_contract(self) -> None:

@@ -23,10 +23,11 @@ from siteproof.checks import (
     selection,
     session,
     sight,
+    skipped,
     turn,
 )
 from siteproof.collect import stages
-from siteproof.errors import UserError, UserErrors
+from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.sites import Hardware, Site, machine
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.job_keys import Device, Jobs
@@ -38,7 +39,6 @@ IN_THE_CLONE = (
     "lies in the clone, where 'git clean -fdx' removes all results: "
     "set SITEPROOF_DATA to a folder outside, and move perflogs/ there"
 )
-INTERRUPTED = 130  # as a shell: 128 + SIGINT
 LOG_LINE = (
     "%(check_job_completion_time_unix)s|%(version)s|%(check_display_name)s|%(check_system)s|"
     "%(check_partition)s|%(check_environ)s|%(check_jobid)s|%(check_result)s|"
@@ -67,7 +67,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
     except (UserError, UserErrors) as error:
         loading.refuse(error)
     except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED) from None
+        raise SystemExit(ExitCode.INTERRUPTED) from None
     return settings
 
 
@@ -90,6 +90,7 @@ def hooks(given: Any, site: Site) -> adapter.Hooks:
         load_path=partial(with_own_checks, site),
         all_loaded=partial(all_loaded, given, names),
         before_run=partial(before_run, options.of_jobs(given.job_options)),
+        after_run=skipped.report,
         log_lost=report_full_disk,
         test_ended=partial(plain.keep, options.mode_of(given, site)),
     )
@@ -197,9 +198,10 @@ def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, 
                 # Nothing in HOME, which may be missing, full or read-only on a login node.
                 "report_file": str(output / "run-report-{sessionid}.json"),
                 "topology_prefix": str(output / "topology"),
-                # Poll once a second, then every ten: a client call of ours is load on slurmctld.
-                "poll_rate_max": 1.0,
-                "poll_rate_min": 0.1,
+                # A client call of ours is load on slurmctld: once a second, then every ten. A
+                # process of this machine costs nothing to look at, and the next check waits for it.
+                "poll_rate_max": 10.0 if _is_local(active) else 1.0,
+                "poll_rate_min": 1.0 if _is_local(active) else 0.1,
                 "poll_randomize_ms": [-50, 50],
             }
         ],

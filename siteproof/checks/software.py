@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from siteproof import files
 from siteproof.errors import UserError
 from siteproof.sites import Site
 from siteproof.spack import registered, targets
@@ -69,6 +70,22 @@ def refuse_difference(system: str, found: Mapping[str, Registered], name: str) -
 
 
 def remedy(programs: Iterable[str]) -> str:
-    """The end of a message about a missing program: which command builds it."""
-    found = registered.remedy(tuple(programs))
-    return f": {found} brings it" if found else ""
+    """What would bring one of these programs or features; empty if nothing is known."""
+    wanted = sorted(set(programs))
+    return " or ".join(filter(None, [_packages(wanted), registered.remedy(wanted)]))
+
+
+def _packages(programs: Collection[str]) -> str:
+    """The command that installs the distribution's packages with one of these commands, or empty.
+
+    It names a set of setup/packages.list: the first row with a command is of a set that measures.
+    """
+    table = files.CLONE / "setup/packages.list"
+    if not table.is_file():  # an installed copy has no setup/
+        return ""
+    for row in table.read_text().splitlines():
+        words = row.split()
+        # Debian's nwchem.openmpi is the nwchem that a check looks for.
+        if row[:1].isalpha() and {words[2], words[2].partition(".")[0]} & set(programs):
+            return f"'setup/packages {words[0]}'"
+    return ""

@@ -43,6 +43,9 @@ COMMANDS = {
 }
 
 
+INTERRUPTED = "siteproof: interrupted"
+
+
 class _Lazy(click.Group):
     """Imports a subcommand only when it is called or its help is shown."""
 
@@ -55,6 +58,16 @@ class _Lazy(click.Group):
         module = f"{name}_" if keyword.iskeyword(name) else name  # 'import' is in import_.py
         command: click.Command = getattr(import_module(f"siteproof.cli.{module}"), module)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:  # click has no names to suggest
+            raise click.exceptions.NoSuchCommand(
+                error.command_name, possibilities=COMMANDS, ctx=ctx
+            ) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -77,6 +90,31 @@ def group() -> None:
     """
 
 
+def _usage(error: click.UsageError) -> str:
+    """A mistake in the words of a command, in one line with the command that explains it."""
+    path = error.ctx.command_path if error.ctx else "siteproof"
+    where = path.removeprefix("siteproof").strip()
+    what = " ".join(error.format_message().split())
+    what += "" if what.endswith((".", "?")) else "."
+    return f"{where}{': ' if where else ''}{what} '{path} --help' shows what is allowed."
+
+
+def _run() -> int:
+    """The exit code of the command that was called, with what click would print of its end."""
+    try:
+        code: int | None = group(prog_name="siteproof", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:  # its message is the help
+        error.show()
+        return ExitCode.USAGE
+    except click.UsageError as error:
+        print(f"siteproof: {_usage(error)}", file=sys.stderr)
+        return ExitCode.USAGE
+    except click.Abort:  # Ctrl-C
+        print(INTERRUPTED, file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    return code or ExitCode.PASS
+
+
 def main() -> None:
     """Run the command; a user's mistake becomes one line and exit code 2."""
     installed.refuse()
@@ -87,7 +125,7 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # an ASCII-only terminal
     try:
-        group(prog_name="siteproof")
+        raise SystemExit(_run())
     except (UserError, UserErrors) as error:
         for line in str(error).splitlines():
             print(f"siteproof: {line}", file=sys.stderr)
@@ -98,8 +136,8 @@ def main() -> None:
     except RuntimeError as error:
         if str(error) != "Query interrupted":  # what DuckDB raises after Ctrl-C
             raise
-        print("\nAborted!", file=sys.stderr)  # as click does
-        raise SystemExit(1) from None
+        print(f"\n{INTERRUPTED}", file=sys.stderr)
+        raise SystemExit(ExitCode.INTERRUPTED) from None
     except OSError as error:
         print(f"siteproof: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         os._exit(ExitCode.USAGE)  # an ordinary exit would try to flush the same output again

@@ -50,7 +50,7 @@ def accept(name: str | None, system: str, why: str, who: str, despite: bool, lis
         return
     if not name or not why.strip():
         raise UserError(
-            "siteproof accept",
+            "accept",
             "the campaign or --why is missing",
             hint="Give both: siteproof accept CAMPAIGN --why 'TEXT'",
         )

@@ -108,6 +108,8 @@ def jobs_of(name: str, headers: Sequence[Header]) -> Callable[[Header], bool]:
         return campaign.choose(headers, campaign=name)[0]
     if name and any(h.session == name for h in headers):
         return lambda h: h.session == name
+    if not headers:
+        raise UserError(name or "''", campaign.NOTHING, hint=campaign.MEASURE)
     raise UserError(name or "''", "unknown campaign or session", [*names(headers)[-8:], *WORDS])
 
 

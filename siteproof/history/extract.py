@@ -16,6 +16,7 @@ import duckdb
 from siteproof.errors import UserError
 from siteproof.history import History, store, views
 from siteproof.history.store import quoted
+from siteproof.record import campaign
 
 FORMATS = {
     ".csv": "FORMAT csv, HEADER true",
@@ -62,6 +63,8 @@ class Wanted:
 
     def must_be_known(self, history: History) -> None:
         """Raises UserError for a name that no sample has, with the names that samples have."""
+        if self.lists and not history.systems:
+            raise UserError("history", campaign.NOTHING, hint=campaign.MEASURE)
         for column, texts in self.lists.items():
             known = history.systems if column == "system" else _names_in(history, column)
             if unknown := [text for text in texts if text not in known]:

@@ -16,6 +16,8 @@ from siteproof.record.samples import PUBLISHED, Header
 
 _AGO = re.compile(r"(\d+)\s*([mhdw])")
 GAP = timedelta(days=30)  # a longer pause ends a campaign
+NOTHING = "nothing was measured yet"
+MEASURE = "Run 'reframe -c checks/ -r' first"
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 Wanted = Callable[[Header], bool]

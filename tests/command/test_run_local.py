@@ -339,7 +339,7 @@ def test_a_missing_tool_is_skipped_with_its_reason(world):
     done = world.reframe("-r", *CORE)
     assert done.code == 0, done
     assert "SKIP" in done.out
-    assert "[tool missing: mpirun is not installed]" in done.out
+    assert "[tool missing: mpirun is not installed: 'setup/packages run' brings it]" in done.out
     assert world.verdicts() == {
         "HERE-HPL": "SKIP",
         "HERE-STREAM": "SKIP",

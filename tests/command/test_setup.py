@@ -3,11 +3,12 @@
 import fcntl
 import os
 import re
+import signal
 import subprocess
 import tomllib
 
 import pytest
-from clone import PATIENCE, TOP
+from clone import PATIENCE, TOP, wait_for
 from setup_clone import apt_calls, program, run, sourced
 
 SHELLS = ("sh", "bash")
@@ -382,3 +383,83 @@ def test_the_lock_holds_what_the_project_asks_for():
     pins = re.findall(r"^[\w-]+==[\w.]+$", pinned, re.MULTILINE)
     assert [p for p in pins if f"\n{p.lower()} " not in lock] == []
     assert [w for w in wanted if f"\n{re.split('[<>=~ ]', w)[0].lower()}==" not in lock] == []
+
+
+# progress
+
+
+def clock(machine, step):
+    """A date that is `step` seconds later at each call."""
+    program(
+        machine / "bin/date",
+        f"""n=$(cat "{machine}/clock" 2>/dev/null || echo 0)
+        echo $((n + {step})) | tee "{machine}/clock" """,
+    )
+
+
+def test_progress_says_how_far_it_is_and_fits_the_terminal(clone, machine):
+    clock(machine, 10)
+    script = f"""set -eu; . "${{0%/*}}/lib.sh"
+        far() {{ echo "pip: 23 of 47 packages fetched, and more that does not fit at all"; }}
+        code=0; follow far "{machine}/log" sh -c 'echo out; sleep 1; exit 3' || code=$?
+        echo "code $code" """
+    done = run("sh", "-c", script, clone / "setup/x", machine=machine, COLUMNS="40")
+    *progress, code = done.stdout.splitlines()
+    assert code == "code 3"
+    assert progress[0].startswith("siteproof: 10 s: pip: 23 of 47 packages"[:40])
+    assert {len(line) for line in progress} == {40}
+    assert (machine / "log").read_text() == "out\n"
+
+
+def test_apt_gets_progress_is_packages_of_all_packages(clone, machine):
+    clock(machine, 10)
+    program(
+        machine / "bin/apt-get",
+        """case $* in *install*) echo "0 upgraded, 70 newly installed, 0 to remove"
+        echo "Get:1 http://m bookworm/main a"; echo "Unpacking a (1) ..."; echo "Unpacking b"
+        sleep 1 ;; esac""",
+    )
+    done = run(clone / "setup/packages", "--yes", machine=machine, TMPDIR=str(machine))
+    assert re.search(
+        r"^siteproof: \d+ s: apt-get install: 2 of 70 packages unpacked$", done.stdout, re.MULTILINE
+    )
+
+
+def test_run_does_not_end_before_apt_get_does_where_there_is_no_venv(clone, machine, tmp_path):
+    program(machine / "bin/apt-get", f'sleep 1; echo "$*" >>"{tmp_path}/apt-calls"')
+    program(machine / "python", "exit 1")
+    program(machine / "bin/python3", "exit 1")
+    (clone / "setup/venv").write_text('#!/bin/sh\n[ "$1" = --pip ] || exit 2\n')
+    done = run(clone / "setup/run", machine=machine, TMPDIR=str(machine))
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[-1] == "siteproof: no .venv, so nothing was run"
+    assert any("install" in call for call in apt_calls(machine))
+
+
+def test_an_interrupted_setup_leaves_no_pip_behind_and_the_previous_venv(ready, tmp_path):
+    (ready / "setup/requirements.lock").write_text("# another lock\n")
+    python = tmp_path / "python"
+    program(
+        python,
+        f"""case $* in
+        *-c*) echo "11 {python}" ;;
+        *venv*) mkdir -p "{ready}/.venv/bin" && cp "$0" "{ready}/.venv/bin/python" ;;
+        *install*) echo $$ >"{tmp_path}/pip"; exec sleep {PATIENCE} ;;
+        esac""",
+    )
+    setup = subprocess.Popen(
+        [ready / "setup/venv"],
+        env={"PATH": os.environ["PATH"], "PYTHON": str(python)},
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    wait_for(lambda: (tmp_path / "pip").exists() and (tmp_path / "pip").read_text().strip())
+    os.killpg(setup.pid, signal.SIGINT)
+    told, _ = setup.communicate(timeout=PATIENCE)
+    assert setup.returncode == 130
+    assert told.endswith("siteproof: the previous .venv is restored\n")
+    assert (ready / ".venv/bin/reframe").exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pip").read_text()), 0)

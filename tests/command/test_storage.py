@@ -280,7 +280,8 @@ def test_a_role_that_may_not_use_a_file_system_skips_with_the_reason(disk):
 def test_without_fio_random_access_is_skipped(disk):
     disk.without("fio", "likwid-bench", "mpirun")
     done = disk.reframe(*RUN, "RandomIo")
-    assert "[tool missing: fio is not installed: 'siteproof build io' brings it]" in done.out
+    remedy = "'setup/packages run' or 'siteproof build io'"
+    assert f"[tool missing: fio is not installed: {remedy} brings it]" in done.out
     assert disk.statuses() == {"RandomIo.*": "tool_missing"}
 
 

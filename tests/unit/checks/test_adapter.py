@@ -151,7 +151,7 @@ def unknown_variables(_here, _monkeypatch):
     assert "Frist" not in "".join(said.splitlines(keepends=True)[8:])  # above is the command
 
 
-def start_of_a_run(_here, _monkeypatch):
+def start_and_end_of_a_run(_here, _monkeypatch):
     assert "PASSED" in plain("-c", "first.py", "-r", "-n", "Nothing")
 
 
@@ -363,7 +363,7 @@ NEEDED = {
         broken_files,
         places_that_fit,
         unknown_variables,
-        start_of_a_run,
+        start_and_end_of_a_run,
         end_of_a_test,
         dropped_signals,
         resized_jobs,
@@ -413,6 +413,7 @@ def test_settings_that_another_command_reads_are_refused():
         ([], "load_path"),
         ([], "all_loaded"),
         (["-r", "-n", "Nothing"], "before_run"),
+        (["-r"], "after_run"),
         (["-r"], "test_ended"),
     ],
 )

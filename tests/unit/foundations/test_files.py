@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import resource
 import socket
 
 import pytest
@@ -129,3 +130,15 @@ def test_a_users_number_has_32_bits():
     assert files.uid_of("4294967294") == files.MAX_UID
     assert files.uid_of("4294967295") is None  # -1, which stands for no user
     assert files.uid_of("9999999999") is None
+
+
+@pytest.mark.parametrize("put", [files.write, files.append])
+def test_an_error_of_the_disk_names_the_file(put, tmp_path):
+    own = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, own[1]))  # as a full disk
+    try:
+        with pytest.raises(OSError, match="File too large") as caught:
+            put(tmp_path / "a/file", b"text\n", below=tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, own)
+    assert caught.value.filename == str(tmp_path / "a/file")

@@ -1,0 +1,82 @@
+"""What the command prints of a mistake in its words, and of Ctrl-C: one line, and what helps."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from clone import PATIENCE, wait_for
+from setup_clone import program
+
+from siteproof.cli import COMMANDS
+
+SITEPROOF = Path(sys.executable).with_name("siteproof")
+
+
+def told(*words):
+    """The exit code, stdout and stderr of a command."""
+    done = subprocess.run([SITEPROOF, *words], capture_output=True, text=True, timeout=PATIENCE)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"plan"}))  # its words go to ReFrame
+def test_an_unknown_option_is_one_line_that_names_the_help(command):
+    code, out, err = told(command, "--nonsense")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"siteproof: {command}: No such option '--nonsense'.")
+    assert err.endswith(f" 'siteproof {command} --help' shows what is allowed.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["vredict"], "No such command 'vredict'. Did you mean 'verdict'? 'siteproof --help'"),
+        (["export", "junitt"], "export: No such command 'junitt'. Did you mean 'junit'?"),
+        (["why"], "why: Missing argument 'CRITERION|NODE|PAIR'. 'siteproof why --help'"),
+        (
+            ["verdict", "x"],
+            "verdict: Got unexpected extra argument (x). 'siteproof verdict --help'",
+        ),
+    ],
+)
+def test_a_wrong_word_is_one_line_with_the_nearest(words, line):
+    code, out, err = told(*words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"siteproof: {line}")
+
+
+@pytest.mark.parametrize("words", [[], ["export"]])
+def test_a_command_without_words_shows_its_help(words):
+    code, out, err = told(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith("Usage: siteproof")
+
+
+def test_ctrl_c_is_one_line_and_the_exit_code_of_a_shell(tmp_path):
+    program(tmp_path / "scontrol", f"touch '{tmp_path}/begun'; exec sleep {PATIENCE}")
+    asked = subprocess.Popen(
+        [SITEPROOF, "sites", "new", "x"],
+        env={
+            **os.environ,
+            "SITEPROOF_SITES": str(tmp_path),
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        },
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for((tmp_path / "begun").exists)
+    asked.send_signal(signal.SIGINT)
+    _, err = asked.communicate(timeout=PATIENCE)
+    assert (asked.returncode, err.strip()) == (130, "siteproof: interrupted")
+
+
+@pytest.mark.parametrize(
+    "words", [["compare", "a", "b"], ["accept", "a", "--why", "x"], ["history"]]
+)
+def test_before_the_first_run_the_answer_is_how_to_begin(words, tmp_path, monkeypatch):
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
+    code, out, err = told(*words.split(), "--system", "thishost")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.endswith(": nothing was measured yet. Run 'reframe -c checks/ -r' first.\n")
