@@ -43,7 +43,7 @@ def chapter(material: Material) -> Section:
     """All criteria, and what no criterion covers."""
     judged = material.judged
     rows = [_row(material, r) for v in Verdict for r in judged.verdicts if r.verdict is v]
-    tables = filled(Table(COLUMNS, rows, NOTE))
+    tables = filled(Table(COLUMNS, rows, NOTE, rows_are="criterion"))
     points = [f"Warning for {warning(why)}" for why in judged.warnings]
     points += [f"Measured, and no criterion covers it: {metric}" for metric in judged.unjudged]
     points += [
