@@ -81,7 +81,7 @@ class Numbering:
 
     def row_id(self, table: Table, row: Sequence[str]) -> str:
         """The anchor of a row; empty where rows have none."""
-        return self.rows[table.rows_are, row[0]] if table.rows_are else ""
+        return self.rows.get((table.rows_are, row[0]), "")
 
     def refer(self, column: str, cell: str, own: str = "") -> list[Place]:
         """The places that a cell refers to. own: what the rows of its table are.

@@ -37,18 +37,15 @@ def read(winter):
     return Page(winter[0].read_text())
 
 
-def cells(page, first, length):
-    return next(row for row in page.rows if row[0] == first and len(row) == length)
+def requirement(page, text):
+    return next(row for row in page.rows if text in row and row[1] == text)
 
 
 def test_each_requirement_has_its_answer_its_evidence_and_its_waiver(winter):
     page = read(winter)
-    row = cells(page, "C-TRIAD", 10)
-    assert row[1:4] == [
-        "Memory of every node",
-        "contract, 4.1.2",
-        "Stream.triad >= 165 GB/s, every node",
-    ]
+    row = requirement(page, "Memory of every node")
+    assert row[0] == "C-TRIAD"
+    assert row[2:4] == ["contract, 4.1.2", "Stream.triad >= 165 GB/s, every node"]
     assert row[4].endswith("by stream") and row[5].endswith(" %") and row[6].endswith("PASS")
     assert "1 failed n003 (waived)" in row[7]
     assert row[8] == "n003: W-N003, A. Vendor, until 2099-12-31"
