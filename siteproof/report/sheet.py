@@ -9,7 +9,7 @@ from siteproof.judge.criterion import CriterionVerdict
 from siteproof.record import shown
 from siteproof.record.samples import PUBLISHED
 from siteproof.report import value_tables
-from siteproof.report.chapters import samples
+from siteproof.report.chapters import criteria, samples
 from siteproof.report.material import Material
 from siteproof.report.numbering import NOTHING
 from siteproof.report.phrases import few, when
@@ -30,7 +30,8 @@ MAX_REASONS = 2  # of a criterion
 MAX_WAIVERS = 6
 MAX_SUITES = 4
 SHEET_NOTE = (
-    "Jobs are the numbers of the files below. The value of median and mean is that of all nodes. "
+    "Jobs are the numbers of the files below. A limit counts for values of mode maintenance or "
+    "acceptance, unless another is named. The value of median and mean is that of all nodes. "
     "A waived node misses its limit, and its owner answers for it up to the day given."
 )
 FILES_NOTE = (
@@ -75,7 +76,7 @@ def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
         result.id,
         criterion.description,
         criterion.source,
-        f"{criterion.metric} {tallies.limit(tally)}, {criterion.scope}",
+        "; ".join(criteria.required(tally)),
         ", ".join(filter(None, (tallies.value(tally), tallies.worst(tally)))),
         tallies.margin(tally),
         str(result.verdict),

@@ -45,7 +45,7 @@ def test_each_requirement_has_its_answer_its_evidence_and_its_waiver(winter):
     page = read(winter)
     row = requirement(page, "Memory of every node")
     assert row[0] == "C-TRIAD"
-    assert row[2:4] == ["contract, 4.1.2", "Stream.triad >= 165 GB/s, every node"]
+    assert row[2:4] == ["contract, 4.1.2", "Stream.triad >= 165 GB/s; every node"]
     assert row[4].endswith("by stream") and row[5].endswith(" %") and row[6].endswith("PASS")
     assert "1 failed n003 (waived)" in row[7]
     assert row[8] == "n003: W-N003, A. Vendor, until 2099-12-31"

@@ -77,7 +77,7 @@ def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
         result.id,
         str(result.verdict),
         f"{criterion.description}{note}",
-        "; ".join(_required(tally)),
+        "; ".join(required(tally)),
         ", ".join(filter(None, (tallies.value(tally), tallies.worst(tally)))),
         tallies.margin(tally),
         "; ".join(tallies.counts(tally)) or "-",
@@ -88,7 +88,7 @@ def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
     )
 
 
-def _required(tally: Tally) -> Iterator[str]:
+def required(tally: Tally) -> Iterator[str]:
     """The bound, the nodes or links, and the conditions under which a value counts."""
     criterion = tally.criterion
     yield f"{criterion.metric} {tallies.limit(tally)}"
