@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from siteproof import nodesets
 from siteproof.figure import canvas, marks
 from siteproof.figure.canvas import COLOURS, GRID, SMALL, SOFT, WIDTH
 from siteproof.figure.labels import nice_ticks, number, numbers, short
@@ -105,7 +104,10 @@ def _hovers(
     for index, nodes in sorted(bins.items()):
         own = [values[node] for node in nodes]
         ends = dict.fromkeys(number(value) for value in (min(own), max(own)))
-        text = f"{short(str(nodesets.of(nodes)), MAX_NAMES)}: {' to '.join(ends)} {unit}"
+        names = short(", ".join(nodes), MAX_NAMES)
+        text = f"{names}: {' to '.join(ends)} {unit}"
+        if len(nodes) > 1:
+            text = f"{len(nodes)} nodes, {text}"
         part = (left + wide * index / BINS, bottom, wide / BINS, tall)
         found.append(canvas.Hover(part, text))
     return found

@@ -134,13 +134,14 @@ def _hovers(data: Trend, span: tuple[float, float], box: Sequence[float]) -> lis
                 found.setdefault(strip, {}).setdefault(course.name, []).append((at, float(value)))
     return [
         canvas.Hover(
-            (left + wide * strip / STRIPS, bottom, wide / STRIPS, tall), _told(series, data.unit)
+            (left + wide * strip / STRIPS, bottom, wide / STRIPS, tall),
+            _in_words(series, data.unit),
         )
         for strip, series in sorted(found.items())
     ]
 
 
-def _told(series: Mapping[str, Sequence[tuple[datetime, float]]], unit: str) -> str:
+def _in_words(series: Mapping[str, Sequence[tuple[datetime, float]]], unit: str) -> str:
     """`2026-05-01 to 2026-05-07: n002: 181 to 183 MB/s`."""
     times = [at for points in series.values() for at, _ in points]
     days = dict.fromkeys(f"{at:%Y-%m-%d}" for at in (min(times), max(times)))

@@ -186,9 +186,9 @@ class Judge:
         for key, unit in owing | {(key, unit) for key, unit, _ in self.samples}:
             if key not in keys or unit and (key, unit) not in owing:
                 raise BadFile("criteria.csv or units.csv has no row of %s %s" % (key, unit))
-        for row in (row for rows in self.samples.values() for row in rows):
-            if row["job"] not in self.jobs:
-                raise BadFile("jobs.csv has no job " + row["job"])
+        jobs = {row["job"] for rows in self.samples.values() for row in rows}
+        if jobs - self.jobs.keys():
+            raise BadFile("jobs.csv has no job " + min(jobs - self.jobs.keys()))
 
     def of(self, rule: Row, unit: str, use: str) -> List[Row]:
         """The samples of a unit that have one use."""
@@ -311,10 +311,10 @@ class Judge:
     def waived(self, rule: Row, row: Row, found: Outcome) -> bool:
         """Whether a waiver excuses what a unit misses; a wrong answer must be named in it."""
         status = found.sample["status"] if found.sample else ""
-        ours = [self.waivers[key] for key in row["waivers"].split()]
-        ours = [one for one in ours if one["expires"] >= rule["now"][:10]]
+        given = [self.waivers[key] for key in row["waivers"].split()]
+        valid = [one for one in given if one["expires"] >= rule["now"][:10]]
         about = ("all", rule["criterion"], rule["metric"])
-        named = [one["wrong_answers"].split() for one in ours if one["waives"] in about]
+        named = [one["wrong_answers"].split() for one in valid if one["waives"] in about]
         return found.verdict != "PASS" and any(status not in WRONG or status in w for w in named)
 
     def middle(self, rule: Row, deciding: List[Outcome]) -> Outcome:
@@ -428,14 +428,14 @@ def differences(judge: Judge, rule: Row, shown: Dict[str, List[str]]) -> Tuple[s
     return verdict, in_words(rule, counted), found
 
 
-Held = Dict[Tuple[str, str, str], List[str]]  # nodes by metric, value and unit
+Kept = Dict[Tuple[str, str, str], List[str]]  # nodes by metric, value and unit
 
 
-def held_by(path: str) -> Tuple[str, Held]:
+def kept_in(path: str) -> Tuple[str, Kept]:
     """The SHA-256 of a file of perflogs, and the values in it; evidence has none."""
     with open(path, "rb") as handle:
         data = handle.read()
-    found = {}  # type: Held
+    found = {}  # type: Kept
     lines = data.decode("utf-8", "replace").split("\n")[1:] if path.endswith(".jsonl") else []
     for one in [json.loads(line) for line in lines if line]:
         key = (one["metric"], str(one.get("value", "")), str(one.get("unit", "")))
@@ -443,30 +443,36 @@ def held_by(path: str) -> Tuple[str, Held]:
     return hashlib.sha256(data).hexdigest(), found
 
 
-def lacks(held: Held, known: Set[str], row: Row) -> bool:
-    """Whether a file does not hold a value of a unit. known: its nodes; the system is none."""
-    nodes = held.get((row["metric"], row["value"], row["value_unit"]), [])
+def lacks(kept: Kept, known: Set[str], row: Row) -> bool:
+    """Whether a file has not a value of a unit. known: its nodes; the system is none."""
+    nodes = kept.get((row["metric"], row["value"], row["value_unit"]), [])
     place = set(re.split(">| over ", row["of"] or row["unit"]))
     return not nodes or not place.isdisjoint(known) and place.isdisjoint(nodes)
+
+
+def unlike_file(path: str, sha256: str, samples: List[Row]) -> List[str]:
+    """What a file of perflogs has otherwise than the tables."""
+    if not os.path.isfile(path):
+        return ["no file " + path]
+    digest, kept = kept_in(path)
+    known = {node for nodes in kept.values() for node in nodes}
+    found = [] if digest == sha256 else [path + " has another SHA-256"]
+    for row in [row for row in samples if kept and lacks(kept, known, row)]:
+        what = (path, row["metric"], row["value"], row["unit"] or "all")
+        found.append("%s does not hold %s %s of %s" % what)
+    return found
 
 
 def unlike_perflogs(judge: Judge, top: str) -> List[str]:
     """The files that are not as jobs.csv states, and the values that they do not hold."""
     found = []
-    samples = [row for rows in judge.samples.values() for row in rows if row["value"]]
-    for job in [job for job in judge.jobs.values() if job["file"]] if top else []:
-        path = os.path.join(top, job["file"])
-        if not os.path.isfile(path):
-            found.append("no file " + path)
-            continue
-        digest, held = held_by(path)
-        known = {node for nodes in held.values() for node in nodes}
-        if digest != job["sha256"]:
-            found.append(path + " has another SHA-256")
-        for row in [row for row in samples if held and row["job"] == job["job"]]:
-            if lacks(held, known, row):
-                what = (path, row["metric"], row["value"], row["unit"] or "all")
-                found.append("%s does not hold %s %s of %s" % what)
+    samples = {}  # type: Dict[str, List[Row]]
+    for row in [row for rows in judge.samples.values() for row in rows if row["value"]]:
+        samples.setdefault(row["job"], []).append(row)
+    for number, job in judge.jobs.items():
+        if top and job["file"]:
+            path = os.path.join(top, job["file"])
+            found += unlike_file(path, job["sha256"], samples.get(number, []))
     return found
 
 

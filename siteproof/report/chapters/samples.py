@@ -79,7 +79,7 @@ def _of_criterion(
 ) -> Table:
     """A row for each unit with a value, or with the reason why it has none."""
     own = [unit for key, unit in values if key == result.id]
-    own.sort(key=lambda unit: _gravity(verdicts.get((result.id, unit), "")))
+    own.sort(key=lambda unit: _severity(verdicts.get((result.id, unit), "")))
     rows = []
     for unit in own:
         samples = values[result.id, unit]
@@ -97,7 +97,7 @@ def _of_criterion(
     )
 
 
-def _gravity(verdict: str) -> int:
+def _severity(verdict: str) -> int:
     """The most severe first; units that have none of their own last."""
     return RANKS[Verdict(verdict)] if verdict in set(Verdict) else len(RANKS)
 
@@ -116,19 +116,8 @@ def _shown(samples: Sequence[Given]) -> Iterator[str]:
 
 def _of_nodes(material: Material, verdicts: Mapping[tuple[str, str], str], values: Units) -> Table:
     """A row for each node: its values, the criteria that it misses, and the jobs."""
-    of_node: dict[str, list[tuple[str, str]]] = {}
-    for key, unit in values:
-        for node in ends(unit):
-            if material.site.role_of(node):
-                of_node.setdefault(node, []).append((key, unit))
-    rows = []
-    for node in sorted(of_node):
-        mine = of_node[node]
-        texts = [_in_short(one, verdicts.get(one, NOTHING), values[one]) for one in mine]
-        missed = {key for key, unit in mine if verdicts.get((key, unit)) != Verdict.PASS}
-        jobs = jobs_of(sample for one in mine for sample in values[one])
-        cells = few(texts, MAX_OF_NODE, "; "), ", ".join(sorted(missed)), ", ".join(jobs)
-        rows.append((node, *cells))
+    of_node = _by_node(material, values)
+    rows = [(node, *_of_node(of_node[node], verdicts, values)) for node in sorted(of_node)]
     return Table(
         ("node", "values", "criteria not passed", "jobs"),
         rows[:MAX_NODES],
@@ -137,6 +126,25 @@ def _of_nodes(material: Material, verdicts: Mapping[tuple[str, str], str], value
         rows_are="node",
         folded=True,
     )
+
+
+def _by_node(material: Material, values: Units) -> dict[str, list[tuple[str, str]]]:
+    """The criteria and units of each node of the inventory; a pair is of both of its ends."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for key, unit in values:
+        for node in ends(unit):
+            if material.site.role_of(node):
+                found.setdefault(node, []).append((key, unit))
+    return found
+
+
+def _of_node(
+    own: Sequence[tuple[str, str]], verdicts: Mapping[tuple[str, str], str], values: Units
+) -> tuple[str, str, str]:
+    texts = [_in_short(one, verdicts.get(one, NOTHING), values[one]) for one in own]
+    missed = {one[0] for one in own if verdicts.get(one) != Verdict.PASS}
+    jobs = jobs_of(sample for one in own for sample in values[one])
+    return few(texts, MAX_OF_NODE, "; "), ", ".join(sorted(missed)), ", ".join(jobs)
 
 
 def _in_short(one: tuple[str, str], verdict: str, samples: Sequence[Given]) -> str:
