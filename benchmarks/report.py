@@ -21,11 +21,9 @@ import fleets  # noqa: E402
 import years  # noqa: E402
 
 SITEPROOF = TOP / ".venv" / "bin" / "siteproof"
-CRITERIA = """\
-C-TRIAD: {description: Triad, metric: Stream.triad, scope: every node, nodes: [compute],
-  at_least: 100 GB/s, programs: [stream], source: made up}
-C-HPL: {description: HPL, metric: Hpl.gflops, scope: every node, nodes: [compute],
-  at_least: 1 TFLOPS, programs: [xhpl], source: made up}
+CRITERION = """\
+C-{number}: {{description: {metric}, metric: {metric}, scope: every node, nodes: [compute],
+  {bound} {unit}, max_age: none, source: made up}}
 """
 COMMANDS = {"verdict": 0.0, "nodes": 0.0, "trend": 10.0, "report": 5.0}  # aims, s; 0: none
 ENDINGS = (0, 1, 3)  # exit codes of a verdict
@@ -45,10 +43,21 @@ def benchmark() -> None:
             a_year(folder, given.nodes, given.runs, given.rounds, metrics)
 
 
+def criteria(metrics: tuple[str, ...]) -> str:
+    """A criterion on every node for each metric, that all of them meet."""
+    texts = []
+    for number, one in enumerate((f for f in years.FIGURES if f.metric in metrics), 1):
+        bound = f"at_least: {one.level / 2:g}"
+        if one.unit == "s":
+            bound = f"at_most: {one.level * 2:g}"
+        texts.append(CRITERION.format(number=number, metric=one.metric, bound=bound, unit=one.unit))
+    return "".join(texts)
+
+
 def a_year(folder: Path, nodes: int, runs: int, rounds: int, metrics: tuple[str, ...]) -> None:
     """Fill a folder with a year, and run every command."""
     names = years.names(nodes)
-    fleets.write_site(folder / "sites", count=nodes, criteria=CRITERIA)
+    fleets.write_site(folder / "sites", count=nodes, criteria=criteria(metrics))
     years.write(
         folder / "perflogs",
         nodes=nodes,
@@ -83,7 +92,8 @@ def a_year(folder: Path, nodes: int, runs: int, rounds: int, metrics: tuple[str,
         f"{os.getloadavg()[0]:.1f}"
     )
     print(table(["command", "wall", "slowest", "CPU", "aim, wall"], rows))
-    print(f"the page: {page.stat().st_size / 1e6:.2f} MB, aim 5\n")
+    size = page.stat().st_size / 1e6
+    print(f"the page, with {len(metrics)} criteria: {size:.2f} MB, aim 5\n")
 
 
 def run(folder: Path, env: dict[str, str], *words: object) -> Cost:

@@ -42,19 +42,31 @@ class Placed:
     png: bytes
 
 
-Draw = Callable[["Figure"], Sequence[Placed]]
+@dataclass(frozen=True)
+class Hover:
+    """The values that a browser shows over a part of a drawing. box: as that of a Placed."""
+
+    box: tuple[float, float, float, float]
+    text: str
+
+
+Draw = Callable[["Figure"], Sequence[Placed | Hover]]
 
 
 def svg(name: str, title: str, caption: str, height: float, draw: Draw) -> str:
     """One figure for a page. name: a slug, once a page; height in units, of WIDTH.
 
-    draw: draws into an empty figure, and gives the PNGs that lie below everything.
+    draw: draws into an empty figure, and gives the PNGs that lie below everything, and the values
+    over its parts.
     """
-    placed: list[Placed] = []
+    placed: list[Placed | Hover] = []
     drawn = save(lambda made: placed.extend(draw(made)), "svg", WIDTH, height, name)
     head = f'width="100%" role="img" style="max-width:{WIDEST * WIDTH:.0f}px;height:auto"'
-    images = "".join(_image(one, height) for one in placed)
-    return _element(drawn, (WIDTH, height), head, title, caption, images)
+    images = "".join(_image(one, height) for one in placed if isinstance(one, Placed))
+    hovers = "".join(_hover(one, height) for one in placed if isinstance(one, Hover))
+    made = _element(drawn, (WIDTH, height), head, title, caption, images)
+    group = f'<g fill="none" stroke="none" pointer-events="all">{hovers}</g>\n' if hovers else ""
+    return made.removesuffix("</svg>\n") + f"{group}</svg>\n"
 
 
 def save(
@@ -133,6 +145,15 @@ def _lean(tag: str) -> str:
         lambda m: f"font-size: {m[2]}px" + (f"; font-weight: {m[1]}" if m[1] else ""), tag
     )
     return _DIGITS.sub(r"\1", " ".join(tag.split()))
+
+
+def _hover(one: Hover, height: float) -> str:
+    left, bottom, wide, high = one.box
+    return (
+        f'<rect x="{left * WIDTH:.1f}" y="{(1 - bottom - high) * height:.1f}" '
+        f'width="{wide * WIDTH:.1f}" height="{high * height:.1f}">'
+        f"<title>{escape(one.text, quote=False)}</title></rect>"
+    )
 
 
 def _image(one: Placed, height: float) -> str:

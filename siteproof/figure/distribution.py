@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from siteproof.figure import canvas, marks
 from siteproof.figure.canvas import COLOURS, GRID, SMALL, SOFT, WIDTH
-from siteproof.figure.labels import nice_ticks, numbers
+from siteproof.figure.labels import nice_ticks, number, numbers, short
 from siteproof.figure.marks import STYLES, Label, Mark
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ MAX_DOTS = 9  # nodes of one bin that are still dots
 LEFT, RIGHT = 40.0, WIDTH - 10  # units: the axes
 FOOT, HIGH = 40.0, 110.0
 MAX_LANES = 7
+MAX_NAMES = 120  # letters of a set of nodes
 NODE = COLOURS[1]  # of a node that is named
 DIRECTION = {"higher": " · higher is better →", "lower": " · ← lower is better", "neither": ""}
 
@@ -52,8 +53,9 @@ def draw(name: str, caption: str, data: Distribution) -> str:
     labels = marks.in_lanes(wanted, (low, high), (LEFT, RIGHT), MAX_LANES)
     height = FOOT + HIGH + marks.height_of(labels)
 
-    def fill(made: Figure) -> Sequence[canvas.Placed]:
-        place = made.add_axes((LEFT / WIDTH, FOOT / height, (RIGHT - LEFT) / WIDTH, HIGH / height))
+    def fill(made: Figure) -> Sequence[canvas.Hover]:
+        box = (LEFT / WIDTH, FOOT / height, (RIGHT - LEFT) / WIDTH, HIGH / height)
+        place = made.add_axes(box)
         _stacks(place, list(values.values()), low, high)
         _axes(place, data, low, high)
         for mark in near:
@@ -64,7 +66,7 @@ def draw(name: str, caption: str, data: Distribution) -> str:
                 place.plot([label.x], [0], marker="^", markersize=6, color=NODE, clip_on=False)
         if not values:
             place.text(0.5, 0.5, "no value", transform=place.transAxes, ha="center", color=SOFT)
-        return ()
+        return _hovers(values, data.unit, low, high, box)
 
     return canvas.svg(name, data.title, caption, height, fill)
 
@@ -86,10 +88,35 @@ def _bad_side(place: Axes, mark: Mark, low: float, high: float) -> None:
         place.axvspan(*ends, facecolor="none", edgecolor=GRID, hatch="///", zorder=0, linewidth=0)
 
 
+def _bin(value: float, low: float, high: float) -> int:
+    return min(int((value - low) / (high - low) * BINS), BINS - 1)
+
+
+def _hovers(
+    values: Mapping[str, float], unit: str, low: float, high: float, box: Sequence[float]
+) -> list[canvas.Hover]:
+    """The nodes and the values of each bin."""
+    bins: dict[int, list[str]] = {}
+    for node, value in values.items():
+        bins.setdefault(_bin(value, low, high), []).append(node)
+    left, bottom, wide, tall = box
+    found = []
+    for index, nodes in sorted(bins.items()):
+        own = [values[node] for node in nodes]
+        ends = dict.fromkeys(number(value) for value in (min(own), max(own)))
+        names = short(", ".join(nodes), MAX_NAMES)
+        text = f"{names}: {' to '.join(ends)} {unit}"
+        if len(nodes) > 1:
+            text = f"{len(nodes)} nodes, {text}"
+        part = (left + wide * index / BINS, bottom, wide / BINS, tall)
+        found.append(canvas.Hover(part, text))
+    return found
+
+
 def _stacks(place: Axes, values: Sequence[float], low: float, high: float) -> None:
     """A dot a node where there are few, else a bar for those in one bin."""
     width = (high - low) / BINS
-    counts = Counter(min(int((value - low) / width), BINS - 1) for value in values)
+    counts = Counter(_bin(value, low, high) for value in values)
     most = max(counts.values(), default=1)
     if most <= MAX_DOTS:
         _dots(place, counts, low, width)

@@ -5,7 +5,7 @@ Above, the worst nodes by name, in rows that can be read; below, all of them, a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from siteproof.figure import canvas, pixels
-from siteproof.figure.canvas import SMALL, WIDTH, Placed
+from siteproof.figure.canvas import SMALL, WIDTH, Hover, Placed
 from siteproof.figure.labels import date_ticks, nice_ticks, short, wide
 from siteproof.figure.pixels import Kind
 
@@ -69,8 +69,8 @@ def draw(name: str, caption: str, data: HeatMap) -> str:
     texts = [text for panel in panels for _, text in panel.labels]
     left = 10 + max((wide(text) for text in texts), default=30.0)
 
-    def fill(made: Figure) -> Sequence[Placed]:
-        placed = []
+    def fill(made: Figure) -> Sequence[Placed | Hover]:
+        placed: list[Placed | Hover] = []
         for panel in panels:
             box = (
                 left / WIDTH,
@@ -81,6 +81,8 @@ def draw(name: str, caption: str, data: HeatMap) -> str:
             place = made.add_axes(box, facecolor="none")
             _axes(place, data, panel, panel is panels[-1])
             placed.append(Placed(box, _png(data, panel)))
+            if len(panel.rows) <= MAX_ROW_NAMES:
+                placed += _hovers(data, panel, box)
         return [*placed, *pixels.draw_legend(made, legend, data.kinds, height)]
 
     return canvas.svg(name, data.title, caption, height, fill)
@@ -114,6 +116,19 @@ def _rows(data: HeatMap, high: float) -> list[tuple[float, str]]:
         if not kept or (row - kept[-1][0]) * high / count >= SMALL + 1:
             kept.append((row, text))
     return kept
+
+
+def _hovers(
+    data: HeatMap, panel: _Panel, box: tuple[float, float, float, float]
+) -> Iterator[Hover]:
+    """How often each row is of which kind."""
+    left, bottom, wide, tall = box
+    tall /= len(panel.rows)
+    for place, row in enumerate(panel.rows):
+        counts = np.bincount(data.cells[row], minlength=len(data.kinds))
+        texts = [f"{n} {kind.text}" for n, kind in zip(counts, data.kinds, strict=True) if n]
+        lower = bottom + tall * (len(panel.rows) - 1 - place)
+        yield Hover((left, lower, wide, tall), f"{data.nodes[row]}: {', '.join(texts)}")
 
 
 def _png(data: HeatMap, panel: _Panel) -> bytes:

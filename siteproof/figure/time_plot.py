@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite
@@ -24,6 +24,7 @@ LEFT, RIGHT, FOOT, HIGH = 52.0, WIDTH - 20, 24.0, 130.0
 MAX_LANES = 5
 MAX_LETTERS = 64  # of a label
 POINTS = 80  # of which each is seen as one
+STRIPS = 60  # of the time: each shows its values on hover
 PAUSE = 4  # times the median time between two runs: a gap
 MIN_PAUSE = 0.03  # of the axis
 
@@ -87,8 +88,9 @@ def draw(name: str, caption: str, data: Trend) -> str:
     foot = FOOT + 14 * -(-len(legend) // columns)
     height = foot + HIGH + marks.height_of(shown)
 
-    def fill(made: Figure) -> Sequence[canvas.Placed]:
-        place = made.add_axes((LEFT / WIDTH, foot / height, (RIGHT - LEFT) / WIDTH, HIGH / height))
+    def fill(made: Figure) -> Sequence[canvas.Hover]:
+        box = (LEFT / WIDTH, foot / height, (RIGHT - LEFT) / WIDTH, HIGH / height)
+        place = made.add_axes(box)
         place.set_xlim(*span)
         place.set_ylim(low, high)
         for index, course in enumerate(data.courses):
@@ -116,9 +118,39 @@ def draw(name: str, caption: str, data: Trend) -> str:
             fontsize=SMALL,
             ncols=columns,
         )
-        return ()
+        return _hovers(data, span, box)
 
     return canvas.svg(name, data.title, caption, height, fill)
+
+
+def _hovers(data: Trend, span: tuple[float, float], box: Sequence[float]) -> list[canvas.Hover]:
+    """The values of each series in each strip of the time."""
+    left, bottom, wide, tall = box
+    found: dict[int, dict[str, list[tuple[datetime, float]]]] = {}
+    for course in data.courses:
+        for at, value in zip(course.times, course.values, strict=True):
+            strip = int((at.timestamp() - span[0]) / (span[1] - span[0]) * STRIPS)
+            if isfinite(value):
+                found.setdefault(strip, {}).setdefault(course.name, []).append((at, float(value)))
+    return [
+        canvas.Hover(
+            (left + wide * strip / STRIPS, bottom, wide / STRIPS, tall),
+            _in_words(series, data.unit),
+        )
+        for strip, series in sorted(found.items())
+    ]
+
+
+def _in_words(series: Mapping[str, Sequence[tuple[datetime, float]]], unit: str) -> str:
+    """`2026-05-01 to 2026-05-07: n002: 181 to 183 MB/s`."""
+    times = [at for points in series.values() for at, _ in points]
+    days = dict.fromkeys(f"{at:%Y-%m-%d}" for at in (min(times), max(times)))
+    texts = []
+    for name, points in series.items():
+        own = [value for _, value in points]
+        ends = dict.fromkeys(number(value) for value in (min(own), max(own)))
+        texts.append(f"{name}: {' to '.join(ends)} {unit}")
+    return f"{' to '.join(days)}: {'; '.join(texts)}"
 
 
 def _legend(data: Trend) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
+from siteproof.record.samples import Header
 
 FORMAT = 1
 FOLDER = "evidence"
@@ -75,6 +76,11 @@ def write(perflogs: Path, system: str, record: Evidence) -> Path:
 def read_all(perflogs: Path, system: str) -> list[Evidence]:
     """Every record of a system, the oldest first. Raises UserError for a broken one."""
     return [_read(path) for path in sorted((perflogs / system / FOLDER).glob("[!.]*.json"))]
+
+
+def path_of(perflogs: Path, header: Header) -> Path:
+    """The record's file, where a sample made of it has this header."""
+    return perflogs / header.system / FOLDER / f"{header.job}.json"
 
 
 def withdrawn(records: Sequence[Evidence]) -> dict[str, Evidence]:

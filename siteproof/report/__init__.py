@@ -19,5 +19,6 @@ CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the or
     "conditions",
     "description",
     "timeline",
+    "samples",
     "results",  # what it rests on
 )

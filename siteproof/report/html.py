@@ -15,11 +15,13 @@ from markupsafe import Markup, escape
 
 from siteproof.report.numbering import Numbering
 from siteproof.report.phrases import when
-from siteproof.report.sections import Attached, Figure, Report
+from siteproof.report.sections import Attached, Figure, Report, Table
 
 ARROW = "\N{RIGHTWARDS ARROW}"  # one character, which no line break splits
 HERE = Path(__file__).parent
 WIDE = 3  # columns from which on a table becomes blocks on a narrow screen
+PORTRAIT = 110  # characters that fit side by side on A4 in portrait
+WRAPPED = 30  # characters from which on a text of a cell is broken
 KINDS = {  # the look of a state that is the whole text of a cell
     "bad": ("FAIL", "ERROR", "FAILED", "worse"),
     "warn": ("REGRESSED", "SLOW", "ODD", "UNSTABLE", "nodes fell"),
@@ -53,6 +55,7 @@ def page(report: Report, now: datetime) -> str:
         drawing=drawing,
         address=address,
         wide=WIDE,
+        is_broad=is_broad,
         style=Markup(css),
         running=Markup(_css_text(f"Siteproof report on {title}")),
         title=title,
@@ -78,6 +81,13 @@ def kind(text: str) -> str:
 def mark(text: str) -> str:
     """The sign before a state, which also a grey print shows."""
     return MARKS.get(kind(text), "")
+
+
+def is_broad(table: Table) -> bool:
+    """Whether it needs a page in landscape when it is printed."""
+    cells = zip(table.columns, *table.rows, strict=True)
+    widths = [min(max(map(len, column)), WRAPPED) for column in cells]
+    return len(widths) >= WIDE and sum(widths) > PORTRAIT
 
 
 def breakable(text: str) -> Markup:

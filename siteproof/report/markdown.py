@@ -41,7 +41,7 @@ def text(plain: str) -> str:
 
 def _section(section: Section, numbers: Numbering, level: int) -> Iterator[str]:
     place = numbers.sections[section.name]
-    yield from (f'<a id="{place.anchor}"></a>', "")
+    yield from (_anchor(place.anchor), "")
     yield from (f"{'#' * min(level, 6)} {text(place.label)}", "")
     if section.lead:
         yield from (text(section.lead), "")
@@ -57,7 +57,7 @@ def _section(section: Section, numbers: Numbering, level: int) -> Iterator[str]:
 
 def _figure(figure: Figure, numbers: Numbering) -> Iterator[str]:
     place = numbers.figures[figure.name]
-    yield from (f'<a id="{place.anchor}"></a>', "")
+    yield from (_anchor(place.anchor), "")
     yield from (f"**{place.label}.** {text(figure.title)}. {text(figure.caption)}", "")
     yield from _table(figure.table, numbers)
 
@@ -65,28 +65,28 @@ def _figure(figure: Figure, numbers: Numbering) -> Iterator[str]:
 def _table(table: Table, numbers: Numbering) -> Iterator[str]:
     table = numbers.shown(table)
     if table.title:
-        yield from (f"*{text(table.title)}*", "")
+        yield from (f"{_anchor(table.name)}*{text(table.title)}*", "")
     if table.rows:
         yield _row([text(column) for column in table.columns])
         yield _row(["--:" if column in table.numeric else ":--" for column in table.columns])
         for row in table.rows:
-            yield _row(
-                [
-                    _cell(column, cell, numbers)
-                    for column, cell in zip(table.columns, row, strict=True)
-                ]
-            )
+            pairs = zip(table.columns, row, strict=True)
+            first, *cells = [_cell(column, cell, numbers, table.rows_are) for column, cell in pairs]
+            yield _row([_anchor(numbers.row_id(table, row)) + first, *cells])
         yield ""
     if table.note:
         yield from (text(table.note), "")
+
+
+def _anchor(name: str) -> str:
+    return f'<a id="{name}"></a>' if name else ""
 
 
 def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(column: str, cell: str, numbers: Numbering) -> str:
-    if column == SEE:
-        places = numbers.refer(column, cell)
-        return ", ".join(f"[{text(p.label)}](#{p.anchor})" for p in places) or "-"
-    return text(cell)
+def _cell(column: str, cell: str, numbers: Numbering, own: str) -> str:
+    if places := numbers.refer(column, cell, own):
+        return ", ".join(f"[{text(p.label)}](#{p.anchor})" for p in places)
+    return "-" if column == SEE else text(cell)

@@ -3,20 +3,23 @@
 
     python3 recompute.py PAGE.html               or the folder with the saved .csv files
     python3 recompute.py PAGE.html --save DIR    save the .csv files, too
+    python3 recompute.py PAGE.html --perflogs DIR    compare files and values with the perflogs, too
 
 It needs Python 3.6 and nothing else, and shares no line with Siteproof. All arithmetic is exact.
 A line a criterion; exit code 0: all agree, 1: a verdict, a count or a value differs, 2: bad file.
 
 Taken as given, as the tables state it: which samples answer a criterion (the newest that meet its
 conditions), which units owe a value, the status that the tool's own validation gave, facts of the
-hardware, which waivers and baselines cover a unit, updates of software, what evidence shows, and
+hardware, which nodes waivers and baselines cover, updates of software, what evidence shows, and
 derived values whose inputs are not in the tables; the last two are counted in the last line.
 """
 
 import argparse
 import base64
 import csv
+import hashlib
 import io
+import json
 import os
 import re
 import sys
@@ -25,7 +28,7 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from gzip import decompress as gunzip
 from statistics import median
-from typing import Dict, List, Optional, Sequence, TextIO, Tuple
+from typing import Dict, List, Optional, Sequence, Set, TextIO, Tuple
 from xml.sax.saxutils import unescape
 
 Row = Dict[str, str]
@@ -47,8 +50,8 @@ class BadFile(Exception):
     """The file is not a page of Siteproof, or it is damaged."""
 
 
-def read(place: str) -> Tuple[Dict[str, str], Dict[str, str]]:
-    """The text of each table, and the verdict that the page shows of each criterion."""
+def read(place: str) -> Tuple[Dict[str, str], Dict[str, List[str]]]:
+    """The text of each table, and the verdicts that the page shows of each criterion."""
     texts = {}
     if os.path.isdir(place):
         for name in TABLES:
@@ -58,6 +61,8 @@ def read(place: str) -> Tuple[Dict[str, str], Dict[str, str]]:
     with open(place, encoding="utf-8") as handle:
         page = handle.read()
     for name, kind, data in re.findall('<a download="([^"]*)" href="data:([^",]*),([^"]*)"', page):
+        if name.split(".")[0] in texts:
+            raise BadFile("it has %s twice" % name)
         coded = kind.endswith("base64")
         found = base64.b64decode(data) if coded else urllib.parse.unquote_to_bytes(data)
         texts[name.split(".")[0]] = (gunzip(found) if name.endswith(".gz") else found).decode()
@@ -67,11 +72,17 @@ def read(place: str) -> Tuple[Dict[str, str], Dict[str, str]]:
     ]
     quotes = {"&#34;": '"', "&#39;": "'"}
     words = [[unescape(re.sub("<[^>]*>", "", c), quotes) for c in row.groups()] for row in rows]
-    return texts, {key.strip(): (verdict.split() or [""])[-1] for key, verdict in words}
+    shown = {}  # type: Dict[str, List[str]]
+    for key, verdict in words:
+        shown.setdefault(key.strip(), []).append((verdict.split() or [""])[-1])
+    return texts, shown
 
 
-def rows_of(texts: Dict[str, str], name: str) -> List[Row]:
-    """The rows of a table, without the apostrophes that keep a spreadsheet from computing."""
+def rows_of(texts: Dict[str, str], name: str, *key: str) -> List[Row]:
+    """The rows of a table, without the apostrophes that keep a spreadsheet from computing.
+
+    key: the columns in which no two rows may be the same.
+    """
     if name not in texts:
         raise BadFile("it has no table " + name)
     mark = "(^|[;,|\t\n\r\"])'(?=[=+\\-@'\t\r\uff1d])"
@@ -79,7 +90,10 @@ def rows_of(texts: Dict[str, str], name: str) -> List[Row]:
     columns, *rows = [[re.sub(mark, r"\1", cell) for cell in line] for line in lines]
     if any(len(row) != len(columns) for row in rows):
         raise BadFile("a row of table %s has another length" % name)
-    return [dict(zip(columns, row)) for row in rows]
+    found = [dict(zip(columns, row)) for row in rows]
+    if key and len({tuple(row[column] for column in key) for row in found}) < len(found):
+        raise BadFile("table %s has two rows with the same %s" % (name, " and ".join(key)))
+    return found
 
 
 def size(unit: str) -> Fraction:
@@ -155,13 +169,26 @@ class Judge:
     """All tables; judges one criterion after the other."""
 
     def __init__(self, texts: Dict[str, str]) -> None:
-        self.criteria, self.units = rows_of(texts, "criteria"), rows_of(texts, "units")
-        self.jobs = {row["job"]: row for row in rows_of(texts, "jobs")}
-        self.baselines = {row["baseline"]: row for row in rows_of(texts, "baselines")}
-        self.waivers = {row["waiver"]: row for row in rows_of(texts, "waivers")}
+        self.criteria = rows_of(texts, "criteria", "criterion")
+        self.units = rows_of(texts, "units", "criterion", "unit")
+        self.jobs = {row["job"]: row for row in rows_of(texts, "jobs", "job")}
+        self.baselines = {row["baseline"]: row for row in rows_of(texts, "baselines", "baseline")}
+        self.waivers = {row["waiver"]: row for row in rows_of(texts, "waivers", "waiver")}
         self.samples = {}  # type: Dict[Tuple[str, str, str], List[Row]]
         for row in rows_of(texts, "samples"):
             self.samples.setdefault((row["criterion"], row["unit"], row["use"]), []).append(row)
+        self.must_be_whole()
+
+    def must_be_whole(self) -> None:
+        """Raises BadFile where a row names what another table lacks."""
+        keys = {row["criterion"] for row in self.criteria}
+        owing = {(row["criterion"], row["unit"]) for row in self.units}
+        for key, unit in owing | {(key, unit) for key, unit, _ in self.samples}:
+            if key not in keys or unit and (key, unit) not in owing:
+                raise BadFile("criteria.csv or units.csv has no row of %s %s" % (key, unit))
+        jobs = {row["job"] for rows in self.samples.values() for row in rows}
+        if jobs - self.jobs.keys():
+            raise BadFile("jobs.csv has no job " + min(jobs - self.jobs.keys()))
 
     def of(self, rule: Row, unit: str, use: str) -> List[Row]:
         """The samples of a unit that have one use."""
@@ -175,7 +202,7 @@ class Judge:
             return "SKIP" if rule["not_here"] else "PENDING", [], {}
         units = {r["unit"]: r for r in self.units if r["criterion"] == rule["criterion"]}
         each = self.each(rule, units)
-        waived = [name for name, row in units.items() if self.waived(row, each[name])]
+        waived = [name for name, row in units.items() if self.waived(rule, row, each[name])]
         each.update((name, Outcome("SKIP", "waived", each[name].sample)) for name in waived)
         deciding = [one for name, one in each.items() if name not in waived]
         if rule["scope"] in MIDDLES and deciding:
@@ -281,10 +308,13 @@ class Judge:
             return found
         return Outcome("INCOMPLETE", "too old", found.sample)
 
-    def waived(self, row: Row, found: Outcome) -> bool:
+    def waived(self, rule: Row, row: Row, found: Outcome) -> bool:
         """Whether a waiver excuses what a unit misses; a wrong answer must be named in it."""
         status = found.sample["status"] if found.sample else ""
-        named = [self.waivers[key]["wrong_answers"].split() for key in row["waivers"].split()]
+        given = [self.waivers[key] for key in row["waivers"].split()]
+        valid = [one for one in given if one["expires"] >= rule["now"][:10]]
+        about = ("all", rule["criterion"], rule["metric"])
+        named = [one["wrong_answers"].split() for one in valid if one["waives"] in about]
         return found.verdict != "PASS" and any(status not in WRONG or status in w for w in named)
 
     def middle(self, rule: Row, deciding: List[Outcome]) -> Outcome:
@@ -327,8 +357,11 @@ class Judge:
         answers = [s for unit in units for s in self.of(rule, unit, "answer")]
         for answer in answers if rule["derivation"] else []:
             inputs = self.of(rule, answer["unit"], "input")
-            if answer["status"] != "ok" or not inputs:
+            if answer["status"] != "ok" or rule["derivation"] == "given":
                 given += answer["status"] == "ok"
+                continue
+            if not inputs:
+                wrong.append("%s: the table lacks its inputs" % (answer["unit"] or "all"))
                 continue
             whole, value = self.of(rule, answer["unit"], "whole"), answer["value"]
             exact = derive(rule, inputs, whole, answer["value_unit"])
@@ -378,13 +411,12 @@ def in_words(rule: Row, counted: List[Outcome]) -> str:
     return "%s: %s" % (many, worst) if many else worst
 
 
-def differences(judge: Judge, rule: Row, shown: Dict[str, str]) -> Tuple[str, str, List[str]]:
+def differences(judge: Judge, rule: Row, shown: Dict[str, List[str]]) -> Tuple[str, str, List[str]]:
     """The verdict on a criterion, what it rests on, and what the page states otherwise."""
     verdict, counted, each = judge.criterion(rule)
     found = []
-    on_page = shown.get(rule["criterion"], rule["stated"])
-    if on_page != rule["stated"]:
-        found.append("the page shows %s" % on_page)
+    on_page = shown.get(rule["criterion"], [])
+    found += ["the page shows %s" % one for one in on_page if one != rule["stated"]]
     met = len([one for one in counted if one.verdict in ("PASS", "REGRESSED")])
     if rule["met"] and (rule["met"], rule["of"]) != (str(met), str(len(counted))):
         stated = (rule["met"], rule["of"], met, len(counted))
@@ -396,8 +428,56 @@ def differences(judge: Judge, rule: Row, shown: Dict[str, str]) -> Tuple[str, st
     return verdict, in_words(rule, counted), found
 
 
-def recompute(texts: Dict[str, str], shown: Dict[str, str]) -> int:
-    """Print a line a criterion, and each difference; how many criteria differ."""
+Kept = Dict[Tuple[str, str, str], List[str]]  # nodes by metric, value and unit
+
+
+def kept_in(path: str) -> Tuple[str, Kept]:
+    """The SHA-256 of a file of perflogs, and the values in it; evidence has none."""
+    with open(path, "rb") as handle:
+        data = handle.read()
+    found = {}  # type: Kept
+    lines = data.decode("utf-8", "replace").split("\n")[1:] if path.endswith(".jsonl") else []
+    for one in [json.loads(line) for line in lines if line]:
+        key = (one["metric"], str(one.get("value", "")), str(one.get("unit", "")))
+        found.setdefault(key, []).append(one["node"])
+    return hashlib.sha256(data).hexdigest(), found
+
+
+def lacks(kept: Kept, known: Set[str], row: Row) -> bool:
+    """Whether a file has not a value of a unit. known: its nodes; the system is none."""
+    nodes = kept.get((row["metric"], row["value"], row["value_unit"]), [])
+    place = set(re.split(">| over ", row["of"] or row["unit"]))
+    return not nodes or not place.isdisjoint(known) and place.isdisjoint(nodes)
+
+
+def unlike_file(path: str, sha256: str, samples: List[Row]) -> List[str]:
+    """What a file of perflogs has otherwise than the tables."""
+    if not os.path.isfile(path):
+        return ["no file " + path]
+    digest, kept = kept_in(path)
+    known = {node for nodes in kept.values() for node in nodes}
+    found = [] if digest == sha256 else [path + " has another SHA-256"]
+    for row in [row for row in samples if kept and lacks(kept, known, row)]:
+        what = (path, row["metric"], row["value"], row["unit"] or "all")
+        found.append("%s does not hold %s %s of %s" % what)
+    return found
+
+
+def unlike_perflogs(judge: Judge, top: str) -> List[str]:
+    """The files that are not as jobs.csv states, and the values that they do not hold."""
+    found = []
+    samples = {}  # type: Dict[str, List[Row]]
+    for row in [row for rows in judge.samples.values() for row in rows if row["value"]]:
+        samples.setdefault(row["job"], []).append(row)
+    for number, job in judge.jobs.items():
+        if top and job["file"]:
+            path = os.path.join(top, job["file"])
+            found += unlike_file(path, job["sha256"], samples.get(number, []))
+    return found
+
+
+def recompute(texts: Dict[str, str], shown: Dict[str, List[str]], top: str = "") -> int:
+    """Print a line a criterion, and each difference; how many there are. top: perflogs."""
     judge, differing, given, evidence = Judge(texts), 0, 0, 0
     lines = []
     for rule in judge.criteria:
@@ -409,13 +489,15 @@ def recompute(texts: Dict[str, str], shown: Dict[str, str]) -> int:
         line = (rule["criterion"], rule["stated"], verdict, why)
         lines.append("%-24s stated %-10s  recomputed %-10s  %s" % line)
         lines += ["    differs: %s" % text for text in found + wrong]
-    total = len(judge.criteria)
+    total, keys = len(judge.criteria), {rule["criterion"] for rule in judge.criteria}
     counts = (total, total - differing, differing, given, evidence)
     end = "%d criteria: %d agree, %d differ; "
     end += "taken as given: %d derived values, evidence of %d criteria"
-    for text in lines + [end % counts]:
+    unlike = unlike_perflogs(judge, top)
+    unknown = ["%s is on the page and not in criteria.csv" % key for key in shown.keys() - keys]
+    for text in lines + ["differs: %s" % one for one in unlike + unknown] + [end % counts]:
         show(text)
-    return differing
+    return differing + len(unlike + unknown)
 
 
 def show(line: str, to: Optional[TextIO] = None) -> None:
@@ -430,6 +512,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Judge the criteria of a Siteproof page again.")
     parser.add_argument("page", help="PAGE.html, or the folder with its .csv files")
     parser.add_argument("--save", metavar="DIR", help="save the .csv files, too")
+    parser.add_argument("--perflogs", metavar="DIR", default="", help="compare with its files, too")
     options = parser.parse_args()
     try:
         texts, shown = read(options.page)
@@ -437,7 +520,7 @@ def main() -> int:
             path = os.path.join(options.save, name + ".csv")
             with open(path, "w", encoding="utf-8", newline="") as table:
                 table.write(texts[name])
-        return 1 if recompute(texts, shown) else 0
+        return 1 if recompute(texts, shown, options.perflogs) else 0
     except OSError as error:
         show("recompute: %s" % error, sys.stderr)
     except Exception as error:  # a table may be damaged in any way

@@ -11,8 +11,13 @@ class Table:
     """Columns, and rows with a cell for each. numeric: the columns of numbers.
 
     title: what the rows are, in a few words. note: a sentence that explains the table. A cell of
-    the column `see` is the name of a section or a metric; the pages turn it into a link to the
-    section, or into links to the figures that show the metric.
+    the column `see` is the name of a section, a metric, or nodes; the pages turn it into a link to
+    the section, or into links to the figures that show the metric, or to the nodes.
+
+    rows_are: what a row is, such as `criterion`, if its first cell is a name that no other table
+    of the report has as such; a cell with that name in a column of that kind links to the row.
+    name: an anchor of the table, unique in a report. metrics: of its values, as those of a figure.
+    folded: long and plain, so the page shows it on demand only.
     """
 
     columns: Sequence[str]
@@ -20,6 +25,10 @@ class Table:
     note: str = ""
     numeric: Collection[str] = ()
     title: str = ""
+    rows_are: str = ""
+    name: str = ""
+    metrics: Collection[str] = ()
+    folded: bool = False
 
     def __post_init__(self) -> None:
         """Raises ValueError for a row of another length, or an unknown numeric column."""
@@ -38,13 +47,14 @@ def limited(
     numeric: Collection[str] = (),
     title: str = "",
     note: str = "",
+    rows_are: str = "",
 ) -> Table:
     """A table of `most` rows; its note counts the others. command: prints all of them."""
     parts = [note] if note else []
     if len(rows) > most:
         where = f"; '{command}' prints all of them" if command else ""
         parts.append(f"Rows left out: {len(rows) - most}{where}.")
-    return Table(columns, rows[:most], " ".join(parts), numeric, title)
+    return Table(columns, rows[:most], " ".join(parts), numeric, title, rows_are)
 
 
 def filled(*tables: Table) -> list[Table]:
@@ -88,6 +98,14 @@ class Section:
     figures: Sequence[Figure] = ()
     points: Sequence[str] = ()
     sections: Sequence[Section] = ()
+
+    def all_tables(self) -> Iterator[Table]:
+        """Its tables, those of its figures, and those of its parts."""
+        yield from self.tables
+        for figure in self.figures:
+            yield figure.table
+        for section in self.sections:
+            yield from section.all_tables()
 
     def all_figures(self) -> Iterator[Figure]:
         """Its figures and those of its parts."""

@@ -7,6 +7,7 @@ verdict; docs/recompute.md describes each column.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,8 +15,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from siteproof import files
 from siteproof.derivations.given import DerivedSample, compared_dims
+from siteproof.errors import UserError
 from siteproof.judge import published_values
 from siteproof.judge.criterion import (
     CriterionVerdict,
@@ -27,7 +31,7 @@ from siteproof.judge.criterion import (
     why_not,
 )
 from siteproof.judge.severity import Verdict
-from siteproof.record import pair_units
+from siteproof.record import pair_units, shown
 from siteproof.record.ages import moment_of
 from siteproof.record.finding import Kind
 from siteproof.record.samples import PUBLISHED, Header, Sample, path_of
@@ -56,7 +60,7 @@ COLUMNS = {
     ),
     "jobs": (
         *("job", "session", "check", "id", "partition", "environment", "mode", "campaign"),
-        *("time", "confirmed", "conditions", "file"),
+        *("time", "confirmed", "conditions", "file", "sha256"),
     ),
     "baselines": (
         *("baseline", "metric", "scope", "kind", "bound", "bound_unit", "bound_of", "tolerance"),
@@ -90,13 +94,24 @@ def attached(material: Material) -> list[Attached]:
     """The tables and the script that judges them, for a page."""
     if not material.judged.verdicts:
         return []
-    tables = Tables(material).rows()
+    tables = material.once(rows_of)
     made = [
         Attached(f"{name}.csv", as_csv(COLUMNS[name], rows), f"{WHAT[name]} ({len(rows)} rows)")
         for name, rows in tables.items()
     ]
     script = (HERE / SCRIPT).read_text(encoding="utf-8")
     return [*made, Attached(SCRIPT, script, "the program that judges these tables again")]
+
+
+def rows_of(material: Material) -> dict[str, list[Row]]:
+    """The rows of each table; of a page they are computed once."""
+    return Tables(material).rows()
+
+
+def dicts(material: Material, name: str) -> list[dict[str, Any]]:
+    """The rows of one table, by column."""
+    rows = material.once(rows_of)[name]
+    return [dict(zip(COLUMNS[name], row, strict=True)) for row in rows]
 
 
 def as_csv(columns: Row, rows: Iterable[Row]) -> str:
@@ -297,13 +312,17 @@ class Tables:
     def _number(self, sample: Sample) -> int:
         """The number of the job that measured it."""
         head = sample.header
-        number = len(self.jobs) + 1
-        return self.jobs.setdefault(id(head), (number, head, sample))[0]
+        number, _, first = self.jobs.get(id(head), (len(self.jobs) + 1, head, sample))
+        if isinstance(first, DerivedSample):  # of the inputs the file is known
+            first = sample
+        self.jobs[id(head)] = number, head, first
+        return number
 
     def _job(self, number: int, head: Header, sample: Sample) -> Row:
         fresh = self.material.judged.fresh
         confirmed = fresh.ages.measured(head) if fresh else None
-        path = path_of(self.material.perflogs, head)
+        top = self.material.perflogs
+        path = shown.path_of(top, head) if head.session == shown.FOLDER else path_of(top, head)
         there = path.exists() and not isinstance(sample, DerivedSample)
         return (
             number,
@@ -317,7 +336,8 @@ class Tables:
             _moment(moment_of(head)),
             _moment(confirmed) if confirmed else "",
             "; ".join(f"{key} {value}" for key, value in head.conditions.items()),
-            path.relative_to(self.material.perflogs) if there else "",
+            path.relative_to(top) if there else "",
+            _sha256(path, top) if there else "",
         )
 
     def _waiver(self, key: str) -> Row:
@@ -352,6 +372,14 @@ def _answers(own: Criterion, attempts: Sequence[Sample]) -> list[tuple[str, Samp
     answers = [s for s in in_job if not why_not(own, s)]
     lacking = [s for s in in_job if pair_units.lacks_its_own(s, there)]
     return [*(("answer", s) for s in answers), *(("lacking", s) for s in lacking)]
+
+
+def _sha256(path: Path, below: Path) -> str:
+    """The SHA-256 of a file of samples or of evidence; empty where it is refused."""
+    try:
+        return hashlib.sha256(files.read(path, below=below, limit=files.SAMPLES)).hexdigest()
+    except (OSError, UserError):
+        return ""
 
 
 def _place(sample: Sample) -> str:

@@ -317,7 +317,10 @@ def test_what_another_process_finds_is_what_would_be_found_here(tmp_path, monkey
     monkeypatch.setattr(material, "MANY_JOBS", 0)
     there, found = made()
     assert found._search is not None
-    assert there.sections == here.sections
+    apart = [  # the sheet says to the minute when it was made
+        [section for section in one.sections if section.name != "timeline"] for one in (here, there)
+    ]
+    assert apart[0] == apart[1]
 
 
 @pytest.mark.skipif(not material.spare_processor(), reason="one processor")

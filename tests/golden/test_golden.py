@@ -57,11 +57,12 @@ def test_each_page_is_judged_alike_by_the_program_that_it_carries(name, tmp_path
     world = record.World(name, tmp_path)
     system, *campaigns = PAGES[name]
     program = TOP / "siteproof/report/recompute.py"
+    beside = ("--perflogs", world.data / "perflogs")
     for campaign in campaigns:
         words = ("report", "--system", system, "--output", "a.html", *campaign.split())
         assert world.told(words).startswith("exit code 0")
         done = subprocess.run(
-            [sys.executable, "-S", "-B", program, world.data / "a.html"],
+            [sys.executable, "-S", "-B", program, world.data / "a.html", *beside],
             capture_output=True,
             text=True,
         )

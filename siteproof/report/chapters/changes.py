@@ -28,6 +28,7 @@ NODES_FELL = "nodes fell"  # the fleet's median is not worse
 NEWS = (Effect.WORSE, Effect.CHANGED, Effect.UNDECIDABLE, Effect.BETTER)
 COLUMNS = ("change is", "metric", "role", "before", "now", "change", "noise", "nodes", "fell most")
 ALERT_COLUMNS = (
+    "id",
     "state",
     "kind",
     "metric",
@@ -245,8 +246,9 @@ def _of_history(material: Material) -> Section:
         rows,
         MAX_ROWS,
         "siteproof trend",
-        numeric=ALERT_COLUMNS[4:7],
+        numeric=("before", "after", "change"),
         title="Steps and drifts",
+        rows_are="change",
     )
     tables = [_episodes(material, alerts), table]
     points = [
@@ -310,6 +312,7 @@ def _alert(alert: Alert) -> tuple[str, ...]:
     if alert.kind == "drift":
         runs = f"n {alert.n_after}"
     return (
+        alert.id,
         state,
         alert.kind,
         alert.series_name,

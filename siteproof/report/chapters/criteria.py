@@ -43,7 +43,7 @@ def chapter(material: Material) -> Section:
     """All criteria, and what no criterion covers."""
     judged = material.judged
     rows = [_row(material, r) for v in Verdict for r in judged.verdicts if r.verdict is v]
-    tables = filled(Table(COLUMNS, rows, NOTE))
+    tables = filled(Table(COLUMNS, rows, NOTE, rows_are="criterion"))
     points = [f"Warning for {warning(why)}" for why in judged.warnings]
     points += [f"Measured, and no criterion covers it: {metric}" for metric in judged.unjudged]
     points += [
@@ -77,7 +77,7 @@ def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
         result.id,
         str(result.verdict),
         f"{criterion.description}{note}",
-        "; ".join(_required(tally)),
+        "; ".join(required(tally)),
         ", ".join(filter(None, (tallies.value(tally), tallies.worst(tally)))),
         tallies.margin(tally),
         "; ".join(tallies.counts(tally)) or "-",
@@ -88,7 +88,7 @@ def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
     )
 
 
-def _required(tally: Tally) -> Iterator[str]:
+def required(tally: Tally) -> Iterator[str]:
     """The bound, the nodes or links, and the conditions under which a value counts."""
     criterion = tally.criterion
     yield f"{criterion.metric} {tallies.limit(tally)}"

@@ -183,8 +183,9 @@ def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
     for group in _alike(rulings):
         why = "; ".join(filter(None, (few(group.reasons, MAX_REASONS, "; "), group.waived))) or "-"
         roles, racks = _roles(material, group.nodes), _racks(material, group.nodes)
-        rows.append((nodes(group.nodes), group.state, roles, racks, why))
-    columns = ("nodes", "state", "role", "group", "why")
+        names = nodes(group.nodes)
+        rows.append((names, group.state, roles, racks, why, names))
+    columns = ("nodes", "state", "role", "group", "why", "see")
     title = f"{title} ({len(rulings)})"
     return limited(columns, rows, MAX_ROWS, "siteproof nodes", title=title)
 

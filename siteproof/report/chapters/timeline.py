@@ -10,6 +10,7 @@ from siteproof.figure import dates as drawn
 from siteproof.figure.dates import Timeline
 from siteproof.published import milestones
 from siteproof.published.milestones import Milestone
+from siteproof.report import sheet
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, when
 from siteproof.report.sections import Figure, Section, Table, filled
@@ -36,9 +37,9 @@ def chapter(material: Material) -> Section | None:
     if found:
         lead = f"{count(len(found), 'milestone')}, {count(len(remarks), 'remark')} on their dates"
     lead += f"; accepted {count(len(accepted), 'time')}." if accepted else NOT_ACCEPTED
-    return Section(
-        "timeline", "Acceptance", lead, tables, [_figure(found)] if dated else [], remarks
-    )
+    figures = [_figure(found)] if dated else []
+    parts = filter(None, [sheet.section(material)])
+    return Section("timeline", "Acceptance", lead, tables, figures, remarks, list(parts))
 
 
 def _milestones(found: Sequence[Milestone]) -> Table:

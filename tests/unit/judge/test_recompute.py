@@ -315,6 +315,75 @@ def test_the_tables_of_many_nodes_and_metrics_are_small():
     assert sum(sizes) < 2 * 10**6
 
 
+def without(texts, table, where):
+    """The tables without some rows of one; None if there is no such row."""
+    columns = value_tables.COLUMNS[table]
+    rows = list(csv.DictReader(io.StringIO(texts[table], newline="")))
+    kept = [row for row in rows if not where(row)]
+    lines = [[row[name] for name in columns] for row in kept]
+    return None if kept == rows else {**texts, table: value_tables.as_csv(columns, lines)}
+
+
+@given(seed=st.integers(0, 10**9), table=st.sampled_from(["criteria", "units", "jobs"]))
+@cases(100)
+def test_a_row_without_which_others_have_no_meaning_is_missed(seed, table):
+    texts = recomputed.texts(random_campaign(seed))
+    owned = {row["unit"] for row in recompute.rows_of(texts, "samples")} - {""}
+    name = {"criteria": "criterion", "units": "unit", "jobs": "job"}[table]
+    for row in recompute.rows_of(texts, table):
+        fewer = without(texts, table, lambda one, key=row[name]: one[name] == key)
+        if table != "units" or row["unit"] in owned:
+            with pytest.raises(recompute.BadFile):
+                recompute.Judge(fewer)
+
+
+@given(seed=st.integers(0, 10**9))
+@cases(100)
+def test_samples_that_were_taken_away_of_a_decided_criterion_are_missed(seed):
+    judged = random_campaign(seed)
+    texts = recomputed.texts(judged)
+    answered = {(r["criterion"], r["unit"]) for r in recompute.rows_of(texts, "samples")}
+    whole = {r.id: r for r in judged.verdicts if r.verdict in ("PASS", "FAIL") and r.nodes}
+    for key, unit in answered:
+        fewer = without(texts, "samples", lambda one, key=key: one["criterion"] == key)
+        if key in whole and unit:
+            assert recomputed.again(fewer)[0] == 1, (key, unit)
+
+
+@pytest.mark.parametrize("table", ["criteria", "units", "jobs"])
+def test_a_row_that_is_there_twice_is_refused(table):
+    _, texts = decided()
+    lines = texts[table].splitlines(keepends=True)
+    with pytest.raises(recompute.BadFile, match="two rows with the same"):
+        recompute.Judge({**texts, table: "".join([*lines, lines[-1]])})
+
+
+def excused():
+    """The tables of a random campaign in which a waiver excuses what fails otherwise."""
+    for seed in range(2000):
+        judged = random_campaign(seed)
+        if any(node.waived for r in judged.verdicts for node in r.nodes):
+            return recomputed.texts(judged)
+    raise AssertionError("no waiver")
+
+
+@pytest.mark.parametrize(("column", "text"), [("expires", "2000-01-01"), ("waives", "Other.one")])
+def test_a_waiver_that_has_expired_or_waives_something_else_excuses_nothing(column, text):
+    changed = recomputed.changed(excused(), "waivers", column, lambda _old: text)
+    assert recomputed.again(changed)[0]
+
+
+def test_a_criterion_that_was_taken_from_the_tables_is_missed_on_the_page():
+    judged, texts = decided()
+    gone = judged.verdicts[0].id
+    for table in ("criteria", "units", "samples"):
+        texts = without(texts, table, lambda one: one["criterion"] == gone) or texts
+    shown = {result.id: [str(result.verdict)] for result in judged.verdicts}
+    differing, printed = recomputed.again(texts, shown)
+    assert differing == 1
+    assert f"{gone} is on the page and not in criteria.csv" in printed
+
+
 def call(*words):
     """As a vendor calls it: a plain Python without packages or the clone."""
     done = subprocess.run(
@@ -343,8 +412,9 @@ def test_a_verdict_that_the_page_shows_otherwise_is_found(tmp_path):
     attached = [Attached(f"{name}.csv", text, "rows") for name, text in texts.items()]
     right = [(result.id, str(result.verdict)) for result in judged.verdicts]
     wrong = [("C-0", "PASS" if right[0][1] != "PASS" else "FAIL"), *right[1:]]
-    for rows, code in ((right, 0), (wrong, 1)):
-        section = Section("criteria", "Criteria", "", [Table(("criterion", "verdict"), rows)])
+    for first, second, code in ((right, right, 0), (wrong, right, 1), (right, wrong, 1)):
+        tables = [Table(("criterion", "verdict"), rows) for rows in (first, second)]
+        section = Section("criteria", "Criteria", "", tables)
         made = Report("here", "PASS", "It passed.", [], [section], attached)
         (tmp_path / "page.html").write_text(html.page(made, NOW))
         ended, printed = call(tmp_path / "page.html")
@@ -383,6 +453,7 @@ CORRUPT = 'units.csv.gz" href="data:application/gzip;base64,'
     [
         lambda text: "",
         lambda text: text.replace('download="units.csv"', ""),
+        lambda text: text.replace('download="units.csv"', 'download="samples.csv"'),
         lambda text: text.replace("stated", "states"),
         lambda text: re.sub(r"C-0,[A-Z]+", "C-0", text),
         lambda text: text.replace('units.csv" href="data:text/csv;charset=utf-8,', CORRUPT),
@@ -402,8 +473,8 @@ def test_a_damaged_page_ends_with_2_and_one_line(saved, damage):
 
 def test_what_it_prints_steers_no_terminal_and_needs_no_utf_8(saved, tmp_path):
     call(saved, "--save", tmp_path)
-    table = tmp_path / "criteria.csv"
-    table.write_text(table.read_text().replace("C-0", "C-\x1b[31mä\u202e0"))
+    for table in tmp_path.glob("*.csv"):
+        table.write_text(table.read_text().replace("C-0", "C-\x1b[31mä\u202e0"))
     done = subprocess.run(
         [sys.executable, "-S", "-B", SCRIPT, tmp_path],
         capture_output=True,

@@ -1,0 +1,153 @@
+"""The values that the verdicts rest on, by criterion and by node, with the jobs and their files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from siteproof.judge.criterion import CriterionVerdict
+from siteproof.judge.severity import RANKS, Verdict
+from siteproof.record.pair_units import ends
+from siteproof.report import value_tables
+from siteproof.report.material import Material
+from siteproof.report.numbering import NOTHING, anchor
+from siteproof.report.phrases import few, when
+from siteproof.report.sections import Section, Table, filled, limited
+from siteproof.units import count, with_unit
+
+JOBS = ("job", "session", "check", "id", "ended", "file below perflogs", "SHA-256")
+MAX_UNITS = 400  # of a criterion, the most severe verdicts first
+MAX_VALUES = 3  # of a unit in a cell
+MAX_OF_NODE = 40  # values in a cell
+MAX_NODES = 2000
+MAX_JOBS_OF_UNIT = 8
+MAX_JOBS = 2000
+NOTE = "samples.csv, below, has every value with all of its jobs."
+Given = Mapping[str, Any]
+Units = Mapping[tuple[str, str], Sequence[Given]]  # by criterion and unit
+
+
+def chapter(material: Material) -> Section | None:
+    """A table for each criterion, one of the nodes, and one of the jobs; None without a sample."""
+    values = material.once(of_units)
+    jobs = value_tables.dicts(material, "jobs")
+    if not jobs:
+        return None
+    verdicts = {
+        (one["criterion"], one["unit"]): str(one["stated"] or NOTHING)
+        for one in value_tables.dicts(material, "units")
+    }
+    rows = [_job(job) for job in jobs]
+    title = f"Jobs with their files ({len(rows)})"
+    found = [limited(JOBS, rows, MAX_JOBS, title=title, rows_are="job", note=NOTE)]
+    found += [_of_criterion(one, verdicts, values) for one in material.judged.verdicts]
+    found.append(_of_nodes(material, verdicts, values))
+    lead = (
+        f"Each verdict rests on values of {count(len(jobs), 'job')}. A criterion and a node lead "
+        "to their values, a value to its job, and a job to its file."
+    )
+    return Section("samples", "Samples", lead, filled(*found))
+
+
+def of_units(material: Material) -> dict[tuple[str, str], list[Given]]:
+    """The samples on which the verdict on each unit rests."""
+    found: dict[tuple[str, str], list[Given]] = {}
+    for row in value_tables.dicts(material, "samples"):
+        found.setdefault((row["criterion"], row["unit"]), []).append(row)
+    return found
+
+
+def jobs_of(samples: Iterable[Given]) -> list[str]:
+    """The numbers of their jobs, in order."""
+    return [str(number) for number in sorted({int(one["job"]) for one in samples})]
+
+
+def _job(job: Given) -> tuple[str, ...]:
+    return (
+        str(job["job"]),
+        job["session"],
+        job["check"],
+        job["id"],
+        when(job["time"]),
+        str(job["file"]) or NOTHING,
+        job["sha256"] or NOTHING,
+    )
+
+
+def _of_criterion(
+    result: CriterionVerdict, verdicts: Mapping[tuple[str, str], str], values: Units
+) -> Table:
+    """A row for each unit with a value, or with the reason why it has none."""
+    own = [unit for key, unit in values if key == result.id]
+    own.sort(key=lambda unit: _severity(verdicts.get((result.id, unit), "")))
+    rows = []
+    for unit in own:
+        samples = values[result.id, unit]
+        jobs = ", ".join(jobs_of(samples)[:MAX_JOBS_OF_UNIT])
+        verdict = verdicts.get((result.id, unit), NOTHING)
+        rows.append((unit or "all", "; ".join(_shown(samples)), verdict, jobs))
+    return Table(
+        ("node", "value", "verdict", "jobs"),
+        rows[:MAX_UNITS],
+        f"{NOTE} Rows left out: {len(rows) - MAX_UNITS}." if len(rows) > MAX_UNITS else "",
+        title=f"{result.id}: {count(len(rows), 'unit')} with a value or a reason",
+        name=anchor("values", result.id),
+        metrics=[result.criterion.metric],
+        folded=True,
+    )
+
+
+def _severity(verdict: str) -> int:
+    """The most severe first; units that have none of their own last."""
+    return RANKS[Verdict(verdict)] if verdict in set(Verdict) else len(RANKS)
+
+
+def _shown(samples: Sequence[Given]) -> Iterator[str]:
+    """The values as printed, or why there are none."""
+    own = [one for one in samples if one["use"] in ("answer", "lacking", "published")]
+    for one in own[:MAX_VALUES]:
+        text = with_unit(str(one["value"]), one["value_unit"])
+        if one["status"] != "ok":
+            text = ": ".join(filter(None, (one["status"], one["why"])))
+        yield f"{text} ({one['group']})" if one["group"] and one["use"] == "answer" else text
+    if len(own) > MAX_VALUES:
+        yield f"{len(own) - MAX_VALUES} more"
+
+
+def _of_nodes(material: Material, verdicts: Mapping[tuple[str, str], str], values: Units) -> Table:
+    """A row for each node: its values, the criteria that it misses, and the jobs."""
+    of_node = _by_node(material, values)
+    rows = [(node, *_of_node(of_node[node], verdicts, values)) for node in sorted(of_node)]
+    return Table(
+        ("node", "values", "criteria not passed", "jobs"),
+        rows[:MAX_NODES],
+        title=f"Nodes: {count(len(rows), 'node')} with a value or a reason",
+        name="values-by-node",
+        rows_are="node",
+        folded=True,
+    )
+
+
+def _by_node(material: Material, values: Units) -> dict[str, list[tuple[str, str]]]:
+    """The criteria and units of each node of the inventory; a pair is of both of its ends."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for key, unit in values:
+        for node in ends(unit):
+            if material.site.role_of(node):
+                found.setdefault(node, []).append((key, unit))
+    return found
+
+
+def _of_node(
+    own: Sequence[tuple[str, str]], verdicts: Mapping[tuple[str, str], str], values: Units
+) -> tuple[str, str, str]:
+    texts = [_in_short(one, verdicts.get(one, NOTHING), values[one]) for one in own]
+    missed = {one[0] for one in own if verdicts.get(one) != Verdict.PASS}
+    jobs = jobs_of(sample for one in own for sample in values[one])
+    return few(texts, MAX_OF_NODE, "; "), ", ".join(sorted(missed)), ", ".join(jobs)
+
+
+def _in_short(one: tuple[str, str], verdict: str, samples: Sequence[Given]) -> str:
+    key, unit = one
+    pair = f" {unit}" if len(ends(unit)) > 1 else ""
+    return f"{key}{pair} {next(iter(_shown(samples)), NOTHING)} {verdict}"

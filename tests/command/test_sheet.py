@@ -1,0 +1,102 @@
+"""The acceptance sheet of a page, and the way from a criterion on it to the file of its samples."""
+
+import hashlib
+from datetime import UTC, datetime
+
+import pytest
+import recomputed
+from pages import Page
+from test_report import CRITERIA, TEXTS, world, write
+
+from siteproof.report import assemble, html, material, recompute
+
+pytestmark = pytest.mark.usefixtures("texts")
+WAIVERS = """\
+W-N003: {nodes: n003, waives: C-TRIAD, problem: a slow bank, owner: A. Vendor, expires: 2099-12-31}
+"""
+
+
+@pytest.fixture
+def texts(monkeypatch):
+    monkeypatch.setattr(assemble, "CHAPTERS", TEXTS)
+
+
+@pytest.fixture
+def winter(tmp_path, monkeypatch):
+    """Its page, and the folder of its perflogs."""
+    perflogs = world(tmp_path, monkeypatch, criteria=CRITERIA)
+    write(perflogs)
+    (next((tmp_path / "sites").iterdir()) / "waivers.yaml").write_text(WAIVERS)
+    found = material.gather("here", name="winter")
+    (tmp_path / "page.html").write_text(html.page(assemble.build(found), datetime.now(UTC)))
+    found.close()
+    return tmp_path / "page.html", perflogs
+
+
+def read(winter):
+    return Page(winter[0].read_text())
+
+
+def requirement(page, text):
+    return next(row for row in page.rows if text in row and row[1] == text)
+
+
+def test_each_requirement_has_its_answer_its_evidence_and_its_waiver(winter):
+    page = read(winter)
+    row = requirement(page, "Memory of every node")
+    assert row[0] == "C-TRIAD"
+    assert row[2:4] == ["contract, 4.1.2", "Stream.triad >= 165 GB/s; every node"]
+    assert row[4].endswith("by stream") and row[5].endswith(" %") and row[6].endswith("PASS")
+    assert "1 failed n003 (waived)" in row[7]
+    assert row[8] == "n003: W-N003, A. Vendor, until 2099-12-31"
+    assert row[9]
+    for words in ("suite revision 0123456789ab", "campaign winter", "the vendor", "the operator"):
+        assert words in page.text
+    assert {"name", "role", "date", "signature"} <= {
+        held["data-of"] for _, held in page.tags if "data-of" in held
+    }
+
+
+def test_the_evidence_has_the_sums_of_the_files_and_of_the_tables(winter):
+    path, perflogs = winter
+    page = read(winter)
+    sums = {row[2]: row[3] for row in page.rows if len(row) == 4 and row[2].endswith(".jsonl")}
+    assert sums
+    for name, digest in sums.items():
+        assert hashlib.sha256((perflogs / name).read_bytes()).hexdigest() == digest
+    texts, _ = recompute.read(str(path))
+    for name in recompute.TABLES:
+        row = next(row for row in page.rows if f"{name}.csv of this page" in row)
+        assert row[-1] == hashlib.sha256(texts[name].encode()).hexdigest()
+
+
+def test_a_criterion_leads_to_its_values_a_value_to_its_node_and_job(winter):
+    text = winter[0].read_text()
+    start = text.index('<table id="values-C-TRIAD">')
+    table = text[start : text.index("</table>", start)]
+    assert table.count("</tr>") == 17
+    assert '<a href="#node-n003">n003</a>' in table
+    assert '<a href="#job-' in table
+    assert text.count('href="#values-C-TRIAD"') >= 1
+    assert '<tr role="row" id="job-1">' in text and '<tr id="node-n003">' in text
+
+
+def test_a_file_that_was_changed_afterwards_and_a_value_that_it_lacks_are_found(winter, capsys):
+    path, perflogs = winter
+    texts, shown = recompute.read(str(path))
+    assert recompute.recompute(texts, shown, str(perflogs)) == 0
+    job = next(row for row in recompute.rows_of(texts, "jobs") if row["check"] == "Stream")
+    file = perflogs / job["file"]
+    kept = file.read_bytes()
+    file.write_bytes(kept + b"\n")
+    assert recompute.recompute(texts, shown, str(perflogs)) == 1
+    assert "has another SHA-256" in capsys.readouterr().out
+    file.unlink()
+    assert recompute.recompute(texts, shown, str(perflogs)) == 1
+    assert "no file" in capsys.readouterr().out
+    file.write_bytes(kept)
+    better = recomputed.changed(
+        texts, "samples", "value", lambda old: f"{old}1", lambda row: row["unit"] == "n004"
+    )
+    assert recompute.recompute(better, shown, str(perflogs)) == 3
+    assert "does not hold" in capsys.readouterr().out

@@ -1,0 +1,99 @@
+"""Every link of a page resolves: from a criterion to its values, and from those to their jobs."""
+
+import random
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pages import Page
+from random_cases import cases
+from test_agreement_pairs import net as net
+from test_recompute import random_campaign, random_pairs
+
+from siteproof.report import html, markdown, sheet
+from siteproof.report.chapters import criteria, samples
+from siteproof.report.material import Material
+from siteproof.report.numbering import Numbering, anchor
+from siteproof.report.sections import Report, Section, Table
+
+NOW = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
+
+
+def report_on(judged):
+    material = Material(judged, Path("nowhere"), datetime.now(UTC))
+    found = [criteria.chapter(material), samples.chapter(material), sheet.section(material)]
+    return Report("here", "FAIL", "It did not pass.", [], [one for one in found if one])
+
+
+def links_resolve(made):
+    page = Page(html.page(made, NOW))
+    assert len(page.ids) == len(set(page.ids))
+    leads = [address.removeprefix("#") for address in page.addresses if address.startswith("#")]
+    assert set(leads) <= set(page.ids), set(leads) - set(page.ids)
+    return page, leads
+
+
+@given(seed=st.integers(0, 10**9))
+@cases(60)
+def test_every_link_of_a_random_campaign_resolves(seed):
+    judged = random_campaign(seed)
+    page, leads = links_resolve(report_on(judged))
+    for result in judged.verdicts:
+        assert anchor("criterion", result.id) in page.ids
+        if any(node.sample for node in result.nodes) and not result.criterion.report_only:
+            assert anchor("values", result.id) in leads
+    jobs = {one for one in page.ids if one.startswith("job-")}
+    assert jobs <= set(leads), "each job is reached from a value"
+
+
+def test_every_link_of_random_pairs_resolves(net):
+    rng = random.Random(20261125)
+    for _ in range(30):
+        links_resolve(report_on(random_pairs(net, rng)))
+
+
+NAMES = st.text(min_size=1, max_size=6).filter(lambda name: name != "-")
+
+
+@given(st.lists(NAMES, unique=True, max_size=8))
+@cases(100)
+def test_rows_with_any_names_have_anchors_of_their_own_and_links_reach_them(names):
+    owned = Table(("criterion", "a"), [(name, "1") for name in names], rows_are="criterion")
+    other = Table(("criterion", "b"), [(name, "2") for name in names])
+    made = Report("here", "PASS", "", [], [Section("one", "One", "", [owned, other])])
+    _, leads = links_resolve(made)
+    assert len(leads) == len(names) + 1  # and the chapter's
+
+
+@pytest.mark.parametrize("several", ["1, 2", "2, 1", "1"])
+def test_a_cell_with_several_jobs_leads_to_each_and_an_unknown_one_to_none(several):
+    jobs = Table(("job", "file"), [("1", "a"), ("2", "b")], rows_are="job")
+    made = Report("here", "PASS", "", [], [Section("one", "One", "", [jobs])])
+    numbers = Numbering.of(made)
+    assert [place.label for place in numbers.refer("jobs", several)] == several.split(", ")
+    assert numbers.refer("jobs", f"{several}, 3") == []
+
+
+def test_a_set_of_nodes_leads_to_each_of_them_and_a_large_one_to_none():
+    rows = [(f"n{number}", "1") for number in range(1, 20)]
+    made = Report(
+        "here",
+        "PASS",
+        "",
+        [],
+        [Section("s", "S", "", [Table(("node", "v"), rows, rows_are="node")])],
+    )
+    numbers = Numbering.of(made)
+    assert [place.anchor for place in numbers.refer("see", "n[2,7]")] == ["node-n2", "node-n7"]
+    assert numbers.refer("see", "n[1-19]") == numbers.refer("see", "no such[") == []
+
+
+def test_markdown_has_the_same_anchors():
+    for seed in range(5):
+        text = markdown.page(report_on(random_campaign(seed)), NOW)
+        ids = re.findall(r'<a id="([^"]+)"></a>', text)
+        assert len(ids) == len(set(ids))
+        assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= set(ids)
