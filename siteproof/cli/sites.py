@@ -19,7 +19,7 @@ from siteproof.porting import grouping, lay_out, looking, new_site, one_node
 from siteproof.porting import modules as avail
 from siteproof.record.samples import MEANINGS
 from siteproof.schema.yamlfile import Document
-from siteproof.sites import Site, catalogue, folder, machine, manual, names, recognise
+from siteproof.sites import Site, catalogue, folder, machine, manual, names, on_disk, recognise
 from siteproof.sites import features as offered
 from siteproof.sites.manual import Key
 from siteproof.sites.site import examine, find
@@ -56,10 +56,12 @@ class _Sites(click.Group):
 @click.option("--features", is_flag=True, help="List the features that an environment may offer.")
 @click.option("--tools", is_flag=True, help="List the tools that a sweep may use.")
 @click.option("--statuses", is_flag=True, help="List why a sample may have no value.")
+@click.option(
+    "--files", "places", is_flag=True, help="List what is on the disk, and who writes it."
+)
+@click.option("--variables", is_flag=True, help="List the environment variables that are read.")
 @click.pass_context
-def sites(
-    ctx: click.Context, keys: bool, metrics: bool, features: bool, tools: bool, statuses: bool
-) -> None:
+def sites(ctx: click.Context, /, **lists: bool) -> None:
     """List the systems, or show the nodes and criteria of NAME; 'sites new' writes a new site.
 
     The last line names the system of this machine. The other lists are those of Siteproof's own
@@ -72,14 +74,7 @@ def sites(
     siteproof sites --features
     siteproof sites new NAME --help
     """
-    lists = {
-        _print_manual: keys,
-        _print_metrics: metrics,
-        _print_features: features,
-        _print_tools: tools,
-        _print_statuses: statuses,
-    }
-    chosen = [print_list for print_list, wanted in lists.items() if wanted]
+    chosen = [LISTS[name] for name, wanted in lists.items() if wanted]
     for print_list in chosen:
         print_list()
     if not chosen and ctx.invoked_subcommand is None:
@@ -129,6 +124,17 @@ def _print_tools() -> None:
 
 def _print_statuses() -> None:
     for name, sentence in MEANINGS.items():
+        click.echo(f"{name}  {sentence}")
+
+
+def _print_places() -> None:
+    for place in on_disk.PLACES:
+        click.echo(f"{place.below}: {place.path}  {place.what}")
+        click.echo(f"      written by {place.writer}; may be deleted: {place.deletable}")
+
+
+def _print_variables() -> None:
+    for name, sentence in on_disk.VARIABLES.items():
         click.echo(f"{name}  {sentence}")
 
 
@@ -357,3 +363,14 @@ def _print_keys(title: str, found: list[Key]) -> None:
         words = f" One of: {', '.join(key.choices)}." if key.choices else ""
         click.echo(textwrap.indent(textwrap.fill(key.sentence + words, WIDTH - 6), " " * 6))
     click.echo()
+
+
+LISTS = {
+    "keys": _print_manual,
+    "metrics": _print_metrics,
+    "features": _print_features,
+    "tools": _print_tools,
+    "statuses": _print_statuses,
+    "places": _print_places,
+    "variables": _print_variables,
+}
