@@ -55,6 +55,9 @@ def _junit(
     case "every criterion was decided" is an error while anything is INCOMPLETE or PENDING, or SKIP
     without a waiver or not_here.
 
+    The time of a case is that of the jobs that answer it, each since the job before it in its
+    session ended.
+
     \b
     Jenkins, in the pipeline's `post { always { … } }`:
       junit 'siteproof.xml'

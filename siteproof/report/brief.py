@@ -1,7 +1,7 @@
 """A campaign in one paragraph of plain text, for mail and chat: verdict, nodes, changes, next step.
 
-Each sentence has its room, so that the paragraph stays below MOST characters for any fleet. Words
-are left out at its end, never a part of a node set, a number or a command.
+Each sentence has its room, so that the paragraph stays short for any fleet. Words are left out at
+the end of a sentence, never a part of a node set, a number or a command.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from siteproof.report.phrases import nodes as folded
 from siteproof.units import count
 from siteproof.wording.verdicts import heading, next_command, published_only
 
-MOST = 700  # characters of the paragraph
+MAX_CHARACTERS = 700  # characters of the paragraph
 HEADING, SET, REASON, CHANGES, COMMAND = 80, 40, 80, 80, 110  # of its parts
 
 

@@ -108,7 +108,7 @@ def test_it_stays_short_for_a_fleet_of_any_size(count, tmp_path, monkeypatch):
     values[names(count)[0]] = 70
     furnish(tmp_path, monkeypatch, count, values)
     paragraph = said()
-    assert len(paragraph) < brief.MOST
+    assert len(paragraph) < brief.MAX_CHARACTERS
     agrees(paragraph)
 
 
