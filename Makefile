@@ -7,7 +7,7 @@
 #:   make quick      format, lint, types and unit tests, in less than a minute
 #:   make test       all tests and linters
 #:   make by-hand    each tool by hand and by its check in turns: ratio and 95 % interval, 8 minutes
-#:   make golden     record anew what every command prints, also in the docs, and show what changes
+#:   make golden     record anew what every command prints, the screens and the reference of the docs
 #:   make clean      remove stage/, output/ and caches; perflogs/ stays
 #:
 #: After 'make venv':
@@ -50,6 +50,7 @@ by-hand:
 golden:
 	@.venv/bin/python tests/golden/record.py --write
 	@.venv/bin/python tests/golden/screens.py --write
+	@.venv/bin/python tests/golden/reference.py --write
 
 clean:
 	@setup/clean

@@ -19,6 +19,16 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130  # Ctrl-C; as a shell: 128 + SIGINT
 
 
+MEANINGS = {  # of each exit code
+    ExitCode.PASS: "Every criterion in force was decided, at least one, and is met.",
+    ExitCode.FAIL: "Something is FAIL, ERROR or REGRESSED.",
+    ExitCode.USAGE: "Wrong usage or input; one line names the file and the key.",
+    ExitCode.INCOMPLETE: "Nothing failed, but something is INCOMPLETE, PENDING, or SKIP without "
+    "a waiver or not_here; or nothing was decided; or a stage directory is set aside, or a file "
+    "left out, that could hold a failure.",
+}
+
+
 def harmless(text: str) -> str:
     """A text without the control characters with which a tool could steer a reader's terminal."""
     if text.isprintable():  # nearly all are

@@ -50,6 +50,16 @@ class State(StrEnum):
     OK = "OK"
 
 
+MEANINGS = {  # of each state
+    State.FAILED: "It misses a criterion, or could not be measured.",
+    State.SLOW: "It is worse than the nodes of its role, or than its own past.",
+    State.ODD: "Its hardware, firmware or settings differ from the site's or the majority's.",
+    State.UNTESTED: "It has no value of a metric that the others have.",
+    State.UNSTABLE: "Its values scatter.",
+    State.OK: "Nothing is wrong with it.",
+}
+
+
 class Slow(StrEnum):
     """The result of the retest rule for a node in one metric."""
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import click
 
+from siteproof import files
 from siteproof.cli import shared
 from siteproof.cli.shared import print_left_out, which_answers
 from siteproof.export import documents, junit, openmetrics
 from siteproof.nodes import states
+from siteproof.report.material import Material
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording.verdicts import last_line
 
@@ -53,6 +55,9 @@ def _junit(
     case "every criterion was decided" is an error while anything is INCOMPLETE or PENDING, or SKIP
     without a waiver or not_here.
 
+    The time of a case is that of the jobs that answer it, each since the job before it in its
+    session ended.
+
     \b
     Jenkins, in the pipeline's `post { always { … } }`:
       junit 'siteproof.xml'
@@ -80,16 +85,16 @@ def _openmetrics(system: str, since: str, campaign: str, as_of: str, file: Path 
     write a file that ends in .prom to the folder of --collector.textfile.directory. node_exporter
     refuses files with timestamps, so times are values of their own.
 
-    \b
-    alert on  siteproof_criterion_verdict{verdict=~"FAIL|ERROR|REGRESSED"} == 1
-    and on    time() - siteproof_last_run_timestamp_seconds > 2 * 86400
+    docs/alerts.rules.yaml has alert rules for Prometheus.
 
     \b
     siteproof export openmetrics --output /var/lib/node_exporter/siteproof.prom
     """
     judged = _judge(system, since, campaign, as_of, file)
-    report = states.report(judged, states.lately(judged))
-    _write(file, openmetrics.text(judged, report, datetime.now(UTC)), judged)
+    with closing(Material(judged, files.perflogs())) as found:
+        found.begin()
+        text = openmetrics.text(judged, found.fleet, found.now, found.open_changes)
+    _write(file, text, judged)
 
 
 @export.command("json", short_help="One JSON document: verdicts and nodes.")

@@ -16,7 +16,7 @@ from siteproof import files
 from siteproof.cli import shared
 from siteproof.cli.shared import print_left_out, which_answers
 from siteproof.errors import UserError
-from siteproof.report import assemble, html, markdown, material
+from siteproof.report import assemble, brief, html, markdown, material
 from siteproof.verdict.judgement import Judgement
 
 PAGES = {".html": html.page, ".htm": html.page, ".md": markdown.page}
@@ -32,7 +32,8 @@ SLOW = 2  # seconds after which progress is printed
     help="FILE.html, or FILE.md for Markdown; without it, SYSTEM-DAY-CAMPAIGN.html in this folder, "
     "or with the newest session instead of the campaign. A colleague's file is not replaced.",
 )
-def report(system: str, since: str, campaign: str, as_of: str, output: str) -> None:
+@click.option("--brief", "short", is_flag=True, help="Print one paragraph, and write no page.")
+def report(system: str, since: str, campaign: str, as_of: str, output: str, short: bool) -> None:
     """Write everything known about a system on one page: verdict, nodes, changes and figures.
 
     The HTML page needs no other file and no network. Exit code 0: the page was written, whatever
@@ -41,7 +42,10 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str) -> N
     \b
     siteproof report --campaign winter-2026
     siteproof report --since 30d --output winter.md
+    siteproof report --brief | mail -s "maintenance" hpc-ops@example.org
     """
+    if short and output:
+        raise UserError("--brief", "writes no page", "--brief without --output")
     ending = Path(output).suffix.lower() or ".html"
     if ending not in PAGES:
         raise UserError("--output", f"'{output}' is not a page", "FILE.html, FILE.md")
@@ -49,6 +53,10 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str) -> N
         shared.refuse(Path(output))
     read = material.gather(system, since=since, name=campaign, as_of=as_of, progress=_progress())
     with closing(read) as found:
+        if short:
+            print_left_out(found.sessions)
+            click.echo(brief.text(found))
+            return
         day = found.judged.as_of if as_of and found.judged.as_of else found.now
         target = Path(output or f"{found.system}-{day:%Y-%m-%d}{_of_what(found.judged)}.html")
         shared.refuse(target)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -23,7 +19,7 @@ from siteproof.porting import grouping, lay_out, looking, new_site, one_node
 from siteproof.porting import modules as avail
 from siteproof.record.samples import MEANINGS
 from siteproof.schema.yamlfile import Document
-from siteproof.sites import Site, catalogue, folder, machine, manual, names, recognise
+from siteproof.sites import Site, catalogue, folder, machine, manual, names, on_disk, recognise
 from siteproof.sites import features as offered
 from siteproof.sites.manual import Key
 from siteproof.sites.site import examine, find
@@ -33,7 +29,6 @@ from siteproof.sweeps.tools import COMMON, TOOLS
 from siteproof.units import count
 
 WIDTH = 100
-Row = dict[str, Any]  # an entry of a list, for --json
 MAX_BYTES = 256 * files.MIB  # of a saved output: 40,000 nodes are some 40 MB
 _FILE = click.Path(dir_okay=False, path_type=Path)
 FILES = {**manual.FILES, "sweeps/NAME.yaml": Sweep}
@@ -62,21 +57,11 @@ class _Sites(click.Group):
 @click.option("--tools", is_flag=True, help="List the tools that a sweep may use.")
 @click.option("--statuses", is_flag=True, help="List why a sample may have no value.")
 @click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="For programs: one JSON object with each of these lists, or with the systems.",
+    "--files", "places", is_flag=True, help="List what is on the disk, and who writes it."
 )
+@click.option("--variables", is_flag=True, help="List the environment variables that are read.")
 @click.pass_context
-def sites(
-    ctx: click.Context,
-    keys: bool,
-    metrics: bool,
-    features: bool,
-    tools: bool,
-    statuses: bool,
-    as_json: bool,
-) -> None:
+def sites(ctx: click.Context, /, **lists: bool) -> None:
     """List the systems, or show the nodes and criteria of NAME; 'sites new' writes a new site.
 
     The last line names the system of this machine. The other lists are those of Siteproof's own
@@ -86,25 +71,12 @@ def sites(
     siteproof sites
     siteproof sites testbed
     siteproof sites --keys
-    siteproof sites --features --json
+    siteproof sites --features
     siteproof sites new NAME --help
     """
-    lists = {
-        "keys": (keys, _keys, _print_manual),
-        "metrics": (metrics, _metrics, _print_metrics),
-        "features": (features, _features, _print_named),
-        "tools": (tools, _tools, _print_named),
-        "statuses": (statuses, _statuses, _print_named),
-    }
-    chosen = {name: one[1:] for name, one in lists.items() if one[0]}
-    if as_json and ctx.invoked_subcommand is not None:
-        raise UserError("--json", "together with a command or the name of a site")
-    if as_json:
-        found = {name: rows() for name, (rows, _) in chosen.items()}
-        click.echo(json.dumps(found or _systems(names()), indent=1))
-        ctx.exit()
-    for rows, print_rows in chosen.values():
-        print_rows(rows())
+    chosen = [LISTS[name] for name, wanted in lists.items() if wanted]
+    for print_list in chosen:
+        print_list()
     if not chosen and ctx.invoked_subcommand is None:
         _list(names(), detailed=False)
     if chosen:
@@ -133,62 +105,37 @@ def _list(chosen: list[str], *, detailed: bool) -> None:
     click.echo(f"this machine: {here}")
 
 
-def _systems(chosen: list[str]) -> dict[str, Any]:
-    """The systems for programs: nodes by role, and the number of criteria; or of mistakes."""
-    rows: list[Row] = []
-    for name in chosen:
-        site, documents = examine(name)
-        mistakes = sum(len(document.mistakes) for document in documents)
-        row: Row = {"name": name, "mistakes": mistakes}
-        if site is not None:
-            row["description"] = site.system.description
-            row["nodes"] = {role: str(one.nodes) for role, one in site.system.nodes.items()}
-            row["criteria"] = len(site.criteria)
-        rows.append(row)
-    try:
-        here = recognise()
-    except UserError:
-        here = None
-    return {"systems": rows, "this_machine": here}
+def _print_metrics() -> None:
+    for name, metric in catalogue.read()[0].items():
+        better = f", {metric.better} is better" if metric.better != "neither" else ""
+        click.echo(f"{name}  {metric.unit}{better}")
+        click.echo(f"      {metric.description}")
 
 
-def _metrics() -> list[Row]:
-    return [
-        {
-            "name": name,
-            "unit": metric.unit,
-            "better": metric.better,
-            "description": metric.description,
-        }
-        for name, metric in catalogue.read()[0].items()
-    ]
+def _print_features() -> None:
+    for name, feature in offered.known().items():
+        click.echo(f"{name}  {feature.description}")
 
 
-def _print_metrics(rows: Iterable[Row]) -> None:
-    for row in rows:
-        better = f", {row['better']} is better" if row["better"] != "neither" else ""
-        click.echo(f"{row['name']}  {row['unit']}{better}")
-        click.echo(f"      {row['description']}")
+def _print_tools() -> None:
+    for name, tool in TOOLS.items():
+        click.echo(f"{name}  {tool.sentence} Check: {tool.check}.")
 
 
-def _features() -> list[Row]:
-    return [{"name": name, **feature.model_dump()} for name, feature in offered.known().items()]
+def _print_statuses() -> None:
+    for name, sentence in MEANINGS.items():
+        click.echo(f"{name}  {sentence}")
 
 
-def _tools() -> list[Row]:
-    return [
-        {"name": name, "description": f"{tool.sentence} Check: {tool.check}.", "check": tool.check}
-        for name, tool in TOOLS.items()
-    ]
+def _print_places() -> None:
+    for place in on_disk.PLACES:
+        click.echo(f"{place.below}: {place.path}  {place.what}")
+        click.echo(f"      written by {place.writer}; may be deleted: {place.deletable}")
 
 
-def _statuses() -> list[Row]:
-    return [{"name": name, "description": sentence} for name, sentence in MEANINGS.items()]
-
-
-def _print_named(rows: Iterable[Row]) -> None:
-    for row in rows:
-        click.echo(f"{row['name']}  {row['description']}")
+def _print_variables() -> None:
+    for name, sentence in on_disk.VARIABLES.items():
+        click.echo(f"{name}  {sentence}")
 
 
 @sites.command()
@@ -253,7 +200,11 @@ def new(
         described = {**live, **described}
         for hardware, why in missing.items():
             print_text(f"siteproof: warning: {hardware} is not described: {why}", err=True)
-    offers = _offers(modules) if modules else []
+    listed = avail.parse(_read(modules)) if modules else []
+    offers = avail.offers(listed, offered.known())
+    if modules and not offers:
+        what = f"{modules}: none of {count(len(listed), 'module')} is of a program that checks use"
+        print_text(f"siteproof: warning: --modules: {what}", err=True)
     known = new_site.Known(
         name=name,
         cluster=cluster,
@@ -290,20 +241,6 @@ def _modules_system(given: str | None) -> str:
     raise UserError("--modules", what, hint="Add '--modules-system lmod' or 'envmod'")
 
 
-def _offers(path: Path) -> list[avail.Offer]:
-    """What the listed modules offer; warns of an odd list. Raises as _read."""
-    text = _read(path)
-    listed = avail.parse(text)
-    offers = avail.offers(listed, offered.known())
-    warnings = [avail.doubt(text)]
-    if not offers:
-        what = f"none of {count(len(listed), 'module')} is of a program that checks use"
-        warnings.append(f"{path}: {what}")
-    for what in filter(None, warnings):
-        print_text(f"siteproof: warning: --modules: {what}", err=True)
-    return offers
-
-
 def _word(key: str, text: str) -> str:
     """A name that is handed on to Slurm. Raises UserError."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.,+-]{0,99}", text):
@@ -337,9 +274,7 @@ def _grouped(
         print_text(f"siteproof: warning: {what}", err=True)
     grouped = grouping.group(read, configured.parse_partitions(parts))
     if not grouped.roles:
-        left = "; ".join(f"{nodes}: {why}" for why, nodes in grouped.left_out.items())
-        hint = "List the nodes while they run" if any(one.absent for one in read.values()) else ""
-        raise UserError("sites new", f"no node is left for a role; {left[:300]}", hint=hint)
+        raise UserError("scontrol show partitions", "no node is in a partition that is up")
     return grouped, cluster, where
 
 
@@ -402,34 +337,13 @@ def _summary(site: Site, *, detailed: bool) -> list[str]:
     return lines
 
 
-def _keys() -> list[Row]:
-    """Every key of the files, by the title of its part of the manual."""
-    parts = {file: manual.keys(file, FILES) for file in FILES}
-    parts["VALUE: of a parameter or condition"] = manual.expected_values()
-    parts["FACT: of a field in facts"] = manual.stated_values()
-    parts |= {f"axes of a sweep: {tool}": found for tool, found in axes().items()}
-    return [
-        {
-            "part": part,
-            "key": key.place,
-            "required": key.required,
-            "description": key.sentence,
-            "one_of": list(key.choices),
-        }
-        for part, found in parts.items()
-        for key in found
-    ]
-
-
-def _print_manual(rows: Iterable[Row]) -> None:
-    for part, found in groupby(rows, itemgetter("part")):
-        click.echo(part)
-        for key in found:
-            click.echo(f"  {key['key']}{' (*)' if key['required'] else ''}")
-            words = f" One of: {', '.join(key['one_of'])}." if key["one_of"] else ""
-            text = textwrap.fill(key["description"] + words, WIDTH - 6)
-            click.echo(textwrap.indent(text, " " * 6))
-        click.echo()
+def _print_manual() -> None:
+    for file in FILES:
+        _print_keys(file, manual.keys(file, FILES))
+    _print_keys("VALUE: of a parameter or condition", manual.expected_values())
+    _print_keys("FACT: of a field in facts", manual.stated_values())
+    for tool, found in axes().items():
+        _print_keys(f"axes of a sweep: {tool}", found)
     click.echo("Choose NAME and ID yourself; keys with (*) are required")
 
 
@@ -440,3 +354,23 @@ def axes() -> dict[str, list[Key]]:
         name: [Key(axis, one.needed, one.sentence, one.words) for axis, one in keys.items()]
         for name, keys in known.items()
     }
+
+
+def _print_keys(title: str, found: list[Key]) -> None:
+    click.echo(title)
+    for key in found:
+        click.echo(f"  {key.place}{' (*)' if key.required else ''}")
+        words = f" One of: {', '.join(key.choices)}." if key.choices else ""
+        click.echo(textwrap.indent(textwrap.fill(key.sentence + words, WIDTH - 6), " " * 6))
+    click.echo()
+
+
+LISTS = {
+    "keys": _print_manual,
+    "metrics": _print_metrics,
+    "features": _print_features,
+    "tools": _print_tools,
+    "statuses": _print_statuses,
+    "places": _print_places,
+    "variables": _print_variables,
+}

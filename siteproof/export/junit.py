@@ -8,11 +8,14 @@ cases of each criterion would hide the few that matter.
 The file has a failure or an error if, and only if, the exit code of `siteproof verdict` is not 0.
 INCOMPLETE is therefore an error. PENDING and SKIP are skipped cases, and the case "every criterion
 was decided" is then an error.
+
+The time of a case is that of the jobs that answer it: each from the end of the job before it in its
+session to its own end, so that the times of a session's jobs add up to the session's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from xml.etree import ElementTree
@@ -24,7 +27,7 @@ from siteproof.export.documents import answers, common
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.judge.severity import UNDECIDED, Verdict
 from siteproof.record.pair_units import ends
-from siteproof.record.samples import Sample
+from siteproof.record.samples import Header, Sample
 from siteproof.verdict.judgement import Judgement
 from siteproof.wording.verdicts import bound, reason, reasons, value, why
 
@@ -37,6 +40,7 @@ TAGS = {
     Verdict.SKIP: "skipped",
 }
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+Job = tuple[str, str]  # session and job
 LISTED = 50  # nodes of a criterion that have a line, the worst first
 DECIDED = "every criterion was decided"
 
@@ -44,9 +48,10 @@ DECIDED = "every criterion was decided"
 def text(judged: Judgement, *, per_node: bool = False) -> str:
     """The document. per_node: with a case for each node of each criterion."""
     top = Element("testsuites", name=f"siteproof {judged.site.system.system}")
+    seconds = _seconds(judged)
     by_check = sorted(judged.verdicts, key=_check)
     for check, group in groupby(by_check, key=_check):
-        _suite(top, judged, check, list(group), per_node)
+        _suite(top, judged, check, list(group), per_node, seconds)
     _decided(top, judged)
     for suite in top:
         _count(suite, [suite])
@@ -63,7 +68,12 @@ def _check(result: CriterionVerdict) -> str:
 
 
 def _suite(
-    top: Element, judged: Judgement, check: str, results: Sequence[CriterionVerdict], per_node: bool
+    top: Element,
+    judged: Judgement,
+    check: str,
+    results: Sequence[CriterionVerdict],
+    per_node: bool,
+    seconds: Mapping[Job, float],
 ) -> None:
     suite = SubElement(top, "testsuite", name=check)
     found = [sample for result in results for sample in answers(result)]
@@ -76,7 +86,8 @@ def _suite(
         for name, fact in _facts(judged, result).items():
             SubElement(properties, "property", name=f"{result.id}.{name}", value=fact)
     for result in results:
-        _case(suite, judged, check, result)
+        case = _case(suite, judged, check, result)
+        _took(case, answers(result), seconds)
         for node in result.nodes if per_node else ():
             _node_case(suite, judged, check, result, node)
 
@@ -100,7 +111,7 @@ def _facts(judged: Judgement, result: CriterionVerdict) -> dict[str, str]:
     return {name: fact for name, fact in facts.items() if fact}
 
 
-def _case(suite: Element, judged: Judgement, check: str, result: CriterionVerdict) -> None:
+def _case(suite: Element, judged: Judgement, check: str, result: CriterionVerdict) -> Element:
     case = _new(suite, judged, check, _name(result))
     worst = result.worst
     parts = [value(worst, result.criterion)] if worst else []
@@ -112,6 +123,7 @@ def _case(suite: Element, judged: Judgement, check: str, result: CriterionVerdic
     facts = [f"{name}: {fact}" for name, fact in _facts(judged, result).items()]
     listed = _lines(result, result.nodes) if len(result.nodes) > 1 else []
     SubElement(case, "system-out").text = "\n".join([*facts, *listed])
+    return case
 
 
 def _name(result: CriterionVerdict) -> str:
@@ -188,10 +200,32 @@ def _time(element: Element, samples: Iterable[Sample]) -> None:
     spans: dict[str, float] = {}
     for head in {id(sample.header): sample.header for sample in samples}.values():
         if head.began is not None:
-            span = datetime.fromisoformat(head.time).timestamp() - head.began
-            spans[head.session] = max(spans.get(head.session, 0.0), span)
+            spans[head.session] = max(spans.get(head.session, 0.0), _end(head) - head.began)
     if spans:
         element.set("time", f"{sum(spans.values()):.0f}")
+
+
+def _seconds(judged: Judgement) -> dict[Job, float]:
+    """How long each job took, by session and job: since the one before it in its session ended."""
+    all_known = judged.sessions.headers if judged.sessions else [s.header for s in judged.samples]
+    known = sorted({(h.session, _end(h), h.job, h.began) for h in all_known if h.began is not None})
+    found: dict[Job, float] = {}
+    last: dict[str, float] = {}  # end of a session's job
+    for session, end, job, began in known:
+        span = max(0.0, end - last.get(session, began))
+        found[session, job] = found.get((session, job), 0.0) + span
+        last[session] = end
+    return found
+
+
+def _end(head: Header) -> float:
+    return datetime.fromisoformat(head.time).timestamp()
+
+
+def _took(case: Element, found: Iterable[Sample], seconds: Mapping[Job, float]) -> None:
+    jobs = {(sample.header.session, sample.header.job) for sample in found}
+    if known := [seconds[job] for job in jobs if job in seconds]:
+        case.set("time", f"{sum(known):.0f}")
 
 
 def _harmless(top: Element) -> None:

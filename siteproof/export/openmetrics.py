@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -25,6 +25,7 @@ from siteproof.nodes.states import FleetReport, State
 from siteproof.record.pair_units import LINK, job, of_pairs
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.sites import Hardware
+from siteproof.trend import Alert
 from siteproof.units import UNITS
 from siteproof.verdict.judgement import Judgement
 
@@ -119,10 +120,21 @@ def _number(value: float) -> str:
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 
 
-def text(judged: Judgement, report: FleetReport, now: datetime) -> str:
-    """The exposition of a judgement and of the state of its nodes."""
+def text(
+    judged: Judgement, report: FleetReport, now: datetime, changes: Sequence[Alert] = ()
+) -> str:
+    """The exposition of a judgement and of the state of its nodes.
+
+    changes: those of the history for the worse that are open.
+    """
     families = Families()
     _whole(families, judged, now)
+    families.put(
+        "open_changes",
+        "Changes of the history for the worse that are neither made good nor acknowledged",
+        len(changes),
+        {"system": judged.site.system.system},
+    )
     for result in judged.verdicts:
         _criterion(families, judged, result)
     _nodes(families, judged.site.system.system, report)

@@ -24,6 +24,15 @@ class Verdict(StrEnum):
     PASS = "PASS"
 
 
+MEANINGS = {  # of each verdict on a criterion
+    Verdict.FAIL: "A value misses the bound, or an answer is wrong.",
+    Verdict.ERROR: "A measurement broke, though the node was there.",
+    Verdict.REGRESSED: "The contract is met, and a value is below its baseline.",
+    Verdict.INCOMPLETE: "Nodes, trials or points have no answer, or one that is too old.",
+    Verdict.PENDING: "A person's evidence is due, or a check that does not exist yet.",
+    Verdict.SKIP: "It cannot be measured here; the reason is named.",
+    Verdict.PASS: "Everything was measured, and meets the bound.",
+}
 RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 NOT_KEPT = (Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED)
 WORTH_REPEATING = (Verdict.FAIL, Verdict.ERROR, Verdict.INCOMPLETE)  # a new answer may differ

@@ -30,7 +30,7 @@ from siteproof.verdict.judgement import Judgement
 
 if TYPE_CHECKING:
     from siteproof.history import History
-    from siteproof.trend import Survey
+    from siteproof.trend import Alert, Survey
 
 T = TypeVar("T")
 
@@ -124,6 +124,12 @@ class Material:
         from siteproof import trend
 
         return trend.survey(self.site, self.history, now=self.now)
+
+    @property
+    def open_changes(self) -> list[Alert]:
+        """What became worse in the history, was not made good, and nobody has acknowledged."""
+        found = self.survey
+        return [one for one in (*found.fleet, *found.alerts, *found.drifts) if one.open]
 
     def begin(self) -> None:
         """Start the search for steps in another process, where it takes long.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter
+from pydantic.fields import FieldInfo
 
 from siteproof.schema.shapes import bare
 from siteproof.sites.catalogue import Metric
@@ -30,18 +31,31 @@ FILES: dict[str, Any] = {
     "windows.csv": PlannedWindow,
     "checks/*/catalogue.yaml": dict[str, Metric],
 }
-
-
+FORMS: dict[Any, str] = {Expected: "VALUE", Fact: "FACT"}  # models whose keys are listed once
+KINDS = {  # the types of JSON, for people; null is a key that is left out
+    "string": "text",
+    "number": "number",
+    "integer": "whole number",
+    "boolean": "true or false",
+    "object": "keys",
+    "null": "",
+    "": "any value",
+}
 OWNER_SENTENCE = "The system that the baselines belong to; those of another one are refused."
 
 
 class Key(NamedTuple):
-    """One key of a file: its dotted place, whether it must be given, its sentence and its words."""
+    """One key of a file: its dotted place, whether it must be given, its sentence and its words.
+
+    kind: of its value, in words. default: None where the key may be left out without one.
+    """
 
     place: str
     required: bool
     sentence: str
     choices: tuple[str, ...] = ()
+    kind: str = "text"
+    default: object = None
 
 
 def schema(files: Mapping[str, Any] = FILES) -> dict[str, Any]:
@@ -66,23 +80,47 @@ def keys(file: str, files: Mapping[str, Any] = FILES) -> list[Key]:
 
 
 def _keys(model: type[BaseModel], place: tuple[str, ...]) -> Iterator[Key]:
+    kinds = model.model_json_schema()["properties"]
     for name, field in model.model_fields.items():
         here = (*place, name)
-        choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
-        yield Key(".".join(here), field.is_required(), field.description or "", choices)
-        inner, names = bare(field.annotation), here
+        inner, by_name = bare(field.annotation), list[str]()
         if get_origin(inner) is dict:
-            inner, names = bare(get_args(inner)[1]), (*here, "NAME")
-        is_model = isinstance(inner, type) and issubclass(inner, BaseModel)
-        if is_model and inner not in (Expected, Fact):  # their forms are listed once, below
-            yield from _keys(inner, names)
+            inner, by_name = bare(get_args(inner)[1]), ["NAME"]
+        form = FORMS.get(inner, "")
+        kind = f"{form}{' by name' * len(by_name)}" if form else _kind(kinds[name])
+        yield _key(field, ".".join(here), kind)
+        if isinstance(inner, type) and issubclass(inner, BaseModel) and not form:
+            yield from _keys(inner, (*here, *by_name))
+
+
+def _key(field: FieldInfo, place: str, kind: str) -> Key:
+    needed = field.is_required()
+    choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+    default = None if needed or field.default_factory else field.default
+    return Key(place, needed, field.description or "", choices, kind, default)
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    """What a value is, in words, from its JSON schema: `size`, `list of text`."""
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(filter(None, map(_kind, schema["anyOf"]))))
+    if measured := schema.get("x-kind"):
+        return f"{measured}, such as {schema['examples'][0]}"
+    if schema.get("format") == "date":
+        return "date"
+    types = schema.get("type", "object" if "$ref" in schema else "")
+    if types == "array":
+        return f"list of {_kind(schema['items']) or 'any value'}"
+    if isinstance(types, list):
+        return " or ".join(KINDS[one] for one in types)
+    return KINDS[types]
 
 
 def expected_values() -> list[Key]:
     """The forms of an expected value, which parameters and conditions share."""
-    return list(_keys(Expected, ("VALUE",)))
+    return list(_keys(Expected, (FORMS[Expected],)))
 
 
 def stated_values() -> list[Key]:
     """The forms of a stated value, which all `fields` of `facts` share."""
-    return list(_keys(Fact, ("FACT",)))
+    return list(_keys(Fact, (FORMS[Fact],)))

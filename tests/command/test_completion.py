@@ -7,6 +7,7 @@ import shlex
 import shutil
 
 import pytest
+from clone import TOP
 
 BASH = """
 eval "$(_SITEPROOF_COMPLETE=bash_source siteproof)"
@@ -113,3 +114,10 @@ def test_modes_of_a_plan(offered, words, found):
 def test_systems_of_a_plan(world, offered):
     world.site("testbed")
     assert offered("plan", "--system", "testb") == ["testbed"]
+
+
+def test_the_docs_have_the_line_of_each_shell():
+    page = (TOP / "docs/sites.md").read_text().replace("\\|", "|")
+    for shell, (_, script) in SHELLS.items():
+        line = next(line for line in script.splitlines() if "_SITEPROOF_COMPLETE" in line)
+        assert f"`{line}`" in page, shell

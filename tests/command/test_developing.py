@@ -10,8 +10,8 @@ from clone import TOP, World, copy_clone
 PAGE = (TOP / "docs/developing.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^(Append to )?`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CHECK, CRITERION, SITE = "A new check", "A criterion for it", "A new site"
-OWN = "A centre's own checks"
-MOST = {CHECK: 6, SITE: 3}  # files of a new one
+OWN, ANALYSIS = "A centre's own checks", "A new analysis"
+MOST = {CHECK: 6, ANALYSIS: 2, SITE: 3}  # files of a new one
 TESTS = ("tests/conftest.py", "tests/support", "tests/unit", "pyproject.toml", "sweeps", "setup")
 
 # Tests that go through everything there is, by a part of their names.
@@ -97,6 +97,16 @@ def test_the_check_measures_and_its_criterion_is_judged(copied):
     assert copied.verdicts()["HERE-HASH"] == "PASS"
     why = copied.siteproof("why", "HERE-HASH").said
     assert "HashRate.rate" in why and "sha256sum" in why
+
+
+def test_the_analysis_is_pure_and_does_what_its_tests_say(copied):
+    write(copied.clone, ANALYSIS)
+    paths = [path for path, _, _ in examples(ANALYSIS)]
+    for linter in (("check",), ("format", "--check")):
+        done = copied.run("ruff", *linter, *paths)
+        assert done.code == 0, str(done)
+    told = must_pass(copied, "tests/unit/test_rooms.py", "tests/unit/analysis/test_imbalance.py")
+    assert "test_one_of_four_that_takes_twice_as_long" in told
 
 
 def test_a_plain_test_of_the_centre_is_judged(copied):

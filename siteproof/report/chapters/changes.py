@@ -209,8 +209,7 @@ def _worse_metric(row: Row) -> str:
 
 def _still_worse(material: Material) -> list[str]:
     """A sentence on the open changes for the worse in the whole history, if there are any."""
-    found = material.survey
-    still = [a for a in (*found.fleet, *found.alerts, *found.drifts) if a.open]
+    still = material.open_changes
     if not still:
         return []
     shown = [

@@ -39,7 +39,7 @@ def brief(material: Material) -> str:
     text, out = short(material), [r for r in material.gate.rulings.values() if not r.back]
     if not out or not material.measured:
         return text
-    groups = _alike(out)
+    groups = alike(out)
     if len(groups) <= MAX_GROUPS:
         why = [f"{nodes(g.nodes)} ({g.state}: {_first(g.reasons)})" for g in groups]
     else:  # too many groups: by metric or check, without the values
@@ -151,19 +151,19 @@ class Group:
     waived: str
 
 
-def _alike(rulings: Iterable[Ruling]) -> list[Group]:
+def alike(rulings: Iterable[Ruling]) -> list[Group]:
     """Nodes by state, reasons and waiver, the most severe state first."""
     groups: dict[object, list[Ruling]] = {}
     for ruling in sorted(rulings, key=lambda r: (STATES.index(r.state), r.node)):
         groups.setdefault((ruling.state, kinds(ruling.findings), ruling.waived), []).append(ruling)
     return [
         Group(
-            [ruling.node for ruling in alike],
-            alike[0].state,
-            common([ruling.findings for ruling in alike]),
-            sentences(alike[0].waived),
+            [ruling.node for ruling in same],
+            same[0].state,
+            common([ruling.findings for ruling in same]),
+            sentences(same[0].waived),
         )
-        for alike in groups.values()
+        for same in groups.values()
     ]
 
 
@@ -180,7 +180,7 @@ def common(findings: Iterable[Sequence[Finding]]) -> list[str]:
 def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
     """A row for the nodes that are in the same state for the same reasons."""
     rows = []
-    for group in _alike(rulings):
+    for group in alike(rulings):
         why = "; ".join(filter(None, (few(group.reasons, MAX_REASONS, "; "), group.waived))) or "-"
         roles, racks = _roles(material, group.nodes), _racks(material, group.nodes)
         names = nodes(group.nodes)

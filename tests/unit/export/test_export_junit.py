@@ -1,5 +1,6 @@
 """`siteproof export junit`: what Jenkins and GitLab show is what the verdict says."""
 
+import re
 import xml.etree.ElementTree as ET
 
 import nets
@@ -9,7 +10,13 @@ from fleets import broken, names, run_of
 
 from siteproof.export import junit
 
-# What Jenkins' xUnit plugin accepts, element by element: attributes, and the elements inside.
+# What the common JUnit XSD (that of Jenkins' xUnit plugin) accepts, element by element: attributes,
+# and the elements inside; and the form of attributes.
+SHAPE = {
+    "time": r"[0-9]+(\.[0-9]+)?",
+    "timestamp": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d",
+    **dict.fromkeys(("tests", "failures", "errors", "skipped"), r"[0-9]+"),
+}
 FORM = {
     "testsuites": ({"name", "time", "tests", "failures", "errors"}, {"testsuite"}),
     "testsuite": (
@@ -18,7 +25,7 @@ FORM = {
     ),
     "properties": (set(), {"property"}),
     "property": ({"name", "value"}, set()),
-    "testcase": ({"name", "classname"}, {"failure", "error", "skipped", "system-out"}),
+    "testcase": ({"name", "classname", "time"}, {"failure", "error", "skipped", "system-out"}),
     **dict.fromkeys(("failure", "error", "skipped"), ({"type", "message"}, set())),
     "system-out": (set(), set()),
 }
@@ -36,6 +43,8 @@ def read(text):
         attributes, inside = FORM[element.tag]
         assert REQUIRED.get(element.tag, set()) <= set(element.attrib) <= attributes, element.tag
         assert {below.tag for below in element} <= inside, element.tag
+        for name in SHAPE.keys() & element.attrib.keys():
+            assert re.fullmatch(SHAPE[name], element.get(name)), (element.tag, name)
     for suite in top:
         counts(suite, suite.findall("testcase"))
     cases = top.findall("testsuite/testcase")
@@ -221,6 +230,36 @@ def test_the_time_is_how_long_the_session_took(tmp_path, monkeypatch):
     top = read(junit.text(judged(site(tmp_path, monkeypatch, "C-PASS"), found)))
     assert (top.get("time"), top[0].get("time")) == ("750", "750")
     assert top[0].get("timestamp") == "2026-11-02T00:12:30"
+
+
+def test_the_times_of_a_sessions_jobs_add_up_to_the_sessions(tmp_path, monkeypatch):
+    session = "20261102T000000Z-a"
+    jobs = [("Stream.triad", "00:02:30"), ("BlockStorage.read", "00:12:30")]
+    found = [
+        *run_of({"n001": 110}, metric="Stream.triad", session=session, time=at(jobs[0][1])),
+        *run_of(
+            {"n001": 9}, metric="BlockStorage.read", session=session, time=at(jobs[1][1]), job="2"
+        ),
+    ]
+    top = read(junit.text(judged(site(tmp_path, monkeypatch), found)))
+    times = {key: case(top, key).get("time") for key in ("C-PASS", "C-INCOMPLETE", "C-ERROR")}
+    assert times == {"C-PASS": "150", "C-INCOMPLETE": "600", "C-ERROR": None}
+    assert case(top, "C-FAIL").get("time") == "150", "it is answered by the same job"
+    assert top.get("time") == "750"
+
+
+def test_two_jobs_that_end_in_the_same_second_both_have_a_time(tmp_path, monkeypatch):
+    keys = {"session": "20261102T000000Z-a", "time": at("00:01:00")}
+    found = [
+        *run_of({"n001": 110}, **keys),
+        *run_of({"n001": 9}, metric="BlockStorage.read", job="2", **keys),
+    ]
+    top = read(junit.text(judged(site(tmp_path, monkeypatch), found)))
+    assert [case(top, key).get("time") for key in ("C-PASS", "C-INCOMPLETE")] == ["60", "0"]
+
+
+def at(time):
+    return f"2026-11-02T{time}+00:00"
 
 
 def test_of_thousands_of_pairs_the_worst_have_a_line(tmp_path, monkeypatch):

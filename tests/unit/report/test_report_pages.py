@@ -187,7 +187,7 @@ def test_nodes_with_findings_that_differ_only_in_numbers_are_one_group():
             ("n4", Kind.BELOW_BASELINE, "Health.errors", "3"),
         )
     ]
-    assert [group.nodes for group in nodes._alike(rulings)] == [["n1", "n2"], ["n3"], ["n4"]]
+    assert [group.nodes for group in nodes.alike(rulings)] == [["n1", "n2"], ["n3"], ["n4"]]
 
 
 def test_untested_nodes_are_grouped_by_the_fields_of_their_findings():

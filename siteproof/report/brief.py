@@ -1,0 +1,114 @@
+"""A campaign in one paragraph of plain text, for mail and chat: verdict, nodes, changes, next step.
+
+Each sentence has its room, so that the paragraph stays short for any fleet. Words are left out at
+the end of a sentence, never a part of a node set, a number or a command.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from siteproof.analysis.before_after import Effect
+from siteproof.errors import harmless
+from siteproof.judge.severity import UNDECIDED, Verdict
+from siteproof.report.chapters import changes, nodes, summary
+from siteproof.report.material import Material
+from siteproof.report.phrases import counted, few, percent_change
+from siteproof.report.phrases import nodes as folded
+from siteproof.units import count
+from siteproof.wording.verdicts import heading, next_command, published_only
+
+MAX_CHARACTERS = 700  # characters of the paragraph
+HEADING, SET, REASON, CHANGES, COMMAND = 80, 40, 80, 80, 110  # of its parts
+
+
+def text(material: Material) -> str:
+    """The paragraph, in one line."""
+    return " ".join(map(harmless, _sentences(material)))
+
+
+def _sentences(material: Material) -> Iterator[str]:
+    judged = material.judged
+    yield f"{_short(heading(judged), HEADING)}: {summary.mark(material)}."
+    number = Counter(result.verdict for result in judged.verdicts)
+    counts = counted((verdict, number[verdict]) for verdict in Verdict)
+    yield f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {counts or 'none'}."
+    if not published_only(judged):
+        yield _nodes_out(material)
+        yield from _worse(material)
+        yield from _not_tested(material)
+    yield f"Next: {_command(material)}"
+
+
+def _nodes_out(material: Material) -> str:
+    """The nodes that stay out, and the first reason of the most severe of them."""
+    out = [ruling for ruling in material.gate.rulings.values() if not ruling.back]
+    short = nodes.short(material).partition(".")[0]
+    if not out or not material.measured:
+        return f"{_short(short, REASON)}."
+    worst = nodes.alike(out)[0]
+    reason = _short(worst.reasons[0] if worst.reasons else "no reason known", REASON)
+    who = "" if len(worst.nodes) == len(out) else f"{_set(worst.nodes)} "
+    return f"{short}, {_set(ruling.node for ruling in out)}; {who}{worst.state}: {reason}."
+
+
+def _worse(material: Material) -> Iterator[str]:
+    """What became worse since the last time; nothing where there was none."""
+    since = material.once(changes.last_time) if material.judged.samples else None
+    if since is None:
+        return
+    rows = since.result.rows
+    worse = [
+        f"{row.name} {percent_change(row.change.change)}"
+        for row in rows
+        if row.change.effect is Effect.WORSE
+    ]
+    worse += [f"{row.name} of {row.worst[0][0]}" for row in rows if row.worst]
+    last = _short(since.words.partition(" (")[0].partition(", accepted")[0], SET)
+    yield f"Worse since {last}: {_whole(worse, CHANGES) or 'nothing'}."
+
+
+def _not_tested(material: Material) -> Iterator[str]:
+    """The nodes without a value, and the criteria that nothing decides."""
+    untested = [node.node for node in material.fleet.nodes.values() if node.untested]
+    undecided = [r.id for r in material.judged.verdicts if r.verdict in UNDECIDED and not r.excused]
+    parts = []
+    if untested:
+        parts.append(f"{count(len(untested), 'node')} {_set(untested)}")
+    if undecided:
+        parts.append(count(len(undecided), "criterion", "criteria"))
+    if parts:
+        yield f"Not tested: {', '.join(parts)}."
+
+
+def _command(material: Material) -> str:
+    """The next command; where it is long, the one that prints it."""
+    command = next_command(material.judged)
+    plain = f"siteproof verdict --system {material.system}"
+    return command if command and len(command) <= COMMAND else plain
+
+
+def _set(names: Iterable[str]) -> str:
+    """Nodes as a set; of many that do not fold, the first, and how many more there are."""
+    known = sorted(names)
+    shown = known
+    while len(shown) > 1 and len(folded(shown)) > SET:
+        shown = shown[: len(shown) * 3 // 4]
+    rest = len(known) - len(shown)
+    return folded(shown) + (f" and {rest} more" if rest else "")
+
+
+def _whole(texts: Sequence[str], room: int) -> str:
+    """The first of them that have room, and how many more there are."""
+    shown = 0
+    while shown < len(texts) and len(", ".join(texts[: shown + 1])) <= room:
+        shown += 1
+    if texts and not shown:
+        return count(len(texts), "metric")
+    return few(texts, shown)
+
+
+def _short(words: str, room: int) -> str:
+    return textwrap.shorten(words, room, placeholder=" ...")
