@@ -16,7 +16,7 @@ OF_A_VALUE = (Kind.MISSES_BOUND, Kind.BELOW_BASELINE, Kind.SLOW, Kind.FELL)
 
 def metric_of(why: Finding) -> str:
     """The metric whose history may explain a finding; empty if none can."""
-    return why.metric.partition(" [")[0] if why.kind in OF_A_VALUE else ""
+    return why.metric.partition(" ")[0] if why.kind in OF_A_VALUE else ""
 
 
 def changes(
