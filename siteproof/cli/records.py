@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,14 @@ plain_option = click.option(
     "--plain",
     is_flag=True,
     help="For programs and spreadsheets: a line a row, cells separated by tabs.",
+)
+
+
+json_rows_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="For programs: a list of JSON objects, with the columns of --plain as keys.",
 )
 
 
@@ -104,6 +113,14 @@ def print_plain(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A header and a line a row, separated by tabs; no cell holds a tab or a line's end."""
     for row in (columns, *rows):
         click.echo("\t".join(" ".join(harmless(cell).split()) for cell in row))
+
+
+def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool) -> None:
+    """Rows for programs: as --json prints them, or as --plain does."""
+    if as_json:
+        click.echo(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1))
+    else:
+        print_plain(columns, [[str(cell) for cell in row] for row in rows])
 
 
 def print_wrapped(text: str) -> None:

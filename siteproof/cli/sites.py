@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from siteproof import files, nodesets
+from siteproof.cli.records import json_rows_option, plain_option, print_rows, print_wrapped
 from siteproof.cli.shared import by_system, print_text
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.porting import grouping, lay_out, looking, new_site, one_node
@@ -32,6 +33,9 @@ WIDTH = 100
 MAX_BYTES = 256 * files.MIB  # of a saved output: 40,000 nodes are some 40 MB
 _FILE = click.Path(dir_okay=False, path_type=Path)
 FILES = {**manual.FILES, "sweeps/NAME.yaml": Sweep}
+
+
+Rows = tuple[Sequence[str], Sequence[tuple[str, ...]]]  # the columns, and the cells of each row
 
 
 class _Sites(click.Group):
@@ -56,9 +60,18 @@ class _Sites(click.Group):
 @click.option("--features", is_flag=True, help="List the features that an environment may offer.")
 @click.option("--tools", is_flag=True, help="List the tools that a sweep may use.")
 @click.option("--statuses", is_flag=True, help="List why a sample may have no value.")
+@json_rows_option
+@plain_option
 @click.pass_context
 def sites(
-    ctx: click.Context, keys: bool, metrics: bool, features: bool, tools: bool, statuses: bool
+    ctx: click.Context,
+    keys: bool,
+    metrics: bool,
+    features: bool,
+    tools: bool,
+    statuses: bool,
+    as_json: bool,
+    plain: bool,
 ) -> None:
     """List the systems, or show the nodes and criteria of NAME; 'sites new' writes a new site.
 
@@ -72,20 +85,41 @@ def sites(
     siteproof sites --features
     siteproof sites new NAME --help
     """
-    lists = {
-        _print_manual: keys,
-        _print_metrics: metrics,
-        _print_features: features,
-        _print_tools: tools,
-        _print_statuses: statuses,
+    lists: dict[Callable[[], Rows], bool] = {
+        _metrics: metrics,
+        _features: features,
+        _tools: tools,
+        _statuses: statuses,
     }
-    chosen = [print_list for print_list, wanted in lists.items() if wanted]
-    for print_list in chosen:
-        print_list()
-    if not chosen and ctx.invoked_subcommand is None:
-        _list(names(), detailed=False)
-    if chosen:
+    chosen = [rows for rows, wanted in lists.items() if wanted]
+    if as_json or plain:
+        _print_for_programs(ctx, chosen, keys=keys, as_json=as_json)
         ctx.exit()
+    if keys:
+        _print_manual()
+    for rows in chosen:
+        _print_list(rows())
+    if chosen or keys:
+        ctx.exit()
+    if ctx.invoked_subcommand is None:
+        _list(names(), detailed=False)
+
+
+def _print_for_programs(
+    ctx: click.Context, chosen: Sequence[Callable[[], Rows]], *, keys: bool, as_json: bool
+) -> None:
+    """One list. Raises UserError for several, for one that is no list, and beside a command."""
+    option = "--json" if as_json else "--plain"
+    if keys or len(chosen) > 1 or ctx.invoked_subcommand:
+        raise UserError(option, "goes with one list", hint="'lint --schema' has the keys")
+    columns, rows = (chosen[0] if chosen else _sites)()
+    print_rows(columns, rows, as_json=as_json)
+
+
+def _print_list(listed: Rows) -> None:
+    """A record a row: the name and the shorter cells, then the sentence."""
+    for name, *cells in listed[1]:
+        print_wrapped("  ".join([name, *filter(None, cells)]))
 
 
 @sites.command(hidden=True)
@@ -110,26 +144,40 @@ def _list(chosen: list[str], *, detailed: bool) -> None:
     click.echo(f"this machine: {here}")
 
 
-def _print_metrics() -> None:
-    for name, metric in catalogue.read()[0].items():
-        better = f", {metric.better} is better" if metric.better != "neither" else ""
-        click.echo(f"{name}  {metric.unit}{better}")
-        click.echo(f"      {metric.description}")
+def _sites() -> Rows:
+    rows = []
+    for name in names():
+        site, documents = examine(name)
+        mistakes = str(sum(len(document.mistakes) for document in documents))
+        if site is None:
+            rows.append((name, "", "", "", mistakes))
+            continue
+        nodes = ", ".join(f"{len(site.expected(role))} {role}" for role in site.system.nodes)
+        rows.append((name, site.system.description, nodes, str(len(site.criteria)), mistakes))
+    return ("site", "description", "nodes", "criteria", "mistakes"), rows
 
 
-def _print_features() -> None:
-    for name, feature in offered.known().items():
-        click.echo(f"{name}  {feature.description}")
+def _metrics() -> Rows:
+    found = catalogue.read()[0].items()
+    rows = [(n, one.unit, _better(one.better), one.description) for n, one in found]
+    return ("metric", "unit", "better", "description"), rows
 
 
-def _print_tools() -> None:
-    for name, tool in TOOLS.items():
-        click.echo(f"{name}  {tool.sentence} Check: {tool.check}.")
+def _better(word: str) -> str:
+    return "" if word == "neither" else f"{word} is better"
 
 
-def _print_statuses() -> None:
-    for name, sentence in MEANINGS.items():
-        click.echo(f"{name}  {sentence}")
+def _features() -> Rows:
+    return ("feature", "description"), [(n, one.description) for n, one in offered.known().items()]
+
+
+def _tools() -> Rows:
+    rows = [(name, tool.sentence, f"Check: {tool.check}.") for name, tool in TOOLS.items()]
+    return ("tool", "description", "check"), rows
+
+
+def _statuses() -> Rows:
+    return ("status", "description"), list(MEANINGS.items())
 
 
 @sites.command()

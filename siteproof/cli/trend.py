@@ -281,7 +281,7 @@ def show(site: Site, seen: Survey, *, whole: bool) -> None:
 
 
 def _record(site: Site, alert: Alert) -> Record:
-    state, *cells = wording.head(site, alert)
+    state, *cells = wording.head(alert)
     head = [(state, _style(alert)), *((cell, "") for cell in cells)]
     return Record(head, wording.phrases(site, alert))
 

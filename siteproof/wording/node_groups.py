@@ -144,9 +144,9 @@ def _dated(group: Group) -> str:
 
 
 def cells(group: Group, shown: Shown, changes: Changes) -> tuple[str, ...]:
-    """The cells of COLUMNS after node, state and role, of a group of one node."""
+    """The cells of COLUMNS between role and why, of a group of one node."""
     if not group.worst:
-        return ("",) * (len(COLUMNS) - 3)
+        return ("",) * (len(COLUMNS) - 4)
     (raw,) = group.worst
     why, tally = shown.one(raw), shown.tally(raw)
     lack = FORMS["share"](raw.number("deficit")) if raw.get("deficit") is not None else ""

@@ -22,7 +22,7 @@ MAX_SET = 30  # characters of a node set in the first line of a change
 MAX_CAUSES = 4  # lines of what else changed; 'trend why' has all of them
 
 
-def head(site: Site, alert: Alert) -> tuple[str, ...]:
+def head(alert: Alert) -> tuple[str, ...]:
     """The first line of a change: state, metric, place, size, since when, id."""
     names = f"{len(alert.nodes)} nodes" if len(str(alert.nodes)) > MAX_SET else str(alert.nodes)
     begin = alert.last_before if alert.kind == "drift" else alert.first_after
