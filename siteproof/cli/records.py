@@ -125,8 +125,10 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_j
 
 def print_wrapped(text: str) -> None:
     """A long line in lines of the terminal's width, those after the first indented."""
-    first, *rest = _broken(harmless(text), console().width)
-    for line in [first, *wrapped([" ".join(rest)] if rest else [], console().width)]:
+    text, width = harmless(text), console().width
+    first = _broken(text, width)[0]
+    rest = text[len(first) :].strip()
+    for line in [first, *wrapped([rest] if rest else [], width)]:
         click.echo(line)
 
 

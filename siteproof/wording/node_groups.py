@@ -48,7 +48,7 @@ def groups(nodes: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[Group]:
     alike: dict[object, list[tuple[str, str, Sequence[Finding]]]] = {}
     for node, state, findings in nodes:
         counted = findings if state == State.UNTESTED else findings[:1]
-        key = (state, tuple(brief(why).alike for why in counted))
+        key = (state, tuple(replace(brief(why), details=_undated(why)).alike for why in counted))
         alike.setdefault(key, []).append((node, state, findings))
     found = [_group(same) for same in alike.values()]
     return sorted(found, key=lambda one: (STATES.index(one.state), -len(one.nodes), one.nodes[0]))

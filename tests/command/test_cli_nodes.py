@@ -66,6 +66,15 @@ def test_nodes_with_the_same_reason_are_one_record_the_largest_group_first(fleet
     assert "50.004" not in "".join(lines)
 
 
+def test_nodes_with_one_reason_are_one_record_however_long_each_has_it(fleet):
+    for run in range(1, 5):
+        low = {"n002": 50} | ({"n005": 50} if run == 4 else {})
+        fleet.keep(run_of(EVEN | low, run))
+    told = fleet.ask("nodes").out
+    assert told.count("C-TRIAD") == 1
+    assert "FAILED  n[002,005]" in told
+
+
 def test_a_reason_has_the_value_as_verdict_prints_it(fleet):
     write_site(fleet.sites, criteria=CRITERIA.replace("60 MB/s", "0.06 GB/s"))
     fleet.keep(run_of(EVEN | {"n004": 41.234}))
