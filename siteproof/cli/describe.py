@@ -192,18 +192,23 @@ def _facts(
     if not roles and node is not None:
         raise UserError("describe", f"'{node}' is not a node of {found.site.system.system}")
     code = _facts_code(roles)
+    findings = [why for role in roles for why in role.findings]
     if as_json:
         document = {
             **documents.head(found.site.system.system, found.chosen),
             "exit_code": int(code),
-            "roles": [_facts_record(role) for role in roles],
-            "findings": [why.record() for role in roles for why in role.findings],
+            "roles": list(map(_facts_record, roles)),
+            "findings": [why.record() for why in findings],
         }
         click.echo(documents.dumps(document))
-        return code
-    if plain:
-        print_plain(COLUMNS, _finding_rows(why for role in roles for why in role.findings))
-        return code
+    elif plain:
+        print_plain(COLUMNS, _finding_rows(findings))
+    else:
+        _print_facts(found, roles, most)
+    return code
+
+
+def _print_facts(found: Described, roles: Sequence[Facts], most: int | None) -> None:
     print_wrapped(f"{found.site.system.system}: {found.chosen}")
     for role in roles:
         described = len(role.expected) - len(role.missing)
@@ -212,7 +217,6 @@ def _facts(
             print_wrapped(f"  {line}")
         _print_findings(role.findings, most)
     print_wrapped(_facts_line(roles))
-    return code
 
 
 def _facts_of(

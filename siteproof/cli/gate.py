@@ -140,7 +140,7 @@ def gate(
     """
     given = {"--apply": apply, "--retest": retest, "--release": release}
     acts = [name for name, on in given.items() if on]
-    _check_options(acts, options, as_of, "--json" if as_json else "--plain" if plain else "")
+    _check_options(acts, options, as_of, _listing(as_json=as_json, plain=plain))
     share = _share("--limit", limit)
     most = _share("--capacity", capacity) if capacity else max(share, CAPACITY_LIMIT)
     chosen = Options(apply, share, most, certain, options, _given(context))
@@ -152,15 +152,8 @@ def gate(
 
     judged, scene = decided()
     print_left_out(judged.sessions)
-    if as_json:
-        record = _record(judged, scene, chosen)
-        click.echo(documents.dumps(record))
-        raise SystemExit(record["exit_code"])
-    if plain:
-        cluster, _, _ = _planned(scene)
-        seen = scene.seen(cluster) if cluster else scene
-        gate_lists.print_rows(judged, seen.decision, act.places(seen, cluster, {}))
-        raise SystemExit(_decided(judged, seen))
+    if as_json or plain:
+        raise SystemExit(_print_for_programs(judged, scene, chosen, as_json=as_json))
     if not _measured(judged, scene):
         still = " that still counts" if judged.samples else ""
         click.echo(f"nothing was measured{still}: {judged.chosen}; next: reframe -c checks/ -r")
@@ -174,6 +167,25 @@ def gate(
         judged, scene = decided()  # with what the test has measured
     print_answer(judged, scene, chosen, work)
     raise SystemExit(work.code)
+
+
+def _print_for_programs(
+    judged: Judgement, scene: Scene, chosen: Options, *, as_json: bool
+) -> ExitCode:
+    """The decision as --json or --plain prints it; its exit code."""
+    if as_json:
+        record = _record(judged, scene, chosen)
+        click.echo(documents.dumps(record))
+        return ExitCode(record["exit_code"])
+    cluster, _, _ = _planned(scene)
+    seen = scene.seen(cluster) if cluster else scene
+    gate_lists.print_rows(judged, seen.decision, act.places(seen, cluster, {}))
+    return _decided(judged, seen)
+
+
+def _listing(*, as_json: bool, plain: bool) -> str:
+    """The option that only prints the decision; empty without one."""
+    return "--json" * as_json or "--plain" * plain
 
 
 def _given(context: click.Context) -> list[tuple[str, ...]]:

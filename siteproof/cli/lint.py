@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import click
 from rich.table import Table
@@ -21,6 +22,7 @@ from siteproof.sweeps.tools import SWEEPS_ONLY, TOOLS
 from siteproof.units import count
 
 ANSWERS = ("criteria", "check", "derivation", "evidence")
+Found = Mapping[str, Sequence[object]]  # mistakes, warnings and gaps, by kind
 
 
 @click.command()
@@ -67,19 +69,26 @@ def lint(
     warnings = [str(warning) for document in documents for warning in document.warnings]
     warnings += software.warnings(chosen)
     gaps = [gap for document in documents for gap in document.listed_gaps()]
-    code = ExitCode.USAGE if mistakes or not chosen else ExitCode.PASS
+    found: Found = {"mistake": mistakes, "warning": warnings, "gap": gaps}
     if as_json or plain:
-        found = (("mistake", mistakes), ("warning", warnings), ("gap", gaps))
-        rows = [(kind, str(line)) for kind, lines in found for line in lines]
-        print_rows(("kind", "text"), rows, as_json=as_json)
-        raise SystemExit(code)
-    for title, lines in (("", mistakes), ("warning: ", warnings), ("gap: ", gaps)):
+        print_rows(("kind", "text"), _rows(found), as_json=as_json)
+    else:
+        _print(found, _answer(chosen, swept, mistakes))
+    raise SystemExit(ExitCode.USAGE if mistakes or not chosen else ExitCode.PASS)
+
+
+def _rows(found: Found) -> list[tuple[str, str]]:
+    return [(kind, str(line)) for kind, lines in found.items() for line in lines]
+
+
+def _print(found: Found, answer: str) -> None:
+    """A line each, a mistake without a title, and the answer with the other counts."""
+    for kind, lines in found.items():
+        title = "" if kind == "mistake" else f"{kind}: "
         for line in lines:
             click.echo(f"siteproof: {title}{line}")
-    counted = [count(len(warnings), "warning")] if warnings else []
-    counted += [count(len(gaps), "gap")] if gaps else []
-    click.echo(", ".join([_answer(chosen, swept, mistakes), *counted]))
-    raise SystemExit(code)
+    others = {kind: len(lines) for kind, lines in found.items() if lines and kind != "mistake"}
+    click.echo(", ".join([answer, *(count(number, kind) for kind, number in others.items())]))
 
 
 def _coverage(chosen: list[str], *, as_json: bool, plain: bool) -> None:

@@ -73,10 +73,7 @@ def matrix(
         click.echo(documents.dumps({**head, **_record(metric, code, matrices, days)}))
         raise SystemExit(code)
     if plain:
-        rows = days.record() if days else [pair for one in matrices for pair in _pairs(one)]
-        columns = DAILY_COLUMNS if days else COLUMNS
-        cells = [[row.get(name) for name in columns] for row in rows]
-        print_plain(columns, [["" if cell is None else f"{cell}" for cell in row] for row in cells])
+        _print_plain(matrices, days)
         raise SystemExit(code)
     if not found:
         print_text(f"{metric}: no pair was measured, {chosen}")
@@ -107,6 +104,17 @@ def _record(
 
 COLUMNS = ("name", "link", "from", "to", "value", "unit", "state")
 DAILY_COLUMNS = ("from", "to", "day", "unit", "highest", "lowest", "average", "errors")
+
+
+def _print_plain(matrices: Sequence[Matrix], days: Daily | None) -> None:
+    """A line a pair, or a line a pair and day."""
+    columns = DAILY_COLUMNS if days else COLUMNS
+    rows = days.record() if days else [pair for one in matrices for pair in _pairs(one)]
+    print_plain(columns, [[_text(row.get(name)) for name in columns] for row in rows])
+
+
+def _text(cell: object) -> str:
+    return "" if cell is None else f"{cell}"
 
 
 def _pairs(one: Matrix) -> list[dict[str, object]]:

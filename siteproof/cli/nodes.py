@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -33,7 +33,7 @@ from siteproof.cli.shared import (
 from siteproof.errors import UserError
 from siteproof.export import documents
 from siteproof.nodes import states
-from siteproof.nodes.states import FleetReport, MetricReport, State
+from siteproof.nodes.states import FleetReport, MetricReport, NodeReport, State
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.sessions import Sessions
 from siteproof.trend import explaining
@@ -42,7 +42,7 @@ from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import node_groups
 from siteproof.wording.findings import full, fulls
 from siteproof.wording.in_bounds_unit import Shown
-from siteproof.wording.verdicts import asked, measure
+from siteproof.wording.verdicts import measure, own_command
 
 COLOURS = {
     State.OK: "green",
@@ -158,7 +158,7 @@ def _changes(judged: Judgement, report: FleetReport) -> node_groups.Changes:
 
 
 def _print_plain(judged: Judgement, report: FleetReport) -> None:
-    """A line a node, the gravest first."""
+    """A line a node, the most severe first."""
     shown, changes = Shown(judged), _changes(judged, report)
     rows = []
     for group in node_groups.groups((n.node, n.state, n.findings) for n in report.nodes.values()):
@@ -173,7 +173,7 @@ def _print_plain(judged: Judgement, report: FleetReport) -> None:
 def _remarks(judged: Judgement, report: FleetReport) -> Iterator[str]:
     """Warnings, stages that were set aside, what proves nothing yet, and in which racks nodes are.
 
-    A note that only says that nodes are too few to be ranked is among the warnings already.
+    A note that only reports that nodes are too few to be ranked is among the warnings already.
     """
     for why in report.warnings:
         yield f"warning: {full(why)}"
@@ -203,9 +203,9 @@ def _next(judged: Judgement, report: FleetReport) -> str:
     """The next command: the gate, unless nothing but values is missing, or nothing at all."""
     found = {n.state for n in report.nodes.values()} - {State.OK}
     if not found or found == {State.UNTESTED} and judged.past:
-        return asked(judged, "verdict")
+        return own_command(judged, "verdict")
     untested = report.of(State.UNTESTED)
-    return measure(judged, untested) if found == {State.UNTESTED} else asked(judged, "gate")
+    return measure(judged, untested) if found == {State.UNTESTED} else own_command(judged, "gate")
 
 
 def _by_group(judged: Judgement, found: Any) -> str:
@@ -236,8 +236,14 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str, *, plain:
             *map(Text, _cells(shown, metric, node.metrics[metric])),
         )
     print_table(table, plain=plain)
-    if plain:
-        return
+    if not plain:
+        _print_answer(judged, report, metric, ranked)
+
+
+def _print_answer(
+    judged: Judgement, report: FleetReport, metric: str, ranked: Sequence[NodeReport]
+) -> None:
+    """What limits the trust in a ranking, and the slow nodes."""
     if len(ranked) > MAX_RANKED:
         print_text(f"{len(ranked) - MAX_RANKED} better nodes are not shown, see --plain")
     for stage in judged.sessions.set_aside if judged.sessions else ():
@@ -246,7 +252,7 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str, *, plain:
         print_wrapped(f"warning: {full(why)}")
     slow = [n for n in ranked if n.metrics[metric].slow_runs]
     found = f"slow in some run: {nodesets.of(n.node for n in slow)}" if slow else "no slow run"
-    print_text(f"{metric}: {found}; next: {asked(judged, 'nodes')}")
+    print_text(f"{metric}: {found}; next: {own_command(judged, 'nodes')}")
 
 
 def _cells(shown: Shown, metric: str, m: MetricReport) -> tuple[str, ...]:

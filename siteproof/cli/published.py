@@ -56,13 +56,14 @@ def published(system: str, everything: bool, as_json: bool, plain: bool) -> None
     judged = results.judged(site, published)
     on_time = milestones.remarks(milestones.read(site))
     tables = results.tables(site, published)
+    chosen = tables if everything else tables[: bool(judged)]
     if as_json:
         click.echo(json.dumps(_record(site.name, judged, tables, on_time), indent=1))
     elif plain:
-        for one in tables if everything else tables[: bool(judged)]:
+        for one in chosen:
             print_plain(one.columns, one.rows)
     else:
-        _print(tables if everything else tables[:1] if judged else [])
+        _print(chosen)
         for remark in on_time:
             print_text(f"timeline: {remark}")
         print_text(_answer(site.name, len(published), judged))

@@ -108,7 +108,7 @@ def sites(
 def _print_for_programs(
     ctx: click.Context, chosen: Sequence[Callable[[], Rows]], *, keys: bool, as_json: bool
 ) -> None:
-    """One list. Raises UserError for several, for one that is no list, and beside a command."""
+    """One list. Raises UserError for several, for one that is no list, and with a command."""
     option = "--json" if as_json else "--plain"
     if keys or len(chosen) > 1 or ctx.invoked_subcommand:
         raise UserError(option, "goes with one list", hint="'lint --schema' has the keys")
@@ -163,8 +163,8 @@ def _metrics() -> Rows:
     return ("metric", "unit", "better", "description"), rows
 
 
-def _better(word: str) -> str:
-    return "" if word == "neither" else f"{word} is better"
+def _better(direction: str) -> str:
+    return "" if direction == "neither" else f"{direction} is better"
 
 
 def _features() -> Rows:

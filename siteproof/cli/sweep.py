@@ -83,11 +83,7 @@ def sweep(
     if name is None:
         if any((session, campaign, others, figure, as_csv)):
             raise UserError("NAME", "no sweep is named", known)
-        found = names(known, _history(system))
-        if as_json or plain:
-            print_rows(LISTED, found, as_json=as_json)
-        else:
-            _print_names(found)
+        _print_names(names(known, _history(system)), as_json=as_json, plain=plain)
         return
     _must_be_whole(name, documents)
     reports = _reports(name, known, system, session, campaign)
@@ -98,20 +94,18 @@ def sweep(
     code = _exit_code(reports)
     if figure:
         draw(Path(figure), [*reports, *compared])
-    if plain:
-        columns, *rows = sweep_rows.cells([*reports, *compared])
-        print_rows(list(map(str, columns)), rows, as_json=False)
-    else:
-        _print(name, [*reports, *compared], code, as_json=as_json, as_csv=as_csv)
+    kind = "json" * as_json or "csv" * as_csv or "plain" * plain
+    _print(name, [*reports, *compared], code, kind)
     raise SystemExit(code)
 
 
-def _print(
-    name: str, reports: Sequence[SweepReport], code: ExitCode, *, as_json: bool, as_csv: bool
-) -> None:
-    if as_json:
+def _print(name: str, reports: Sequence[SweepReport], code: ExitCode, kind: str) -> None:
+    if kind == "json":
         click.echo(json.dumps(sweep_rows.record(name, reports, code), indent=1))
-    elif as_csv:
+    elif kind == "plain":
+        columns, *rows = sweep_rows.cells(reports)
+        print_rows(list(map(str, columns)), rows, as_json=False)
+    elif kind == "csv":
         csv.writer(sys.stdout, lineterminator="\n").writerows(sweep_rows.cells(reports))
     else:
         show(name, reports)
@@ -189,7 +183,10 @@ def names(known: Mapping[str, SweepFile], history: Sequence[Sample]) -> list[tup
     return rows
 
 
-def _print_names(rows: Sequence[tuple[str, ...]]) -> None:
+def _print_names(rows: Sequence[tuple[str, ...]], *, as_json: bool, plain: bool) -> None:
+    if as_json or plain:
+        print_rows(LISTED, rows, as_json=as_json)
+        return
     table = Table()
     for column in LISTED:
         table.add_column(column, overflow="fold")

@@ -1,4 +1,4 @@
-"""Nodes in the same state for the same reason: one record a group, gravest and largest first."""
+"""Nodes in the same state for the same reason: the most severe and largest group first."""
 
 from __future__ import annotations
 

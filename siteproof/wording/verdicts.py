@@ -152,10 +152,11 @@ def next_command(judged: Judgement) -> str:
     if command or not deciding:
         return command
     worst = min(deciding, key=lambda result: RANKS[result.verdict])
-    return asked(judged, *(["report"] if worst.verdict is Verdict.PASS else ["why", worst.id]))
+    words = ["report"] if worst.verdict is Verdict.PASS else ["why", worst.id]
+    return own_command(judged, *words)
 
 
-def asked(judged: Judgement, *words: str) -> str:
+def own_command(judged: Judgement, *words: str) -> str:
     """A command of ours on the same system and campaign."""
     campaign = ["--campaign", judged.campaign] if judged.campaign else []
     return shlex.join(["siteproof", *words, *campaign, "--system", judged.site.system.system])
