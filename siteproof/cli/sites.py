@@ -117,9 +117,14 @@ def _print_for_programs(
 
 
 def _print_list(listed: Rows) -> None:
-    """A record a row: the name and the shorter cells, then the sentence."""
-    for name, *cells in listed[1]:
-        print_wrapped("  ".join([name, *filter(None, cells)]))
+    """A line a row; of a metric its description is a line of its own."""
+    columns, rows = listed
+    for name, *cells in rows:
+        if columns[0] == "metric":
+            print_wrapped(f"{name}  {', '.join(filter(None, cells[:-1]))}")
+            print_wrapped(f"      {cells[-1]}")
+        else:
+            print_wrapped(f"{name}  {' '.join(cells)}")
 
 
 @sites.command(hidden=True)
