@@ -9,11 +9,14 @@ from datetime import UTC, datetime
 import click
 
 from siteproof import files, sites
+from siteproof.cli.records import json_rows_option, plain_option, print_rows
 from siteproof.cli.shared import print_left_out
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.record.sessions import Sessions
 from siteproof.verdict.judgement import Background, Record, judge_samples
+
+COLUMNS = ("campaign", "when", "who", "why", "verdicts", "despite")
 
 
 @click.command()
@@ -30,7 +33,18 @@ from siteproof.verdict.judgement import Background, Record, judge_samples
 @click.option("--who", default="", metavar="NAME", help="Who accepts; without it, you.")
 @click.option("--despite", is_flag=True, help="Accept although criteria are not met.")
 @click.option("--list", "listed", is_flag=True, help="List what was accepted so far.")
-def accept(name: str | None, system: str, why: str, who: str, despite: bool, listed: bool) -> None:
+@json_rows_option
+@plain_option
+def accept(
+    name: str | None,
+    system: str,
+    why: str,
+    who: str,
+    despite: bool,
+    listed: bool,
+    as_json: bool,
+    plain: bool,
+) -> None:
     """Accept a campaign or session: later ones are compared with it.
 
     'latest' is the newest one. Every criterion must be PASS or PENDING, or not count (waiver,
@@ -45,6 +59,9 @@ def accept(name: str | None, system: str, why: str, who: str, despite: bool, lis
     files.must_exist()
     system = site.system.system
     before = accepted.read_all(files.perflogs(), system)
+    if as_json or plain:
+        print_rows(COLUMNS, map(_row, before), as_json=as_json)
+        return
     if listed:
         _list(before)
         return
@@ -85,6 +102,11 @@ def _list(before: list[accepted.Acceptance]) -> None:
         )
     compared = f"later ones are compared with {before[-1].name}" if before else ""
     click.echo(compared or "nothing accepted yet")
+
+
+def _row(record: accepted.Acceptance) -> tuple[str, ...]:
+    despite = ", ".join(record.despite)
+    return (record.name, record.when, record.who, record.why, _counts(record), despite)
 
 
 def _counts(record: accepted.Acceptance) -> str:

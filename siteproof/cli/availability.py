@@ -21,7 +21,7 @@ from siteproof.availability.intervals import Spans, seconds
 from siteproof.availability.overview import HOUR, Overview
 from siteproof.availability.subject_rows import COLUMNS, FOUR, four_rows, percent, rows
 from siteproof.availability.window_figures import WindowFigure
-from siteproof.cli.records import print_table
+from siteproof.cli.records import plain_option, print_plain, print_table, print_wrapped
 from siteproof.cli.shared import json_option, print_some, print_text, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
@@ -59,7 +59,10 @@ LEFT_OUT = (Kind.NOT_READ, Kind.LINES_BROKEN)  # what could hold a failure
     "--fetch", is_flag=True, help="First record the node events that Slurm's database has."
 )
 @json_option("availability")
-def availability(system: str, begin: str, end: str, fetch: bool, as_json: bool) -> None:
+@plain_option
+def availability(
+    system: str, begin: str, end: str, fetch: bool, as_json: bool, plain: bool
+) -> None:
     """Show how long the system, its partitions, nodes and services were up.
 
     From the results of 'siteproof probe', from Slurm's node events, which --fetch records, and
@@ -86,6 +89,8 @@ def availability(system: str, begin: str, end: str, fetch: bool, as_json: bool) 
     code = _code(found, [verdict for _, verdict in verdicts.values()])
     if as_json:
         click.echo(documents.dumps(_record(site.name, found, figures, verdicts, code)))
+    elif plain:
+        print_plain(COLUMNS, rows(found))
     else:
         _print(site, found, figures, verdicts)
     raise SystemExit(code)
@@ -167,7 +172,7 @@ def _print(
         print_table(_table(FOUR, four_rows(found)))
         print_table(_table(COLUMNS, rows(found)))
     for key, (criterion, verdict) in verdicts.items():
-        print_text(f"{key}: {_answer(criterion, verdict, figures[criterion.metric])}")
+        print_wrapped(f"{key}: {_answer(criterion, verdict, figures[criterion.metric])}")
     gaps = [f"{minute(a)} to {minute(b)} ({_span(b - a)})" for a, b in found.missing()]
     print_some("not measured: ", gaps, MAX_LINES)
     print_some("warning: ", list(map(warning, found.findings)), MAX_LINES)

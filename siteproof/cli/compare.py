@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
-from rich.table import Table
-from rich.text import Text
 
-from siteproof import files, nodesets, sites
+from siteproof import files, sites
 from siteproof.analysis.before_after import Effect
-from siteproof.cli.records import print_table
-from siteproof.cli.shared import json_option, print_clocks, print_left_out, print_some, print_text
+from siteproof.cli.records import Record, plain_option, print_plain, print_records, print_wrapped
+from siteproof.cli.shared import json_option, print_clocks, print_left_out, print_text
 from siteproof.compare import accepted, comparison
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
+from siteproof.record.finding import Finding
+from siteproof.sites import Site
 from siteproof.units import with_unit
 from siteproof.verdict import judgement
-from siteproof.wording.findings import full
+from siteproof.wording.findings import about, full, sentence
+from siteproof.wording.in_bounds_unit import levels
+from siteproof.wording.tallies import units
 
 COLOURS = {
     Effect.WORSE: "bold red",
@@ -27,9 +31,10 @@ COLOURS = {
     Effect.CHANGED: "cyan",
     Effect.SAME: "dim",
 }
-MAX_WORST = 3  # nodes of a row
-MAX_PAIRS = 5  # of the last line
-MAX_LINES = 40  # of changes; --json has all of them
+COLUMNS = (
+    *("state", "metric", "a", "b", "unit", "change", "noise", "nodes", "worst nodes", "remark"),
+)
+MAX_NAMED = 3  # of what holds of the same nodes; --all has all of it
 
 
 @click.command()
@@ -41,8 +46,12 @@ MAX_LINES = 40  # of changes; --json has all of them
     metavar="NAME",
     help="The system; without it, the one that this machine belongs to.",
 )
+@click.option("--all", "whole", is_flag=True, help="Show what is the same, too, and every line.")
 @json_option("compare")
-def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
+@plain_option
+def compare(
+    a: str | None, b: str | None, system: str, whole: bool, as_json: bool, plain: bool
+) -> None:
     """Compare B with A: campaigns, sessions, or the words accepted, latest, previous.
 
     Without A it is the accepted campaign, or the previous one if none was accepted; without B the
@@ -73,8 +82,10 @@ def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
     code = _exit_code(result)
     if as_json:
         click.echo(json.dumps(_record(result, names, code), indent=1))
+    elif plain:
+        _print_plain(site, result)
     else:
-        _print(result, names)
+        _print(site, result, names, whole=whole)
     raise SystemExit(code)
 
 
@@ -84,39 +95,74 @@ def _exit_code(result: Comparison) -> ExitCode:
     return ExitCode.PASS if result.rows else ExitCode.INCOMPLETE
 
 
-def _print(result: Comparison, names: list[str]) -> None:
-    table = Table(title=Text(f"A: {names[0]}, B: {names[1]}"), title_justify="left")
-    for name in ("metric", "A", "B", "change", "noise", "verdict", "nodes", "worst nodes"):
-        table.add_column(name, overflow="fold")
-    shown = [r for r in result.rows if not (r.of_a_point and r.change.effect is Effect.SAME)]
-    for row in shown:
-        table.add_row(
-            *map(
-                Text,
-                (
-                    row.name,
-                    with_unit(f"{row.change.before:.6g}", row.unit),
-                    with_unit(f"{row.change.after:.6g}", row.unit),
-                    share(row.change.change),
-                    _noise(row),
-                ),
-            ),
-            Text(row.change.text, style=COLOURS[row.change.effect]),
-            Text(str(row.nodes)),
-            Text(_worst(row)),
-        )
-    if shown:
-        print_table(table)
-    if len(shown) < len(result.rows):
-        print_text(f"{len(result.rows) - len(shown)} points of sweeps are the same, see --json")
-    for title, lines in (
-        ("", result.not_comparable),
-        ("only in A: ", result.only_a),
-        ("only in B: ", result.only_b),
-        ("changed: ", result.changed),
+def _print(site: Site, result: Comparison, names: Sequence[str], *, whole: bool) -> None:
+    """A record a metric that differs, what only one of them has, and the answer."""
+    print_text(f"A: {names[0]}, B: {names[1]}")
+    rows = [r for r in result.rows if whole or r.change.effect is not Effect.SAME or r.worst]
+    print_records([_shown(site, row) for row in rows])
+    lists = (
+        ("not comparable", result.not_comparable),
+        ("only in A", result.only_a),
+        ("only in B", result.only_b),
+        ("changed", result.changed),
+    )
+    for title, found in lists:
+        for line in map(full, found) if whole else _folded(found):
+            print_wrapped(f"{title}: {line}")
+    if alone := _fell(result):
+        print_wrapped(f"fell by themselves: {alone}")
+    print_text(f"{_answer(result)}; next: {_next(site, names, result, whole=whole)}")
+
+
+def _shown(site: Site, row: Row) -> Record:
+    """State, metric, from and to, and change; below it the nodes, and the worst of them."""
+    a, b, unit = levels(site, row.name, row.change.before, row.change.after, row.unit)
+    head = [
+        (row.change.text, COLOURS[row.change.effect]),
+        (row.name, ""),
+        (f"{a} -> {with_unit(b, unit)}", ""),
+        (share(row.change.change), ""),
+    ]
+    worst = ", ".join(f"{node} {share(change)}" for node, change in row.worst)
+    noise = f"noise {_noise(row)}"
+    return Record(head, [noise, str(row.nodes), *([f"worst {worst}"] if worst else [])])
+
+
+def _folded(found: Sequence[Finding]) -> Iterator[str]:
+    """A line for all that holds of the same nodes: the first of it, and how much more there is."""
+    of_nodes: dict[str, list[Finding]] = {}
+    for why in found:
+        of_nodes.setdefault(why.subject, []).append(why)
+    for whys in of_nodes.values():
+        more = len(whys) - MAX_NAMED
+        yield "; ".join(map(full, whys[:MAX_NAMED])) + (f"; {more} more" if more > 0 else "")
+
+
+def _next(site: Site, names: Sequence[str], result: Comparison, *, whole: bool) -> str:
+    """The command for more: since when a metric is worse; else everything, or the report."""
+    words = ["compare", *names, "--all"] if not whole else ["report"]
+    if _exit_code(result) is ExitCode.FAIL:
+        words = ["trend"]
+    return shlex.join(["siteproof", *words, "--system", site.system.system])
+
+
+def _print_plain(site: Site, result: Comparison) -> None:
+    """A line a metric, then a line for each that only one of them has."""
+    rows = []
+    for row in result.rows:
+        a, b, unit = levels(site, row.name, row.change.before, row.change.after, row.unit)
+        worst = ", ".join(f"{node} {share(change)}" for node, change in row.worst)
+        change = (a, b, unit, share(row.change.change), _noise(row))
+        rows.append((row.change.text, row.name, *change, str(row.nodes), worst, ""))
+    for title, found in (
+        ("not comparable", result.not_comparable),
+        ("only in A", result.only_a),
+        ("only in B", result.only_b),
+        ("changed", result.changed),
     ):
-        print_some(title, list(map(full, lines)), MAX_LINES)
-    print_text(_last_line(result))
+        empty = ("",) * 5
+        rows += [(title, about(why), *empty, why.subject, "", sentence(why)) for why in found]
+    print_plain(COLUMNS, rows)
 
 
 def share(change: float | None) -> str:
@@ -128,25 +174,17 @@ def _noise(row: Row) -> str:
     return "unknown" if row.change.one_value else f"{row.change.noise:.1%}".replace("%", " %")
 
 
-def _worst(row: Row) -> str:
-    shown = [f"{node} {share(change)}" for node, change in row.worst[:MAX_WORST]]
-    more = len(row.worst) - MAX_WORST
-    return ", ".join(shown + ([f"{more} more"] if more > 0 else []))
-
-
-def _last_line(result: Comparison) -> str:
+def _answer(result: Comparison) -> str:
+    """How many metrics are worse, better and the same."""
     if not result.rows:
         return "no metric is in both"
     counts = {change: sum(r.change.effect is change for r in result.rows) for change in Effect}
-    shown = ", ".join(f"{n} {change}" for change, n in counts.items() if n)
-    nodes = sorted({node for row in result.rows for node, _ in row.worst})
-    pairs = [name for name in nodes if ">" in name]
-    alone = [str(nodesets.of(set(nodes) - set(pairs)))] if len(nodes) > len(pairs) else []
-    alone += pairs[:MAX_PAIRS] + (
-        [f"{len(pairs) - MAX_PAIRS} more pairs"] * (len(pairs) > MAX_PAIRS)
-    )
-    fell = f"; fell by themselves: {', '.join(alone)}" if alone else ""
-    return f"from A to B: {shown}{fell}"
+    return f"from A to B: {', '.join(f'{n} {change}' for change, n in counts.items() if n)}"
+
+
+def _fell(result: Comparison) -> str:
+    """Nodes and pairs that lost more than the others."""
+    return units(dict.fromkeys(node for row in result.rows for node, _ in row.worst))
 
 
 def _record(result: Comparison, names: list[str], code: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import click
 from siteproof import files, nodesets, sites
 from siteproof.analysis import counters
 from siteproof.analysis.uniformity import Change, Uniformity, drift, is_identity, vote
+from siteproof.cli.records import plain_option, print_plain, print_wrapped
 from siteproof.cli.shared import by_node, json_option, which_samples
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
@@ -82,6 +83,7 @@ class Role:
 @click.option("--facts", is_flag=True, help="Compare with what the site states of its nodes.")
 @click.option("--all", "show_all", is_flag=True, help="Every field, and every field that differs.")
 @json_option("describe")
+@plain_option
 def describe(
     node: str | None,
     system: str,
@@ -91,6 +93,7 @@ def describe(
     facts: bool,
     show_all: bool,
     as_json: bool,
+    plain: bool,
 ) -> None:
     """Show hardware and software of the nodes of each role, and which nodes differ.
 
@@ -105,13 +108,17 @@ def describe(
     """
     found = _read(system, since, campaign)
     if facts:
-        raise SystemExit(_facts(found, node, None if show_all else MAX_LINES, as_json=as_json))
+        most = None if show_all else MAX_LINES
+        raise SystemExit(_facts(found, node, most, as_json=as_json, plain=plain))
     roles = [_role(found, name) for name in _roles(found.site)]
     if node is not None:
         roles = [_role_of(found, roles, node)]
     changes, words = _changes(found, against)
     if as_json:
         click.echo(documents.dumps(_record(found, roles, changes, node)))
+    elif plain:
+        findings = [why for role in roles for why in role.findings] + [*changes]
+        print_plain(COLUMNS, [*_fields(found, roles, node), *_finding_rows(findings)])
     elif node is not None:
         _print_node(found, roles[0], node)
     else:
@@ -175,7 +182,9 @@ class Facts:
     findings: Sequence[Finding]
 
 
-def _facts(found: Described, node: str | None, most: int | None, *, as_json: bool) -> ExitCode:
+def _facts(
+    found: Described, node: str | None, most: int | None, *, as_json: bool, plain: bool
+) -> ExitCode:
     """Compare with what the site states, print it, and return the exit code."""
     known = bought.of_nodes(found.site, found.fields, found.unread)
     roles = [_facts_of(found, name, known, node) for name in _roles(found.site)]
@@ -183,24 +192,31 @@ def _facts(found: Described, node: str | None, most: int | None, *, as_json: boo
     if not roles and node is not None:
         raise UserError("describe", f"'{node}' is not a node of {found.site.system.system}")
     code = _facts_code(roles)
+    findings = [why for role in roles for why in role.findings]
     if as_json:
         document = {
             **documents.head(found.site.system.system, found.chosen),
             "exit_code": int(code),
-            "roles": [_facts_record(role) for role in roles],
-            "findings": [why.record() for role in roles for why in role.findings],
+            "roles": list(map(_facts_record, roles)),
+            "findings": [why.record() for why in findings],
         }
         click.echo(documents.dumps(document))
-        return code
-    click.echo(f"{found.site.system.system}: {found.chosen}")
+    elif plain:
+        print_plain(COLUMNS, _finding_rows(findings))
+    else:
+        _print_facts(found, roles, most)
+    return code
+
+
+def _print_facts(found: Described, roles: Sequence[Facts], most: int | None) -> None:
+    print_wrapped(f"{found.site.system.system}: {found.chosen}")
     for role in roles:
         described = len(role.expected) - len(role.missing)
-        click.echo(f"{role.role}: {described} of {len(role.expected)} nodes described")
+        print_wrapped(f"{role.role}: {described} of {len(role.expected)} nodes described")
         for line in _sections(role.results):
-            click.echo(f"  {line}")
+            print_wrapped(f"  {line}")
         _print_findings(role.findings, most)
-    click.echo(_facts_line(roles))
-    return code
+    print_wrapped(_facts_line(roles))
 
 
 def _facts_of(
@@ -400,20 +416,42 @@ def _print(
     words: str,
     most: int | None,
 ) -> None:
-    click.echo(f"{found.site.system.system}: {found.chosen}")
+    print_wrapped(f"{found.site.system.system}: {found.chosen}")
     for role in roles:
         described = len(role.same.nodes)
-        click.echo(f"{role.name}: {described} of {len(role.expected)} nodes described")
+        print_wrapped(f"{role.name}: {described} of {len(role.expected)} nodes described")
         for name, common in role.same.majority.items():
             if common.value is not None and (most is None or not name.startswith(BULK)):
                 share = "" if common.share == 1 else f"  ({common.share:.1%} of the nodes)"
-                click.echo(f"  {name} = {common.value}{share}")
+                print_wrapped(f"  {name} = {common.value}{share}")
         _print_findings(role.findings, most)
     if words:
-        click.echo(words)
+        print_wrapped(words)
     _print_findings(changes, most)
     _print_findings(list(_health(found.samples)), most)
-    click.echo(_last_line(roles))
+    print_wrapped(_last_line(roles))
+
+
+COLUMNS = ("kind", "role or nodes", "field", "value", "share of the nodes")
+
+
+def _fields(found: Described, roles: Sequence[Role], node: str | None) -> Iterator[Sequence[str]]:
+    """A line a field: what the node has, or most nodes of each role."""
+    if node is not None:
+        for name, value in sorted(found.fields.get(node, {}).items()):
+            yield "field", node, name, value, ""
+        return
+    for role in roles:
+        for name, common in role.same.majority.items():
+            if common.value is not None:
+                yield "majority", role.name, name, common.value, f"{common.share:.1%}"
+
+
+def _finding_rows(findings: Iterable[Finding]) -> Iterator[Sequence[str]]:
+    """A line a finding."""
+    for why in findings:
+        title = TITLES.get(why.kind, NOT_DESCRIBED)
+        yield title, why.subject, str(why.get("field") or ""), sentence(why), ""
 
 
 def _print_findings(findings: Iterable[Finding], most: int | None) -> None:
@@ -424,26 +462,26 @@ def _print_findings(findings: Iterable[Finding], most: int | None) -> None:
         lines.setdefault(TITLES.get(why.kind, NOT_DESCRIBED), []).append(line)
     for title, texts in lines.items():
         for line in texts[:most]:
-            click.echo(f"  {title}: {line}")
+            print_wrapped(f"  {title}: {line}")
         if most is not None and len(texts) > most:
-            click.echo(f"  {title}: and {len(texts) - most} more; --all shows them")
+            print_wrapped(f"  {title}: and {len(texts) - most} more; --all shows them")
 
 
 def _print_node(found: Described, role: Role, node: str) -> None:
     """Everything that one node reported, and where it differs."""
     if role.missing:
-        click.echo(f"{found.site.system.system}: {found.chosen}")
+        print_wrapped(f"{found.site.system.system}: {found.chosen}")
     differing = {why["field"]: why for why in role.findings if why.kind is Kind.FIELD_DIFFERS}
     for name, value in sorted(found.fields.get(node, {}).items()):
         remark = "  [its own]" if is_identity(name) else ""
         if name in differing:
             remark = f"  [odd: majority {differing[name]['majority']}]"
-        click.echo(f"{name} = {value}{remark}")
+        print_wrapped(f"{name} = {value}{remark}")
     absent = [why for why in role.findings if why.get("field") not in found.fields.get(node, {})]
     for why in absent:
-        click.echo(f"{TITLES.get(why.kind, NOT_DESCRIBED)}: {sentence(why)}")
+        print_wrapped(f"{TITLES.get(why.kind, NOT_DESCRIBED)}: {sentence(why)}")
     if not role.missing:
-        click.echo(
+        print_wrapped(
             f"{node} is odd in {count(len(differing), 'field')}"
             if differing
             else f"{node} does not differ from the majority"

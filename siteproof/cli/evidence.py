@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ import click
 
 from siteproof import files, sites
 from siteproof.cli.accept import user
+from siteproof.cli.records import json_rows_option, plain_option, print_rows
 from siteproof.cli.shared import by_criterion
 from siteproof.errors import UserError
 from siteproof.record import shown
@@ -37,6 +39,8 @@ GIVE = "Give them: siteproof evidence ID --file F --by WHO --on DAY --shows yes 
 @click.option("--note", default="", metavar="TEXT", help="What was done, or why it is withdrawn.")
 @click.option("--withdraw", default="", metavar="NAME", help="Withdraw a record; give --note.")
 @click.option("--list", "listed", is_flag=True, help="List the records, and which are due.")
+@json_rows_option
+@plain_option
 def evidence(
     criterion: str | None,
     system: str,
@@ -47,6 +51,8 @@ def evidence(
     note: str,
     withdraw: str,
     listed: bool,
+    as_json: bool,
+    plain: bool,
 ) -> None:
     """Record what a person has shown, for a criterion with 'answered_by: evidence'.
 
@@ -64,6 +70,9 @@ def evidence(
     files.must_exist()
     before = shown.read_all(files.perflogs(), site.system.system)
     now = datetime.now(UTC)
+    if as_json or plain:
+        print_rows(COLUMNS, _rows(before), as_json=as_json)
+        return
     if listed:
         _list(site, before)
         return
@@ -128,6 +137,22 @@ def _texts(given: dict[str, str]) -> dict[str, str]:
             allowed = f"printable characters in one line, at most {shown.LONGEST}"
             raise UserError(name, "is not a valid text", allowed)
     return {name: text.strip() for name, text in given.items()}
+
+
+def _rows(before: Sequence[Evidence]) -> Iterator[tuple[object, ...]]:
+    """The records in their order."""
+    taken_back = shown.withdrawn(before)
+    for one in before:
+        if not one.withdraws:
+            back = taken_back.get(one.name)
+            what = (one.name, one.criterion, one.shows, one.by, one.on)
+            yield (*what, one.file, one.size, one.sha256, one.note, back.note if back else "")
+
+
+COLUMNS = (
+    *("record", "criterion", "shows", "by", "on"),
+    *("file", "bytes", "sha256", "note", "withdrawn"),
+)
 
 
 def _list(site: Site, before: list[Evidence]) -> None:

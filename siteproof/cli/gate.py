@@ -17,7 +17,9 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import files, nodesets
 from siteproof.checks import session
+from siteproof.cli import gate_lists
 from siteproof.cli.gate_answer import Options, Work, look_if_possible, print_answer
+from siteproof.cli.records import plain_option, print_wrapped
 from siteproof.cli.shared import json_option, print_left_out, print_text, which_answers
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.export import documents
@@ -30,22 +32,19 @@ from siteproof.gate.service import Place
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import PEER
 from siteproof.record.samples import PUBLISHED
-from siteproof.slurm import client
 from siteproof.slurm.records import Node
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement, judge_system
-from siteproof.wording.findings import few, fulls, sentence, sentences, warning
 
 _USERS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(,[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _LIMIT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s*%?")
-MAX_REASONS = 3  # of a node
 CAPACITY_LIMIT = Fraction(1, 4)
 FAULT_OF_CHECK = "the fault is probably not in the nodes"
 CAPACITY = "few nodes would be left for users"
 NOTHING = "nothing was changed"
 HANDED_OVER = "Slurm refuses these to you; they are for somebody with the right:"
 MANY_OPERATORS = 50  # a larger group is one of users, who must not run jobs on sick nodes
-NOT_REPEATED = ("apply", "retest", "release", "certain", "as_json", "options")
+NOT_REPEATED = ("apply", "retest", "release", "certain", "as_json", "plain", "options")
 
 
 @click.command()
@@ -101,6 +100,7 @@ NOT_REPEATED = ("apply", "retest", "release", "certain", "as_json", "options")
     "maintenance; may be repeated.",
 )
 @json_option("gate")
+@plain_option
 @click.argument("options", metavar="[-- REFRAME OPTIONS]", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def gate(
@@ -120,13 +120,14 @@ def gate(
     users: str,
     overlapping: tuple[str, ...],
     as_json: bool,
+    plain: bool,
     options: tuple[str, ...],
 ) -> None:
     """Show which nodes go back into service; with --apply, quarantine the others.
 
     The quarantine is a Slurm reservation, because a drained node cannot be tested. Nodes that
     others have drained or reserved are left alone. perflogs/SYSTEM/gate.jsonl records what was
-    done. The last three lines are: what was done, which nodes stay out and why, the next command.
+    done. It ends with what was done, which nodes stay out and why, and the next command.
 
     Exit code: 0 all nodes go back; 1 some stay out, or the gate refused; 2 wrong usage or input;
     3 nothing was measured.
@@ -139,7 +140,7 @@ def gate(
     """
     given = {"--apply": apply, "--retest": retest, "--release": release}
     acts = [name for name, on in given.items() if on]
-    _check_options(acts, options, as_of, as_json)
+    _check_options(acts, options, as_of, _listing(as_json=as_json, plain=plain))
     share = _share("--limit", limit)
     most = _share("--capacity", capacity) if capacity else max(share, CAPACITY_LIMIT)
     chosen = Options(apply, share, most, certain, options, _given(context))
@@ -151,10 +152,8 @@ def gate(
 
     judged, scene = decided()
     print_left_out(judged.sessions)
-    if as_json:
-        record = _record(judged, scene, chosen)
-        click.echo(documents.dumps(record))
-        raise SystemExit(record["exit_code"])
+    if as_json or plain:
+        raise SystemExit(_print_for_programs(judged, scene, chosen, as_json=as_json))
     if not _measured(judged, scene):
         still = " that still counts" if judged.samples else ""
         click.echo(f"nothing was measured{still}: {judged.chosen}; next: reframe -c checks/ -r")
@@ -168,6 +167,25 @@ def gate(
         judged, scene = decided()  # with what the test has measured
     print_answer(judged, scene, chosen, work)
     raise SystemExit(work.code)
+
+
+def _print_for_programs(
+    judged: Judgement, scene: Scene, chosen: Options, *, as_json: bool
+) -> ExitCode:
+    """The decision as --json or --plain prints it; its exit code."""
+    if as_json:
+        record = _record(judged, scene, chosen)
+        click.echo(documents.dumps(record))
+        return ExitCode(record["exit_code"])
+    cluster, _, _ = _planned(scene)
+    seen = scene.seen(cluster) if cluster else scene
+    gate_lists.print_rows(judged, seen.decision, act.places(seen, cluster, {}))
+    return _decided(judged, seen)
+
+
+def _listing(*, as_json: bool, plain: bool) -> str:
+    """The option that only prints the decision; empty without one."""
+    return "--json" * as_json or "--plain" * plain
 
 
 def _given(context: click.Context) -> list[tuple[str, ...]]:
@@ -187,8 +205,11 @@ def _given(context: click.Context) -> list[tuple[str, ...]]:
     return found
 
 
-def _check_options(acts: list[str], options: tuple[str, ...], as_of: str, as_json: bool) -> None:
-    """Raises UserError for options that contradict each other. acts: those that need today."""
+def _check_options(acts: list[str], options: tuple[str, ...], as_of: str, listing: str) -> None:
+    """Raises UserError for options that contradict each other.
+
+    acts: those that need today. listing: that which only prints the decision, if it is given.
+    """
     if "--retest" in acts and "--release" in acts:
         raise UserError("gate", "--retest and --release together", hint="Run one after the other")
     if options and "--retest" not in acts:
@@ -200,9 +221,9 @@ def _check_options(acts: list[str], options: tuple[str, ...], as_of: str, as_jso
     if as_of and acts:
         what = "a past state cannot be acted on"
         raise UserError("--as-of", what, hint=f"Leave out {' and '.join(acts)}")
-    if as_json and acts:
-        hint = "--json prints the decision; perflogs/SYSTEM/gate.jsonl has what was done"
-        raise UserError("--json", f"together with {' and '.join(acts)}", hint=hint)
+    if listing and acts:
+        hint = f"{listing} prints the decision; perflogs/SYSTEM/gate.jsonl has what was done"
+        raise UserError(listing, f"together with {' and '.join(acts)}", hint=hint)
 
 
 def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
@@ -328,7 +349,7 @@ def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> Work:
     cluster, silent = (_look(scene), "") if chosen.apply else look_if_possible(scene)
     if cluster:
         scene = scene.seen(cluster)
-    _print_rulings(judged, scene)
+    gate_lists.print_rulings(judged, scene)
     refused, allow = _refused(judged, scene, chosen, cluster)
     code = ExitCode.FAIL if scene.decision.out else ExitCode.PASS
     if refused and chosen.apply and not chosen.certain:
@@ -340,11 +361,11 @@ def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> Work:
         return Work(code, "nothing was changed", refused=refused, allow=allow)
     try:
         plans = act.plan_quarantine(scene, cluster, {})
-        _print_jobs(plans)
+        gate_lists.print_jobs(plans)
         if chosen.apply:
             work = _apply(scene, "quarantine", act.plan_quarantine, cluster)
         else:
-            _print_plans(plans)
+            gate_lists.print_plans(plans)
             work = Work(ExitCode.PASS, _so_far(scene), cluster=cluster, left_alone=_left(plans))
             work = replace(work, handed_over=_handed_over(scene, plans))
     except Refusal as refusal:
@@ -357,12 +378,12 @@ def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> Work:
 def _print_blind(scene: Scene, silent: str) -> None:
     """The commands, where Slurm does not answer. silent: why."""
     if silent and scene.decision.out:
-        click.echo(
+        print_wrapped(
             f"Slurm does not answer here ({silent}); "
             "the commands assume that there is no quarantine yet:"
         )
     nobody = Cluster({node: Node(node) for node in scene.decision.out})
-    _print_plans(act.plan_quarantine(scene, nobody, {}))
+    gate_lists.print_plans(act.plan_quarantine(scene, nobody, {}))
 
 
 def _so_far(scene: Scene) -> str:
@@ -401,7 +422,7 @@ def _release(judged: Judgement, scene: Scene, chosen: Options) -> Work:
     if chosen.apply:
         work = _apply(scene, "release", act.plan_release, cluster)
         return replace(work, code=code or work.code)
-    _print_plans(plans, "stays")
+    gate_lists.print_plans(plans, "stays")
     done = f"{len(freed)} of {count(len(members), 'node')} may be released"
     return Work(code, f"nothing was changed; {done}", cluster=cluster, left_alone=left)
 
@@ -415,12 +436,12 @@ def _retest(judged: Judgement, scene: Scene, chosen: Options) -> Work:
     work = Work(ExitCode.PASS, "nothing was changed", cluster=cluster, left_alone=_left(plans))
     cannot = nodesets.of(work.left_alone)
     if not chosen.apply:
-        _print_plans(plans)
+        gate_lists.print_plans(plans)
     elif any(plan.commands for plan in plans.values()):
         work = _apply(scene, "retest", act.plan_resume, cluster)
         members = nodesets.of(n for r in quarantines.values() for n in r.nodes)
         silent = act.wait_until_they_answer(str(members - cannot))
-        _print_left(silent)
+        gate_lists.print_left(silent)
         drained = [n.name for n in act.look().nodes.values() if n.state.taken_out]
         cannot = nodesets.of([*cannot, *silent, *drained])
     if work.failed:
@@ -477,13 +498,13 @@ def _look(scene: Scene) -> Cluster:
 
 def _apply(scene: Scene, what: str, planner: act.Planner, seen: Cluster) -> Work:
     done = act.act(scene, what, planner, seen)
-    _print_left(done.left_alone, "stays" if what == "release" else "left alone")
-    _print_kept(done.kept)
+    gate_lists.print_left(done.left_alone, "stays" if what == "release" else "left alone")
+    gate_lists.print_kept(done.kept)
     for command in done.commands:
         print_text(f"done: {shlex.join(command.argv)}")
     if done.refused_users:
         names = ",".join(done.refused_users)
-        print_text(f"warning: Slurm does not admit {names} to the reservation: see --users")
+        print_wrapped(f"warning: Slurm does not admit {names} to the reservation: see --users")
     if done.handed_over:
         click.echo(HANDED_OVER)
         for command in done.handed_over:
@@ -511,58 +532,6 @@ def _summary(done: act.Done) -> str:
         refused = f"{count(len(done.handed_over), 'command')} refused to you"
         return f"{moved or 'nothing was done'}; {refused}"
     return moved or "nothing to change"
-
-
-def _print_rulings(judged: Judgement, scene: Scene) -> None:
-    click.echo(f"{scene.system}: {judged.chosen}")
-    for why in judged.warnings:
-        click.echo(harmless(f"warning: {warning(why)}"))
-    for ruling in scene.decision.rulings.values():
-        reasons = few(fulls(ruling.findings), MAX_REASONS)
-        if not ruling.back:
-            click.echo(harmless(f"{ruling.node}  {ruling.state}  {reasons}"))
-        elif ruling.state != "OK":
-            remark = sentences(ruling.waived) or reasons
-            click.echo(harmless(f"{ruling.node}  {ruling.state}, goes back: {remark}"))
-    for result in judged.verdicts:
-        for node in (n for n in result.nodes if n.waived):
-            excuse = sentences(node.findings)
-            click.echo(harmless(f"{node.node}  {result.id} does not count: {excuse}"))
-    if nowhere := scene.decision.out - nodesets.of(
-        n for nodes in scene.partitions.values() for n in nodes
-    ):
-        click.echo(f"in no partition with Slurm, so there is no command for them: {nowhere}")
-
-
-def _print_plans(plans: Mapping[str, Plan], verb: str = "left alone") -> None:
-    for plan in plans.values():
-        _print_left(plan.left_alone, verb)
-        _print_kept(plan.kept)
-        for command in plan.commands:
-            click.echo(harmless(shlex.join(command.argv)))
-
-
-def _print_left(left: Mapping[str, Finding], verb: str = "left alone") -> None:
-    for node, why in sorted(left.items()):
-        click.echo(harmless(f"{node}  {verb}: {sentence(why)}"))
-
-
-def _print_kept(kept: Mapping[str, Finding]) -> None:
-    for node, why in sorted(kept.items()):
-        print_text(f"{node}  {sentence(why)}")
-
-
-def _print_jobs(plans: Mapping[str, Plan]) -> None:
-    """A reservation ends no job: name those that still run there."""
-    new = nodesets.of(
-        n
-        for plan in plans.values()
-        for c in plan.commands
-        if c.what in ("create", "update")
-        for n in nodesets.parse(c.nodes)
-    )
-    for job in client.jobs_on(str(new)) if new else []:
-        click.echo(f"still runs there, as a reservation ends no job: {job}")
 
 
 def _states(text: str) -> list[str]:

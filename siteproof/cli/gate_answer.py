@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from siteproof import nodesets
+from siteproof.cli.records import print_wrapped
 from siteproof.cli.shared import print_text
 from siteproof.compare.accepted import ACCEPTABLE
 from siteproof.errors import ExitCode, UserError
@@ -20,6 +21,7 @@ from siteproof.record.finding import Finding
 from siteproof.schema.yamlfile import clip
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement
+from siteproof.wording.verdicts import measure
 
 
 @dataclass(frozen=True)
@@ -84,12 +86,12 @@ def print_answer(judged: Judgement, scene: Scene, chosen: Options, work: Work) -
         scene = scene.seen(cluster)
     places = act.places(scene, cluster, work.left_alone)
     for line in service.table(places, scene.decision):
-        print_text(line)
+        print_wrapped(line)
     done = work.done
     if work.refused:
         done = f"{'refused' if chosen.apply else '--apply would refuse'}: {work.refused}"
-    print_text(done)
-    print_text(service.who_stays_out(places, scene.decision))
+    print_wrapped(done)
+    print_wrapped(service.who_stays_out(places, scene.decision))
     print_text(f"next: {_next(judged, scene, chosen, work, places)}")
 
 
@@ -116,9 +118,7 @@ def _missing(judged: Judgement, scene: Scene, places: Sequence[Place]) -> str:
     untested = [node for node in out if scene.decision.rulings[node].state == UNTESTED]
     if 2 * len(untested) <= len(out):
         return ""
-    nodes = shlex.quote(f"nodes={nodesets.of(untested)}")
-    named = f"SITEPROOF_CAMPAIGN={shlex.quote(judged.campaign)} " if judged.campaign else ""
-    return f"{named}reframe -c checks/ -r -S {nodes}"
+    return measure(judged, nodesets.of(untested))
 
 
 def _for_nodes(chosen: Options, places: Sequence[Place]) -> str:

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from siteproof import files
-from siteproof.cli.records import print_table
+from siteproof.cli.records import plain_option, print_plain, print_table
 from siteproof.cli.shared import bar, by_metric
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History, extract, open_history, questions, views
@@ -68,6 +68,7 @@ NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "
 @click.option("--rebuild", is_flag=True, help="Read every file again.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the answer to --sql as CSV.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: JSON.")
+@plain_option
 def history(
     system: str,
     since: str,
@@ -80,6 +81,7 @@ def history(
     rebuild: bool,
     as_csv: bool,
     as_json: bool,
+    plain: bool,
 ) -> None:
     """Update the history from perflogs/, and show or query what was measured.
 
@@ -102,12 +104,12 @@ def history(
         wanted.must_be_known(found)
         if query is not None:
             with interruptible(found.connection):
-                _answer(found, query, as_csv, as_json)
+                _answer(found, query, as_csv, as_json, plain)
         elif file:
             count = extract.export(found, file, wanted)
             click.echo(f"{file}: {count:,} samples")
         else:
-            _summary(found, wanted, as_json)
+            _summary(found, wanted, as_json, plain)
         if query is not None or file:
             _refused(found.refused, err=True)
         raise SystemExit(ExitCode.INCOMPLETE if found.refused else ExitCode.PASS)
@@ -151,7 +153,7 @@ def _since(text: str) -> datetime | None:
     return campaign.since(text, datetime.now(UTC)).astimezone(UTC).replace(tzinfo=None)
 
 
-def _summary(found: History, wanted: Wanted, as_json: bool) -> None:
+def _summary(found: History, wanted: Wanted, as_json: bool, plain: bool) -> None:
     rows = found.sql(SUMMARY.format(where=wanted.sql))
     if as_json:
         click.echo(
@@ -164,6 +166,9 @@ def _summary(found: History, wanted: Wanted, as_json: bool) -> None:
                 indent=1,
             )
         )
+        return
+    if plain:
+        print_plain(NAMES, [list(map(_cell, row)) for row in rows])
         return
     if rows:
         _table(NAMES, rows)
@@ -201,7 +206,7 @@ def _refused(lines: Sequence[str], err: bool = False) -> None:
         )
 
 
-def _answer(found: History, query: str, as_csv: bool, as_json: bool) -> None:
+def _answer(found: History, query: str, as_csv: bool, as_json: bool, plain: bool) -> None:
     names, rows = extract.ask(found, query)
     if as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
@@ -209,6 +214,8 @@ def _answer(found: History, query: str, as_csv: bool, as_json: bool) -> None:
         writer.writerows([extract.cell(value) for value in row] for row in rows)
     elif as_json:
         _print_json(names, rows)
+    elif plain:
+        print_plain(names, (list(map(_cell, row)) for row in rows))
     else:
         shown = list(itertools.islice(rows, MAX_ROWS))
         _table(names, shown)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import click
 from rich.table import Table
 
 from siteproof import files
-from siteproof.cli.records import print_table
+from siteproof.cli.records import json_rows_option, plain_option, print_rows, print_table
 from siteproof.cli.shared import OPEN_TO_ALL, by_system, print_text
 from siteproof.cli.sites import FILES
 from siteproof.errors import ExitCode, UserError
@@ -21,13 +22,18 @@ from siteproof.sweeps.tools import SWEEPS_ONLY, TOOLS
 from siteproof.units import count
 
 ANSWERS = ("criteria", "check", "derivation", "evidence")
+Found = Mapping[str, Sequence[object]]  # mistakes, warnings and gaps, by kind
 
 
 @click.command()
 @click.argument("systems", metavar="[SYSTEM]...", nargs=-1, shell_complete=by_system)
 @click.option("--schema", is_flag=True, help="Print the JSON schema of the files instead.")
 @click.option("--coverage", is_flag=True, help="Print what can answer the criteria instead.")
-def lint(systems: tuple[str, ...], schema: bool, coverage: bool) -> None:
+@json_rows_option
+@plain_option
+def lint(
+    systems: tuple[str, ...], schema: bool, coverage: bool, as_json: bool, plain: bool
+) -> None:
     """Check the files of SYSTEM, or of all systems and sweeps, and print every mistake.
 
     Warnings name what is possible and not plausible, with the arithmetic. A gap is a value that is
@@ -48,7 +54,7 @@ def lint(systems: tuple[str, ...], schema: bool, coverage: bool) -> None:
         return
     chosen = [find(name, "lint") for name in systems] or names(broken=True)
     if coverage:
-        _coverage(chosen)
+        _coverage(chosen, as_json=as_json, plain=plain)
         return
     swept, wrong = ([], []) if systems else sweeps.lint(chosen)
     documents = lint_sites(chosen)
@@ -63,21 +69,32 @@ def lint(systems: tuple[str, ...], schema: bool, coverage: bool) -> None:
     warnings = [str(warning) for document in documents for warning in document.warnings]
     warnings += software.warnings(chosen)
     gaps = [gap for document in documents for gap in document.listed_gaps()]
-    for title, lines in (("", mistakes), ("warning: ", warnings), ("gap: ", gaps)):
-        for line in lines:
-            click.echo(f"siteproof: {title}{line}")
-    counted = [count(len(warnings), "warning")] if warnings else []
-    counted += [count(len(gaps), "gap")] if gaps else []
-    click.echo(", ".join([_answer(chosen, swept, mistakes), *counted]))
+    found: Found = {"mistake": mistakes, "warning": warnings, "gap": gaps}
+    if as_json or plain:
+        print_rows(("kind", "text"), _rows(found), as_json=as_json)
+    else:
+        _print(found, _answer(chosen, swept, mistakes))
     raise SystemExit(ExitCode.USAGE if mistakes or not chosen else ExitCode.PASS)
 
 
-def _coverage(chosen: list[str]) -> None:
+def _rows(found: Found) -> list[tuple[str, str]]:
+    return [(kind, str(line)) for kind, lines in found.items() for line in lines]
+
+
+def _print(found: Found, answer: str) -> None:
+    """A line each, a mistake without a title, and the answer with the other counts."""
+    for kind, lines in found.items():
+        title = "" if kind == "mistake" else f"{kind}: "
+        for line in lines:
+            click.echo(f"siteproof: {title}{line}")
+    others = {kind: len(lines) for kind, lines in found.items() if lines and kind != "mistake"}
+    click.echo(", ".join([answer, *(count(number, kind) for kind, number in others.items())]))
+
+
+def _coverage(chosen: list[str], *, as_json: bool, plain: bool) -> None:
     """The table: what can answer the criteria of each system."""
-    table = Table(title="What can answer the criteria", title_justify="left")
-    table.add_column("system")
-    for name in (*ANSWERS, "nothing yet"):
-        table.add_column(name, justify="right")
+    columns = (*ANSWERS, "nothing yet")
+    rows: list[tuple[str, ...]] = []
     missing: dict[str, list[str]] = {}
     sums = Counter[str]()
     for name in chosen:
@@ -85,11 +102,18 @@ def _coverage(chosen: list[str]) -> None:
         by = {key: _answered_by(site, one) for key, one in site.criteria.items()}
         counts = Counter(by.values()) + Counter({"criteria": len(by)})
         sums += counts
-        table.add_row(name, *(str(counts[column]) for column in (*ANSWERS, "nothing yet")))
+        rows.append((name, *(str(counts[column]) for column in columns)))
         missing[name] = [key for key, how in by.items() if how == "nothing yet"]
-    table.add_row(
-        "all", *(str(sums[column]) for column in (*ANSWERS, "nothing yet")), end_section=True
-    )
+    rows.append(("all", *(str(sums[column]) for column in columns)))
+    if as_json or plain:
+        print_rows(("system", *columns), rows, as_json=as_json)
+        return
+    table = Table(title="What can answer the criteria", title_justify="left")
+    table.add_column("system")
+    for name in columns:
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*row)
     print_table(table)
     for name, keys in missing.items():
         if keys:

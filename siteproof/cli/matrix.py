@@ -16,7 +16,7 @@ from rich.text import Text
 from siteproof import sites
 from siteproof.analysis.attribution import ASYMMETRIC, Pair
 from siteproof.analysis.daily import HIGH, LOW, NONE, Cell, rate_class
-from siteproof.cli.records import print_table
+from siteproof.cli.records import plain_option, print_plain, print_table, print_wrapped
 from siteproof.cli.shared import by_pair_metric, json_option, print_text, which_samples
 from siteproof.errors import ExitCode
 from siteproof.export import documents
@@ -42,8 +42,16 @@ STYLES = {made.BAD: "bold red", made.TOO_FEW: "blue"}
 @click.option("--link", default="", metavar="NAME", help="Only this link of system.yaml.")
 @click.option("--daily", is_flag=True, help="High, low and average of each pair, day by day.")
 @json_option("matrix")
+@plain_option
 def matrix(
-    metric: str, system: str, since: str, campaign: str, link: str, daily: bool, as_json: bool
+    metric: str,
+    system: str,
+    since: str,
+    campaign: str,
+    link: str,
+    daily: bool,
+    as_json: bool,
+    plain: bool,
 ) -> None:
     """Show METRIC of every pair of nodes, and which nodes explain the bad pairs.
 
@@ -64,6 +72,9 @@ def matrix(
         head = documents.head(site.system.system, chosen)
         click.echo(documents.dumps({**head, **_record(metric, code, matrices, days)}))
         raise SystemExit(code)
+    if plain:
+        _print_plain(matrices, days)
+        raise SystemExit(code)
     if not found:
         print_text(f"{metric}: no pair was measured, {chosen}")
         raise SystemExit(code)
@@ -73,7 +84,7 @@ def matrix(
     for one in matrices:
         _show(title, one)
     for one in matrices:
-        print_text(answer(one))
+        print_wrapped(answer(one))
     raise SystemExit(code)
 
 
@@ -89,6 +100,32 @@ def _record(
         "days": days.record() if days else [],
         "findings": [why.record() for why in findings],
     }
+
+
+COLUMNS = ("name", "link", "from", "to", "value", "unit", "state")
+DAILY_COLUMNS = ("from", "to", "day", "unit", "highest", "lowest", "average", "errors")
+
+
+def _print_plain(matrices: Sequence[Matrix], days: Daily | None) -> None:
+    """A line a pair, or a line a pair and day."""
+    columns = DAILY_COLUMNS if days else COLUMNS
+    rows = days.record() if days else [pair for one in matrices for pair in _pairs(one)]
+    print_plain(columns, [[_text(row.get(name)) for name in columns] for row in rows])
+
+
+def _text(cell: object) -> str:
+    return "" if cell is None else f"{cell}"
+
+
+def _pairs(one: Matrix) -> list[dict[str, object]]:
+    """A line a pair; the state of one without a value is why there is none."""
+    head = {"name": one.name, "link": one.link, "unit": one.unit}
+    found: list[dict[str, object]] = []
+    for pair in sorted({*one.values, *one.failed, *one.missing}):
+        state = one.failed[pair].status if pair in one.failed else one.state(pair)
+        row = {"from": pair[0], "to": pair[1], "value": one.values.get(pair), "state": state}
+        found.append({**head, **row})
+    return found
 
 
 def _plain(one: Matrix) -> dict[str, object]:
@@ -159,7 +196,7 @@ def _show(title: str, one: Matrix) -> None:
     print_text(counts + typical + bad)
     _asymmetry(one)
     for pair in sorted(one.missing)[:FEW]:
-        print_text(f"{_arrow(pair)}: {sentence(one.missing[pair])}")
+        print_wrapped(f"{_arrow(pair)}: {sentence(one.missing[pair])}")
     if len(one.missing) > FEW:
         print_text(f"and {count(len(one.missing) - FEW, 'more pair')} without a value")
 
@@ -232,7 +269,7 @@ def _bad(title: str, one: Matrix) -> None:
     if left:
         print_text(f"{left} more are not shown, see --json")
     for (a, b), sample in sorted(one.failed.items())[:FEW]:
-        print_text(f"{a}>{b}: {sample.status}: {sample.why}")
+        print_wrapped(f"{a}>{b}: {sample.status}: {sample.why}")
 
 
 def _asymmetry(one: Matrix) -> None:

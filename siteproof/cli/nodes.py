@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 import click
@@ -9,11 +11,19 @@ from ClusterShell.NodeSet import NodeSet
 from rich.table import Table
 from rich.text import Text
 
-from siteproof import files, nodesets, sites
+from siteproof import files, history, nodesets, sites
 from siteproof.cli.compare import share
-from siteproof.cli.records import print_table
+from siteproof.cli.records import (
+    plain_option,
+    print_plain,
+    print_records,
+    print_table,
+    print_wrapped,
+    record_of,
+)
 from siteproof.cli.shared import (
     SET_ASIDE,
+    bar,
     by_metric,
     json_option,
     print_left_out,
@@ -24,10 +34,15 @@ from siteproof.errors import UserError
 from siteproof.export import documents
 from siteproof.nodes import states
 from siteproof.nodes.states import FleetReport, MetricReport, NodeReport, State
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.sessions import Sessions
-from siteproof.units import count, with_unit
+from siteproof.trend import explaining
+from siteproof.units import with_unit
 from siteproof.verdict.judgement import Judgement, judge_system
+from siteproof.wording import node_groups
 from siteproof.wording.findings import full, fulls
+from siteproof.wording.in_bounds_unit import Shown
+from siteproof.wording.verdicts import measure, own_command
 
 COLOURS = {
     State.OK: "green",
@@ -37,7 +52,6 @@ COLOURS = {
     State.UNSTABLE: "yellow",
     State.UNTESTED: "dim",
 }
-MAX_SETS = 5  # of nodes that lack the same values, the largest first
 MAX_RANKED = 20  # nodes of a metric that are shown, the worst first
 
 
@@ -51,9 +65,17 @@ MAX_RANKED = 20  # nodes of a metric that are shown, the worst first
     help="Show the values of METRIC, the worst nodes first.",
 )
 @json_option("nodes")
+@plain_option
 @click.option("--untested", is_flag=True, help="Print only the nodes that lack a value, as a set.")
 def nodes(
-    system: str, since: str, campaign: str, as_of: str, metric: str, as_json: bool, untested: bool
+    system: str,
+    since: str,
+    campaign: str,
+    as_of: str,
+    metric: str,
+    as_json: bool,
+    plain: bool,
+    untested: bool,
 ) -> None:
     """Show whether each node is OK, SLOW, FAILED, ODD, UNSTABLE or UNTESTED, and why.
 
@@ -80,7 +102,9 @@ def nodes(
     if as_json:
         click.echo(documents.dumps(documents.nodes(judged, report)))
     elif metric:
-        _print_metric(judged, report, metric)
+        _print_metric(judged, report, metric, plain=plain)
+    elif plain:
+        _print_plain(judged, report)
     else:
         _print(judged, report)
     raise SystemExit(code)
@@ -102,70 +126,86 @@ def _inventory(system: str) -> NodeSet:
 
 
 def _print(judged: Judgement, report: FleetReport) -> None:
-    title = Text(f"{judged.site.system.system}: {judged.chosen}")
-    table = Table(title=title, title_justify="left")
-    for name in ("node", "state", "role", "why"):
-        table.add_column(name, overflow="fold", no_wrap=name in ("node", "state"))
-    for node in _bad_first(report):
-        reasons = fulls(node.findings)
-        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        table.add_row(
-            Text(node.node),
-            Text(node.state, style=COLOURS[node.state]),
-            Text(node.role),
-            Text(reasons[0] + more),
-        )
-    if table.row_count:
-        print_table(table)
-    _print_summary(judged, report)
-
-
-def _bad_first(report: FleetReport) -> list[NodeReport]:
-    """The bad nodes, the worst first. Untested nodes are printed as a set: they may be many."""
-    order = list(State)
-    bad = [n for n in report.nodes.values() if n.state not in (State.OK, State.UNTESTED)]
-    return sorted(bad, key=lambda n: (order.index(n.state), n.node))
-
-
-def _print_summary(judged: Judgement, report: FleetReport) -> None:
-    """Warnings, what a retest would decide, and the node sets."""
-
-    def line(text: str) -> None:
-        print_text(text)
-
-    for why in report.warnings:
-        line(f"warning: {full(why)}")
-    for stage in judged.sessions.set_aside if judged.sessions else ():
-        line(f"{SET_ASIDE}{stage}")
-    for node in report.nodes.values():
-        for note in node.notes:
-            line(f"{node.node}: {full(note)}")
-    for state in State:
-        if found := report.of(state):
-            line(f"{state:8} {found}{_by_group(judged, found)}")
-    for text in _lacking(report):
-        line(text)
-    if report.retest:
-        line(f"run again: reframe -c checks/ -r -S nodes={report.retest}")
+    """A record a group of nodes, what limits the trust, what to run, and the answer."""
+    shown, changes = Shown(judged), _changes(judged, report)
+    print_text(f"{judged.site.system.system}: {judged.chosen}")
+    found = node_groups.groups(
+        (n.node, n.state, n.findings) for n in report.nodes.values() if n.state is not State.OK
+    )
+    print_records(
+        [record_of(group, COLOURS[State(group.state)], shown, changes) for group in found]
+    )
+    for line in _remarks(judged, report):
+        print_wrapped(line)
+    _print_commands(judged, report)
     counts = {state: len(report.of(state)) for state in State}
-    shown = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
-    line(f"nodes of {judged.site.system.system}: {shown or 'none'}")
+    states_ = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
+    of = f" of {len(report.nodes)}" if len(counts) - list(counts.values()).count(0) > 1 else ""
+    following = f"; next: {command}" if (command := _next(judged, report)) else ""
+    print_text(f"nodes of {judged.site.system.system}: {states_ or 'none'}{of}{following}")
 
 
-def _lacking(report: FleetReport) -> list[str]:
-    """What the untested nodes lack: a line for each set of nodes that lack the same."""
-    alike: dict[object, list[NodeReport]] = {}
+def _changes(judged: Judgement, report: FleetReport) -> node_groups.Changes:
+    """What gives the id of the change of the history that explains a node's worst finding."""
+    worst = [n.findings[0] for n in report.nodes.values() if n.findings]
+    if not any(map(explaining.metric_of, worst)):
+        return lambda why: ""
+    system = judged.site.system.system
+    with bar("reading") as progress:
+        opened = history.open_history(files.perflogs(), [system], progress=progress)
+        with opened as h:
+            return explaining.changes(judged.site, h, worst, now=judged.as_of)
+
+
+def _print_plain(judged: Judgement, report: FleetReport) -> None:
+    """A line a node, the most severe first."""
+    shown, changes = Shown(judged), _changes(judged, report)
+    rows = []
+    for group in node_groups.groups((n.node, n.state, n.findings) for n in report.nodes.values()):
+        for node in map(report.nodes.__getitem__, group.nodes):
+            (alone,) = node_groups.groups([(node.node, node.state, node.findings)])
+            why = "; ".join(fulls(shown.all(node.findings)))
+            head = (node.node, str(node.state), node.role)
+            rows.append((*head, *node_groups.cells(alone, shown, changes), why))
+    print_plain(node_groups.COLUMNS, rows)
+
+
+def _remarks(judged: Judgement, report: FleetReport) -> Iterator[str]:
+    """Warnings, stages that were set aside, what proves nothing yet, and in which racks nodes are.
+
+    A note that only reports that nodes are too few to be ranked is among the warnings already.
+    """
+    for why in report.warnings:
+        yield f"warning: {full(why)}"
+    for stage in judged.sessions.set_aside if judged.sessions else ():
+        yield f"{SET_ASIDE}{stage}"
+    notes: dict[object, dict[str, Finding]] = {}
     for node in report.nodes.values():
-        if node.state is State.UNTESTED:
-            alike.setdefault(tuple(why.alike for why in node.findings), []).append(node)
-    largest = sorted(alike.values(), key=lambda nodes: -len(nodes))
-    shown = []
-    for nodes in largest[:MAX_SETS]:
-        reasons = [full(*same) for same in zip(*(n.findings for n in nodes), strict=True)]
-        names = nodesets.of(n.node for n in nodes)
-        shown.append(f"untested: {names}: {'; '.join(dict.fromkeys(reasons))}")
-    left = len(largest) - len(shown)
-    return shown + ([f"untested for {count(left, 'more reason')}, see --json"] if left else [])
+        for note in (n for n in node.notes if n.kind is not Kind.NOT_RANKED):
+            notes.setdefault(note.alike, {})[node.node] = note
+    shown = Shown(judged)
+    for same in notes.values():
+        yield f"{nodesets.of(same)}: {full(*shown.all(same.values()))}"
+    for state in (state for state in State if state is not State.OK):
+        if racks := _by_group(judged, report.of(state)):
+            yield f"{state} by group: {racks}"
+
+
+def _print_commands(judged: Judgement, report: FleetReport) -> None:
+    """What measures the nodes that one more run decides, and those that lack a value."""
+    untested = report.of(State.UNTESTED)
+    for title, found in (("run again", report.retest), ("measure", untested)):
+        if found and not judged.past:
+            print_text(f"{title}: {measure(judged, found)}")
+
+
+def _next(judged: Judgement, report: FleetReport) -> str:
+    """The next command: the gate, unless nothing but values is missing, or nothing at all."""
+    found = {n.state for n in report.nodes.values()} - {State.OK}
+    if not found or found == {State.UNTESTED} and judged.past:
+        return own_command(judged, "verdict")
+    untested = report.of(State.UNTESTED)
+    return measure(judged, untested) if found == {State.UNTESTED} else own_command(judged, "gate")
 
 
 def _by_group(judged: Judgement, found: Any) -> str:
@@ -173,14 +213,11 @@ def _by_group(judged: Judgement, found: Any) -> str:
     system = judged.site.system
     counts = {name: len(system.group(name) & found) for name in system.groups}
     shown = [f"{name} {n}" for name, n in sorted(counts.items(), key=lambda i: -i[1]) if n]
-    return (
-        f"  ({', '.join(shown)})"
-        if shown and len(found) < sum(len(system.group(name)) for name in system.groups)
-        else ""
-    )
+    everywhere = len(found) >= sum(len(system.group(name)) for name in system.groups)
+    return "" if everywhere else ", ".join(shown)
 
 
-def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
+def _print_metric(judged: Judgement, report: FleetReport, metric: str, *, plain: bool) -> None:
     names = sorted({name for n in report.nodes.values() for name in n.metrics})
     if metric not in names:
         raise UserError("--metric", f"no node has a value of '{metric}'", names)
@@ -191,29 +228,40 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
     table = Table(title=Text(f"{metric}: {judged.chosen}"), title_justify="left")
     for name in ("node", "state", "value", "fleet's median", "deficit", "z", "own history", "slow"):
         table.add_column(name, overflow="fold")
-    for node in ranked[:MAX_RANKED]:
+    shown = Shown(judged)
+    for node in ranked if plain else ranked[:MAX_RANKED]:
         table.add_row(
             Text(node.node),
             Text(node.state, style=COLOURS[node.state]),
-            *map(Text, _cells(node.metrics[metric])),
+            *map(Text, _cells(shown, metric, node.metrics[metric])),
         )
-    print_table(table)
+    print_table(table, plain=plain)
+    if not plain:
+        _print_answer(judged, report, metric, ranked)
+
+
+def _print_answer(
+    judged: Judgement, report: FleetReport, metric: str, ranked: Sequence[NodeReport]
+) -> None:
+    """What limits the trust in a ranking, and the slow nodes."""
     if len(ranked) > MAX_RANKED:
-        print_text(f"{len(ranked) - MAX_RANKED} better nodes are not shown, see --json")
+        print_text(f"{len(ranked) - MAX_RANKED} better nodes are not shown, see --plain")
     for stage in judged.sessions.set_aside if judged.sessions else ():
         print_text(f"{SET_ASIDE}{stage}")
     for why in report.warnings:
-        print_text(f"warning: {full(why)}")
+        print_wrapped(f"warning: {full(why)}")
     slow = [n for n in ranked if n.metrics[metric].slow_runs]
-    shown = f"slow in some run: {nodesets.of(n.node for n in slow)}" if slow else "no slow run"
-    print_text(f"{metric}: {shown}")
+    found = f"slow in some run: {nodesets.of(n.node for n in slow)}" if slow else "no slow run"
+    print_text(f"{metric}: {found}; next: {own_command(judged, 'nodes')}")
 
 
-def _cells(m: MetricReport) -> tuple[str, ...]:
+def _cells(shown: Shown, metric: str, m: MetricReport) -> tuple[str, ...]:
     z = "-" if m.z is None else f"{m.z:.1f}"
+    value, unit = shown.value(metric, Fraction(m.value), m.unit)
+    middle, _ = shown.value(metric, Fraction(m.median), m.unit)
     return (
-        with_unit(f"{m.value:.6g}", m.unit),
-        f"{m.median:.6g}",
+        with_unit(value, unit),
+        with_unit(middle, unit),
         share(m.deficit).lstrip("+"),
         z,
         share(m.change),

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from siteproof import files, sites
-from siteproof.cli.records import print_table
+from siteproof.cli.records import plain_option, print_plain, print_table
 from siteproof.cli.shared import json_option, print_text, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.published import milestones, results
@@ -34,7 +34,8 @@ COLOURS: dict[str, str] = {Answer.KEEPS: "green", Answer.MISSES: "bold red"}
     help="Show all tables: comparisons, ratios, failures, all other values and texts.",
 )
 @json_option("published")
-def published(system: str, everything: bool, as_json: bool) -> None:
+@plain_option
+def published(system: str, everything: bool, as_json: bool, plain: bool) -> None:
     """Show which published values miss their criterion, and which meet it.
 
     Import them first, with 'siteproof import'. A mean that misses its bound shows that some node
@@ -55,10 +56,14 @@ def published(system: str, everything: bool, as_json: bool) -> None:
     judged = results.judged(site, published)
     on_time = milestones.remarks(milestones.read(site))
     tables = results.tables(site, published)
+    chosen = tables if everything else tables[: bool(judged)]
     if as_json:
         click.echo(json.dumps(_record(site.name, judged, tables, on_time), indent=1))
+    elif plain:
+        for one in chosen:
+            print_plain(one.columns, one.rows)
     else:
-        _print(tables if everything else tables[:1] if judged else [])
+        _print(chosen)
         for remark in on_time:
             print_text(f"timeline: {remark}")
         print_text(_answer(site.name, len(published), judged))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,10 @@ from rich.text import Text
 
 from siteproof.cli.shared import console
 from siteproof.errors import harmless
+from siteproof.units import UNITS
+from siteproof.wording import node_groups
+from siteproof.wording.in_bounds_unit import Shown
+from siteproof.wording.node_groups import Changes, Group, phrases
 
 GAP = "  "
 WIDE = 110  # columns from which on a table has lines
@@ -27,12 +32,28 @@ plain_option = click.option(
 )
 
 
+json_rows_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="For programs: a list of JSON objects, with the columns of --plain as keys.",
+)
+
+
 @dataclass(frozen=True)
 class Record:
     """Its first line in cells, and phrases for the lines below."""
 
     head: Sequence[Cell]
     phrases: Sequence[str] = ()
+
+
+def record_of(group: Group, colour: str, shown: Shown, changes: Changes = lambda _: "") -> Record:
+    """A group of nodes; only its state has a colour."""
+    state, *cells = node_groups.head(group, shown)
+    return Record(
+        [(state, colour), *((cell, "") for cell in cells)], phrases(group, shown, changes)
+    )
 
 
 def print_records(records: Sequence[Record]) -> None:
@@ -48,8 +69,11 @@ def print_records(records: Sequence[Record]) -> None:
             screen.print(line, soft_wrap=True, highlight=False)
 
 
-def print_table(table: Table) -> None:
+def print_table(table: Table, *, plain: bool = False) -> None:
     """A table; below WIDE columns without lines, and a record a row where that is too wide."""
+    if plain:
+        print_plain(*_texts(table))
+        return
     screen = console()
     if screen.width >= WIDE:
         screen.print(table)
@@ -60,9 +84,14 @@ def print_table(table: Table) -> None:
         return
     if table.title:
         print_wrapped(_text(table.title))
-    names = [_text(column.header) for column in table.columns]
-    rows = zip(*([_text(cell) for cell in column.cells] for column in table.columns), strict=True)
+    names, rows = _texts(table)
     print_records([_row(names, row) for row in rows])
+
+
+def _texts(table: Table) -> tuple[list[str], list[tuple[str, ...]]]:
+    """The heads of a table's columns, and the cells of each row."""
+    columns = [[_text(cell) for cell in column.cells] for column in table.columns]
+    return [_text(column.header) for column in table.columns], list(zip(*columns, strict=True))
 
 
 def _row(names: Sequence[str], cells: Sequence[str]) -> Record:
@@ -86,10 +115,20 @@ def print_plain(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         click.echo("\t".join(" ".join(harmless(cell).split()) for cell in row))
 
 
+def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool) -> None:
+    """Rows for programs: as --json prints them, or as --plain does."""
+    if as_json:
+        click.echo(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1))
+    else:
+        print_plain(columns, [[str(cell) for cell in row] for row in rows])
+
+
 def print_wrapped(text: str) -> None:
     """A long line in lines of the terminal's width, those after the first indented."""
-    first, *rest = _broken(harmless(text), console().width)
-    for line in [first, *wrapped([" ".join(rest)] if rest else [], console().width)]:
+    text, width = harmless(text), console().width
+    first = _broken(text, width)[0]
+    rest = text[len(first) :].strip()
+    for line in [first, *wrapped([rest] if rest else [], width)]:
         click.echo(line)
 
 
@@ -132,9 +171,15 @@ def _broken(phrase: str, room: int) -> list[str]:
 
 
 def _pieces(phrase: str) -> list[str]:
-    """Words with the blank that follows, and in long words the parts that end with a comma."""
+    """Words with the blank that follows, and in long words the parts that end with a comma.
+
+    A number and its unit are one word.
+    """
     pieces: list[str] = []
     for text in phrase.split(" "):
+        if pieces and text.rstrip(",;:)") in UNITS and pieces[-1].strip(" (")[-1:].isdigit():
+            pieces[-1] += f"{text} "
+            continue
         parts = text.split(",") if len(text) > MAX_ALIGNED else [text]
         pieces += [f"{part}," for part in parts[:-1]]
         pieces.append(f"{parts[-1]} ")

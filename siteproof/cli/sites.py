@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
 
 from siteproof import files, nodesets
+from siteproof.cli.records import json_rows_option, plain_option, print_rows, print_wrapped
 from siteproof.cli.shared import by_system, print_text
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.porting import grouping, lay_out, looking, new_site, one_node
@@ -32,6 +36,9 @@ WIDTH = 100
 MAX_BYTES = 256 * files.MIB  # of a saved output: 40,000 nodes are some 40 MB
 _FILE = click.Path(dir_okay=False, path_type=Path)
 FILES = {**manual.FILES, "sweeps/NAME.yaml": Sweep}
+
+
+Rows = tuple[Sequence[str], Sequence[tuple[str, ...]]]  # the columns, and the cells of each row
 
 
 class _Sites(click.Group):
@@ -60,8 +67,10 @@ class _Sites(click.Group):
     "--files", "places", is_flag=True, help="List what is on the disk, and who writes it."
 )
 @click.option("--variables", is_flag=True, help="List the environment variables that are read.")
+@json_rows_option
+@plain_option
 @click.pass_context
-def sites(ctx: click.Context, /, **lists: bool) -> None:
+def sites(ctx: click.Context, /, as_json: bool, plain: bool, **lists: bool) -> None:
     """List the systems, or show the nodes and criteria of NAME; 'sites new' writes a new site.
 
     The last line names the system of this machine. The other lists are those of Siteproof's own
@@ -71,16 +80,27 @@ def sites(ctx: click.Context, /, **lists: bool) -> None:
     siteproof sites
     siteproof sites testbed
     siteproof sites --keys
-    siteproof sites --features
+    siteproof sites --features --json
     siteproof sites new NAME --help
     """
     chosen = [LISTS[name] for name, wanted in lists.items() if wanted]
-    for print_list in chosen:
-        print_list()
-    if not chosen and ctx.invoked_subcommand is None:
-        _list(names(), detailed=False)
+    if as_json or plain:
+        _print_for_programs(ctx, chosen, as_json=as_json)
+        ctx.exit()
+    for one in chosen:
+        one.show(one.rows())
     if chosen:
         ctx.exit()
+    if ctx.invoked_subcommand is None:
+        _list(names(), detailed=False)
+
+
+def _print_for_programs(ctx: click.Context, chosen: Sequence[Listed], *, as_json: bool) -> None:
+    """One list. Raises UserError for several, and with a command."""
+    if len(chosen) > 1 or ctx.invoked_subcommand:
+        raise UserError("--json" if as_json else "--plain", "goes with one list")
+    columns, rows = (chosen[0].rows if chosen else _sites)()
+    print_rows(columns, rows, as_json=as_json)
 
 
 @sites.command(hidden=True)
@@ -105,37 +125,49 @@ def _list(chosen: list[str], *, detailed: bool) -> None:
     click.echo(f"this machine: {here}")
 
 
-def _print_metrics() -> None:
-    for name, metric in catalogue.read()[0].items():
-        better = f", {metric.better} is better" if metric.better != "neither" else ""
-        click.echo(f"{name}  {metric.unit}{better}")
-        click.echo(f"      {metric.description}")
+def _sites() -> Rows:
+    rows = []
+    for name in names():
+        site, documents = examine(name)
+        mistakes = str(sum(len(document.mistakes) for document in documents))
+        if site is None:
+            rows.append((name, "", "", "", mistakes))
+            continue
+        nodes = ", ".join(f"{role} {one.nodes}" for role, one in site.system.nodes.items())
+        rows.append((name, site.system.description, nodes, str(len(site.criteria)), mistakes))
+    return ("site", "description", "nodes", "criteria", "mistakes"), rows
 
 
-def _print_features() -> None:
-    for name, feature in offered.known().items():
-        click.echo(f"{name}  {feature.description}")
+def _metrics() -> Rows:
+    found = catalogue.read()[0].items()
+    rows = [(n, one.unit, _better(one.better), one.description) for n, one in found]
+    return ("metric", "unit", "better", "description"), rows
 
 
-def _print_tools() -> None:
-    for name, tool in TOOLS.items():
-        click.echo(f"{name}  {tool.sentence} Check: {tool.check}.")
+def _better(direction: str) -> str:
+    return "" if direction == "neither" else f"{direction} is better"
 
 
-def _print_statuses() -> None:
-    for name, sentence in MEANINGS.items():
-        click.echo(f"{name}  {sentence}")
+def _features() -> Rows:
+    return ("feature", "description"), [(n, one.description) for n, one in offered.known().items()]
 
 
-def _print_places() -> None:
-    for place in on_disk.PLACES:
-        click.echo(f"{place.below}: {place.path}  {place.what}")
-        click.echo(f"      written by {place.writer}; may be deleted: {place.deletable}")
+def _tools() -> Rows:
+    rows = [(name, tool.sentence, f"Check: {tool.check}.") for name, tool in TOOLS.items()]
+    return ("tool", "description", "check"), rows
 
 
-def _print_variables() -> None:
-    for name, sentence in on_disk.VARIABLES.items():
-        click.echo(f"{name}  {sentence}")
+def _statuses() -> Rows:
+    return ("status", "description"), list(MEANINGS.items())
+
+
+def _places() -> Rows:
+    rows = [(one.below, one.path, one.what, one.writer, one.deletable) for one in on_disk.PLACES]
+    return ("below", "path", "description", "written by", "may be deleted"), rows
+
+
+def _variables() -> Rows:
+    return ("variable", "description"), list(on_disk.VARIABLES.items())
 
 
 @sites.command()
@@ -337,14 +369,18 @@ def _summary(site: Site, *, detailed: bool) -> list[str]:
     return lines
 
 
-def _print_manual() -> None:
-    for file in FILES:
-        _print_keys(file, manual.keys(file, FILES))
-    _print_keys("VALUE: of a parameter or condition", manual.expected_values())
-    _print_keys("FACT: of a field in facts", manual.stated_values())
-    for tool, found in axes().items():
-        _print_keys(f"axes of a sweep: {tool}", found)
-    click.echo("Choose NAME and ID yourself; keys with (*) are required")
+def _keys() -> Rows:
+    """Every key of the files, by the part of the manual that explains it."""
+    parts = {file: manual.keys(file, FILES) for file in FILES}
+    parts["VALUE: of a parameter or condition"] = manual.expected_values()
+    parts["FACT: of a field in facts"] = manual.stated_values()
+    parts |= {f"axes of a sweep: {tool}": found for tool, found in axes().items()}
+    rows = [
+        (part, key.place, "required" if key.required else "", key.sentence, ", ".join(key.choices))
+        for part, found in parts.items()
+        for key in found
+    ]
+    return ("part", "key", "required", "description", "one of"), rows
 
 
 def axes() -> dict[str, list[Key]]:
@@ -356,21 +392,47 @@ def axes() -> dict[str, list[Key]]:
     }
 
 
-def _print_keys(title: str, found: list[Key]) -> None:
-    click.echo(title)
-    for key in found:
-        click.echo(f"  {key.place}{' (*)' if key.required else ''}")
-        words = f" One of: {', '.join(key.choices)}." if key.choices else ""
-        click.echo(textwrap.indent(textwrap.fill(key.sentence + words, WIDTH - 6), " " * 6))
-    click.echo()
+def _print_keys(listed: Rows) -> None:
+    for part, rows in groupby(listed[1], itemgetter(0)):
+        click.echo(part)
+        for _, key, required, sentence, choices in rows:
+            click.echo(f"  {key}{' (*)' if required else ''}")
+            words = f" One of: {choices}." if choices else ""
+            click.echo(textwrap.indent(textwrap.fill(sentence + words, WIDTH - 6), " " * 6))
+        click.echo()
+    click.echo("Choose NAME and ID yourself; keys with (*) are required")
+
+
+def _print_metrics(listed: Rows) -> None:
+    for name, unit, better, description in listed[1]:
+        print_wrapped(f"{name}  {', '.join(filter(None, (unit, better)))}")
+        print_wrapped(f"      {description}")
+
+
+def _print_places(listed: Rows) -> None:
+    for below, path, what, writer, deletable in listed[1]:
+        print_wrapped(f"{below}: {path}  {what}")
+        print_wrapped(f"      written by {writer}; may be deleted: {deletable}")
+
+
+def _print_named(listed: Rows) -> None:
+    for name, *cells in listed[1]:
+        print_wrapped(f"{name}  {' '.join(cells)}")
+
+
+class Listed(NamedTuple):
+    """One of the lists: its rows, and how a person reads them."""
+
+    rows: Callable[[], Rows]
+    show: Callable[[Rows], None] = _print_named
 
 
 LISTS = {
-    "keys": _print_manual,
-    "metrics": _print_metrics,
-    "features": _print_features,
-    "tools": _print_tools,
-    "statuses": _print_statuses,
-    "places": _print_places,
-    "variables": _print_variables,
+    "keys": Listed(_keys, _print_keys),
+    "metrics": Listed(_metrics, _print_metrics),
+    "features": Listed(_features),
+    "tools": Listed(_tools),
+    "statuses": Listed(_statuses),
+    "places": Listed(_places, _print_places),
+    "variables": Listed(_variables),
 }

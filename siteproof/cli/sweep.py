@@ -14,7 +14,7 @@ from rich.text import Text
 
 from siteproof import figure, files, sites
 from siteproof.cli import shared
-from siteproof.cli.records import print_table
+from siteproof.cli.records import plain_option, print_rows, print_table
 from siteproof.cli.shared import json_option, print_text
 from siteproof.curves import run_findings, sweep_runs
 from siteproof.curves.measured import ALL, Curve, Row
@@ -34,6 +34,7 @@ from siteproof.units import count, size
 from siteproof.wording import amounts, sweep_results
 
 FIGURES = (".svg", ".png")
+LISTED = ("sweep", "points", "newest run", "what it shows")
 
 
 @click.command()
@@ -53,6 +54,7 @@ FIGURES = (".svg", ".png")
 )
 @json_option("sweep")
 @click.option("--csv", "as_csv", is_flag=True, help="For programs: one line for each point.")
+@plain_option
 def sweep(
     name: str | None,
     system: str,
@@ -62,6 +64,7 @@ def sweep(
     figure: str,
     as_json: bool,
     as_csv: bool,
+    plain: bool,
 ) -> None:
     """Show what the sweep NAME found: maximum, plateau, decline, and what limits the curve.
 
@@ -78,9 +81,9 @@ def sweep(
     known, documents = reading.examine()
     files.must_exist()
     if name is None:
-        if any((session, campaign, others, figure, as_csv, as_json)):
+        if any((session, campaign, others, figure, as_csv)):
             raise UserError("NAME", "no sweep is named", known)
-        names(known, _history(system))
+        _print_names(names(known, _history(system)), as_json=as_json, plain=plain)
         return
     _must_be_whole(name, documents)
     reports = _reports(name, known, system, session, campaign)
@@ -91,16 +94,18 @@ def sweep(
     code = _exit_code(reports)
     if figure:
         draw(Path(figure), [*reports, *compared])
-    _print(name, [*reports, *compared], code, as_json=as_json, as_csv=as_csv)
+    kind = "json" * as_json or "csv" * as_csv or "plain" * plain
+    _print(name, [*reports, *compared], code, kind)
     raise SystemExit(code)
 
 
-def _print(
-    name: str, reports: Sequence[SweepReport], code: ExitCode, *, as_json: bool, as_csv: bool
-) -> None:
-    if as_json:
+def _print(name: str, reports: Sequence[SweepReport], code: ExitCode, kind: str) -> None:
+    if kind == "json":
         click.echo(json.dumps(sweep_rows.record(name, reports, code), indent=1))
-    elif as_csv:
+    elif kind == "plain":
+        columns, *rows = sweep_rows.cells(reports)
+        print_rows(list(map(str, columns)), rows, as_json=False)
+    elif kind == "csv":
         csv.writer(sys.stdout, lineterminator="\n").writerows(sweep_rows.cells(reports))
     else:
         show(name, reports)
@@ -165,20 +170,32 @@ def _exit_code(reports: Sequence[SweepReport]) -> ExitCode:
     return next((c for c in (ExitCode.FAIL, ExitCode.INCOMPLETE) if c in codes), ExitCode.PASS)
 
 
-def names(known: Mapping[str, SweepFile], history: Sequence[Sample]) -> None:
+def names(known: Mapping[str, SweepFile], history: Sequence[Sample]) -> list[tuple[str, ...]]:
     """The sweeps, and of each the newest session that has results."""
     runs = {run.name: run for run in sweep_runs.collect(history)}
-    table = Table()
-    for column in ("sweep", "points", "newest run", "what it shows"):
-        table.add_column(column, overflow="fold")
+    rows: list[tuple[str, ...]] = []
     for name in sorted({*known, *runs}):
         file, run = known.get(name), runs.get(name)
         points = str(len(file.points)) if file else "-"
         newest = run.sessions[-1] if run else "none"
         description = file.sweep.description if file else "its file was removed"
-        table.add_row(*map(Text, (name, points, newest, description)))
+        rows.append((name, points, newest, description))
+    return rows
+
+
+def _print_names(rows: Sequence[tuple[str, ...]], *, as_json: bool, plain: bool) -> None:
+    if as_json or plain:
+        print_rows(LISTED, rows, as_json=as_json)
+        return
+    table = Table()
+    for column in LISTED:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
     print_table(table)
-    print_text(f"{count(len(known), 'sweep')}; 'siteproof sweep NAME' shows one")
+    run = [name for name, _, newest, _ in rows if newest != "none"]
+    following = f"siteproof sweep {(run or [rows[0][0]])[0]}" if rows else "siteproof sites"
+    print_text(f"{count(len(rows), 'sweep')}, {len(run)} with a run; next: {following}")
 
 
 def show(name: str, reports: Sequence[SweepReport]) -> None:

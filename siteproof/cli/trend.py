@@ -18,22 +18,22 @@ from siteproof import files, history, sites
 from siteproof import trend as trends
 from siteproof.analysis.power import POWER
 from siteproof.cli.accept import user
-from siteproof.cli.records import print_table
-from siteproof.cli.shared import (
-    bar,
-    by_metric,
-    by_node,
-    json_option,
-    print_some,
-    print_text,
-    which_system,
+from siteproof.cli.records import (
+    Record,
+    plain_option,
+    print_plain,
+    print_records,
+    print_table,
+    print_wrapped,
 )
+from siteproof.cli.shared import bar, by_metric, by_node, json_option, print_text, which_system
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History
 from siteproof.record import campaign
 from siteproof.record.series import alike
 from siteproof.sites import Site
 from siteproof.trend import Alert, Line, Survey, acks
+from siteproof.units import count
 from siteproof.wording import trends as wording
 from siteproof.wording.findings import full, fulls
 
@@ -58,7 +58,9 @@ _who = click.option("--who", default="", metavar="NAME", help="Who acknowledges;
     "--node", default="", metavar="NODE", help="Only series of this node.", shell_complete=by_node
 )
 @click.option("--sensitivity", is_flag=True, help="Show how small a change could have been found.")
+@click.option("--all", "whole", is_flag=True, help="Show every change, and what was not judged.")
 @json_option("trend")
+@plain_option
 @click.pass_context
 def trend(
     context: click.Context,
@@ -67,7 +69,9 @@ def trend(
     metric: str,
     node: str,
     sensitivity: bool,
+    whole: bool,
     as_json: bool,
+    plain: bool,
 ) -> None:
     """Show what changed in the history of every metric and node, and what else changed then.
 
@@ -83,10 +87,10 @@ def trend(
     """
     context.obj = system
     if context.invoked_subcommand:
-        if since or metric or node or sensitivity or as_json:
+        if since or metric or node or sensitivity or whole or as_json or plain:
             raise UserError(
                 f"siteproof trend {context.invoked_subcommand}",
-                "takes none of --since, --metric, --node, --sensitivity and --json",
+                "takes none of --since, --metric, --node, --sensitivity, --all, --json and --plain",
                 hint="Only --system goes with it",
             )
         return
@@ -101,9 +105,12 @@ def trend(
     if as_json:
         click.echo(json.dumps(record(site, seen, code), indent=1))
     elif sensitivity:
-        show_sensitivity(site, seen)
+        show_sensitivity(site, seen, plain=plain)
+    elif plain:
+        changes = [alert for part in _parts(seen) for alert in part] + seen.acknowledged
+        print_plain(wording.COLUMNS, [wording.plain(site, alert) for alert in changes])
     else:
-        show(site, seen)
+        show(site, seen, whole=whole)
     raise SystemExit(code)
 
 
@@ -240,18 +247,7 @@ def _must_say_why(command: str, text: str) -> None:
         raise UserError(command, "why is not given", hint="Give the reason: --why 'TEXT'")
 
 
-MAX_LINES = 40  # rows of each part of the table, and lines of a list; --json has all of them
-WHOLE = ("id", "metric", "between, UTC")  # columns that are not wrapped
-COLUMNS = (
-    "id",
-    "what",
-    "metric",
-    "where",
-    "from -> to",
-    "change, certain",
-    "between, UTC",
-    "what else changed",
-)
+MAX_LINES = 40  # changes of each part; --all has all of them
 AROUND = 8  # runs on each side of a change that are shown
 MAX_NODES = 12  # of one change whose runs are shown by themselves
 
@@ -264,31 +260,64 @@ def exit_code(seen: Survey) -> ExitCode:
     return ExitCode.INCOMPLETE if worse or not seen.long_enough else ExitCode.PASS
 
 
-def show(site: Site, seen: Survey) -> None:
-    """Everything: one table of changes, then what was not judged, then the answer."""
-    _table(site, seen)
-    for title, lines in (
-        ("swings", list(map(wording.swing, seen.seasons))),
-        ("acknowledged", list(map(wording.acknowledged, seen.acknowledged))),
-        ("not judged", wording.gaps(seen.gaps)),
-        ("warning", fulls(seen.clocks)),
-    ):
-        print_some(f"{title}: ", lines, MAX_LINES)
-    if seen.sensitivity:
-        print_text(f"{wording.sensitivity(seen.sensitivity)}; --sensitivity has each series")
+def show(site: Site, seen: Survey, *, whole: bool) -> None:
+    """A record a change, what was not judged, then the answer. whole: every line."""
+    print_text(f"{site.system.system}: what changed")
+    parts = [part if whole else part[:MAX_LINES] for part in _parts(seen)]
+    shown = [alert for part in parts for alert in part]
+    print_records([_record(site, alert) for alert in shown])
+    if more := sum(map(len, _parts(seen))) - len(shown):
+        print_text(f"{count(more, 'more change')}; --all lists them")
+    for line in map(wording.acknowledged, seen.acknowledged):
+        print_wrapped(f"acknowledged: {line}")
+    for clock in fulls(seen.clocks):
+        print_wrapped(f"warning: {clock}")
+    remarks = list(_remarks(seen))
+    for line in remarks if whole else ():
+        print_wrapped(line)
+    if remarks and not whole:
+        print_wrapped(_folded(seen))
     print_text(wording.last_line(site.system.system, seen))
 
 
-def show_sensitivity(site: Site, seen: Survey) -> None:
+def _record(site: Site, alert: Alert) -> Record:
+    state, *cells = wording.head(alert)
+    head = [(state, _style(alert)), *((cell, "") for cell in cells)]
+    return Record(head, wording.phrases(site, alert))
+
+
+def _remarks(seen: Survey) -> Iterator[str]:
+    """Patterns that come again, what was not judged, and what could have been found."""
+    for rhythm in seen.seasons:
+        yield f"swings: {wording.swing(rhythm)}"
+    for gap in wording.gaps(seen.gaps):
+        yield f"not judged: {gap}"
+    if seen.sensitivity:
+        yield f"{wording.sensitivity(seen.sensitivity)}; --sensitivity has each series"
+
+
+def _folded(seen: Survey) -> str:
+    """How many such remarks there are."""
+    counts = (
+        (len(seen.gaps), "remark on what was not judged", "remarks on what was not judged"),
+        (len(seen.seasons), "pattern that comes again", "patterns that come again"),
+    )
+    found = [count(n, one, many) for n, one, many in counts if n]
+    text = f"{', '.join(found)}; " if found else ""
+    return f"{text}--all lists them" if found else "--all shows how small a change could be found"
+
+
+def show_sensitivity(site: Site, seen: Survey, *, plain: bool) -> None:
     """The smallest changes that could have been found, a row a series."""
     table = Table(title=Text(f"{site.system.system}: found with {POWER:.0%}"), title_justify="left")
     for name in ("metric", "role", "nodes", "runs", "scatter", *wording.LASTS):
         table.add_column(name, overflow="fold")
     for one in seen.sensitivity:
         table.add_row(*map(Text, wording.sensitivity_cells(one)))
-    if seen.sensitivity:
-        print_table(table)
-    print_text(wording.sensitivity(seen.sensitivity))
+    if plain or seen.sensitivity:
+        print_table(table, plain=plain)
+    if not plain:
+        print_wrapped(wording.sensitivity(seen.sensitivity))
 
 
 def _parts(seen: Survey) -> list[list[Alert]]:
@@ -304,26 +333,6 @@ def _parts(seen: Survey) -> list[list[Alert]]:
     return [part for part in parts if part]
 
 
-def _table(site: Site, seen: Survey) -> None:
-    parts = _parts(seen)
-    if not parts:
-        return
-    table = Table(title=Text(f"{site.system.system}: what changed"), title_justify="left")
-    for name in COLUMNS:
-        table.add_column(name, overflow="fold", no_wrap=name in WHOLE)
-    for part in parts:
-        for alert in part[:MAX_LINES]:
-            table.add_row(*map(_text, wording.cells(alert)), style=_style(alert))
-        table.add_section()
-    print_table(table)
-    if more := sum(max(0, len(part) - MAX_LINES) for part in parts):
-        print_text(f"{more} more, see --json")
-
-
-def _text(cell: str) -> Text:
-    return Text("\n".join(harmless(line) for line in cell.split("\n")))
-
-
 def _style(alert: Alert) -> str:
     if alert.open:
         return "yellow" if alert.provisional else "bold red"
@@ -332,7 +341,7 @@ def _style(alert: Alert) -> str:
 
 def explain(alert: Alert, lines: Sequence[Line], records: Sequence[acks.Record]) -> None:
     """One change: what, between which runs, under which conditions, and the runs around it."""
-    print_text(wording.sentence(alert))
+    print_wrapped(wording.sentence(alert))
     for name, text in wording.evidence(alert):
         print_text(f"  {name:12} {text}")
     for one in records:

@@ -156,8 +156,8 @@ def who_stays_out(found: Iterable[Place], decision: Decision) -> str:
         return f"none of {len(everything)} nodes stays out"
     largest = sorted(groups.items(), key=lambda group: -len(group[1]))
     texts = [f"{_named(group)} {why}" for why, group in largest[:MAX_GROUPS]]
-    if more := sum(len(group) for _, group in largest[MAX_GROUPS:]):
-        texts.append(f"{more} more")
+    if rest := [node for _, group in largest[MAX_GROUPS:] for node in group]:
+        texts.append(f"{_named(rest)} for other reasons")
     return f"{len(nodes)} of {len(everything)} nodes stay out: {'; '.join(texts)}"
 
 

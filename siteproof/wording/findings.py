@@ -107,7 +107,7 @@ def _order(value: Detail) -> tuple[int, float, str]:
 def _message(f: Fields) -> str:
     if not f.message:
         return f"{f.status}"
-    if str(f.status) == "generic":  # adds nothing to the message
+    if f"{f.status}" == "generic":  # adds nothing to the message
         return f"{f.message}"
     return f"{f.status}: {f.message}"
 

@@ -2,34 +2,79 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from math import isfinite
 
 from siteproof.analysis.power import POWER
 from siteproof.errors import harmless
 from siteproof.record.finding import Finding
+from siteproof.sites import Site
 from siteproof.trend.alerts import CONFIRMS, TWO_LEVELS, Alert, Rhythm, Survey
 from siteproof.trend.finds import SHORTEST
 from siteproof.trend.sensitivity import LASTING, Sensitivity
 from siteproof.units import count, with_unit
 from siteproof.wording import findings
+from siteproof.wording.in_bounds_unit import levels
 
 NAMES = {"drift": " drift", "episode": " for a while", "scatter": " scatter"}
+MAX_SET = 30  # characters of a node set in the first line of a change
 MAX_CAUSES = 4  # lines of what else changed; 'trend why' has all of them
 
 
-def cells(alert: Alert) -> tuple[str, ...]:
-    """A row of the table of changes."""
+def head(alert: Alert) -> tuple[str, ...]:
+    """The first line of a change: state, metric, place, size, since when, id."""
+    names = f"{len(alert.nodes)} nodes" if len(str(alert.nodes)) > MAX_SET else str(alert.nodes)
+    begin = alert.last_before if alert.kind == "drift" else alert.first_after
     return (
-        alert.id,
-        state(alert),
+        word(alert),
         alert.series_name,
-        where(alert),
-        f"{number(alert.before)} -> {with_unit(number(alert.after), alert.unit)}",
-        f"{change(alert.relative)}, {alert.confidence.replace('above ', '>')}",
-        f"{alert.last_before}\n{alert.first_after}",
-        "; ".join(causes(alert)),
+        f"fleet {alert.place}" if alert.of_fleet else names,
+        change(alert.relative),
+        f"since {begin.time:%Y-%m-%d}",
+        alert.id,
     )
+
+
+def word(alert: Alert) -> str:
+    """One word on a change, as it stands now."""
+    if alert.provisional:
+        return "provisional"
+    if alert.made_good:
+        return "past"
+    return "drift" if alert.kind == "drift" and alert.worse else direction(alert)
+
+
+def phrases(site: Site, alert: Alert) -> list[str]:
+    """What is printed below: from and to, how certain, what is known, and what else changed."""
+    names = str(alert.nodes)
+    before, after, its_unit = levels(site, alert.metric, alert.before, alert.after, alert.unit)
+    in_rack = alert.place not in (alert.role, names) and not alert.of_fleet
+    found = [
+        names if len(names) > MAX_SET and not alert.of_fleet else "",
+        f"in {alert.place}" if in_rack else "",
+        f"{before} -> {with_unit(after, its_unit)}, {alert.confidence.replace('above ', '>')}",
+        state(alert) if state(alert) not in (word(alert), "worse drift") else "",
+        *causes(alert),
+    ]
+    return list(filter(None, found))
+
+
+def plain(site: Site, alert: Alert) -> tuple[str, ...]:
+    """The cells of COLUMNS."""
+    before, after, its_unit = levels(site, alert.metric, alert.before, alert.after, alert.unit)
+    return (
+        *(alert.id, word(alert), alert.metric, alert.series_name, str(alert.nodes), alert.place),
+        *(before, after, its_unit, change(alert.relative), alert.confidence),
+        *(str(alert.last_before), str(alert.first_after), state(alert)),
+        "; ".join(findings.full(why) for why in alert.changed),
+    )
+
+
+COLUMNS = (
+    *("id", "state", "metric", "series", "nodes", "place", "before", "after", "unit", "change"),
+    *("confidence", "last before", "first after", "remark", "what else changed"),
+)
 
 
 def state(alert: Alert) -> str:
@@ -59,13 +104,6 @@ def direction(alert: Alert) -> str:
     if alert.worse:
         return "worse"
     return "better" if alert.improved else "other"
-
-
-def where(alert: Alert) -> str:
-    """The place of a change, and its nodes."""
-    if alert.of_fleet:
-        return f"whole fleet: {alert.place}, {count(len(alert.nodes), 'node')}"
-    return alert.place if str(alert.nodes) == alert.place else f"{alert.place}: {alert.nodes}"
 
 
 def causes(alert: Alert) -> list[str]:
@@ -165,11 +203,20 @@ def last_line(system: str, seen: Survey) -> str:
     """How much was looked at, and whether anything got worse."""
     head = f"{count(seen.series, 'series', 'series')} with {count(seen.points, 'run')} of {system}"
     if not seen.long_enough:
-        return f"{head}: too little history, a step needs {SHORTEST} runs of a node"
+        short = f"too little history, a step needs {SHORTEST} runs of a node"
+        return f"{head}: {short}; next: reframe -c checks/ -r --system {system}"
     worse = [a for a in seen.all if a.open]
     proven = sum(not a.provisional for a in worse)
     text = "nothing proven got worse"
     if proven:
         text = f"{count(proven, 'change')} for the worse, not acknowledged"
     provisional = f", {len(worse) - proven} provisional" if len(worse) > proven else ""
-    return f"{head}: {text}{provisional}"
+    known = f", {len(seen.acknowledged)} acknowledged" if seen.acknowledged else ""
+    return f"{head}: {text}{provisional}{known}; next: {next_command(system, worse)}"
+
+
+def next_command(system: str, worse: Sequence[Alert]) -> str:
+    """The evidence for the first change that is worse and proven; the report if there is none."""
+    first = min(worse, key=lambda alert: alert.provisional, default=None)
+    words = ["trend", "why", first.id] if first else ["report"]
+    return shlex.join(["siteproof", *words, "--system", system])

@@ -153,8 +153,24 @@ def next_command(judged: Judgement) -> str:
         return command
     worst = min(deciding, key=lambda result: RANKS[result.verdict])
     words = ["report"] if worst.verdict is Verdict.PASS else ["why", worst.id]
-    words += ["--campaign", judged.campaign] if judged.campaign else []
-    return shlex.join(["siteproof", *words, "--system", judged.site.system.system])
+    return own_command(judged, *words)
+
+
+def own_command(judged: Judgement, *words: str) -> str:
+    """A command of ours on the same system and campaign."""
+    campaign = ["--campaign", judged.campaign] if judged.campaign else []
+    return shlex.join(["siteproof", *words, *campaign, "--system", judged.site.system.system])
+
+
+def measure(judged: Judgement, nodes: object) -> str:
+    """The command that runs all checks on these nodes, in the campaign that is judged."""
+    mode = _mode_for(judged, [result.criterion for result in judged.verdicts])
+    return f"{_reframe(judged, mode)} -S {shlex.quote(f'nodes={nodes}')}"
+
+
+def _reframe(judged: Judgement, mode: str) -> str:
+    named = f"SITEPROOF_CAMPAIGN={shlex.quote(judged.campaign)} " if judged.campaign else ""
+    return f"{named}reframe -c checks/ -r --system {judged.site.system.system} --mode {mode}"
 
 
 def rerun(judged: Judgement) -> str:
@@ -167,9 +183,7 @@ def rerun(judged: Judgement) -> str:
     mode = _mode_for(judged, owed)
     if judged.past or not owed:
         return ""
-    named = f"SITEPROOF_CAMPAIGN={shlex.quote(judged.campaign)} " if judged.campaign else ""
-    system = judged.site.system.system
-    command = f"{named}reframe -c checks/ -r --system {system} --mode {mode}"
+    command = _reframe(judged, mode)
     if not judged.late:
         return f"{command} -S nodes={nodesets.MISSING}"
     needed = (one for criterion in owed for one in inputs.answering(judged.site, criterion))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
+from asked import unwrapped
 from clone import TOP
 
 from siteproof.gate import log
@@ -122,8 +123,8 @@ class Gate:
 
 
 def answer(told):
-    """The last three lines: what was done, who stays out and why, the next command."""
-    return told.splitlines()[-3:]
+    """What was done, who stays out and why, the next command."""
+    return unwrapped(told)[-3:]
 
 
 @pytest.fixture

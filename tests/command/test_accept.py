@@ -126,7 +126,9 @@ def test_the_accepted_campaign_is_what_is_compared_with(here):
     here.ask("accept", "s0001", "--why", "x", "--who", "ann")
     done = here.ask("compare")
     assert "A: s0001, B: s0003" in done.out
-    assert done.out.splitlines()[-1] == "from A to B: 1 worse"
+    assert done.out.splitlines()[-1] == (
+        "from A to B: 1 worse; next: siteproof trend --system here"
+    )
     assert done.code == 1
 
 
@@ -134,13 +136,14 @@ def test_without_an_acceptance_it_is_the_one_before(here):
     here.keep([*good(1), *good(2), *good(3)])
     done = here.ask("compare")
     assert "A: s0002, B: s0003" in done.out
-    assert (done.code, done.out.splitlines()[-1]) == (0, "from A to B: 1 same")
+    command = "siteproof compare s0002 s0003 --all --system here"
+    assert (done.code, done.out.splitlines()[-1]) == (0, f"from A to B: 1 same; next: {command}")
 
 
 def test_nothing_in_both_is_incomplete(here):
     here.keep([*good(1), *good(2, mode="quick")])
     done = here.ask("compare", "s0001", "s0002")
-    assert (done.code, done.out.splitlines()[-1]) == (3, "no metric is in both")
+    assert (done.code, done.out.splitlines()[-1].partition(";")[0]) == (3, "no metric is in both")
 
 
 def test_compare_for_programs(here):

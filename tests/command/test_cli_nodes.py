@@ -1,9 +1,11 @@
-"""`siteproof nodes`: the bad first, node sets at the end, and a last line that answers."""
+"""`siteproof nodes`: a record a reason, the gravest first, and a last line that answers."""
 
+import csv
+import io
 import json
 
 import pytest
-from fleets import broken, furnish, good, names, run_of
+from fleets import CRITERIA, broken, furnish, good, names, run_of, write_site
 
 EVEN = dict.fromkeys(names(8), 100)
 
@@ -13,11 +15,15 @@ def fleet(world):
     return furnish(world)
 
 
-def test_all_ok_is_one_line_and_exit_code_0(fleet):
+NEXT = "next: siteproof gate --system here"
+RUN = "reframe -c checks/ -r --system here --mode maintenance -S"
+
+
+def test_all_ok_is_one_answer_and_exit_code_0(fleet):
     fleet.keep(good())
     done = fleet.ask("nodes")
     assert done.code == 0
-    assert done.out.splitlines() == ["OK       n[001-008]", "nodes of here: 8 OK"]
+    assert done.out.splitlines()[1:] == [f"nodes of here: 8 OK; {NEXT.replace('gate', 'verdict')}"]
 
 
 def test_bad_nodes_come_first_with_why(fleet):
@@ -30,28 +36,82 @@ def test_bad_nodes_come_first_with_why(fleet):
     done = fleet.ask("nodes")
     lines = done.out.splitlines()
     assert done.code == 1
-    row = {n: next(i for i, line in enumerate(lines) if f" {n} " in line) for n in ("n004", "n006")}
-    assert row["n006"] < row["n004"]
     nodes = {node["node"]: node for node in json.loads(fleet.ask("nodes", "--json").out)["nodes"]}
     lost, slow = nodes["n006"]["findings"][0], nodes["n004"]["findings"][0]
     assert (lost["kind"], lost["message"]) == ("node_lost", "left no result")
     assert (slow["kind"], slow["details"]["median"]) == ("slow", 100)
     assert slow["details"]["deficit"] == pytest.approx(0.3)
-    assert lines[-7:] == [
-        "FAILED   n006",
-        "SLOW     n004",
-        "UNTESTED n002",
-        "OK       n[001,003,005,007-008]",
-        "untested: n002: Stream.triad: not measured",
-        "run again: reframe -c checks/ -r -S nodes=n004",
-        "nodes of here: 1 FAILED, 1 SLOW, 1 UNTESTED, 5 OK",
+    assert lines[1:] == [
+        "FAILED    n006",
+        "      Stream: did not answer: left no result  1 more reason",
+        "SLOW      n004  Stream.triad  70 MB/s  30.0 % below the others",
+        "      seen once, run again to confirm",
+        "UNTESTED  n002",
+        "      Stream.triad: not measured",
+        f"run again: {RUN} nodes=n004",
+        f"measure: {RUN} nodes=n002",
+        f"nodes of here: 1 FAILED, 1 SLOW, 1 UNTESTED, 5 OK of 8; {NEXT}",
     ]
+
+
+def test_nodes_with_the_same_reason_are_one_record_the_largest_group_first(fleet):
+    low = dict.fromkeys(names(8)[2:5], 50.004) | {"n007": 55.5}
+    fleet.keep(
+        [*run_of({n: v for n, v in (EVEN | low).items() if n != "n001"}), broken("n001", "timeout")]
+    )
+    lines = fleet.ask("nodes", COLUMNS="80").out.splitlines()
+    value = "C-TRIAD, Stream.triad  50.0 to 55.5 MB/s  limit >= 60 MB/s"
+    assert " ".join(lines[1:3]).split() == f"FAILED n[003-005,007] {value}".split()
+    assert lines[3].split() == ["FAILED", "n001"]
+    assert "50.004" not in "".join(lines)
+
+
+def test_nodes_with_one_reason_are_one_record_however_long_each_has_it(fleet):
+    for run in range(1, 5):
+        low = {"n002": 50} | ({"n005": 50} if run == 4 else {})
+        fleet.keep(run_of(EVEN | low, run))
+    told = fleet.ask("nodes").out
+    assert told.count("C-TRIAD") == 1
+    assert "FAILED  n[002,005]" in told
+
+
+def test_a_reason_has_the_value_as_verdict_prints_it(fleet):
+    write_site(fleet.sites, criteria=CRITERIA.replace("60 MB/s", "0.06 GB/s"))
+    fleet.keep(run_of(EVEN | {"n004": 41.234}))
+    told = {name: fleet.ask(name, COLUMNS="80").out for name in ("verdict", "nodes", "gate")}
+    for name, text in told.items():
+        assert "0.0412 GB/s" in text, name
+        assert "41.23" not in text, name
+
+
+def test_what_a_tool_wrote_at_length_is_told_by_why(fleet):
+    noise = "mpi4py exited with 1: " + "srun: error: Unable to load any plugin " * 5
+    others = run_of({n: v for n, v in EVEN.items() if n != "n003"})
+    fleet.keep([*others, broken("n003", "generic", why=noise)])
+    told = fleet.ask("nodes").out
+    assert "Stream: no value: mpi4py exited with 1  1 more reason" in told
+    assert "Unable" not in told
+    assert "Unable to load any plugin" in fleet.ask("why", "n003").out
+
+
+def test_a_node_names_the_change_that_explains_it(fleet):
+    for run in range(1, 31):
+        fleet.keep(run_of(EVEN | {"n004": 100 if run < 15 else 80}, run))
+    (alert,) = json.loads(fleet.ask("trend", "--json").out)["alerts"]
+    assert alert["nodes"] == "n004"
+    done = fleet.ask("nodes", COLUMNS="80")
+    assert f"since 2026-11-16, 16 runs  change {alert['id']}" in done.out
+    row = next(csv.DictReader(io.StringIO(fleet.ask("nodes", "--plain").out), delimiter="\t"))
+    assert (row["node"], row["runs"], row["change"]) == ("n004", "16", alert["id"])
 
 
 def test_untested_alone_is_exit_code_3(fleet):
     fleet.keep(run_of({n: 100 for n in names(8)[:6]}))
     done = fleet.ask("nodes")
-    assert (done.code, done.out.splitlines()[-1]) == (3, "nodes of here: 2 UNTESTED, 6 OK")
+    assert (done.code, done.out.splitlines()[-1]) == (
+        3,
+        f"nodes of here: 2 UNTESTED, 6 OK of 8; next: {RUN} 'nodes=n[007-008]'",
+    )
 
 
 def test_untested_prints_a_node_set_and_nothing_else(fleet):
@@ -81,7 +141,9 @@ def test_one_metric_is_ranked_from_the_worst_on(fleet):
     fleet.keep(run_of({**EVEN, "n004": 90, "n007": 70}))
     done = fleet.ask("nodes", "--metric", "Stream.triad")
     assert done.out.index("n007") < done.out.index("n004") < done.out.index("n001")
-    assert done.out.splitlines()[-1] == "Stream.triad: slow in some run: n[004,007]"
+    assert done.out.splitlines()[-1] == (
+        "Stream.triad: slow in some run: n[004,007]; next: siteproof nodes --system here"
+    )
     assert "'Stream.tirad'" in fleet.ask("nodes", "--metric", "Stream.tirad").refused()
 
 

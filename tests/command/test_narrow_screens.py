@@ -69,6 +69,23 @@ def test_plain_is_one_line_a_row_whatever_a_cell_holds(capsys):
     assert capsys.readouterr().out == "a\tb\n1?2\tx?y?[2J\n"
 
 
+def test_a_set_that_is_wrapped_has_no_blank_within_it(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    records.print_wrapped(f"   107  stays out: {NODES}")
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert NODES in out.replace("\n      ", "")
+
+
+def test_a_number_and_its_unit_are_on_one_line(monkeypatch, capsys):
+    for width in range(40, 60):
+        monkeypatch.setenv("COLUMNS", str(width))
+        records.print_wrapped("a value of some length that is 98.0 % worse than 155.9 GB/s, it is")
+        out = capsys.readouterr().out
+        assert "98.0 %" in out
+        assert "155.9 GB/s" in out
+
+
 def test_help_explains_plain():
     text = CliRunner().invoke(group, ["verdict", "--help"]).output
     assert "cells separated by tabs" in " ".join(text.split())

@@ -1,9 +1,16 @@
 """A command asked in this process, on the system `here`."""
 
+import re
+
 from click.testing import CliRunner
 
 from siteproof import cli
 from siteproof.errors import UserError, UserErrors
+
+
+def unwrapped(told):
+    """The lines of a text, each with those that continue it, which are indented."""
+    return re.sub(r"\n {6}(?=\S)", " ", told).splitlines()
 
 
 def ask(*words):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from siteproof.gate.decision import STATES, Ruling
 from siteproof.nodes.states import NodeReport, State
@@ -14,6 +14,7 @@ from siteproof.report.phrases import counted, few, nodes
 from siteproof.report.sections import Section, Table, limited
 from siteproof.units import count
 from siteproof.wording.findings import about, full, fulls, sentence, sentences
+from siteproof.wording.in_bounds_unit import Shown
 
 NOT_REQUIRED = "nothing required"  # and nothing measured: neither good nor bad
 MAX_REASONS = 3  # of a node
@@ -180,7 +181,9 @@ def common(findings: Iterable[Sequence[Finding]]) -> list[str]:
 def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
     """A row for the nodes that are in the same state for the same reasons."""
     rows = []
-    for group in alike(rulings):
+    shown = Shown(material.judged)
+    printed = [replace(r, findings=tuple(shown.all(r.findings))) for r in rulings]
+    for group in alike(printed):
         why = "; ".join(filter(None, (few(group.reasons, MAX_REASONS, "; "), group.waived))) or "-"
         roles, racks = _roles(material, group.nodes), _racks(material, group.nodes)
         names = nodes(group.nodes)

@@ -109,7 +109,7 @@ def test_an_error_and_what_is_skipped_tell_why(tmp_path, monkeypatch):
     top = read(junit.text(judged(site(tmp_path, monkeypatch))))
     error = case(top, "C-ERROR").find("error").text.splitlines()[-1]
     assert error.startswith("n003: ERROR, ")
-    assert "generic: because" in error
+    assert "no value: because" in error
     assert "for the record" in case(top, "C-SKIP").find("skipped").get("message")
     assert "no check yields" in case(top, "C-PENDING").find("skipped").get("message")
     assert case(top, "C-INCOMPLETE").find("error").get("type") == "INCOMPLETE"

@@ -725,7 +725,8 @@ def test_nothing_was_measured_is_not_said_where_one_metric_is_missing(world):
     read = check("gate", here.ask("gate", "--campaign", "c", "--json").out)
     assert {node["state"] for node in read["nodes"]} == {"UNTESTED"}
     assert (told.code, "nothing was measured" in told.out) == (1, False)
-    missing = "SITEPROOF_CAMPAIGN=c reframe -c checks/ -r -S 'nodes=n[001-008]'"
+    run = "reframe -c checks/ -r --system here --mode maintenance"
+    missing = f"SITEPROOF_CAMPAIGN=c {run} -S 'nodes=n[001-008]'"
     assert told.out.splitlines()[-1].startswith(f"next: {missing}")
 
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from clone import TOP
 
-from siteproof.cli.sites import sites
+from siteproof.cli.sites import LISTS, sites
 from siteproof.sites import features
 from siteproof.spack import env_files
 
@@ -74,25 +74,29 @@ def test_each_closed_list_is_printed_with_a_sentence(option, line):
     assert line in done.output.splitlines()
 
 
-@pytest.mark.parametrize("name", ["keys", "metrics", "features", "tools", "statuses"])
+@pytest.mark.parametrize("name", LISTS)
 def test_each_closed_list_is_printed_for_programs(name):
-    text = CliRunner().invoke(sites, [f"--{name}"])
-    done = CliRunner().invoke(sites, [f"--{name}", "--json"])
-    assert done.exit_code == 0
-    (rows,) = json.loads(done.output).values()
+    option = "--files" if name == "places" else f"--{name}"
+    text = CliRunner().invoke(sites, [option])
+    done = CliRunner().invoke(sites, [option, "--json"])
+    plain = CliRunner().invoke(sites, [option, "--plain"])
+    rows = json.loads(done.output)
     assert rows
+    assert plain.output.splitlines()[0].split("\t") == list(rows[0])
+    assert len(plain.output.splitlines()) == len(rows) + 1
     for row in rows:
         assert row["description"]
-        assert row.get("name", row.get("key")) in text.output
+        named = next(value for key, value in row.items() if key not in ("part", "below"))
+        assert named.split()[0] in text.output
 
 
 def test_the_systems_are_listed_for_programs():
     done = CliRunner().invoke(sites, ["--json"])
-    listed = {one["name"]: one for one in json.loads(done.output)["systems"]}
-    assert listed["testbed"]["nodes"]["compute"] == "node[001-008]"
-    assert listed["testbed"]["mistakes"] == 0
+    listed = {one["site"]: one for one in json.loads(done.output)}
+    assert listed["testbed"]["nodes"] == "compute node[001-008]"
+    assert listed["testbed"]["mistakes"] == "0"
 
 
 def test_json_of_one_site_is_refused():
     done = CliRunner().invoke(sites, ["--json", "testbed"])
-    assert "--json: together with a command" in str(done.exception)
+    assert "--json: goes with one list" in str(done.exception)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
+from types import SimpleNamespace
 
 import pytest
 from ClusterShell.NodeSet import NodeSet
@@ -11,6 +12,7 @@ from siteproof.record.series import Series
 from siteproof.trend.alerts import TWO_LEVELS, Ack, Alert, Moment, Rhythm, Survey
 from siteproof.wording import trends
 
+SITE = SimpleNamespace(criteria={})
 BEFORE, AFTER = (Moment(datetime(2026, 11, day), f"s000{day}") for day in (1, 2))
 STEP = Alert(
     id="k7q2mx",
@@ -61,10 +63,10 @@ def test_the_state_of_a_change(changes, text):
 
 
 def test_the_place_of_a_change():
-    assert trends.where(STEP) == "rack1: n[001-002]"
-    assert trends.where(replace(STEP, place="n[001-002]")) == "n[001-002]"
-    fleet = replace(STEP, of_fleet=True, place="compute")
-    assert trends.where(fleet) == "whole fleet: compute, 2 nodes"
+    assert trends.head(STEP)[2] == "n[001-002]"
+    assert trends.phrases(SITE, STEP)[0] == "in rack1"
+    assert "in " not in trends.phrases(SITE, replace(STEP, place="n[001-002]"))[0]
+    assert trends.head(replace(STEP, of_fleet=True, place="compute"))[2] == "fleet compute"
 
 
 def test_a_change_in_one_line_and_by_whom_it_was_acknowledged():
@@ -123,4 +125,4 @@ def test_a_gap_cannot_steer_the_terminal():
     ],
 )
 def test_the_last_line_counts_what_is_worse(seen, text):
-    assert trends.last_line("here", seen).endswith(f" of here: {text}")
+    assert trends.last_line("here", seen).rpartition("; next: ")[0].endswith(f" of here: {text}")

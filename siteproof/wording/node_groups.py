@@ -1,0 +1,157 @@
+"""Nodes in the same state for the same reason: the most severe and largest group first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof import nodesets
+from siteproof.analysis.slow_nodes import State
+from siteproof.record.finding import Details, Finding, Kind
+from siteproof.units import count, with_unit
+from siteproof.wording.findings import FORMS, Fields, about, full
+from siteproof.wording.in_bounds_unit import OF_A_CRITERION, Shown
+from siteproof.wording.tallies import limit
+
+MAX_SET = 30  # characters of a node set in the first line of a record
+MAX_MESSAGE = 60  # characters of what a tool wrote; 'why' has all of it
+STATES = tuple(map(str, State))
+COLUMNS = (
+    *("node", "state", "role", "criterion", "metric", "value", "unit", "limit"),
+    *("below the others", "since", "runs", "change", "why"),
+)
+Changes = Callable[[Finding], str]  # the id of the change that explains a finding, or nothing
+
+
+@dataclass(frozen=True)
+class Group:
+    """Nodes with the same worst reason.
+
+    worst: it, of each node. others: how many further reasons a node has at most. also: what else
+    is untested.
+    """
+
+    state: str
+    nodes: NodeSet
+    worst: Sequence[Finding]
+    others: int
+    also: Sequence[str] = ()
+
+
+def groups(nodes: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[Group]:
+    """Nodes, each with its state and findings, by state and worst reason.
+
+    Of what is untested every reason counts, as each is something that is missing.
+    """
+    alike: dict[object, list[tuple[str, str, Sequence[Finding]]]] = {}
+    for node, state, findings in nodes:
+        counted = findings if state == State.UNTESTED else findings[:1]
+        key = (state, tuple(replace(brief(why), details=_undated(why)).alike for why in counted))
+        alike.setdefault(key, []).append((node, state, findings))
+    found = [_group(same) for same in alike.values()]
+    return sorted(found, key=lambda one: (STATES.index(one.state), -len(one.nodes), one.nodes[0]))
+
+
+def _group(same: Sequence[tuple[str, str, Sequence[Finding]]]) -> Group:
+    (_, state, first), *_ = same
+    texts = [full(why) for why in first[1:]] if state == State.UNTESTED else []
+    others = 0 if texts else max(len({full(why) for why in found}) - 1 for _, _, found in same)
+    return Group(
+        state,
+        nodesets.of(node for node, _, _ in same),
+        [brief(findings[0]) for _, _, findings in same if findings],
+        others,
+        list(dict.fromkeys(texts)),
+    )
+
+
+def brief(why: Finding) -> Finding:
+    """Without most of what a tool wrote: as much as stands before its first colon, or nothing."""
+    if len(why.message) <= MAX_MESSAGE:
+        return why
+    head = why.message.partition(": ")[0]
+    return replace(why, message=head if len(head) <= MAX_MESSAGE else "")
+
+
+def head(group: Group, shown: Shown) -> list[str]:
+    """State, nodes, and of a value the metric, the value, and the limit or what it lacks."""
+    names = str(group.nodes) if _is_short(group) else count(len(group.nodes), "node")
+    if not group.worst:
+        return [group.state, names]
+    found = shown.all(group.worst)
+    first, fields = found[0], Fields(found)
+    value = with_unit(f"{fields.value}", first.unit)
+    if tally := shown.tally(first):
+        short = first.kind is Kind.BELOW_BASELINE
+        least = f"baseline {first.bound}" if short else f"limit {limit(tally)}"
+        return [group.state, names, about(first), value, least]
+    if first.kind is Kind.SLOW:
+        side = "below" if first.get("better") == "higher" else "above"
+        return [
+            group.state,
+            names,
+            about(first),
+            value,
+            f"{fields.deficit:share} {side} the others",
+        ]
+    return [group.state, names]
+
+
+def _is_short(group: Group) -> bool:
+    return len(str(group.nodes)) <= MAX_SET
+
+
+def phrases(group: Group, shown: Shown, changes: Changes) -> list[str]:
+    """What is printed below: nodes and reason that are no head, since when, which change."""
+    ids = ", ".join(dict.fromkeys(filter(None, map(changes, group.worst))))
+    found = [
+        "" if _is_short(group) else str(group.nodes),
+        *_rest(shown.all(group.worst)),
+        *group.also,
+        _dated(group),
+        f"change {ids}" if ids else "",
+        count(group.others, "more reason") if group.others > 0 else "",
+    ]
+    return list(filter(None, found))
+
+
+def _rest(found: Sequence[Finding]) -> list[str]:
+    """What the head does not have of the worst reason: a sentence, a message, an event."""
+    if not found:
+        return []
+    fields = Fields(found)
+    if found[0].kind is Kind.SLOW:
+        return ["seen once, run again to confirm"] if found[0].get("rule") == "once" else []
+    if found[0].kind not in OF_A_CRITERION:
+        return [full(*(replace(why, details=_undated(why)) for why in found))]
+    event = f"all nodes lost {fields.change:size} since {fields.began:day}" if fields.event else ""
+    return [f"{fields.message}", event]
+
+
+def _undated(why: Finding) -> Details:
+    """Its details without since when it holds, which is a phrase of its own."""
+    return tuple((name, value) for name, value in why.details if name != "lasting")
+
+
+def _dated(group: Group) -> str:
+    """`since 2026-05-22, 182 runs`; empty if it is new or unknown."""
+    fields = Fields([why for why in group.worst if why.get("lasting")])
+    if not fields.since or fields.lasting.values in ([], [1]):
+        return ""
+    return f"since {fields.since:day}, {fields.lasting} runs"
+
+
+def cells(group: Group, shown: Shown, changes: Changes) -> tuple[str, ...]:
+    """The cells of COLUMNS between role and why, of a group of one node."""
+    if not group.worst:
+        return ("",) * (len(COLUMNS) - 4)
+    (raw,) = group.worst
+    why, tally = shown.one(raw), shown.tally(raw)
+    lack = FORMS["share"](raw.number("deficit")) if raw.get("deficit") is not None else ""
+    return (
+        *(why.criterion, why.metric or why.check, why.value, why.unit),
+        limit(tally) if tally and why.kind is Kind.MISSES_BOUND else why.bound,
+        *(lack, why.since[:10], str(raw.get("lasting") or ""), changes(raw)),
+    )
