@@ -306,8 +306,15 @@ def _grouped(
         print_text(f"siteproof: warning: {what}", err=True)
     grouped = grouping.group(read, configured.parse_partitions(parts))
     if not grouped.roles:
-        raise UserError("scontrol show partitions", "no node is in a partition that is up")
+        raise _no_role(grouped)
     return grouped, cluster, where
+
+
+def _no_role(grouped: grouping.Grouped) -> UserError:
+    """Why there is nothing to write."""
+    left = "; ".join(f"{nodes}: {why}" for why, nodes in grouped.left_out.items())
+    hint = "List them while they are there, and in a partition"
+    return UserError("sites new", f"no node is left for a role; {left[:300]}", hint=hint)
 
 
 def _described(

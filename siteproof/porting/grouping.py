@@ -140,12 +140,12 @@ def _named_places(places: Mapping[str, Sequence[str]]) -> dict[str, NodeSet]:
 def _kinds(nodes: Sequence[ConfiguredNode], places: set[str]) -> dict[Kind, list[str]]:
     """The nodes by what they are: hardware first, then the features that divide it."""
     least = _memory_classes({node.memory for node in nodes})
-    usual = {_shape(node): node.architecture for node in nodes if node.architecture}
-    usual = {_shape(node): "" for node in nodes} | usual
+    of_shape = {_shape(node): node.architecture for node in nodes if node.architecture}
+    of_shape = {_shape(node): "" for node in nodes} | of_shape
     found: dict[Kind, list[ConfiguredNode]] = defaultdict(list)
     for node in nodes:
         kind = Kind(
-            node.architecture or usual[_shape(node)],
+            node.architecture or of_shape[_shape(node)],
             node.sockets,
             node.cores_per_socket,
             node.threads_per_core,
