@@ -21,11 +21,12 @@ class Place:
 
 @dataclass
 class Numbering:
-    """The places of a report's sections and figures, by their names."""
+    """The places of a report's sections and figures, by their names. rows: the ids of rows."""
 
     sections: dict[str, Place] = field(default_factory=dict)
     figures: dict[str, Place] = field(default_factory=dict)
     of_metric: dict[str, list[Place]] = field(default_factory=dict)
+    rows: set[str] = field(default_factory=set)
 
     @staticmethod
     def of(report: Report) -> Numbering:
@@ -37,6 +38,8 @@ class Numbering:
 
     def _section(self, section: Section, number: str) -> None:
         self.sections[section.name] = Place(f"{number} {section.title}", f"section-{section.name}")
+        for table in section.tables:
+            self.rows.update(filter(None, table.anchors))
         for figure in section.figures:
             self._figure(figure)
         for place, part in enumerate(section.sections, start=1):
@@ -47,6 +50,11 @@ class Numbering:
         self.figures[figure.name] = place
         for metric in figure.metrics:
             self.of_metric.setdefault(metric, []).append(place)
+
+    def row(self, kind: str, name: str) -> str:
+        """The id of the row on a criterion, change or node; empty if the page has none."""
+        anchor = f"{kind}-{name}"
+        return anchor if anchor in self.rows else ""
 
     def refer(self, column: str, cell: str) -> Iterator[Place]:
         """The places that a cell refers to, if it is in a column of references."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from siteproof.report.summary import Summary
+
 
 @dataclass(frozen=True)
 class Table:
@@ -12,7 +14,8 @@ class Table:
 
     title: what the rows are, in a few words. note: a sentence that explains the table. A cell of
     the column `see` is the name of a section or a metric; the pages turn it into a link to the
-    section, or into links to the figures that show the metric.
+    section, or into links to the figures that show the metric. anchors: of each row the id to
+    which other places link; empty: none.
     """
 
     columns: Sequence[str]
@@ -20,6 +23,7 @@ class Table:
     note: str = ""
     numeric: Collection[str] = ()
     title: str = ""
+    anchors: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Raises ValueError for a row of another length, or an unknown numeric column."""
@@ -38,13 +42,14 @@ def limited(
     numeric: Collection[str] = (),
     title: str = "",
     note: str = "",
+    anchors: Sequence[str] = (),
 ) -> Table:
     """A table of `most` rows; its note counts the others. command: prints all of them."""
     parts = [note] if note else []
     if len(rows) > most:
         where = f"; '{command}' prints all of them" if command else ""
         parts.append(f"Rows left out: {len(rows) - most}{where}.")
-    return Table(columns, rows[:most], " ".join(parts), numeric, title)
+    return Table(columns, rows[:most], " ".join(parts), numeric, title, anchors[:most])
 
 
 def filled(*tables: Table) -> list[Table]:
@@ -107,15 +112,15 @@ class Attached:
 
 @dataclass(frozen=True)
 class Report:
-    """A whole report. system: its name. mark: the verdict in a word, such as FAIL.
+    """A whole report. system: its name. headline: the result in one sentence.
 
-    headline: the result in one sentence. facts: name and text, such as when and by whom.
-    attached: what an HTML page carries besides.
+    facts: name and text, such as when and by whom. summary: the first screen. attached: what an
+    HTML page carries besides.
     """
 
     system: str
-    mark: str
     headline: str
     facts: Sequence[tuple[str, str]]
+    summary: Summary
     sections: Sequence[Section]
     attached: Sequence[Attached] = ()

@@ -23,12 +23,9 @@ MAX_GROUPS = 3  # of nodes in a sentence, each with its reason
 
 def chapter(material: Material) -> Section:
     """The nodes that stay out, those that go back with a remark, and the states of all."""
-    out = [r for r in material.gate.rulings.values() if not r.back]
-    tables = []
-    if out and material.measured:
-        tables.append(_table(material, out, "Nodes that stay out"))
-    if remarked := [r for r in material.gate.rulings.values() if r.back and r.state != State.OK]:
-        tables.append(_table(material, remarked, "Nodes that go back with a remark"))
+    titles = ("Nodes that stay out", "Nodes that go back with a remark")
+    found = zip(_tabled(material), titles, strict=True)
+    tables = [_table(material, rulings, title) for rulings, title in found if rulings]
     tables.append(_states(material))
     parts = list(filter(None, (_doubts(material), _notes(material))))
     return Section("nodes", "Nodes", brief(material), tables, sections=parts)
@@ -39,7 +36,7 @@ def brief(material: Material) -> str:
     text, out = short(material), [r for r in material.gate.rulings.values() if not r.back]
     if not out or not material.measured:
         return text
-    groups = _alike(out)
+    groups = alike(out)
     if len(groups) <= MAX_GROUPS:
         why = [f"{nodes(g.nodes)} ({g.state}: {_first(g.reasons)})" for g in groups]
     else:  # too many groups: by metric or check, without the values
@@ -66,15 +63,13 @@ def short(material: Material) -> str:
             "about any."
         )
     out = sum(not r.back for r in rulings.values())
-    rest = material.once(_not_required)
-    not_required = (
-        f" Nothing is required of {nodes(rest)}, and nothing was measured." if rest else ""
-    )
+    rest = material.once(not_required)
+    of_rest = f" Nothing is required of {nodes(rest)}, and nothing was measured." if rest else ""
     if not out:
         who = "the only node goes back" if len(rulings) == 1 else f"all {len(rulings)} go back"
-        return f"No node stays out: {who}.{not_required}"
+        return f"No node stays out: {who}.{of_rest}"
     verb = "stays" if out == 1 else "stay"
-    return f"{out} of {count(len(rulings), 'node')} {verb} out.{not_required}"
+    return f"{out} of {count(len(rulings), 'node')} {verb} out.{of_rest}"
 
 
 def _doubts(material: Material) -> Section | None:
@@ -132,7 +127,7 @@ def _subject(ruling: Ruling) -> str:
     return about(ruling.findings[0]) or sentence(ruling.findings[0])
 
 
-def _not_required(material: Material) -> set[str]:
+def not_required(material: Material) -> set[str]:
     """Nodes that are OK because nothing is required of them."""
     return {
         n.node
@@ -151,7 +146,7 @@ class Group:
     waived: str
 
 
-def _alike(rulings: Iterable[Ruling]) -> list[Group]:
+def alike(rulings: Iterable[Ruling]) -> list[Group]:
     """Nodes by state, reasons and waiver, the most severe state first."""
     groups: dict[object, list[Ruling]] = {}
     for ruling in sorted(rulings, key=lambda r: (STATES.index(r.state), r.node)):
@@ -179,14 +174,35 @@ def common(findings: Iterable[Sequence[Finding]]) -> list[str]:
 
 def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
     """A row for the nodes that are in the same state for the same reasons."""
-    rows = []
-    for group in _alike(rulings):
+    rows, places = [], []
+    for group in alike(rulings):
         why = "; ".join(filter(None, (few(group.reasons, MAX_REASONS, "; "), group.waived))) or "-"
         roles, racks = _roles(material, group.nodes), _racks(material, group.nodes)
         rows.append((nodes(group.nodes), group.state, roles, racks, why))
+        places.append(_anchor(group))
     columns = ("nodes", "state", "role", "group", "why")
     title = f"{title} ({len(rulings)})"
-    return limited(columns, rows, MAX_ROWS, "siteproof nodes", title=title)
+    return limited(columns, rows, MAX_ROWS, "siteproof nodes", title=title, anchors=places)
+
+
+def _anchor(group: Group) -> str:
+    return f"node-{group.nodes[0]}"
+
+
+def anchors(material: Material) -> dict[str, str]:
+    """Of each node with a row in these tables, the id of the row."""
+    found: dict[str, str] = {}
+    for rulings in _tabled(material):
+        for group in alike(rulings)[:MAX_ROWS]:
+            found |= dict.fromkeys(group.nodes, _anchor(group))
+    return found
+
+
+def _tabled(material: Material) -> tuple[list[Ruling], list[Ruling]]:
+    """The nodes that stay out, and those that go back with a remark."""
+    rulings = material.gate.rulings.values()
+    out = [r for r in rulings if not r.back] if material.measured else []
+    return out, [r for r in rulings if r.back and r.state != State.OK]
 
 
 def _roles(material: Material, names: Iterable[str]) -> str:
@@ -202,10 +218,10 @@ def _racks(material: Material, names: Iterable[str]) -> str:
 
 def _states(material: Material) -> Table:
     """How many nodes of each role are in which state, and which."""
-    not_required = material.once(_not_required)
+    rest = material.once(not_required)
     groups: dict[str, list[NodeReport]] = {state: [] for state in (*STATES, NOT_REQUIRED)}
     for node in material.fleet.nodes.values():
-        groups[NOT_REQUIRED if node.node in not_required else str(node.state)].append(node)
+        groups[NOT_REQUIRED if node.node in rest else str(node.state)].append(node)
     rows = []
     for state, found in groups.items():
         if found:
