@@ -88,11 +88,8 @@ def brief(material: Material) -> str:
     ):
         if names:
             missing.append(f"{count(len(names), one, many)} ({few(names, MAX_NAMES)})")
-    lacking = [n.node for n in material.fleet.nodes.values() if n.untested]
     parts = [f"Not tested: {'; '.join(missing)}."] if missing else []
-    if lacking:
-        verb = "lacks" if len(lacking) == 1 else "lack"
-        parts.append(f"{count(len(lacking), 'node')} {verb} some value ({nodes(lacking)}).")
+    parts += _lacking(material)
     text = " ".join(parts) or "Everything that the site promises was tested."
     checks_left = sum(not waiting for _, waiting, _ in checks)
     left = {"check": checks_left, "sweep": len(material.once(_not_swept))}
@@ -100,6 +97,13 @@ def brief(material: Material) -> str:
     if rest:
         text += f" In addition {rest} of the suite were not run; no criterion waits for them."
     return text
+
+
+def _lacking(material: Material) -> list[str]:
+    """A sentence on the nodes that lack some value, whatever else is wrong with them."""
+    found = [n.node for n in material.fleet.nodes.values() if n.untested]
+    verb = "lacks" if len(found) == 1 else "lack"
+    return [f"{count(len(found), 'node')} {verb} some value ({nodes(found)})."] if found else []
 
 
 def _criteria(material: Material) -> list[CriterionVerdict]:
