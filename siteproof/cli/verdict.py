@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import click
 
@@ -17,12 +16,13 @@ from siteproof.verdict.tally import Standing, Tally, of_all
 from siteproof.wording.findings import warning
 from siteproof.wording.tallies import (
     NOTHING,
+    alike,
     counts,
+    lack,
     limit,
     margin,
     reasons,
     value,
-    without_names,
     worst,
 )
 from siteproof.wording.verdicts import (
@@ -96,7 +96,7 @@ def _print(judged: Judgement) -> None:
     tallies = sorted(of_all(judged.site, judged.verdicts), key=lambda t: RANKS[t.result.verdict])
     print_text(heading(judged))
     colours = {} if published_only(judged) else COLOURS
-    print_records([_record(tallies, colours) for tallies in _alike(tallies)])
+    print_records([_record(tallies, colours) for tallies in alike(tallies)])
     for line in _remarks(judged):
         print_wrapped(line)
     command = next_command(judged)
@@ -143,33 +143,13 @@ def _remarks(judged: Judgement) -> Iterator[str]:
     yield answered_line(judged)
 
 
-def _alike(tallies: Sequence[Tally]) -> list[list[Tally]]:
-    """The tallies by themselves; those without any value that lack it for one reason together."""
-    groups: dict[object, list[Tally]] = {}
-    for tally in tallies:
-        key: object = tally.result.id
-        if tally.worst is None and not (tally.reported or tally.standings[Standing.PASSED]):
-            key = (tally.result.verdict, *_lack(tally))
-        groups.setdefault(key, []).append(tally)
-    return list(groups.values())
-
-
-def _lack(tally: Tally) -> list[str]:
-    """Why a criterion has no value, and where; why it decides nothing is a matter of `why`."""
-    if tally.criterion.report_only:
-        return ["it decides nothing here"]
-    plain = replace(tally, result=without_names(tally.result))
-    return [*counts(plain), *reasons(plain)]
-
-
 def _record(tallies: Sequence[Tally], colours: Mapping[Verdict, str]) -> Record:
     """A criterion with its value, limit and counts; of several the reason that they share."""
     first, result = tallies[0], tallies[0].result
     head = [(str(result.verdict), colours.get(result.verdict, ""))]
     if len(tallies) > 1:
         names = ", ".join(tally.result.id for tally in tallies)
-        lack = _lack(first)
-        return Record([*head, (f"{len(tallies)} criteria", "")], [*lack, names])
+        return Record([*head, (f"{len(tallies)} criteria", "")], [*lack(first), names])
     head.append((result.id, ""))
     if first.worst:
         head += [(value(first), ""), (limit(first), ""), (margin(first), "")]

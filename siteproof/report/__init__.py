@@ -1,13 +1,11 @@
 """The report: what was measured of a system and what it means, on one page."""
 
 CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the order of the page
-    "summary",
-    "nodes",
-    "changes",
-    "untested",
     "criteria",
     "evidence",
-    "derived",  # what a reader asks first
+    "derived",
+    "nodes",
+    "changes",  # what a reader asks first
     "distribution",
     "heatmap",
     "trend",
@@ -21,4 +19,5 @@ CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the or
     "timeline",
     "samples",
     "results",  # what it rests on
+    "untested",  # what is not there
 )

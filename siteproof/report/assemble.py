@@ -1,4 +1,4 @@
-"""Build a report: its first lines and every chapter in its order."""
+"""Build a report: its first screen and every chapter in its order."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from importlib import import_module
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.report import CHAPTERS, value_tables
-from siteproof.report.chapters import summary
 from siteproof.report.material import Material
 from siteproof.report.sections import Report, Section
+from siteproof.report.summary import begin
 
-LAST = ("nodes", "summary", "changes", "trend")  # made last, as they need the search for steps
+LAST = ("nodes", "changes", "trend")  # made last, as they need the search for steps
 
 
 def build(material: Material) -> Report:
@@ -21,9 +21,9 @@ def build(material: Material) -> Report:
     sections = [section for name in CHAPTERS if (section := made[name])]
     return Report(
         material.system,
-        summary.mark(material),
-        summary.headline(material),
-        summary.facts(material),
+        begin.headline(material),
+        begin.facts(material),
+        begin.build(material),
         sections,
         value_tables.attached(material),
     )

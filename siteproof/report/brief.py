@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from siteproof.analysis.before_after import Effect
 from siteproof.errors import harmless
 from siteproof.judge.severity import UNDECIDED, Verdict
-from siteproof.report.chapters import changes, nodes, summary
+from siteproof.report.chapters import changes, nodes
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, percent_change
 from siteproof.report.phrases import nodes as folded
+from siteproof.report.summary import begin
 from siteproof.units import count
 from siteproof.wording.verdicts import heading, next_command, published_only
 
@@ -31,7 +32,7 @@ def text(material: Material) -> str:
 
 def _sentences(material: Material) -> Iterator[str]:
     judged = material.judged
-    yield f"{_short(heading(judged), HEADING)}: {summary.mark(material)}."
+    yield f"{_short(heading(judged), HEADING)}: {begin.mark(material)}."
     number = Counter(result.verdict for result in judged.verdicts)
     counts = counted((verdict, number[verdict]) for verdict in Verdict)
     yield f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {counts or 'none'}."

@@ -1,9 +1,13 @@
-"""A report as one HTML page that needs no other file, no network and no script."""
+"""A report as one HTML page that needs no other file and no network.
+
+Its one script sorts and filters tables; the page is whole without it, and no other script runs.
+"""
 
 from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import re
 from datetime import datetime
 from functools import cache
@@ -19,6 +23,7 @@ from siteproof.report.sections import Attached, Figure, Report, Table
 
 ARROW = "\N{RIGHTWARDS ARROW}"  # one character, which no line break splits
 HERE = Path(__file__).parent
+MAX_IDS = 6  # of criteria that lack a value for one reason
 WIDE = 3  # columns from which on a table becomes blocks on a narrow screen
 PORTRAIT = 110  # characters that fit side by side on A4 in portrait
 WRAPPED = 30  # characters from which on a text of a cell is broken
@@ -44,7 +49,8 @@ def page(report: Report, now: datetime) -> str:
     template = _environment().get_template("page.html.j2")
     numbering = Numbering.of(report)
     css = (HERE / "style.css").read_text(encoding="utf-8")
-    title = f"{report.system}: {report.mark}"
+    script = (HERE / "page.js").read_text(encoding="utf-8")
+    title = f"{report.system}: {report.summary.mark}"
     return template.render(
         report=report,
         numbers=numbering,
@@ -56,7 +62,10 @@ def page(report: Report, now: datetime) -> str:
         address=address,
         wide=WIDE,
         is_broad=is_broad,
+        max_ids=MAX_IDS,
         style=Markup(css),
+        script=Markup(script),
+        script_hash=_hash(script),
         running=Markup(_css_text(f"Siteproof report on {title}")),
         title=title,
     )
@@ -117,6 +126,12 @@ def address(attached: Attached) -> tuple[str, str]:
 def drawing(figure: Figure) -> Markup:
     """The drawing with ids that are unique in the page. It is of siteproof.figure only."""
     return Markup(_ID.sub(rf"\g<1>{figure.name}-", _PROLOG.sub("", figure.svg, count=1)))
+
+
+def _hash(script: str) -> str:
+    """The one script that the page allows itself to run."""
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
 def _css_text(text: str) -> str:

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from siteproof.report.numbering import SEE, Numbering
 from siteproof.report.phrases import when
-from siteproof.report.sections import Figure, Report, Section, Table
+from siteproof.report.sections import Figure, Report, Section, Table, filled
+from siteproof.report.summary import Summary
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 _LIST = re.compile(r"^(\d+)([.)])(?=\s)|^([-+])(?=\s)")
@@ -18,7 +19,11 @@ _ADDRESS = re.compile(r"(?i)\b(https?|ftp|www)(?=[:.])|@")
 def page(report: Report, now: datetime) -> str:
     """The page. now: when it is made."""
     numbers = Numbering.of(report)
-    lines = [f"# {text(report.system)}: {report.mark}", "", text(report.headline), ""]
+    lines = [f"# {text(report.system)}: {report.summary.mark}", "", text(report.headline), ""]
+    for table in filled(*_summary(report.summary)):
+        lines += _table(table, numbers)
+    for step in report.summary.steps:
+        lines += [f"    {' '.join(step.command.split())}  # {step.what}", ""]
     lines += _table(Table(("fact", "text"), report.facts), numbers)
     for section in report.sections:
         lines += _section(section, numbers, 2)
@@ -30,6 +35,43 @@ def page(report: Report, now: datetime) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _summary(summary: Summary) -> Iterator[Table]:
+    """The first screen as tables, without its drawings."""
+    yield Table(
+        ("number", "of what"),
+        [
+            (str(card.number), ", ".join(filter(None, (card.label, card.note))))
+            for card in summary.cards
+        ],
+        numeric=("number",),
+        title=f"{summary.what}, {summary.when}, {summary.nodes}: {summary.counts}",
+        note="; ".join(summary.problems),
+    )
+    rows = [
+        (
+            line.verdict,
+            ", ".join(line.ids),
+            " ".join(filter(None, (line.limit, f"({line.passes})" if line.passes else ""))),
+            line.value,
+            line.node,
+            line.margin,
+            "; ".join(filter(None, [*(one.text for one in line.counts), line.lack])),
+            line.source,
+        )
+        for line in summary.lines
+    ]
+    columns = ("verdict", "criterion", "limit", "worst", "node", "margin", "counts", "source")
+    numeric = ("limit", "worst", "margin")
+    yield Table(columns, rows, summary.note, numeric, "Criteria")
+    causes = [
+        (cause.who, cause.what, "; ".join(map(" ".join, cause.explains)), cause.change)
+        for cause in summary.causes
+    ]
+    yield Table(("nodes", "what", "explains", "change"), causes, title="What explains it")
+    drawn = [(one.title, one.unit, one.change, "; ".join(one.notes)) for one in summary.years]
+    yield Table(("metric", "unit", "change", "with"), drawn, title=summary.period)
 
 
 def text(plain: str) -> str:

@@ -39,7 +39,7 @@ class Place:
 
 @dataclass
 class Numbering:
-    """The places of a report's sections and figures, by their names."""
+    """The places of a report's sections and figures, by their names. rows: the ids of rows."""
 
     sections: dict[str, Place] = field(default_factory=dict)
     figures: dict[str, Place] = field(default_factory=dict)
@@ -81,7 +81,11 @@ class Numbering:
 
     def row_id(self, table: Table, row: Sequence[str]) -> str:
         """The anchor of a row; empty where rows have none."""
-        return self.rows.get((table.rows_are, row[0]), "")
+        return self.row(table.rows_are, row[0])
+
+    def row(self, kind: str, name: str) -> str:
+        """The anchor of the row on a criterion, change or node; empty if the page has none."""
+        return self.rows.get((kind, name), "")
 
     def refer(self, column: str, cell: str, own: str = "") -> list[Place]:
         """The places that a cell refers to. own: what the rows of its table are.

@@ -67,4 +67,6 @@ def period(moments: Sequence[str]) -> str:
     minutes = sorted({when(moment) for moment in moments})
     if not minutes:
         return "never"
-    return minutes[0] if len(minutes) == 1 else f"{minutes[0]} to {minutes[-1]}"
+    if len(minutes) == 1:
+        return minutes[0]
+    return f"{minutes[0].removesuffix(' UTC')} to {minutes[-1]}"

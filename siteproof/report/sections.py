@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from siteproof.report.summary import Summary
+
 
 @dataclass(frozen=True)
 class Table:
@@ -17,7 +19,8 @@ class Table:
     rows_are: what a row is, such as `criterion`, if its first cell is a name that no other table
     of the report has as such; a cell with that name in a column of that kind links to the row.
     name: an anchor of the table, unique in a report. metrics: of its values, as those of a figure.
-    folded: long and plain, so the page shows it on demand only.
+    folded: long and plain, so the page shows it on demand only. anchors: of each row its own id,
+    where its first cell is no such name.
     """
 
     columns: Sequence[str]
@@ -29,6 +32,7 @@ class Table:
     name: str = ""
     metrics: Collection[str] = ()
     folded: bool = False
+    anchors: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Raises ValueError for a row of another length, or an unknown numeric column."""
@@ -48,13 +52,16 @@ def limited(
     title: str = "",
     note: str = "",
     rows_are: str = "",
+    anchors: Sequence[str] = (),
 ) -> Table:
     """A table of `most` rows; its note counts the others. command: prints all of them."""
     parts = [note] if note else []
     if len(rows) > most:
         where = f"; '{command}' prints all of them" if command else ""
         parts.append(f"Rows left out: {len(rows) - most}{where}.")
-    return Table(columns, rows[:most], " ".join(parts), numeric, title, rows_are)
+    return Table(
+        columns, rows[:most], " ".join(parts), numeric, title, rows_are, anchors=anchors[:most]
+    )
 
 
 def filled(*tables: Table) -> list[Table]:
@@ -125,15 +132,15 @@ class Attached:
 
 @dataclass(frozen=True)
 class Report:
-    """A whole report. system: its name. mark: the verdict in a word, such as FAIL.
+    """A whole report. system: its name. headline: the result in one sentence.
 
-    headline: the result in one sentence. facts: name and text, such as when and by whom.
-    attached: what an HTML page carries besides.
+    facts: name and text, such as when and by whom. summary: the first screen. attached: what an
+    HTML page carries besides.
     """
 
     system: str
-    mark: str
     headline: str
     facts: Sequence[tuple[str, str]]
+    summary: Summary
     sections: Sequence[Section]
     attached: Sequence[Attached] = ()

@@ -43,6 +43,12 @@ def worst(tally: Tally) -> str:
 
 def limit(tally: Tally) -> str:
     """The bound, and from or up to which value before rounding it passes: `>= 65 (from 64.5)`."""
+    text, passes = stated_limit(tally), passes_from(tally)
+    return f"{text} ({passes})" if passes else text
+
+
+def stated_limit(tally: Tally) -> str:
+    """The bound alone: `>= 65 GB/s`."""
     criterion = tally.criterion
     if criterion.report_only:
         return "reported only"
@@ -52,8 +58,7 @@ def limit(tally: Tally) -> str:
     text = f"{sign} {with_unit(_limit_digits(tally, tally.bound), tally.unit)}"
     if tally.unit != criterion.bound.quantity.unit or tally.shared:
         text += f", {criterion.bound}"
-    passes = passes_from(tally)
-    return f"{text} ({passes})" if passes else text
+    return text
 
 
 def passes_from(tally: Tally) -> str:
@@ -102,13 +107,14 @@ def counts(tally: Tally) -> list[str]:
     """`6 passed`, `2 failed n[002,007]`: each standing with its nodes; the sum is the expected."""
     if tally.criterion.report_only:
         return [f"{tally.reported} reported"] if tally.reported else []
-    found = [_standing(tally, standing) for standing, nodes in tally.standings.items() if nodes]
+    found = [standing_of(tally, standing) for standing, nodes in tally.standings.items() if nodes]
     if tally.criterion.links and found:
         found[0] = ("links: " if tally.criterion.subject == "system" else "pairs: ") + found[0]
     return found
 
 
-def _standing(tally: Tally, standing: Standing) -> str:
+def standing_of(tally: Tally, standing: Standing) -> str:
+    """`2 failed n[002,007]`: how many units have a standing, and which."""
     nodes = tally.standings[standing]
     text = f"{len(nodes)} {standing}"
     if standing is not Standing.PASSED and named_units(tally, nodes):
@@ -214,3 +220,22 @@ def without_names(result: CriterionVerdict) -> CriterionVerdict:
 
     nodes = [replace(node, findings=nameless(node.findings)) for node in result.nodes]
     return replace(result, findings=nameless(result.findings), nodes=nodes)
+
+
+def alike(tallies: Sequence[Tally]) -> list[list[Tally]]:
+    """The tallies by themselves; those without any value that lack it for one reason together."""
+    groups: dict[object, list[Tally]] = {}
+    for tally in tallies:
+        key: object = tally.result.id
+        if tally.worst is None and not (tally.reported or tally.standings[Standing.PASSED]):
+            key = (tally.result.verdict, *lack(tally))
+        groups.setdefault(key, []).append(tally)
+    return list(groups.values())
+
+
+def lack(tally: Tally) -> list[str]:
+    """Why a criterion has no value, and where; why it decides nothing is a matter of `why`."""
+    if tally.criterion.report_only:
+        return ["it decides nothing here"]
+    plain = replace(tally, result=without_names(tally.result))
+    return [*counts(plain), *reasons(plain)]

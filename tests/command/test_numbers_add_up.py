@@ -17,6 +17,7 @@ from siteproof.judge.severity import Verdict
 from siteproof.record import samples
 from siteproof.report import material
 from siteproof.report.chapters import criteria
+from siteproof.report.summary import contract_lines, fleet
 
 NODES = names(8)
 STANDINGS = ("passed", "below_baseline", "failed", "no_value")
@@ -114,6 +115,13 @@ def asked(tmp_path, monkeypatch):
     return ways
 
 
+def first_screen():
+    """The cards on nodes, the one criterion, and the legend of the grid."""
+    found = material.gather("here")
+    (line,), _ = contract_lines.lines(found)
+    return list(fleet.cards(found)), line, fleet.keys(found)
+
+
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -137,6 +145,35 @@ def test_page_terminal_plain_and_json_agree_and_add_up(asked, case):
             assert cell in " ".join(terminal.split())
             assert cell in row
     assert told["verdict"] in terminal.split() and f"| {told['verdict']} |" in row
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(case=CAMPAIGNS)
+def test_the_first_screen_has_the_numbers_of_verdict_and_gate(asked, case):
+    told, plain, _, _ = asked(case)
+    cards, line, keys = first_screen()
+    rulings = json.loads(ask("gate", "--json")[1])["nodes"]
+    numbers = {
+        card.label.removesuffix("es back").removesuffix(" back"): card.number for card in cards
+    }
+    assert sum(numbers.values()) == 8 == sum(key.number for key in keys)
+    assert numbers["go"] == sum(one["back"] for one in rulings)
+    for label, state in (("failed", "FAILED"), ("slow", "SLOW"), ("not tested", "UNTESTED")):
+        out = [one for one in rulings if not one["back"] and one["state"] == state]
+        assert numbers[label] == len(out)
+    shown = {re.sub(r"^\d+ | n[\d\[].*| \(.*", "", one.text): one.number for one in line.counts}
+    assert shown == {
+        name.replace("_", " "): number for name in STANDINGS if (number := told["counts"][name])
+    }
+    assert (line.verdict, line.margin, line.value) == (
+        told["verdict"],
+        plain["margin"],
+        plain["worst value"],
+    )
+    limit = f"{line.limit} ({line.passes})" if line.passes else line.limit
+    assert limit == plain["limit"]
 
 
 @settings(

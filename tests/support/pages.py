@@ -20,6 +20,8 @@ class Page(HTMLParser):
         self.headings: list[tuple[int, str]] = []
         self.rows: list[list[str]] = []
         self.words: list[str] = []
+        self.leads: dict[str, str] = {}
+        self.in_lead = ""
         self.feed(text)
         self.close()
         assert self.open == []
@@ -33,6 +35,9 @@ class Page(HTMLParser):
             self.open.append(tag)
         if tag in ("h1", "h2", "h3", "h4", "h5", "h6"):
             self.headings.append((int(tag[1]), ""))
+        if tag == "p" and held.get("class") == "lead":
+            self.in_lead = self.ids[-2]
+            self.leads[self.in_lead] = ""
         if tag == "tr":
             self.rows.append([])
         if tag in ("td", "th"):
@@ -46,11 +51,15 @@ class Page(HTMLParser):
     def handle_endtag(self, tag):
         assert self.open, f"</{tag}> closes nothing"
         assert self.open.pop() == tag, f"</{tag}> closes another element"
+        if tag == "p":
+            self.in_lead = ""
 
     def handle_data(self, data):
-        if "style" in self.open:
+        if {"style", "script"} & set(self.open):
             return
         self.words.append(data)
+        if self.in_lead:
+            self.leads[self.in_lead] += data
         if self.headings and self.open and self.open[-1] == f"h{self.headings[-1][0]}":
             level, text = self.headings[-1]
             self.headings[-1] = level, text + data
@@ -62,6 +71,6 @@ class Page(HTMLParser):
         """What is read, in one line."""
         return " ".join("".join(self.words).split())
 
-    def answer(self, question: str) -> str:
-        """The second cell of the row that begins with a question."""
-        return next(row[1] for row in self.rows if row and row[0] == question)
+    def lead(self, section: str) -> str:
+        """The sentence at the begin of a chapter."""
+        return " ".join(self.leads[f"section-{section}"].split())

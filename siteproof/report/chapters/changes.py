@@ -10,7 +10,6 @@ from siteproof.analysis.before_after import Effect
 from siteproof.compare import accepted, comparison
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.record.ages import moment_of
-from siteproof.record.finding import Finding
 from siteproof.record.samples import Header
 from siteproof.record.series import CONTRACTUAL
 from siteproof.report.material import Material
@@ -35,7 +34,7 @@ ALERT_COLUMNS = (
     "where",
     "before",
     "after",
-    "change",
+    "size",
     "between",
     "confidence",
     "what else changed there",
@@ -46,9 +45,10 @@ EPISODE_COLUMNS = ("where", "metric", "begin", "end", "runs", "before", "meanwhi
 
 @dataclass(frozen=True)
 class Since:
-    """What is compared with. words: name and date, and which sessions are judged."""
+    """What is compared with. words: name and date. judged: which sessions are, if several."""
 
     words: str
+    judged: str
     result: Comparison
 
 
@@ -62,20 +62,9 @@ def chapter(material: Material) -> Section:
             ("Not comparable", since.result.not_comparable),
         ):
             points += limited_points([f"{title}: {full(why)}" for why in findings], MAX_ROWS)
-        points += _in_one("Measured then and not now", since.result.only_a)
-        points += _in_one("Measured now and not then", since.result.only_b)
     parts = [_of_history(material)] if material.judged.samples else []
     title = "What changed since the last time"
     return Section("changes", title, brief(material), tables, points=points, sections=parts)
-
-
-def _in_one(title: str, findings: Sequence[Finding]) -> list[str]:
-    """The metrics that were measured only once: a line for each set of nodes."""
-    metrics: dict[str, list[str]] = {}
-    for found in findings:
-        metrics.setdefault(found.subject, []).append(found.metric)
-    lines = [f"{title} on {subject}: {few(names, MAX_NAMES)}" for subject, names in metrics.items()]
-    return limited_points(lines, MAX_ROWS)
 
 
 def brief(material: Material) -> str:
@@ -86,7 +75,7 @@ def brief(material: Material) -> str:
     if since is None:
         parts = ["There is no earlier measurement to compare with."]
     else:
-        parts = [f"Compared with {since.words}:", *_worse(since.result.rows)]
+        parts = [f"Compared with {since.words}{since.judged}:", *_worse(since.result.rows)]
     return " ".join([*parts, *_still_worse(material)])
 
 
@@ -150,13 +139,14 @@ def _kind(header: Header) -> tuple[str, str, str]:
 
 def _compared(material: Material, words: str, known: Sequence[Header]) -> Since:
     material.progress(f"comparing with {words}")
+    several = ""
     if len(material.names) > 1:
         named = few(material.names, MAX_NAMES)
-        words += f" (the values judged now are of {len(material.names)} sessions: {named})"
+        several = f" (the values judged now are of {len(material.names)} sessions: {named})"
     ids = {id(h) for h in known}
     before = material.sessions.of(lambda h: id(h) in ids)
     result = comparison.compare(material.site, before, material.judged.samples, material.perflogs)
-    return Since(words, result)
+    return Since(words, several, result)
 
 
 def _tables(result: Comparison) -> list[Table]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from siteproof.judge.criterion import CriterionVerdict
-from siteproof.judge.severity import NOT_KEPT, Verdict
+from siteproof.judge.severity import NOT_KEPT, RANKS, Verdict
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few
 from siteproof.report.sections import Section, Table, filled
@@ -42,7 +42,8 @@ MAX_CRITERIA = 5  # in a sentence
 def chapter(material: Material) -> Section:
     """All criteria, and what no criterion covers."""
     judged = material.judged
-    rows = [_row(material, r) for v in Verdict for r in judged.verdicts if r.verdict is v]
+    ordered = sorted(judged.verdicts, key=lambda result: RANKS[result.verdict])
+    rows = [_row(material, result) for result in ordered]
     tables = filled(Table(COLUMNS, rows, NOTE, rows_are="criterion"))
     points = [f"Warning for {warning(why)}" for why in judged.warnings]
     points += [f"Measured, and no criterion covers it: {metric}" for metric in judged.unjudged]

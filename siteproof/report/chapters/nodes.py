@@ -10,6 +10,7 @@ from siteproof.gate.decision import STATES, Ruling
 from siteproof.nodes.states import NodeReport, State
 from siteproof.record.finding import Finding, Kind
 from siteproof.report.material import Material
+from siteproof.report.numbering import anchor
 from siteproof.report.phrases import counted, few, nodes
 from siteproof.report.sections import Section, Table, limited
 from siteproof.units import count
@@ -24,12 +25,9 @@ MAX_GROUPS = 3  # of nodes in a sentence, each with its reason
 
 def chapter(material: Material) -> Section:
     """The nodes that stay out, those that go back with a remark, and the states of all."""
-    out = [r for r in material.gate.rulings.values() if not r.back]
-    tables = []
-    if out and material.measured:
-        tables.append(_table(material, out, "Nodes that stay out"))
-    if remarked := [r for r in material.gate.rulings.values() if r.back and r.state != State.OK]:
-        tables.append(_table(material, remarked, "Nodes that go back with a remark"))
+    titles = ("Nodes that stay out", "Nodes that go back with a remark")
+    found = zip(_tabled(material), titles, strict=True)
+    tables = [_table(material, rulings, title) for rulings, title in found if rulings]
     tables.append(_states(material))
     parts = list(filter(None, (_doubts(material), _notes(material))))
     return Section("nodes", "Nodes", brief(material), tables, sections=parts)
@@ -67,15 +65,13 @@ def short(material: Material) -> str:
             "about any."
         )
     out = sum(not r.back for r in rulings.values())
-    rest = material.once(_not_required)
-    not_required = (
-        f" Nothing is required of {nodes(rest)}, and nothing was measured." if rest else ""
-    )
+    rest = material.once(not_required)
+    of_rest = f" Nothing is required of {nodes(rest)}, and nothing was measured." if rest else ""
     if not out:
         who = "the only node goes back" if len(rulings) == 1 else f"all {len(rulings)} go back"
-        return f"No node stays out: {who}.{not_required}"
+        return f"No node stays out: {who}.{of_rest}"
     verb = "stays" if out == 1 else "stay"
-    return f"{out} of {count(len(rulings), 'node')} {verb} out.{not_required}"
+    return f"{out} of {count(len(rulings), 'node')} {verb} out.{of_rest}"
 
 
 def _doubts(material: Material) -> Section | None:
@@ -133,7 +129,7 @@ def _subject(ruling: Ruling) -> str:
     return about(ruling.findings[0]) or sentence(ruling.findings[0])
 
 
-def _not_required(material: Material) -> set[str]:
+def not_required(material: Material) -> set[str]:
     """Nodes that are OK because nothing is required of them."""
     return {
         n.node
@@ -180,7 +176,7 @@ def common(findings: Iterable[Sequence[Finding]]) -> list[str]:
 
 def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
     """A row for the nodes that are in the same state for the same reasons."""
-    rows = []
+    rows, places = [], []
     shown = Shown(material.judged)
     printed = [replace(r, findings=tuple(shown.all(r.findings))) for r in rulings]
     for group in alike(printed):
@@ -188,9 +184,30 @@ def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
         roles, racks = _roles(material, group.nodes), _racks(material, group.nodes)
         names = nodes(group.nodes)
         rows.append((names, group.state, roles, racks, why, names))
+        places.append(_anchor(group))
     columns = ("nodes", "state", "role", "group", "why", "see")
     title = f"{title} ({len(rulings)})"
-    return limited(columns, rows, MAX_ROWS, "siteproof nodes", title=title)
+    return limited(columns, rows, MAX_ROWS, "siteproof nodes", title=title, anchors=places)
+
+
+def _anchor(group: Group) -> str:
+    return anchor("state", group.nodes[0])
+
+
+def anchors(material: Material) -> dict[str, str]:
+    """Of each node with a row in these tables, the id of the row."""
+    found: dict[str, str] = {}
+    for rulings in _tabled(material):
+        for group in alike(rulings)[:MAX_ROWS]:
+            found |= dict.fromkeys(group.nodes, _anchor(group))
+    return found
+
+
+def _tabled(material: Material) -> tuple[list[Ruling], list[Ruling]]:
+    """The nodes that stay out, and those that go back with a remark."""
+    rulings = material.gate.rulings.values()
+    out = [r for r in rulings if not r.back] if material.measured else []
+    return out, [r for r in rulings if r.back and r.state != State.OK]
 
 
 def _roles(material: Material, names: Iterable[str]) -> str:
@@ -206,10 +223,10 @@ def _racks(material: Material, names: Iterable[str]) -> str:
 
 def _states(material: Material) -> Table:
     """How many nodes of each role are in which state, and which."""
-    not_required = material.once(_not_required)
+    rest = material.once(not_required)
     groups: dict[str, list[NodeReport]] = {state: [] for state in (*STATES, NOT_REQUIRED)}
     for node in material.fleet.nodes.values():
-        groups[NOT_REQUIRED if node.node in not_required else str(node.state)].append(node)
+        groups[NOT_REQUIRED if node.node in rest else str(node.state)].append(node)
     rows = []
     for state, found in groups.items():
         if found:

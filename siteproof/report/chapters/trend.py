@@ -54,18 +54,12 @@ class Middle:
 
 def chapter(material: Material) -> Section | None:
     """Figures of the fleet, then of nodes that changed."""
-    found = material.once(past.read)
-    middles = [
-        m
-        for one in material.once(distribution.fleets)
-        if found is not None and (m := _middle(found, one)) is not None
-    ]
-    survey = material.survey
+    middles, survey = material.once(middles_of), material.survey
     alerts = [a for a in survey.all if a.worse and not a.of_fleet]
     titles = distribution.titles([m.one for m in middles])
     seen: dict[str, int] = {}
     figures = [
-        _of_fleet(m, _of_series(m.one, [*survey.fleet, *survey.drifts]), title, seen)
+        _of_fleet(m, of_series(m.one, [*survey.fleet, *survey.drifts]), title, seen)
         for m, title in zip(middles[:MAX_FLEETS], titles, strict=False)
     ]
     figures += [
@@ -80,6 +74,15 @@ def chapter(material: Material) -> Section | None:
             "worse; the chapter on what changed lists them"
         )
     return Section("trend", "Over time", _lead(material, middles), figures=figures, points=points)
+
+
+def middles_of(material: Material) -> list[Middle]:
+    """The headline metrics of the fleet that have a course."""
+    found = material.once(past.read)
+    if found is None:
+        return []
+    made = (_middle(found, one) for one in material.once(distribution.fleets))
+    return [middle for middle in made if middle is not None]
 
 
 def _lead(material: Material, middles: Sequence[Middle]) -> str:
@@ -117,16 +120,16 @@ def _middle(found: Past, one: Fleet) -> Middle | None:
     return Middle(one, times, middle[whole], low[whole], high[whole], len(one.values))
 
 
-def _of_series(one: Fleet, alerts: Sequence[Alert]) -> list[Alert]:
+def of_series(one: Fleet, alerts: Sequence[Alert]) -> list[Alert]:
+    """The changes of the whole fleet in a series, the oldest first."""
     return sorted(
-        (a for a in alerts if a.of_fleet and _covers(a, one)), key=lambda a: a.first_after.time
+        (a for a in alerts if a.of_fleet and covers(a, one)), key=lambda a: a.first_after.time
     )
 
 
 def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[str, int]) -> Figure:
     one = middle.one
-    base = f"trend-{promised.slug(one.key.metric)}-{promised.slug(one.key.role)}"
-    name = promised.own_name(base, seen)
+    name = promised.own_name(name_of(one), seen)
     steps = [a for a in alerts if a.kind == "step"]
     caption = _fleet_caption(middle, alerts)
     median = f"median of {count(middle.nodes, 'node')}, and most of them"
@@ -134,7 +137,7 @@ def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[st
         f"{title}, {one.unit}",
         one.unit,
         [Course(median, middle.times, middle.values, middle.lows, middle.highs)],
-        [(_utc(a), _step(a)) for a in steps],
+        [(utc(a), _step(a)) for a in steps],
         [m for m in one.marks if m.kind != "median"],
         _region(middle, steps),
     )
@@ -142,12 +145,18 @@ def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[st
     return Figure(name, title, svg, caption, table, [one.key.metric])
 
 
-def _utc(alert: Alert) -> datetime:
+def name_of(one: Fleet) -> str:
+    """The name of the first figure of a metric and role."""
+    return f"trend-{promised.slug(one.key.metric)}-{promised.slug(one.key.role)}"
+
+
+def utc(alert: Alert) -> datetime:
+    """The first run after a change."""
     return alert.first_after.time.replace(tzinfo=UTC)
 
 
 def _step(alert: Alert) -> str:
-    text = f"{percent_change(alert.relative)} on {day(_utc(alert))}"
+    text = f"{percent_change(alert.relative)} on {day(utc(alert))}"
     if alert.changed and alert.changed[0].kind is Kind.CHANGED:
         text += f", {full(alert.changed[0])}"
     return f"{text} (provisional)" if alert.provisional else text
@@ -155,7 +164,7 @@ def _step(alert: Alert) -> str:
 
 def _region(middle: Middle, steps: Sequence[Alert]) -> Region | None:
     """The typical range of the fleet since its last step."""
-    start = _utc(steps[-1]) if steps else middle.times[0]
+    start = utc(steps[-1]) if steps else middle.times[0]
     times = [at for at in middle.times if at >= start]
     if len(times) < CONTROL:
         return None
@@ -174,14 +183,14 @@ def _fleet_caption(middle: Middle, alerts: Sequence[Alert]) -> str:
     )
     steps = []
     for a in alerts:
-        at = f"since {day(a.last_before.time)}" if a.kind == "drift" else f"on {day(_utc(a))}"
+        at = f"since {day(a.last_before.time)}" if a.kind == "drift" else f"on {day(utc(a))}"
         steps.append(f"{a.kind} of {percent_change(a.relative)} {at}")
     return f"{text}; {'; '.join(steps) or 'no step of the whole fleet'}."
 
 
 def _periods(middle: Middle, steps: Sequence[Alert]) -> Table:
     """The runs between two steps; without any step month by month, or run by run."""
-    keys, periods = _period_keys(middle, [_utc(a) for a in steps])
+    keys, periods = _period_keys(middle, [utc(a) for a in steps])
     rows = []
     for key in sorted(set(keys))[-MAX_ROWS:]:
         runs = [n for n, k in enumerate(keys) if k == key]
@@ -216,12 +225,12 @@ def _of_alert(
         return None
     name, title = f"trend-change-{number}", f"{alert.series_name} of {alert.nodes}"
     courses, marks = list(lines), list[Mark]()
-    for middle in [m for m in middles if _covers(alert, m.one)][:1]:
+    for middle in [m for m in middles if covers(alert, m.one)][:1]:
         size = promised.converted(1, middle.one.unit, alert.unit)
         of_fleet = f"median of {count(middle.nodes, 'node')}"
         courses.append(Course(of_fleet, middle.times, middle.values * size, quiet=True))
         marks = [m.times(size) for m in middle.one.marks if m.kind != "median"]
-    steps, table = [(_utc(alert), _step(alert))], _runs(alert, lines)
+    steps, table = [(utc(alert), _step(alert))], _runs(alert, lines)
     if alert.kind == "drift":  # it has no moment
         steps, table = [], _tenths(alert, lines)
     caption = _alert_caption(alert)
@@ -239,7 +248,8 @@ def _lines(material: Material, alert: Alert) -> Iterator[Course]:
                 yield Course(node, [t.replace(tzinfo=UTC) for t in times], line.values)
 
 
-def _covers(alert: Alert, one: Fleet) -> bool:
+def covers(alert: Alert, one: Fleet) -> bool:
+    """Whether a change is one of a series."""
     key = comparable(one.key)
     return (key.metric, key.role) == (alert.metric, alert.role) and series.alike(
         replace(key, role=alert.series.role), alert.series
@@ -272,7 +282,7 @@ def _runs(alert: Alert, lines: Sequence[Course]) -> Table:
     """The runs before and after a step."""
     rows = []
     for course in lines:
-        values, cut = np.asarray(course.values), _utc(alert)
+        values, cut = np.asarray(course.values), utc(alert)
         late = np.array([at >= cut for at in course.times])
         before, after = values[~late][-alert.n_before :], values[late][: alert.n_after]
         first, last, change = _medians(before, after)

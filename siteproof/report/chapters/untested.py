@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from siteproof.errors import UserError, UserErrors
 from siteproof.judge.criterion import CriterionVerdict
 from siteproof.judge.severity import UNDECIDED, Verdict
 from siteproof.nodes.states import NodeReport
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import link_of
 from siteproof.record.samples import PUBLISHED, Header
+from siteproof.report.chapters import changes
 from siteproof.report.chapters.nodes import common, kinds
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, when
@@ -42,7 +44,7 @@ def chapter(material: Material) -> Section:
             ("verdict", "why", "count", "criteria"),
             _by_reason(material),
         ),
-        _table("Nodes without a value", ("nodes", "count", "missing"), _nodes(material)),
+        _table("Nodes that lack some value", ("nodes", "count", "missing"), _nodes(material)),
         _table(
             "Checks that gave no value",
             ("check", "status", "count", "where", "why"),
@@ -57,6 +59,11 @@ def chapter(material: Material) -> Section:
             _places(material),
         ),
         _table("Sweeps that were not run", ("last measured", "sweeps"), _by_time(material)),
+        _table(
+            "Measured at only one of the times that are compared",
+            ("when", "nodes", "count", "metrics"),
+            _only_once(material),
+        ),
     )
     return Section("untested", "What was not tested", brief(material), tables)
 
@@ -70,8 +77,6 @@ def brief(material: Material) -> str:
     """What is missing, in a sentence: first what is promised, then what nothing requires."""
     checks = material.once(_not_run)
     missing = []
-    if untested := [n.node for n in material.fleet.nodes.values() if n.untested]:
-        missing.append(f"{count(len(untested), 'node')} ({nodes(untested)})")
     for one, many, names in (
         ("criterion", "criteria", [r.id for r in _criteria(material)]),
         ("check", "checks", [name for name, waiting, _ in checks if waiting]),
@@ -83,15 +88,22 @@ def brief(material: Material) -> str:
     ):
         if names:
             missing.append(f"{count(len(names), one, many)} ({few(names, MAX_NAMES)})")
-    text = "Everything that the site promises was tested."
-    if missing:
-        text = f"Not tested: {'; '.join(missing)}."
+    parts = [f"Not tested: {'; '.join(missing)}."] if missing else []
+    parts += _lacking(material)
+    text = " ".join(parts) or "Everything that the site promises was tested."
     checks_left = sum(not waiting for _, waiting, _ in checks)
     left = {"check": checks_left, "sweep": len(material.once(_not_swept))}
     rest = " and ".join(count(number, thing) for thing, number in left.items() if number)
     if rest:
         text += f" In addition {rest} of the suite were not run; no criterion waits for them."
     return text
+
+
+def _lacking(material: Material) -> list[str]:
+    """A sentence on the nodes that lack some value, whatever else is wrong with them."""
+    found = [n.node for n in material.fleet.nodes.values() if n.untested]
+    verb = "lacks" if len(found) == 1 else "lack"
+    return [f"{count(len(found), 'node')} {verb} some value ({nodes(found)})."] if found else []
 
 
 def _criteria(material: Material) -> list[CriterionVerdict]:
@@ -116,7 +128,7 @@ def _by_reason(material: Material) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _nodes(material: Material) -> Iterator[tuple[str, str, str]]:
-    """Nodes without a value: a row for those whose findings differ in numbers only."""
+    """Nodes that lack some value: a row for those whose findings differ in numbers only."""
     groups: dict[object, list[NodeReport]] = {}
     for node in material.fleet.nodes.values():
         if node.untested:
@@ -124,6 +136,22 @@ def _nodes(material: Material) -> Iterator[tuple[str, str, str]]:
     for alike in sorted(groups.values(), key=len, reverse=True):
         reasons = common(map(_missing, alike))
         yield nodes(n.node for n in alike), str(len(alike)), few(reasons, MAX_NAMES, "; ")
+
+
+def _only_once(material: Material) -> Iterator[tuple[str, str, str, str]]:
+    """Metrics that were measured now or the last time only, those of the same nodes in a row."""
+    try:
+        since = material.once(changes.last_time)
+    except (UserError, UserErrors):
+        return  # the chapter on what changed has the reason
+    if since is None:
+        return
+    for title, findings in (("then", since.result.only_a), ("now", since.result.only_b)):
+        metrics: dict[str, dict[str, None]] = {}
+        for found in findings:
+            metrics.setdefault(found.subject, {})[found.metric] = None
+        for subject, names in metrics.items():
+            yield f"only {title}", subject, str(len(names)), few(list(names), MAX_NAMES)
 
 
 def _missing(node: NodeReport) -> list[Finding]:

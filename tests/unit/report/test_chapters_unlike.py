@@ -87,7 +87,7 @@ def test_a_node_stands_beside_the_fleet_of_its_own_environment(two):
         if m.one.key.environment == "system"
     )
     assert change.caption.startswith(("Step of -9.", "Step of -10."))
-    assert trend._covers(two[2].survey.alerts[0], fleet.one)
+    assert trend.covers(two[2].survey.alerts[0], fleet.one)
     assert "gnu" not in change.svg
 
 

@@ -1,0 +1,126 @@
+"""The criteria of the first screen: limit, worst value, margin, spread and counts of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from siteproof import units
+from siteproof.figure import small
+from siteproof.figure.marks import Mark
+from siteproof.judge.severity import RANKS, Verdict
+from siteproof.report import summary
+from siteproof.report.material import Material
+from siteproof.report.phrases import counted, few
+from siteproof.report.summary import Count, Line
+from siteproof.units import count, with_unit
+from siteproof.verdict.tally import Standing, Tally, of_all
+from siteproof.wording import tallies
+
+MAX_LINES = 24
+LONGEST = 60  # characters of the nodes of a count; the chapter on the criteria has all of them
+MAX_REASONS, MAX_SOURCES = 2, 2
+LOOKS = {
+    Standing.PASSED: summary.OK,
+    Standing.BELOW: summary.SLOW,
+    Standing.FAILED: summary.BAD,
+    Standing.NO_VALUE: summary.NONE,
+}
+
+
+def lines(material: Material) -> tuple[list[Line], str]:
+    """The criteria, the most severe first, and how many are left out."""
+    site, verdicts = material.site, material.judged.verdicts
+    ordered = sorted(of_all(site, verdicts), key=lambda t: (t.result.excused, _rank(t)))
+    groups = tallies.alike(ordered)
+    left = Counter(t.result.verdict for group in groups[MAX_LINES:] for t in group)
+    rest = counted((verdict, left[verdict]) for verdict in Verdict)
+    note = f"{count(left.total(), 'criterion', 'criteria')} more: {rest}" if rest else ""
+    return [_line(material, group) for group in groups[:MAX_LINES]], note
+
+
+def _rank(tally: Tally) -> tuple[int, float]:
+    """The most severe first, of these the one with the least margin."""
+    return RANKS[tally.result.verdict], float(tally.margin if tally.margin is not None else 1e9)
+
+
+def _line(material: Material, group: Sequence[Tally]) -> Line:
+    tally, result = group[0], group[0].result
+    sources = dict.fromkeys(one.criterion.source for one in group)
+    verdict, source = str(result.verdict), few(list(sources), MAX_SOURCES, "; ")
+    ids = [one.result.id for one in group]
+    counts = list(_counts(tally))
+    if len(group) > 1:
+        lack = few(tallies.lack(tally)[len(counts) :], MAX_REASONS, "; ")
+        return Line(verdict, ids, counts=counts, lack=lack, source=source)
+    number = tally.worst_value
+    lack = "" if number is not None else few(tallies.reasons(tally), MAX_REASONS, "; ")
+    return Line(
+        verdict,
+        ids,
+        tally.criterion.description,
+        tallies.stated_limit(tally),
+        tallies.passes_from(tally),
+        "" if number is None else tallies.value(tally),
+        tally.worst.node if tally.worst and len(result.nodes) > 1 else "",
+        "" if tally.margin is None else tallies.margin(tally),
+        tally.margin is not None and tally.margin < 0,
+        _spread(material, tally),
+        counts,
+        lack,
+        source,
+    )
+
+
+def _counts(tally: Tally) -> Iterator[Count]:
+    """The four counts; a set of nodes that is long is in the chapter only."""
+    if tally.reported:
+        yield Count(tally.reported, summary.NONE, f"{tally.reported} reported")
+    for standing, found in tally.standings.items():
+        if not found:
+            continue
+        text = tallies.standing_of(tally, standing)
+        if len(text) > LONGEST and standing is not Standing.PASSED:
+            text = f"{len(found)} {standing}"
+        yield Count(len(found), LOOKS[standing], text)
+
+
+def _spread(material: Material, tally: Tally) -> str:
+    """The values of all units with a value, in the bound's unit; empty for a single one."""
+    values: dict[str, list[float]] = {look: [] for look in LOOKS.values()}
+    known = 0
+    for standing, found in tally.standings.items():
+        for unit in found:
+            if (value := tally.value(unit)) is not None:
+                values[LOOKS[standing]].append(float(value))
+                known += 1
+    if known < 2:
+        return ""
+    title = f"{tally.result.id}: {known} values in {tally.unit}"
+    return small.spread(small.Spread(title, tally.unit, values, list(_marks(material, tally))))
+
+
+def _marks(material: Material, tally: Tally) -> Iterator[Mark]:
+    """The limits where a value passes, and the baselines of the same metric."""
+    sides = ("from", "up to") if tally.limit is None else ("limit", "limit")
+    for side, limit in zip(sides, tally.limits, strict=True):
+        if limit is not None:
+            text = f"{side} {with_unit(f'{float(limit.value):.6g}', tally.unit)}"
+            yield Mark("bound", float(limit.value), text)
+    if tally.shared or tally.unit == "text":
+        return
+    for value, names in _baselines(material, tally).items():
+        yield Mark("baseline", value, f"baseline {names} {value:.6g} {tally.unit}")
+
+
+def _baselines(material: Material, tally: Tally) -> dict[float, str]:
+    """By its limit the name of each baseline that covers a node of the criterion."""
+    site, criterion, found = material.site, tally.criterion, dict[float, str]()
+    own = site.catalogue[criterion.metric].unit
+    for name, baseline in site.baselines.items():
+        if baseline.metric != criterion.metric or baseline.links != criterion.links:
+            continue
+        for role in set(site.roles_of(baseline)) & set(site.roles_of(criterion)):
+            _, limit = baseline.limit(own, site.hardware_of(role))
+            found[float(units.convert(limit.value, own, tally.unit))] = name
+    return found

@@ -1,0 +1,127 @@
+"""Every node in one class each: the cards with their numbers, and the grid of all nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from siteproof.gate.decision import OK as FINE
+from siteproof.gate.decision import STATES, Ruling
+from siteproof.report import summary
+from siteproof.report.chapters.nodes import not_required
+from siteproof.report.material import Material
+from siteproof.report.phrases import nodes
+from siteproof.report.summary import Card, Cell, Key
+from siteproof.units import count
+
+MAX_CELLS = 600  # nodes; of more, a cell is a group of them
+MAX_FOLDED = 250  # cells of groups
+SIZES = (4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 100, 128, 160, 200)  # nodes of such a cell
+
+
+class Class(NamedTuple):
+    """What a node counts as. always: its card is there without any node, too."""
+
+    label: str
+    look: str
+    always: bool = False
+
+
+BACK = Class("go back", summary.OK, always=True)
+REMARKED = Class("go back with a remark", summary.REMARK)
+NOT_REQUIRED = Class("nothing required", summary.NONE)
+OUT = {  # by the state for which they stay out, the most severe first
+    state: {
+        "FAILED": Class("failed", summary.BAD, always=True),
+        "SLOW": Class("slow", summary.SLOW, always=True),
+        "ODD": Class("odd", summary.SLOW),
+        "UNTESTED": Class("not tested", summary.NONE, always=True),
+    }.get(state, Class(state.lower(), summary.SLOW))
+    for state in STATES
+    if state != FINE
+}
+CLASSES = (*OUT.values(), REMARKED, NOT_REQUIRED, BACK)  # the most severe first
+
+
+def classes(material: Material) -> dict[str, Class]:
+    """What each node of the inventory counts as; in the order of the inventory."""
+    rest, rulings = material.once(not_required), material.gate.rulings
+    return {node: _class(rulings[node], rest) for node in material.fleet.nodes}
+
+
+def _class(ruling: Ruling, rest: set[str]) -> Class:
+    if not ruling.back:
+        return OUT[ruling.state]
+    if ruling.node in rest:
+        return NOT_REQUIRED
+    return BACK if ruling.state == FINE else REMARKED
+
+
+def cards(material: Material) -> Iterator[Card]:
+    """How many nodes go back, and how many stay out for what; their sum is all nodes."""
+    numbers = {one: len(names) for one, names in _members(material).items()}
+    remarked = numbers[REMARKED]
+    note = f"{remarked} of them with a remark" if remarked else ""
+    back = numbers[BACK] + remarked
+    yield Card(back, "goes back" if back == 1 else BACK.label, BACK.look, note, of_nodes=True)
+    for one in (*OUT.values(), NOT_REQUIRED):
+        if numbers[one] or one.always:
+            yield Card(numbers[one], one.label, one.look, of_nodes=True)
+
+
+def _members(material: Material) -> dict[Class, list[str]]:
+    found: dict[Class, list[str]] = {one: [] for one in CLASSES}
+    for node, one in material.once(classes).items():
+        found[one].append(node)
+    return found
+
+
+def keys(material: Material) -> list[Key]:
+    """The legend: each class with its nodes."""
+    return [
+        Key(one.look, "OK" if one is BACK else one.label, len(names), nodes(names))
+        for one, names in reversed(_members(material).items())
+        if names
+    ]
+
+
+def cells(material: Material) -> tuple[str, list[Cell]]:
+    """What a cell is, and a cell for each node; of many nodes, for each rack, switch or block."""
+    found = material.once(classes)
+    if len(found) <= MAX_CELLS:
+        return "", [Cell(one.look, _title(material, node), 0, node) for node, one in found.items()]
+    what, parts = _parts(material, list(found))
+    return what, [_folded(material, name, members) for name, members in parts]
+
+
+def _title(material: Material, node: str) -> str:
+    state = material.gate.rulings[node].state
+    one = material.once(classes)[node]
+    more = {REMARKED: ", goes back with a remark", NOT_REQUIRED: f", {NOT_REQUIRED.label}"}
+    return f"{node}: {state}{more.get(one, '')}"
+
+
+def _parts(material: Material, names: Sequence[str]) -> tuple[str, list[tuple[str, list[str]]]]:
+    """The groups of the site, if each node is in one; else blocks of nodes in their order."""
+    system, left, groups = material.site.system, dict.fromkeys(names), []
+    for name in system.groups:
+        members = [node for node in system.group(name) if node in left]
+        for node in members:
+            del left[node]
+        if members:
+            groups.append((name, members))
+    if groups and not left and len(groups) <= MAX_CELLS:
+        return "a group of the site, such as a rack", groups
+    size = next((n for n in SIZES if len(names) <= n * MAX_FOLDED), -(-len(names) // MAX_FOLDED))
+    blocks = [names[start : start + size] for start in range(0, len(names), size)]
+    return count(size, "node"), [(nodes(block), list(block)) for block in blocks]
+
+
+def _folded(material: Material, name: str, members: Sequence[str]) -> Cell:
+    """Some nodes as one cell of the most severe class among them."""
+    found = material.once(classes)
+    numbers = {one: sum(found[node] == one for node in members) for one in CLASSES}
+    worst = next(one for one in CLASSES if numbers[one])
+    counts = ", ".join(f"{number} {one.label}" for one, number in numbers.items() if number)
+    node = next(node for node in members if found[node] == worst)
+    return Cell(worst.look, f"{name}: {counts}", numbers[worst], node)

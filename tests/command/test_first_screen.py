@@ -1,0 +1,268 @@
+"""The page's first screen: its numbers add up, its names lead somewhere, and nothing is markup."""
+
+import json
+import re
+from contextlib import closing
+
+import fleets
+import pytest
+import years
+from asked import ask
+from pages import Page
+
+from siteproof import sites
+from siteproof.published import imported
+from siteproof.record import samples
+from siteproof.report import assemble, html, markdown, material
+
+COUNT, RUNS = 16, 24
+CRITERIA = """\
+C-HPL: {description: HPL on every node, metric: Hpl.gflops, at_least: 2300 GFLOPS,
+  rounding: nearest 10 GFLOPS, source: 'contract, 4.1.1', scope: every node, max_age: none}
+C-TRIAD: {description: Memory of every node, metric: Stream.triad, at_least: 165 GB/s,
+  source: 'contract, 4.1.2', scope: every node, max_age: none}
+C-READ: {description: Random reads, metric: RandomIo.read, at_least: 300 MB/s,
+  source: 'contract, 5', scope: every node, max_age: none}
+C-UPTIME: {description: It is there, metric: Availability.overall, subject: system, at_least: 95 %,
+  source: 'contract, 6'}
+"""
+WAIVERS = """\
+W-ONE: {nodes: n004, waives: C-TRIAD, problem: fan, owner: A. Colleague, expires: 2099-01-01}
+"""
+BASELINES = """\
+system: here
+B: {metric: Stream.triad, at_least: 181 GB/s, tolerance: 2 %, source: us, taken: 2026-01-01}
+"""
+PLAN = {
+    "runs": RUNS,
+    "metrics": ("Stream.triad", "Hpl.gflops", "RandomIo.read"),
+    "steps": [
+        years.Step("Stream.triad", 12, -0.12, ("n003", "n004")),
+        years.Step("Hpl.gflops", 12, -0.04),
+    ],
+    "gaps": [years.Gap(RUNS - 1, RUNS - 1, ("n005",), "RandomIo.read", "timeout")],
+    "changes": [years.Change(12, "kernel", "6.1.0-99")],
+    "campaigns": {5: "spring", RUNS - 1: "winter"},
+}
+
+
+def world(folder, monkeypatch, count=COUNT, criteria=CRITERIA, **site):
+    """A site and its data; the folder below which samples are kept."""
+    fleets.write_site(folder / "sites", count, criteria=criteria, **site)
+    (folder / "data" / "perflogs").mkdir(parents=True)
+    for name, path in (("SITES", "sites"), ("DATA", "data"), ("CACHE", "cache")):
+        monkeypatch.setenv(f"SITEPROOF_{name}", str(folder / path))
+    return folder / "data" / "perflogs"
+
+
+def made(system="here", chapters=("criteria", "nodes", "changes", "untested"), **keys):
+    """The report with some of its chapters, and its page."""
+    with pytest.MonkeyPatch.context() as patch, closing(material.gather(system, **keys)) as found:
+        patch.setattr(assemble, "CHAPTERS", chapters)
+        built = assemble.build(found)
+        return built, html.page(built, found.now)
+
+
+@pytest.fixture(scope="module")
+def winter(tmp_path_factory):
+    """A campaign with a slow node, a waived one, one that broke, and a step of the whole fleet."""
+    folder = tmp_path_factory.mktemp("winter")
+    with pytest.MonkeyPatch.context() as patch:
+        years.write(world(folder, patch), nodes=COUNT, **PLAN)
+        (folder / "sites/here/waivers.yaml").write_text(WAIVERS)
+        (folder / "sites/here/baselines.yaml").write_text(BASELINES)
+        answers = {
+            name: json.loads(ask(name, "--json", "--campaign", "winter")[1])
+            for name in ("verdict", "nodes", "gate")
+        }
+        answers["trend"] = json.loads(ask("trend", "--json")[1])
+        yield *made(name="winter", chapters=assemble.CHAPTERS), answers
+
+
+def of(summary, start):
+    """The number on the card whose name begins so."""
+    return next(card.number for card in summary.cards if card.label.startswith(start))
+
+
+def test_the_cards_add_up_to_all_nodes_and_are_those_of_the_gate(winter):
+    first, _, answers = winter
+    cards = [card for card in first.summary.cards if card.of_nodes]
+    assert sum(card.number for card in cards) == COUNT
+    rulings = answers["gate"]["nodes"]
+    assert of(first.summary, "go") == sum(one["back"] for one in rulings)
+    for label, state in (("failed", "FAILED"), ("slow", "SLOW"), ("not tested", "UNTESTED")):
+        out = [one for one in rulings if not one["back"] and one["state"] == state]
+        assert of(first.summary, label) == len(out), label
+
+
+def test_changes_and_waivers_are_counted_as_by_the_commands(winter):
+    first, _, answers = winter
+    found = [*answers["trend"]["fleet"], *answers["trend"]["alerts"], *answers["trend"]["drifts"]]
+    proven = [alert for alert in found if alert["open"] and not alert["provisional"]]
+    assert of(first.summary, "change") == len(proven) > 0
+    assert of(first.summary, "waiver") == 1
+
+
+def test_each_criterion_has_the_numbers_of_the_verdict(winter):
+    first, _, answers = winter
+    rows = {line.ids[0]: line for line in first.summary.lines}
+    assert set(rows) == {one["id"] for one in answers["verdict"]["criteria"]}
+    for one in answers["verdict"]["criteria"]:
+        line = rows[one["id"]]
+        assert line.verdict == one["verdict"]
+        assert sum(count.number for count in line.counts) == one["counts"]["expected"]
+        for count in line.counts:
+            standing = re.match(r"\d+ (passed|below baseline|failed|no value)", count.text)[1]
+            assert count.number == one["counts"][standing.replace(" ", "_")]
+        if one["worst"]:
+            assert line.value == f"{one['worst']['value']} {one['worst']['unit']}"
+            assert line.node == one["worst"]["node"]
+            assert line.misses is (one["margin"] < 0)
+            assert line.spread.count("<title>") > 2
+    assert rows["C-HPL"].passes == "from 2295"
+    assert "2 failed n[003-004] (1 waived: n004)" in [one.text for one in rows["C-TRIAD"].counts]
+    assert 'class="baseline' in rows["C-TRIAD"].spread
+
+
+def test_every_bar_of_a_spread_is_counted_once(winter):
+    first, *_ = winter
+    for line in first.summary.lines:
+        bars = map(int, re.findall(r"<title>(\d+) at ", line.spread))
+        assert sum(bars) in (0, sum(c.number for c in line.counts if "no value" not in c.text))
+
+
+def test_there_is_a_cell_for_each_node_and_the_legend_counts_them(winter):
+    first, page, _ = winter
+    assert [cell.node for cell in first.summary.cells] == fleets.names(COUNT)
+    assert sum(key.number for key in first.summary.keys) == COUNT
+    assert re.search(r'<a class="bad" title="n003: FAILED" href="#node-n003">', page)
+    assert re.search(r'<a class="remark" title="n004: SLOW, goes back with a remark"', page)
+
+
+def test_an_event_names_the_nodes_and_criteria_that_it_explains(winter):
+    first, *_ = winter
+    event = next(
+        cause for cause in first.summary.causes if cause.change and cause.who == "n[003-004]"
+    )
+    assert "Stream.triad -1" in event.what
+    assert "kernel: 6.1.0-12 -> 6.1.0-99" in event.what
+    assert ("C-TRIAD", "n[003-004]") in event.explains
+    assert any("timeout" in cause.what and cause.who == "n005" for cause in first.summary.causes)
+
+
+def test_every_link_of_the_page_leads_somewhere_and_ids_are_single(winter):
+    _, text, _ = winter
+    page = Page(text)
+    assert len(page.ids) == len(set(page.ids))
+    leads = {a.removeprefix("#") for a in page.addresses if a.startswith("#")}
+    assert leads <= set(page.ids)
+    for start in ("criterion-C-TRIAD", "node-n003", "change-", "figure-trend-"):
+        assert any(lead.startswith(start) for lead in leads), start
+
+
+def test_the_next_commands_are_named_with_system_and_campaign(winter):
+    first, *_ = winter
+    commands = [step.command for step in first.summary.steps]
+    assert "siteproof why n003 --system here --campaign winter" in commands
+    assert any(command.startswith("SITEPROOF_CAMPAIGN=winter reframe ") for command in commands)
+    assert any(re.match(r"siteproof trend ack \w{6} --system here", text) for text in commands)
+
+
+def test_the_year_shows_the_step_and_what_changed(winter):
+    first, *_ = winter
+    tile = next(year for year in first.summary.years if year.title == "Hpl.gflops")
+    assert re.fullmatch(r"-[34]\.\d % since 2025-12-03", tile.change)
+    assert tile.notes == ["kernel: 6.1.0-12 -> 6.1.0-99"]
+    assert 'class="step"' in tile.course and 'class="bound"' in tile.course
+
+
+def test_what_was_not_tested_comes_last_and_the_criteria_first(winter):
+    first, *_ = winter
+    names = [section.name for section in first.sections]
+    assert names[0] == "criteria"
+    assert names[-1] == "untested"
+
+
+def test_markdown_has_the_numbers_of_the_first_screen(winter):
+    first, *_ = winter
+    text = markdown.page(first, years.BEGIN)
+    for card in first.summary.cards:
+        assert f"| {card.number} | {card.label}" in text
+    for line in first.summary.lines:
+        assert line.ids[0] in text and line.margin in text
+    for step in first.summary.steps:
+        assert f"    {step.command}" in text
+
+
+@pytest.mark.parametrize("racks", [False, True])
+def test_a_large_fleet_is_folded_and_its_cells_hold_all_nodes(tmp_path, monkeypatch, racks):
+    names = fleets.names(1200)
+    more = ""
+    if racks:
+        parts = [
+            f"  r{n:02}: '{names[40 * n]},{','.join(names[40 * n + 1 : 40 * n + 40])}'"
+            for n in range(30)
+        ]
+        more = "groups:\n" + "\n".join(parts) + "\n"
+    perflogs = world(tmp_path, monkeypatch, 1200, CRITERIA.split("C-READ")[0], more=more)
+    steps = [years.Step("Stream.triad", 1, -0.3, names[100:103])]
+    years.write(perflogs, nodes=1200, runs=2, metrics=("Stream.triad", "Hpl.gflops"), steps=steps)
+    built, text = made(chapters=("nodes",))
+    cells = built.summary.cells
+    assert len(cells) == (30 if racks else 60 * 4)
+    held = [int(n) for cell in cells for n in re.findall(r"(\d+) (?:go back|failed)", cell.title)]
+    assert sum(held) == 1200
+    (bad,) = [cell for cell in cells if cell.look == "bad"]
+    assert bad.number == 3 and "3 failed" in bad.title
+    assert bad.title.startswith("r02:") is racks
+    assert len(Page(text).ids) < 100
+
+
+def test_published_values_alone_begin_with_those_and_no_red_word(tmp_path, monkeypatch):
+    monkeypatch.delenv("SITEPROOF_SITES", raising=False)
+    monkeypatch.setenv("SITEPROOF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
+    path = sites.folder() / "jetstream-tacc" / "published.csv"
+    imported.keep(path, imported.read(path).values(), tmp_path / "perflogs")
+    built, text = made("jetstream-tacc", ("untested",))
+    summary = built.summary
+    assert summary.mark == "PUBLISHED"
+    assert (summary.cards[0].number, summary.cards[0].label) == (120, "published values and texts")
+    assert not (summary.cells or summary.causes)
+    begin = text[text.index("<header") : text.index('id="section-untested"')]
+    assert 'class="word bad"' not in begin and 'class="verdict open"' in begin
+
+
+def test_without_any_sample_all_nodes_are_not_tested(tmp_path, monkeypatch):
+    world(tmp_path, monkeypatch)
+    built, _ = made()
+    assert of(built.summary, "not tested") == COUNT
+    assert built.summary.when == "nothing was measured here"
+
+
+def test_a_broken_note_on_changes_leaves_all_other_numbers(tmp_path, monkeypatch):
+    perflogs = world(tmp_path, monkeypatch)
+    years.write(perflogs, nodes=COUNT, **PLAN | {"runs": 2, "campaigns": {}, "gaps": ()})
+    (perflogs / "here" / "trend").mkdir()
+    (perflogs / "here/trend/20251130T100000.000000Z.json").write_text("{")
+    built, text = made(chapters=("criteria", "nodes"))
+    assert sum(card.number for card in built.summary.cards if card.of_nodes) == COUNT
+    assert re.search(r"This cannot be answered: \S+/trend/20251130T100000", Page(text).text)
+
+
+def test_no_name_or_text_of_others_becomes_markup(tmp_path, monkeypatch):
+    hostile = '"><script>alert(1)</script>{{ 7 * 7 }}'
+    criteria = CRITERIA.replace("Memory of every node", json.dumps(hostile))
+    criteria = criteria.replace("'contract, 5'", json.dumps(hostile))
+    perflogs = world(tmp_path, monkeypatch, criteria=criteria)
+    changes = [years.Change(12, "kernel", hostile)]
+    years.write(perflogs, nodes=COUNT, **PLAN | {"changes": changes})
+    head = fleets.header(400, "Health", job="9")
+    samples.write(
+        perflogs, head, [fleets.broken("n001", "timeout", 400, hostile, "Health", job="9")]
+    )
+    built, text = made()
+    page = Page(text)
+    assert [tag for tag, _ in page.tags].count("script") == 1  # the page's own
+    assert page.text.count(hostile) >= 3
+    assert hostile not in markdown.page(built, years.BEGIN)
