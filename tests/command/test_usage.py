@@ -72,9 +72,7 @@ def test_ctrl_c_is_one_line_and_the_exit_code_of_a_shell(tmp_path):
     assert (asked.returncode, err.strip()) == (130, "siteproof: interrupted")
 
 
-@pytest.mark.parametrize(
-    "words", [["compare", "a", "b"], ["accept", "a", "--why", "x"], ["history"]]
-)
+@pytest.mark.parametrize("words", ["compare a b", "accept a --why x", "history"])
 def test_before_the_first_run_the_answer_is_how_to_begin(words, tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
     code, out, err = told(*words.split(), "--system", "thishost")
