@@ -24,6 +24,7 @@ from test_agreement_pairs import promised, ways
 from siteproof.record.samples import Header, Sample
 from siteproof.report import html, recompute, value_tables
 from siteproof.report.sections import Attached, Report, Section, Table
+from siteproof.report.summary import Summary
 from siteproof.sites import Baseline, Waiver
 from siteproof.verdict import judgement
 
@@ -285,8 +286,11 @@ def test_a_number_is_not_changed(number):
     assert value_tables.harmless_cell(number) == number
 
 
+FIRST = Summary("campaign winter", "now", "1 of 1 nodes", "", "PASS", "1 PASS of 1")
+
+
 def page(*attached):
-    made = Report("here", "PASS", "It passed.", [], [], attached)
+    made = Report("here", "It passed.", [], FIRST, [], attached)
     return html.page(made, NOW)
 
 
@@ -345,7 +349,7 @@ def test_a_verdict_that_the_page_shows_otherwise_is_found(tmp_path):
     wrong = [("C-0", "PASS" if right[0][1] != "PASS" else "FAIL"), *right[1:]]
     for rows, code in ((right, 0), (wrong, 1)):
         section = Section("criteria", "Criteria", "", [Table(("criterion", "verdict"), rows)])
-        made = Report("here", "PASS", "It passed.", [], [section], attached)
+        made = Report("here", "It passed.", [], FIRST, [section], attached)
         (tmp_path / "page.html").write_text(html.page(made, NOW))
         ended, printed = call(tmp_path / "page.html")
         assert (ended, "the page shows" in printed) == (code, bool(code)), printed
