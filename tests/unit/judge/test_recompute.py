@@ -299,7 +299,7 @@ def test_a_file_of_a_page_breaks_out_of_nothing_and_comes_back_as_it_was(tmp_pat
     for limit in (html.LONGEST_ADDRESS, 10):
         monkeypatch.setattr(html, "LONGEST_ADDRESS", limit)
         text = page(Attached("criteria.csv", evil, "rows"))
-        assert "<script" not in text and "<img" not in text
+        assert text.count("<script") == 1 and "<img" not in text
         (tmp_path / "page.html").write_text(text)
         assert recompute.read(str(tmp_path / "page.html"))[0] == {"criteria": evil}
 
