@@ -34,7 +34,7 @@ ALERT_COLUMNS = (
     "where",
     "before",
     "after",
-    "size",
+    "change",
     "between",
     "confidence",
     "what else changed there",
