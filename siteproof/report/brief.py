@@ -22,7 +22,7 @@ from siteproof.units import count
 from siteproof.wording.verdicts import heading, next_command, published_only
 
 MAX_CHARACTERS = 700  # characters of the paragraph
-HEADING, SET, REASON, CHANGES, COMMAND = 80, 40, 80, 80, 110  # of its parts
+HEADING, SET, REASON, CHANGES, COMMAND = 80, 40, 100, 80, 110  # of its parts
 
 
 def text(material: Material) -> str:
@@ -49,7 +49,7 @@ def _nodes_out(material: Material) -> str:
     short = nodes.short(material).partition(".")[0]
     if not out or not material.measured:
         return f"{_short(short, REASON)}."
-    worst = nodes.alike(out)[0]
+    worst = nodes.grouped(material, out)[0]
     reason = _short(worst.reasons[0] if worst.reasons else "no reason known", REASON)
     who = "" if len(worst.nodes) == len(out) else f"{_set(worst.nodes)} "
     return f"{short}, {_set(ruling.node for ruling in out)}; {who}{worst.state}: {reason}."

@@ -38,7 +38,7 @@ def brief(material: Material) -> str:
     text, out = short(material), [r for r in material.gate.rulings.values() if not r.back]
     if not out or not material.measured:
         return text
-    groups = alike(out)
+    groups = grouped(material, out)
     if len(groups) <= MAX_GROUPS:
         why = [f"{nodes(g.nodes)} ({g.state}: {_first(g.reasons)})" for g in groups]
     else:  # too many groups: by metric or check, without the values
@@ -148,6 +148,16 @@ class Group:
     waived: str
 
 
+def grouped(material: Material, rulings: Iterable[Ruling]) -> list[Group]:
+    """The nodes as `alike` groups them, with values in the unit and digits of their criterion."""
+    shown = material.once(_shown)
+    return alike(replace(r, findings=tuple(shown.all(r.findings))) for r in rulings)
+
+
+def _shown(material: Material) -> Shown:
+    return Shown(material.judged)
+
+
 def alike(rulings: Iterable[Ruling]) -> list[Group]:
     """Nodes by state, reasons and waiver, the most severe state first."""
     groups: dict[object, list[Ruling]] = {}
@@ -177,9 +187,7 @@ def common(findings: Iterable[Sequence[Finding]]) -> list[str]:
 def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
     """A row for the nodes that are in the same state for the same reasons."""
     rows, places = [], []
-    shown = Shown(material.judged)
-    printed = [replace(r, findings=tuple(shown.all(r.findings))) for r in rulings]
-    for group in alike(printed):
+    for group in grouped(material, rulings):
         why = "; ".join(filter(None, (few(group.reasons, MAX_REASONS, "; "), group.waived))) or "-"
         roles, racks = _roles(material, group.nodes), _racks(material, group.nodes)
         names = nodes(group.nodes)
@@ -198,7 +206,7 @@ def anchors(material: Material) -> dict[str, str]:
     """Of each node with a row in these tables, the id of the row."""
     found: dict[str, str] = {}
     for rulings in _tabled(material):
-        for group in alike(rulings)[:MAX_ROWS]:
+        for group in grouped(material, rulings)[:MAX_ROWS]:
             found |= dict.fromkeys(group.nodes, _anchor(group))
     return found
 

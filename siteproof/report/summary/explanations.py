@@ -76,7 +76,7 @@ def _of_nodes(material: Material, known: Iterable[str]) -> Iterator[Cause]:
     """The nodes that stay out for what no change explains, those with alike reasons together."""
     rulings = material.gate.rulings
     out = [r for r in rulings.values() if not r.back and r.node not in set(known)]
-    for group in chapter.alike(out):
+    for group in chapter.grouped(material, out):
         why = few(group.reasons, MAX_REASONS, "; ") or "no reason known"
         first = group.nodes[0]
         explains = dict.fromkeys(_criteria(rulings[first].findings), nodes(group.nodes))

@@ -14,7 +14,7 @@ from siteproof.parsers import description
 from siteproof.sites import bought, load, names
 from siteproof.sites.bought import Outcome
 from siteproof.sites.read_fields import FIELDS, is_read, number_of
-from siteproof.sites.stated import Fact, FactSection
+from siteproof.sites.stated import NODE, Fact, FactSection
 
 NEW = {"gpu.count": "0"}  # in each description of this version
 
@@ -178,7 +178,11 @@ def test_every_fact_has_one_result_which_can_be_printed(rule, field, fields, unr
 names_of_fields = st.text("abc.", min_size=1, max_size=5)
 
 
-@given(fields=st.dictionaries(names_of_fields, texts, min_size=1, max_size=5))
+# A stated {node} is the node's name, so it never equals the same text of a node.
+own_values = texts.filter(lambda value: NODE not in value)
+
+
+@given(fields=st.dictionaries(names_of_fields, own_values, min_size=1, max_size=5))
 def test_a_node_is_as_stated_where_its_own_values_are_stated(fields):
     facts = {"1": FactSection(source="x", fields={n: Fact(exact=v) for n, v in fields.items()})}
     assert not bought.missed(bought.compare(facts, fields, {}))
