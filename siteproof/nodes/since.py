@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -12,7 +12,7 @@ from siteproof.nodes.facts import PARAMETERS
 from siteproof.nodes.speeds import InSeries
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.samples import Header
+from siteproof.record.samples import Header, Sample
 from siteproof.record.series import Series
 from siteproof.record.value_table import ValueTable
 from siteproof.verdict.judgement import Judgement
@@ -70,8 +70,8 @@ class History:
     def _without(self, why: Finding) -> list[str]:
         """The runs of a check since the node's last value."""
         if why.check not in self._missing:
-            headers = {id(s.header): s.header for s in self._judged.samples}.values()
-            self._missing[why.check] = _Missing(why.check, self._past, headers)
+            of_check = [s for s in self._judged.samples if s.header.check == why.check]
+            self._missing[why.check] = _Missing(why.check, self._past, of_check)
         return self._missing[why.check].since_last(why.subject)
 
     def _differing(self, node: str) -> list[str]:
@@ -104,31 +104,43 @@ def _while(holds: Iterator[bool], times: Sequence[str]) -> list[str]:
 
 
 class _Missing:
-    """A check's sessions, and the last in which each node had a value."""
+    """A check's sessions, and the last in which each node had a value and nothing but values."""
 
-    def __init__(self, check: str, past: ValueTable, judged: Iterable[Header]) -> None:
-        heads = {k.header.session: k.header for k in past.kinds if k.header.check == check}
-        before = sorted(heads.values(), key=lambda head: head.order)
-        now = {head.session: head for head in judged if head.check == check}
-        newer = sorted(now.values(), key=lambda head: head.order)
+    def __init__(self, check: str, past: ValueTable, judged: Sequence[Sample]) -> None:
+        before = _sessions(k.header for k in past.kinds if k.header.check == check)
+        newer = _sessions(sample.header for sample in judged)
         self._times = [head.time for head in (*before, *newer)]
-        self._last = self._last_values(check, past, [head.session for head in before])
-
-    @staticmethod
-    def _last_values(check: str, past: ValueTable, sessions: Sequence[str]) -> Mapping[str, int]:
-        place = {session: number for number, session in enumerate(sessions)}
-        of_kind = np.array(
-            [place[k.header.session] if k.header.check == check else -1 for k in past.kinds],
-            dtype=np.intp,
-        )
-        last = np.full(len(past.names), -1)
-        if of_kind.size:
-            np.maximum.at(last, past.node, of_kind[past.kind])
-        return dict(zip(past.names, last.tolist(), strict=True))
+        self._last = _last_values(check, past, [head.session for head in before])
+        place = {head.session: at for at, head in enumerate(newer, len(before))}
+        statuses: dict[tuple[int, str], set[str]] = {}
+        for sample in judged:
+            run = place[sample.header.session], sample.node
+            statuses.setdefault(run, set()).add(sample.status)
+        for (at, node), found in sorted(statuses.items()):
+            if found == {"ok"}:
+                self._last[node] = at
 
     def since_last(self, node: str) -> list[str]:
         """The times of the sessions after the node's last value."""
         return self._times[self._last.get(node, -1) + 1 :]
+
+
+def _sessions(headers: Iterable[Header]) -> list[Header]:
+    """A header of each session, the oldest first."""
+    return sorted({head.session: head for head in headers}.values(), key=lambda head: head.order)
+
+
+def _last_values(check: str, past: ValueTable, sessions: Sequence[str]) -> dict[str, int]:
+    """Of each node, which of the past sessions of a check is the last with a value."""
+    place = {session: number for number, session in enumerate(sessions)}
+    of_kind = np.array(
+        [place[k.header.session] if k.header.check == check else -1 for k in past.kinds],
+        dtype=np.intp,
+    )
+    last = np.full(len(past.names), -1)
+    if of_kind.size:
+        np.maximum.at(last, past.node, of_kind[past.kind])
+    return dict(zip(past.names, last.tolist(), strict=True))
 
 
 def not_ranked(of_nodes: Sequence[InSeries], judged: Judgement) -> Iterator[Finding]:

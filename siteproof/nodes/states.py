@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from ClusterShell.NodeSet import NodeSet
@@ -115,14 +116,10 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     explained = events.explained(site, of_nodes, headers)
     for failed in [n for n in nodes.values() if n.state is State.FAILED]:
         nodes[failed.node] = replace(failed, findings=[explained(why) for why in failed.findings])
-    shares = _suspect_shares(nodes)
-    many = [
-        finding.of(Kind.MANY_SLOW, {"role": role, "share": share})
-        for role, share in shares.items()
-        if share > MANY
-    ]
+    suspects = _suspects(nodes)
+    many = [finding.of(Kind.MANY_SLOW, one) for one in suspects if one["share"] > MANY]
     warnings = [*many, *warnings, *_bad_groups(judged, nodes)]
-    return FleetReport(nodes, max(shares.values(), default=0.0), warnings)
+    return FleetReport(nodes, max((one["share"] for one in suspects), default=0.0), warnings)
 
 
 def _add_series(found: _Found, one: InSeries) -> Iterator[Finding]:
@@ -304,13 +301,16 @@ def _before(judged: Judgement, past: ValueTable) -> ValueTable:
     return past.where(np.array(is_before, dtype=bool)[past.kind])
 
 
-def _suspect_shares(nodes: dict[str, NodeReport]) -> dict[str, float]:
-    """The share of each role's measured nodes that is suspect."""
+def _suspects(nodes: dict[str, NodeReport]) -> list[dict[str, Any]]:
+    """How many of each role's measured nodes are suspect."""
     roles: dict[str, list[bool]] = {}
     for node in nodes.values():
         if node.metrics:
             roles.setdefault(node.role, []).append(node.suspect)
-    return {role: sum(suspect) / len(suspect) for role, suspect in roles.items()}
+    return [
+        {"role": role, "share": sum(found) / len(found), "count": sum(found), "of": len(found)}
+        for role, found in roles.items()
+    ]
 
 
 def _slow_groups(judged: Judgement, one: InSeries) -> Iterator[Finding]:

@@ -108,7 +108,7 @@ class Kind(StrEnum):
 
     # What holds of many nodes
     MANY_RESTARTED = "many_restarted"  # role, count, of
-    MANY_SLOW = "many_slow"  # role, share
+    MANY_SLOW = "many_slow"  # role, share, count, of: whatever their state
     MANY_FAST = "many_fast"  # role, share
     FLEET_MOVED = "fleet_moved"  # role, change
     LOSS_HIDDEN = "loss_hidden"  # role, loss, runs, spread: nodes scatter too much to show it

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import State
+from siteproof.record import finding
 from siteproof.record.finding import Details, Finding, Kind
 from siteproof.units import count, with_unit
-from siteproof.wording.findings import FORMS, Fields, about, full
+from siteproof.wording.findings import FORMS, Fields, about, full, fulls
 from siteproof.wording.in_bounds_unit import OF_A_CRITERION, Shown
 from siteproof.wording.tallies import limit
 
@@ -29,14 +30,14 @@ Changes = Callable[[Finding], str]  # the id of the change that explains a findi
 class Group:
     """Nodes with the same worst reason.
 
-    worst: it, of each node. others: how many further reasons a node has at most. also: what else
+    worst: it, of each node. others: the numbers of further reasons that nodes have. also: what else
     is untested.
     """
 
     state: str
     nodes: NodeSet
     worst: Sequence[Finding]
-    others: int
+    others: Collection[int]
     also: Sequence[str] = ()
 
 
@@ -57,7 +58,7 @@ def groups(nodes: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[Group]:
 def _group(same: Sequence[tuple[str, str, Sequence[Finding]]]) -> Group:
     (_, state, first), *_ = same
     texts = [full(why) for why in first[1:]] if state == State.UNTESTED else []
-    others = 0 if texts else max(len({full(why) for why in found}) - 1 for _, _, found in same)
+    others = set() if texts else {max(len(fulls(found)) - 1, 0) for _, _, found in same}
     return Group(
         state,
         nodesets.of(node for node, _, _ in same),
@@ -112,7 +113,7 @@ def phrases(group: Group, shown: Shown, changes: Changes) -> list[str]:
         *group.also,
         _dated(group),
         f"change {ids}" if ids else "",
-        count(group.others, "more reason") if group.others > 0 else "",
+        _others(group.others),
     ]
     return list(filter(None, found))
 
@@ -136,11 +137,28 @@ def _undated(why: Finding) -> Details:
 
 
 def _dated(group: Group) -> str:
-    """`since 2026-05-22, 182 runs`; empty if it is new or unknown."""
-    fields = Fields([why for why in group.worst if why.get("lasting")])
-    if not fields.since or fields.lasting.values in ([], [1]):
+    """`since 2026-05-22, 182 runs`, of several nodes from the least to the largest.
+
+    Empty if it is new or unknown on all of them.
+    """
+    if not any(why.get("lasting") for why in group.worst):
+        return ""
+    dated = [
+        replace(why, details=finding.details(lasting=why.get("lasting") or 1))
+        for why in group.worst
+        if why.since
+    ]
+    fields = Fields(dated)
+    if not dated or fields.lasting.values == [1]:
         return ""
     return f"since {fields.since:day}, {fields.lasting} runs"
+
+
+def _others(counts: Collection[int]) -> str:
+    """How many further reasons each node has, or at most."""
+    most = max(counts, default=0)
+    up_to = "up to " if len(counts) > 1 else ""
+    return f"{up_to}{count(most, 'more reason')}" if most else ""
 
 
 def cells(group: Group, shown: Shown, changes: Changes) -> tuple[str, ...]:

@@ -303,6 +303,19 @@ def test_a_node_without_an_answer_or_with_a_wrong_one_has_failed(site, status, k
     assert found.nodes["n003"].untested
 
 
+@pytest.mark.parametrize("status", ["invalid", "timeout", "node_lost"])
+def test_a_failure_lasts_since_the_last_value_though_that_is_among_what_is_judged(site, status):
+    place, rest = site(), {n: v for n, v in even().items() if n != "n003"}
+    good = run_of(even(), 1)
+    bad = [[*run_of(rest, at), broken("n003", status, at)] for at in (2, 3)]
+    for failed in (1, 2):
+        runs = [*good, *(sample for run in bad[:failed] for sample in run)]
+        failures = [why for why in report(place, runs).nodes["n003"].findings if why.status]
+        why = next(why for why in failures if why.kind is not Kind.WRONG_BEFORE)
+        assert (why.get("lasting") or 1) == failed
+        assert why.since == bad[0][-1].header.time
+
+
 def test_a_missing_tool_is_no_failure_of_the_node(site):
     rest = {n: v for n, v in even().items() if n != "n003"}
     found = report(site(), [*run_of(rest), broken("n003", "tool_missing")])
@@ -600,6 +613,8 @@ def test_when_a_third_is_bad_it_says_so_and_the_past_still_finds_them(site, reco
     assert found.suspect_share >= 0.34
     why = found.warnings[0]
     assert (why.kind, why["role"]) == (Kind.MANY_SLOW, "compute")
+    suspects = sum(node.suspect for node in found.nodes.values())
+    assert f"{suspects} of 320 measured nodes of compute" in sentence(why)
     assert why["share"] == pytest.approx(0.35, abs=0.005)
     record_property("told", f"30 % lost, one run after 10, CV 4 %, 35 % bad: {recall:.2f}")
     assert recall > 0.9

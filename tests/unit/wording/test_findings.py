@@ -120,7 +120,7 @@ DETAILS = {  # of each kind that has some
     Kind.DIRECTIONS_DIFFER: {"link": "lan", "deficit": 0.58},
     Kind.PAIRS_SLOW: {**PAIRS, "deficit": 0.58, **SEEN},
     Kind.MANY_RESTARTED: {"role": "compute", "count": 5, "of": 8},
-    Kind.MANY_SLOW: {"role": "compute", "share": 0.35},
+    Kind.MANY_SLOW: {"role": "compute", "share": 0.35, "count": 7, "of": 20},
     Kind.MANY_FAST: {"role": "compute", "share": 0.35},
     Kind.LOSS_HIDDEN: {"role": "compute", "loss": 0.1, "runs": 10, "spread": 0.062},
     Kind.FLEET_MOVED: {"role": "compute", "change": -0.2},
@@ -409,7 +409,8 @@ def test_findings_that_are_alike_give_each_number_from_the_least_to_the_largest(
 def test_numbers_are_sorted_as_numbers_and_shown_once_where_they_round_alike():
     ages = [of(Kind.TOO_OLD, {"age": days * DAY, "limit": 7 * DAY}) for days in (100, 20, 9)]
     assert sentence(*ages) == "measured 9 days to 100 days ago; at most 7 days are allowed"
-    same = [of(Kind.MANY_SLOW, {"role": "compute", "share": share}) for share in (0.351, 0.349)]
+    many = DETAILS[Kind.MANY_SLOW]
+    same = [of(Kind.MANY_SLOW, many | {"share": share}) for share in (0.351, 0.349)]
     assert sentence(*same) == sentence(same[0])
 
 
