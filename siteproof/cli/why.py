@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import click
 
 from siteproof import nodesets
-from siteproof.cli.shared import by_subject, json_option, which_answers
+from siteproof.cli.records import print_wrapped
+from siteproof.cli.shared import by_subject, json_option, print_text, which_answers
 from siteproof.derivations.given import DerivedSample
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, why_not
 from siteproof.judge.severity import Verdict, exit_code
+from siteproof.nodes import states
+from siteproof.nodes.states import NodeReport, State
 from siteproof.record.finding import Finding
 from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.samples import Sample
@@ -22,8 +26,9 @@ from siteproof.schema import shapes
 from siteproof.units import count, with_unit
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import verdicts as wording
-from siteproof.wording.findings import sentence
-from siteproof.wording.verdicts import age, bound, number, value
+from siteproof.wording.findings import fulls, sentence
+from siteproof.wording.in_bounds_unit import Shown
+from siteproof.wording.verdicts import age, bound, number, own_command, value
 
 MAX_PAIRS = 8  # of a node in many pairs, the worst are explained …
 MAX_UNITS = 60  # … and of a criterion on many pairs
@@ -40,7 +45,8 @@ Found = tuple[CriterionVerdict, NodeVerdict]  # a criterion, and one of its node
 def why(subject: str, system: str, since: str, campaign: str, as_of: str, as_json: bool) -> None:
     """Explain the verdict on a criterion, a node or a pair of nodes from its samples.
 
-    The exit code is that of 'siteproof verdict', for this criterion, node or pair.
+    The exit code is that of 'siteproof verdict', for this criterion, node or pair; of a node that
+    meets all its criteria it is that of 'siteproof nodes', for this node.
 
     \b
     siteproof why JS-4.1.1-HPL
@@ -57,13 +63,14 @@ def why(subject: str, system: str, since: str, campaign: str, as_of: str, as_jso
     ]
     if not (of_criterion or found):
         raise _unknown(judged, subject)
-    code = _code(of_criterion, found)
+    node = None if of_criterion else _report(judged, subject)
+    code = _code(of_criterion, found) or (documents.state_exit_code([node.state]) if node else 0)
     if as_json:
-        click.echo(documents.dumps(_record(judged, subject, code, of_criterion, found)))
+        click.echo(documents.dumps(_record(judged, subject, code, of_criterion, found, node)))
     elif of_criterion:
         _criterion(judged, of_criterion[0])
     else:
-        _node(judged, subject, found)
+        _node(judged, subject, found, node)
     raise SystemExit(code)
 
 
@@ -77,9 +84,10 @@ def _code(of_criterion: Sequence[CriterionVerdict], found: Sequence[Found]) -> E
 def _record(
     judged: Judgement,
     subject: str,
-    code: ExitCode,
+    code: int,
     of_criterion: Sequence[CriterionVerdict],
     found: Sequence[Found],
+    node: NodeReport | None,
 ) -> dict[str, object]:
     """The answer for programs: the criteria, with the nodes or pairs that the subject selects."""
     results = {result.id: result for result in (*of_criterion, *(r for r, _ in found))}
@@ -93,10 +101,22 @@ def _record(
         **documents.head(judged.site.system.system, judged.chosen),
         "subject": subject,
         "exit_code": int(code),
+        **({"state": str(node.state), "state_findings": _records(node.findings)} if node else {}),
         "criteria": [documents.criterion(judged, result) for result in criteria],
         "samples": _samples(judged, found),
-        "findings": [why.record() for why in dict.fromkeys(findings)],
+        "findings": _records(findings),
     }
+
+
+def _records(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    return [why.record() for why in dict.fromkeys(findings)]
+
+
+def _report(judged: Judgement, subject: str) -> NodeReport | None:
+    """The node that is asked for, in its state as 'siteproof nodes' has it; None of a pair."""
+    if judged.site.role_of(subject) is None:
+        return None
+    return states.report(judged, states.lately(judged)).nodes.get(subject)
 
 
 def _samples(judged: Judgement, found: Sequence[Found]) -> list[dict[str, object]]:
@@ -202,8 +222,11 @@ def _alike(result: CriterionVerdict, units: Sequence[NodeVerdict]) -> list[tuple
     return [(alone or str(nodesets.of(nodes)), text) for (alone, text), nodes in lines.items()]
 
 
-def _node(judged: Judgement, node: str, found: Sequence[Found]) -> None:
-    click.echo(f"{node} of {judged.site.system.system}, {judged.chosen}")
+def _node(judged: Judgement, node: str, found: Sequence[Found], report: NodeReport | None) -> None:
+    state = f": {report.state}" if report else ""
+    click.echo(f"{node} of {judged.site.system.system}, {judged.chosen}{state}")
+    for reason in fulls(Shown(judged).all(report.findings)) if report else ():
+        print_wrapped(f"  {reason}")
     for result in dict.fromkeys(r.id for r, _ in found):
         _units(judged, node, [(r, v) for r, v in found if r.id == result])
     for sample in judged.samples:
@@ -212,7 +235,12 @@ def _node(judged: Judgement, node: str, found: Sequence[Found]) -> None:
             click.echo(f"  {what}: {sample.dims['parameter']}: {sample.value}")
     required = {r.id for r, _ in found}
     bad = {r.id for r, v in found if v.verdict is not Verdict.PASS}
-    click.echo(f"{len(required) - len(bad)} of {len(required)} criteria are met on {node}")
+    met = f"{len(required) - len(bad)} of {len(required)} criteria are met"
+    if report is None:
+        click.echo(f"{met} on {node}")
+    else:
+        following = own_command(judged, "verdict" if report.state is State.OK else "gate")
+        print_text(f"{node}: {report.state}, {met}; next: {following}")
 
 
 def _chain(sample: Sample, margin: str) -> None:

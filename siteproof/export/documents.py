@@ -94,10 +94,15 @@ def _node_report(node: NodeReport) -> dict[str, Any]:
 
 def nodes_exit_code(report: FleetReport) -> ExitCode:
     """Some node is not OK, or is only untested."""
-    states = {n.state for n in report.nodes.values()} - {State.OK}
-    if states - {State.UNTESTED}:
+    return state_exit_code(n.state for n in report.nodes.values())
+
+
+def state_exit_code(found: Iterable[State]) -> ExitCode:
+    """That of nodes in these states; without a node nothing was tested."""
+    of_nodes = set(found)
+    if of_nodes - {State.OK, State.UNTESTED}:
         return ExitCode.FAIL
-    return ExitCode.INCOMPLETE if states or not report.nodes else ExitCode.PASS
+    return ExitCode.PASS if of_nodes == {State.OK} else ExitCode.INCOMPLETE
 
 
 def common(samples: Iterable[Sample]) -> dict[str, str]:

@@ -286,3 +286,28 @@ def test_a_node_that_is_not_measured_any_more_says_since_when(told):
     (why,) = state(told(runs), "n002")["findings"]
     assert (why["kind"], why["details"]["lasting"]) == ("not_measured", 5)
     assert why["since"][:10] == f"{told.days[7]:%Y-%m-%d}"
+
+
+# ---- why a node is in its state
+
+
+def test_why_a_node_begins_with_its_state_and_reasons_and_ends_with_what_to_do(told):
+    contract = """\
+C-TRIAD: {description: d, metric: Stream.triad, at_least: 1 MB/s, source: s, scope: every node}
+"""
+    told(lose(fleet(16, 12), ["n005"], 0.1, 9), contract)
+    rows = [line.split("\t") for line in ask("nodes", "--plain")[1].splitlines()]
+    (reasons,) = (row[-1].split("; ") for row in rows if row[0] == "n005")
+    code, text = ask("why", "n005")
+    first, *lines, last = text.splitlines()
+    joined = " ".join(" ".join(lines).split())
+    assert (code, first.rpartition(": ")[2]) == (1, "SLOW")
+    assert all(reason in joined for reason in reasons)
+    assert joined.index(reasons[0]) < joined.index("C-TRIAD: PASS")
+    assert last.startswith("n005: SLOW, 1 of 1 criteria are met; next: siteproof gate ")
+    _, out = ask("why", "n005", "--json")
+    answer = json.loads(out)
+    assert (answer["exit_code"], answer["state"]) == (1, "SLOW")
+    assert [why["kind"] for why in answer["state_findings"]][0] == "slow"
+    code, text = ask("why", "n001")
+    assert (code, text.splitlines()[0].rpartition(": ")[2]) == (0, "OK")
