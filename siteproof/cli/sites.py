@@ -232,11 +232,7 @@ def new(
         described = {**live, **described}
         for hardware, why in missing.items():
             print_text(f"siteproof: warning: {hardware} is not described: {why}", err=True)
-    listed = avail.parse(_read(modules)) if modules else []
-    offers = avail.offers(listed, offered.known())
-    if modules and not offers:
-        what = f"{modules}: none of {count(len(listed), 'module')} is of a program that checks use"
-        print_text(f"siteproof: warning: --modules: {what}", err=True)
+    offers = _offers(modules) if modules else []
     known = new_site.Known(
         name=name,
         cluster=cluster,
@@ -271,6 +267,20 @@ def _modules_system(given: str | None) -> str:
         return "envmod"
     what = "this shell has neither Lmod nor Environment Modules"
     raise UserError("--modules", what, hint="Add '--modules-system lmod' or 'envmod'")
+
+
+def _offers(path: Path) -> list[avail.Offer]:
+    """What the listed modules offer; warns of an odd list. Raises as _read."""
+    text = _read(path)
+    listed = avail.parse(text)
+    offers = avail.offers(listed, offered.known())
+    warnings = [avail.doubt(text)]
+    if not offers:
+        what = f"none of {count(len(listed), 'module')} is of a program that checks use"
+        warnings.append(f"{path}: {what}")
+    for what in filter(None, warnings):
+        print_text(f"siteproof: warning: --modules: {what}", err=True)
+    return offers
 
 
 def _word(key: str, text: str) -> str:

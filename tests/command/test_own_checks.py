@@ -116,7 +116,7 @@ def test_history_trend_and_report_have_them(ran):
     query = "SELECT metric, value, unit, source FROM samples WHERE metric LIKE '%perf' LIMIT 1"
     rows = ran.siteproof("history", "--csv", "--sql", query).out.splitlines()
     assert rows[-1] == "CENTRE_Simulation.perf,12.5,ns/day,siteproof"
-    seen = ran.siteproof("trend")
+    seen = ran.siteproof("trend", "--all")
     assert "too little history" in seen.out
     # The unit loops is unknown to Siteproof, and the trend names it.
     assert "CENTRE_Simulation.loops: 1 value in the unknown unit 'loops'" in seen.out

@@ -352,7 +352,7 @@ def test_a_missing_tool_is_skipped_with_its_reason(world):
     assert skipped in " ".join(verdict.out.split())
     page = world.folder / "page.md"
     assert world.siteproof("report", "--output", str(page)).code == 0
-    assert "SKIP. Nothing failed, and something could not be measured here." in page.read_text()
+    assert "SKIP\n\nNothing failed, and something could not be measured here." in page.read_text()
     refused = world.siteproof("accept", "latest", "--why", "x")
     assert (refused.code, "HERE-HPL SKIP, HERE-STREAM SKIP" in refused.out) == (1, True)
 

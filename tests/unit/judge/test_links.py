@@ -18,14 +18,16 @@ from siteproof.report.chapters import criteria, samples
 from siteproof.report.material import Material
 from siteproof.report.numbering import Numbering, anchor
 from siteproof.report.sections import Report, Section, Table
+from siteproof.report.summary import Summary
 
 NOW = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
+FIRST = Summary("campaign winter", "now", "1 of 1 nodes", "", "PASS", "1 PASS of 1")
 
 
 def report_on(judged):
     material = Material(judged, Path("nowhere"), datetime.now(UTC))
     found = [criteria.chapter(material), samples.chapter(material), sheet.section(material)]
-    return Report("here", "FAIL", "It did not pass.", [], [one for one in found if one])
+    return Report("here", "It did not pass.", [], FIRST, [one for one in found if one])
 
 
 def links_resolve(made):
@@ -63,7 +65,7 @@ NAMES = st.text(min_size=1, max_size=6).filter(lambda name: name != "-")
 def test_rows_with_any_names_have_anchors_of_their_own_and_links_reach_them(names):
     owned = Table(("criterion", "a"), [(name, "1") for name in names], rows_are="criterion")
     other = Table(("criterion", "b"), [(name, "2") for name in names])
-    made = Report("here", "PASS", "", [], [Section("one", "One", "", [owned, other])])
+    made = Report("here", "", [], FIRST, [Section("one", "One", "", [owned, other])])
     _, leads = links_resolve(made)
     assert len(leads) == len(names) + 1  # and the chapter's
 
@@ -71,7 +73,7 @@ def test_rows_with_any_names_have_anchors_of_their_own_and_links_reach_them(name
 @pytest.mark.parametrize("several", ["1, 2", "2, 1", "1"])
 def test_a_cell_with_several_jobs_leads_to_each_and_an_unknown_one_to_none(several):
     jobs = Table(("job", "file"), [("1", "a"), ("2", "b")], rows_are="job")
-    made = Report("here", "PASS", "", [], [Section("one", "One", "", [jobs])])
+    made = Report("here", "", [], FIRST, [Section("one", "One", "", [jobs])])
     numbers = Numbering.of(made)
     assert [place.label for place in numbers.refer("jobs", several)] == several.split(", ")
     assert numbers.refer("jobs", f"{several}, 3") == []
@@ -81,9 +83,9 @@ def test_a_set_of_nodes_leads_to_each_of_them_and_a_large_one_to_none():
     rows = [(f"n{number}", "1") for number in range(1, 20)]
     made = Report(
         "here",
-        "PASS",
         "",
         [],
+        FIRST,
         [Section("s", "S", "", [Table(("node", "v"), rows, rows_are="node")])],
     )
     numbers = Numbering.of(made)
