@@ -113,7 +113,7 @@ def _records(findings: Iterable[Finding]) -> list[dict[str, Any]]:
 
 
 def _report(judged: Judgement, subject: str) -> NodeReport | None:
-    """The node that is asked for, in its state as 'siteproof nodes' has it; None of a pair."""
+    """The node that is the subject, in its state as 'siteproof nodes' has it; None of a pair."""
     if judged.site.role_of(subject) is None:
         return None
     return states.report(judged, states.lately(judged)).nodes.get(subject)
@@ -233,6 +233,12 @@ def _node(judged: Judgement, node: str, found: Sequence[Found], report: NodeRepo
         if sample.node == node and "parameter" in sample.dims:
             what = sample.metric.rpartition(".")[2].replace("_", " ")
             click.echo(f"  {what}: {sample.dims['parameter']}: {sample.value}")
+    _end_of_node(judged, node, found, report)
+
+
+def _end_of_node(
+    judged: Judgement, node: str, found: Sequence[Found], report: NodeReport | None
+) -> None:
     required = {r.id for r, _ in found}
     bad = {r.id for r, v in found if v.verdict is not Verdict.PASS}
     met = f"{len(required) - len(bad)} of {len(required)} criteria are met"
