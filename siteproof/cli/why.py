@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from siteproof import nodesets
+from siteproof.analysis.slow_nodes import State
 from siteproof.cli.records import print_wrapped
 from siteproof.cli.shared import by_subject, json_option, print_text, which_answers
 from siteproof.derivations.given import DerivedSample
@@ -16,8 +17,6 @@ from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, why_not
 from siteproof.judge.severity import Verdict, exit_code
-from siteproof.nodes import states
-from siteproof.nodes.states import NodeReport, State
 from siteproof.record.finding import Finding
 from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.samples import Sample
@@ -29,6 +28,9 @@ from siteproof.wording import verdicts as wording
 from siteproof.wording.findings import fulls, sentence
 from siteproof.wording.in_bounds_unit import Shown
 from siteproof.wording.verdicts import age, bound, number, own_command, value
+
+if TYPE_CHECKING:
+    from siteproof.nodes.states import NodeReport
 
 MAX_PAIRS = 8  # of a node in many pairs, the worst are explained …
 MAX_UNITS = 60  # … and of a criterion on many pairs
@@ -116,6 +118,8 @@ def _report(judged: Judgement, subject: str) -> NodeReport | None:
     """The node that is the subject, in its state as 'siteproof nodes' has it; None of a pair."""
     if judged.site.role_of(subject) is None:
         return None
+    from siteproof.nodes import states  # numpy, which a criterion does not need
+
     return states.report(judged, states.lately(judged)).nodes.get(subject)
 
 
