@@ -102,7 +102,7 @@ def _as_on_the_page(
     last = accepted.last_time(jobs, sessions, before)
     if last is None:
         what = "there is no earlier measurement to compare with"
-        raise UserError("compare", what, accepted.names(jobs)[-8:])
+        raise UserError("compare", what, hint="Name A and B to compare any two")
     own = accepted.names([header for header in jobs if header.session in sessions])
     now = own[0] if len(own) == 1 else judged.chosen
     return [last.name, now], record.samples(last.holds), list(judged.samples)

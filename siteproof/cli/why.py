@@ -145,8 +145,9 @@ def _unknown(judged: Judgement, subject: str) -> UserError:
     known = [r.id for r in judged.verdicts]
     system = judged.site.system.system
     what = f"'{subject}' is neither a criterion nor a node or pair of {system}"
-    what += shapes.hint(subject, [*known, *nodes])
-    return UserError("why", what, [*known, *filter(None, [str(nodesets.of(nodes))])])
+    what += shapes.hint(subject, known if len(ends(subject)) > 1 else [*known, *nodes])
+    folded = str(nodesets.of(node for node in nodes if node != system))
+    return UserError("why", what, [*known, *filter(None, [folded])])
 
 
 def _is_about(unit: str, subject: str) -> bool:

@@ -165,7 +165,8 @@ def _explains(worst: CriterionVerdict) -> list[str]:
 def after_criterion(judged: Judgement, result: CriterionVerdict) -> str:
     """The command after the explanation of a criterion: its worst node, or all criteria."""
     worst = result.nodes[0].node if result.nodes else ""
-    if result.verdict is Verdict.PASS or worst in ("", judged.site.system.system):
+    as_a_whole = worst in ("", judged.site.system.system) or published_only(judged)
+    if result.verdict is Verdict.PASS or as_a_whole:
         return own_command(judged, "verdict")
     return own_command(judged, "why", worst)
 
