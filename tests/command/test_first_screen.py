@@ -135,7 +135,7 @@ def test_there_is_a_cell_for_each_node_and_the_legend_counts_them(winter):
     first, page, _ = winter
     assert [cell.node for cell in first.summary.cells] == fleets.names(COUNT)
     assert sum(key.number for key in first.summary.keys) == COUNT
-    assert re.search(r'<a class="bad" title="n003: FAILED" href="#node-n003">', page)
+    assert re.search(r'<a class="bad" title="n003: FAILED" href="#state-n003">', page)
     assert re.search(r'<a class="remark" title="n004: SLOW, goes back with a remark"', page)
 
 

@@ -250,7 +250,7 @@ def test_alike_reasons_are_one_line_with_the_least_and_the_largest_figure(tmp_pa
     built, _ = made()
     rows = next(s for s in built.sections if s.name == "nodes").tables[0].rows
     assert [row[0] for row in rows] == ["n[003-006]"]
-    assert re.search(r"Stream\.triad.*: \d+\.\d\d to \d+\.\d\d MB/s ", rows[0][4])
+    assert re.search(r"Stream\.triad.*: \d+ to \d+ GB/s ", rows[0][4])
 
 
 def test_a_figure_that_the_whole_fleet_lost_is_told_with_its_size(tmp_path, monkeypatch):
