@@ -168,8 +168,8 @@ def _role_of(found: Described, roles: Sequence[Role], node: str) -> Role:
             findings = [replace(f, subject=node) for f in own if f.kind is not Kind.NO_MAJORITY]
             missing = [node] if node in role.missing else []
             return replace(role, missing=missing, findings=findings)
-    known = (name for role in roles for name in role.expected)
-    what = f"'{node}' is not a node of {found.site.system.system}{hint(node, known)}"
+    near = hint(node, found.site.system.inventory)
+    what = f"'{node}' is not a node of {found.site.system.system}{near}"
     raise UserError("describe", what, [str(nodesets.of(role.expected)) for role in roles])
 
 

@@ -49,7 +49,7 @@ class Acceptance:
 
 @dataclass(frozen=True)
 class LastTime:
-    """What is compared with where nobody says what. acceptance: if it was accepted."""
+    """What is compared with where no name is given. acceptance: if it was accepted."""
 
     name: str
     headers: Sequence[Header]
