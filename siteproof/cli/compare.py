@@ -14,9 +14,12 @@ from siteproof.analysis.before_after import Effect
 from siteproof.cli.records import Record, plain_option, print_plain, print_records, print_wrapped
 from siteproof.cli.shared import json_option, print_clocks, print_left_out, print_text
 from siteproof.compare import accepted, comparison
+from siteproof.compare.accepted import Acceptance
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
+from siteproof.record import campaign
 from siteproof.record.finding import Finding
+from siteproof.record.samples import Sample
 from siteproof.sites import Site
 from siteproof.units import with_unit
 from siteproof.verdict import judgement
@@ -54,7 +57,8 @@ def compare(
 ) -> None:
     """Compare B with A: campaigns, sessions, or the words accepted, latest, previous.
 
-    Without A it is the accepted campaign, or the previous one if none was accepted; without B the
+    Without both, what 'siteproof verdict' judges is compared with what was accepted before it, or
+    with the last that measured the same, as on the page of 'siteproof report'; without B it is the
     latest. Exit code 1: a metric is worse; 3: no metric is in both.
 
     \b
@@ -66,16 +70,13 @@ def compare(
     record = judgement.Record.of(site)
     jobs = record.headers
     before = accepted.read_all(files.perflogs(), site.system.system)
-    names = [
-        accepted.resolve(change, jobs, before)
-        for change in (
-            a or (accepted.ACCEPTED if before else accepted.PREVIOUS),
-            b or accepted.LATEST,
-        )
-    ]
-    if names[0] == names[1]:
-        raise UserError("compare", f"A and B are both {names[0]}", accepted.names(jobs)[-8:])
-    first, second = (record.samples(accepted.jobs_of(name, jobs)) for name in names)
+    if a:
+        names = [accepted.resolve(name, jobs, before) for name in (a, b or accepted.LATEST)]
+        if names[0] == names[1]:
+            raise UserError("compare", f"A and B are both {names[0]}", accepted.names(jobs)[-8:])
+        first, second = (record.samples(accepted.jobs_of(name, jobs)) for name in names)
+    else:
+        names, first, second = _as_on_the_page(site, record, before)
     result = comparison.compare(site, first, second, files.perflogs())
     print_left_out(record.sessions)
     print_clocks(record.sessions)
@@ -85,8 +86,26 @@ def compare(
     elif plain:
         _print_plain(site, result)
     else:
-        _print(site, result, names, whole=whole)
+        _print(site, result, names, _next(site, names if a else (), result, whole=whole), whole)
     raise SystemExit(code)
+
+
+def _as_on_the_page(
+    site: Site, record: judgement.Record, before: Sequence[Acceptance]
+) -> tuple[list[str], list[Sample], list[Sample]]:
+    """The names and samples of what is judged now, and of the last time. Raises UserError."""
+    jobs = record.headers
+    if not jobs:
+        raise UserError("compare", campaign.NOTHING, hint=campaign.MEASURE)
+    judged = judgement.judge_system(site.system.system)
+    sessions = {sample.header.session for sample in judged.samples}
+    last = accepted.last_time(jobs, sessions, before)
+    if last is None:
+        what = "there is no earlier measurement to compare with"
+        raise UserError("compare", what, hint="Name A and B to compare any two")
+    own = accepted.names([header for header in jobs if header.session in sessions])
+    now = own[0] if len(own) == 1 else judged.chosen
+    return [last.name, now], record.samples(last.holds), list(judged.samples)
 
 
 def _exit_code(result: Comparison) -> ExitCode:
@@ -95,7 +114,7 @@ def _exit_code(result: Comparison) -> ExitCode:
     return ExitCode.PASS if result.rows else ExitCode.INCOMPLETE
 
 
-def _print(site: Site, result: Comparison, names: Sequence[str], *, whole: bool) -> None:
+def _print(site: Site, result: Comparison, names: Sequence[str], command: str, whole: bool) -> None:
     """A record a metric that differs, what only one of them has, and the answer."""
     print_text(f"A: {names[0]}, B: {names[1]}")
     rows = [r for r in result.rows if whole or r.change.effect is not Effect.SAME or r.worst]
@@ -111,7 +130,7 @@ def _print(site: Site, result: Comparison, names: Sequence[str], *, whole: bool)
             print_wrapped(f"{title}: {line}")
     if alone := _fell(result):
         print_wrapped(f"fell by themselves: {alone}")
-    print_text(f"{_answer(result)}; next: {_next(site, names, result, whole=whole)}")
+    print_text(f"{_answer(result)}; next: {command}")
 
 
 def _shown(site: Site, row: Row) -> Record:

@@ -24,6 +24,7 @@ from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
+from siteproof.schema.shapes import hint
 from siteproof.sites import Site, bought
 from siteproof.sites.bought import FactResult
 from siteproof.units import count
@@ -167,7 +168,8 @@ def _role_of(found: Described, roles: Sequence[Role], node: str) -> Role:
             findings = [replace(f, subject=node) for f in own if f.kind is not Kind.NO_MAJORITY]
             missing = [node] if node in role.missing else []
             return replace(role, missing=missing, findings=findings)
-    what = f"'{node}' is not a node of {found.site.system.system}"
+    near = hint(node, found.site.system.inventory)
+    what = f"'{node}' is not a node of {found.site.system.system}{near}"
     raise UserError("describe", what, [str(nodesets.of(role.expected)) for role in roles])
 
 

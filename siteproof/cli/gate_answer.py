@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -17,11 +17,14 @@ from siteproof.gate.act import Scene
 from siteproof.gate.commands import Cluster
 from siteproof.gate.decision import UNTESTED
 from siteproof.gate.service import Place, Service
+from siteproof.judge.severity import RANKS
 from siteproof.record.finding import Finding
 from siteproof.schema.yamlfile import clip
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement
-from siteproof.wording.verdicts import measure
+from siteproof.wording.verdicts import measure, own_command
+
+RETEST = "--retest"
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,12 @@ def print_answer(judged: Judgement, scene: Scene, chosen: Options, work: Work) -
         done = f"{'refused' if chosen.apply else '--apply would refuse'}: {work.refused}"
     print_wrapped(done)
     print_wrapped(service.who_stays_out(places, scene.decision))
-    print_text(f"next: {_next(judged, scene, chosen, work, places)}")
+    command = _next(judged, scene, chosen, work, places)
+    for line in _by_hand(scene, chosen, work):
+        print_wrapped(line)
+    if RETEST in command and not work.failed:
+        print_wrapped(f"first repair {nodesets.of(_by_service(places)[Service.BY_US])}")
+    print_text(f"next: {command}")
 
 
 def _next(
@@ -102,14 +110,23 @@ def _next(
     if work.failed:
         return chosen.command(*work.acts)
     if work.handed_over:
-        what = count(work.handed_over, "command")
-        return f"somebody with the right runs the {what} above; {chosen.command()}"
+        return chosen.command()
     if missing := _missing(judged, scene, places):
-        also = f"; {_past_refusal(scene, chosen, work)}" if work.refused else ""
-        return f"{missing} measures what is missing{also}"
+        return missing
     if work.refused:
-        return _past_refusal(scene, chosen, work)
+        return _past_refusal(judged, scene, chosen, work)
     return _for_nodes(chosen, places) or _when_all_is_well(judged, chosen)
+
+
+def _by_hand(scene: Scene, chosen: Options, work: Work) -> Iterator[str]:
+    """What a person does before the next command, or decides against it."""
+    if work.handed_over and not work.failed:
+        what = count(work.handed_over, "command")
+        yield f"first somebody with the right runs the {what} above"
+    elif work.refused and work.allow:
+        if scene.decision.certain.out and not chosen.certain:
+            yield f"--certain keeps out {scene.decision.certain.out}, dead or with a wrong answer"
+        yield f"{shlex.join(work.allow)} keeps all of them out"
 
 
 def _missing(judged: Judgement, scene: Scene, places: Sequence[Place]) -> str:
@@ -121,11 +138,16 @@ def _missing(judged: Judgement, scene: Scene, places: Sequence[Place]) -> str:
     return measure(judged, nodesets.of(untested))
 
 
-def _for_nodes(chosen: Options, places: Sequence[Place]) -> str:
-    """The command that brings nodes further; empty if none does."""
+def _by_service(places: Sequence[Place]) -> dict[Service, list[str]]:
     where: dict[Service, list[str]] = {}
     for place in places:
         where.setdefault(place.service, []).append(place.node)
+    return where
+
+
+def _for_nodes(chosen: Options, places: Sequence[Place]) -> str:
+    """The command that brings nodes further; empty if none does."""
+    where = _by_service(places)
     if Service.DOWN in where or any(
         place.service is Service.STILL_IN_SERVICE and not place.why for place in places
     ):
@@ -133,22 +155,23 @@ def _for_nodes(chosen: Options, places: Sequence[Place]) -> str:
     if Service.PASSED in where:
         return chosen.command("--release", "--apply")
     if Service.BY_US in where:
-        nodes = nodesets.of(where[Service.BY_US])
-        return f"repair {nodes}; {chosen.command('--retest', '--apply')}"
+        return chosen.command(RETEST, "--apply")
     elsewhere = where.get(Service.STILL_IN_SERVICE, []) + where.get(Service.STAYS_OUT, [])
     return f"siteproof why {elsewhere[0]}{chosen.of_system}" if elsewhere else ""
 
 
-def _past_refusal(scene: Scene, chosen: Options, work: Work) -> str:
-    """What an operator can do after a refusal, without measuring again."""
+def _past_refusal(judged: Judgement, scene: Scene, chosen: Options, work: Work) -> str:
+    """After a refusal: keep out what is certain; where the nodes are hardly at fault, look why."""
     if not work.allow:
         return chosen.command()
-    certain = scene.decision.certain.out
-    whole = f"{chosen.command(*work.allow, '--apply')} keeps all of them out"
-    if not certain or chosen.certain:
-        return whole
-    some = chosen.command("--certain", "--apply")
-    return f"{some} keeps out {certain}, dead or with a wrong answer; {whole}"
+    if scene.decision.certain.out and not chosen.certain:
+        return chosen.command("--certain", "--apply")
+    if "--limit" not in work.allow:
+        return chosen.command(*work.allow, "--apply")
+    unmet = [v for v in judged.verdicts if v.verdict not in ACCEPTABLE and not v.excused]
+    if not unmet:
+        return own_command(judged, "nodes")
+    return own_command(judged, "why", min(unmet, key=lambda v: RANKS[v.verdict]).id)
 
 
 def _when_all_is_well(judged: Judgement, chosen: Options) -> str:

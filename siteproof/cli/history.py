@@ -176,7 +176,7 @@ def _summary(found: History, wanted: Wanted, as_json: bool, plain: bool) -> None
     samples, count = (sum(row[place] for row in rows) for place in (3, 2))
     click.echo(
         f"history: {samples:,} samples in {count:,} files, "
-        f"{len(found.refused)} refused; {_store(found)}"
+        f"{len(found.refused)} refused; {_store(found)}; next: siteproof history --columns"
     )
 
 

@@ -31,6 +31,7 @@ from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History
 from siteproof.record import campaign
 from siteproof.record.series import alike
+from siteproof.schema.shapes import hint
 from siteproof.sites import Site
 from siteproof.trend import Alert, Line, Survey, acks
 from siteproof.units import count
@@ -180,6 +181,7 @@ def why(context: click.Context, name: str, system: str) -> None:
         ]
     records = acks.read_all(files.perflogs(), site.system.system)
     explain(alert, lines, [r for r in records if r.alert.id == alert.id])
+    print_text(f"next: {wording.after(site.system.system, alert)}")
 
 
 def _site(system: str) -> Site:
@@ -201,7 +203,8 @@ def _opened(system: str) -> Iterator[tuple[Site, History]]:
 
 def _known_metric(site: Site, h: History, metric: str) -> None:
     if metric and metric not in (names := _measured(site, h, "metric")):
-        raise UserError("--metric", f"no value of '{metric}' in the history", names)
+        what = f"no value of '{metric}' in the history{hint(metric, names)}"
+        raise UserError("--metric", what, names)
 
 
 def _known_node(site: Site, h: History, node: str) -> None:
@@ -210,7 +213,8 @@ def _known_node(site: Site, h: History, node: str) -> None:
         return
     names = [*_measured(site, h, "node"), *site.system.links, site.system.system]
     if node not in names:
-        raise UserError("--node", f"no sample is of '{node}'", f"a name such as {names[0]}")
+        what = f"no sample is of '{node}'{hint(node, names)}"
+        raise UserError("--node", what, f"a name such as {names[0]}")
 
 
 def _measured(site: Site, h: History, column: str) -> list[str]:
@@ -238,8 +242,8 @@ def _find(seen: Survey, name: str, *, acknowledged: bool | None = None) -> Alert
             f"'{name}' is acknowledged already",
             hint="'siteproof trend unack' takes that back",
         )
-    known = [a.id for a in chosen][:12]
-    raise UserError("ID", f"no change '{name}'", known)
+    known = [a.id for a in chosen]
+    raise UserError("ID", f"no change '{name}'{hint(name, known)}", known[:12])
 
 
 def _must_say_why(command: str, text: str) -> None:

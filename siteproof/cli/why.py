@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 MAX_PAIRS = 8  # of a node in many pairs, the worst are explained …
 MAX_UNITS = 60  # … and of a criterion on many pairs
-MAX_NODES_SUGGESTED = 8
 MAX_INPUTS = 12  # lines of values from which a derived value follows …
 MAX_TRIALS = 12  # … and values in each
 Found = tuple[CriterionVerdict, NodeVerdict]  # a criterion, and one of its nodes or pairs
@@ -167,11 +166,12 @@ def _inputs(sample: Sample) -> dict[str, object]:
 
 def _unknown(judged: Judgement, subject: str) -> UserError:
     nodes = sorted({node for r in judged.verdicts for n in r.nodes for node in ends(n.node)})
-    known = [r.id for r in judged.verdicts] + nodes[:MAX_NODES_SUGGESTED]
+    known = [r.id for r in judged.verdicts]
     system = judged.site.system.system
     what = f"'{subject}' is neither a criterion nor a node or pair of {system}"
-    what += shapes.hint(subject, judged.site.criteria)
-    return UserError("why", what, known)
+    what += shapes.hint(subject, known if len(ends(subject)) > 1 else [*known, *nodes])
+    folded = str(nodesets.of(node for node in nodes if node != system))
+    return UserError("why", what, [*known, *filter(None, [folded])])
 
 
 def _is_about(unit: str, subject: str) -> bool:
@@ -206,7 +206,8 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     what = ("links" if criterion.subject == "system" else "pairs") if criterion.links else "nodes"
     meets = "" if criterion.report_only else f"{result.ok} of {len(result.nodes)} {what} meet it: "
     counted = meets if result.nodes else ""
-    click.echo(f"{counted}{result.verdict}{reason}{rounding}")
+    command = wording.after_criterion(judged, result)
+    click.echo(f"{counted}{result.verdict}{reason}{rounding}; next: {command}")
 
 
 def _oldest(result: CriterionVerdict) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from siteproof import files
@@ -18,6 +19,8 @@ from siteproof.errors import UserError, harmless
 from siteproof.judge.severity import Verdict, in_order
 from siteproof.record import campaign
 from siteproof.record.samples import Header, Order
+from siteproof.record.series import CONTRACTUAL
+from siteproof.schema.shapes import hint
 from siteproof.verdict.judgement import Judgement
 
 FORMAT = 1
@@ -42,6 +45,65 @@ class Acceptance:
     verdicts: dict[str, int]
     suite: list[str]
     despite: list[str]
+
+
+@dataclass(frozen=True)
+class LastTime:
+    """What is compared with where no name is given. acceptance: if it was accepted."""
+
+    name: str
+    headers: Sequence[Header]
+    acceptance: Acceptance | None = None
+
+    @property
+    def is_campaign(self) -> bool:
+        """Whether the name is a campaign's, not a session's."""
+        return any(header.campaign == self.name for header in self.headers)
+
+    @cached_property
+    def _ids(self) -> set[int]:
+        return set(map(id, self.headers))
+
+    def holds(self, header: Header) -> bool:
+        """Whether a job is of it."""
+        return id(header) in self._ids
+
+
+def last_time(
+    headers: Sequence[Header], sessions: Collection[str], before: Sequence[Acceptance]
+) -> LastTime | None:
+    """What was accepted last before these sessions; else the last that measured the same."""
+    judged = [h for h in headers if h.session in sessions]
+    if not judged:
+        return None
+    start = min(h.order for h in judged)
+    campaigns = {h.campaign for h in judged} - {""}
+    earlier = [
+        h
+        for h in headers
+        if h.order < start and h.session not in sessions and h.campaign not in campaigns
+    ]
+    for record in reversed(before):
+        if known := [h for h in earlier if h.session in record.sessions]:
+            return LastTime(record.name, known, record)
+    return _last_alike(judged, earlier)
+
+
+def _last_alike(judged: Sequence[Header], earlier: Sequence[Header]) -> LastTime | None:
+    """The last that measured the same: for a campaign another one, if there is any."""
+    kinds = {_kind(h) for h in judged}
+    alike = [h for h in earlier if _kind(h) in kinds]
+    if any(h.campaign for h in judged):
+        alike = [h for h in alike if h.campaign] or alike
+    if not alike:
+        return None
+    name = names(alike)[-1]
+    return LastTime(name, [h for h in earlier if name in (h.campaign, h.session)])
+
+
+def _kind(header: Header) -> tuple[str, str, str]:
+    mode = CONTRACTUAL[0] if header.mode in CONTRACTUAL else header.mode
+    return header.check, header.environment, mode
 
 
 def in_the_way(judged: Judgement) -> list[str]:
@@ -110,7 +172,9 @@ def jobs_of(name: str, headers: Sequence[Header]) -> Callable[[Header], bool]:
         return lambda h: h.session == name
     if not headers:
         raise UserError(name or "''", campaign.NOTHING, hint=campaign.MEASURE)
-    raise UserError(name or "''", "unknown campaign or session", [*names(headers)[-8:], *WORDS])
+    known = names(headers)
+    what = f"unknown campaign or session{hint(name, [*known, *WORDS])}"
+    raise UserError(name or "''", what, [*known[-8:], *WORDS])
 
 
 def names(headers: Sequence[Header]) -> list[str]:

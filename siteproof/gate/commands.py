@@ -21,6 +21,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.slurm.records import Node, Reservation
 from siteproof.slurm.spelling import Base, Flag
 from siteproof.wording.findings import fulls
+from siteproof.wording.shorter import shorten
 
 MARK = "siteproof: "
 # How the reasons begin that slurmctld, slurmd and NHC write by themselves, in lower case.
@@ -152,7 +153,7 @@ def text(ruling: Ruling, campaign: str) -> str:
     tail = _plain(f"; {campaign}; see: siteproof why {ruling.node}")
     head = _plain(f"{MARK}{ruling.state}: {reasons}")
     room = MAX_COMMENT - len(tail)
-    return (head if len(head) <= room else head[: room - 3] + "...") + tail
+    return shorten(head, room) + tail
 
 
 def _plain(words: str) -> str:

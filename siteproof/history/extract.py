@@ -17,6 +17,7 @@ from siteproof.errors import UserError
 from siteproof.history import History, store, views
 from siteproof.history.store import quoted
 from siteproof.record import campaign
+from siteproof.schema.shapes import hint
 
 FORMATS = {
     ".csv": "FORMAT csv, HEADER true",
@@ -69,7 +70,8 @@ class Wanted:
             known = history.systems if column == "system" else _names_in(history, column)
             if unknown := [text for text in texts if text not in known]:
                 allowed = known if len(known) <= MAX_TEXTS else ()
-                raise UserError(f"--{column}", f"no sample has '{unknown[0]}'", allowed)
+                what = f"no sample has '{unknown[0]}'{hint(unknown[0], known)}"
+                raise UserError(f"--{column}", what, allowed)
 
 
 def _names_in(history: History, column: str) -> list[str]:

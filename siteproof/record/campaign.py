@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from siteproof.errors import UserError
 from siteproof.record.ages import Ages
 from siteproof.record.samples import PUBLISHED, Header
+from siteproof.schema.shapes import hint
 
 _AGO = re.compile(r"(\d+)\s*([mhdw])")
 GAP = timedelta(days=30)  # a longer pause ends a campaign
@@ -84,8 +85,9 @@ def _named(headers: Sequence[Header], name: str, start: datetime | None) -> tupl
     plain, _, day = name.rpartition("@")
     found = parts(headers, plain)
     if not found:
-        known = sorted({header.campaign for header in headers} - {""}) or "no campaign yet"
-        raise UserError("--campaign", f"no sample of '{name}'", known)
+        known = sorted({header.campaign for header in headers} - {""})
+        what = f"no sample of '{name}'{hint(plain or name, known)}"
+        raise UserError("--campaign", what, known or "no campaign yet")
     wanted = {header.session for header in _of_day(found, plain, day)}
     return (
         lambda h: h.session in wanted and _since(h, start),

@@ -6,7 +6,6 @@ the end of a sentence, never a part of a node set, a number or a command.
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -19,6 +18,7 @@ from siteproof.report.phrases import counted, few, percent_change
 from siteproof.report.phrases import nodes as folded
 from siteproof.report.summary import begin
 from siteproof.units import count
+from siteproof.wording.shorter import shorten
 from siteproof.wording.verdicts import heading, next_command, published_only
 
 MAX_CHARACTERS = 700  # characters of the paragraph
@@ -32,7 +32,7 @@ def text(material: Material) -> str:
 
 def _sentences(material: Material) -> Iterator[str]:
     judged = material.judged
-    yield f"{_short(heading(judged), HEADING)}: {begin.mark(material)}."
+    yield f"{shorten(heading(judged), HEADING)}: {begin.mark(material)}."
     number = Counter(result.verdict for result in judged.verdicts)
     counts = counted((verdict, number[verdict]) for verdict in Verdict)
     yield f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {counts or 'none'}."
@@ -48,9 +48,9 @@ def _nodes_out(material: Material) -> str:
     out = [ruling for ruling in material.gate.rulings.values() if not ruling.back]
     short = nodes.short(material).partition(".")[0]
     if not out or not material.measured:
-        return f"{_short(short, REASON)}."
+        return f"{shorten(short, REASON)}."
     worst = nodes.grouped(material, out)[0]
-    reason = _short(worst.reasons[0] if worst.reasons else "no reason known", REASON)
+    reason = shorten(worst.reasons[0] if worst.reasons else "no reason known", REASON)
     who = "" if len(worst.nodes) == len(out) else f"{_set(worst.nodes)} "
     return f"{short}, {_set(ruling.node for ruling in out)}; {who}{worst.state}: {reason}."
 
@@ -67,7 +67,7 @@ def _worse(material: Material) -> Iterator[str]:
         if row.change.effect is Effect.WORSE
     ]
     worse += [f"{row.name} of {row.worst[0][0]}" for row in rows if row.worst]
-    last = _short(since.words.partition(" (")[0].partition(", accepted")[0], SET)
+    last = shorten(since.words.partition(" (")[0].partition(", accepted")[0], SET)
     yield f"Worse since {last}: {_whole(worse, CHANGES) or 'nothing'}."
 
 
@@ -109,7 +109,3 @@ def _whole(texts: Sequence[str], room: int) -> str:
     if texts and not shown:
         return count(len(texts), "metric")
     return few(texts, shown)
-
-
-def _short(words: str, room: int) -> str:
-    return textwrap.shorten(words, room, placeholder=" ...")

@@ -215,6 +215,13 @@ def last_line(system: str, seen: Survey) -> str:
     return f"{head}: {text}{provisional}{known}; next: {next_command(system, worse)}"
 
 
+def after(system: str, alert: Alert) -> str:
+    """The command after the evidence for a change: its nodes, or all changes."""
+    node = alert.nodes[0] if len(alert.nodes) == 1 and not alert.of_fleet else ""
+    words = ["trend", "--node", node] if node else ["trend", "--metric", alert.metric]
+    return shlex.join(["siteproof", *words, "--system", system])
+
+
 def next_command(system: str, worse: Sequence[Alert]) -> str:
     """The evidence for the first change that is worse and proven; the report if there is none."""
     first = min(worse, key=lambda alert: alert.provisional, default=None)

@@ -146,14 +146,29 @@ def age(result: CriterionVerdict) -> str:
 
 
 def next_command(judged: Judgement) -> str:
-    """The next command: it measures what failed or is missing, explains the worst, or reports."""
+    """The next command: it measures what is missing, explains what failed, or reports."""
     deciding = [result for result in judged.verdicts if not result.excused]
     command = rerun(judged)
     if command or not deciding:
         return command
-    worst = min(deciding, key=lambda result: RANKS[result.verdict])
-    words = ["report"] if worst.verdict is Verdict.PASS else ["why", worst.id]
-    return own_command(judged, *words)
+    return own_command(judged, *_explains(min(deciding, key=lambda r: RANKS[r.verdict])))
+
+
+def _explains(worst: CriterionVerdict) -> list[str]:
+    """The words that explain the worst verdict: the nodes, where they failed."""
+    if worst.verdict is Verdict.PASS:
+        return ["report"]
+    of_nodes = worst.criterion.subject == "node" and not worst.criterion.links
+    return ["nodes"] if worst.verdict is Verdict.FAIL and of_nodes else ["why", worst.id]
+
+
+def after_criterion(judged: Judgement, result: CriterionVerdict) -> str:
+    """The command after the explanation of a criterion: its worst node, or all criteria."""
+    worst = result.nodes[0].node if result.nodes else ""
+    as_a_whole = worst in ("", judged.site.system.system) or published_only(judged)
+    if result.verdict is Verdict.PASS or as_a_whole:
+        return own_command(judged, "verdict")
+    return own_command(judged, "why", worst)
 
 
 def own_command(judged: Judgement, *words: str) -> str:
@@ -169,19 +184,26 @@ def measure(judged: Judgement, nodes: object) -> str:
 
 
 def _reframe(judged: Judgement, mode: str) -> str:
-    named = f"SITEPROOF_CAMPAIGN={shlex.quote(judged.campaign)} " if judged.campaign else ""
+    name = judged.campaign or _only_campaign(judged)
+    named = f"SITEPROOF_CAMPAIGN={shlex.quote(name)} " if name else ""
     return f"{named}reframe -c checks/ -r --system {judged.site.system.system} --mode {mode}"
 
 
+def _only_campaign(judged: Judgement) -> str:
+    """The campaign of all that is judged; empty where there are others, or sessions without one."""
+    names = {sample.header.campaign for sample in judged.samples if not published(sample)}
+    return names.pop() if len(names) == 1 and not judged.late else ""
+
+
 def rerun(judged: Judgement) -> str:
-    """The command that measures all that failed or is missing; empty: there is none.
+    """The command that measures what is missing, and what failed with it; empty: nothing is.
 
     With --since it measures all nodes with the checks that have no answer, as `nodes=missing`
     would accept an answer from before that time.
     """
     owed = [r.criterion for r in judged.verdicts if _can_be_measured(judged, r)]
     mode = _mode_for(judged, owed)
-    if judged.past or not owed:
+    if judged.past or not any(_is_missing(judged, result) for result in judged.verdicts):
         return ""
     command = _reframe(judged, mode)
     if not judged.late:
@@ -198,11 +220,18 @@ def _mode_for(judged: Judgement, owed: Sequence[Criterion]) -> str:
     return max(modes, key=lambda mode: sum(rule.met_by(mode) for rule in rules))
 
 
+def _is_missing(judged: Judgement, result: CriterionVerdict) -> bool:
+    """Whether a value is missing that a run would give; a FAIL has its values."""
+    return result.verdict is not Verdict.FAIL and _can_be_measured(judged, result)
+
+
 def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
     """Whether a run of checks could change it; a metric of a whole sweep needs the sweep."""
     if result.excused or result.verdict not in WORTH_REPEATING:
         return False
     if any(published(sample) for sample in judged.samples):
+        return False
+    if any(why.kind is Kind.CHECK_MISSING for why in result.findings):
         return False
     needed = [one.metric for one in inputs.answering(judged.site, result.criterion)]
     return any(

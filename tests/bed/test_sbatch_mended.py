@@ -15,17 +15,18 @@ def test_an_evening_keeps_the_bad_node_out_and_frees_it_once_it_is_mended(evenin
     words = ("--campaign", "e2", "--mode", "quick", "--limit", "20%", "--apply", *SHORT)
     done = script(evening, "evening", *words)
     assert done.returncode == 1, done.stdout + done.stderr
-    moved, out, after = unwrapped(done.stdout)[-3:]
+    moved, out, repair, after = unwrapped(done.stdout)[-4:]
     assert moved.endswith("before, on these samples: quarantined node003")
     assert out.startswith("1 of 8 nodes stay out: node003 FAILED (")
-    assert after.startswith("next: repair node003; siteproof gate --campaign e2 ")
+    assert repair == "first repair node003"
+    assert after.startswith("next: siteproof gate --campaign e2 ")
     assert "--limit 20%" in after
     shown = evening.testbed.run(["scontrol", "show", "reservation", "siteproof-compute"]).stdout
     assert "Nodes=node003 " in shown
     wrong_mtu(evening.testbed, "9000", "node003")
     done = script(evening, "evening", *words)
     assert done.returncode == 0, done.stdout + done.stderr
-    moved, out, after = unwrapped(done.stdout)[-3:]
+    moved, out, repair, after = unwrapped(done.stdout)[-4:]
     assert moved.endswith("before, on these samples: quarantined node003, released node003")
     assert out == "none of 8 nodes stays out"
     assert "--apply" not in after

@@ -136,7 +136,7 @@ def test_without_an_acceptance_it_is_the_one_before(here):
     here.keep([*good(1), *good(2), *good(3)])
     done = here.ask("compare")
     assert "A: s0002, B: s0003" in done.out
-    command = "siteproof compare s0002 s0003 --all --system here"
+    command = "siteproof compare --all --system here"
     assert (done.code, done.out.splitlines()[-1]) == (0, f"from A to B: 1 same; next: {command}")
 
 
@@ -159,7 +159,7 @@ def test_compare_for_programs(here):
     [
         (["nothing", "latest"], "nothing: unknown campaign or session"),
         (["s0001", "s0001"], "A and B are both s0001"),
-        ([], "previous: there are 1 campaigns and sessions"),
+        ([], "compare: there is no earlier measurement to compare with. Name A and B"),
         (["accepted", "latest"], "nothing has been accepted yet"),
     ],
 )

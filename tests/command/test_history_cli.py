@@ -97,7 +97,8 @@ def test_it_says_what_is_there(data):
 
 def test_without_any_sample_it_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
-    assert run() == ("history: 0 samples in 0 files, 0 refused; no store yet\n", 0)
+    following = "next: siteproof history --columns"
+    assert run() == (f"history: 0 samples in 0 files, 0 refused; no store yet; {following}\n", 0)
 
 
 def test_a_refused_file_is_named_and_the_exit_code_says_so(own):
@@ -240,14 +241,14 @@ def test_a_sheet_gets_no_formula(own):
         (["--export", "none/x.csv"], "is a folder, or its folder"),
         (
             ["--export", "x.csv", "--metric", "Stream.tria"],
-            "no sample has 'Stream.tria'. Allowed: ",
+            "no sample has 'Stream.tria' (did you mean 'Stream.triad'?). Allowed: ",
         ),
         (["--export", "x.csv", "--node", "m[1"], "bad node set"),
         (
             ["--export", "x.csv", "--campaign", "window", "--since", "2026-01-01"],
             "no sample matches all",
         ),
-        (["--system", "there"], "no sample has 'there'. Allowed: here"),
+        (["--system", "there"], "no sample has 'there' (did you mean 'here'?). Allowed: here"),
         (["--since", "never"], "is not a valid time"),
         (["--sql", "SELECT 1", "--metric", "Stream.triad"], "cannot be combined with"),
         (["--sql", "SELECT 1", "--system", "here", "--since", "7d"], "cannot be combined with"),

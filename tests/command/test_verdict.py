@@ -545,7 +545,8 @@ def test_why_explains_a_criterion_with_bound_conditions_and_every_node(jetstream
         "iu-c013: FAIL, 300 GFLOPS -> 37 %",
     ):
         assert told in done.out
-    assert done.out.splitlines()[-1] == "319 of 320 nodes meet it: FAIL"
+    last = "319 of 320 nodes meet it: FAIL; next: siteproof why iu-c013 --system jetstream-iu"
+    assert done.out.splitlines()[-1] == last
 
 
 def test_verdict_and_why_say_where_ties_go_to_even(jetstream):

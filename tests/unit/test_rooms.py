@@ -47,6 +47,7 @@ NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
     ("derive", "sites"): "a host parameter is judged by the value that the site expects",
     ("judge", "record"): "a criterion is judged from samples",
     ("judge", "sites"): "a criterion is what a site promises",
+    ("record", "schema"): "an unknown campaign is told with the name that is nearest",
     ("record", "sites"): "a series follows the catalogue of the site's metrics",
     ("sites", "record"): "published.csv names the status of what has no figure",
     ("sites", "schema"): "a site is YAML with lines and shapes",

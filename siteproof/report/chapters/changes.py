@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from siteproof.analysis.before_after import Effect
 from siteproof.compare import accepted, comparison
+from siteproof.compare.accepted import LastTime
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.record.ages import moment_of
-from siteproof.record.samples import Header
-from siteproof.record.series import CONTRACTUAL
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, nodes, percent_change, quantity, when
 from siteproof.report.sections import Section, Table, filled, limited, limited_points
@@ -97,54 +96,23 @@ def _worse(rows: Sequence[Row]) -> Iterator[str]:
 
 def last_time(material: Material) -> Since | None:
     """What was accepted last before what is judged; else the last that measured the same."""
-    sessions = set(material.names)
-    judged = [h for h in material.sessions.headers if h.session in sessions]
-    if not judged:
+    last = accepted.last_time(material.sessions.headers, material.names, material.accepted)
+    if last is None:
         return None
-    start = min(h.order for h in judged)
-    campaigns = {h.campaign for h in judged} - {""}
-    earlier = [
-        h
-        for h in material.sessions.headers
-        if h.order < start and h.session not in sessions and h.campaign not in campaigns
-    ]
-    for record in reversed(material.accepted):
-        known = [h for h in earlier if h.session in record.sessions]
-        if known:
-            words = f"{record.name}, accepted by {record.who} on {when(record.when)}"
-            return _compared(material, words, known)
-    return _last_alike(material, judged, earlier)
+    if one := last.acceptance:
+        return _compared(material, f"{one.name}, accepted by {one.who} on {when(one.when)}", last)
+    kind = "campaign" if last.is_campaign else "session"
+    newest = when(max(h.time for h in last.headers))
+    return _compared(material, f"{kind} {last.name} of {newest}", last)
 
 
-def _last_alike(
-    material: Material, judged: Sequence[Header], earlier: Sequence[Header]
-) -> Since | None:
-    """The last that measured the same: for a campaign another one, if there is any."""
-    kinds = {_kind(h) for h in judged}
-    alike = [h for h in earlier if _kind(h) in kinds]
-    if any(h.campaign for h in judged):
-        alike = [h for h in alike if h.campaign] or alike
-    if not alike:
-        return None
-    name = accepted.names(alike)[-1]
-    known = [h for h in earlier if name in (h.campaign, h.session)]
-    kind = "campaign" if any(h.campaign == name for h in known) else "session"
-    return _compared(material, f"{kind} {name} of {when(max(h.time for h in known))}", known)
-
-
-def _kind(header: Header) -> tuple[str, str, str]:
-    mode = CONTRACTUAL[0] if header.mode in CONTRACTUAL else header.mode
-    return header.check, header.environment, mode
-
-
-def _compared(material: Material, words: str, known: Sequence[Header]) -> Since:
+def _compared(material: Material, words: str, last: LastTime) -> Since:
     material.progress(f"comparing with {words}")
     several = ""
     if len(material.names) > 1:
         named = few(material.names, MAX_NAMES)
         several = f" (the values judged now are of {len(material.names)} sessions: {named})"
-    ids = {id(h) for h in known}
-    before = material.sessions.of(lambda h: id(h) in ids)
+    before = material.sessions.of(last.holds)
     result = comparison.compare(material.site, before, material.judged.samples, material.perflogs)
     return Since(words, several, result)
 

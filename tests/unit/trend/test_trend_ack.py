@@ -201,10 +201,10 @@ MISTAKES = [
     (("trend", "why", "nothere"), "ID: no change 'nothere'"),
     (
         ("trend", "--metric", "Strem.triad"),
-        "--metric: no value of 'Strem.triad' in the history. Allowed: Stream.triad.",
+        "--metric: no value of 'Strem.triad' in the history (did you mean 'Stream.triad'?)",
     ),
     (("trend", "--since", "yore"), "--since: 'yore' is not a valid time"),
-    (("trend", "--node", "n005"), "--node: no sample is of 'n005'. Allowed: a name such as n001"),
+    (("trend", "--node", "n005"), "--node: no sample is of 'n005' (did you mean 'n00"),
     (("trend", "--since", "7d", "why", "x"), "siteproof trend why: takes none of --since"),
 ]
 
