@@ -294,6 +294,7 @@ def test_run_ends_with_the_verdict_and_never_well_if_reframe_failed(
     assert done.returncode == code
     assert "\nreframe -c checks/ -r --mode quick\nsiteproof verdict" in done.stdout
     assert done.stdout.splitlines()[-1].startswith(f"siteproof: make run: exit code {code}: ")
+    assert max(len(line) for line in done.stdout.splitlines()[-2:]) <= 80
     # What comes next, but not where the verdict itself could not be made.
     assert ("\n  siteproof report --system thishost" in done.stdout) == (verdict != 2)
     assert ("\n  siteproof sites new --help" in done.stdout) == (verdict != 2)
