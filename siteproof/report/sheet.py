@@ -24,6 +24,10 @@ COLUMNS = (
 )
 FILES = ("job", "of", "file below perflogs", "SHA-256")
 SIGNED = ("for", "name", "role", "date", "signature")
+DECIDED = ("decision", "mark", "remarks")
+DECISIONS = ("accepted", "accepted with reservations", "refused")
+SESSIONS = ("session", "first job", "last job", "jobs")
+BOX = "[   ]"
 PARTIES = ("the vendor", "the operator")
 LINE = "_" * 24
 MAX_REASONS = 2  # of a criterion
@@ -49,7 +53,9 @@ def section(material: Material) -> Section | None:
     title = f"Requirements ({len(rows)})"
     found = [
         Table(COLUMNS, rows, SHEET_NOTE, title=title),
+        Table(DECIDED, [(one, BOX, LINE) for one in DECISIONS], title="Decision"),
         Table(SIGNED, [(party, *[LINE] * 4) for party in PARTIES], title="Signatures"),
+        Table(SESSIONS, _sessions(material), title="Sessions", numeric={"jobs"}),
         Table(FILES, [*_files(material), *_tables(material)], FILES_NOTE, title="Evidence"),
     ]
     return Section("sheet", "Acceptance sheet", _lead(material), found)
@@ -102,6 +108,14 @@ def _waived(material: Material, result: CriterionVerdict) -> list[str]:
     return texts[:MAX_WAIVERS]
 
 
+def _sessions(material: Material) -> list[tuple[str, ...]]:
+    """Each session that the values come from, and the times of its first and last job."""
+    times: dict[str, list[str]] = {}
+    for job in value_tables.dicts(material, "jobs"):
+        times.setdefault(str(job["session"]), []).append(str(job["time"]))
+    return [(name, min(of), max(of), str(len(of))) for name, of in sorted(times.items())]
+
+
 def _files(material: Material) -> Iterator[tuple[str, ...]]:
     """The file of each job; of evidence the record, and the file that a person has shown."""
     records = {one.name: one for one in shown.read_all(material.perflogs, material.system)}
@@ -114,8 +128,7 @@ def _files(material: Material) -> Iterator[tuple[str, ...]]:
 
 
 def _tables(material: Material) -> Iterator[tuple[str, ...]]:
-    """The tables that the page carries, so that a signature covers each of their values."""
-    for name, rows in material.once(value_tables.rows_of).items():
-        text = value_tables.as_csv(value_tables.COLUMNS[name], rows)
-        digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
-        yield NOTHING, f"{name}.csv of this page", NOTHING, digest
+    """The tables and the script that the page carries, so that a signature covers them."""
+    for one in value_tables.attached(material):
+        digest = hashlib.sha256(one.text.encode("utf-8", "backslashreplace")).hexdigest()
+        yield NOTHING, f"{one.name} of this page", NOTHING, digest

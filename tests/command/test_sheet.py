@@ -2,6 +2,7 @@
 
 import hashlib
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 import recomputed
@@ -68,6 +69,24 @@ def test_the_evidence_has_the_sums_of_the_files_and_of_the_tables(winter):
     for name in recompute.TABLES:
         row = next(row for row in page.rows if f"{name}.csv of this page" in row)
         assert row[-1] == hashlib.sha256(texts[name].encode()).hexdigest()
+
+
+def test_the_sheet_has_the_decision_the_remarks_the_sessions_and_the_sum_of_the_script(winter):
+    path, _ = winter
+    page = read(winter)
+    for words in ("accepted", "accepted with reservations", "refused"):
+        assert any(len(row) == 3 and row[0] == words for row in page.rows)
+    script = Path(recompute.__file__).read_bytes()
+    row = next(row for row in page.rows if "recompute.py of this page" in row)
+    assert row[-1] == hashlib.sha256(script).hexdigest()
+    jobs = recompute.rows_of(recompute.read(str(path))[0], "jobs")
+    sessions = {job["session"] for job in jobs}
+    listed = {row[0] for row in page.rows if len(row) == 4 and row[0] in sessions}
+    assert sessions and listed == sessions
+
+
+def test_in_print_a_folded_table_says_where_its_rows_are(winter):
+    assert "not printed: the values are in samples.csv of this page" in winter[0].read_text()
 
 
 def test_a_criterion_leads_to_its_values_a_value_to_its_node_and_job(winter):
