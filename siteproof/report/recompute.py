@@ -43,6 +43,15 @@ SIZES = {"ns": ONE / 10**9, "us": ONE / 10**6, "ms": ONE / 1000, "s": ONE, "min"
 SIZES.update({"h": ONE * 3600, "d": ONE * 86400, "%": ONE / 100, "x": ONE})
 SIZES.update(dict.fromkeys(("count", "nodes", "tasks", "ranks", "packets", "VMs"), ONE))
 SIZES["instances"] = ONE
+NUMBER = "[+-]?[0-9]{1,60}([.][0-9]{1,60})?([eE][+-]?[0-9]{1,2})?"
+ALLOWED = {  # in these columns; a number may be empty, or a text where the unit says so
+    "value": NUMBER,
+    "bound": NUMBER,
+    "step": NUMBER,
+    "expires": "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])",
+    "kind": "at_least|at_most|equals|report_only",
+    "use": "answer|lacking|input|whole|published",
+}
 UNIT = re.compile("([KMGTP]i|[kMGTP]?)(B|B/s|b/s|bit/s|FLOPS|Hz|IOPS|[a-z-]+/s)")
 
 
@@ -91,9 +100,22 @@ def rows_of(texts: Dict[str, str], name: str, *key: str) -> List[Row]:
     if any(len(row) != len(columns) for row in rows):
         raise BadFile("a row of table %s has another length" % name)
     found = [dict(zip(columns, row)) for row in rows]
+    must_be_allowed(name, found)
     if key and len({tuple(row[column] for column in key) for row in found}) < len(found):
         raise BadFile("table %s has two rows with the same %s" % (name, " and ".join(key)))
     return found
+
+
+def must_be_allowed(name: str, rows: List[Row]) -> None:
+    """Raises BadFile for the first cell that holds neither a number, a day nor a known word."""
+    for line, row in enumerate(rows, 2):
+        for column in ALLOWED.keys() & row.keys():
+            text = row[column]
+            no_number = not text or row.get(column + "_unit") == "text"
+            free = no_number and ALLOWED[column] == NUMBER
+            if not free and not re.fullmatch(ALLOWED[column], text):
+                where = (name, line, column, text[:40])
+                raise BadFile("%s.csv, row %d, column %s: '%s' is not allowed" % where)
 
 
 def size(unit: str) -> Fraction:

@@ -505,3 +505,21 @@ def test_it_knows_nothing_of_ours_and_is_of_python_3_6():
     }
     assert names <= sys.stdlib_module_names
     assert "siteproof" not in SCRIPT.read_text()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "text"),
+    [
+        *[("samples", "value", text) for text in ("3/2", "1_000", "1e309", "1e99999999", "\u0663")],
+        ("criteria", "bound", "330/2"),
+        ("criteria", "kind", "atleast"),
+        ("samples", "use", "answr"),
+        *[("waivers", "expires", text) for text in ("whenever", "31.01.2027", "2027-1-3", "")],
+    ],
+)
+def test_a_cell_that_is_no_number_day_or_known_word_is_named_and_refused(table, column, text):
+    found = excused() if table == "waivers" else decided()[1]
+    changed = recomputed.changed(found, table, column, lambda old: text if old else old)
+    where = rf"{table}\.csv, row \d+, column {column}"
+    with pytest.raises(recompute.BadFile, match=where):
+        recompute.Judge(changed)
