@@ -16,7 +16,13 @@ from rich.text import Text
 from siteproof import sites
 from siteproof.analysis.attribution import ASYMMETRIC, Pair
 from siteproof.analysis.daily import HIGH, LOW, NONE, Cell, rate_class
-from siteproof.cli.records import plain_option, print_plain, print_table, print_wrapped
+from siteproof.cli.records import (
+    plain_option,
+    print_answer,
+    print_plain,
+    print_table,
+    print_wrapped,
+)
 from siteproof.cli.shared import by_pair_metric, json_option, print_text, which_samples
 from siteproof.errors import ExitCode
 from siteproof.export import documents
@@ -27,6 +33,7 @@ from siteproof.record.samples import Sample
 from siteproof.sites import Site
 from siteproof.units import count, with_unit
 from siteproof.wording.findings import sentence
+from siteproof.wording.verdicts import own
 
 WHOLE = 14  # nodes of a matrix that is shown whole; of a larger one, what is bad
 STAR = 41  # nodes of a star that is shown whole: a line a client
@@ -83,8 +90,10 @@ def matrix(
         _show_days(title, metric, days)
     for one in matrices:
         _show(title, one)
-    for one in matrices:
+    following = own(site.system.system, campaign, "nodes" if code is ExitCode.FAIL else "verdict")
+    for one in matrices[:-1]:
         print_wrapped(answer(one))
+    print_answer(answer(matrices[-1]) if matrices else f"{metric}: {chosen}", following)
     raise SystemExit(code)
 
 

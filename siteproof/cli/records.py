@@ -132,6 +132,16 @@ def print_wrapped(text: str) -> None:
         click.echo(line)
 
 
+def print_answer(text: str, command: str) -> None:
+    """The last lines: the answer, wrapped, and the next command, never broken, as it is to copy."""
+    text, following = harmless(text), f"next: {harmless(command)}"
+    if len(f"{text}; {following}") <= console().width:
+        click.echo(f"{text}; {following}")
+    else:
+        print_wrapped(text)
+        click.echo(following)
+
+
 def _lines(record: Record, widths: dict[int, int], width: int) -> list[Text]:
     """The lines of a record."""
     lines = [Text()]
