@@ -437,7 +437,9 @@ def _print(
         print_wrapped(words)
     _print_findings(changes, most)
     _print_findings(list(_health(found.samples)), most)
-    following = ("nodes",) if any(r.findings for r in roles) else ("describe", "--facts")
+    following = (
+        ("nodes",) if any(r.same.differing or r.missing for r in roles) else ("describe", "--facts")
+    )
     print_answer(_last_line(roles), own(found.site.system.system, found.campaign, *following))
 
 

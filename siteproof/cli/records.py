@@ -146,10 +146,10 @@ def _lines(record: Record, widths: dict[int, int], width: int) -> list[Text]:
     """The lines of a record."""
     lines = [Text()]
     for at, (text, style) in enumerate(record.head):
-        text = harmless(text)
-        if lines[-1].cell_len + len(text) > width and lines[-1].plain.strip():
-            lines.append(Text(" " * INDENT))
-        lines[-1].append(text, style=style)
+        for part in _broken(harmless(text), max(width - INDENT, 20)):
+            if lines[-1].cell_len + len(part) > width and lines[-1].plain.strip():
+                lines.append(Text(" " * INDENT))
+            lines[-1].append(part, style=style)
         lines[-1].append(" " * max(widths.get(at, 0) - len(text), 0) + GAP)
     lines += map(Text, wrapped(record.phrases, width))
     for line in lines:
