@@ -437,10 +437,14 @@ def _print(
         print_wrapped(words)
     _print_findings(changes, most)
     _print_findings(list(_health(found.samples)), most)
-    following = (
-        ("nodes",) if any(r.same.differing or r.missing for r in roles) else ("describe", "--facts")
-    )
-    print_answer(_last_line(roles), own(found.site.system.system, found.campaign, *following))
+    print_answer(_last_line(roles), _next(found, roles))
+
+
+def _next(found: Described, roles: Sequence[Role]) -> str:
+    """The next command: the nodes where some differ or lack, else the facts of the site."""
+    odd = any(role.same.differing or role.missing for role in roles)
+    words = ("nodes",) if odd else ("describe", "--facts")
+    return own(found.site.system.system, found.campaign, *words)
 
 
 COLUMNS = ("kind", "role or nodes", "field", "value", "share of the nodes")

@@ -71,7 +71,7 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str, shor
 
 def _print_brief(text: str) -> None:
     """The paragraph: in a pipe one line, on a screen as wide as that, with the command unbroken."""
-    if not (sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()):
+    if not sys.stdout.isatty():
         click.echo(text)
         return
     words, following, command = text.rpartition(" Next: ")

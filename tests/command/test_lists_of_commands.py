@@ -142,7 +142,6 @@ ENDS = {
     **{name: FOR_PROGRAMS[name] for name in FOR_PROGRAMS if name.startswith("campaign ")},
     "why of a failed node": ("campaign", ("why", "node006", *BED, "--campaign", "after")),
     "why of a criterion": ("campaign", ("why", "TB-STREAM", *BED, "--campaign", "after")),
-    "brief": ("campaign", ("report", "--brief", *BED, "--campaign", "after")),
 }
 
 
