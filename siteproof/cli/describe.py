@@ -12,7 +12,7 @@ import click
 from siteproof import files, nodesets, sites
 from siteproof.analysis import counters
 from siteproof.analysis.uniformity import Change, Uniformity, drift, is_identity, vote
-from siteproof.cli.records import plain_option, print_plain, print_wrapped
+from siteproof.cli.records import plain_option, print_answer, print_plain, print_wrapped
 from siteproof.cli.shared import by_node, json_option, which_samples
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
@@ -29,6 +29,7 @@ from siteproof.sites import Site, bought
 from siteproof.sites.bought import FactResult
 from siteproof.units import count
 from siteproof.wording.findings import sentence
+from siteproof.wording.verdicts import own
 
 MAX_LINES = 20  # of one kind; --all shows all of them
 BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysctl.", "mount./sys/")
@@ -54,6 +55,7 @@ class Described:
     """The nodes of a system: which samples, the fields of each node, and what it could not read."""
 
     site: Site
+    campaign: str
     chosen: str
     sessions: Sessions
     samples: Sequence[Sample]
@@ -143,7 +145,9 @@ def _read(system: str, since: str, name: str) -> Described:
     if not descriptions.described(chosen):
         words = "no description yet; 'reframe -c checks/ -r -n SystemDescription' makes one"
     logs = files.perflogs()
-    return Described(site, words, sessions, chosen, *descriptions.with_unreadable(chosen, logs))
+    return Described(
+        site, name, words, sessions, chosen, *descriptions.with_unreadable(chosen, logs)
+    )
 
 
 def _roles(site: Site) -> list[str]:
@@ -218,7 +222,9 @@ def _print_facts(found: Described, roles: Sequence[Facts], most: int | None) -> 
         for line in _sections(role.results):
             print_wrapped(f"  {line}")
         _print_findings(role.findings, most)
-    print_wrapped(_facts_line(roles))
+    print_answer(
+        _facts_line(roles), own(found.site.system.system, found.campaign, "describe", "--all")
+    )
 
 
 def _facts_of(
@@ -431,7 +437,14 @@ def _print(
         print_wrapped(words)
     _print_findings(changes, most)
     _print_findings(list(_health(found.samples)), most)
-    print_wrapped(_last_line(roles))
+    print_answer(_last_line(roles), _next(found, roles))
+
+
+def _next(found: Described, roles: Sequence[Role]) -> str:
+    """The next command: the nodes where some differ or lack, else the facts of the site."""
+    odd = any(role.same.differing or role.missing for role in roles)
+    words = ("nodes",) if odd else ("describe", "--facts")
+    return own(found.site.system.system, found.campaign, *words)
 
 
 COLUMNS = ("kind", "role or nodes", "field", "value", "share of the nodes")

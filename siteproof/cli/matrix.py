@@ -16,8 +16,14 @@ from rich.text import Text
 from siteproof import sites
 from siteproof.analysis.attribution import ASYMMETRIC, Pair
 from siteproof.analysis.daily import HIGH, LOW, NONE, Cell, rate_class
-from siteproof.cli.records import plain_option, print_plain, print_table, print_wrapped
-from siteproof.cli.shared import by_pair_metric, json_option, print_text, which_samples
+from siteproof.cli.records import (
+    plain_option,
+    print_answer,
+    print_plain,
+    print_table,
+    print_wrapped,
+)
+from siteproof.cli.shared import by_pair_metric, json_option, which_samples
 from siteproof.errors import ExitCode
 from siteproof.export import documents
 from siteproof.links import matrix as made
@@ -27,6 +33,7 @@ from siteproof.record.samples import Sample
 from siteproof.sites import Site
 from siteproof.units import count, with_unit
 from siteproof.wording.findings import sentence
+from siteproof.wording.verdicts import own
 
 WHOLE = 14  # nodes of a matrix that is shown whole; of a larger one, what is bad
 STAR = 41  # nodes of a star that is shown whole: a line a client
@@ -75,16 +82,21 @@ def matrix(
     if plain:
         _print_plain(matrices, days)
         raise SystemExit(code)
+    following = own(site.system.system, campaign, "nodes" if code is ExitCode.FAIL else "verdict")
     if not found:
-        print_text(f"{metric}: no pair was measured, {chosen}")
+        print_answer(f"{metric}: no pair was measured, {chosen}", following)
         raise SystemExit(code)
     title = f"{site.system.system}: {chosen}"
     if days:
         _show_days(title, metric, days)
     for one in matrices:
         _show(title, one)
-    for one in matrices:
+    for one in matrices[:-1]:
         print_wrapped(answer(one))
+    if matrices:
+        print_answer(answer(matrices[-1]), following)
+    else:
+        click.echo(f"next: {following}")
     raise SystemExit(code)
 
 
@@ -193,17 +205,17 @@ def _show(title: str, one: Matrix) -> None:
     counts = f"{count(len(one.values), 'pair')} of {count(len(nodes), 'node')}"
     typical = f", median {_value(median(one.values.values()), one.unit)}" if one.values else ""
     bad = f", {len(one.blame.bad)} bad" if one.blame.bad else ""
-    print_text(counts + typical + bad)
+    print_wrapped(counts + typical + bad)
     _asymmetry(one)
     for pair in sorted(one.missing)[:FEW]:
         print_wrapped(f"{_arrow(pair)}: {sentence(one.missing[pair])}")
     if len(one.missing) > FEW:
-        print_text(f"and {count(len(one.missing) - FEW, 'more pair')} without a value")
+        print_wrapped(f"and {count(len(one.missing) - FEW, 'more pair')} without a value")
 
 
 def _star(title: str, one: Matrix, known: set[Pair]) -> None:
     """A row a client: to its server, and from it where values have a direction."""
-    print_text(title)
+    print_wrapped(title)
     table = Table()
     rows = sorted(
         {(b, a) if a in one.hubs else (a, b) for a, b in known},
@@ -219,7 +231,7 @@ def _star(title: str, one: Matrix, known: set[Pair]) -> None:
 
 
 def _whole(title: str, one: Matrix, known: set[Pair]) -> None:
-    print_text(title)
+    print_wrapped(title)
     table = Table()
     table.add_column("", no_wrap=True)
     receivers = sorted({b for _, b in known}, key=_natural)
@@ -243,7 +255,7 @@ def _cell(one: Matrix, pair: Pair) -> Text:
 
 def _bad(title: str, one: Matrix) -> None:
     """The culprits with all of their pairs in a row each, then links; the worst first."""
-    print_text(title)
+    print_wrapped(title)
     table = Table()
     for name in ("from", "to", "value", "worse than the others by", "explained by"):
         table.add_column(name, overflow="fold")
@@ -267,7 +279,7 @@ def _bad(title: str, one: Matrix) -> None:
         len(one.blame.culprits) - MAX_PAIRS_LISTED, 0
     )
     if left:
-        print_text(f"{left} more are not shown, see --json")
+        print_wrapped(f"{left} more are not shown, see --json")
     for (a, b), sample in sorted(one.failed.items())[:FEW]:
         print_wrapped(f"{a}>{b}: {sample.status}: {sample.why}")
 
@@ -278,13 +290,13 @@ def _asymmetry(one: Matrix) -> None:
     if not found:
         return
     different = [a for a in found if a.share > ASYMMETRIC]
-    print_text(
+    print_wrapped(
         f"directions differ by {median(a.share for a in found):.1%} in the median"
         + (f", {len(different)} pairs by more than {ASYMMETRIC:.0%}" if different else "")
     )
     for one_pair in different[:FEW]:
         better, worse = one_pair.better, one_pair.better[::-1]
-        print_text(
+        print_wrapped(
             f"{_arrow(better)} {_value(one.values[better], one.unit)}, {_arrow(worse)} "
             f"{one.values[worse]:.4g}: {one_pair.share:.0%} apart"
         )
@@ -389,8 +401,8 @@ def _show_days(title: str, metric: str, daily: Daily) -> None:
         )
     print_table(table)
     for text in _notes(days, dates, daily.rates):
-        print_text(text)
-    print_text(_answer(metric, [pair for pair in ranked if bad[pair]], len(days), daily.rates))
+        print_wrapped(text)
+    print_wrapped(_answer(metric, [pair for pair in ranked if bad[pair]], len(days), daily.rates))
 
 
 def _mark(value: Fraction, rates: bool) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import click
 from rich.table import Table
 from rich.text import Text
 
 from siteproof import files, sites
-from siteproof.cli.records import plain_option, print_plain, print_table
+from siteproof.cli.records import plain_option, print_answer, print_plain, print_table
 from siteproof.cli.shared import json_option, print_text, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.published import milestones, results
@@ -20,8 +21,10 @@ from siteproof.published.table_cells import shown, when
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED
+from siteproof.wording.verdicts import own
 
 WHOLE = ("answer", "criterion", "value")  # columns that are never broken
+CELLS = ("table", "row", "column", "value")  # of all tables, whose columns differ
 COLOURS: dict[str, str] = {Answer.KEEPS: "green", Answer.MISSES: "bold red"}
 
 
@@ -59,6 +62,8 @@ def published(system: str, everything: bool, as_json: bool, plain: bool) -> None
     chosen = tables if everything else tables[: bool(judged)]
     if as_json:
         click.echo(json.dumps(_record(site.name, judged, tables, on_time), indent=1))
+    elif plain and everything:
+        print_plain(CELLS, _cells(tables))
     elif plain:
         for one in chosen:
             print_plain(one.columns, one.rows)
@@ -66,7 +71,8 @@ def published(system: str, everything: bool, as_json: bool, plain: bool) -> None
         _print(chosen)
         for remark in on_time:
             print_text(f"timeline: {remark}")
-        print_text(_answer(site.name, len(published), judged))
+        answer = _answer(site.name, len(published), judged)
+        print_answer(answer, own(site.name, "", "verdict"))
     raise SystemExit(_code(judged))
 
 
@@ -75,6 +81,14 @@ def _code(judged: list[Judged]) -> ExitCode:
     if Answer.MISSES in answers:
         return ExitCode.FAIL
     return ExitCode.PASS if Answer.KEEPS in answers else ExitCode.INCOMPLETE
+
+
+def _cells(tables: list[Results]) -> Iterator[Sequence[str]]:
+    """A line a cell, so that tables with other columns have the same header."""
+    for one in tables:
+        for at, row in enumerate(one.rows, start=1):
+            for column, cell in zip(one.columns, row, strict=True):
+                yield one.title, str(at), column, cell
 
 
 def _print(tables: list[Results]) -> None:

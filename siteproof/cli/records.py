@@ -132,14 +132,24 @@ def print_wrapped(text: str) -> None:
         click.echo(line)
 
 
+def print_answer(text: str, command: str) -> None:
+    """The last lines: the answer, wrapped, and the next command, never broken, as it is to copy."""
+    text, following = harmless(text), f"next: {harmless(command)}"
+    if len(f"{text}; {following}") <= console().width:
+        click.echo(f"{text}; {following}")
+    else:
+        print_wrapped(text)
+        click.echo(following)
+
+
 def _lines(record: Record, widths: dict[int, int], width: int) -> list[Text]:
     """The lines of a record."""
     lines = [Text()]
     for at, (text, style) in enumerate(record.head):
-        text = harmless(text)
-        if lines[-1].cell_len + len(text) > width and lines[-1].plain.strip():
-            lines.append(Text(" " * INDENT))
-        lines[-1].append(text, style=style)
+        for part in _broken(harmless(text), max(width - INDENT, 20)):
+            if lines[-1].cell_len + len(part) > width and lines[-1].plain.strip():
+                lines.append(Text(" " * INDENT))
+            lines[-1].append(part, style=style)
         lines[-1].append(" " * max(widths.get(at, 0) - len(text), 0) + GAP)
     lines += map(Text, wrapped(record.phrases, width))
     for line in lines:

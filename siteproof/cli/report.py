@@ -14,6 +14,7 @@ import click
 
 from siteproof import files
 from siteproof.cli import shared
+from siteproof.cli.records import print_wrapped
 from siteproof.cli.shared import print_left_out, which_answers
 from siteproof.errors import UserError
 from siteproof.report import assemble, brief, html, markdown, material
@@ -55,7 +56,7 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str, shor
     with closing(read) as found:
         if short:
             print_left_out(found.sessions)
-            click.echo(brief.text(found))
+            _print_brief(brief.text(found))
             return
         day = found.judged.as_of if as_of and found.judged.as_of else found.now
         target = Path(output or f"{found.system}-{day:%Y-%m-%d}{_of_what(found.judged)}.html")
@@ -66,6 +67,16 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str, shor
         print_left_out(found.sessions)
         shared.write(target, text.encode("utf-8", "backslashreplace"))
     click.echo(f"{target}: {_size(len(text.encode()))}, {found.judged.chosen}")
+
+
+def _print_brief(text: str) -> None:
+    """The paragraph: in a pipe one line, on a screen as wide as that, with the command unbroken."""
+    if not sys.stdout.isatty():
+        click.echo(text)
+        return
+    words, following, command = text.rpartition(" Next: ")
+    print_wrapped(words)
+    click.echo(f"{following.strip()} {command}")
 
 
 def _of_what(judged: Judgement) -> str:

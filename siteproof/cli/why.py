@@ -10,8 +10,8 @@ import click
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import State
-from siteproof.cli.records import print_wrapped
-from siteproof.cli.shared import by_subject, json_option, print_text, which_answers
+from siteproof.cli.records import print_answer, print_wrapped
+from siteproof.cli.shared import by_subject, json_option, which_answers
 from siteproof.derivations.given import DerivedSample
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
@@ -27,7 +27,7 @@ from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import verdicts as wording
 from siteproof.wording.findings import fulls, sentence
 from siteproof.wording.in_bounds_unit import Shown
-from siteproof.wording.verdicts import age, bound, number, own_command, value
+from siteproof.wording.verdicts import age, bound, measure, number, own_command, value
 
 if TYPE_CHECKING:
     from siteproof.nodes.states import NodeReport
@@ -191,10 +191,11 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
         f"  oldest       {_oldest(result)}",
     ]
     lines += [f"  note         {criterion.note}"] if criterion.note else []
-    click.echo("\n".join(lines))
+    for line in lines:
+        print_wrapped(line)
     shown = result.nodes[:MAX_UNITS] if criterion.links else result.nodes
     for names, text in _alike(result, shown):
-        click.echo(f"  {names}: {text}")
+        print_wrapped(f"  {names}: {text}")
     for unit in shown:
         if unit.sample:
             _chain(unit.sample, "    ")
@@ -207,7 +208,7 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     meets = "" if criterion.report_only else f"{result.ok} of {len(result.nodes)} {what} meet it: "
     counted = meets if result.nodes else ""
     command = wording.after_criterion(judged, result)
-    click.echo(f"{counted}{result.verdict}{reason}{rounding}; next: {command}")
+    print_answer(f"{counted}{result.verdict}{reason}{rounding}", command)
 
 
 def _oldest(result: CriterionVerdict) -> str:
@@ -229,7 +230,7 @@ def _alike(result: CriterionVerdict, units: Sequence[NodeVerdict]) -> list[tuple
 
 def _node(judged: Judgement, node: str, found: Sequence[Found], report: NodeReport | None) -> None:
     state = f": {report.state}" if report else ""
-    click.echo(f"{node} of {judged.site.system.system}, {judged.chosen}{state}")
+    print_wrapped(f"{node} of {judged.site.system.system}, {judged.chosen}{state}")
     for reason in fulls(Shown(judged).all(report.findings)) if report else ():
         print_wrapped(f"  {reason}")
     for result in dict.fromkeys(r.id for r, _ in found):
@@ -237,7 +238,7 @@ def _node(judged: Judgement, node: str, found: Sequence[Found], report: NodeRepo
     for sample in judged.samples:
         if sample.node == node and "parameter" in sample.dims:
             what = sample.metric.rpartition(".")[2].replace("_", " ")
-            click.echo(f"  {what}: {sample.dims['parameter']}: {sample.value}")
+            print_wrapped(f"  {what}: {sample.dims['parameter']}: {sample.value}")
     _end_of_node(judged, node, found, report)
 
 
@@ -250,8 +251,15 @@ def _end_of_node(
     if report is None:
         click.echo(f"{met} on {node}")
     else:
-        following = own_command(judged, "verdict" if report.state is State.OK else "gate")
-        print_text(f"{node}: {report.state}, {met}; next: {following}")
+        print_answer(f"{node}: {report.state}, {met}", _after_node(judged, report))
+
+
+def _after_node(judged: Judgement, report: NodeReport) -> str:
+    """The next command: the gate acts on a node that was measured, the others are measured."""
+    if report.state is State.UNTESTED and not judged.past:
+        return measure(judged, report.node)
+    idle = report.state in (State.OK, State.UNTESTED)
+    return own_command(judged, "verdict" if idle else "gate")
 
 
 def _chain(sample: Sample, margin: str) -> None:
@@ -259,10 +267,10 @@ def _chain(sample: Sample, margin: str) -> None:
     if not isinstance(sample, DerivedSample):
         return
     place = sample.node or sample.dims.get(LINK) or sample.header.system
-    click.echo(f"{margin}{place} follows from: {sample.why}")
+    print_wrapped(f"{margin}{place} follows from: {sample.why}")
     lines = _inputs_alike(sample.inputs)
     for line in lines[:MAX_INPUTS]:
-        click.echo(f"{margin}  {line}")
+        print_wrapped(f"{margin}  {line}")
     if rest := lines[MAX_INPUTS:]:
         click.echo(f"{margin}  and {count(len(rest), 'more line')} of such values")
 
@@ -298,13 +306,13 @@ def _units(judged: Judgement, node: str, found: Sequence[Found]) -> None:
     attempts = judged.attempts(result)
     for _, verdict in found[:MAX_PAIRS]:
         unit = "" if verdict.node == node else f" {verdict.node}:"
-        click.echo(f"  {result.id}:{unit} {_verdict(result, verdict)}")
+        print_wrapped(f"  {result.id}:{unit} {_verdict(result, verdict)}")
         for sample in attempts.get(verdict.node, []):
-            click.echo(f"    {_sample(sample, why_not(result.criterion, sample))}")
+            print_wrapped(f"    {_sample(sample, why_not(result.criterion, sample))}")
             _chain(sample, "      ")
     if rest := [v for _, v in found[MAX_PAIRS:]]:
         kept = sum(v.verdict is Verdict.PASS for v in rest)
-        click.echo(f"  {result.id}: {len(rest)} more pairs of {node}, {kept} of them PASS")
+        print_wrapped(f"  {result.id}: {len(rest)} more pairs of {node}, {kept} of them PASS")
 
 
 def _verdict(result: CriterionVerdict, node: NodeVerdict) -> str:

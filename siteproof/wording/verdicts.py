@@ -173,8 +173,13 @@ def after_criterion(judged: Judgement, result: CriterionVerdict) -> str:
 
 def own_command(judged: Judgement, *words: str) -> str:
     """A command of ours on the same system and campaign."""
-    campaign = ["--campaign", judged.campaign] if judged.campaign else []
-    return shlex.join(["siteproof", *words, *campaign, "--system", judged.site.system.system])
+    return own(judged.site.system.system, judged.campaign, *words)
+
+
+def own(system: str, campaign: str, *words: str) -> str:
+    """A command of ours on this system, and on this campaign where one is named."""
+    chosen = ["--campaign", campaign] if campaign else []
+    return shlex.join(["siteproof", *words, *chosen, "--system", system])
 
 
 def measure(judged: Judgement, nodes: object) -> str:

@@ -5,6 +5,7 @@ import random
 import nets
 import pytest
 from documents_checked import check, kinds
+from last_lines import answer_lines
 from nets import METRIC, failed, ok
 
 from siteproof.record import samples
@@ -55,7 +56,7 @@ def test_a_healthy_star_is_shown_whole_and_is_exit_code_0(net):
     net.describe(count=12, criteria="{}\n")
     net.keep(star())
     done = net.ask()
-    assert (done.code, done.out.splitlines()[-1]) == (0, f"{METRIC} over lan: no bad pair")
+    assert (done.code, answer_lines(done.out)[-1]) == (0, f"{METRIC} over lan: no bad pair")
     assert any(" n12 " in line and line.count(" 9.") == 2 for line in done.out.splitlines())
     assert "24 pairs of 13 nodes, median 9.4" in done.out
 
@@ -65,7 +66,7 @@ def test_a_bad_client_is_named_with_its_side_and_marked(net):
     net.keep(star(slow={"n4>s1": 4}))
     done = net.ask("--link", "lan")
     assert done.code == 1
-    assert done.out.splitlines()[-1] == (f"{METRIC} over lan: explained by: n4 (as sender)")
+    assert answer_lines(done.out)[-1] == (f"{METRIC} over lan: explained by: n4 (as sender)")
     assert "3.959*" in done.out
     assert "s1>n4 9.265 Gb/s, n4>s1 3.959: 57% apart" in done.out
 
@@ -134,7 +135,7 @@ def test_a_bad_pair_is_a_link_told_once_for_both_directions(net):
     found = [s for s in everyone(6) if {s.node, s.dims["peer"]} != {"n2", "n5"}]
     net.keep([*found, ok("n2>n5", 2), ok("n5>n2", 2.1)])
     done = net.ask()
-    assert (done.code, done.out.splitlines()[-1]) == (
+    assert (done.code, answer_lines(done.out)[-1]) == (
         1,
         f"{METRIC} over lan: bad pairs that no node explains: n2<>n5",
     )
@@ -142,7 +143,7 @@ def test_a_bad_pair_is_a_link_told_once_for_both_directions(net):
 
 def test_a_broken_contract_is_bad_even_if_all_are_alike(net):
     net.keep(nets.star(8.0))
-    assert net.ask().out.splitlines()[-1] == (
+    assert answer_lines(net.ask().out)[-1] == (
         f"{METRIC} over lan: explained by: s1 (as sender and receiver)"
     )
 
@@ -153,7 +154,7 @@ def test_failed_and_missing_pairs_are_told(net):
     done = net.ask()
     assert done.code == 1
     assert "n3>s1: timeout: no answer" in done.out
-    assert "n3 (as sender and receiver)" in done.out.splitlines()[-1]
+    assert "n3 (as sender and receiver)" in answer_lines(done.out)[-1]
 
 
 def test_a_pair_whose_server_died_is_missing_and_blames_nobody(net):
@@ -161,7 +162,7 @@ def test_a_pair_whose_server_died_is_missing_and_blames_nobody(net):
     net.keep([*found, failed("n3>s1", "interrupted", why="s1 went")])
     done = net.ask()
     assert kinds(answer(net)) == [("interrupted", "n3>s1"), ("interrupted", "s1>n3")]
-    assert (done.code, done.out.splitlines()[-1]) == (
+    assert (done.code, answer_lines(done.out)[-1]) == (
         3,
         f"{METRIC} over lan: no bad pair; 2 pairs without a value",
     )
@@ -171,7 +172,7 @@ def test_of_320_nodes_only_what_is_bad_is_shown(net):
     slow = {f"n{i}": 4.7 for i in (7, 211)}
     net.describe(count=320, criteria="{}\n")
     net.keep(star(count=320, slow=slow))
-    lines = net.ask().out.splitlines()
+    lines = answer_lines(net.ask().out)
     assert len(lines) < 30
     assert max(map(len, lines)) <= 132
     assert lines[-1].endswith(
@@ -194,7 +195,7 @@ def test_each_message_size_is_a_matrix(net):
             for i in range(1, 7)
         ]
     )
-    lines = net.ask(metric="MpiPingPong.latency").out.splitlines()
+    lines = answer_lines(net.ask(metric="MpiPingPong.latency").out)
     assert lines[-2:] == [
         "MpiPingPong.latency [size 1024] over lan: no bad pair",
         "MpiPingPong.latency [size 8] over lan: no bad pair",
@@ -215,7 +216,7 @@ def test_a_count_that_no_criterion_bounds_is_not_judged(net):
         ]
     )
     done = net.ask(metric="TcpBandwidth.retransmits")
-    assert (done.code, done.out.splitlines()[-1]) == (
+    assert (done.code, answer_lines(done.out)[-1]) == (
         3,
         "TcpBandwidth.retransmits over lan: no criterion decides which of 6 pairs are bad",
     )
@@ -259,7 +260,7 @@ def test_the_days_of_a_pair_with_classes_and_failures(net):
         ]
     )
     done = net.ask("--daily")
-    lines = done.out.splitlines()
+    lines = answer_lines(done.out)
     assert done.code == 1
     row = next(line for line in lines if "n1 > s1" in line)
     assert "75.0+ 40.0o 57.5+" in row
@@ -273,7 +274,7 @@ def test_good_days_are_exit_code_0_and_the_last_seven_are_shown(net):
     for run in range(1, 10):
         net.keep(nets.star(9.4, run=run))
     done = net.ask("--daily")
-    assert (done.code, done.out.splitlines()[-1]) == (
+    assert (done.code, answer_lines(done.out)[-1]) == (
         0,
         f"{METRIC}: none of 12 pairs was below 25 MB/s or failed on any day",
     )
@@ -284,7 +285,7 @@ def test_a_latency_has_days_without_classes(net):
     net.keep([ok("n1>s1", 120, metric="Latency.round_trip", unit="us")])
     done = net.ask("--daily", metric="Latency.round_trip")
     assert "120.0 120.0 120.0" in done.out
-    assert done.out.splitlines()[-1] == "Latency.round_trip: none of 1 pairs failed on any day"
+    assert answer_lines(done.out)[-1] == "Latency.round_trip: none of 1 pairs failed on any day"
 
 
 def test_the_help_ends_in_an_example(net):

@@ -17,6 +17,7 @@ from clone import PATIENCE, TOP
 from documents_checked import check, kinds
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from last_lines import answer_lines
 
 from siteproof.compare.accepted import Acceptance
 from siteproof.errors import UserError
@@ -203,7 +204,7 @@ def asked(world, *words):
 
 def test_eight_nodes_alike(world):
     done = fleet(world)
-    assert (done.code, done.out.splitlines()[-1]) == (0, "8 nodes alike")
+    assert (done.code, answer_lines(done.out)[-1]) == (0, "8 nodes alike")
     assert "cpu.model = EPYC" in done.out
 
 
@@ -218,7 +219,7 @@ def test_an_odd_node_is_named_with_field_found_and_majority(world):
         "majority": "60",
         "role": "compute",
     }
-    assert done.out.splitlines()[-1] == "node003 is odd in 1 field, 7 nodes alike"
+    assert answer_lines(done.out)[-1] == "node003 is odd in 1 field, 7 nodes alike"
     alone = world.siteproof("describe", "node003", "--system", "testbed")
     assert alone.code == 1
     assert "sysctl.vm.swappiness = 10  [odd: majority 60]" in alone.out
@@ -236,7 +237,7 @@ def test_a_node_that_was_not_described_is_incomplete(world):
     assert done.code == 3
     assert kinds(asked(world)) == [("not_measured", "node005")]
     assert kinds(asked(world, "node005")) == [("not_measured", "node005")]
-    assert done.out.splitlines()[-1] == "node005 not described, 7 nodes alike"
+    assert answer_lines(done.out)[-1] == "node005 not described, 7 nodes alike"
 
 
 def test_two_nodes_that_differ_have_no_majority(world):
@@ -325,7 +326,7 @@ STATED = {
 def test_nodes_as_stated_are_a_pass(world):
     fleet(world, **dict.fromkeys(NODES, STATED))
     done = world.siteproof("describe", "--facts", "--system", "testbed")
-    assert (done.code, done.out.splitlines()[-1]) == (0, "8 nodes as stated")
+    assert (done.code, answer_lines(done.out)[-1]) == (0, "8 nodes as stated")
     assert "  namespace: 32 as stated" in done.out.splitlines()
     assert asked(world, "--facts")["findings"] == []
 
@@ -335,7 +336,7 @@ def test_nodes_that_are_not_as_stated_are_named_with_field_expected_and_found(wo
     fleet(world, **{**dict.fromkeys(NODES, STATED), "node003": slow, "node005": slow})
     done = world.siteproof("describe", "--facts", "--system", "testbed")
     assert done.code == 1
-    assert done.out.splitlines()[-2:] == [
+    assert answer_lines(done.out)[-2:] == [
         "  not as stated: node[003,005]: namespace: nic.eth0.speed is 1000 Mb/s, "
         "stated is 10000 Mb/s",
         "node[003,005] not as stated, 6 nodes as stated",
@@ -359,7 +360,7 @@ def test_what_was_not_read_or_described_is_incomplete(world):
     fleet(world, **{**dict.fromkeys(NODES, STATED), "node004": unread, "node008": None})
     done = world.siteproof("describe", "--facts", "--system", "testbed")
     assert done.code == 3
-    assert done.out.splitlines()[-1] == (
+    assert answer_lines(done.out)[-1] == (
         "node004 not read, node008 not described, 6 nodes as stated"
     )
     found = {why["kind"]: why for why in asked(world, "--facts")["findings"]}
@@ -375,7 +376,7 @@ def test_a_site_that_states_nothing_of_a_node_is_no_pass(world):
     fields = {node: {"cpu.model": "EPYC"} for node in NODES}
     keep(world.data / "perflogs", fields, replace(HEAD, system="testbed", partition="compute"))
     done = world.siteproof("describe", "--facts", "--system", "testbed")
-    assert (done.code, done.out.splitlines()[-1]) == (
+    assert (done.code, answer_lines(done.out)[-1]) == (
         3,
         "the site states no facts of a described node",
     )
@@ -387,7 +388,7 @@ def test_a_site_that_states_nothing_of_a_node_is_no_pass(world):
 def test_this_machine_is_as_its_site_states_it(world):
     assert world.reframe("-r", "-n", "SystemDescription").code == 0
     done = world.siteproof("describe", "--facts")
-    assert (done.code, done.out.splitlines()[-1]) == (0, "1 node as stated")
+    assert (done.code, answer_lines(done.out)[-1]) == (0, "1 node as stated")
 
 
 def test_this_machine_describes_itself_in_seconds(world):
@@ -396,7 +397,7 @@ def test_this_machine_describes_itself_in_seconds(world):
     assert done.code == 0, done.out + done.err
     assert sum(os.times()[2:4]) - begun < 60  # s of processor: others may keep it busy
     told = world.siteproof("describe")
-    assert (told.code, told.out.splitlines()[-1]) == (0, "1 node described")
+    assert (told.code, answer_lines(told.out)[-1]) == (0, "1 node described")
     found = Sessions(world.data / "perflogs", "thishost").of(lambda _: True)
     fields = descriptions.of(found, world.data / "perflogs")["localhost"]
     assert fields["kernel.release"] == os.uname().release
@@ -582,9 +583,9 @@ def test_one_node_with_another_sysctl_is_named_on_the_test_bed(testbed, tmp_path
     done = run(*measure)
     assert done.returncode == 0, done.stdout + done.stderr
     told = run("siteproof", "describe")
-    assert told.stdout.splitlines()[-1] == "8 nodes alike", told.stdout
+    assert answer_lines(told.stdout)[-1] == "8 nodes alike", told.stdout
     told = run("siteproof", "describe", "--facts")
-    assert (told.returncode, told.stdout.splitlines()[-1]) == (0, "8 nodes as stated"), told.stdout
+    assert (told.returncode, answer_lines(told.stdout)[-1]) == (0, "8 nodes as stated"), told.stdout
     testbed.run(["ip", "link", "set", "eth0", "mtu", "1500"], node="node005")
     testbed.run(["sysctl", "-w", f"{key}=0"], node="node003")
     try:
@@ -599,8 +600,8 @@ def test_one_node_with_another_sysctl_is_named_on_the_test_bed(testbed, tmp_path
     assert (why["details"]["field"], why["details"]["found"]) == (f"sysctl.{key}", "0")
     told = run("siteproof", "describe")
     assert told.returncode == 1
-    assert told.stdout.splitlines()[-1].endswith("6 nodes alike")
+    assert answer_lines(told.stdout)[-1].endswith("6 nodes alike")
     told = run("siteproof", "describe", "--facts")
     assert told.returncode == 1
     assert "not as stated: node005: namespace: nic.eth0.mtu is 1500, stated is 9000" in told.stdout
-    assert told.stdout.splitlines()[-1] == "node005 not as stated, 7 nodes as stated"
+    assert answer_lines(told.stdout)[-1] == "node005 not as stated, 7 nodes as stated"

@@ -43,7 +43,7 @@ FOR_PROGRAMS = {
     "sites --statuses": ("year", ("sites", "--statuses")),
 }
 # lines to copy, or a name, a path or a value that is longer than the screen
-COMMAND = re.compile(r"scontrol |(next|run again|measure): |.*; next: |history: |      \S+$")
+COMMAND = re.compile(r"scontrol |(next|Next|run again|measure): |.*; next: |history: |      \S+$")
 
 
 @pytest.fixture(scope="module")
@@ -136,3 +136,29 @@ def test_the_last_line_ends_with_a_command_that_exists(worlds, monkeypatch, name
     assert found
     assert " ".join(found[1].split()) == found[1]
     assert told(worlds[of], found[1].split(), monkeypatch)
+
+
+ENDS = {
+    **{name: FOR_PROGRAMS[name] for name in FOR_PROGRAMS if name.startswith("campaign ")},
+    "why of a failed node": ("campaign", ("why", "node006", *BED, "--campaign", "after")),
+    "why of a criterion": ("campaign", ("why", "TB-STREAM", *BED, "--campaign", "after")),
+}
+
+
+@pytest.mark.parametrize("columns", [40, 80, 140])
+@pytest.mark.parametrize("name", ENDS)
+def test_lines_fit_and_the_last_is_the_next_command(worlds, monkeypatch, name, columns):
+    of, words = ENDS[name]
+    lines = told(worlds[of], words, monkeypatch, columns).splitlines()
+    wide = [x for x in lines if len(x) > columns and len(x.split()) > 1 and not COMMAND.match(x)]
+    assert not wide
+    assert re.search(r"[Nn]ext: (SITEPROOF_CAMPAIGN=\S+ )?(siteproof|reframe) ", lines[-1])
+
+
+def test_the_next_command_of_an_untested_node_measures_it(worlds, monkeypatch):
+    _, *rows = told(worlds["campaign"], [*BED_AFTER["nodes"], "--plain"], monkeypatch).splitlines()
+    untested = [row.split("\t")[0] for row in rows if row.split("\t")[1] == "UNTESTED"]
+    assert untested
+    words = ("why", untested[0], *BED, "--campaign", "after")
+    last = told(worlds["campaign"], words, monkeypatch).splitlines()[-1]
+    assert last.endswith(f"-S nodes={untested[0]}")
