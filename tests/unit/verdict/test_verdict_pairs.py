@@ -293,7 +293,7 @@ def test_why_tells_the_worst_pairs_of_a_node_in_many(ask):
 def test_why_explains_a_criterion_of_pairs(ask):
     lines = ask("C-TCP", star(slow={"n2>s1": 5})).output.splitlines()
     assert "  n2>s1: FAIL, 5 Gb/s by iperf3" in lines
-    assert lines[-1] == "11 of 12 pairs meet it: FAIL"
+    assert lines[-1] == "11 of 12 pairs meet it: FAIL; next: siteproof why 'n2>s1' --system here"
 
 
 def test_why_of_an_unknown_pair_is_a_mistake(ask):
