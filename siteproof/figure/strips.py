@@ -51,6 +51,8 @@ def draw(name: str, caption: str, data: Strips) -> str:
     if not data.rows or data.first >= data.last:
         raise ValueError("no row, or no time")
     left = 10 + max(wide(short(row, LONGEST)) for row in data.rows)
+    ticks = date_ticks(data.first, data.last)
+    left = max(left, 2 + wide(ticks[0][1]) / 2)  # the first day stands below the left end
     high = ROW * len(data.rows)
     height = FOOT + high + TOP
 
@@ -63,7 +65,6 @@ def draw(name: str, caption: str, data: Strips) -> str:
         place.set_xlim(data.first.timestamp(), data.last.timestamp())
         place.set_ylim(len(data.rows) - 0.5, -0.5)
         place.set_yticks(range(len(data.rows)), [short(row, LONGEST) for row in data.rows])
-        ticks = date_ticks(data.first, data.last)
         place.set_xticks([at.timestamp() for at, _ in ticks], [text for _, text in ticks])
         place.tick_params(labelsize=SMALL, color=SOFT)
         place.tick_params(axis="y", length=0)
