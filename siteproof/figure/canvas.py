@@ -30,7 +30,7 @@ SMALL = 8.4  # units: the texts inside of a figure
 FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, 'DejaVu Sans', sans-serif"
 _TAG = re.compile(r"<[^>]*>")
 _GROUP = re.compile(r'<g id="[^"]*"')
-_FONT = re.compile(r"font: (?:(\d+) )?([\d.]+)px [^;\"]*")
+_FAMILY = re.compile(r"(?:; )?font-family: [^;\"]*")
 _DIGITS = re.compile(r"(\.\d\d)\d+")
 
 
@@ -141,9 +141,7 @@ def _element(
 def _lean(tag: str) -> str:
     """A tag without a group's id, with two decimals at most, and in the page's font."""
     tag = _GROUP.sub("<g", tag)
-    tag = _FONT.sub(
-        lambda m: f"font-size: {m[2]}px" + (f"; font-weight: {m[1]}" if m[1] else ""), tag
-    )
+    tag = _FAMILY.sub("", tag)
     return _DIGITS.sub(r"\1", " ".join(tag.split()))
 
 

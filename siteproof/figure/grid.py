@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from siteproof.figure import canvas, pixels, shares
-from siteproof.figure.canvas import SMALL, WIDTH, Placed
+from siteproof.figure.canvas import SMALL, WIDTH, Hover, Placed
 from siteproof.figure.labels import nice_ticks, short, wide
 from siteproof.figure.shares import KINDS
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 RIGHT, HEAD = WIDTH - 8, 18.0
 LONGEST = 26
 MAX_TICKS = 40  # of an axis: of more, every so many
+MAX_HOVERS = 600  # cells that a browser explains; of more, it explains the rows
+MAX_ROWS = 80  # of more, none is high enough to point at
 MAX_TEXTS = 9  # columns whose cells have room for digits
 CELL, SPLIT, SMALLEST = 24.0, 34.0, 1.2  # units: how high a cell is
 HIGHEST = 330.0
@@ -66,7 +69,7 @@ def draw(name: str, caption: str, data: Matrix) -> str:
     high, across = cell_h * len(data.rows), cell_w * len(data.columns)
     height = top + high + (16 if data.split else 6)
 
-    def fill(made: Figure) -> Sequence[Placed]:
+    def fill(made: Figure) -> Sequence[Placed | Hover]:
         box = (left / WIDTH, 1 - (top + high) / height, across / WIDTH, high / height)
         place = made.add_axes(box, facecolor="none")
         _axes(place, data, upright, (cell_w, cell_h))
@@ -81,9 +84,46 @@ def draw(name: str, caption: str, data: Matrix) -> str:
                 fontsize=SMALL,
                 ha="left",
             )
-        return [cells, *pixels.draw_legend(made, legend, KINDS, height)]
+        drawn = pixels.draw_legend(made, legend, KINDS, height)
+        return [cells, *drawn, *_hovers(data, box)]
 
     return canvas.svg(name, data.title, caption, height, fill)
+
+
+def _hovers(data: Matrix, box: tuple[float, float, float, float]) -> Iterator[Hover]:
+    """The value and the kind of each cell; of many cells, how many each row has of a kind."""
+    left, bottom, wide, tall = box
+    across, high = wide / len(data.columns), tall / len(data.rows)
+    each = len(data.rows) * len(data.columns) <= MAX_HOVERS
+    if not each and len(data.rows) > MAX_ROWS:
+        return
+    for y, a in enumerate(data.rows):
+        lower = bottom + high * (len(data.rows) - 1 - y)
+        if not each:
+            yield Hover((left, lower, wide, high), _row_in_words(data, a))
+            continue
+        for x, b in enumerate(data.columns):
+            if text := _in_words(data, a, b):
+                yield Hover((left + across * x, lower, across, high), text)
+
+
+def _in_words(data: Matrix, a: str, b: str) -> str:
+    """`n1 to n2: 9.4, typical or better`; empty for a cell without a kind."""
+    texts = []
+    for pair in [(a, b), (b, a)] if data.split else [(a, b)]:
+        if pair in data.kinds:
+            words = filter(None, (data.texts.get(pair, ""), KINDS[data.kinds[pair]].text))
+            texts.append(f"{pair[0]} to {pair[1]}: {', '.join(words)}")
+    return "; ".join(texts)
+
+
+def _row_in_words(data: Matrix, a: str) -> str:
+    """`n1: 300 typical or better, 20 not measured`, of both directions if a cell has both."""
+    pairs = [(a, b) for b in data.columns]
+    if data.split:
+        pairs += [(b, a) for b in data.columns]
+    counts = Counter(data.kinds[pair] for pair in pairs if pair in data.kinds)
+    return f"{a}: {', '.join(f'{n} {KINDS[kind].text}' for kind, n in sorted(counts.items()))}"
 
 
 def _png(data: Matrix, cell_w: float, cell_h: float) -> bytes:

@@ -5,14 +5,15 @@ Lines differ by colour, marker and dash, so that a grey print shows them, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import log2
+from itertools import pairwise
+from math import isfinite, log2
 from typing import TYPE_CHECKING
 
 from siteproof.figure import canvas
 from siteproof.figure.canvas import COLOURS, DASHES, GRID, MARKERS, SOFT, UNITS
-from siteproof.figure.labels import legend_columns
+from siteproof.figure.labels import legend_columns, number
 from siteproof.units import size
 
 if TYPE_CHECKING:
@@ -71,14 +72,49 @@ def png(plots: Sequence[LinePlot]) -> bytes:
 def draw(name: str, caption: str, plot: LinePlot) -> str:
     """One plot for a page, as siteproof.figure.canvas.svg; its title is the page's."""
 
-    def fill(made: Figure) -> Sequence[canvas.Placed]:
+    def fill(made: Figure) -> Sequence[canvas.Hover]:
         made.set_layout_engine("constrained")
-        _draw(made.add_subplot(), replace(plot, title=""))
-        return ()
+        place = made.add_subplot()
+        _draw(place, replace(plot, title=""))
+        made.draw_without_rendering()  # only then it is known where the axes lie
+        return list(_hovers(made, place, plot))
 
     names = [_label(line) for line in plot.lines]
     rows = -(-(len(names) + bool(plot.bound)) // legend_columns(names))
     return canvas.svg(name, plot.title, caption, 250 + 12 * rows, fill)
+
+
+def _hovers(made: Figure, place: Axes, plot: LinePlot) -> Iterator[canvas.Hover]:
+    """The values of every curve at each place of the axis."""
+    xs = sorted({x for line in plot.lines for x in line.xs})
+    if not xs:
+        return
+    box = place.get_position()
+    points = place.transData.transform([(x, 1.0) for x in xs])
+    shares = [float(x) for x, _ in made.transFigure.inverted().transform(points)]
+    edges = [box.x0, *((a + b) / 2 for a, b in pairwise(shares)), box.x1]
+    for x, (left, right) in zip(xs, pairwise(edges), strict=True):
+        texts = [text for line in plot.lines for text in _values_at(line, x)]
+        if texts:
+            head = f"{plot.x_label} {_x_text(plot, x)}, {plot.y_label}"
+            part = (left, box.y0, right - left, box.height)
+            yield canvas.Hover(part, f"{head}: {'; '.join(texts)}")
+
+
+def _values_at(line: Line, x: float) -> Iterator[str]:
+    """`write 885 (800 to 900)` for each of its values there."""
+    for index, (at, value) in enumerate(zip(line.xs, line.values, strict=True)):
+        if at == x and isfinite(value):
+            ends = ""
+            if line.lows and line.highs and line.lows[index] < line.highs[index]:
+                ends = f" ({number(line.lows[index])} to {number(line.highs[index])})"
+            yield f"{line.name} {number(value)}{ends}"
+
+
+def _x_text(plot: LinePlot, x: float) -> str:
+    if plot.labels:
+        return plot.labels[int(x)]
+    return size(int(x)) if plot.sizes else _plain(x)
 
 
 def _label(line: Line) -> str:

@@ -12,7 +12,7 @@ from siteproof.report import value_tables
 from siteproof.report.chapters import criteria, samples
 from siteproof.report.material import Material
 from siteproof.report.numbering import NOTHING
-from siteproof.report.phrases import few, when
+from siteproof.report.phrases import few, period, when
 from siteproof.report.sections import Section, Table
 from siteproof.units import count
 from siteproof.verdict.tally import Tally
@@ -62,14 +62,15 @@ def section(material: Material) -> Section | None:
 
 
 def _lead(material: Material) -> str:
-    """What is signed: system, campaign, suite and day."""
+    """What is signed: system, campaign with its times, suite and day."""
     heads = [s.header for s in material.judged.samples if s.header.mode != PUBLISHED]
     suites = sorted({head.provenance.get("suite", "") for head in heads} - {""})
     measured = few(suites, MAX_SUITES) or "not recorded"
     verdict = material.judged.most_severe or "undecided"
     return (
         f"System {material.system}, {material.judged.chosen}: {verdict}. "
-        f"{count(len(material.judged.verdicts), 'requirement')}; suite revision {measured}; made "
+        f"{count(len(material.judged.verdicts), 'requirement')}; measured "
+        f"{period([head.time for head in heads])}; suite revision {measured}; made "
         f"{when(material.now)}."
     )
 
@@ -113,7 +114,9 @@ def _sessions(material: Material) -> list[tuple[str, ...]]:
     times: dict[str, list[str]] = {}
     for job in value_tables.dicts(material, "jobs"):
         times.setdefault(str(job["session"]), []).append(str(job["time"]))
-    return [(name, min(of), max(of), str(len(of))) for name, of in sorted(times.items())]
+    return [
+        (name, when(min(of)), when(max(of)), str(len(of))) for name, of in sorted(times.items())
+    ]
 
 
 def _files(material: Material) -> Iterator[tuple[str, ...]]:

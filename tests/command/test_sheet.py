@@ -1,6 +1,7 @@
 """The acceptance sheet of a page, and the way from a criterion on it to the file of its samples."""
 
 import hashlib
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -83,6 +84,16 @@ def test_the_sheet_has_the_decision_the_remarks_the_sessions_and_the_sum_of_the_
     sessions = {job["session"] for job in jobs}
     listed = {row[0] for row in page.rows if len(row) == 4 and row[0] in sessions}
     assert sessions and listed == sessions
+
+
+def test_times_on_the_sheet_are_to_the_minute_and_the_campaign_has_its_period(winter):
+    page = read(winter)
+    minute = r"\d{4}-\d\d-\d\d \d\d:\d\d"
+    listed = [row for row in page.rows if len(row) == 4 and re.fullmatch(r"\d+T\S+", row[0])]
+    assert listed
+    for row in listed:
+        assert all(re.fullmatch(f"{minute} UTC", time) for time in row[1:3])
+    assert re.search(rf"requirements?; measured {minute}( to {minute})? UTC; suite", page.text)
 
 
 def test_in_print_a_folded_table_says_where_its_rows_are(winter):

@@ -126,6 +126,12 @@ def test_a_figure_is_one_element_that_takes_the_width_it_gets(draw):
     assert len(svg) < 30_000
 
 
+def test_texts_have_the_font_of_the_page_and_their_sizes():
+    svg = curve()
+    assert "font-family: " not in svg and svg.count("font-family=") == 1
+    assert svg.count("<text") == svg.count('<text style="font-size: ')
+
+
 def test_ids_on_a_page_are_unique_and_each_is_found():
     page = "".join(
         draw(name=f"{draw.__name__}-{n}")

@@ -3,13 +3,17 @@
 import re
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from itertools import pairwise
 
 import numpy as np
 
-from siteproof.figure import distribution, heatmap, time_plot
+from siteproof.figure import distribution, grid, heatmap, line_plot, strips, time_plot
 from siteproof.figure.distribution import Distribution
+from siteproof.figure.grid import Matrix
 from siteproof.figure.heatmap import HeatMap
+from siteproof.figure.line_plot import Line, LinePlot
 from siteproof.figure.pixels import Kind
+from siteproof.figure.strips import Strips
 from siteproof.figure.time_plot import Course, Trend
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -55,4 +59,52 @@ def test_a_row_of_a_map_counts_its_cells():
     assert [text for _, _, text in hovers(heatmap.draw("h", "c", data))] == [
         "n1: 2 typical, 1 failed",
         "n2: 3 typical",
+    ]
+
+
+def test_a_cell_of_a_matrix_shows_its_pair_its_value_and_its_kind():
+    kinds, words = {("a", "b"): 0, ("b", "a"): 5}, {("a", "b"): "9.4"}
+    shown = hovers(grid.draw("m", "c", Matrix("t", ["a", "b"], ["a", "b"], kinds, words)))
+    assert [text for _, _, text in shown] == [
+        "a to b: 9.4, typical or better",
+        "b to a: not measured",
+    ]
+    shown = hovers(grid.draw("m", "c", Matrix("t", ["a"], ["b"], kinds, words, split=True)))
+    assert [text for _, _, text in shown] == [
+        "a to b: 9.4, typical or better; b to a: not measured"
+    ]
+
+
+def test_a_matrix_of_many_nodes_counts_the_cells_of_each_row():
+    names = [f"n{n}" for n in range(30)]
+    kinds = {(a, b): int(a == "n3") for a in names for b in names if a != b}
+    shown = hovers(grid.draw("m", "c", Matrix("t", names, names, kinds, {})))
+    assert len(shown) == len(names)
+    assert shown[3][2] == "n3: 29 2 to 5 % worse"
+
+
+def test_a_row_of_time_shows_its_shares_and_each_outage():
+    first, day = BEGIN.timestamp(), 86_400
+    fell, last = first + 9 * day, first + 10 * day
+    states = {strips.UP: [(first, fell)], strips.DOWN: [(fell, last)]}
+    drawn = strips.draw("s", "c", Strips("t", {"n1": states}, BEGIN, BEGIN + timedelta(days=10)))
+    whole, outage = hovers(drawn)
+    assert whole[2] == "n1: up 90.00 %, down 10.00 %"
+    assert outage[2] == "n1: down from 2026-01-10 00:00 to 2026-01-11 00:00 UTC"
+    assert whole[0] < outage[0] < outage[1] <= whole[1] + 0.1
+
+
+def test_a_sweep_shows_the_values_of_all_curves_at_each_place():
+    lines = [Line("write", [1, 2, 4], [10.0, 20.0, 30.0]), Line("read", [2], [7.0], [6.0], [8.0])]
+    shown = hovers(line_plot.draw("l", "c", LinePlot("t", "tasks", "Ior, MiB/s", lines)))
+    assert [text for _, _, text in shown] == [
+        "tasks 1, Ior, MiB/s: write 10",
+        "tasks 2, Ior, MiB/s: write 20; read 7 (6 to 8)",
+        "tasks 4, Ior, MiB/s: write 30",
+    ]
+    assert all(a[1] <= b[0] + 0.2 for a, b in pairwise(shown))
+    words = LinePlot("t", "stripe", "s", [Line("a", [0, 1], [1.0, 2.0])], labels=["one", "all"])
+    assert [text for _, _, text in hovers(line_plot.draw("l", "c", words))] == [
+        "stripe one, s: a 1",
+        "stripe all, s: a 2",
     ]

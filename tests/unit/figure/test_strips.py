@@ -1,11 +1,13 @@
 """Rows of time: each state is drawn and named, and a short outage can be seen."""
 
+import re
 import xml.etree.ElementTree as ElementTree
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from siteproof.figure import strips
+from siteproof.figure.labels import wide
 from siteproof.figure.strips import Strips
 
 FIRST = datetime(2026, 11, 1, tzinfo=UTC)
@@ -50,3 +52,10 @@ def test_a_second_in_two_weeks_is_drawn():
 def test_nothing_to_draw_is_an_error():
     with pytest.raises(ValueError, match="no row"):
         drawn({})
+
+
+def test_the_first_day_is_whole_where_names_are_short():
+    svg = drawn({"n1": {strips.UP: [(AT, DAY13)]}})
+    day = re.search(r'<text style="[^"]*middle"[^>]* x="([\d.]+)"[^>]*>2026-11-01', svg)
+    assert day, svg
+    assert float(day[1]) - wide("2026-11-01") / 2 >= 0
