@@ -550,8 +550,7 @@ TOP = "verdict at the top"
 SENTENCES = (TOP, "lead of criteria", "lead of sheet")
 SIGNS = {"at_least": ">=", "at_most": "<=", "equals": "="}
 BECAME = {"PASS": "passed", "REGRESSED": "below baseline", "FAIL": "failed"}
-CHAPTER = ("criterion", "verdict", "required", "worst value", "margin", "counts")
-SHEET = ("criterion", "verdict", "limit", "worst value", "margin", "counts and reasons")
+PLACES = {"chapter": ("required", "counts"), "acceptance sheet": ("limit", "counts and reasons")}
 
 
 class Stated:
@@ -594,9 +593,13 @@ class Stated:
         """The cells of the page that do not agree with the tables, and rows that it lacks."""
         found, key = [], self.rule["criterion"]
         own = [row for row in rows if row.get("criterion") == key]
-        for name, columns in (("chapter", CHAPTER), ("acceptance sheet", SHEET)):
-            if not any(set(columns) <= row.keys() for row in own):
-                found.append("the page does not show it whole in the %s" % name)
+        for name, (limit, counts) in PLACES.items():
+            whole = [row for row in own if {"verdict", limit} <= row.keys()]
+            if not whole:
+                found.append("the page does not show it in the %s" % name)
+            # A column is left out where no criterion has any.
+            for row, column in product(whole, (counts, "worst value", "margin")):
+                row.setdefault(column, "-")
         for row in rows:
             title, _, more = row.get("criteria", "").partition("; ")
             if title == key:
