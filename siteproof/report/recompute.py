@@ -744,7 +744,7 @@ def unlike_sums(judge: Judge, rows: List[Cells], texts: Dict[str, str]) -> List[
     due.update((key, job["sha256"] or "-") for key, job in judge.jobs.items())
     told = {}  # type: Dict[str, Set[str]]
     for row in rows:
-        key = row.get("of", "") if row.get("job") == "-" else row.get("job", "")
+        key = row.get("job", "-") if row.get("job", "-") != "-" else row.get("of", "")
         if "SHA-256" in row:
             told.setdefault(key, set()).add(row["SHA-256"])
     return ["the page states another SHA-256 of %s" % key for key in due if told.get(key) != {due[key]}]
