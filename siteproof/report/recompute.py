@@ -628,7 +628,7 @@ class Stated:
         match, value = VALUE.fullmatch(text), self.value(self.worst)
         if not match or match.group(2).strip() != self.unit.replace("count", ""):
             return False
-        names = {one.name for one in self.counted if one.value and self.value(one) == value}
+        names = {one.name for one in self.counted if one.value is not None and self.value(one) == value}
         named = match.group(3) or self.rule["scope"] in MIDDLES or len(self.counted) == 1
         right = not match.group(3) or self.rule["scope"] in MIDDLES or match.group(3) in names
         return bool(named and right) and near(match.group(1), value)
