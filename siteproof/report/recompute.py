@@ -247,6 +247,24 @@ class Judge:
         for row in rows_of(texts, "samples"):
             self.samples.setdefault((row["criterion"], row["unit"], row["use"]), []).append(row)
         self.must_be_whole()
+        self.must_count_once()
+        self.must_cover()
+
+    def must_count_once(self) -> None:
+        """Raises BadFile where a row of an answer is there twice: it would be two trials."""
+        for key, rows in self.samples.items():
+            each = [tuple(row.values()) for row in rows]
+            if key[2] == "answer" and len(set(each)) < len(each):
+                raise BadFile("samples.csv has the same answer twice: %s %s" % key[:2])
+
+    def must_cover(self) -> None:
+        """Raises BadFile where a waiver excuses a unit of which it does not name a node."""
+        nodes = {key: expand(row["nodes"]) for key, row in self.waivers.items()}
+        for row in self.units:
+            ends = set(row["unit"].partition(" over ")[0].split(">"))
+            for key in row["waivers"].split():
+                if ends.isdisjoint(nodes[key]):
+                    raise BadFile("units.csv: waiver %s does not name %s" % (key, row["unit"]))
 
     def must_be_whole(self) -> None:
         """Raises BadFile where a row names what another table lacks."""
@@ -338,7 +356,9 @@ class Judge:
             one.verdict = one.verdict.replace("SKIP", "INCOMPLETE")
         found = [self.trials(rule, trials, row["facts"]) for trials in groups.values()] + lacking
         sign = -1 if rule["kind"] == "at_most" else 1  # of equal verdicts the worst value
-        return min(found, key=lambda one: (rank(one), sign * (one.value or 0)))
+        to = next((one.unit for one in found if one.value is not None), "")
+        values = [ONE * 0 if f.value is None else convert(f.value, f.unit, to) for f in found]
+        return min(zip(found, values), key=lambda pair: (rank(pair[0]), sign * pair[1]))[0]
 
     def trials(self, rule: Row, trials: List[Row], facts: str) -> Outcome:
         """The median of some trials."""

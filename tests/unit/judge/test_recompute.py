@@ -152,7 +152,9 @@ def random_campaign(seed):
             one = random_sample(rng, head, node, criteria.values(), sizes)
             more = rng.choice([0, 0, 1, 2])
             again = (random_sample(rng, head, node, criteria.values(), sizes) for _ in range(more))
-            found += [one, *again]
+            trials = rng.sample(range(9), 1 + more)
+            each = zip([one, *again], trials, strict=True)
+            found += [replace(sample, trial=trial) for sample, trial in each]
     return judgement.judge_samples(described, found, "all")
 
 
@@ -378,14 +380,105 @@ def test_a_waiver_that_has_expired_or_waives_something_else_excuses_nothing(colu
 
 
 def test_a_criterion_that_was_taken_from_the_tables_is_missed_on_the_page():
-    judged, texts = decided()
+    judged, _ = decided()
+    texts, rows = recomputed.read(recomputed.page(judged))
     gone = judged.verdicts[0].id
     for table in ("criteria", "units", "samples"):
         texts = without(texts, table, lambda one: one["criterion"] == gone) or texts
-    shown = {result.id: [str(result.verdict)] for result in judged.verdicts}
-    differing, printed = recomputed.again(texts, shown)
-    assert differing == 1
+    differing, printed = recomputed.again(texts, rows)
+    assert differing
     assert f"{gone} is on the page and not in criteria.csv" in printed
+
+
+def page_of(judged, change):
+    """How much differs on a page that was changed, and what was printed."""
+    text = recomputed.page(judged)
+    changed = change(text)
+    assert changed != text
+    return recomputed.again(*recomputed.read(changed))
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """Three nodes: two pass 165 GB/s, one fails."""
+    described = site({"C": criterion(at_least="165 GB/s", rounding="nearest 1 GB/s")}, "GB/s")
+    values_ = ("146.9", "170.25", "183")
+    found = [
+        Sample(header(1, 1, "acceptance"), f"n{n}", "Check.figure", Decimal(value), "GB/s")
+        for n, value in enumerate(values_, 1)
+    ]
+    return judgement.judge_samples(described, found, "all")
+
+
+PRINTED = [  # on the first screen, in the chapter and on the sheet
+    (">146.9 GB/s<", ">176.9 GB/s<"),
+    ("146.9 GB/s, worst n1", "176.9 GB/s, worst n1"),
+    ("146.9 GB/s, worst n1", "146.9 GB/s, worst n2"),
+    ("146.9 GB/s, worst n1", "146.9 TB/s, worst n1"),
+    ("\u2265 165", "\u2265 140"),
+    ("&gt;= 165", "&gt;= 140"),
+    ("&gt;= 165", "&lt;= 165"),
+    ("from 164.5", "from 144.5"),
+    ("(from 164.5)", ""),
+    ("-10.7 %", "+10.7 %"),
+    ("-10.7 %", "-1.7 %"),
+    ("1 failed n1", "1 failed n2"),
+    ("1 failed n1", "0 failed n1"),
+    ("1 failed n1", "1 passed"),
+    ("1 failed n1", "1 failed n1 (waived)"),
+    ("1 FAIL", "1 PASS"),
+    ("C (FAIL)", "C (PASS)"),
+    ("all: FAIL", "all: PASS"),
+    ("</span> FAIL</strong>", "</span> PASS</strong>"),
+    ("</span> FAIL</span>", "</span> PASS<i hidden> FAIL</i></span>"),
+    ('data-of="verdict"', 'data-of="Verdict"'),
+    ('data-of="verdict at the top"', ""),
+    ('data-of="counts and reasons"', ""),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), PRINTED)
+def test_each_printed_text_that_the_tables_do_not_give_is_found(measured, old, new):
+    recomputed.must_agree(measured)
+    places = recomputed.page(measured).count(old)
+    assert places
+    for place in range(places):
+
+        def change(text, place=place):
+            parts = text.split(old)
+            return old.join(parts[: place + 1]) + new + old.join(parts[place + 1 :])
+
+        differing, printed = page_of(measured, change)
+        assert differing, printed
+
+
+def test_a_sum_that_is_not_that_of_the_table_is_found(measured):
+    digest = re.compile("(samples.csv of this page.*?)[0-9a-f]{64}", re.DOTALL)
+    differing, printed = page_of(measured, lambda text: digest.sub(r"\g<1>" + 64 * "0", text))
+    assert differing == 1 and "another SHA-256 of samples.csv of this page" in printed
+
+
+def test_a_copied_answer_is_no_second_trial(measured):
+    texts = recomputed.texts(measured)
+    lines = texts["samples"].splitlines(keepends=True)
+    with pytest.raises(recompute.BadFile, match="samples.csv has the same answer twice: C n1"):
+        recompute.Judge({**texts, "samples": "".join([*lines, lines[1]])})
+
+
+def test_a_waiver_excuses_only_the_nodes_that_it_names():
+    changed = recomputed.changed(excused(), "waivers", "nodes", lambda _old: "n[7-9]")
+    with pytest.raises(recompute.BadFile, match=r"units.csv: waiver W-\d does not name n\d"):
+        recompute.Judge(changed)
+
+
+def test_the_worst_of_several_sizes_is_known_where_their_units_differ():
+    described = site({"C": criterion(at_least="1 GB/s")}, "GB/s")
+    head = header(1, 1, "acceptance")
+    found = [
+        Sample(head, "n1", "Check.figure", Decimal(value), unit, dims={"size": size})
+        for value, unit, size in (("3", "GB/s", "8"), ("1500", "MB/s", "64"))
+    ]
+    recomputed.must_agree(judgement.judge_samples(described, found, "all"))
 
 
 def call(*words):
