@@ -57,6 +57,13 @@ ALLOWED = {  # in these columns; a number may be empty, or a text where the unit
     "step": NUMBER,
     "expires": "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])",
     "kind": "at_least|at_most|equals|report_only",
+    "ties": "|away|even",
+    "answered_by": "measurement|evidence",
+    "has_check": "yes|no",
+    "stated": "FAIL|ERROR|REGRESSED|INCOMPLETE|PENDING|SKIP|PASS|",
+    "max_age_hours": "|[0-9]{1,9}([.][0-9]{1,20})?",
+    "met": "|[0-9]{1,9}",
+    "trials": "|[0-9]{1,9}",
     "use": "answer|lacking|input|whole|published",
 }
 UNIT = re.compile("([KMGTP]i|[kMGTP]?)(B|B/s|b/s|bit/s|FLOPS|Hz|IOPS|[a-z-]+/s)")
@@ -755,6 +762,18 @@ def unlike_sentences(judge: Judge, rows: List[Cells], verdicts: Dict[str, str]) 
     return found
 
 
+def unlike_first_screen(judge: Judge, rows: List[Cells]) -> List[str]:
+    """Whether the lines of the first screen, and what it says of more, are all criteria."""
+    first = [row for row in rows if "criteria" in row]
+    several = [re.match("([0-9]+) criteria; ", row["criteria"]) for row in first]
+    many = sum(int(one.group(1)) if one else 1 for one in several)
+    more = [re.match("[0-9]+", row["more criteria"]) for row in rows if "more criteria" in row]
+    many += sum(int(one.group()) for one in more if one)
+    whole = {"verdict", "limit", "worst value", "margin", "counts"}
+    right = many == len(judge.criteria) and all(whole <= row.keys() for row in first)
+    return [] if right else ["the first screen does not show all criteria whole"]
+
+
 def unlike_sums(judge: Judge, rows: List[Cells], texts: Dict[str, str]) -> List[str]:
     """The SHA-256 on the page of which the file is another one, and files without one."""
     due = {}
@@ -839,6 +858,7 @@ def recompute(texts: Dict[str, str], rows: List[Cells], top: str = "") -> int:
     if rows:
         shown = sorted({row["criterion"] for row in rows if "criterion" in row} - verdicts.keys())
         unlike += ["%s is on the page and not in criteria.csv" % key for key in shown]
+        unlike += unlike_first_screen(judge, rows)
         unlike += unlike_sentences(judge, rows, verdicts) + unlike_sums(judge, rows, texts)
     for text in lines + ["differs: %s" % one for one in unlike] + [end % counts]:
         show(text)
