@@ -41,6 +41,7 @@ from typing import Dict, List, Optional, Sequence, Set, TextIO, Tuple
 Row = Dict[str, str]
 ORDER = ["FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PENDING", "SKIP", "PASS"]  # worst first
 OF_STATUS = {"node_lost": "INCOMPLETE", "interrupted": "INCOMPLETE", "tool_missing": "SKIP"}
+WHOLE = ("criteria", "stated")  # never empty
 WRONG, MIDDLES = ("invalid", "checksum"), ("median", "mean")  # wrong answers; scopes
 HOUR, ONE = timedelta(hours=1), Fraction(1)
 TABLES = ("criteria", "units", "samples", "jobs", "baselines", "waivers")
@@ -51,15 +52,21 @@ SIZES.update({"h": ONE * 3600, "d": ONE * 86400, "%": ONE / 100, "x": ONE})
 SIZES.update(dict.fromkeys(("count", "nodes", "tasks", "ranks", "packets", "VMs"), ONE))
 SIZES["instances"] = ONE
 NUMBER = "[+-]?[0-9]{1,60}([.][0-9]{1,60})?([eE][+-]?[0-9]{1,2})?"
+DAY = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+MOMENT = DAY + "T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z"
 ALLOWED = {  # in these columns; a number may be empty, or a text where the unit says so
     "value": NUMBER,
     "bound": NUMBER,
     "step": NUMBER,
-    "expires": "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])",
+    "expires": DAY,
     "kind": "at_least|at_most|equals|report_only",
     "ties": "|away|even",
     "answered_by": "measurement|evidence",
     "has_check": "yes|no",
+    "scope": "every node|every pair|median|mean|system",
+    "now": MOMENT,
+    "time": MOMENT,
+    "confirmed": MOMENT + "|",
     "stated": "FAIL|ERROR|REGRESSED|INCOMPLETE|PENDING|SKIP|PASS|",
     "max_age_hours": "|[0-9]{1,9}([.][0-9]{1,20})?",
     "met": "|[0-9]{1,9}",
@@ -71,6 +78,13 @@ UNIT = re.compile("([KMGTP]i|[kMGTP]?)(B|B/s|b/s|bit/s|FLOPS|Hz|IOPS|[a-z-]+/s)"
 
 class BadFile(Exception):
     """The file is not a page of Siteproof, or it is damaged."""
+
+
+class Line(Dict[str, str]):
+    """A row of a table by column."""
+
+    def __missing__(self, column: str) -> str:
+        raise BadFile("a table has no column '%s'" % column)
 
 
 Cells = Dict[str, str]  # the text of each cell of a row, or of a sentence, by its column
@@ -138,11 +152,12 @@ def rows_of(texts: Dict[str, str], name: str, *key: str) -> List[Row]:
     if name not in texts:
         raise BadFile("it has no table " + name)
     mark = "(^|[;,|\t\n\r\"])'(?=[=+\\-@'\t\r\uff1d])"
-    lines = csv.reader(io.StringIO(texts[name], newline=""), strict=True)
+    lines = csv.reader(io.StringIO(re.sub("^\ufeff", "", texts[name]), newline=""), strict=True)
     columns, *rows = [[re.sub(mark, r"\1", cell) for cell in line] for line in lines]
-    if any(len(row) != len(columns) for row in rows):
-        raise BadFile("a row of table %s has another length" % name)
-    found = [dict(zip(columns, row)) for row in rows]
+    for line, row in enumerate(rows, 2):
+        if len(row) != len(columns):
+            raise BadFile("%s.csv, row %d has not %d cells" % (name, line, len(columns)))
+    found = [Line(zip(columns, row)) for row in rows]
     must_be_allowed(name, found)
     if key and len({tuple(row[column] for column in key) for row in found}) < len(found):
         raise BadFile("table %s has two rows with the same %s" % (name, " and ".join(key)))
@@ -156,16 +171,27 @@ def must_be_allowed(name: str, rows: List[Row]) -> None:
             text = row[column]
             no_number = not text or row.get(column + "_unit") == "text"
             free = no_number and ALLOWED[column] == NUMBER
-            if not free and not re.fullmatch(ALLOWED[column], text):
+            known = re.fullmatch(ALLOWED[column], text) and (text or (name, column) != WHOLE)
+            if not free and not (known and exists(text)):
                 where = (name, line, column, text[:40])
                 raise BadFile("%s.csv, row %d, column %s: '%s' is not allowed" % where)
+
+
+def exists(text: str) -> bool:
+    """Whether a text is no day, or one that a calendar has."""
+    try:
+        return not re.match(DAY, text) or bool(datetime.strptime(text[:10], "%Y-%m-%d"))
+    except ValueError:
+        return False
 
 
 def size(unit: str) -> Fraction:
     """A unit in bytes, operations, seconds, or parts of one."""
     found = UNIT.fullmatch(unit)
-    if unit in SIZES or not found:
+    if unit in SIZES:
         return SIZES[unit]
+    if not found:
+        raise BadFile("a value or a bound has the unit '%s', which is not known" % unit[:40])
     return Fraction(POWERS[found.group(1)], 8 if found.group(2) in ("b/s", "bit/s") else 1)
 
 
@@ -453,6 +479,18 @@ class Judge:
         values = self.of(rule, "", "published")
         return "FAIL" if values and self.misses(rule, values[0], facts) else "INCOMPLETE"
 
+    def of_other_modes(self, rule: Row) -> List[str]:
+        """The jobs whose answers do not count, as the criterion requires another mode."""
+        match = re.search("(?:^|; )mode ([a-z]+(?: or [a-z]+)*)(?:;|$)", rule["conditions"])
+        if not match or rule["derivation"] or rule["answered_by"] != "measurement":
+            return []
+        known = match.group(1).split(" or ") + ["published"]
+        units = [row["unit"] for row in self.units if row["criterion"] == rule["criterion"]]
+        jobs = {s["job"] for unit in units for s in self.of(rule, unit, "answer")}
+        other = sorted(job for job in jobs if self.jobs[job]["mode"] not in known)
+        text = "job %s has mode %s, required is " + match.group(1)
+        return [text % (job, self.jobs[job]["mode"]) for job in other]
+
     def derived(self, rule: Row) -> Tuple[List[str], int]:
         """The derived values that do not follow from their inputs; how many have no inputs."""
         wrong, given = [], 0
@@ -519,14 +557,16 @@ def differences(judge: Judge, rule: Row, rows: List[Cells]) -> Tuple[str, str, L
     verdict, counted, each = judge.criterion(rule)
     found = Stated(judge, rule, counted).unlike(rows) if rows else []
     met = len([one for one in counted if one.verdict in ("PASS", "REGRESSED")])
-    if rule["met"] and (rule["met"], rule["of"]) != (str(met), str(len(counted))):
-        stated = (rule["met"], rule["of"], met, len(counted))
+    due = (str(met), str(len(counted))) if counted else ("", "")
+    if (rule["met"], rule["of"]) != due:
+        stated = (rule["met"], rule["of"]) + due
         found.append("stated is that %s of %s meet it, recomputed %s of %s" % stated)
     for row in [row for row in judge.units if row["criterion"] == rule["criterion"]]:
         own = each.get(row["unit"])
-        if own and row["stated"] not in ("", own.verdict):
+        given = row["stated"] or rule["scope"] not in MIDDLES
+        if own and given and row["stated"] != own.verdict:
             found.append("%s: stated %s, recomputed %s" % (row["unit"], row["stated"], own.verdict))
-    return verdict, in_words(rule, counted), found
+    return verdict, in_words(rule, counted), found + judge.of_other_modes(rule)
 
 
 def near(text: str, exact: Fraction) -> bool:

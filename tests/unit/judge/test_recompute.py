@@ -460,6 +460,38 @@ def test_a_sum_that_is_not_that_of_the_table_is_found(measured):
     assert differing == 1 and "another SHA-256 of samples.csv of this page" in printed
 
 
+@pytest.mark.parametrize(
+    ("table", "column", "text"),
+    [
+        ("criteria", "met", ""),
+        ("units", "stated", ""),
+        ("jobs", "mode", "quick"),
+    ],
+)
+def test_a_cell_that_was_emptied_or_a_job_of_another_mode_differs(measured, table, column, text):
+    changed = recomputed.changed(recomputed.texts(measured), table, column, lambda _old: text)
+    assert recomputed.again(changed)[0] == 1
+
+
+def test_a_table_with_a_byte_order_mark_is_read_as_without(measured):
+    texts = recomputed.texts(measured)
+    assert recomputed.again({**texts, "criteria": "\ufeff" + texts["criteria"]})[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("GB/s", "furlong", "unit 'furlong'"),
+        ("bound_unit", "unit", "no column 'bound_unit'"),
+        ("\r\nC,", "\r\nC,,", "criteria.csv, row 2 has not 29 cells"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_named(measured, old, new, told):
+    texts = recomputed.texts(measured)
+    with pytest.raises(recompute.BadFile, match=told):
+        recomputed.again({**texts, "criteria": texts["criteria"].replace(old, new)})
+
+
 def test_a_copied_answer_is_no_second_trial(measured):
     texts = recomputed.texts(measured)
     lines = texts["samples"].splitlines(keepends=True)
@@ -609,6 +641,13 @@ def test_it_knows_nothing_of_ours_and_is_of_python_3_6():
         ("criteria", "bound", "330/2"),
         ("criteria", "kind", "atleast"),
         ("samples", "use", "answr"),
+        ("criteria", "scope", "best node"),
+        ("criteria", "stated", ""),
+        ("criteria", "max_age_hours", "nan"),
+        ("criteria", "now", "2026-11-24"),
+        ("jobs", "time", "yesterday"),
+        ("jobs", "time", "2027-02-31T00:00:00.000000Z"),
+        ("waivers", "expires", "2027-02-31"),
         *[("waivers", "expires", text) for text in ("whenever", "31.01.2027", "2027-1-3", "")],
     ],
 )
