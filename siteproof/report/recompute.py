@@ -101,6 +101,7 @@ class Page(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: List[Tuple[str, Optional[str]]]) -> None:
+        """A file, a row, a cell, or a sentence begins."""
         held = {name: value or "" for name, value in reversed(attrs)}  # of two the first counts
         if held.get("download"):
             self.add_file(held["download"], held.get("href", ""))
@@ -113,10 +114,12 @@ class Page(HTMLParser):
             self.handle_data("; ")
 
     def handle_endtag(self, tag: str) -> None:
+        """The open cell ends."""
         if tag == self.ends:
             self.column = self.ends = ""
 
     def handle_data(self, data: str) -> None:
+        """A text is of the open cell."""
         if self.column:
             self.rows[-1][self.column] += data
 
@@ -157,7 +160,7 @@ def rows_of(texts: Dict[str, str], name: str, *key: str) -> List[Row]:
     for line, row in enumerate(rows, 2):
         if len(row) != len(columns):
             raise BadFile("%s.csv, row %d has not %d cells" % (name, line, len(columns)))
-    found = [Line(zip(columns, row)) for row in rows]
+    found = [Line(zip(columns, row)) for row in rows]  # type: List[Row]
     must_be_allowed(name, found)
     if key and len({tuple(row[column] for column in key) for row in found}) < len(found):
         raise BadFile("table %s has two rows with the same %s" % (name, " and ".join(key)))
@@ -612,8 +615,10 @@ LIMIT = re.compile(
     "(?:([^ ]+) )?(>=|<=|=) (-?[0-9.]+(?:e[+]?[0-9]+)?)((?: [^ ,(;]+)?)((?:, [^(;]+)?)"
     "(?: [(]([^)]*)[)])?"
 )
-VALUE = re.compile("(-?[0-9.]+(?:e[+]?[0-9]+)?)((?: [^ ,;]+)?)(?:(?:; |, worst )(.*?))?(?:, by .*)?")
-TOP = "verdict at the top"
+VALUE = re.compile(
+    "(-?[0-9.]+(?:e[+]?[0-9]+)?)((?: [^ ,;]+)?)(?:(?:; |, worst )(.*?))?(?:, by .*)?"
+)
+TOP, LINE = "verdict at the top", "criteria of the line"
 SENTENCES = (TOP, "lead of criteria", "lead of sheet")
 SIGNS = {"at_least": ">=", "at_most": "<=", "equals": "="}
 BECAME = {"PASS": "passed", "REGRESSED": "below baseline", "FAIL": "failed"}
@@ -645,7 +650,7 @@ class Stated:
         return min(each, key=key, default=None)
 
     def limits(self) -> Dict[str, Tuple[Fraction, bool]]:
-        """The lowest and the highest value that pass before rounding, and whether it itself does."""
+        """The lowest and the highest value that pass before rounding, and whether it does."""
         rule, found = self.rule, {}
         step = convert(Fraction(rule["step"]), rule["step_unit"], rule["bound_unit"])
         for side, sign in (("at_least", 1), ("at_most", -1)):
@@ -668,7 +673,7 @@ class Stated:
             for row, column in product(whole, (counts, "worst value", "margin")):
                 row.setdefault(column, "-")
         for row in rows:
-            title, _, more = row.get("criteria", "").partition("; ")
+            title, _, more = row.get(LINE, "").partition("; ")
             if title == key:
                 own.append(row)
             elif re.fullmatch("[0-9]+ criteria", title) and key in more.split(", "):
@@ -695,7 +700,9 @@ class Stated:
         match, value = VALUE.fullmatch(text), self.value(self.worst)
         if not match or match.group(2).strip() != self.unit.replace("count", ""):
             return False
-        names = {one.name for one in self.counted if one.value is not None and self.value(one) == value}
+        names = {
+            one.name for one in self.counted if one.value is not None and self.value(one) == value
+        }
         named = match.group(3) or self.rule["scope"] in MIDDLES or len(self.counted) == 1
         right = not match.group(3) or self.rule["scope"] in MIDDLES or match.group(3) in names
         return bool(named and right) and near(match.group(1), value)
@@ -792,7 +799,9 @@ def unlike_sentences(judge: Judge, rows: List[Cells], verdicts: Dict[str, str]) 
     for name, text in told.items():
         plain = re.sub("([^ ]+) [(](%s)[)]" % "|".join(ORDER), "", text)
         named = dict(re.findall("([^ ]+) [(](%s)[)]" % "|".join(ORDER), text))
-        counts = {word: int(n) for n, word in re.findall("([0-9]+) (%s)\\b" % "|".join(ORDER), plain)}
+        counts = {
+            word: int(n) for n, word in re.findall("([0-9]+) (%s)\\b" % "|".join(ORDER), plain)
+        }
         plain = re.sub("[0-9]+ (%s)\\b" % "|".join(ORDER), "", plain)
         words = re.findall("(?<![\\w-])(%s|PUBLISHED|UNDECIDED)(?![\\w-])" % "|".join(ORDER), plain)
         wrong = [key for key, verdict in named.items() if verdicts.get(key) != verdict]
@@ -804,8 +813,8 @@ def unlike_sentences(judge: Judge, rows: List[Cells], verdicts: Dict[str, str]) 
 
 def unlike_first_screen(judge: Judge, rows: List[Cells]) -> List[str]:
     """Whether the lines of the first screen, and what it says of more, are all criteria."""
-    first = [row for row in rows if "criteria" in row]
-    several = [re.match("([0-9]+) criteria; ", row["criteria"]) for row in first]
+    first = [row for row in rows if LINE in row]
+    several = [re.match("([0-9]+) criteria; ", row[LINE]) for row in first]
     many = sum(int(one.group(1)) if one else 1 for one in several)
     more = [re.match("[0-9]+", row["more criteria"]) for row in rows if "more criteria" in row]
     many += sum(int(one.group()) for one in more if one)
@@ -826,7 +835,9 @@ def unlike_sums(judge: Judge, rows: List[Cells], texts: Dict[str, str]) -> List[
         key = row.get("job", "-") if row.get("job", "-") != "-" else row.get("of", "")
         if "SHA-256" in row:
             told.setdefault(key, set()).add(row["SHA-256"])
-    return ["the page states another SHA-256 of %s" % key for key in due if told.get(key) != {due[key]}]
+    return [
+        "the page states another SHA-256 of %s" % key for key in due if told.get(key) != {due[key]}
+    ]
 
 
 Kept = Dict[Tuple[str, str, str], List[str]]  # nodes by metric, value and unit

@@ -434,7 +434,7 @@ PRINTED = [  # on the first screen, in the chapter and on the sheet
     ("</span> FAIL</span>", "</span> PASS<i hidden> FAIL</i></span>"),
     ('data-of="verdict"', 'data-of="Verdict"'),
     ('data-of="verdict at the top"', ""),
-    ('data-of="criteria"', ""),
+    ('data-of="criteria of the line"', ""),
     ('data-of="counts and reasons"', ""),
 ]
 
@@ -462,11 +462,7 @@ def test_a_sum_that_is_not_that_of_the_table_is_found(measured):
 
 @pytest.mark.parametrize(
     ("table", "column", "text"),
-    [
-        ("criteria", "met", ""),
-        ("units", "stated", ""),
-        ("jobs", "mode", "quick"),
-    ],
+    [("criteria", "met", ""), ("units", "stated", ""), ("jobs", "mode", "quick")],
 )
 def test_a_cell_that_was_emptied_or_a_job_of_another_mode_differs(measured, table, column, text):
     changed = recomputed.changed(recomputed.texts(measured), table, column, lambda _old: text)
