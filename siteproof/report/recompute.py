@@ -8,10 +8,13 @@
 It needs Python 3.6 and nothing else, and shares no line with Siteproof. All arithmetic is exact.
 A line a criterion; exit code 0: all agree, 1: a verdict, a count or a value differs, 2: bad file.
 
+It compares, too, what the page prints of a criterion on the first screen, in the chapter on the
+criteria and on the acceptance sheet, and the SHA-256 of the tables. docs/recompute.md has all of it.
+
 Taken as given, as the tables state it: which samples answer a criterion (the newest that meet its
 conditions), which units owe a value, the status that the tool's own validation gave, facts of the
-hardware, which nodes waivers and baselines cover, updates of software, what evidence shows, and
-derived values whose inputs are not in the tables; the last two are counted in the last line.
+hardware, which nodes baselines cover, updates of software, what evidence shows, and derived values
+whose inputs are not in the tables; the last two are counted in the last line.
 """
 
 import sys
@@ -720,9 +723,9 @@ class Stated:
         share = (self.value(self.worst) - limit) / abs(limit)
         share *= -100 if rule["kind"] == "at_most" else 100
         match = re.fullmatch("([+-])([0-9.]+(?:e[+][0-9]+)?) %", text)
-        return bool(match and (match.group(1) == "-") == (share < 0)) and near(
-            match.group(2), abs(share)
-        )
+        if not match or (match.group(1) == "-") != (share < 0):
+            return False
+        return near(match.group(2), abs(share))
 
     def limit(self, text: str) -> bool:
         """`Stream.triad >= 165 GB/s (from 164.5); every node of compute`; or without the metric."""
@@ -794,7 +797,7 @@ def unlike_sentences(judge: Judge, rows: List[Cells], verdicts: Dict[str, str]) 
     worst = [min(each, key=ORDER.index)] if each else ["UNDECIDED"]
     modes = {job["mode"] for job in judge.jobs.values()}
     mark = ["PUBLISHED"] if modes == {"published"} else worst
-    right = {TOP: [mark], "lead of criteria": [[]]}
+    right = {TOP: [mark], "lead of criteria": [[]]}  # type: Dict[str, List[List[str]]]
     right["lead of sheet"] = [[]] if worst == ["UNDECIDED"] else [worst]
     for name, text in told.items():
         plain = re.sub("([^ ]+) [(](%s)[)]" % "|".join(ORDER), "", text)
