@@ -9,7 +9,7 @@ It needs Python 3.6 and nothing else, and shares no line with Siteproof. All ari
 A line a criterion; exit code 0: all agree, 1: a verdict, a count or a value differs, 2: bad file.
 
 It compares, too, what the page prints of a criterion on the first screen, in the chapter on the
-criteria and on the acceptance sheet, and the SHA-256 of the tables. docs/recompute.md has all of it.
+criteria and on the acceptance sheet, and the SHA-256 of the tables: docs/recompute.md.
 
 Taken as given, as the tables state it: which samples answer a criterion (the newest that meet its
 conditions), which units owe a value, the status that the tool's own validation gave, facts of the
