@@ -8,12 +8,21 @@
 It needs Python 3.6 and nothing else, and shares no line with Siteproof. All arithmetic is exact.
 A line a criterion; exit code 0: all agree, 1: a verdict, a count or a value differs, 2: bad file.
 
+It compares, too, what the page prints of a criterion on the first screen, in the chapter on the
+criteria and on the acceptance sheet, and the SHA-256 of the tables: docs/recompute.md.
+
 Taken as given, as the tables state it: which samples answer a criterion (the newest that meet its
 conditions), which units owe a value, the status that the tool's own validation gave, facts of the
-hardware, which nodes waivers and baselines cover, updates of software, what evidence shows, and
-derived values whose inputs are not in the tables; the last two are counted in the last line.
+hardware, which nodes baselines cover, updates of software, what evidence shows, and derived values
+whose inputs are not in the tables; the last two are counted in the last line.
 """
 
+import sys
+
+if __name__ == "__main__":
+    del sys.path[0]  # no file beside this one is loaded in place of a module of Python
+
+# ruff: noqa: E402
 import argparse
 import base64
 import csv
@@ -22,18 +31,20 @@ import io
 import json
 import os
 import re
-import sys
 import urllib.parse
+from collections import Counter
 from datetime import datetime, timedelta
 from fractions import Fraction
 from gzip import decompress as gunzip
+from html.parser import HTMLParser
+from itertools import product
 from statistics import median
 from typing import Dict, List, Optional, Sequence, Set, TextIO, Tuple
-from xml.sax.saxutils import unescape
 
 Row = Dict[str, str]
 ORDER = ["FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PENDING", "SKIP", "PASS"]  # worst first
 OF_STATUS = {"node_lost": "INCOMPLETE", "interrupted": "INCOMPLETE", "tool_missing": "SKIP"}
+WHOLE = ("criteria", "stated")  # never empty
 WRONG, MIDDLES = ("invalid", "checksum"), ("median", "mean")  # wrong answers; scopes
 HOUR, ONE = timedelta(hours=1), Fraction(1)
 TABLES = ("criteria", "units", "samples", "jobs", "baselines", "waivers")
@@ -44,12 +55,25 @@ SIZES.update({"h": ONE * 3600, "d": ONE * 86400, "%": ONE / 100, "x": ONE})
 SIZES.update(dict.fromkeys(("count", "nodes", "tasks", "ranks", "packets", "VMs"), ONE))
 SIZES["instances"] = ONE
 NUMBER = "[+-]?[0-9]{1,60}([.][0-9]{1,60})?([eE][+-]?[0-9]{1,2})?"
+DAY = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+MOMENT = DAY + "T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z"
 ALLOWED = {  # in these columns; a number may be empty, or a text where the unit says so
     "value": NUMBER,
     "bound": NUMBER,
     "step": NUMBER,
-    "expires": "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])",
+    "expires": DAY,
     "kind": "at_least|at_most|equals|report_only",
+    "ties": "|away|even",
+    "answered_by": "measurement|evidence",
+    "has_check": "yes|no",
+    "scope": "every node|every pair|median|mean|system",
+    "now": MOMENT,
+    "time": MOMENT,
+    "confirmed": MOMENT + "|",
+    "stated": "FAIL|ERROR|REGRESSED|INCOMPLETE|PENDING|SKIP|PASS|",
+    "max_age_hours": "|[0-9]{1,9}([.][0-9]{1,20})?",
+    "met": "|[0-9]{1,9}",
+    "trials": "|[0-9]{1,9}",
     "use": "answer|lacking|input|whole|published",
 }
 UNIT = re.compile("([KMGTP]i|[kMGTP]?)(B|B/s|b/s|bit/s|FLOPS|Hz|IOPS|[a-z-]+/s)")
@@ -59,32 +83,71 @@ class BadFile(Exception):
     """The file is not a page of Siteproof, or it is damaged."""
 
 
-def read(place: str) -> Tuple[Dict[str, str], Dict[str, List[str]]]:
-    """The text of each table, and the verdicts that the page shows of each criterion."""
-    texts = {}
-    if os.path.isdir(place):
-        for name in TABLES:
-            with open(os.path.join(place, name + ".csv"), encoding="utf-8", newline="") as table:
-                texts[name] = table.read()
-        return texts, {}
-    with open(place, encoding="utf-8") as handle:
-        page = handle.read()
-    for name, kind, data in re.findall('<a download="([^"]*)" href="data:([^",]*),([^"]*)"', page):
-        if name.split(".")[0] in texts:
+class Line(Dict[str, str]):
+    """A row of a table by column."""
+
+    def __missing__(self, column: str) -> str:
+        raise BadFile("a table has no column '%s'" % column)
+
+
+Cells = Dict[str, str]  # the text of each cell of a row, or of a sentence, by its column
+
+
+class Page(HTMLParser):
+    """The files that a page carries, and the text, hidden or not, of what has `data-of`."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.files, self.rows = {}, []  # type: Dict[str, str], List[Cells]
+        self.column, self.ends = "", ""  # of the open cell, and the tag that ends it
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: List[Tuple[str, Optional[str]]]) -> None:
+        """A file, a row, a cell, or a sentence begins."""
+        held = {name: value or "" for name, value in reversed(attrs)}  # of two the first counts
+        if held.get("download"):
+            self.add_file(held["download"], held.get("href", ""))
+        if tag == "tr" or "data-of" in held and tag == "p":
+            self.rows.append({})
+        if "data-of" in held and self.rows:
+            self.column, self.ends = held["data-of"], tag
+            self.rows[-1].setdefault(self.column, "")
+        elif tag == "small":
+            self.handle_data("; ")
+
+    def handle_endtag(self, tag: str) -> None:
+        """The open cell ends."""
+        if tag == self.ends:
+            self.column = self.ends = ""
+
+    def handle_data(self, data: str) -> None:
+        """A text is of the open cell."""
+        if self.column:
+            self.rows[-1][self.column] += data
+
+    def add_file(self, name: str, address: str) -> None:
+        """Keep a file; a browser saves the same from its address."""
+        kind, _, data = address.partition(",")
+        plain = name.split(".")[0]
+        if plain in self.files:
             raise BadFile("it has %s twice" % name)
         coded = kind.endswith("base64")
         found = base64.b64decode(data) if coded else urllib.parse.unquote_to_bytes(data)
-        texts[name.split(".")[0]] = (gunzip(found) if name.endswith(".gz") else found).decode()
-    cells = 'data-of="criterion"[^>]*>(.*?)</th>.*?data-of="verdict"[^>]*>(.*?)</td>'
-    rows = [
-        row for row in (re.search(cells, part, re.DOTALL) for part in page.split("</tr>")) if row
-    ]
-    quotes = {"&#34;": '"', "&#39;": "'"}
-    words = [[unescape(re.sub("<[^>]*>", "", c), quotes) for c in row.groups()] for row in rows]
-    shown = {}  # type: Dict[str, List[str]]
-    for key, verdict in words:
-        shown.setdefault(key.strip(), []).append((verdict.split() or [""])[-1])
-    return texts, shown
+        self.files[plain] = (gunzip(found) if name.endswith(".gz") else found).decode()
+
+
+def read(place: str) -> Tuple[Dict[str, str], List[Cells]]:
+    """The text of each file, and the rows and sentences that the page shows; a folder has none."""
+    if os.path.isdir(place):
+        texts = {}
+        for name in TABLES:
+            with open(os.path.join(place, name + ".csv"), encoding="utf-8", newline="") as table:
+                texts[name] = table.read()
+        return texts, []
+    with open(place, encoding="utf-8") as handle:
+        page = Page(handle.read())
+    return page.files, [row for row in page.rows if row]
 
 
 def rows_of(texts: Dict[str, str], name: str, *key: str) -> List[Row]:
@@ -95,11 +158,12 @@ def rows_of(texts: Dict[str, str], name: str, *key: str) -> List[Row]:
     if name not in texts:
         raise BadFile("it has no table " + name)
     mark = "(^|[;,|\t\n\r\"])'(?=[=+\\-@'\t\r\uff1d])"
-    lines = csv.reader(io.StringIO(texts[name], newline=""), strict=True)
+    lines = csv.reader(io.StringIO(re.sub("^\ufeff", "", texts[name]), newline=""), strict=True)
     columns, *rows = [[re.sub(mark, r"\1", cell) for cell in line] for line in lines]
-    if any(len(row) != len(columns) for row in rows):
-        raise BadFile("a row of table %s has another length" % name)
-    found = [dict(zip(columns, row)) for row in rows]
+    for line, row in enumerate(rows, 2):
+        if len(row) != len(columns):
+            raise BadFile("%s.csv, row %d has not %d cells" % (name, line, len(columns)))
+    found = [Line(zip(columns, row)) for row in rows]  # type: List[Row]
     must_be_allowed(name, found)
     if key and len({tuple(row[column] for column in key) for row in found}) < len(found):
         raise BadFile("table %s has two rows with the same %s" % (name, " and ".join(key)))
@@ -113,16 +177,27 @@ def must_be_allowed(name: str, rows: List[Row]) -> None:
             text = row[column]
             no_number = not text or row.get(column + "_unit") == "text"
             free = no_number and ALLOWED[column] == NUMBER
-            if not free and not re.fullmatch(ALLOWED[column], text):
+            known = re.fullmatch(ALLOWED[column], text) and (text or (name, column) != WHOLE)
+            if not free and not (known and exists(text)):
                 where = (name, line, column, text[:40])
                 raise BadFile("%s.csv, row %d, column %s: '%s' is not allowed" % where)
+
+
+def exists(text: str) -> bool:
+    """Whether a text is no day, or one that a calendar has."""
+    try:
+        return not re.match(DAY, text) or bool(datetime.strptime(text[:10], "%Y-%m-%d"))
+    except ValueError:
+        return False
 
 
 def size(unit: str) -> Fraction:
     """A unit in bytes, operations, seconds, or parts of one."""
     found = UNIT.fullmatch(unit)
-    if unit in SIZES or not found:
+    if unit in SIZES:
         return SIZES[unit]
+    if not found:
+        raise BadFile("a value or a bound has the unit '%s', which is not known" % unit[:40])
     return Fraction(POWERS[found.group(1)], 8 if found.group(2) in ("b/s", "bit/s") else 1)
 
 
@@ -145,14 +220,23 @@ def rounded(value: Fraction, step: Fraction, ties: str) -> Fraction:
     return (whole + up) * step * (1 if value >= 0 else -1)
 
 
+def fact_of(rule: Row, facts: str) -> Tuple[Fraction, str]:
+    """The fact of which a bound is a share, and its unit. facts: `peak=806 GFLOPS; ...`."""
+    number_, unit = dict(f.split("=") for f in facts.split("; "))[rule["bound_of"]].split()
+    return Fraction(number_), unit
+
+
+def as_bound(rule: Row, value: Fraction, unit: str, facts: str) -> Fraction:
+    """A value in the unit of a bound; of a share of a fact, such as 80 % of peak, as a share."""
+    if not rule["bound_of"]:
+        return convert(value, unit, rule["bound_unit"])
+    fact, of = fact_of(rule, facts)
+    return convert(value, unit, of) / fact / convert(ONE, rule["bound_unit"], "x")
+
+
 def meets(rule: Row, value: Fraction, unit: str, facts: str) -> bool:
-    """Whether a value meets the bound of a criterion or baseline. facts: `peak=806 GFLOPS; …`."""
-    own = rule["bound_unit"]
-    if rule["bound_of"]:  # a share of a fact, such as 80 % of peak
-        fact, of = dict(f.split("=") for f in facts.split("; "))[rule["bound_of"]].split()
-        value = convert(value, unit, of) / Fraction(fact) / convert(ONE, own, "x")
-    else:
-        value = convert(value, unit, own)
+    """Whether a value meets the bound of a criterion or baseline."""
+    own, value = rule["bound_unit"], as_bound(rule, value, unit, facts)
     if rule["step"]:
         step = convert(Fraction(rule["step"]), rule["step_unit"], own)
         value = rounded(value, step, rule["ties"])
@@ -173,6 +257,7 @@ class Outcome:
 
     def __init__(self, verdict: str, why: str = "", sample: Optional[Row] = None) -> None:
         self.verdict, self.why, self.sample = verdict, why, sample
+        self.name, self.waived = "", ""  # of the unit; the verdict that a waiver excuses
         self.value, self.unit, self.facts = None, "", ""  # type: Optional[Fraction], str, str
 
 
@@ -196,10 +281,29 @@ class Judge:
         self.jobs = {row["job"]: row for row in rows_of(texts, "jobs", "job")}
         self.baselines = {row["baseline"]: row for row in rows_of(texts, "baselines", "baseline")}
         self.waivers = {row["waiver"]: row for row in rows_of(texts, "waivers", "waiver")}
+        self.excused_whole = set()  # type: Set[str]  # the criteria that decide nothing
         self.samples = {}  # type: Dict[Tuple[str, str, str], List[Row]]
         for row in rows_of(texts, "samples"):
             self.samples.setdefault((row["criterion"], row["unit"], row["use"]), []).append(row)
         self.must_be_whole()
+        self.must_count_once()
+        self.must_cover()
+
+    def must_count_once(self) -> None:
+        """Raises BadFile where a row of an answer is there twice: it would be two trials."""
+        for key, rows in self.samples.items():
+            each = [tuple(row.values()) for row in rows]
+            if key[2] == "answer" and len(set(each)) < len(each):
+                raise BadFile("samples.csv has the same answer twice: %s %s" % key[:2])
+
+    def must_cover(self) -> None:
+        """Raises BadFile where a waiver excuses a unit of which it does not name a node."""
+        nodes = {key: expand(row["nodes"]) for key, row in self.waivers.items()}
+        for row in self.units:
+            ends = set(row["unit"].partition(" over ")[0].split(">"))
+            for key in row["waivers"].split():
+                if ends.isdisjoint(nodes[key]):
+                    raise BadFile("units.csv: waiver %s does not name %s" % (key, row["unit"]))
 
     def must_be_whole(self) -> None:
         """Raises BadFile where a row names what another table lacks."""
@@ -218,19 +322,25 @@ class Judge:
 
     def criterion(self, rule: Row) -> Tuple[str, List[Outcome], Dict[str, Outcome]]:
         """The verdict, the outcomes that are counted, and that of each unit."""
-        if rule["report_only"]:
+        nothing = self.excused_whole.add
+        if rule["report_only"] or rule["has_check"] == "no" and rule["not_here"]:
+            nothing(rule["criterion"])
             return "SKIP", [], {}
         if rule["has_check"] == "no":
-            return "SKIP" if rule["not_here"] else "PENDING", [], {}
+            return "PENDING", [], {}
         units = {r["unit"]: r for r in self.units if r["criterion"] == rule["criterion"]}
         each = self.each(rule, units)
         waived = [name for name, row in units.items() if self.waived(rule, row, each[name])]
-        each.update((name, Outcome("SKIP", "waived", each[name].sample)) for name in waived)
+        for name, one in each.items():
+            one.name = name
+        for one in [each[name] for name in waived]:
+            one.waived, one.verdict, one.why = one.verdict, "SKIP", "waived"
         deciding = [one for name, one in each.items() if name not in waived]
         if rule["scope"] in MIDDLES and deciding:
             deciding = [self.middle(rule, deciding)]
         counted = deciding + [each[name] for name in waived]
         if waived and not deciding:
+            nothing(rule["criterion"])
             return "SKIP", counted, each
         return self.decide(rule, units, deciding, counted), counted, each
 
@@ -258,6 +368,7 @@ class Judge:
         """SKIP of what cannot be measured on this system and was not; PENDING of evidence due."""
         if rule["not_here"] and not rule["tried"] and verdict in ("INCOMPLETE", "SKIP"):
             final = "SKIP"
+            self.excused_whole.add(rule["criterion"])
         elif rule["answered_by"] == "evidence":
             final = verdict.replace("INCOMPLETE", "PENDING")
         else:
@@ -284,7 +395,9 @@ class Judge:
             one.verdict = one.verdict.replace("SKIP", "INCOMPLETE")
         found = [self.trials(rule, trials, row["facts"]) for trials in groups.values()] + lacking
         sign = -1 if rule["kind"] == "at_most" else 1  # of equal verdicts the worst value
-        return min(found, key=lambda one: (rank(one), sign * (one.value or 0)))
+        to = next((one.unit for one in found if one.value is not None), "")
+        values = [ONE * 0 if f.value is None else convert(f.value, f.unit, to) for f in found]
+        return min(zip(found, values), key=lambda pair: (rank(pair[0]), sign * pair[1]))[0]
 
     def trials(self, rule: Row, trials: List[Row], facts: str) -> Outcome:
         """The median of some trials."""
@@ -372,6 +485,18 @@ class Judge:
         values = self.of(rule, "", "published")
         return "FAIL" if values and self.misses(rule, values[0], facts) else "INCOMPLETE"
 
+    def of_other_modes(self, rule: Row) -> List[str]:
+        """The jobs whose answers do not count, as the criterion requires another mode."""
+        match = re.search("(?:^|; )mode ([a-z]+(?: or [a-z]+)*)(?:;|$)", rule["conditions"])
+        if not match or rule["derivation"] or rule["answered_by"] != "measurement":
+            return []
+        known = match.group(1).split(" or ") + ["published"]
+        units = [row["unit"] for row in self.units if row["criterion"] == rule["criterion"]]
+        jobs = {s["job"] for unit in units for s in self.of(rule, unit, "answer")}
+        other = sorted(job for job in jobs if self.jobs[job]["mode"] not in known)
+        text = "job %s has mode %s, required is " + match.group(1)
+        return [text % (job, self.jobs[job]["mode"]) for job in other]
+
     def derived(self, rule: Row) -> Tuple[List[str], int]:
         """The derived values that do not follow from their inputs; how many have no inputs."""
         wrong, given = [], 0
@@ -433,21 +558,289 @@ def in_words(rule: Row, counted: List[Outcome]) -> str:
     return "%s: %s" % (many, worst) if many else worst
 
 
-def differences(judge: Judge, rule: Row, shown: Dict[str, List[str]]) -> Tuple[str, str, List[str]]:
+def differences(judge: Judge, rule: Row, rows: List[Cells]) -> Tuple[str, str, List[str]]:
     """The verdict on a criterion, what it rests on, and what the page states otherwise."""
     verdict, counted, each = judge.criterion(rule)
-    found = []
-    on_page = shown.get(rule["criterion"], [])
-    found += ["the page shows %s" % one for one in on_page if one != rule["stated"]]
+    found = Stated(judge, rule, counted).unlike(rows) if rows else []
     met = len([one for one in counted if one.verdict in ("PASS", "REGRESSED")])
-    if rule["met"] and (rule["met"], rule["of"]) != (str(met), str(len(counted))):
-        stated = (rule["met"], rule["of"], met, len(counted))
+    due = (str(met), str(len(counted))) if counted else ("", "")
+    if (rule["met"], rule["of"]) != due:
+        stated = (rule["met"], rule["of"]) + due
         found.append("stated is that %s of %s meet it, recomputed %s of %s" % stated)
     for row in [row for row in judge.units if row["criterion"] == rule["criterion"]]:
         own = each.get(row["unit"])
-        if own and row["stated"] not in ("", own.verdict):
+        given = row["stated"] or rule["scope"] not in MIDDLES
+        if own and given and row["stated"] != own.verdict:
             found.append("%s: stated %s, recomputed %s" % (row["unit"], row["stated"], own.verdict))
-    return verdict, in_words(rule, counted), found
+    return verdict, in_words(rule, counted), found + judge.of_other_modes(rule)
+
+
+def near(text: str, exact: Fraction) -> bool:
+    """Whether a printed number is the exact one, within half of its last digit."""
+    digits, _, power = text.partition("e")
+    places = len(digits.partition(".")[2]) - int(power or 0)
+    short = bool(power) and abs(exact) < 10**15
+    return not short and abs(Fraction(text) - exact) * 2 <= Fraction(10) ** -places
+
+
+def expand(text: str) -> Set[str]:
+    """The names of a set: `n[1-3,5]`, `a1,b[01-20]`, `n1>n[2-4] over lan, n2>n1`."""
+    names = set()  # type: Set[str]
+    for term in text.split(", ") if ">" in text else re.split(r", ?(?![^\[]*\])", text):
+        term, over, link = term.partition(" over ")
+        sides = term.split(">")
+        if len(sides) > 1:
+            names |= {">".join(pair) + over + link for pair in product(*map(expand, sides))}
+            continue
+        parts = [numbers(part) for part in re.split(r"\[([^\]]*)\]", term)[1::2]]
+        names |= {re.sub(r"\[[^\]]*\]", "%s", term) % one for one in product(*parts)}
+    return names
+
+
+def numbers(text: str) -> List[str]:
+    """The numbers of a range such as `08-11,15`, or `1-9/2`."""
+    found = []  # type: List[str]
+    for part in text.split(","):
+        match = re.fullmatch("([0-9]{1,9})(?:-([0-9]{1,9})(?:/([1-9][0-9]{0,5}))?)?", part)
+        if not match or int(match.group(2) or 0) - int(match.group(1)) > 10**5:
+            raise BadFile("the page shows a set of nodes that is none: %s" % text[:40])
+        first, last, step = match.groups()
+        each = range(int(first), int(last or first) + 1, int(step or 1))
+        found += [str(one).zfill(len(first)) for one in each]
+    return found
+
+
+COUNT = re.compile(
+    "(?:(?:links|pairs): )?([0-9]+) (passed|below baseline|failed|no value)(?: (?![(])(.*?))?"
+    "(?: [(](waived|([0-9]+) waived: (.*))[)])?"
+)
+LIMIT = re.compile(
+    "(?:([^ ]+) )?(>=|<=|=) (-?[0-9.]+(?:e[+]?[0-9]+)?)((?: [^ ,(;]+)?)((?:, [^(;]+)?)"
+    "(?: [(]([^)]*)[)])?"
+)
+VALUE = re.compile(
+    "(-?[0-9.]+(?:e[+]?[0-9]+)?)((?: [^ ,;]+)?)(?:(?:; |, worst )(.*?))?(?:, by .*)?"
+)
+TOP, LINE = "verdict at the top", "criteria of the line"
+SENTENCES = (TOP, "lead of criteria", "lead of sheet")
+SIGNS = {"at_least": ">=", "at_most": "<=", "equals": "="}
+BECAME = {"PASS": "passed", "REGRESSED": "below baseline", "FAIL": "failed"}
+PLACES = {"chapter": ("required", "counts"), "acceptance sheet": ("limit", "counts and reasons")}
+
+
+class Stated:
+    """What a page must state of a criterion: its limit, worst value, margin and counts."""
+
+    def __init__(self, judge: Judge, rule: Row, counted: List[Outcome]) -> None:
+        self.judge, self.rule, self.counted = judge, rule, counted
+        facts = [row["facts"] for row in judge.units if row["criterion"] == rule["criterion"]]
+        scales = {fact_of(rule, text) for text in facts} if rule["bound_of"] else set()
+        self.unit, self.scale, self.shared = rule["bound_unit"], ONE, len(scales) > 1
+        if len(scales) == 1:  # the fact is the same on all units: their values are in its unit
+            fact, self.unit = scales.pop()
+            self.scale = fact * convert(ONE, rule["bound_unit"], "x")
+        self.worst = self.worst_of()
+
+    def value(self, one: Outcome) -> Fraction:
+        """The value of a unit in the unit of the page."""
+        return as_bound(self.rule, one.value or ONE * 0, one.unit, one.facts) * self.scale
+
+    def worst_of(self) -> Optional[Outcome]:
+        """The unit of the worst verdict, and of these of the worst value."""
+        sign = -1 if self.rule["kind"] == "at_most" else 1
+        each = [one for one in self.counted if one.value is not None and not one.waived]
+        key = lambda one: (0 if self.shared else rank(one), sign * self.value(one))  # noqa: E731
+        return min(each, key=key, default=None)
+
+    def limits(self) -> Dict[str, Tuple[Fraction, bool]]:
+        """The lowest and the highest value that pass before rounding, and whether it does."""
+        rule, found = self.rule, {}
+        step = convert(Fraction(rule["step"]), rule["step_unit"], rule["bound_unit"])
+        for side, sign in (("at_least", 1), ("at_most", -1)):
+            if rule["kind"] in (side, "equals"):
+                steps = sign * Fraction(rule["bound"]) / step
+                whole = -((-steps.numerator) // steps.denominator)
+                tie = whole % 2 == 0 if rule["ties"] == "even" else whole > 0
+                found[side] = sign * (whole - Fraction(1, 2)) * step * self.scale, tie
+        return found
+
+    def unlike(self, rows: List[Cells]) -> List[str]:
+        """The cells of the page that do not agree with the tables, and rows that it lacks."""
+        found, key = [], self.rule["criterion"]
+        own = [row for row in rows if row.get("criterion") == key]
+        for name, (limit, counts) in PLACES.items():
+            whole = [row for row in own if {"verdict", limit} <= row.keys()]
+            if not whole:
+                found.append("the page does not show it in the %s" % name)
+            # A column is left out where no criterion has any.
+            for row, column in product(whole, (counts, "worst value", "margin")):
+                row.setdefault(column, "-")
+        for row in rows:
+            title, _, more = row.get(LINE, "").partition("; ")
+            if title == key:
+                own.append(row)
+            elif re.fullmatch("[0-9]+ criteria", title) and key in more.split(", "):
+                own.append({"verdict": row.get("verdict", "")})
+        checks = {"verdict": self.verdict, "worst value": self.worst_value, "margin": self.margin}
+        checks.update({"required": self.limit, "limit": self.limit, "counts": self.counts})
+        checks["counts and reasons"] = self.counts
+        for row in own:
+            for column in [name for name in row if name in checks]:
+                if not checks[column](row[column]):
+                    found.append("the page shows %s '%s'" % (column, row[column][:80]))
+        return found
+
+    def verdict(self, text: str) -> bool:
+        """Whether a cell has the verdict, after its mark."""
+        return re.sub("^[^A-Z]*", "", text) == self.rule["stated"]
+
+    def worst_value(self, text: str) -> bool:
+        """`147 GB/s, worst n002, by stream`."""
+        if self.rule["report_only"]:
+            return True
+        if self.worst is None:
+            return re.fullmatch("-?(, by .*)?", text) is not None
+        match, value = VALUE.fullmatch(text), self.value(self.worst)
+        if not match or match.group(2).strip() != self.unit.replace("count", ""):
+            return False
+        names = {
+            one.name for one in self.counted if one.value is not None and self.value(one) == value
+        }
+        named = match.group(3) or self.rule["scope"] in MIDDLES or len(self.counted) == 1
+        right = not match.group(3) or self.rule["scope"] in MIDDLES or match.group(3) in names
+        return bool(named and right) and near(match.group(1), value)
+
+    def margin(self, text: str) -> bool:
+        """`+1.3 %`: by how much the worst value is on the right side of its limit."""
+        rule = self.rule
+        if rule["report_only"] or self.worst is None or rule["kind"] == "equals":
+            return text in ("", "-")
+        limit = Fraction(rule["bound"]) * self.scale
+        if rule["step"]:
+            limit = self.limits()[rule["kind"]][0]
+        if not limit:
+            return text in ("", "-")
+        share = (self.value(self.worst) - limit) / abs(limit)
+        share *= -100 if rule["kind"] == "at_most" else 100
+        match = re.fullmatch("([+-])([0-9.]+(?:e[+][0-9]+)?) %", text)
+        if not match or (match.group(1) == "-") != (share < 0):
+            return False
+        return near(match.group(2), abs(share))
+
+    def limit(self, text: str) -> bool:
+        """`Stream.triad >= 165 GB/s (from 164.5); every node of compute`; or without the metric."""
+        rule, text = self.rule, text.replace("\u2265", ">=").replace("\u2264", "<=")
+        text, *more = re.sub("; passes (.*)", r" (\1)", text).split("; ")
+        scope = more[0] if more else rule["scope"]
+        if not (scope + " ").startswith(rule["scope"] + " "):
+            return False
+        plain = ("reported only", "= " + rule["bound"])[not rule["report_only"]]
+        if rule["report_only"] or rule["bound_unit"] == "text":
+            return text in (plain, rule["metric"] + " " + plain)
+        match = LIMIT.fullmatch(text)
+        if not match or match.group(1) not in (None, rule["metric"]):
+            return False
+        _, sign, bound, unit, of, passes = match.groups()
+        whole = ", %s %s of %s" % (rule["bound"], rule["bound_unit"], rule["bound_of"])
+        right = sign == SIGNS[rule["kind"]] and unit.strip() == self.unit.replace("count", "")
+        right = right and of == (whole if rule["bound_of"] else "")
+        return right and near(bound, Fraction(rule["bound"]) * self.scale) and self.passes(passes)
+
+    def passes(self, text: Optional[str]) -> bool:
+        """`from 64.5`, `up to 5.5`: the limits before rounding."""
+        if not self.rule["step"]:
+            return text is None
+        told = re.findall("(from|above|up to|below) (-?[0-9.]+(?:e[+]?[0-9]+)?)", text or "")
+        words = {"at_least": ("above", "from"), "at_most": ("below", "up to")}
+        due = [(words[side][tie], value) for side, (value, tie) in self.limits().items()]
+        same = [word for word, _ in told] == [word for word, _ in due]
+        return same and all(near(one[1], value) for one, (_, value) in zip(told, due))
+
+    def counts(self, text: str) -> bool:
+        """`6 passed; 2 failed n[002,007]`, and reasons after them."""
+        if self.rule["report_only"]:
+            return True
+        due = {}  # type: Dict[str, List[Outcome]]
+        counted = [one for one in self.counted if not one.waived]
+        if self.rule["scope"] not in MIDDLES or not counted:
+            counted = self.counted
+        for one in counted:
+            due.setdefault(BECAME.get(one.waived or one.verdict, "no value"), []).append(one)
+        told = []
+        for match in map(COUNT.fullmatch, re.split("; | \u00b7 ", text)):
+            if not match:
+                break
+            number_, standing, names, waived, _, some = match.groups()
+            told.append(standing)
+            units = due.get(standing, [])
+            excused = [one for one in units if one.waived]
+            right = int(number_) == len(units) and same_names(names, units)
+            right = right and same_names(some, excused)
+            if not right or (waived is not None) != bool(excused):
+                return False
+            if waived == "waived" and len(excused) < len(units):
+                return False
+        return sorted(told) == sorted(due)
+
+
+def same_names(text: Optional[str], units: List[Outcome]) -> bool:
+    """Whether a printed set has these units; where it is left out or shortened, it may."""
+    short = not text or re.search("[0-9] pairs? of ", text)
+    return bool(short) or expand(text or "") == {one.name for one in units}
+
+
+def unlike_sentences(judge: Judge, rows: List[Cells], verdicts: Dict[str, str]) -> List[str]:
+    """The sentences of a page with other verdicts than the tables, and those that it lacks."""
+    told = {name: text for row in rows for name, text in row.items() if name in SENTENCES}
+    found = ["the page lacks its %s" % name for name in SENTENCES if name not in told]
+    each = [verdict for key, verdict in verdicts.items() if key not in judge.excused_whole]
+    worst = [min(each, key=ORDER.index)] if each else ["UNDECIDED"]
+    modes = {job["mode"] for job in judge.jobs.values()}
+    mark = ["PUBLISHED"] if modes == {"published"} else worst
+    right = {TOP: [mark], "lead of criteria": [[]]}  # type: Dict[str, List[List[str]]]
+    right["lead of sheet"] = [[]] if worst == ["UNDECIDED"] else [worst]
+    for name, text in told.items():
+        plain = re.sub("([^ ]+) [(](%s)[)]" % "|".join(ORDER), "", text)
+        named = dict(re.findall("([^ ]+) [(](%s)[)]" % "|".join(ORDER), text))
+        counts = {
+            word: int(n) for n, word in re.findall("([0-9]+) (%s)\\b" % "|".join(ORDER), plain)
+        }
+        plain = re.sub("[0-9]+ (%s)\\b" % "|".join(ORDER), "", plain)
+        words = re.findall("(?<![\\w-])(%s|PUBLISHED|UNDECIDED)(?![\\w-])" % "|".join(ORDER), plain)
+        wrong = [key for key, verdict in named.items() if verdicts.get(key) != verdict]
+        due = Counter(verdicts.values()) if name != "lead of sheet" else {}
+        if wrong or counts != due or words not in right[name]:
+            found.append("the page's %s is '%s'" % (name, text[:120]))
+    return found
+
+
+def unlike_first_screen(judge: Judge, rows: List[Cells]) -> List[str]:
+    """Whether the lines of the first screen, and what it says of more, are all criteria."""
+    first = [row for row in rows if LINE in row]
+    several = [re.match("([0-9]+) criteria; ", row[LINE]) for row in first]
+    many = sum(int(one.group(1)) if one else 1 for one in several)
+    more = [re.match("[0-9]+", row["more criteria"]) for row in rows if "more criteria" in row]
+    many += sum(int(one.group()) for one in more if one)
+    whole = {"verdict", "limit", "worst value", "margin", "counts"}
+    right = many == len(judge.criteria) and all(whole <= row.keys() for row in first)
+    return [] if right else ["the first screen does not show all criteria whole"]
+
+
+def unlike_sums(judge: Judge, rows: List[Cells], texts: Dict[str, str]) -> List[str]:
+    """The SHA-256 on the page of which the file is another one, and files without one."""
+    due = {}
+    for name, text in texts.items():
+        sha256 = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+        due["%s.%s of this page" % (name, "csv" if name in TABLES else "py")] = sha256
+    due.update((key, job["sha256"] or "-") for key, job in judge.jobs.items())
+    told = {}  # type: Dict[str, Set[str]]
+    for row in rows:
+        key = row.get("job", "-") if row.get("job", "-") != "-" else row.get("of", "")
+        if "SHA-256" in row:
+            told.setdefault(key, set()).add(row["SHA-256"])
+    return [
+        "the page states another SHA-256 of %s" % key for key in due if told.get(key) != {due[key]}
+    ]
 
 
 Kept = Dict[Tuple[str, str, str], List[str]]  # nodes by metric, value and unit
@@ -498,12 +891,12 @@ def unlike_perflogs(judge: Judge, top: str) -> List[str]:
     return found
 
 
-def recompute(texts: Dict[str, str], shown: Dict[str, List[str]], top: str = "") -> int:
+def recompute(texts: Dict[str, str], rows: List[Cells], top: str = "") -> int:
     """Print a line a criterion, and each difference; how many there are. top: perflogs."""
     judge, differing, given, evidence = Judge(texts), 0, 0, 0
     lines = []
     for rule in judge.criteria:
-        verdict, why, found = differences(judge, rule, shown)
+        verdict, why, found = differences(judge, rule, rows)
         wrong, without = judge.derived(rule)
         given += without
         evidence += rule["answered_by"] == "evidence"
@@ -511,15 +904,19 @@ def recompute(texts: Dict[str, str], shown: Dict[str, List[str]], top: str = "")
         line = (rule["criterion"], rule["stated"], verdict, why)
         lines.append("%-24s stated %-10s  recomputed %-10s  %s" % line)
         lines += ["    differs: %s" % text for text in found + wrong]
-    total, keys = len(judge.criteria), {rule["criterion"] for rule in judge.criteria}
-    counts = (total, total - differing, differing, given, evidence)
+    verdicts = {rule["criterion"]: rule["stated"] for rule in judge.criteria}
+    counts = (len(verdicts), len(verdicts) - differing, differing, given, evidence)
     end = "%d criteria: %d agree, %d differ; "
     end += "taken as given: %d derived values, evidence of %d criteria"
     unlike = unlike_perflogs(judge, top)
-    unknown = ["%s is on the page and not in criteria.csv" % key for key in shown.keys() - keys]
-    for text in lines + ["differs: %s" % one for one in unlike + unknown] + [end % counts]:
+    if rows:
+        shown = sorted({row["criterion"] for row in rows if "criterion" in row} - verdicts.keys())
+        unlike += ["%s is on the page and not in criteria.csv" % key for key in shown]
+        unlike += unlike_first_screen(judge, rows)
+        unlike += unlike_sentences(judge, rows, verdicts) + unlike_sums(judge, rows, texts)
+    for text in lines + ["differs: %s" % one for one in unlike] + [end % counts]:
         show(text)
-    return differing + len(unlike + unknown)
+    return differing + len(unlike)
 
 
 def show(line: str, to: Optional[TextIO] = None) -> None:
@@ -537,12 +934,12 @@ def main() -> int:
     parser.add_argument("--perflogs", metavar="DIR", default="", help="compare with its files, too")
     options = parser.parse_args()
     try:
-        texts, shown = read(options.page)
+        texts, rows = read(options.page)
         for name in TABLES if options.save else ():
             path = os.path.join(options.save, name + ".csv")
             with open(path, "w", encoding="utf-8", newline="") as table:
                 table.write(texts[name])
-        return 1 if recompute(texts, shown, options.perflogs) else 0
+        return 1 if recompute(texts, rows, options.perflogs) else 0
     except OSError as error:
         show("recompute: %s" % error, sys.stderr)
     except Exception as error:  # a table may be damaged in any way

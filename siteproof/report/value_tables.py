@@ -344,7 +344,7 @@ class Tables:
         waiver = self.material.site.waivers[key]
         wrong = " ".join(waiver.wrong_answers)
         expires = waiver.expires.isoformat()
-        return key, waiver.nodes, waiver.waives, wrong, expires, waiver.problem, waiver.owner
+        return key, str(waiver.set), waiver.waives, wrong, expires, waiver.problem, waiver.owner
 
 
 def _judged_as(criterion: Criterion, *, derived: bool) -> Criterion:

@@ -68,9 +68,10 @@ def test_each_page_is_judged_alike_by_the_program_that_it_carries(name, tmp_path
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert " 0 differ" in done.stdout
-        texts, shown = recompute.read(str(world.data / "a.html"))
+        texts, rows = recompute.read(str(world.data / "a.html"))
         keys = [row["criterion"] for row in recompute.rows_of(texts, "criteria")]
-        assert set(keys) == set(shown), "the program compares what the page's tables show, too"
+        shown = {row["criterion"] for row in rows if "criterion" in row}
+        assert set(keys) == shown, "the program compares what the page's tables show, too"
 
 
 @pytest.mark.parametrize("name", SETS)

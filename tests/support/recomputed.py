@@ -8,8 +8,11 @@ import io
 from datetime import UTC, datetime
 from pathlib import Path
 
-from siteproof.report import recompute, value_tables
+from siteproof.report import html, recompute, sheet, value_tables
+from siteproof.report.chapters import criteria
 from siteproof.report.material import Material
+from siteproof.report.sections import Report
+from siteproof.report.summary import Summary, begin, contract_lines
 
 
 def texts(judged, perflogs=Path("nowhere")):
@@ -21,17 +24,34 @@ def texts(judged, perflogs=Path("nowhere")):
     }
 
 
-def again(found, shown=None):
-    """How many criteria differ, and what was printed."""
+def page(judged, perflogs=Path("nowhere")):
+    """The parts of a page that say what the tables say: first screen, criteria, sheet, tables."""
+    material = Material(judged, perflogs, datetime.now(UTC))
+    mark, counts = begin.mark(material), criteria.counts(material)
+    lines, note = contract_lines.lines(material)
+    first = Summary(judged.chosen, "now", "1 node", "", mark, counts, [], lines, note)
+    sections = [criteria.chapter(material), sheet.section(material)]
+    made = Report("here", "", [], first, sections, value_tables.attached(material))
+    return html.page(made, material.now)
+
+
+def read(text):
+    """The files and the rows of a page."""
+    found = recompute.Page(text)
+    return found.files, [row for row in found.rows if row]
+
+
+def again(found, rows=()):
+    """How much differs, and what was printed."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        differing = recompute.recompute(found, shown or {})
+        differing = recompute.recompute(found, list(rows))
     return differing, out.getvalue()
 
 
 def must_agree(judged, perflogs=Path("nowhere")):
-    """Raises AssertionError where the verdict, a count or a unit's verdict differs."""
-    differing, printed = again(texts(judged, perflogs))
+    """Raises AssertionError where anything that the page states differs."""
+    differing, printed = again(*read(page(judged, perflogs)))
     assert not differing, printed
 
 

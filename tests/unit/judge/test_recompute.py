@@ -1,6 +1,7 @@
 """The program that a page carries judges the page's values alone, and agrees with the verdict."""
 
 import csv
+import hashlib
 import io
 import random
 import re
@@ -23,7 +24,7 @@ from test_agreement_pairs import promised, ways
 
 from siteproof.record.samples import Header, Sample
 from siteproof.report import html, recompute, value_tables
-from siteproof.report.sections import Attached, Report, Section, Table
+from siteproof.report.sections import Attached, Report
 from siteproof.report.summary import Summary
 from siteproof.sites import Baseline, Waiver
 from siteproof.verdict import judgement
@@ -152,7 +153,9 @@ def random_campaign(seed):
             one = random_sample(rng, head, node, criteria.values(), sizes)
             more = rng.choice([0, 0, 1, 2])
             again = (random_sample(rng, head, node, criteria.values(), sizes) for _ in range(more))
-            found += [one, *again]
+            trials = rng.sample(range(9), 1 + more)
+            each = zip([one, *again], trials, strict=True)
+            found += [replace(sample, trial=trial) for sample, trial in each]
     return judgement.judge_samples(described, found, "all")
 
 
@@ -378,14 +381,134 @@ def test_a_waiver_that_has_expired_or_waives_something_else_excuses_nothing(colu
 
 
 def test_a_criterion_that_was_taken_from_the_tables_is_missed_on_the_page():
-    judged, texts = decided()
+    judged, _ = decided()
+    texts, rows = recomputed.read(recomputed.page(judged))
     gone = judged.verdicts[0].id
     for table in ("criteria", "units", "samples"):
         texts = without(texts, table, lambda one: one["criterion"] == gone) or texts
-    shown = {result.id: [str(result.verdict)] for result in judged.verdicts}
-    differing, printed = recomputed.again(texts, shown)
-    assert differing == 1
+    differing, printed = recomputed.again(texts, rows)
+    assert differing
     assert f"{gone} is on the page and not in criteria.csv" in printed
+
+
+def page_of(judged, change):
+    """How much differs on a page that was changed, and what was printed."""
+    text = recomputed.page(judged)
+    changed = change(text)
+    assert changed != text
+    return recomputed.again(*recomputed.read(changed))
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """Three nodes: two pass 165 GB/s, one fails."""
+    described = site({"C": criterion(at_least="165 GB/s", rounding="nearest 1 GB/s")}, "GB/s")
+    values_ = ("146.9", "170.25", "183")
+    found = [
+        Sample(header(1, 1, "acceptance"), f"n{n}", "Check.figure", Decimal(value), "GB/s")
+        for n, value in enumerate(values_, 1)
+    ]
+    return judgement.judge_samples(described, found, "all")
+
+
+PRINTED = [  # on the first screen, in the chapter and on the sheet
+    (">146.9 GB/s<", ">176.9 GB/s<"),
+    ("146.9 GB/s, worst n1", "176.9 GB/s, worst n1"),
+    ("146.9 GB/s, worst n1", "146.9 GB/s, worst n2"),
+    ("146.9 GB/s, worst n1", "146.9 TB/s, worst n1"),
+    ("\u2265 165", "\u2265 140"),
+    ("&gt;= 165", "&gt;= 140"),
+    ("&gt;= 165", "&lt;= 165"),
+    ("from 164.5", "from 144.5"),
+    ("(from 164.5)", ""),
+    ("-10.7 %", "+10.7 %"),
+    ("-10.7 %", "-1.7 %"),
+    ("1 failed n1", "1 failed n2"),
+    ("1 failed n1", "0 failed n1"),
+    ("1 failed n1", "1 passed"),
+    ("1 failed n1", "1 failed n1 (waived)"),
+    ("1 FAIL", "1 PASS"),
+    ("C (FAIL)", "C (PASS)"),
+    ("all: FAIL", "all: PASS"),
+    ("</span> FAIL</strong>", "</span> PASS</strong>"),
+    ("</span> FAIL</span>", "</span> PASS<i hidden> FAIL</i></span>"),
+    ('data-of="verdict"', 'data-of="Verdict"'),
+    ('data-of="verdict at the top"', ""),
+    ('data-of="criteria of the line"', ""),
+    ('data-of="counts and reasons"', ""),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), PRINTED)
+def test_each_printed_text_that_the_tables_do_not_give_is_found(measured, old, new):
+    recomputed.must_agree(measured)
+    places = recomputed.page(measured).count(old)
+    assert places
+    for place in range(places):
+
+        def change(text, place=place):
+            parts = text.split(old)
+            return old.join(parts[: place + 1]) + new + old.join(parts[place + 1 :])
+
+        differing, printed = page_of(measured, change)
+        assert differing, printed
+
+
+def test_a_sum_that_is_not_that_of_the_table_is_found(measured):
+    digest = hashlib.sha256(recomputed.texts(measured)["samples"].encode()).hexdigest()
+    differing, printed = page_of(measured, lambda text: text.replace(digest[:8], 8 * "0"))
+    assert differing == 1 and "another SHA-256 of samples.csv of this page" in printed
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "text"),
+    [("criteria", "met", ""), ("units", "stated", ""), ("jobs", "mode", "quick")],
+)
+def test_a_cell_that_was_emptied_or_a_job_of_another_mode_differs(measured, table, column, text):
+    changed = recomputed.changed(recomputed.texts(measured), table, column, lambda _old: text)
+    assert recomputed.again(changed)[0] == 1
+
+
+def test_a_table_with_a_byte_order_mark_is_read_as_without(measured):
+    texts = recomputed.texts(measured)
+    assert recomputed.again({**texts, "criteria": "\ufeff" + texts["criteria"]})[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("GB/s", "furlong", "unit 'furlong'"),
+        ("bound_unit", "unit", "no column 'bound_unit'"),
+        ("\r\nC,", "\r\nC,,", "criteria.csv, row 2 has not 29 cells"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_named(measured, old, new, told):
+    texts = recomputed.texts(measured)
+    with pytest.raises(recompute.BadFile, match=told):
+        recomputed.again({**texts, "criteria": texts["criteria"].replace(old, new)})
+
+
+def test_a_copied_answer_is_no_second_trial(measured):
+    texts = recomputed.texts(measured)
+    lines = texts["samples"].splitlines(keepends=True)
+    with pytest.raises(recompute.BadFile, match="samples.csv has the same answer twice: C n1"):
+        recompute.Judge({**texts, "samples": "".join([*lines, lines[1]])})
+
+
+def test_a_waiver_excuses_only_the_nodes_that_it_names():
+    changed = recomputed.changed(excused(), "waivers", "nodes", lambda _old: "n[7-9]")
+    with pytest.raises(recompute.BadFile, match=r"units.csv: waiver W-\d does not name n\d"):
+        recompute.Judge(changed)
+
+
+def test_the_worst_of_several_sizes_is_known_where_their_units_differ():
+    described = site({"C": criterion(at_least="1 GB/s")}, "GB/s")
+    head = header(1, 1, "acceptance")
+    found = [
+        Sample(head, "n1", "Check.figure", Decimal(value), unit, dims={"size": size})
+        for value, unit, size in (("3", "GB/s", "8"), ("1500", "MB/s", "64"))
+    ]
+    recomputed.must_agree(judgement.judge_samples(described, found, "all"))
 
 
 def call(*words):
@@ -399,8 +522,7 @@ def call(*words):
 @pytest.fixture
 def saved(tmp_path):
     """A page with all of its tables, as a file."""
-    attached = [Attached(f"{name}.csv", text, "rows") for name, text in decided()[1].items()]
-    (tmp_path / "page.html").write_text(page(*attached))
+    (tmp_path / "page.html").write_text(recomputed.page(decided()[0]))
     return tmp_path / "page.html"
 
 
@@ -411,18 +533,14 @@ def test_page_and_saved_tables_are_judged_alike(saved, tmp_path):
     assert call(tmp_path) == (0, printed)
 
 
-def test_a_verdict_that_the_page_shows_otherwise_is_found(tmp_path):
-    judged, texts = decided()
-    attached = [Attached(f"{name}.csv", text, "rows") for name, text in texts.items()]
-    right = [(result.id, str(result.verdict)) for result in judged.verdicts]
-    wrong = [("C-0", "PASS" if right[0][1] != "PASS" else "FAIL"), *right[1:]]
-    for first, second, code in ((right, right, 0), (wrong, right, 1), (right, wrong, 1)):
-        tables = [Table(("criterion", "verdict"), rows) for rows in (first, second)]
-        section = Section("criteria", "Criteria", "", tables)
-        made = Report("here", "It passed.", [], FIRST, [section], attached)
-        (tmp_path / "page.html").write_text(html.page(made, NOW))
-        ended, printed = call(tmp_path / "page.html")
-        assert (ended, "the page shows" in printed) == (code, bool(code)), printed
+def test_a_verdict_that_the_page_shows_otherwise_is_found(saved):
+    text = saved.read_text()
+    places = text.count("</span> FAIL</span>")
+    assert places > 2
+    for most in range(1, places + 1):
+        saved.write_text(text.replace("</span> FAIL</span>", "</span> PASS</span>", most))
+        code, printed = call(saved)
+        assert (code, "the page shows verdict" in printed) == (1, True), printed
 
 
 def test_the_page_of_the_manual_names_every_column():
@@ -514,6 +632,13 @@ def test_it_knows_nothing_of_ours_and_is_of_python_3_6():
         ("criteria", "bound", "330/2"),
         ("criteria", "kind", "atleast"),
         ("samples", "use", "answr"),
+        ("criteria", "scope", "best node"),
+        ("criteria", "stated", ""),
+        ("criteria", "max_age_hours", "nan"),
+        ("criteria", "now", "2026-11-24"),
+        ("jobs", "time", "yesterday"),
+        ("jobs", "time", "2027-02-31T00:00:00.000000Z"),
+        ("waivers", "expires", "2027-02-31"),
         *[("waivers", "expires", text) for text in ("whenever", "31.01.2027", "2027-1-3", "")],
     ],
 )
