@@ -97,6 +97,19 @@ def test_compare_without_arguments_is_what_the_page_compares(tmp_path, of, syste
     assert "no metric is in both" not in compared
 
 
+def test_where_a_median_is_the_same_compare_says_in_how_many_nodes_it_is_worse(tmp_path):
+    text = told(tmp_path, "campaign", "compare --system testbed")
+    assert "\nsame, 3 worse" in text
+    assert "; single nodes or pairs are worse in 4 of these " in " ".join(text.split())
+
+
+def test_nodes_name_the_comparison_that_tells_what_nodes_lost(tmp_path):
+    world = record.World("campaign", tmp_path)
+    text = world.told(("nodes", "--system", "testbed", "--campaign", "after"))
+    named = re.search(r"^against before: siteproof (.+)$", text, re.MULTILINE)[1]
+    assert "worst node006 -56.5 %, node003 -56.5 %" in world.told(tuple(shlex.split(named)))
+
+
 @pytest.mark.parametrize(
     ("line", "near"),
     [
