@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 import math
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -15,8 +16,8 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from siteproof import files
-from siteproof.cli.records import plain_option, print_plain, print_table
+from siteproof import files, units
+from siteproof.cli.records import plain_option, print_answer, print_plain, print_table
 from siteproof.cli.shared import bar, by_metric
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History, extract, open_history, questions, views
@@ -35,6 +36,7 @@ SELECT system, source, count(DISTINCT file), count(*), count(*) FILTER (status <
     count(DISTINCT node) FILTER (node <> ''), count(DISTINCT metric) FILTER (status = 'ok'),
     strftime(min(time), '%Y-%m-%d'), strftime(max(time), '%Y-%m-%d')
 FROM samples WHERE {where} GROUP BY system, source ORDER BY system, source"""
+COLUMNS = "siteproof history --columns"
 NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "first", "last")
 
 
@@ -174,17 +176,16 @@ def _summary(found: History, wanted: Wanted, as_json: bool, plain: bool) -> None
         _table(NAMES, rows)
     _refused(found.refused)
     samples, count = (sum(row[place] for row in rows) for place in (3, 2))
-    click.echo(
-        f"history: {samples:,} samples in {count:,} files, "
-        f"{len(found.refused)} refused; {_store(found)}; next: siteproof history --columns"
-    )
+    click.echo(_store(found))
+    told = f"history: {samples:,} samples in {count:,} files, {len(found.refused)} refused"
+    print_answer(told, COLUMNS)
 
 
 def _store(found: History) -> str:
     if found.folder is None:
-        return "in memory"
+        return "store: in memory"
     if not found.folder.is_dir():
-        return "no store yet"
+        return "store: none yet"
     size = sum(map(_size, found.folder.iterdir()))
     return f"store: {found.folder} ({size / 1e6:.1f} MB)"
 
@@ -220,10 +221,8 @@ def _answer(found: History, query: str, as_csv: bool, as_json: bool, plain: bool
         shown = list(itertools.islice(rows, MAX_ROWS))
         _table(names, shown)
         more = sum(1 for _ in rows)
-        click.echo(
-            f"{len(shown) + more:,} rows"
-            + (f", {more:,} of them not shown; --csv and --json have all" if more else "")
-        )
+        cut = f", {more:,} of them not shown; --csv and --json have all" if more else ""
+        print_answer(f"{units.count(len(shown) + more, 'row')}{cut}", COLUMNS)
 
 
 def _print_json(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -281,3 +280,6 @@ def _print_columns() -> None:
         )
         for column in columns:
             click.echo(f"  {column.name:<12} {column.kind:<10} {column.meaning}")
+    count = sum(map(len, views.VIEWS.values()))
+    first = ["siteproof", "history", "--sql", "SELECT * FROM runs ORDER BY time DESC LIMIT 20"]
+    print_answer(f"{len(views.VIEWS)} views, {count} columns", shlex.join(first))
