@@ -174,15 +174,15 @@ def _print(
     site: Site, found: Overview, figures: Mapping[str, WindowFigure], verdicts: Verdicts
 ) -> None:
     first, last = map(minute, found.period)
-    click.echo(f"{site.name}: {first} to {last} UTC")
+    print_wrapped(f"{site.name}: {first} to {last} UTC")
     if found.whole or found.gateways:
         print_table(_table(FOUR, four_rows(found)))
         print_table(_table(COLUMNS, rows(found)))
     for key, (criterion, verdict) in verdicts.items():
         print_wrapped(f"{key}: {_answer(criterion, verdict, figures[criterion.metric])}")
     gaps = [f"{minute(a)} to {minute(b)} ({_span(b - a)})" for a, b in found.missing()]
-    print_some("not measured: ", gaps, MAX_LINES)
-    print_some("warning: ", list(map(warning, found.findings)), MAX_LINES)
+    print_some("not measured: ", gaps, MAX_LINES, show=print_wrapped)
+    print_some("warning: ", list(map(warning, found.findings)), MAX_LINES, show=print_wrapped)
     print_answer(*_last_lines(site, found))
 
 

@@ -17,7 +17,13 @@ from rich.table import Table
 from rich.text import Text
 
 from siteproof import files, units
-from siteproof.cli.records import plain_option, print_answer, print_plain, print_table
+from siteproof.cli.records import (
+    plain_option,
+    print_answer,
+    print_plain,
+    print_table,
+    print_wrapped,
+)
 from siteproof.cli.shared import bar, by_metric
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History, extract, open_history, questions, views
@@ -275,11 +281,10 @@ def _opened(wanted: Wanted, *, rebuild: bool) -> History:
 
 def _print_columns() -> None:
     for view, columns in views.VIEWS.items():
-        click.echo(
-            f"{view}, {'one row for each value' if view == 'samples' else 'one row for each job'}:"
-        )
+        each = "value" if view == "samples" else "job"
+        print_wrapped(f"{view}, one row for each {each}:")
         for column in columns:
-            click.echo(f"  {column.name:<12} {column.kind:<10} {column.meaning}")
+            print_wrapped(f"  {column.name:<12} {column.kind:<10} {column.meaning}")
     count = sum(map(len, views.VIEWS.values()))
     first = ["siteproof", "history", "--sql", "SELECT * FROM runs ORDER BY time DESC LIMIT 20"]
     print_answer(f"{len(views.VIEWS)} views, {count} columns", shlex.join(first))

@@ -138,5 +138,43 @@ def test_an_explanation_ends_with_the_next_command(tmp_path, line):
     assert following(text).startswith("siteproof ")
 
 
-def test_history_ends_with_the_next_command(tmp_path):
-    assert following(told(tmp_path, "year", "history")) == "siteproof history --columns"
+LISTS = [
+    *("history", "history --columns", "history --sql 'SELECT 1'", "sites", "sites {}"),
+    *("accept --list --system {}", "evidence --list --system {}", "availability --system {}"),
+    *("verdict --system {}", "nodes --system {}", "gate --system {}", "trend --system {}"),
+    *("compare --system {}", "describe --system {}", "describe --facts --system {}"),
+    *("nodes --system {} --since 30d", "report --brief --system {}", "plan --system {}"),
+]
+OF_ONE = ["describe node006", "describe node008 --since 30d", "why node005", "why TB-STREAM"]
+
+
+@pytest.fixture(scope="module", params=[("year", "here"), ("campaign", "testbed")])
+def world_of(request, tmp_path_factory):
+    of, system = request.param
+    return record.World(of, tmp_path_factory.mktemp(of)), system
+
+
+@pytest.mark.parametrize("line", [*LISTS, *OF_ONE])
+def test_the_next_command_runs_as_it_is_printed(world_of, line):
+    world, system = world_of
+    if line in OF_ONE:
+        line = f"{line} --system testbed"
+        if system != "testbed":
+            return
+    words = shlex.split(following(world.told(tuple(shlex.split(line.format(system))))))
+    if words[0] == "siteproof":
+        told_next = world.told(tuple(words[1:]))
+        assert not told_next.startswith("exit code 2"), told_next
+
+
+@pytest.mark.parametrize(
+    ("line", "told_next"),
+    [
+        ("describe node008 --since 30d", "why node008 --since 30d"),
+        ("describe --facts --since 30d", "describe --facts --all --since 30d"),
+        ("matrix TcpBandwidth.throughput --link lan --since 30d", "nodes --since 30d"),
+    ],
+)
+def test_a_next_command_speaks_of_the_same_time(tmp_path, line, told_next):
+    text = told(tmp_path, "campaign", f"{line} --system testbed")
+    assert following(text) == f"siteproof {told_next} --system testbed"
