@@ -315,7 +315,7 @@ def _grouped(
         listed, parts = _read(nodes), _read(partitions)
         where = harmless(f"{nodes.name} and {partitions.name}, what scontrol printed")
     else:
-        listed, parts = client.configured()
+        listed, parts = _live()
         cluster = cluster or machine.this().cluster or ""
         where = "what scontrol lists"
     if cluster:
@@ -330,6 +330,17 @@ def _grouped(
     if not grouped.roles:
         raise _no_role(grouped)
     return grouped, cluster, where
+
+
+def _live() -> tuple[str, str]:
+    """What scontrol lists here. Raises UserError, which names what does without it."""
+    try:
+        return client.configured()
+    except UserError as error:
+        hint = (
+            "Without Slurm here, give what scontrol printed there: --nodes FILE --partitions FILE"
+        )
+        raise UserError(error.where, error.what.partition("; it is")[0], hint=hint) from None
 
 
 def _no_role(grouped: grouping.Grouped) -> UserError:

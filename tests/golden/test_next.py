@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 from unittest import mock
 
 import click
@@ -136,6 +137,41 @@ def test_every_node_that_why_allows_is_named(tmp_path):
 def test_an_explanation_ends_with_the_next_command(tmp_path, line):
     text = told(tmp_path, "year", line)
     assert following(text).startswith("siteproof ")
+
+
+def test_a_brief_report_of_nothing_is_one_line_and_the_command_that_measures(tmp_path):
+    world = record.World("thishost", tmp_path)
+    shutil.rmtree(world.data / "perflogs" / "thishost")
+    text = world.told(("report", "--brief", "--system", "thishost"))
+    *answer, command = text.splitlines()[2:]
+    told_of = (
+        "thishost: no session yet that could answer a criterion; 3 criteria, nothing to report"
+    )
+    assert " ".join(" ".join(answer).split()) == told_of
+    assert command.startswith("next: reframe -c checks/ -r --system thishost ")
+
+
+def test_where_nothing_is_missing_plan_says_so_of_pairs_too(tmp_path):
+    text = told(tmp_path, "campaign", "plan --system testbed -S nodes=missing --all")
+    assert "nothing is not in the inventory" not in text
+    missing = text.partition("nothing is missing: ")[2].partition("no environment offers")[0]
+    assert "TcpBandwidth lan on compute" in missing
+
+
+def test_a_new_site_without_slurm_names_the_saved_files(tmp_path):
+    text = told(tmp_path, "campaign", "sites new far --describe")
+    assert text.startswith("exit code 2")
+    assert "scontrol: not found on PATH. " in text
+    assert "--nodes FILE --partitions FILE" in text
+
+
+def test_what_scontrol_prints_on_several_lines_is_not_run_together(tmp_path):
+    world = record.World("campaign", tmp_path)
+    scontrol = world.data / "bin" / "scontrol"
+    scontrol.write_text("#!/bin/sh\nprintf 'error: no host\\nerror: no conf\\n' >&2; exit 1\n")
+    scontrol.chmod(0o755)
+    text = world.told(("sites", "new", "far"))
+    assert "scontrol: error: no host; error: no conf. " in text
 
 
 LISTS = [
