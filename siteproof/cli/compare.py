@@ -224,9 +224,9 @@ def _answer(result: Comparison) -> str:
     if not result.rows:
         return "no metric is in both"
     counts = {change: sum(r.change.effect is change for r in result.rows) for change in Effect}
-    told = f"from A to B: {', '.join(f'{n} {change}' for change, n in counts.items() if n)}"
+    text = f"from A to B: {', '.join(f'{n} {change}' for change, n in counts.items() if n)}"
     hidden = sum(bool(r.worst) for r in result.rows if r.change.effect is not Effect.WORSE)
-    return f"{told}; single nodes or pairs are worse in {hidden} of these" if hidden else told
+    return f"{text}; single nodes or pairs are worse in {hidden} of these" if hidden else text
 
 
 def _fell(result: Comparison) -> str:

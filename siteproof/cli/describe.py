@@ -270,8 +270,8 @@ def _print(
 
 def _next(found: Described, roles: Sequence[Role]) -> str:
     """The next command: the nodes where some differ or lack, else the facts of the site."""
-    odd = any(role.same.differing or role.missing for role in roles)
-    words = ("nodes",) if odd else ("describe", "--facts")
+    differ = any(role.same.differing or role.missing for role in roles)
+    words = ("nodes",) if differ else ("describe", "--facts")
     return found.following(*words)
 
 

@@ -8,7 +8,7 @@ import json
 import math
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from siteproof import files, units
+from siteproof import files
 from siteproof.cli.records import (
     plain_option,
     print_answer,
@@ -183,8 +183,8 @@ def _summary(found: History, wanted: Wanted, as_json: bool, plain: bool) -> None
     _refused(found.refused)
     samples, count = (sum(row[place] for row in rows) for place in (3, 2))
     click.echo(_store(found))
-    told = f"history: {samples:,} samples in {count:,} files, {len(found.refused)} refused"
-    print_answer(told, COLUMNS)
+    text = f"history: {samples:,} samples in {count:,} files, {len(found.refused)} refused"
+    print_answer(text, COLUMNS)
 
 
 def _store(found: History) -> str:
@@ -224,11 +224,17 @@ def _answer(found: History, query: str, as_csv: bool, as_json: bool, plain: bool
     elif plain:
         print_plain(names, (list(map(_cell, row)) for row in rows))
     else:
-        shown = list(itertools.islice(rows, MAX_ROWS))
-        _table(names, shown)
-        more = sum(1 for _ in rows)
-        cut = f", {more:,} of them not shown; --csv and --json have all" if more else ""
-        print_answer(f"{units.count(len(shown) + more, 'row')}{cut}", COLUMNS)
+        _print_answer(names, rows)
+
+
+def _print_answer(names: Sequence[str], rows: Iterator[Sequence[object]]) -> None:
+    """The first rows as a table, and how many there are."""
+    shown = list(itertools.islice(rows, MAX_ROWS))
+    _table(names, shown)
+    more = sum(1 for _ in rows)
+    cut = f", {more:,} of them not shown; --csv and --json have all" if more else ""
+    number = len(shown) + more
+    print_answer(f"{number:,} {'row' if number == 1 else 'rows'}{cut}", COLUMNS)
 
 
 def _print_json(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

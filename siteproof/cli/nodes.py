@@ -80,9 +80,9 @@ def nodes(
     """Show whether each node is OK, SLOW, FAILED, ODD, UNSTABLE or UNTESTED, and why.
 
     A node is SLOW if it is far worse than the fleet's median in 2 of its last 3 runs, or in one
-    run by a very large amount, or if it fell against its own past. What single nodes lost since
-    the last time alone is told by 'siteproof compare', which the line 'against' names. Exit code 1:
-    a node is neither OK nor UNTESTED; 3: nodes are UNTESTED.
+    run by a very large amount, or if it fell against its own past. The line 'against'
+    names the 'siteproof compare' that shows what single nodes lost since the last time. Exit code
+    1: a node is neither OK nor UNTESTED; 3: nodes are UNTESTED.
 
     \b
     siteproof nodes --since 7d

@@ -130,11 +130,16 @@ def _list(chosen: list[str], *, detailed: bool) -> None:
     if not chosen:
         click.echo(f"no site in {folder()}: SITEPROOF_SITES names the folder of sites")
         raise SystemExit(ExitCode.USAGE)
+    print_answer(f"this machine: {here}", _next(chosen, here, detailed=detailed))
+
+
+def _next(chosen: Sequence[str], here: str, *, detailed: bool) -> str:
+    """The next command: one site, preferably of this machine; of one its plan or mistakes."""
     shown = chosen[0] if detailed or here not in chosen else here
     following = ["sites", shown]
     if detailed:
         following = ["plan", "--system", shown] if examine(shown)[0] else ["lint", shown]
-    print_answer(f"this machine: {here}", shlex.join(["siteproof", *following]))
+    return shlex.join(["siteproof", *following])
 
 
 def _sites() -> Rows:

@@ -143,7 +143,7 @@ def _after(header: Header, job: Header) -> bool:
 
 @cache
 def expected_nodes(text: str) -> frozenset[str]:
-    """The nodes that a job had to measure; none where its header does not tell."""
+    """The nodes that a job had to measure; none where its header names none."""
     if not text:
         return frozenset()
     try:
