@@ -99,6 +99,16 @@ def _usage(error: click.UsageError) -> str:
     return f"{where}{': ' if where else ''}{what} '{path} --help' shows what is allowed."
 
 
+def _print_mistake(mistake: str) -> None:
+    """A user's mistake: one line, but on a terminal as wide as that."""
+    if sys.stderr.isatty():
+        from siteproof.cli.records import print_wrapped  # rich, which nothing else needs here
+
+        print_wrapped(f"siteproof: {mistake}", err=True)
+    else:
+        print(f"siteproof: {mistake}", file=sys.stderr)
+
+
 def _run() -> int:
     """The exit code of the command that was called, with what click would print of its end."""
     try:
@@ -107,7 +117,7 @@ def _run() -> int:
         error.show()
         return ExitCode.USAGE
     except click.UsageError as error:
-        print(f"siteproof: {_usage(error)}", file=sys.stderr)
+        _print_mistake(_usage(error))
         return ExitCode.USAGE
     except click.Abort:  # Ctrl-C
         print(INTERRUPTED, file=sys.stderr)
@@ -128,7 +138,7 @@ def main() -> None:
         raise SystemExit(_run())
     except (UserError, UserErrors) as error:
         for line in str(error).splitlines():
-            print(f"siteproof: {line}", file=sys.stderr)
+            _print_mistake(line)
         raise SystemExit(ExitCode.USAGE) from None
     except BrokenPipeError:
         sys.stderr.close()

@@ -9,12 +9,19 @@ from datetime import UTC, datetime
 import click
 
 from siteproof import files, sites
-from siteproof.cli.records import json_rows_option, plain_option, print_rows
+from siteproof.cli.records import (
+    json_rows_option,
+    plain_option,
+    print_answer,
+    print_rows,
+    print_wrapped,
+)
 from siteproof.cli.shared import print_left_out
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.record.sessions import Sessions
 from siteproof.verdict.judgement import Background, Record, judge_samples
+from siteproof.wording.verdicts import own
 
 COLUMNS = ("campaign", "when", "who", "why", "verdicts", "despite")
 
@@ -63,7 +70,7 @@ def accept(
         print_rows(COLUMNS, map(_row, before), as_json=as_json)
         return
     if listed:
-        _list(before)
+        _list(system, before)
         return
     if not name or not why.strip():
         raise UserError(
@@ -93,15 +100,26 @@ def user() -> str:
         return str(os.getuid())
 
 
-def _list(before: list[accepted.Acceptance]) -> None:
+def _list(system: str, before: list[accepted.Acceptance]) -> None:
     for record in before:
         despite = f"; despite {', '.join(record.despite)}" if record.despite else ""
-        click.echo(
+        print_wrapped(
             f"{record.when[:16]} UTC  {record.name}  by {record.who}: {record.why} "
             f"({_counts(record)}{despite})"
         )
     compared = f"later ones are compared with {before[-1].name}" if before else ""
-    click.echo(compared or "nothing accepted yet")
+    print_answer(compared or "nothing accepted yet", _next(system, before))
+
+
+def _next(system: str, before: list[accepted.Acceptance]) -> str:
+    """The next command: the comparison with what was measured later, else the verdict."""
+    jobs = Sessions(files.perflogs(), system).headers
+    if before and jobs:
+        latest = accepted.resolve(accepted.LATEST, jobs, before)
+        measured = {name for header in jobs for name in (header.campaign, header.session)}
+        if latest != before[-1].name in measured:
+            return own(system, "", "compare", before[-1].name, latest)
+    return own(system, "", "verdict")
 
 
 def _row(record: accepted.Acceptance) -> tuple[str, ...]:

@@ -21,8 +21,14 @@ from siteproof.availability.intervals import Spans, seconds
 from siteproof.availability.overview import HOUR, Overview
 from siteproof.availability.subject_rows import COLUMNS, FOUR, four_rows, percent, rows
 from siteproof.availability.window_figures import WindowFigure
-from siteproof.cli.records import plain_option, print_plain, print_table, print_wrapped
-from siteproof.cli.shared import json_option, print_some, print_text, which_system
+from siteproof.cli.records import (
+    plain_option,
+    print_answer,
+    print_plain,
+    print_table,
+    print_wrapped,
+)
+from siteproof.cli.shared import json_option, print_some, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
 from siteproof.judge.age import lasting
@@ -37,6 +43,7 @@ from siteproof.slurm import client
 from siteproof.slurm.node_events import parse_events
 from siteproof.units import count
 from siteproof.wording.findings import full, warning
+from siteproof.wording.verdicts import own
 
 PERIOD = "14d"
 OVERLAP = 3600  # seconds: a query begins before the end of the one before it
@@ -167,16 +174,16 @@ def _print(
     site: Site, found: Overview, figures: Mapping[str, WindowFigure], verdicts: Verdicts
 ) -> None:
     first, last = map(minute, found.period)
-    click.echo(f"{site.name}: {first} to {last} UTC")
+    print_wrapped(f"{site.name}: {first} to {last} UTC")
     if found.whole or found.gateways:
         print_table(_table(FOUR, four_rows(found)))
         print_table(_table(COLUMNS, rows(found)))
     for key, (criterion, verdict) in verdicts.items():
         print_wrapped(f"{key}: {_answer(criterion, verdict, figures[criterion.metric])}")
     gaps = [f"{minute(a)} to {minute(b)} ({_span(b - a)})" for a, b in found.missing()]
-    print_some("not measured: ", gaps, MAX_LINES)
-    print_some("warning: ", list(map(warning, found.findings)), MAX_LINES)
-    print_text(_last_line(site, found))
+    print_some("not measured: ", gaps, MAX_LINES, show=print_wrapped)
+    print_some("warning: ", list(map(warning, found.findings)), MAX_LINES, show=print_wrapped)
+    print_answer(*_last_lines(site, found))
 
 
 def _table(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
@@ -209,20 +216,30 @@ def _number(value: Fraction | float) -> str:
     return f"{float(value):.2f}".removesuffix(".00")
 
 
-def _last_line(site: Site, found: Overview) -> str:
+def _last_lines(site: Site, found: Overview) -> tuple[str, str]:
     """The answer and the next command."""
-    slurm = _has_slurm(site)
     if not (found.services or found.gateways or found.nodes):
-        hint = "siteproof availability --fetch" if slurm else "siteproof sites --keys (probes)"
-        return f"nothing was recorded; next: {hint}"
+        return "nothing was recorded", _more(site, nodes=True)
     share, missing = found.definitions.system_overall, seconds(found.missing())
     up = "" if share is None else f", up for {percent(share)} of the measured time"
     if not missing:
-        return f"all {_number(found.period_hours)} h were measured{up}"
+        answer = f"all {_number(found.period_hours)} h were measured{up}"
+        return answer, own(site.name, "", "verdict")
     whole = timedelta(hours=found.period_hours)
     answer = f"INCOMPLETE: {_span(missing)} of {lasting(whole)} were not measured{up}"
-    nodes = slurm and (not found.nodes or any(map(found.missing, found.nodes.values())))
-    return f"{answer}; next: " + ("siteproof availability --fetch" if nodes else "siteproof probe")
+    nodes = not found.nodes or any(map(found.missing, found.nodes.values()))
+    return answer, _more(site, nodes=nodes)
+
+
+def _more(site: Site, *, nodes: bool) -> str:
+    """What records more: Slurm's events of nodes, or a look at the services, each only there."""
+    try:
+        refuse_stranger(site.name, site.system.recognise)
+    except UserError:
+        return own(site.name, "", "verdict")
+    if nodes and _has_slurm(site):
+        return own(site.name, "", "availability", "--fetch")
+    return own(site.name, "", "probe") if site.system.probes else "siteproof sites --keys"
 
 
 def _span(length: int) -> str:

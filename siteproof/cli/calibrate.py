@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 import click
 
 from siteproof import files, history, nodesets, sites
-from siteproof.cli.shared import bar, by_metric, print_some, which_system
+from siteproof.cli.shared import bar, by_metric, print_some, print_text, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import campaign
 from siteproof.schema.yamlfile import shown
@@ -91,9 +92,10 @@ def _print_left_out(proposals: Sequence[Proposal], without: Sequence[Without]) -
             names = nodesets.of(one.short)
             short.append(f"{one.group.name}: {names} would miss this baseline now")
     series = [f"{name}: {sentences(whys)}" for name, whys in without]
-    print_some("left out of ", nodes, MAX_LINES, "--metric", err=True)
-    print_some("", short, MAX_LINES, "--metric", err=True)
-    print_some("no baseline for ", series, MAX_LINES, "--metric", err=True)
+    warn = partial(print_text, err=True)
+    print_some("left out of ", nodes, MAX_LINES, "--metric", show=warn)
+    print_some("", short, MAX_LINES, "--metric", show=warn)
+    print_some("no baseline for ", series, MAX_LINES, "--metric", show=warn)
 
 
 def _ending(write: bool, made: Sequence[object], candidates: bool) -> str:

@@ -11,7 +11,14 @@ import click
 
 from siteproof import files, sites
 from siteproof.analysis.before_after import Effect
-from siteproof.cli.records import Record, plain_option, print_plain, print_records, print_wrapped
+from siteproof.cli.records import (
+    Record,
+    plain_option,
+    print_answer,
+    print_plain,
+    print_records,
+    print_wrapped,
+)
 from siteproof.cli.shared import json_option, print_clocks, print_left_out, print_text
 from siteproof.compare import accepted, comparison
 from siteproof.compare.accepted import Acceptance
@@ -108,6 +115,19 @@ def _as_on_the_page(
     return [last.name, now], record.samples(last.holds), list(judged.samples)
 
 
+def against(judged: judgement.Judgement) -> tuple[str, str] | None:
+    """The last time that what is judged can be compared with, and the command for it."""
+    headers = judged.sessions.headers if judged.sessions else []
+    sessions = {sample.header.session for sample in judged.samples}
+    system = judged.site.system.system
+    last = accepted.last_time(headers, sessions, accepted.read_all(files.perflogs(), system))
+    own = accepted.names([header for header in headers if header.session in sessions])
+    if last is None or len(own) > 1 and (judged.campaign or judged.late or judged.past):
+        return None
+    names = [last.name, own[0]] if len(own) == 1 else []
+    return last.name, shlex.join(["siteproof", "compare", *names, "--system", system])
+
+
 def _exit_code(result: Comparison) -> ExitCode:
     if any(row.change.effect is Effect.WORSE or row.worst for row in result.rows):
         return ExitCode.FAIL
@@ -130,14 +150,14 @@ def _print(site: Site, result: Comparison, names: Sequence[str], command: str, w
             print_wrapped(f"{title}: {line}")
     if alone := _fell(result):
         print_wrapped(f"fell by themselves: {alone}")
-    print_text(f"{_answer(result)}; next: {command}")
+    print_answer(_answer(result), command)
 
 
 def _shown(site: Site, row: Row) -> Record:
     """State, metric, from and to, and change; below it the nodes, and the worst of them."""
     a, b, unit = levels(site, row.name, row.change.before, row.change.after, row.unit)
     head = [
-        (row.change.text, COLOURS[row.change.effect]),
+        (_state(row), COLOURS[row.change.effect]),
         (row.name, ""),
         (f"{a} -> {with_unit(b, unit)}", ""),
         (share(row.change.change), ""),
@@ -145,6 +165,12 @@ def _shown(site: Site, row: Row) -> Record:
     worst = ", ".join(f"{node} {share(change)}" for node, change in row.worst)
     noise = f"noise {_noise(row)}"
     return Record(head, [noise, str(row.nodes), *([f"worst {worst}"] if worst else [])])
+
+
+def _state(row: Row) -> str:
+    """What became of the median, and of how many nodes or pairs it hides that they are worse."""
+    hidden = row.worst and row.change.effect is not Effect.WORSE
+    return f"{row.change.text}, {len(row.worst)} worse" if hidden else row.change.text
 
 
 def _folded(found: Sequence[Finding]) -> Iterator[str]:
@@ -194,11 +220,13 @@ def _noise(row: Row) -> str:
 
 
 def _answer(result: Comparison) -> str:
-    """How many metrics are worse, better and the same."""
+    """How many metrics are worse, better and the same, and how many hide nodes that are worse."""
     if not result.rows:
         return "no metric is in both"
     counts = {change: sum(r.change.effect is change for r in result.rows) for change in Effect}
-    return f"from A to B: {', '.join(f'{n} {change}' for change, n in counts.items() if n)}"
+    text = f"from A to B: {', '.join(f'{n} {change}' for change, n in counts.items() if n)}"
+    hidden = sum(bool(r.worst) for r in result.rows if r.change.effect is not Effect.WORSE)
+    return f"{text}; single nodes or pairs are worse in {hidden} of these" if hidden else text
 
 
 def _fell(result: Comparison) -> str:

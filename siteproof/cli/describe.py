@@ -3,64 +3,43 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 import click
 
-from siteproof import files, nodesets, sites
+from siteproof import files, nodesets
 from siteproof.analysis import counters
 from siteproof.analysis.uniformity import Change, Uniformity, drift, is_identity, vote
+from siteproof.cli.describe_facts import answer_facts
+from siteproof.cli.described import (
+    COLUMNS,
+    MAX_LINES,
+    NOT_DESCRIBED,
+    TITLES,
+    Described,
+    OnNodes,
+    finding_rows,
+    not_described,
+    print_findings,
+    read,
+    roles_of,
+)
 from siteproof.cli.records import plain_option, print_answer, print_plain, print_wrapped
 from siteproof.cli.shared import by_node, json_option, which_samples
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
-from siteproof.judge.criterion import failure
-from siteproof.nodes import as_stated
 from siteproof.record import campaign as campaigns
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.samples import Header, Sample
-from siteproof.record.sessions import Sessions
+from siteproof.record.samples import Sample
 from siteproof.schema.shapes import hint
-from siteproof.sites import Site, bought
-from siteproof.sites.bought import FactResult
 from siteproof.units import count
 from siteproof.wording.findings import sentence
-from siteproof.wording.verdicts import own
 
-MAX_LINES = 20  # of one kind; --all shows all of them
 BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysctl.", "mount./sys/")
 # ... thousands of fields, too many to read on a terminal
-TITLES = {  # how a line on a finding begins
-    Kind.FIELD_DIFFERS: "odd",
-    Kind.NO_MAJORITY: "no majority",
-    Kind.FIELD_NOT_READ: "not read",
-    Kind.FACT_DIFFERS: "not as stated",
-    Kind.FACT_NOT_READ: "not read",
-    Kind.NOT_STATED: "not stated",
-    Kind.CHANGED: "changed",
-    Kind.RESTARTED_BETWEEN: "health, first to last look",
-    Kind.COUNTER_GREW: "health, first to last look",
-    Kind.COUNTER_UNKNOWN: "health, first to last look",
-}
-NOT_DESCRIBED = "not described"
-OnNodes = tuple[Finding, Iterable[str]]
-
-
-@dataclass(frozen=True)
-class Described:
-    """The nodes of a system: which samples, the fields of each node, and what it could not read."""
-
-    site: Site
-    campaign: str
-    chosen: str
-    sessions: Sessions
-    samples: Sequence[Sample]
-    fields: Mapping[str, Mapping[str, str]]
-    unread: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -109,11 +88,11 @@ def describe(
     siteproof describe node003
     siteproof describe --facts
     """
-    found = _read(system, since, campaign)
+    found = read(system, since, campaign)
     if facts:
         most = None if show_all else MAX_LINES
-        raise SystemExit(_facts(found, node, most, as_json=as_json, plain=plain))
-    roles = [_role(found, name) for name in _roles(found.site)]
+        raise SystemExit(answer_facts(found, node, most, as_json=as_json, plain=plain))
+    roles = [_role(found, name) for name in roles_of(found.site)]
     if node is not None:
         roles = [_role_of(found, roles, node)]
     changes, words = _changes(found, against)
@@ -121,37 +100,12 @@ def describe(
         click.echo(documents.dumps(_record(found, roles, changes, node)))
     elif plain:
         findings = [why for role in roles for why in role.findings] + [*changes]
-        print_plain(COLUMNS, [*_fields(found, roles, node), *_finding_rows(findings)])
+        print_plain(COLUMNS, [*_fields(found, roles, node), *finding_rows(findings)])
     elif node is not None:
         _print_node(found, roles[0], node)
     else:
         _print(found, roles, changes, words, None if show_all else MAX_LINES)
     raise SystemExit(_code(roles, node))
-
-
-def _read(system: str, since: str, name: str) -> Described:
-    site = sites.load(system or sites.recognise())
-    files.must_exist()
-    sessions = Sessions(files.perflogs(), site.system.system)
-    start = campaigns.since(since, datetime.now(UTC)) if since else None
-
-    def answers(job: Header) -> bool:
-        return job.check == descriptions.CHECK and any(
-            sample.metric == descriptions.COUNT for sample in sessions.of_job(job)
-        )
-
-    wanted, words = campaigns.choose(sessions.headers, campaign=name, start=start, answers=answers)
-    chosen = sessions.of(wanted)
-    if not descriptions.described(chosen):
-        words = "no description yet; 'reframe -c checks/ -r -n SystemDescription' makes one"
-    logs = files.perflogs()
-    return Described(
-        site, name, words, sessions, chosen, *descriptions.with_unreadable(chosen, logs)
-    )
-
-
-def _roles(site: Site) -> list[str]:
-    return sorted({role for one in site.system.partitions.values() for role in one.roles})
 
 
 def _role(found: Described, name: str) -> Role:
@@ -160,7 +114,7 @@ def _role(found: Described, name: str) -> Role:
     unread = {node: found.unread[node] for node in nodes}
     same = vote({node: found.fields[node] for node in nodes}, unread)
     missing = [node for node in expected if node not in found.fields]
-    findings = [*_differing(name, same), *_not_read(unread), *_not_described(found, missing)]
+    findings = [*_differing(name, same), *_not_read(unread), *not_described(found, missing)]
     return Role(name, expected, same, missing, finding.of_many(findings))
 
 
@@ -175,119 +129,6 @@ def _role_of(found: Described, roles: Sequence[Role], node: str) -> Role:
     near = hint(node, found.site.system.inventory)
     what = f"'{node}' is not a node of {found.site.system.system}{near}"
     raise UserError("describe", what, [str(nodesets.of(role.expected)) for role in roles])
-
-
-@dataclass(frozen=True)
-class Facts:
-    """The facts of one role. results: by node; findings: what is not as stated, or not known."""
-
-    role: str
-    expected: Sequence[str]
-    missing: Sequence[str]
-    results: Mapping[str, Sequence[FactResult]]
-    findings: Sequence[Finding]
-
-
-def _facts(
-    found: Described, node: str | None, most: int | None, *, as_json: bool, plain: bool
-) -> ExitCode:
-    """Compare with what the site states, print it, and return the exit code."""
-    known = bought.of_nodes(found.site, found.fields, found.unread)
-    roles = [_facts_of(found, name, known, node) for name in _roles(found.site)]
-    roles = [role for role in roles if role.expected]
-    if not roles and node is not None:
-        raise UserError("describe", f"'{node}' is not a node of {found.site.system.system}")
-    code = _facts_code(roles)
-    findings = [why for role in roles for why in role.findings]
-    if as_json:
-        document = {
-            **documents.head(found.site.system.system, found.chosen),
-            "exit_code": int(code),
-            "roles": list(map(_facts_record, roles)),
-            "findings": [why.record() for why in findings],
-        }
-        click.echo(documents.dumps(document))
-    elif plain:
-        print_plain(COLUMNS, _finding_rows(findings))
-    else:
-        _print_facts(found, roles, most)
-    return code
-
-
-def _print_facts(found: Described, roles: Sequence[Facts], most: int | None) -> None:
-    print_wrapped(f"{found.site.system.system}: {found.chosen}")
-    for role in roles:
-        described = len(role.expected) - len(role.missing)
-        print_wrapped(f"{role.role}: {described} of {len(role.expected)} nodes described")
-        for line in _sections(role.results):
-            print_wrapped(f"  {line}")
-        _print_findings(role.findings, most)
-    print_answer(
-        _facts_line(roles), own(found.site.system.system, found.campaign, "describe", "--all")
-    )
-
-
-def _facts_of(
-    found: Described, name: str, known: Mapping[str, Sequence[FactResult]], node: str | None
-) -> Facts:
-    """The facts of a role, or of one node of it; nothing is expected of a role without the node."""
-    first = {member for member in found.site.expected(name) if found.site.role_of(member) == name}
-    expected = [n for n in found.site.expected(name) if n in first and node in (None, n)]
-    missing = [n for n in expected if n not in found.fields]
-    results = {n: known[n] for n in expected if n in known}
-    stated = found.site.system.nodes[name].facts or found.site.hardware_of(name).stated
-    findings = finding.of_many(
-        [*as_stated.findings(results), *(_not_described(found, missing) if stated else ())]
-    )
-    if expected:
-        findings += as_stated.not_stated(found.site, name)
-    return Facts(name, expected, missing if stated else [], results, findings)
-
-
-def _sections(results: Mapping[str, Sequence[FactResult]]) -> Iterator[str]:
-    """A line for each section: how many facts are as stated on how many nodes."""
-    by_section: dict[str, Counter[str]] = {}
-    for of_node in results.values():
-        for result in of_node:
-            by_section.setdefault(result.section, Counter())[result.outcome] += 1
-    for section, outcomes in by_section.items():
-        counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
-        yield f"{section}: {counts}"
-
-
-def _facts_record(role: Facts) -> dict[str, object]:
-    return {
-        "role": role.role,
-        "expected": len(role.expected),
-        "described": len(role.expected) - len(role.missing),
-        "majority": {},
-    }
-
-
-def _facts_code(roles: Sequence[Facts]) -> ExitCode:
-    results = [r for role in roles for of_node in role.results.values() for r in of_node]
-    if bought.missed(results):
-        return ExitCode.FAIL
-    unknown = bought.not_read(results) or any(role.missing for role in roles)
-    return ExitCode.INCOMPLETE if unknown or not results else ExitCode.PASS
-
-
-def _facts_line(roles: Sequence[Facts]) -> str:
-    """The answer: which nodes are not as stated, and of which too little is known."""
-    answers: dict[str, list[str]] = {"not as stated": [], "not read": [], "not described": []}
-    good = 0
-    for role in roles:
-        answers["not described"] += role.missing
-        for node, results in role.results.items():
-            if bought.missed(results):
-                answers["not as stated"].append(node)
-            elif bought.not_read(results):
-                answers["not read"].append(node)
-            else:
-                good += 1
-    parts = [f"{nodesets.of(nodes)} {what}" for what, nodes in answers.items() if nodes]
-    parts += [f"{count(good, 'node')} as stated"] if good else []
-    return ", ".join(parts) or "the site states no facts of a described node"
 
 
 def _differing(role: str, same: Uniformity) -> Iterator[OnNodes]:
@@ -311,19 +152,6 @@ def _not_read(unread: Mapping[str, Mapping[str, str]]) -> Iterator[OnNodes]:
     for node, names in unread.items():
         for name, why in names.items():
             yield finding.of(Kind.FIELD_NOT_READ, {"field": name}, message=why), [node]
-
-
-def _not_described(found: Described, missing: Iterable[str]) -> Iterator[OnNodes]:
-    failed = {
-        sample.node: sample
-        for sample in found.samples
-        if sample.status != "ok" and sample.metric.partition(".")[0] == descriptions.CHECK
-    }
-    for node in missing:
-        why = Finding(Kind.NOT_MEASURED, check=descriptions.CHECK)
-        if node in failed:
-            why = replace(failure(failed[node]), since="")
-        yield why, [node]
 
 
 def _changes(found: Described, against: str) -> tuple[list[Finding], str]:
@@ -432,22 +260,19 @@ def _print(
             if common.value is not None and (most is None or not name.startswith(BULK)):
                 share = "" if common.share == 1 else f"  ({common.share:.1%} of the nodes)"
                 print_wrapped(f"  {name} = {common.value}{share}")
-        _print_findings(role.findings, most)
+        print_findings(role.findings, most)
     if words:
         print_wrapped(words)
-    _print_findings(changes, most)
-    _print_findings(list(_health(found.samples)), most)
+    print_findings(changes, most)
+    print_findings(list(_health(found.samples)), most)
     print_answer(_last_line(roles), _next(found, roles))
 
 
 def _next(found: Described, roles: Sequence[Role]) -> str:
     """The next command: the nodes where some differ or lack, else the facts of the site."""
-    odd = any(role.same.differing or role.missing for role in roles)
-    words = ("nodes",) if odd else ("describe", "--facts")
-    return own(found.site.system.system, found.campaign, *words)
-
-
-COLUMNS = ("kind", "role or nodes", "field", "value", "share of the nodes")
+    differ = any(role.same.differing or role.missing for role in roles)
+    words = ("nodes",) if differ else ("describe", "--facts")
+    return found.following(*words)
 
 
 def _fields(found: Described, roles: Sequence[Role], node: str | None) -> Iterator[Sequence[str]]:
@@ -460,26 +285,6 @@ def _fields(found: Described, roles: Sequence[Role], node: str | None) -> Iterat
         for name, common in role.same.majority.items():
             if common.value is not None:
                 yield "majority", role.name, name, common.value, f"{common.share:.1%}"
-
-
-def _finding_rows(findings: Iterable[Finding]) -> Iterator[Sequence[str]]:
-    """A line a finding."""
-    for why in findings:
-        title = TITLES.get(why.kind, NOT_DESCRIBED)
-        yield title, why.subject, str(why.get("field") or ""), sentence(why), ""
-
-
-def _print_findings(findings: Iterable[Finding], most: int | None) -> None:
-    """A line each, under their titles; of each title the first ones."""
-    lines: dict[str, list[str]] = {}
-    for why in findings:
-        line = f"{why.subject}: {sentence(replace(why, subject=''))}"
-        lines.setdefault(TITLES.get(why.kind, NOT_DESCRIBED), []).append(line)
-    for title, texts in lines.items():
-        for line in texts[:most]:
-            print_wrapped(f"  {title}: {line}")
-        if most is not None and len(texts) > most:
-            print_wrapped(f"  {title}: and {len(texts) - most} more; --all shows them")
 
 
 def _print_node(found: Described, role: Role, node: str) -> None:
@@ -495,12 +300,12 @@ def _print_node(found: Described, role: Role, node: str) -> None:
     absent = [why for why in role.findings if why.get("field") not in found.fields.get(node, {})]
     for why in absent:
         print_wrapped(f"{TITLES.get(why.kind, NOT_DESCRIBED)}: {sentence(why)}")
-    if not role.missing:
-        print_wrapped(
-            f"{node} is odd in {count(len(differing), 'field')}"
-            if differing
-            else f"{node} does not differ from the majority"
-        )
+    answer = f"{node} does not differ from the majority"
+    if differing:
+        answer = f"{node} is odd in {count(len(differing), 'field')}"
+    if role.missing:
+        answer = f"{node} is not described"
+    print_answer(answer, found.following("why", node))
 
 
 def _last_line(roles: Sequence[Role]) -> str:

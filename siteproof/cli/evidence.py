@@ -11,13 +11,20 @@ import click
 
 from siteproof import files, sites
 from siteproof.cli.accept import user
-from siteproof.cli.records import json_rows_option, plain_option, print_rows
+from siteproof.cli.records import (
+    json_rows_option,
+    plain_option,
+    print_answer,
+    print_rows,
+    print_wrapped,
+)
 from siteproof.cli.shared import by_criterion
 from siteproof.errors import UserError
 from siteproof.record import shown
 from siteproof.record.shown import Evidence
 from siteproof.sites import Site
 from siteproof.verdict import others
+from siteproof.wording.verdicts import own
 
 GIVE = "Give them: siteproof evidence ID --file F --by WHO --on DAY --shows yes --note TEXT"
 
@@ -83,9 +90,9 @@ def evidence(
     record = replace(record, recorded=now.isoformat(timespec="microseconds"), who=user())
     shown.write(files.perflogs(), site.system.system, record)
     what = f"withdrawn: {withdraw}, of" if withdraw else "recorded for"
-    click.echo(
-        f"{what} {record.criterion}: {record.name}; next: siteproof why {record.criterion} "
-        f"--system {site.system.system}"
+    print_answer(
+        f"{what} {record.criterion}: {record.name}",
+        own(site.system.system, "", "why", record.criterion),
     )
 
 
@@ -161,14 +168,13 @@ def _list(site: Site, before: list[Evidence]) -> None:
     for record in (one for one in before if not one.withdraws):
         back = taken_back.get(record.name)
         state = f"; withdrawn by {back.by}: {back.note}" if back else ""
-        click.echo(
+        print_wrapped(
             f"{record.name}  {record.criterion}: {record.shows} by {record.by} on {record.on}, "
             f"{record.file} ({record.size} B, SHA-256 {record.sha256}) {record.note}{state}"
         )
     valid = {one.criterion for one in before if not one.withdraws and one.name not in taken_back}
     wanted = [key for key, one in site.criteria.items() if one.answered_by == "evidence"]
     due = [key for key in wanted if key not in valid]
-    click.echo(
-        f"{len(wanted) - len(due)} of {len(wanted)} criteria have evidence; due: "
-        f"{', '.join(due) or 'none'}"
-    )
+    answer = f"{len(wanted) - len(due)} of {len(wanted)} criteria have evidence; due: "
+    following = ("why", due[0]) if due else ("verdict",)
+    print_answer(answer + (", ".join(due) or "none"), own(site.system.system, "", *following))

@@ -6,8 +6,9 @@ import csv
 import itertools
 import json
 import math
+import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +17,13 @@ from rich.table import Table
 from rich.text import Text
 
 from siteproof import files
-from siteproof.cli.records import plain_option, print_plain, print_table
+from siteproof.cli.records import (
+    plain_option,
+    print_answer,
+    print_plain,
+    print_table,
+    print_wrapped,
+)
 from siteproof.cli.shared import bar, by_metric
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History, extract, open_history, questions, views
@@ -35,6 +42,7 @@ SELECT system, source, count(DISTINCT file), count(*), count(*) FILTER (status <
     count(DISTINCT node) FILTER (node <> ''), count(DISTINCT metric) FILTER (status = 'ok'),
     strftime(min(time), '%Y-%m-%d'), strftime(max(time), '%Y-%m-%d')
 FROM samples WHERE {where} GROUP BY system, source ORDER BY system, source"""
+COLUMNS = "siteproof history --columns"
 NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "first", "last")
 
 
@@ -174,17 +182,16 @@ def _summary(found: History, wanted: Wanted, as_json: bool, plain: bool) -> None
         _table(NAMES, rows)
     _refused(found.refused)
     samples, count = (sum(row[place] for row in rows) for place in (3, 2))
-    click.echo(
-        f"history: {samples:,} samples in {count:,} files, "
-        f"{len(found.refused)} refused; {_store(found)}; next: siteproof history --columns"
-    )
+    click.echo(_store(found))
+    text = f"history: {samples:,} samples in {count:,} files, {len(found.refused)} refused"
+    print_answer(text, COLUMNS)
 
 
 def _store(found: History) -> str:
     if found.folder is None:
-        return "in memory"
+        return "store: in memory"
     if not found.folder.is_dir():
-        return "no store yet"
+        return "store: none yet"
     size = sum(map(_size, found.folder.iterdir()))
     return f"store: {found.folder} ({size / 1e6:.1f} MB)"
 
@@ -217,13 +224,17 @@ def _answer(found: History, query: str, as_csv: bool, as_json: bool, plain: bool
     elif plain:
         print_plain(names, (list(map(_cell, row)) for row in rows))
     else:
-        shown = list(itertools.islice(rows, MAX_ROWS))
-        _table(names, shown)
-        more = sum(1 for _ in rows)
-        click.echo(
-            f"{len(shown) + more:,} rows"
-            + (f", {more:,} of them not shown; --csv and --json have all" if more else "")
-        )
+        _print_answer(names, rows)
+
+
+def _print_answer(names: Sequence[str], rows: Iterator[Sequence[object]]) -> None:
+    """The first rows as a table, and how many there are."""
+    shown = list(itertools.islice(rows, MAX_ROWS))
+    _table(names, shown)
+    more = sum(1 for _ in rows)
+    cut = f", {more:,} of them not shown; --csv and --json have all" if more else ""
+    number = len(shown) + more
+    print_answer(f"{number:,} {'row' if number == 1 else 'rows'}{cut}", COLUMNS)
 
 
 def _print_json(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -276,8 +287,10 @@ def _opened(wanted: Wanted, *, rebuild: bool) -> History:
 
 def _print_columns() -> None:
     for view, columns in views.VIEWS.items():
-        click.echo(
-            f"{view}, {'one row for each value' if view == 'samples' else 'one row for each job'}:"
-        )
+        each = "value" if view == "samples" else "job"
+        print_wrapped(f"{view}, one row for each {each}:")
         for column in columns:
-            click.echo(f"  {column.name:<12} {column.kind:<10} {column.meaning}")
+            print_wrapped(f"  {column.name:<12} {column.kind:<10} {column.meaning}")
+    count = sum(map(len, views.VIEWS.values()))
+    first = ["siteproof", "history", "--sql", "SELECT * FROM runs ORDER BY time DESC LIMIT 20"]
+    print_answer(f"{len(views.VIEWS)} views, {count} columns", shlex.join(first))

@@ -82,7 +82,11 @@ def matrix(
     if plain:
         _print_plain(matrices, days)
         raise SystemExit(code)
-    following = own(site.system.system, campaign, "nodes" if code is ExitCode.FAIL else "verdict")
+    words = [
+        "nodes" if code is ExitCode.FAIL else "verdict",
+        *(["--since", since] if since else []),
+    ]
+    following = own(site.system.system, campaign, *words)
     if not found:
         print_answer(f"{metric}: no pair was measured, {chosen}", following)
         raise SystemExit(code)

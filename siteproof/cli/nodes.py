@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from siteproof import files, history, nodesets, sites
-from siteproof.cli.compare import share
+from siteproof.cli.compare import against, share
 from siteproof.cli.records import (
     plain_option,
     print_plain,
@@ -80,8 +80,9 @@ def nodes(
     """Show whether each node is OK, SLOW, FAILED, ODD, UNSTABLE or UNTESTED, and why.
 
     A node is SLOW if it is far worse than the fleet's median in 2 of its last 3 runs, or in one
-    run by a very large amount, or if it fell against its own past. Exit code 1: a node is neither
-    OK nor UNTESTED; 3: nodes are UNTESTED.
+    run by a very large amount, or if it fell against its own past. The line 'against'
+    names the 'siteproof compare' that shows what single nodes lost since the last time. Exit code
+    1: a node is neither OK nor UNTESTED; 3: nodes are UNTESTED.
 
     \b
     siteproof nodes --since 7d
@@ -192,11 +193,16 @@ def _remarks(judged: Judgement, report: FleetReport) -> Iterator[str]:
 
 
 def _print_commands(judged: Judgement, report: FleetReport) -> None:
-    """What measures the nodes that one more run decides, and those that lack a value."""
+    """What measures the nodes that one more run decides, and those that lack a value.
+
+    And what shows which nodes lost against the last time.
+    """
     untested = report.of(State.UNTESTED)
     for title, found in (("run again", report.retest), ("measure", untested)):
         if found and not judged.past:
             print_text(f"{title}: {measure(judged, found)}")
+    if last := against(judged):
+        print_text(f"against {last[0]}: {last[1]}")
 
 
 def _next(judged: Judgement, report: FleetReport) -> str:

@@ -389,6 +389,8 @@ def _of_pairs(case: Case, site: Site, where: str) -> Row:
     if site.partition(link.partition).scheduler == "local":
         return _of(case, where, why=NO_SLURM)
     spec = _spec(case, link.partition)
+    if not spec:
+        return _of(case, where, why="nothing is missing")
     try:
         rounds = timetable.rounds(site, link, case["pattern"], spec, "plan", light=case["light"])
     except UserError as error:

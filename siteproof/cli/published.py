@@ -59,16 +59,16 @@ def published(system: str, everything: bool, as_json: bool, plain: bool) -> None
     judged = results.judged(site, published)
     on_time = milestones.remarks(milestones.read(site))
     tables = results.tables(site, published)
-    chosen = tables if everything else tables[: bool(judged)]
     if as_json:
         click.echo(json.dumps(_record(site.name, judged, tables, on_time), indent=1))
     elif plain and everything:
         print_plain(CELLS, _cells(tables))
+    elif plain and not judged:
+        click.echo("siteproof: no published value has a criterion; --all prints all", err=True)
     elif plain:
-        for one in chosen:
-            print_plain(one.columns, one.rows)
+        print_plain(tables[0].columns, tables[0].rows)
     else:
-        _print(chosen)
+        _print(tables if everything else tables[: bool(judged)])
         for remark in on_time:
             print_text(f"timeline: {remark}")
         answer = _answer(site.name, len(published), judged)

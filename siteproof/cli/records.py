@@ -123,13 +123,13 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_j
         print_plain(columns, [[str(cell) for cell in row] for row in rows])
 
 
-def print_wrapped(text: str) -> None:
+def print_wrapped(text: str, *, err: bool = False) -> None:
     """A long line in lines of the terminal's width, those after the first indented."""
     text, width = harmless(text), console().width
     first = _broken(text, width)[0]
     rest = text[len(first) :].strip()
     for line in [first, *wrapped([rest] if rest else [], width)]:
-        click.echo(line)
+        click.echo(line, err=err)
 
 
 def print_answer(text: str, command: str) -> None:

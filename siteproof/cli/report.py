@@ -14,10 +14,12 @@ import click
 
 from siteproof import files
 from siteproof.cli import shared
-from siteproof.cli.records import print_wrapped
+from siteproof.cli.records import print_answer, print_wrapped
 from siteproof.cli.shared import print_left_out, which_answers
 from siteproof.errors import UserError
 from siteproof.report import assemble, brief, html, markdown, material
+from siteproof.report.material import Material
+from siteproof.units import count
 from siteproof.verdict.judgement import Judgement
 
 PAGES = {".html": html.page, ".htm": html.page, ".md": markdown.page}
@@ -56,7 +58,7 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str, shor
     with closing(read) as found:
         if short:
             print_left_out(found.sessions)
-            _print_brief(brief.text(found))
+            _print_brief(found)
             return
         day = found.judged.as_of if as_of and found.judged.as_of else found.now
         target = Path(output or f"{found.system}-{day:%Y-%m-%d}{_of_what(found.judged)}.html")
@@ -69,8 +71,14 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str, shor
     click.echo(f"{target}: {_size(len(text.encode()))}, {found.judged.chosen}")
 
 
-def _print_brief(text: str) -> None:
+def _print_brief(found: Material) -> None:
     """The paragraph: in a pipe one line, on a screen as wide as that, with the command unbroken."""
+    text = brief.text(found)
+    if not found.judged.samples:
+        waiting = count(len(found.judged.verdicts), "criterion", "criteria")
+        answer = f"{found.system}: {found.judged.chosen}; {waiting}, nothing to report"
+        print_answer(answer, text.rpartition(" Next: ")[2])
+        return
     if not sys.stdout.isatty():
         click.echo(text)
         return

@@ -64,13 +64,18 @@ def print_text(text: str, *, err: bool = False) -> None:
 
 
 def print_some(
-    title: str, lines: Sequence[str], most: int, option: str = "--json", *, err: bool = False
+    title: str,
+    lines: Sequence[str],
+    most: int,
+    option: str = "--json",
+    *,
+    show: Callable[[str], None] = print_text,
 ) -> None:
     """The first lines of a list, how many more there are, and the option that prints them."""
     for line in lines[:most]:
-        print_text(f"{title}{line}", err=err)
+        show(f"{title}{line}")
     if len(lines) > most:
-        print_text(f"{title}{len(lines) - most} more, see {option}", err=err)
+        show(f"{title}{len(lines) - most} more, see {option}")
 
 
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import textwrap
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -16,7 +17,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from siteproof import files, nodesets
-from siteproof.cli.records import json_rows_option, plain_option, print_rows, print_wrapped
+from siteproof.cli.records import (
+    json_rows_option,
+    plain_option,
+    print_answer,
+    print_rows,
+    print_wrapped,
+)
 from siteproof.cli.shared import by_system, print_text
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.porting import grouping, lay_out, looking, new_site, one_node
@@ -73,8 +80,8 @@ class _Sites(click.Group):
 def sites(ctx: click.Context, /, as_json: bool, plain: bool, **lists: bool) -> None:
     """List the systems, or show the nodes and criteria of NAME; 'sites new' writes a new site.
 
-    The last line names the system of this machine. The other lists are those of Siteproof's own
-    checks; a site's own checks may add to them.
+    The last lines name the system of this machine and the next command. The other lists are those
+    of Siteproof's own checks; a site's own checks may add to them.
 
     \b
     siteproof sites
@@ -116,13 +123,23 @@ def _list(chosen: list[str], *, detailed: bool) -> None:
         site, documents = examine(site_name)
         if site is None:
             mistakes = count(sum(len(document.mistakes) for document in documents), "mistake")
-            click.echo(f"{site_name}  {mistakes}, see 'siteproof lint {site_name}'")
+            print_wrapped(f"{site_name}  {mistakes}, see 'siteproof lint {site_name}'")
         else:
-            click.echo("\n".join(_summary(site, detailed=detailed)))
+            for line in _summary(site, detailed=detailed):
+                print_wrapped(line)
     if not chosen:
         click.echo(f"no site in {folder()}: SITEPROOF_SITES names the folder of sites")
         raise SystemExit(ExitCode.USAGE)
-    click.echo(f"this machine: {here}")
+    print_answer(f"this machine: {here}", _next(chosen, here, detailed=detailed))
+
+
+def _next(chosen: Sequence[str], here: str, *, detailed: bool) -> str:
+    """The next command: one site, preferably of this machine; of one its plan or mistakes."""
+    shown = chosen[0] if detailed or here not in chosen else here
+    following = ["sites", shown]
+    if detailed:
+        following = ["plan", "--system", shown] if examine(shown)[0] else ["lint", shown]
+    return shlex.join(["siteproof", *following])
 
 
 def _sites() -> Rows:
@@ -303,7 +320,7 @@ def _grouped(
         listed, parts = _read(nodes), _read(partitions)
         where = harmless(f"{nodes.name} and {partitions.name}, what scontrol printed")
     else:
-        listed, parts = client.configured()
+        listed, parts = _live()
         cluster = cluster or machine.this().cluster or ""
         where = "what scontrol lists"
     if cluster:
@@ -318,6 +335,17 @@ def _grouped(
     if not grouped.roles:
         raise _no_role(grouped)
     return grouped, cluster, where
+
+
+def _live() -> tuple[str, str]:
+    """What scontrol lists here. Raises UserError, which names what does without it."""
+    try:
+        return client.configured()
+    except UserError as error:
+        hint = (
+            "Without Slurm here, give what scontrol printed there: --nodes FILE --partitions FILE"
+        )
+        raise UserError(error.where, error.what.partition("; it is")[0], hint=hint) from None
 
 
 def _no_role(grouped: grouping.Grouped) -> UserError:

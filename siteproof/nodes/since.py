@@ -14,6 +14,7 @@ from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Header, Sample
 from siteproof.record.series import Series
+from siteproof.record.updates import expected_nodes
 from siteproof.record.value_table import ValueTable
 from siteproof.verdict.judgement import Judgement
 
@@ -71,8 +72,13 @@ class History:
         """The runs of a check since the node's last value."""
         if why.check not in self._missing:
             of_check = [s for s in self._judged.samples if s.header.check == why.check]
-            self._missing[why.check] = _Missing(why.check, self._past, of_check)
-        return self._missing[why.check].since_last(why.subject)
+            sessions = self._judged.sessions
+            jobs = sessions.headers if sessions else [sample.header for sample in of_check]
+            self._missing[why.check] = _Missing(why.check, self._past, of_check, jobs)
+        missing = self._missing[why.check]
+        if why.kind is Kind.NOT_MEASURED:
+            return missing.since_last(why.subject)
+        return missing.tried_since_last(why.subject)
 
     def _differing(self, node: str) -> list[str]:
         """The newest runs in which host parameters of the node were not as expected."""
@@ -106,10 +112,16 @@ def _while(holds: Iterator[bool], times: Sequence[str]) -> list[str]:
 class _Missing:
     """A check's sessions, and the last in which each node had a value and nothing but values."""
 
-    def __init__(self, check: str, past: ValueTable, judged: Sequence[Sample]) -> None:
+    def __init__(
+        self, check: str, past: ValueTable, judged: Sequence[Sample], jobs: Iterable[Header]
+    ) -> None:
         before = _sessions(k.header for k in past.kinds if k.header.check == check)
         newer = _sessions(sample.header for sample in judged)
-        self._times = [head.time for head in (*before, *newer)]
+        self._heads = [*before, *newer]
+        self._expected: dict[str, set[str]] = {}  # the node sets of a session's jobs
+        for job in jobs:
+            if job.check == check:
+                self._expected.setdefault(job.session, set()).add(job.expected)
         self._last = _last_values(check, past, [head.session for head in before])
         place = {head.session: at for at, head in enumerate(newer, len(before))}
         statuses: dict[tuple[int, str], set[str]] = {}
@@ -122,7 +134,21 @@ class _Missing:
 
     def since_last(self, node: str) -> list[str]:
         """The times of the sessions after the node's last value."""
-        return self._times[self._last.get(node, -1) + 1 :]
+        return [head.time for head in self._since(node)]
+
+    def tried_since_last(self, node: str) -> list[str]:
+        """The times of those of them that ran on the node."""
+        return [head.time for head in self._since(node) if self._ran(head.session, node)]
+
+    def _since(self, node: str) -> Sequence[Header]:
+        return self._heads[self._last.get(node, -1) + 1 :]
+
+    def _ran(self, session: str, node: str) -> bool:
+        """Whether a job of the session had to measure the node; unknown counts."""
+        expected = self._expected.get(session, {""})
+        if "" in expected or node in expected:
+            return True
+        return any(node in expected_nodes(text) for text in expected)
 
 
 def _sessions(headers: Iterable[Header]) -> list[Header]:

@@ -64,7 +64,7 @@ class Updates:
             self._last[id(job)] = job, not self._changed_after(job)
         if self._last[id(job)][1]:  # as nearly always, and thousands of nodes have the same job
             return None
-        nodes = nodes or _nodes(job.expected)
+        nodes = nodes or expected_nodes(job.expected)
         updates = chain(self._software(job), self._kernel(job, nodes), self._fields(job, nodes))
         return next(updates, None)
 
@@ -75,7 +75,7 @@ class Updates:
 
     def _kernel(self, job: Header, nodes: Collection[str]) -> Iterator[Update]:
         for old, new, header in self._other(job, KERNEL):
-            if not _nodes(header.expected).isdisjoint(nodes):
+            if not expected_nodes(header.expected).isdisjoint(nodes):
                 yield Update("kernel", old, new)
 
     def _software(self, job: Header) -> Iterator[Update]:
@@ -142,7 +142,8 @@ def _after(header: Header, job: Header) -> bool:
 
 
 @cache
-def _nodes(text: str) -> frozenset[str]:
+def expected_nodes(text: str) -> frozenset[str]:
+    """The nodes that a job had to measure; none where its header names none."""
     if not text:
         return frozenset()
     try:

@@ -311,7 +311,8 @@ def _ask(argv: Sequence[str]) -> str:
     except subprocess.TimeoutExpired:
         raise UserError(argv[0], f"no answer from Slurm within {TIMEOUT} s") from None
     if done.returncode:
-        raise UserError(argv[0], harmless(" ".join(done.stderr.split())) or "failed")
+        lines = [" ".join(line.split()) for line in done.stderr.splitlines() if line.strip()]
+        raise UserError(argv[0], harmless("; ".join(dict.fromkeys(lines))) or "failed")
     return done.stdout
 
 

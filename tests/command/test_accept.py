@@ -14,7 +14,10 @@ def here(world):
 
 def test_nothing_is_accepted_before_somebody_does(here):
     done = here.ask("accept", "--list")
-    assert (done.code, done.out) == (0, "nothing accepted yet\n")
+    assert (done.code, done.out) == (
+        0,
+        "nothing accepted yet; next: siteproof verdict --system here\n",
+    )
 
 
 def test_a_campaign_is_accepted_with_who_and_why(here):
@@ -30,7 +33,7 @@ def test_a_campaign_is_accepted_with_who_and_why(here):
     assert record["despite"] == []
     told = here.ask("accept", "--list").out.splitlines()
     assert told[0].endswith("UTC  winter  by ann: new firmware (1 PASS)")
-    assert told[1] == "later ones are compared with winter"
+    assert told[1].startswith("later ones are compared with winter; next: siteproof verdict ")
 
 
 def test_counts_stand_in_the_order_of_severity_also_in_an_older_record(here):
@@ -52,7 +55,8 @@ def test_a_second_acceptance_leaves_the_first_alone(here):
     here.ask("accept", "latest", "--why", "second", "--who", "bob")
     assert first.read_text() == text
     assert len(here.records()) == 2
-    assert here.ask("accept", "--list").out.splitlines()[-1] == "later ones are compared with s0002"
+    last = here.ask("accept", "--list").out.splitlines()[-1]
+    assert last.startswith("later ones are compared with s0002; next: ")
 
 
 def test_what_is_not_kept_is_not_accepted_unless_despite(here):

@@ -76,9 +76,9 @@ def test_it_says_what_is_there(data):
     assert "here" in out
     assert "2025-11-21" in out
     assert "2025-12-04" in out
-    assert out.splitlines()[-1].startswith(
-        "history: 560 samples in 14 files, 0 refused; store: " + str(data / "cache")
-    )
+    store, last = out.splitlines()[-2:]
+    assert store.startswith("store: " + str(data / "cache"))
+    assert last.startswith("history: 560 samples in 14 files, 0 refused; next: ")
     found = json.loads(run("--json")[0])
     assert found["systems"] == [
         {
@@ -97,8 +97,8 @@ def test_it_says_what_is_there(data):
 
 def test_without_any_sample_it_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
-    following = "next: siteproof history --columns"
-    assert run() == (f"history: 0 samples in 0 files, 0 refused; no store yet; {following}\n", 0)
+    told = "store: none yet\nhistory: 0 samples in 0 files, 0 refused; "
+    assert run() == (f"{told}next: siteproof history --columns\n", 0)
 
 
 def test_a_refused_file_is_named_and_the_exit_code_says_so(own):

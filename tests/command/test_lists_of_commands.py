@@ -43,7 +43,9 @@ FOR_PROGRAMS = {
     "sites --statuses": ("year", ("sites", "--statuses")),
 }
 # lines to copy, or a name, a path or a value that is longer than the screen
-COMMAND = re.compile(r"scontrol |(next|Next|run again|measure): |.*; next: |history: |      \S+$")
+COMMAND = re.compile(
+    r"scontrol |(next|Next|run again|measure|against \S+): |.*; next: |store: |      \S+$"
+)
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +105,8 @@ def test_the_states_of_the_last_line_add_up_and_every_node_is_a_row(worlds, monk
 
 def test_the_counts_of_compare_are_those_of_its_rows(worlds, monkeypatch):
     words = BED_AFTER["compare"]
-    last = told(worlds["campaign"], words, monkeypatch).splitlines()[-1]
-    counts = {state: int(n) for n, state in re.findall(r"(\d+) (\w+)", last.partition(";")[0])}
+    answer = told(worlds["campaign"], words, monkeypatch).rpartition("from A to B: ")[2]
+    counts = {state: int(n) for n, state in re.findall(r"(\d+) (\w+)", answer.partition(";")[0])}
     record = json.loads(told(worlds["campaign"], [*words, "--json"], monkeypatch))
     states = [row["verdict"] for row in record["rows"]]
     assert counts == {state: states.count(state) for state in set(states)}
@@ -140,6 +142,12 @@ def test_the_last_line_ends_with_a_command_that_exists(worlds, monkeypatch, name
 
 ENDS = {
     **{name: FOR_PROGRAMS[name] for name in FOR_PROGRAMS if name.startswith("campaign ")},
+    **{n: FOR_PROGRAMS[n] for n in ("year availability", "year history", "year sites")},
+    **{n: FOR_PROGRAMS[n] for n in ("accept --list", "evidence --list")},
+    "sites of one": ("campaign", ("sites", "testbed")),
+    "describe of a node": ("campaign", ("describe", "node006", *BED)),
+    "describe of another": ("campaign", ("describe", "node008", *BED, "--campaign", "after")),
+    "history --columns": ("year", ("history", "--columns")),
     "why of a failed node": ("campaign", ("why", "node006", *BED, "--campaign", "after")),
     "why of a criterion": ("campaign", ("why", "TB-STREAM", *BED, "--campaign", "after")),
 }

@@ -1,6 +1,7 @@
 """What the command prints of a mistake in its words, and of Ctrl-C: one line, and what helps."""
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -19,6 +20,24 @@ def told(*words):
     """The exit code, stdout and stderr of a command."""
     done = subprocess.run([SITEPROOF, *words], capture_output=True, text=True, timeout=PATIENCE)
     return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("words", [("verdict", "--nonsense"), ("lint", "no-such-system")])
+def test_a_mistake_is_as_wide_as_the_terminal(words):
+    ours, theirs = pty.openpty()
+    env = os.environ | {"COLUMNS": "40"}
+    done = subprocess.run(
+        [SITEPROOF, *words], stdout=subprocess.PIPE, stderr=theirs, env=env, timeout=PATIENCE
+    )
+    os.close(theirs)
+    text = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert done.returncode == 2
+    first, *more = text.splitlines()
+    assert first.startswith("siteproof: ")
+    assert more
+    assert max(map(len, [first, *more])) <= 40
+    assert told(*words)[2].count("\n") == 1
 
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"plan"}))  # its words go to ReFrame

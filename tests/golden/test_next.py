@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 from unittest import mock
 
 import click
@@ -97,6 +98,19 @@ def test_compare_without_arguments_is_what_the_page_compares(tmp_path, of, syste
     assert "no metric is in both" not in compared
 
 
+def test_where_a_median_is_the_same_compare_says_in_how_many_nodes_it_is_worse(tmp_path):
+    text = told(tmp_path, "campaign", "compare --system testbed")
+    assert "\nsame, 3 worse" in text
+    assert "; single nodes or pairs are worse in 4 of these " in " ".join(text.split())
+
+
+def test_nodes_name_the_comparison_that_tells_what_nodes_lost(tmp_path):
+    world = record.World("campaign", tmp_path)
+    text = world.told(("nodes", "--system", "testbed", "--campaign", "after"))
+    named = re.search(r"^against before: siteproof (.+)$", text, re.MULTILINE)[1]
+    assert "worst node006 -56.5 %, node003 -56.5 %" in world.told(tuple(shlex.split(named)))
+
+
 @pytest.mark.parametrize(
     ("line", "near"),
     [
@@ -125,5 +139,78 @@ def test_an_explanation_ends_with_the_next_command(tmp_path, line):
     assert following(text).startswith("siteproof ")
 
 
-def test_history_ends_with_the_next_command(tmp_path):
-    assert following(told(tmp_path, "year", "history")) == "siteproof history --columns"
+def test_a_brief_report_of_nothing_is_one_line_and_the_command_that_measures(tmp_path):
+    world = record.World("thishost", tmp_path)
+    shutil.rmtree(world.data / "perflogs" / "thishost")
+    text = world.told(("report", "--brief", "--system", "thishost"))
+    *answer, command = text.splitlines()[2:]
+    told_of = (
+        "thishost: no session yet that could answer a criterion; 3 criteria, nothing to report"
+    )
+    assert " ".join(" ".join(answer).split()) == told_of
+    assert command.startswith("next: reframe -c checks/ -r --system thishost ")
+
+
+def test_where_nothing_is_missing_plan_says_so_of_pairs_too(tmp_path):
+    text = told(tmp_path, "campaign", "plan --system testbed -S nodes=missing --all")
+    assert "nothing is not in the inventory" not in text
+    missing = text.partition("nothing is missing: ")[2].partition("no environment offers")[0]
+    assert "TcpBandwidth lan on compute" in missing
+
+
+def test_a_new_site_without_slurm_names_the_saved_files(tmp_path):
+    text = told(tmp_path, "campaign", "sites new far --describe")
+    assert text.startswith("exit code 2")
+    assert "scontrol: not found on PATH. " in text
+    assert "--nodes FILE --partitions FILE" in text
+
+
+def test_what_scontrol_prints_on_several_lines_is_not_run_together(tmp_path):
+    world = record.World("campaign", tmp_path)
+    scontrol = world.data / "bin" / "scontrol"
+    scontrol.write_text("#!/bin/sh\nprintf 'error: no host\\nerror: no conf\\n' >&2; exit 1\n")
+    scontrol.chmod(0o755)
+    text = world.told(("sites", "new", "far"))
+    assert "scontrol: error: no host; error: no conf. " in text
+
+
+LISTS = [
+    *("history", "history --columns", "history --sql 'SELECT 1'", "sites", "sites {}"),
+    *("accept --list --system {}", "evidence --list --system {}", "availability --system {}"),
+    *("verdict --system {}", "nodes --system {}", "gate --system {}", "trend --system {}"),
+    *("compare --system {}", "describe --system {}", "describe --facts --system {}"),
+    *("nodes --system {} --since 30d", "report --brief --system {}", "plan --system {}"),
+]
+OF_ONE = ["describe node006", "describe node008 --since 30d", "why node005", "why TB-STREAM"]
+
+
+@pytest.fixture(scope="module", params=[("year", "here"), ("campaign", "testbed")])
+def world_of(request, tmp_path_factory):
+    of, system = request.param
+    return record.World(of, tmp_path_factory.mktemp(of)), system
+
+
+@pytest.mark.parametrize("line", [*LISTS, *OF_ONE])
+def test_the_next_command_runs_as_it_is_printed(world_of, line):
+    world, system = world_of
+    if line in OF_ONE:
+        line = f"{line} --system testbed"
+        if system != "testbed":
+            return
+    words = shlex.split(following(world.told(tuple(shlex.split(line.format(system))))))
+    if words[0] == "siteproof":
+        told_next = world.told(tuple(words[1:]))
+        assert not told_next.startswith("exit code 2"), told_next
+
+
+@pytest.mark.parametrize(
+    ("line", "told_next"),
+    [
+        ("describe node008 --since 30d", "why node008 --since 30d"),
+        ("describe --facts --since 30d", "describe --facts --all --since 30d"),
+        ("matrix TcpBandwidth.throughput --link lan --since 30d", "nodes --since 30d"),
+    ],
+)
+def test_a_next_command_speaks_of_the_same_time(tmp_path, line, told_next):
+    text = told(tmp_path, "campaign", f"{line} --system testbed")
+    assert following(text) == f"siteproof {told_next} --system testbed"

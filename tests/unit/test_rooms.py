@@ -207,8 +207,9 @@ def test_a_command_has_one_file_of_its_name():
     from siteproof.cli import COMMANDS
 
     files = {path.stem.removesuffix("_") for path in (PACKAGE / "cli").glob("[a-z]*.py")}
-    # what all forms of the gate list and end with, and how listings are printed
-    assert files == {*COMMANDS, "shared", "gate_answer", "gate_lists", "records"}
+    # what all forms of the gate and of describe share, and how listings are printed
+    parts = {"gate_answer", "gate_lists", "described", "describe_facts"}
+    assert files == {*COMMANDS, *parts, "shared", "records"}
 
 
 def test_every_module_says_first_what_it_is_for():

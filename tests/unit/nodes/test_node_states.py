@@ -316,6 +316,18 @@ def test_a_failure_lasts_since_the_last_value_though_that_is_among_what_is_judge
         assert why.since == bad[0][-1].header.time
 
 
+def test_a_session_that_never_ran_on_the_node_is_not_counted_as_a_run_of_its_failure(site):
+    others = {n: v for n, v in even().items() if n != "n003"}
+    runs = run_of(even(), 1, expected="n[001-008]")
+    for at in (2, 3, 4):  # two sessions of the others, then one of all
+        wanted = "n[001-008]" if at == 4 else "n[001-002,004-008]"
+        runs += run_of(others, at, expected=wanted)
+    runs.append(broken("n003", "timeout", 4, expected="n[001-008]"))
+    why = report(site(), runs).nodes["n003"].findings[0]
+    assert (why.kind, why.get("lasting")) == (Kind.NO_VALUE, None)
+    assert why.since == runs[-1].header.time
+
+
 def test_a_missing_tool_is_no_failure_of_the_node(site):
     rest = {n: v for n, v in even().items() if n != "n003"}
     found = report(site(), [*run_of(rest), broken("n003", "tool_missing")])

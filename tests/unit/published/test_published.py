@@ -253,6 +253,22 @@ def test_published_is_a_command_whose_last_line_answers(world):
     assert [why["kind"] for why in read["findings"]] == ["misses_bound"] * 12
 
 
+def test_published_for_programs_has_one_header_and_says_where_nothing_is_judged(world):
+    world.site("jetstream-tacc")
+    world.data.mkdir()
+    world.inside("import", "--system", "jetstream-tacc")
+    ask = ("published", "--system", "jetstream-tacc", "--plain")
+    header, *rows = world.inside(*ask, "--all").out.splitlines()
+    assert header == "table\trow\tcolumn\tvalue"
+    assert header not in rows
+    assert len({row.split("\t")[0] for row in rows}) > 1  # tables
+    for criteria in (world.sites / "jetstream-tacc").glob("criteria*.yaml"):
+        criteria.write_text("{}\n")
+    done = world.inside(*ask)
+    assert (done.code, done.out) == (3, "")
+    assert done.err == "siteproof: no published value has a criterion; --all prints all\n"
+
+
 # ---- the form
 
 

@@ -195,7 +195,7 @@ def test_the_list_of_sites_ends_in_this_machine(fixtures, monkeypatch):
     monkeypatch.setenv("SITEPROOF_SYSTEM", "smallest")
     lines = CliRunner().invoke(sites, []).output.splitlines()
     assert "smallest  The least that a site must say; 2 compute; 1 criterion" in lines
-    assert lines[-1] == "this machine: smallest"
+    assert lines[-1] == "this machine: smallest; next: siteproof sites smallest"
 
 
 def test_a_site_is_shown_with_nodes_and_criteria(fixtures):

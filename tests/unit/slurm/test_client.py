@@ -39,7 +39,7 @@ def test_an_error_is_told_in_one_line(name, ask, slurm):
     slurm(name, "printf 'no \\033[31mcontroller\\n  here\\n' >&2; exit 1")
     with pytest.raises(UserError) as told:
         ask()
-    assert str(told.value) == f"{name}: no ?[31mcontroller here"
+    assert str(told.value) == f"{name}: no ?[31mcontroller; here"
 
 
 @pytest.mark.parametrize(("name", "ask"), ALL)
