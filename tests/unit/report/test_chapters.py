@@ -146,7 +146,7 @@ def test_the_table_of_the_map_counts_its_cells(told):
         "node": "n002",
         "state": "FAILED",
         "days with runs": "37",
-        "more than 2 % worse": "15",
+        "clearly worse": "15",
         "beyond a bound": "15",
         "failed": "0",
         "cut short": "0",
@@ -156,6 +156,12 @@ def test_the_table_of_the_map_counts_its_cells(told):
     assert float(bad[7].removesuffix(" %")) < -18
     assert (lost[5], lost[8]) == ("10", "2025-12-21")
     assert row(triad, "n004")[6] == "2"
+
+
+def test_no_cell_is_called_typical_whose_share_may_be_low(told):
+    whole = named(told["heatmap"], "heatmap-nodes")
+    assert "not clearly worse" in texts(whole) and "typical or better" not in texts(whole)
+    assert "Clearly worse is a value more than" in told["heatmap"].points[0]
 
 
 def test_a_step_of_the_whole_fleet_accuses_no_node_in_the_map(made):
