@@ -297,9 +297,9 @@ def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int])
         )
     without = int((cells.kinds == MISSING).all(axis=1).sum())
     note = (
-        f"The worst {len(rows)}. The lowest share may be within the scatter. Worse since: the first "
-        f"{cells.columns.unit} from which on each was clearly more than 5 % worse, beyond a bound "
-        f"or failed. Without a value: {count(without, 'node')}."
+        f"The worst {len(rows)}. The lowest share may be within the scatter. Worse since: the "
+        f"first {cells.columns.unit} from which on each was clearly more than 5 % worse, beyond "
+        f"a bound or failed. Without a value: {count(without, 'node')}."
     )
     unit = "days with runs" if cells.columns.by_day else "sessions"
     columns = (*COLUMNS_OF_TABLE[:2], unit, *COLUMNS_OF_TABLE[2:])
