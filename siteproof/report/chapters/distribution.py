@@ -53,6 +53,11 @@ class Fleet:
     lost: Mapping[str, Finding]
 
     @property
+    def measured(self) -> int:
+        """How many nodes have a value in the series, whatever their newest run gave."""
+        return len(self.values) + len(self.lost)
+
+    @property
     def worst(self) -> list[str]:
         """The nodes from the worst on."""
         sign = -1 if self.better == "lower" else 1
@@ -76,7 +81,7 @@ class Fleet:
 
 def chapter(material: Material) -> Section | None:
     """A figure for each headline metric and role of the nodes."""
-    found = material.once(fleets)
+    found = [one for one in material.once(fleets) if one.values]
     if not found:
         return None
     named = titles(found)
@@ -105,10 +110,7 @@ def fleets(material: Material) -> list[Fleet]:
         like.setdefault((sample.metric, sample.node), []).append(sample)
     values = series.collect(site, alone, _wanted)
     found = [
-        made
-        for key, nodes in values.items()
-        if len(nodes) >= LEAST
-        if (made := _fleet(material, key, nodes, like)) is not None
+        _fleet(material, key, nodes, like) for key, nodes in values.items() if len(nodes) >= LEAST
     ]
     order = list(site.catalogue)
     return sorted(
@@ -136,15 +138,12 @@ def _fleet(
     key: Series,
     nodes: Mapping[str, Sequence[JobValue]],
     like: Mapping[tuple[str, str], Sequence[Sample]],
-) -> Fleet | None:
-    """None where no value is left. like: the samples of a metric and node, the newest first."""
+) -> Fleet:
+    """like: the samples of each metric and node, the newest first."""
     site = material.site
     own = site.catalogue[key.metric].unit
     newest = {node: next(s for s in like[key.metric, node] if _is_of(s, key)) for node in nodes}
     lost = {node: why for node, s in newest.items() if (why := _lost(s, like))}
-    nodes = {node: runs for node, runs in nodes.items() if node not in lost}
-    if not nodes:
-        return None
     sample = newest[next(iter(nodes))]
     criteria = promised.criteria_of(site, key, sample)
     printed = {runs[-1].printed for runs in nodes.values()}
@@ -152,10 +151,11 @@ def _fleet(
         criteria.values(), site, key, printed.pop() if len(printed) == 1 else ""
     )
     size = promised.converted(1, own, unit)
-    values = {node: runs[-1].value * size for node, runs in nodes.items()}
+    values = {node: runs[-1].value * size for node, runs in nodes.items() if node not in lost}
     marks = promised.marks(site, key, criteria, unit)
-    middle = median(values.values())
-    marks.append(Mark("median", middle, f"median {labels.number(middle)} {unit}"))
+    if values:
+        middle = median(values.values())
+        marks.append(Mark("median", middle, f"median {labels.number(middle)} {unit}"))
     missing = [n for n in site.expected(key.role) if n not in values]
     better = site.catalogue[key.metric].better
     return Fleet(key, promised.number_of(sample), unit, better, values, marks, missing, lost)

@@ -116,11 +116,11 @@ def _middle(found: Past, one: Fleet) -> Middle | None:
     low, middle, high = (
         past.quantile(found.value[order], starts, q) / size for q in (WIDE[0], 0.5, WIDE[1])
     )
-    whole = counts >= 0.5 * len(one.values)  # a retest of some nodes does not count
+    whole = counts >= 0.5 * one.measured  # a retest of some nodes does not count
     if whole.sum() < LEAST:
         return None
     times = [found.starts[n] for n in sessions[starts][whole]]
-    return Middle(one, times, middle[whole], low[whole], high[whole], len(one.values))
+    return Middle(one, times, middle[whole], low[whole], high[whole], one.measured)
 
 
 def of_series(one: Fleet, alerts: Sequence[Alert]) -> list[Alert]:

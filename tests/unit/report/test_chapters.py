@@ -268,6 +268,20 @@ def test_a_value_that_a_newer_failure_took_back_is_not_drawn_as_good(
     assert (row(figure, "n002")[1] == "-") is not stands
 
 
+def test_a_fleet_whose_newest_run_failed_as_a_whole_keeps_its_course(tmp_path, monkeypatch):
+    perflogs = furnish(tmp_path, monkeypatch, more="", count=2)
+    for run in range(4):
+        found = fleets.run_of({"n001": 170e3, "n002": 171e3}, run, campaign="winter")
+        samples.write(perflogs, found[0].header, found)
+    head = fleets.header(4, campaign="winter")
+    lost = [replace(fleets.broken(n, "invalid", 4), header=head) for n in ("n001", "n002")]
+    samples.write(perflogs, head, lost)
+    with closing(material.gather("here", name="winter")) as held:
+        assert distribution.chapter(held) is None
+        figure = trend.chapter(held).figures[0]
+    assert "4 runs of 2 nodes" in figure.caption
+
+
 def test_no_history_is_not_told_as_no_change(tmp_path, monkeypatch):
     perflogs = furnish(tmp_path, monkeypatch, more="", count=3)
     for run in range(5):
