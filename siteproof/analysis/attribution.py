@@ -270,7 +270,7 @@ class _Group:
             if (b, receiver) in self.live.get((a, sender), {})
         }
         fleet = self._fleet((remain or self.values).values())
-        self.bad = {pair for pair, v in self.values.items() if self._is_bad(v, fleet)}
+        self.bad |= {pair for pair, v in self.values.items() if self._is_bad(v, fleet)}
         found = []
         for pair, value in remain.items():
             if pair in self.bad:
@@ -295,6 +295,7 @@ class _Group:
                 deficit = self._deficit(self._figure(self.live[worst].values()), fleet)
                 sides = (worst[1],) if worst[1] else ()
                 found.append(Culprit(worst[0], sides, deficit, len(self.live[worst])))
+                self.bad |= self._explained(worst)
                 self._remove(worst)
                 suspects &= self.live.keys()
         return found
@@ -314,6 +315,17 @@ class _Group:
     def _is_good_with_others(self, peer: Unit, unit: Unit, fleet: _Fleet) -> bool:
         others = [value for other, value in self.live[peer].items() if other != unit]
         return bool(others) and not self._is_bad(self._figure(others), fleet)
+
+    def _explained(self, unit: Unit) -> set[Pair]:
+        """The pairs of an accused unit that are as bad as its figure, which accuses it."""
+        figure = self._figure(self.live[unit].values())
+        found = set()
+        for peer, value in self.live[unit].items():
+            if _is_as_bad(value, figure, self.better):
+                pair = (unit[0], peer[0])
+                forth = unit[1] != RECEIVER and pair in self.values
+                found.add(pair if forth else pair[::-1])
+        return found
 
     def _remove(self, unit: Unit) -> None:
         for peer in self.live.pop(unit):

@@ -1,5 +1,7 @@
 """Shares of the typical value as kinds of cells, from light to dark, so that a grey print differs.
 
+Clearly worse is what the rules on slow nodes and pairs call so: below the typical value, yet within
+the scatter, is not.
 A cell without a value has a pattern.
 """
 
@@ -12,7 +14,7 @@ from siteproof.figure.pixels import Kind
 EDGES = (0.98, 0.95, 0.90)  # a loss below 2 % is not worth a repair (siteproof.analysis.slow_nodes)
 TYPICAL, BROKEN, MISSING, FAILED, SHORT, TOO_FEW = 0, 4, 5, 6, 7, 8
 KINDS = (
-    Kind("typical or better", "#e1ecf5"),
+    Kind("not clearly worse", "#e1ecf5"),
     Kind("2 to 5 % worse", "#e9b44c"),
     Kind("5 to 10 % worse", "#c9752d"),
     Kind("more than 10 % worse", "#8c3413"),

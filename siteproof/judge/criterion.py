@@ -444,12 +444,22 @@ def judge_node(
     """The verdict on one node from its attempts, the newest first."""
     newest = next((s for s in attempts if not why_not(criterion, s)), None)
     if newest is None:
-        reason = why_not(criterion, attempts[0]) if attempts else None
-        reason = reason or Finding(Kind.NOT_MEASURED, metric=criterion.metric)
-        return NodeVerdict(unit, Verdict.INCOMPLETE, (reason,))
+        return NodeVerdict(unit, Verdict.INCOMPLETE, (_unanswered(criterion, attempts),))
     if newest.status != "ok":
         return NodeVerdict(unit, of_status(newest.status), (failure(newest),), newest)
     return _compare(criterion, unit, facts, newest, baselines)
+
+
+def _unanswered(criterion: Criterion, attempts: Sequence[Sample]) -> Finding:
+    """Why no attempt answers: the end of the newest, or under what else it was measured.
+
+    What a failure was asked to measure matters less than that nothing was measured.
+    """
+    reason = why_not(criterion, attempts[0]) if attempts else None
+    if reason is None:
+        return Finding(Kind.NOT_MEASURED, metric=criterion.metric)
+    failed = attempts[0].status != "ok" and reason.kind not in (Kind.OTHER_LINK, Kind.PUBLISHED)
+    return failure(attempts[0]) if failed else reason
 
 
 def failure(sample: Sample) -> Finding:
@@ -766,11 +776,11 @@ def _commonest(nodes: Sequence[NodeVerdict], verdict: Verdict) -> tuple[tuple[Fi
 
 
 def _kind_of_reason(found: Finding) -> Finding:
-    """The same reason of a sample that was measured at another time, or on another node."""
+    """The same reason of a sample of another time, node or check, or of a whole check."""
     others = tuple((name, details) for name, details in found.details if name != "age")
     if found.kind is Kind.BELOW_BASELINE:
         found = replace(found, subject="", value="")
-    return replace(found, since="", details=others)
+    return replace(found, since="", check="", metric="", details=others)
 
 
 def _age(findings: Sequence[Finding]) -> float:

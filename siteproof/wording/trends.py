@@ -19,6 +19,7 @@ from siteproof.wording.in_bounds_unit import levels
 
 NAMES = {"drift": " drift", "episode": " for a while", "scatter": " scatter"}
 MAX_SET = 30  # characters of a node set in the first line of a change
+TOO_SHORT = f"too little history, a step needs {SHORTEST} runs of a node"
 MAX_CAUSES = 4  # lines of what else changed; 'trend why' has all of them
 
 
@@ -203,8 +204,7 @@ def last_line(system: str, seen: Survey) -> str:
     """How much was looked at, and whether anything got worse."""
     head = f"{count(seen.series, 'series', 'series')} with {count(seen.points, 'run')} of {system}"
     if not seen.long_enough:
-        short = f"too little history, a step needs {SHORTEST} runs of a node"
-        return f"{head}: {short}; next: reframe -c checks/ -r --system {system}"
+        return f"{head}: {TOO_SHORT}; next: reframe -c checks/ -r --system {system}"
     worse = [a for a in seen.all if a.open]
     proven = sum(not a.provisional for a in worse)
     text = "nothing proven got worse"

@@ -125,9 +125,25 @@ def test_the_page_draws_pairs_that_are_too_few_to_judge_in_a_colour_of_their_own
     done = net.siteproof("report", "--system", "here", "--output", str(page))
     assert done.code in (0, 3), done.err
     shown = page.read_text()
-    assert "no bad pair; 2 too few to judge" in shown
-    assert "2 too few to judge without a bound" in shown
-    assert ">too few to judge</text>" in shown and ">typical or better</text>" not in shown
+    assert "; 2 too few to judge without a bound" in shown and "no bad pair" not in shown
+    assert ">too few to judge</text>" in shown and ">not clearly worse</text>" not in shown
+
+
+def test_a_page_and_the_command_know_the_same_bad_pairs_and_who_explains_them(net, tmp_path):
+    net.describe(count=7, criteria="{}\n")
+    rates = {"n1>s1": 0.08, "s1>n1": 0.9, "n2>s1": 7.9, "s1>n2": 8.5}
+    net.keep([ok(pair, rate) for pair, rate in rates.items()])
+    read, page = answer(net), tmp_path / "page.html"
+    (one,) = read["matrices"]
+    bad = {f"{p['from']}>{p['to']}" for p in one["pairs"] if p["bad"]}
+    assert bad == {p for p in rates if "n1" in p}
+    assert {f"{p['from']}>{p['to']}" for p in one["pairs"] if p["state"] == "bad"} == bad
+    assert net.siteproof("report", "--system", "here", "--output", str(page)).code in (0, 1, 3)
+    shown = page.read_text()
+    assert "no bad pair" not in shown and "; 2 bad pairs" in shown
+    assert "nodes that explain bad pairs: n1 (as sender and receiver)" in shown
+    assert ">more than 10 % worse</text>" in shown
+    assert "Typical is 8.2 Gb/s, the median of the pairs that are not bad." in shown
 
 
 def test_a_bad_pair_is_a_link_told_once_for_both_directions(net):

@@ -278,6 +278,38 @@ def test_a_quick_run_that_broke_disturbs_as_little():
     assert verdict(*all_three(70), bad("n1", "timeout", 2, mode="quick")).verdict is Verdict.PASS
 
 
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        ("node_lost", Kind.NODE_LOST),
+        ("generic", Kind.NO_VALUE),
+        ("timeout", Kind.NO_VALUE),
+        ("tool_missing", Kind.NO_VALUE),
+        ("interrupted", Kind.INTERRUPTED),
+        ("invalid", Kind.WRONG_ANSWER),
+    ],
+)
+def test_what_gave_no_value_has_its_own_end_as_reason_before_the_conditions(status, kind):
+    found = verdict(ok("n1", 70, mode="quick"), bad("n2", status, mode="quick", why="mains lost"))
+    of_node = {node.node: node for node in found.nodes}
+    assert found.verdict is of_node["n2"].verdict is Verdict.INCOMPLETE
+    assert [(f.kind, f.status, f.message) for f in of_node["n2"].findings] == [
+        (kind, status, "mains lost")
+    ]
+    assert kinds(of_node["n1"]) == [Kind.OTHER_CONDITION]
+
+
+def test_a_node_that_was_measured_after_its_failure_lacks_only_the_mode():
+    found = verdict(*all_three(70, session=2, mode="quick"), bad("n1", "node_lost", mode="quick"))
+    assert {kind for node in found.nodes for kind in kinds(node)} == {Kind.OTHER_CONDITION}
+
+
+def test_reasons_that_read_alike_are_one_reason():
+    other = {"check": "Other", "mode": "quick"}
+    lost = [bad("n1", "node_lost", mode="quick"), bad("n2", "node_lost", **other)]
+    assert verdict(*lost, bad("n3", "node_lost", mode="quick")).others == 0
+
+
 def test_only_a_program_that_may_answer_does():
     other = all_three(70, conditions={"program": "likwid-bench"})
     found = verdict(*other, programs=["stream"])

@@ -12,17 +12,20 @@ from siteproof.figure import distribution as drawn
 from siteproof.figure import labels
 from siteproof.figure.distribution import Distribution
 from siteproof.figure.marks import Mark
+from siteproof.judge.criterion import failure, place
 from siteproof.nodes import pair_ends
 from siteproof.nodes.states import FleetReport
-from siteproof.record import series
-from siteproof.record.samples import Sample
+from siteproof.record import finding, series
+from siteproof.record.finding import Finding
+from siteproof.record.samples import INTERRUPTED, TOOL_MISSING, Sample
 from siteproof.record.series import JobValue, Series
 from siteproof.report import promised
 from siteproof.report.material import Material
-from siteproof.report.phrases import percent_change, quantity
+from siteproof.report.phrases import few, percent_change, quantity
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Metric
 from siteproof.units import count
+from siteproof.wording.findings import sentence
 
 LEAST = 2  # nodes that make a distribution
 MAX_FIGURES = 12  # figures of the chapter
@@ -35,8 +38,9 @@ PERCENTILES = 20  # values, from which on a range leaves out the ends
 class Fleet:
     """One series of what is judged, in the unit of its contract.
 
-    values: the newest of each node. missing: nodes of the role without one. number: of the series
-    in the history.
+    values: the newest of each node. missing: nodes of the role without one. lost: those whose
+    newest run failed, so that an older value says nothing of them. number: of the series in the
+    history.
     """
 
     key: Series
@@ -46,6 +50,12 @@ class Fleet:
     values: Mapping[str, float]
     marks: Sequence[Mark]
     missing: Sequence[str]
+    lost: Mapping[str, Finding]
+
+    @property
+    def measured(self) -> int:
+        """How many nodes have a value in the series, whatever their newest run gave."""
+        return len(self.values) + len(self.lost)
 
     @property
     def worst(self) -> list[str]:
@@ -71,7 +81,7 @@ class Fleet:
 
 def chapter(material: Material) -> Section | None:
     """A figure for each headline metric and role of the nodes."""
-    found = material.once(fleets)
+    found = [one for one in material.once(fleets) if one.values]
     if not found:
         return None
     named = titles(found)
@@ -97,8 +107,7 @@ def fleets(material: Material) -> list[Fleet]:
     alone = pair_ends.alone(judged.samples)
     like: dict[tuple[str, str], list[Sample]] = {}
     for sample in sorted(alone, key=lambda s: s.header.order, reverse=True):
-        if sample.status == "ok":
-            like.setdefault((sample.metric, sample.node), []).append(sample)
+        like.setdefault((sample.metric, sample.node), []).append(sample)
     values = series.collect(site, alone, _wanted)
     found = [
         _fleet(material, key, nodes, like) for key, nodes in values.items() if len(nodes) >= LEAST
@@ -133,27 +142,48 @@ def _fleet(
     """like: the samples of each metric and node, the newest first."""
     site = material.site
     own = site.catalogue[key.metric].unit
-    sample = next(s for s in like[key.metric, next(iter(nodes))] if _is_of(s, key))
+    newest = {node: next(s for s in like[key.metric, node] if _is_of(s, key)) for node in nodes}
+    lost = {node: why for node, s in newest.items() if (why := _lost(s, like))}
+    sample = newest[next(iter(nodes))]
     criteria = promised.criteria_of(site, key, sample)
     printed = {runs[-1].printed for runs in nodes.values()}
     unit = promised.unit_of(
         criteria.values(), site, key, printed.pop() if len(printed) == 1 else ""
     )
     size = promised.converted(1, own, unit)
-    values = {node: runs[-1].value * size for node, runs in nodes.items()}
+    values = {node: runs[-1].value * size for node, runs in nodes.items() if node not in lost}
     marks = promised.marks(site, key, criteria, unit)
-    middle = median(values.values())
-    marks.append(Mark("median", middle, f"median {labels.number(middle)} {unit}"))
+    if values:
+        middle = median(values.values())
+        marks.append(Mark("median", middle, f"median {labels.number(middle)} {unit}"))
     missing = [n for n in site.expected(key.role) if n not in values]
     better = site.catalogue[key.metric].better
-    return Fleet(key, promised.number_of(sample), unit, better, values, marks, missing)
+    return Fleet(key, promised.number_of(sample), unit, better, values, marks, missing, lost)
+
+
+def _lost(sample: Sample, like: Mapping[tuple[str, str], Sequence[Sample]]) -> Finding | None:
+    """Why a newer run of the same kind took this value back; None if it stands.
+
+    As in a verdict, one that was interrupted or had no tool takes nothing back.
+    """
+    check, head = sample.metric.partition(".")[0], sample.header
+    for name in (sample.metric, f"{check}.*"):
+        for other in like.get((name, sample.node), ()):
+            same = (other.header.mode, place(other)) == (head.mode, place(sample))
+            named = {k: v for k, v in other.dims.items() if k not in series.OF_A_JOB}
+            if not same or other.header.order <= head.order or named.items() - sample.dims.items():
+                continue
+            if other.status not in ("ok", INTERRUPTED, TOOL_MISSING):
+                return failure(other)
+    return None
 
 
 def _is_of(sample: Sample, key: Series) -> bool:
-    """Whether a sample of the series' metric and node is one of the series."""
+    """Whether a sample of the series' metric and node is a value of the series."""
     dims = {k: v for k, v in sample.dims.items() if k not in series.OF_A_JOB}
     return (
-        sample.header.environment == key.environment
+        sample.status == "ok"
+        and sample.header.environment == key.environment
         and dims == dict(key.dims)
         and series.conditions(sample) == dict(key.conditions)
     )
@@ -224,6 +254,9 @@ def _caption(one: Fleet) -> str:
         text += f", the worst {broken[0]}"
     if one.missing:
         text += f"; {count(len(one.missing), 'node')} of {one.key.role} without a value"
+    if reasons := finding.of_many((why, [node]) for node, why in one.lost.items()):
+        told = few([f"{why.subject}: {sentence(why)}" for why in reasons], MAX_LABELS, "; ")
+        text += f"; {told}"
     return f"{text}."
 
 
@@ -251,6 +284,9 @@ def _table(one: Fleet, states: FleetReport) -> Table:
     for node in list(dict.fromkeys([*bad, *one.worst]))[:MAX_ROWS]:
         state = states.nodes[node].state if node in states.nodes else ""
         rows.append((node, quantity(one.values[node]), _change(one.values[node], one), str(state)))
+    for node in one.lost:
+        state = states.nodes[node].state if node in states.nodes else ""
+        rows.append((node, "-", "-", str(state)))
     left = len(values) - MAX_ROWS
     note = f"The worst {MAX_ROWS}; {count(left, 'node')} more." if left > 0 else ""
     columns = ("node", f"value, {one.unit}", "compared with the median", "state")

@@ -28,7 +28,7 @@ MAX_COLUMNS = 370  # the newest
 WORST = 10
 MAX_METRICS = 3  # that have a map of their own
 HOW = (
-    f"Worse than typical is a value more than {-rules.Z_LIMIT:g} robust standard deviations and "
+    f"Clearly worse is a value more than {-rules.Z_LIMIT:g} robust standard deviations and "
     f"{rules.MIN_DEFICIT:.0%} on the bad side of the median of all runs and nodes of its role, "
     "or beyond its baseline; a cell of several values shows the worst of them."
 )
@@ -38,7 +38,7 @@ BY_SEVERITY = (MISSING, TYPICAL, 1, 2, SHORT, 3, FAILED, BROKEN)
 COLUMNS_OF_TABLE = (
     "node",
     "state",
-    "more than 2 % worse",
+    "clearly worse",
     "beyond a bound",
     "failed",
     "cut short",
@@ -267,14 +267,14 @@ def _groups(material: Material, nodes: Sequence[str]) -> list[tuple[str, list[st
 def _caption(cells: Cells, rows: np.ndarray) -> str:
     kinds = cells.kinds[rows]
     ever = {kind: int((kinds == kind).any(axis=1).sum()) for kind in range(len(KINDS))}
-    names = {BROKEN: "beyond a bound", FAILED: "failed", 3: "more than 10 % worse than typical"}
+    names = {BROKEN: "beyond a bound", FAILED: "failed", 3: "clearly more than 10 % worse"}
     parts = [f"{name} {ever[kind]}" for kind, name in names.items() if ever[kind]]
     text = (
         f"{count(len(rows), 'node')} on {count(len(cells.times), cells.columns.unit)} with runs "
         f"from {day(cells.times[0])} to {day(cells.times[-1])}, as shares of the typical value"
     )
     if not parts:
-        return f"{text}: none was beyond a bound, failed, or more than 10 % worse."
+        return f"{text}: none was beyond a bound, failed, or clearly more than 10 % worse."
     return f"{text}; nodes that were at least once: {', '.join(parts)}."
 
 
@@ -297,8 +297,9 @@ def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int])
         )
     without = int((cells.kinds == MISSING).all(axis=1).sum())
     note = (
-        f"The worst {len(rows)}. Worse since: the first {cells.columns.unit} from which on none "
-        f"was typical. Without a value: {count(without, 'node')}."
+        f"The worst {len(rows)}. The lowest share may be within the scatter. Worse since: the "
+        f"first {cells.columns.unit} from which on each was clearly more than 5 % worse, beyond "
+        f"a bound or failed. Without a value: {count(without, 'node')}."
     )
     unit = "days with runs" if cells.columns.by_day else "sessions"
     columns = (*COLUMNS_OF_TABLE[:2], unit, *COLUMNS_OF_TABLE[2:])

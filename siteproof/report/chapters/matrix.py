@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from statistics import median
 
 import numpy as np
 
@@ -28,7 +29,7 @@ Pair = tuple[str, str]
 COLUMNS = (
     "pair",
     "value",
-    "compared with the median",
+    "compared with the typical",
     "of the link's speed",
     "other direction",
     "what",
@@ -41,13 +42,9 @@ def chapter(material: Material) -> Section | None:
     if not found:
         return None
     figures = list(_figures(material.site, found[:MAX_FIGURES]))
-    bad = sum(len(m.blame.bad) for m in found)
-    few_pairs = sum(len(_too_few(m)) for m in found)
     measured = sum(len(m.values) for m in found)
     lead = f"{count(measured, 'value')} of pairs in {count(len(found), 'matrix', 'matrices')}"
-    parts = [count(bad, "bad pair") if bad else "no bad pair"]
-    parts += [f"{few_pairs} too few to judge"] if few_pairs else []
-    lead = f"{'; '.join([lead, *parts])}."
+    lead = f"{'; '.join([lead, *_states(found)])}."
     points = [f"Not drawn: {m.name} over {m.link}" for m in found[MAX_FIGURES:]]
     return Section("matrix", "Pairs of nodes", lead, figures=figures, points=points)
 
@@ -117,13 +114,33 @@ def _kind(one: Matrix, pair: Pair, value: float) -> int:
     return max(1, int(kinds_of(np.array([share]))[0])) if np.isfinite(share) else 1
 
 
+def _states(found: Sequence[Matrix]) -> list[str]:
+    """How many pairs are bad, and how many cannot be judged."""
+    bad, few_pairs, measured = (
+        sum(map(len, counted))
+        for counted in zip(*((m.blame.bad, _too_few(m), m.values) for m in found), strict=True)
+    )
+    parts = [count(bad, "bad pair")] if bad else []
+    if not bad and measured > few_pairs:
+        parts = ["no bad pair"]
+    return parts + ([f"{few_pairs} too few to judge without a bound"] if few_pairs else [])
+
+
 def _too_few(one: Matrix) -> list[Pair]:
     return [pair for pair in one.values if one.state(pair) == matrix.TOO_FEW]
 
 
+def _typical(one: Matrix) -> tuple[float, str]:
+    """The median of the pairs that are not bad, and in words of which; of all if none is left."""
+    values = one.values.values()
+    good = [value for pair, value in one.values.items() if pair not in one.blame.bad]
+    left_out = 0 < len(good) < len(values)
+    return median(good or values), "the pairs that are not bad" if left_out else "all pairs"
+
+
 def _share(one: Matrix, value: float) -> float:
     """Of the typical value; 1 or more is good, and NaN is no ratio."""
-    typical = one.blame.median
+    typical = _typical(one)[0]
     if not typical > 0 or not value > 0:
         return float("nan")
     return typical / value if one.better == "lower" else value / typical
@@ -135,19 +152,19 @@ def _texts(one: Matrix) -> dict[Pair, str]:
 
 
 def _caption(one: Matrix) -> str:
-    ends = {node for pair in (*one.values, *one.failed) for node in pair}
+    ends = {node for pair in (*one.values, *one.failed, *one.missing) for node in pair}
     text = f"{count(len(one.values), 'pair')} of {count(len(ends), 'node')}"
     if one.values:
         values = one.values.values()
-        low, high, middle = map(labels.number, (min(values), max(values), one.blame.median))
+        low, high, middle = map(labels.number, (min(values), max(values), median(values)))
         text += f" between {low} and {high} {one.unit}, median {middle} {one.unit}"
-    parts = [
+    parts = _states([one])
+    parts += [
         f"{len(found)} {state}"
         for state, found in (
             ("beyond a bound", one.broken),
             ("failed", one.failed),
             ("not measured", one.missing),
-            ("too few to judge without a bound", _too_few(one)),
         )
         if found
     ]
@@ -156,7 +173,7 @@ def _caption(one: Matrix) -> str:
         parts.append(f"nodes that explain bad pairs: {names}")
     if one.blame.alone:
         parts.append(f"bad by themselves: {few(one.blame.alone, 5)}")
-    return f"{text}; {'; '.join(parts) or 'no bad pair'}."
+    return f"{'; '.join([text, *parts])}."
 
 
 def _table(site: Site, one: Matrix) -> Table:
@@ -168,6 +185,9 @@ def _table(site: Site, one: Matrix) -> Table:
     ]
     rows = [_row(site, one, pair) for pair in order[:MAX_ROWS]]
     parts = [f"In {one.unit}."]
+    if one.values:
+        typical, of = _typical(one)
+        parts.append(f"Typical is {labels.number(typical)} {one.unit}, the median of {of}.")
     if len(order) > MAX_ROWS:
         parts.append(f"The worst {MAX_ROWS}; {count(len(order) - MAX_ROWS, 'pair')} more.")
     if one.missing:
@@ -182,7 +202,7 @@ def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
     if value is None:
         sample = one.failed[pair]
         return name, "-", "-", "-", back, f"{sample.status}: {sample.why}"
-    typical = one.blame.median
+    typical = _typical(one)[0]
     state = one.state(pair)
     what = state if state in (matrix.BAD, matrix.TOO_FEW) else ""
     if pair in one.broken:

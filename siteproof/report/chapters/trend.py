@@ -26,6 +26,7 @@ from siteproof.report.sections import Figure, Section, Table
 from siteproof.trend import Alert
 from siteproof.units import count
 from siteproof.wording.findings import full
+from siteproof.wording.trends import TOO_SHORT
 
 LEAST = 3  # runs that make a course
 MAX_FLEETS = 8  # figures of the fleet's headline metrics
@@ -89,6 +90,8 @@ def _lead(material: Material, middles: Sequence[Middle]) -> str:
     survey = material.survey
     worse = [a for a in survey.all if a.worse]
     text = f"{count(len(middles), 'headline metric')} of the fleet over time"
+    if not worse and not survey.long_enough:
+        return f"{text}; {TOO_SHORT}."
     if not worse:
         return f"{text}; no change for the worse was found in {survey.series} series."
     return f"{text}; {count(len(worse), 'change')} for the worse, the worst: {_change(worse[0])}."
@@ -113,11 +116,11 @@ def _middle(found: Past, one: Fleet) -> Middle | None:
     low, middle, high = (
         past.quantile(found.value[order], starts, q) / size for q in (WIDE[0], 0.5, WIDE[1])
     )
-    whole = counts >= 0.5 * len(one.values)  # a retest of some nodes does not count
+    whole = counts >= 0.5 * one.measured  # a retest of some nodes does not count
     if whole.sum() < LEAST:
         return None
     times = [found.starts[n] for n in sessions[starts][whole]]
-    return Middle(one, times, middle[whole], low[whole], high[whole], len(one.values))
+    return Middle(one, times, middle[whole], low[whole], high[whole], one.measured)
 
 
 def of_series(one: Fleet, alerts: Sequence[Alert]) -> list[Alert]:

@@ -29,6 +29,7 @@ from siteproof.report.summary import (
 )
 from siteproof.trend import Alert
 from siteproof.units import count
+from siteproof.wording.trends import TOO_SHORT
 from siteproof.wording.verdicts import awaited, published_only
 
 T = TypeVar("T")
@@ -105,7 +106,7 @@ def _cards(material: Material, alerts: Sequence[Alert]) -> Iterator[Card]:
     if published_only(material.judged):
         yield from _published_cards(material)
     else:
-        yield from (*fleet.cards(material), _changes(alerts), _waivers(material))
+        yield from (*fleet.cards(material), *_changes(material, alerts), _waivers(material))
 
 
 def _published_cards(material: Material) -> Iterator[Card]:
@@ -118,12 +119,19 @@ def _published_cards(material: Material) -> Iterator[Card]:
     yield Card(waiting, "criteria without an answer", NONE)
 
 
-def _changes(alerts: Sequence[Alert]) -> Card:
-    """As the last line of `siteproof trend` counts them."""
+def _changes(material: Material, alerts: Sequence[Alert]) -> Iterator[Card]:
+    """As the last line of `siteproof trend` counts them; none where they cannot be read."""
+    try:
+        seen = material.survey
+    except (UserError, UserErrors):
+        return  # the begin has the reason
+    if not seen.long_enough and not alerts:
+        yield Card(0, "series with a history", NONE, f"of {seen.series}: {TOO_SHORT}")
+        return
     proven = sum(not alert.provisional for alert in alerts)
     note = f"and {len(alerts) - proven} provisional" if len(alerts) > proven else ""
     label = "change for the worse, open" if proven == 1 else "changes for the worse, open"
-    return Card(proven, label, SLOW if proven else OK, note)
+    yield Card(proven, label, SLOW if proven else OK, note)
 
 
 def _waivers(material: Material) -> Card:

@@ -235,6 +235,30 @@ def test_in_a_star_the_two_directions_may_be_unlike_each_other():
 # ---- what is measured once, and which way is good
 
 
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("clients", [2, 3, 5, 12])
+def test_the_pairs_of_a_node_that_explains_bad_pairs_are_bad(directed, clients):
+    pairs = {(f"c{n}", "s"): [0.08 if n == 1 else 8 + n / 10] for n in range(clients)}
+    if directed:
+        pairs |= {(b, a): [value * 1.1] for (a, b), [value] in pairs.items()}
+    found = blame(pairs, "higher", hubs=["s"])
+    assert [c.node for c in found.culprits] == ["c1"]
+    assert found.bad == {pair for pair in pairs if "c1" in pair}
+    assert found.median > 7
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whoever_is_accused_has_bad_pairs_and_the_sides_of_its_bad_pairs(seed):
+    chance = random.Random(seed)
+    nodes, hubs, asked = edges(PATTERNS[seed % 3], chance.choice((4, 5, 8, 16)), chance)
+    slow = {node: chance.choice((0.02, 0.3, 0.7)) for node in nodes[1:3]}
+    measured = measure(asked, chance.choice((0.01, 0.08)), chance, sends=slow, takes=slow)
+    found = blame(measured, "higher", hubs=hubs)
+    for culprit in found.culprits:
+        of = {SENDER: {a for a, _ in found.bad}, RECEIVER: {b for _, b in found.bad}}
+        assert all(culprit.node in of[side] for side in culprit.sides)
+
+
 def test_what_has_no_direction_says_nothing_of_sides():
     chance = random.Random(1)
     asked = edges("all", 8, chance)[2]

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ElementTree
+from contextlib import closing
 from dataclasses import replace
 
 import fleets
@@ -12,6 +13,7 @@ import years
 from siteproof.record import samples
 from siteproof.report import material, past
 from siteproof.report.chapters import distribution, heatmap, links, matrix, sweeps, trend
+from siteproof.report.summary import begin
 
 RUNS, NODES = 40, 12
 CRITERIA = """\
@@ -146,7 +148,7 @@ def test_the_table_of_the_map_counts_its_cells(told):
         "node": "n002",
         "state": "FAILED",
         "days with runs": "37",
-        "more than 2 % worse": "15",
+        "clearly worse": "15",
         "beyond a bound": "15",
         "failed": "0",
         "cut short": "0",
@@ -156,6 +158,12 @@ def test_the_table_of_the_map_counts_its_cells(told):
     assert float(bad[7].removesuffix(" %")) < -18
     assert (lost[5], lost[8]) == ("10", "2025-12-21")
     assert row(triad, "n004")[6] == "2"
+
+
+def test_no_cell_is_called_typical_whose_share_may_be_low(told):
+    whole = named(told["heatmap"], "heatmap-nodes")
+    assert "not clearly worse" in texts(whole) and "typical or better" not in texts(whole)
+    assert "Clearly worse is a value more than" in told["heatmap"].points[0]
 
 
 def test_a_step_of_the_whole_fleet_accuses_no_node_in_the_map(made):
@@ -224,6 +232,67 @@ def test_quantiles_of_groups_are_those_of_numpy():
     for share in (0.05, 0.5, 0.95):
         told = past.quantile(np.concatenate(groups), starts, share)
         assert told == pytest.approx([np.quantile(g, share) for g in groups])
+
+
+NEWER = {  # the status of n002's newest run, its mode: whether its older value stands
+    ("invalid", "maintenance"): False,
+    ("timeout", "maintenance"): False,
+    ("node_lost", "maintenance"): False,
+    ("interrupted", "maintenance"): True,
+    ("tool_missing", "maintenance"): True,
+    ("invalid", "quick"): True,
+}
+
+
+@pytest.mark.parametrize(("status", "mode"), NEWER)
+def test_a_value_that_a_newer_failure_took_back_is_not_drawn_as_good(
+    status, mode, tmp_path, monkeypatch
+):
+    perflogs = furnish(tmp_path, monkeypatch, more="", count=4)
+    values = {"n001": 170e3, "n002": 171e3, "n003": 172e3, "n004": 173e3}
+    first = fleets.run_of(values, 1, campaign="winter")
+    rest = {node: value for node, value in values.items() if node != "n002"}
+    second = fleets.run_of(rest, 2, campaign="winter")
+    samples.write(perflogs, first[0].header, first)
+    if mode == "maintenance":
+        lost = replace(fleets.broken("n002", status, 2, "mains"), header=second[0].header)
+        samples.write(perflogs, second[0].header, [*second, lost])
+    else:
+        lost = fleets.broken("n002", status, 2, "mains", mode=mode, campaign="winter", job="2")
+        samples.write(perflogs, lost.header, [lost])
+    with closing(material.gather("here", name="winter")) as held:
+        figure = distribution.chapter(held).figures[0]
+    stands = NEWER[status, mode]
+    assert ("4 nodes between" in figure.caption) is stands
+    assert ("; n002: " in figure.caption and "mains" in figure.caption) is not stands
+    assert (row(figure, "n002")[1] == "-") is not stands
+
+
+def test_a_fleet_whose_newest_run_failed_as_a_whole_keeps_its_course(tmp_path, monkeypatch):
+    perflogs = furnish(tmp_path, monkeypatch, more="", count=2)
+    for run in range(4):
+        found = fleets.run_of({"n001": 170e3, "n002": 171e3}, run, campaign="winter")
+        samples.write(perflogs, found[0].header, found)
+    head = fleets.header(4, campaign="winter")
+    lost = [replace(fleets.broken(n, "invalid", 4), header=head) for n in ("n001", "n002")]
+    samples.write(perflogs, head, lost)
+    with closing(material.gather("here", name="winter")) as held:
+        assert distribution.chapter(held) is None
+        figure = trend.chapter(held).figures[0]
+    assert "4 runs of 2 nodes" in figure.caption
+
+
+def test_no_history_is_not_told_as_no_change(tmp_path, monkeypatch):
+    perflogs = furnish(tmp_path, monkeypatch, more="", count=3)
+    for run in range(5):
+        found = fleets.run_of({"n001": 170e3, "n002": 171e3, "n003": 172e3}, run)
+        samples.write(perflogs, found[0].header, found)
+    with closing(material.gather("here")) as held:
+        section = trend.chapter(held)
+        card = next(c for c in begin.build(held).cards if "history" in c.label)
+    assert section is None or "too little history" in section.lead
+    assert (card.number, card.label) == (0, "series with a history")
+    assert card.note == "of 3: too little history, a step needs 10 runs of a node"
 
 
 def test_hostile_names_stay_texts(tmp_path, monkeypatch):
