@@ -12,6 +12,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import link_of
 from siteproof.record.samples import PUBLISHED, Header
 from siteproof.report.chapters import changes
+from siteproof.report.chapters.criteria import by_severity
 from siteproof.report.chapters.nodes import common, kinds
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, when
@@ -110,7 +111,7 @@ def _criteria(material: Material) -> list[CriterionVerdict]:
     """INCOMPLETE, PENDING, and what no tool could measure."""
     return [
         r
-        for r in material.judged.verdicts
+        for r in by_severity(material.judged.verdicts)
         if r.verdict in UNDECIDED and not r.criterion.report_only
     ]
 

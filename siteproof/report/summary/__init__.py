@@ -32,7 +32,7 @@ class Count:
 class Line:
     """A criterion, or several that lack a value for one reason. limit: and from where it passes.
 
-    spread: an SVG of siteproof.figure only. lack: why there is no value.
+    spread: an SVG of siteproof.figure only. why: it did not pass, or has no value.
     """
 
     verdict: str
@@ -46,7 +46,7 @@ class Line:
     misses: bool = False
     spread: str = ""
     counts: Sequence[Count] = ()
-    lack: str = ""
+    why: str = ""
     source: str = ""
 
 
