@@ -293,7 +293,7 @@ def _no_run(f: Fields) -> str:
 def _without_value(f: Fields) -> str:
     samples = f"{_count(f.samples, 'sample')} of {_count(f.nodes, 'node')}"
     newest = f"{f.check} on {f.subject}, {f.since}" + (f": {f.message}" if f.message else "")
-    return f"{samples} without a value: {f.status}; the newest: {newest}"
+    return f"{samples} without a value, of status {f.status}; the newest: {newest}"
 
 
 def _left_out(what: str) -> Words:

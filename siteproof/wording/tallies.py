@@ -19,7 +19,7 @@ from siteproof.wording.findings import sentence
 from siteproof.wording.verdicts import why
 
 NOTHING = "-"
-MISSED = "the limit is missed"  # the reason of units beside others that have another one
+MISSED = "the limit is missed"  # a reason only where other units have another one
 MAX_REASONS = 5  # of a criterion, the most severe and frequent first
 MAX_PAIRS_TEXT = 160  # characters of a list of pairs; of the others the nodes are named
 PROC = "proc"  # the program of values that the node's kernel counts: it is not printed

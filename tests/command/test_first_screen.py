@@ -91,7 +91,7 @@ def test_the_cards_add_up_to_all_nodes_and_are_those_of_the_gate(winter):
     assert sum(card.number for card in cards) == COUNT
     rulings = answers["gate"]["nodes"]
     assert of(first.summary, "go") == sum(one["back"] for one in rulings)
-    for label, state in (("failed", "FAILED"), ("slow", "SLOW"), ("not tested", "UNTESTED")):
+    for label, state in (("failed", "FAILED"), ("slow", "SLOW"), ("untested", "UNTESTED")):
         out = [one for one in rulings if not one["back"] and one["state"] == state]
         assert of(first.summary, label) == len(out), label
 
@@ -146,7 +146,9 @@ def test_there_is_a_cell_for_each_node_and_the_legend_counts_them(winter):
     assert [cell.node for cell in first.summary.cells] == fleets.names(COUNT)
     assert sum(key.number for key in first.summary.keys) == COUNT
     assert re.search(r'<a class="bad" title="n003: FAILED" href="#state-n003">', page)
-    assert re.search(r'<a class="remark" title="n004: SLOW, goes back with a remark"', page)
+    assert re.search(
+        r'<a class="remark" title="n004: SLOW, goes back into service with a remark"', page
+    )
 
 
 def test_an_event_names_the_nodes_and_criteria_that_it_explains(winter):
@@ -247,7 +249,7 @@ def test_published_values_alone_begin_with_those_and_no_red_word(tmp_path, monke
 def test_without_any_sample_all_nodes_are_not_tested(tmp_path, monkeypatch):
     world(tmp_path, monkeypatch)
     built, _ = made()
-    assert of(built.summary, "not tested") == COUNT
+    assert of(built.summary, "untested") == COUNT
     assert built.summary.when == "nothing was measured here"
 
 

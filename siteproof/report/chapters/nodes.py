@@ -25,7 +25,7 @@ MAX_GROUPS = 3  # of nodes in a sentence, each with its reason
 
 def chapter(material: Material) -> Section:
     """The nodes that stay out, those that go back with a remark, and the states of all."""
-    titles = ("Nodes that stay out", "Nodes that go back with a remark")
+    titles = ("Nodes that stay out", "Nodes that go back into service with a remark")
     found = zip(_tabled(material), titles, strict=True)
     tables = [_table(material, rulings, title) for rulings, title in found if rulings]
     tables.append(_states(material))
@@ -68,8 +68,8 @@ def short(material: Material) -> str:
     rest = material.once(not_required)
     of_rest = f" Nothing is required of {nodes(rest)}, and nothing was measured." if rest else ""
     if not out:
-        who = "the only node goes back" if len(rulings) == 1 else f"all {len(rulings)} go back"
-        return f"No node stays out: {who}.{of_rest}"
+        who = "the only node goes" if len(rulings) == 1 else f"all {len(rulings)} go"
+        return f"No node stays out: {who} back into service.{of_rest}"
     verb = "stays" if out == 1 else "stay"
     return f"{out} of {count(len(rulings), 'node')} {verb} out.{of_rest}"
 

@@ -54,8 +54,8 @@ def _line(material: Material, group: Sequence[Tally]) -> Line:
         why = few(tallies.lack(tally)[len(counts) :], MAX_REASONS, "; ")
         return Line(verdict, ids, counts=counts, why=why, source=source)
     number = tally.worst_value
-    told = number is None or result.verdict is not Verdict.PASS
-    why = few(tallies.reasons(tally), MAX_REASONS, "; ") if told else ""
+    with_reason = number is None or result.verdict is not Verdict.PASS
+    why = few(tallies.reasons(tally), MAX_REASONS, "; ") if with_reason else ""
     return Line(
         verdict,
         ids,

@@ -140,6 +140,12 @@ def test_a_verdict_is_told_in_words_and_by_a_mark():
     assert page.rows[-1] == ["x", "\N{BALLOT X} FAILED"]
 
 
+def test_one_row_is_counted_in_the_singular():
+    one = Figure("one", "Title", "<svg></svg>", "Caption", Table(("a",), [("1",)]))
+    page, _ = pages(report(Section("s", "S", "", figures=[one])))
+    assert "as a table (1 row)" in page
+
+
 def test_columns_that_hold_and_refer_to_nothing_are_left_out():
     table = Table(("a", "none", "see"), [("1", "-", "Hpl.gflops"), ("2", "", "nothing")])
     for text in pages(report(Section("one", "One", "", [table]))):
