@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from siteproof.judge.criterion import CriterionVerdict
 from siteproof.judge.severity import NOT_KEPT, RANKS, Verdict
+from siteproof.record.finding import Kind
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few
 from siteproof.report.sections import Section, Table, filled
@@ -44,7 +45,8 @@ def chapter(material: Material) -> Section:
     judged = material.judged
     rows = [_row(material, result) for result in by_severity(judged.verdicts)]
     tables = filled(Table(COLUMNS, rows, NOTE, rows_are="criterion"))
-    points = [f"Warning for {warning(why)}" for why in judged.warnings]
+    warnings = [why for why in judged.warnings if why.kind is not Kind.WAIVER_EXPIRED]
+    points = [f"Warning for {warning(why)}" for why in warnings]  # waivers have their own table
     points += [f"Measured, and no criterion covers it: {metric}" for metric in judged.unjudged]
     points += [
         f"Set aside, not collected: {stage}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from siteproof.gate.decision import STATES, Ruling
 from siteproof.nodes.states import NodeReport, State
 from siteproof.record.finding import Finding, Kind
+from siteproof.report import waivers
 from siteproof.report.material import Material
 from siteproof.report.numbering import anchor
 from siteproof.report.phrases import counted, few, nodes
@@ -29,7 +30,7 @@ def chapter(material: Material) -> Section:
     found = zip(_tabled(material), titles, strict=True)
     tables = [_table(material, rulings, title) for rulings, title in found if rulings]
     tables.append(_states(material))
-    parts = list(filter(None, (_doubts(material), _notes(material))))
+    parts = list(filter(None, (waivers.section(material), _doubts(material), _notes(material))))
     return Section("nodes", "Nodes", brief(material), tables, sections=parts)
 
 

@@ -10,13 +10,17 @@ OK, REMARK, SLOW, BAD, NONE = "ok", "remark", "slow", "bad", "none"  # looks of 
 
 @dataclass(frozen=True)
 class Card:
-    """A number with its name. note: a few words more. of_nodes: the sum of these is all nodes."""
+    """A number with its name. note: a few words more. of_nodes: the sum of these is all nodes.
+
+    section: the name of the one that has all of them.
+    """
 
     number: int
     label: str
     look: str
     note: str = ""
     of_nodes: bool = False
+    section: str = ""
 
 
 @dataclass(frozen=True)
