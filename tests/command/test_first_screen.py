@@ -204,6 +204,8 @@ def test_the_next_commands_are_named_with_system_and_campaign(winter):
     assert "siteproof why n003 --system here --campaign winter" in commands
     assert any(command.startswith("SITEPROOF_CAMPAIGN=winter reframe ") for command in commands)
     assert any(re.match(r"siteproof trend ack \w{6} --system here", text) for text in commands)
+    # No partition of this site is run by Slurm, where the gate could keep nodes out.
+    assert not any(command.startswith("siteproof gate") for command in commands)
 
 
 def test_the_year_shows_the_step_and_what_changed(winter):
