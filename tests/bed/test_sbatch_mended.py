@@ -26,7 +26,7 @@ def test_an_evening_keeps_the_bad_node_out_and_frees_it_once_it_is_mended(evenin
     wrong_mtu(evening.testbed, "9000", "node003")
     done = script(evening, "evening", *words)
     assert done.returncode == 0, done.stdout + done.stderr
-    moved, out, repair, after = unwrapped(done.stdout)[-4:]
+    moved, out, after = unwrapped(done.stdout)[-3:]
     assert moved.endswith("before, on these samples: quarantined node003, released node003")
     assert out == "none of 8 nodes stays out"
     assert "--apply" not in after
