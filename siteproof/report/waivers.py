@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from siteproof.gate import reports
+from siteproof.gate.decision import Excuse
+from siteproof.record.finding import Finding
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes
 from siteproof.report.sections import Section, limited
@@ -47,48 +49,52 @@ def _effect(material: Material, key: str, waiver: Waiver) -> str:
     """What it excuses, and what it does not; why it excuses nothing."""
     if not waiver.holds(material.now.date()):
         return "nothing: it has expired"
-    parts = [*_excused(material, key), *_refused(material, key, waiver)]
+    parts = [*_excused(material, key), *_back(material, key), *_refused(material, key)]
     return "; ".join(parts) or "nothing: its nodes miss nothing that it waives"
 
 
 def _excused(material: Material, key: str) -> Iterator[str]:
-    """What its nodes may miss for it, and which of them go back into service for it."""
-    missed = {}
+    """The criteria that its nodes may miss for it."""
+    parts = []
     for result in material.judged.verdicts:
-        excused = [n.node for n in result.nodes if any(f.waived_by == key for f in n.findings)]
-        if excused:
-            missed[result.id] = units(excused)
-    if missed:
-        yield f"excuses {few([f'{who} from {name}' for name, who in missed.items()], MAX_CRITERIA)}"
-    rulings = material.gate.rulings.values()
-    back = [r.node for r in rulings if any(f.waived_by == key for f in r.waived)]
+        names = [node.node for node in result.nodes if _names(key, node.findings)]
+        if names:
+            parts.append(f"{units(names)} from {result.id}")
+    if parts:
+        yield f"excuses {few(parts, MAX_CRITERIA)}"
+
+
+def _back(material: Material, key: str) -> Iterator[str]:
+    """The nodes that go back into service for it."""
+    back = [r.node for r in material.gate.rulings.values() if _names(key, r.waived)]
     if back:
-        goes = "goes" if len(back) == 1 else "go"
-        yield f"{nodes(back)} {goes} back into service"
+        yield f"{nodes(back)} {'goes' if len(back) == 1 else 'go'} back into service"
 
 
-def _refused(material: Material, key: str, waiver: Waiver) -> Iterator[str]:
+def _names(key: str, findings: Iterable[Finding]) -> bool:
+    return any(found.waived_by == key for found in findings)
+
+
+def _refused(material: Material, key: str) -> Iterator[str]:
     """The wrong answers that it does not excuse, and the nodes that stay out for something else."""
-    excuses = reports.waived(material.judged, material.now.date())
-    wrong: dict[str, list[str]] = {}
-    others: dict[str, list[str]] = {}
-    for node in waiver.set:
+    found: dict[tuple[str, str], list[str]] = {}
+    for node, excuses in reports.waived(material.judged, material.now.date()).items():
         ruling = material.gate.rulings.get(node)
-        own = [one for one in excuses[node] if one.waiver.waived_by == key]
-        if ruling is None or ruling.back:
-            continue
-        statuses = {
-            why.status
-            for why in ruling.findings
-            if any(one.is_about(why) and one.refuses(why) for one in own)
-        }
-        for status in statuses:
-            wrong.setdefault(status, []).append(node)
-        left = [why for why in ruling.findings if not any(one.excuses(why) for one in own)]
-        if left and not statuses:
-            others.setdefault(about(left[0]) or sentence(left[0]), []).append(node)
-    for status, names in sorted(wrong.items()):
-        text = f"does not excuse the wrong answer of {nodes(names)}"
-        yield f"{text}: wrong_answers does not name {status}"
-    for subject, names in others.items():
-        yield f"{nodes(names)} {'stays' if len(names) == 1 else 'stay'} out for {subject}"
+        for excuse in [one for one in excuses if one.waiver.waived_by == key]:
+            if ruling and not ruling.back and (why := _not_excused(excuse, ruling.findings)):
+                found.setdefault(why, []).append(node)
+    for (status, subject), names in found.items():
+        if status:
+            text = f"does not excuse the wrong answer of {nodes(names)}"
+            yield f"{text}: wrong_answers does not name {status}"
+        else:
+            yield f"{nodes(names)} {'stays' if len(names) == 1 else 'stay'} out for {subject}"
+
+
+def _not_excused(excuse: Excuse, findings: Iterable[Finding]) -> tuple[str, str] | None:
+    """The status of a wrong answer that it is about; else what another reason is about."""
+    left = [why for why in findings if not excuse.excuses(why)]
+    wrong = [why.status for why in left if excuse.is_about(why)]
+    if wrong:
+        return wrong[0], ""
+    return ("", about(left[0]) or sentence(left[0])) if left else None
