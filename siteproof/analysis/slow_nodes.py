@@ -54,7 +54,7 @@ MEANINGS = {  # of each state
     State.FAILED: "It misses a criterion, or could not be measured.",
     State.SLOW: "It is worse than the nodes of its role, or than its own past.",
     State.ODD: "Its hardware, firmware or settings differ from the site's or the majority's.",
-    State.UNTESTED: "It has no value of a metric that the others have.",
+    State.UNTESTED: "It lacks some value that the others have, and has no other fault.",
     State.UNSTABLE: "Its values scatter.",
     State.OK: "Nothing is wrong with it.",
 }

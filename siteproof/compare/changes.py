@@ -18,6 +18,8 @@ from siteproof.record.series import of_the_machine
 PROVENANCE = (
     *("suite", "kernel", "processor", "reframe", "software_lock", "spack", "modules", "slurm"),
 )
+DIGEST = "SystemDescription.digest"  # of all fields that a node reports
+NOTHING = "nothing"  # the value of what is not reported
 Side = Sequence[Sample]
 
 
@@ -58,7 +60,7 @@ def texts(a: Side, b: Side) -> Iterator[Finding]:
     measured = {(s.node, s.header.check) for s in a} & {(s.node, s.header.check) for s in b}
     changes: dict[tuple[str, str, str], list[str]] = {}
     for node, name in one.keys() | other.keys():
-        before, after = one.get((node, name), "nothing"), other.get((node, name), "nothing")
+        before, after = one.get((node, name), NOTHING), other.get((node, name), NOTHING)
         if before != after and (node, name.partition(".")[0]) in measured:
             changes.setdefault((name, before, after), []).append(node)
     for (name, before, after), nodes in sorted(changes.items()):
@@ -100,4 +102,4 @@ def _newest_texts(samples: Sequence[Sample]) -> dict[tuple[str, str], str]:
 
 
 def _value(text: str | None) -> str:
-    return "nothing" if text is None else text or "empty"
+    return NOTHING if text is None else text or "empty"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
@@ -53,6 +53,8 @@ class Mark:
 class Label:
     """A text above a plot, with a line from its place on the axis. width 0: without the line.
 
+    text: one line; several, where it is to be broken if it has no room.
+
     x: in the unit of the axis. side: which end of the text is at that place.
     """
 
@@ -88,12 +90,9 @@ def in_lanes(
 
     ends: of the axis. box: where these are in the figure, in units. most: lanes.
     """
-    (low, high), (left, right) = ends, box
+    left, _ = box
     placed, spans = [], []
-    for label in wanted:
-        x = left + (label.x - low) / (high - low) * (right - left)
-        room = max(WIDTH - x, x - (left - STICKS_OUT)) - 4
-        text = short(label.text, letters(room))
+    for label, x, text in _lines(wanted, ends, box):
         side, span = side_of(x, text, left - STICKS_OUT, WIDTH)
         placed.append(replace(label, text=text, side=side))
         spans.append(span)
@@ -102,6 +101,20 @@ def in_lanes(
         for label, lane in zip(placed, lanes(spans, most), strict=True)
         if lane is not None
     ]
+
+
+def _lines(
+    wanted: Sequence[Label], ends: tuple[float, float], box: tuple[float, float]
+) -> Iterator[tuple[Label, float, str]]:
+    """The lines of each label with their place: one if all of it has room, else each by itself."""
+    (low, high), (left, right) = ends, box
+    for label in wanted:
+        x = left + (label.x - low) / (high - low) * (right - left)
+        most = letters(max(WIDTH - x, x - (left - STICKS_OUT)) - 4)
+        whole = ", ".join(label.text.splitlines())
+        lines = [whole] if len(whole) <= most else label.text.splitlines()
+        for number, line in enumerate(lines):
+            yield replace(label, width=0.0) if number else label, x, short(line, most)
 
 
 def height_of(found: Sequence[Label]) -> float:

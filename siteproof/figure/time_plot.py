@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEFT, RIGHT, FOOT, HIGH = 52.0, WIDTH - 20, 24.0, 130.0
-MAX_LANES = 5
+MAX_LANES = 7
 MAX_LETTERS = 64  # of a label
 POINTS = 80  # of which each is seen as one
 STRIPS = 60  # of the time: each shows its values on hover

@@ -48,8 +48,14 @@ class Excuse:
 
     def excuses(self, why: Finding) -> bool:
         """Whether it covers a reason. A wrong answer needs a waiver that names its status."""
-        if is_wrong_answer(why) and why.status not in self.wrong_answers:
-            return False
+        return self.is_about(why) and not self.refuses(why)
+
+    def refuses(self, why: Finding) -> bool:
+        """Whether a reason is a wrong answer whose status it does not name."""
+        return is_wrong_answer(why) and why.status not in self.wrong_answers
+
+    def is_about(self, why: Finding) -> bool:
+        """Whether it waives the criterion, metric or check of a reason."""
         if self.everything:
             return True
         if why.criterion:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from siteproof.analysis.before_after import Effect
 from siteproof.errors import harmless
 from siteproof.judge.severity import UNDECIDED, Verdict
-from siteproof.report.chapters import changes, nodes
+from siteproof.report.chapters import changes, nodes, untested
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, percent_change
 from siteproof.report.phrases import nodes as folded
@@ -72,16 +72,12 @@ def _worse(material: Material) -> Iterator[str]:
 
 
 def _not_tested(material: Material) -> Iterator[str]:
-    """The nodes without a value, and the criteria that nothing decides."""
-    untested = [node.node for node in material.fleet.nodes.values() if node.untested]
+    """The criteria that nothing decides, and the nodes that lack some value."""
     undecided = [r.id for r in material.judged.verdicts if r.verdict in UNDECIDED and not r.excused]
-    parts = []
-    if untested:
-        parts.append(f"{count(len(untested), 'node')} {_set(untested)}")
     if undecided:
-        parts.append(count(len(undecided), "criterion", "criteria"))
-    if parts:
-        yield f"Not tested: {', '.join(parts)}."
+        yield f"Not tested: {count(len(undecided), 'criterion', 'criteria')}."
+    if lacking := untested.lacking(material):
+        yield f"{untested.lack_some_value(lacking)}, {_set(lacking)}."
 
 
 def _command(material: Material) -> str:

@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 from siteproof.report.numbering import Numbering
 from siteproof.report.phrases import when
 from siteproof.report.sections import Attached, Figure, Report, Table
+from siteproof.units import count
 
 ARROW = "\N{RIGHTWARDS ARROW}"  # one character, which no line break splits
 HERE = Path(__file__).parent
@@ -58,6 +59,7 @@ def page(report: Report, now: datetime) -> str:
         kind=kind,
         mark=mark,
         breakable=breakable,
+        count=count,
         drawing=drawing,
         address=address,
         wide=WIDE,

@@ -57,7 +57,7 @@ def _summary(summary: Summary) -> Iterator[Table]:
             line.value,
             line.node,
             line.margin,
-            "; ".join(filter(None, [*(one.text for one in line.counts), line.lack])),
+            "; ".join(filter(None, [*(one.text for one in line.counts), line.why])),
             line.source,
         )
         for line in summary.lines

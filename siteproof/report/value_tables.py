@@ -40,6 +40,7 @@ from siteproof.report.sections import Attached
 from siteproof.sites import Baseline, Criterion, Hardware
 from siteproof.sites.printed import STATED
 from siteproof.sites.promise import Promise
+from siteproof.units import count
 from siteproof.verdict.judgement import covered
 
 HERE = Path(__file__).parent
@@ -96,7 +97,9 @@ def attached(material: Material) -> list[Attached]:
         return []
     tables = material.once(rows_of)
     made = [
-        Attached(f"{name}.csv", as_csv(COLUMNS[name], rows), f"{WHAT[name]} ({len(rows)} rows)")
+        Attached(
+            f"{name}.csv", as_csv(COLUMNS[name], rows), f"{WHAT[name]} ({count(len(rows), 'row')})"
+        )
         for name, rows in tables.items()
     ]
     script = (HERE / SCRIPT).read_text(encoding="utf-8")

@@ -293,7 +293,7 @@ def _no_run(f: Fields) -> str:
 def _without_value(f: Fields) -> str:
     samples = f"{_count(f.samples, 'sample')} of {_count(f.nodes, 'node')}"
     newest = f"{f.check} on {f.subject}, {f.since}" + (f": {f.message}" if f.message else "")
-    return f"{samples} without a value: {f.status}; the newest: {newest}"
+    return f"{samples} without a value, of status {f.status}; the newest: {newest}"
 
 
 def _left_out(what: str) -> Words:
@@ -465,7 +465,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.PAIRS_SLOW: lambda f: f"{f.deficit:share} worse than the others {_peers(f)}, {_seen(f)}",
     Kind.MANY_RESTARTED: "{f.role}: {f.count} of {f.of} nodes, or their slurmd, restarted during "
     "the tests: the maintenance probably goes on, so this counts against no node",
-    Kind.MANY_SLOW: "slow by any measure, FAILED ones included: {f.count} of {f.of} measured nodes "
+    Kind.MANY_SLOW: "slow in some metric, FAILED ones included: {f.count} of {f.of} measured nodes "
     "of {f.role} ({f.share:whole}); the median itself may be bad, so rely on the contract and each "
     "node's own history",
     Kind.MANY_FAST: "{f.share:whole} of {f.role} is far better than the median, so the median "

@@ -19,6 +19,7 @@ from siteproof.wording.findings import sentence
 from siteproof.wording.verdicts import why
 
 NOTHING = "-"
+MISSED = "the limit is missed"  # a reason only where other units have another one
 MAX_REASONS = 5  # of a criterion, the most severe and frequent first
 MAX_PAIRS_TEXT = 160  # characters of a list of pairs; of the others the nodes are named
 PROC = "proc"  # the program of values that the node's kernel counts: it is not printed
@@ -181,10 +182,11 @@ def reasons(tally: Tally) -> list[str]:
     if result.excused or result.verdict not in {n.verdict for n in bad}:
         return list(filter(None, [why(result)]))
     groups = sorted(_by_reason(bad).items(), key=lambda one: (RANKS[one[0][0]], -len(one[1])))
+    if len(groups) == 1:
+        return [text for (_, text), _ in groups if text]
     found = [
-        text if len(groups) == 1 else f"{named_units(tally, nodes)}: {text}"
+        f"{named_units(tally, nodes)}: {text or MISSED}"
         for (_, text), nodes in groups[:MAX_REASONS]
-        if text
     ]
     if rest := [node for _, nodes in groups[MAX_REASONS:] for node in nodes]:
         found.append(f"{named_units(tally, rest)}: other reasons")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -28,13 +28,14 @@ from siteproof.wording.findings import sentences
 MAX_NODES_NAMED = 3  # worst nodes that a line names
 MAX_DIGITS = 12  # of a value; a longer one is shown in the bound's unit, and kept in perflogs
 AWAITED = {
-    "answered": "{} answered",
-    "measurement": "{} wait for a measurement",
-    "inputs": "{} for inputs",
-    "evidence": "{} for evidence",
-    "check": "{} for a check that does not exist yet",
-    "decide_nothing": "{} decide nothing here",
+    "answered": "answered",
+    "measurement": "for a measurement",
+    "inputs": "for inputs",
+    "evidence": "for evidence",
+    "check": "for a check that does not exist yet",
+    "decide_nothing": "nothing here",
 }
+VERBS = {"for": ("waits", "wait"), "nothing": ("decides", "decide")}  # by the first word
 PROC = "proc"  # the program of values that the node's kernel counts: it is not printed
 
 
@@ -268,11 +269,20 @@ def _awaits(judged: Judgement, result: CriterionVerdict) -> str:
 
 def answered_line(judged: Judgement) -> str:
     """The same as a sentence."""
-    counts = awaited(judged)
-    shown = [AWAITED[name].format(number) for name, number in counts.items() if number]
-    if counts["measurement"] == 1:
-        shown = [text.replace(" wait ", " waits ") for text in shown]
-    return f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {', '.join(shown) or 'none'}"
+    parts = awaited_parts(awaited(judged))
+    return f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {parts or 'none'}"
+
+
+def awaited_parts(counts: Mapping[str, int]) -> str:
+    """`3 answered, 1 waits for inputs, 2 for evidence`: the first of each kind has the verb."""
+    shown, said = [], set[str]()
+    for name, number in counts.items():
+        if number:
+            kind = AWAITED[name].partition(" ")[0]
+            verb = VERBS[kind][number > 1] if kind in VERBS and kind not in said else ""
+            shown.append(" ".join(filter(None, (str(number), verb, AWAITED[name]))))
+            said.add(kind)
+    return ", ".join(shown)
 
 
 def heading(judged: Judgement) -> str:

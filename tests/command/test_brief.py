@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from siteproof import nodesets
 from siteproof.gate.decision import KEEP_OUT
+from siteproof.judge.severity import UNDECIDED
 from siteproof.record import samples
 from siteproof.record.samples import Sample
 from siteproof.report import brief
@@ -67,9 +68,12 @@ def agrees(paragraph):
         named = set(nodesets.parse(stay[3]))
         assert named <= out
         assert len(named) + int(stay[5] or 0) == len(out)
-    untested = {node["node"] for node in fleet["nodes"] if node["untested"]}
-    number = re.search(r"Not tested: (\d+) node", paragraph)
-    assert int(number[1] if number else 0) == len(untested)
+    lacking = {node["node"] for node in fleet["nodes"] if node["untested"]}
+    number = re.search(r"(\d+) nodes? lacks? some value, ", paragraph)
+    assert int(number[1] if number else 0) == len(lacking)
+    undecided = sum(counts.get(verdict, 0) for verdict in UNDECIDED)
+    number = re.search(r"Not tested: (\d+) criteri[^,]*\. ", paragraph)
+    assert int(number[1] if number else 0) == undecided
 
 
 def test_it_says_verdict_counts_nodes_and_the_next_command(tmp_path, monkeypatch):

@@ -155,12 +155,10 @@ def test_the_first_screen_has_the_numbers_of_verdict_and_gate(asked, case):
     told, plain, _, _ = asked(case)
     cards, line, keys = first_screen()
     rulings = json.loads(ask("gate", "--json")[1])["nodes"]
-    numbers = {
-        card.label.removesuffix("es back").removesuffix(" back"): card.number for card in cards
-    }
+    numbers = {re.sub("(es)? back into service", "", card.label): card.number for card in cards}
     assert sum(numbers.values()) == 8 == sum(key.number for key in keys)
     assert numbers["go"] == sum(one["back"] for one in rulings)
-    for label, state in (("failed", "FAILED"), ("slow", "SLOW"), ("not tested", "UNTESTED")):
+    for label, state in (("failed", "FAILED"), ("slow", "SLOW"), ("untested", "UNTESTED")):
         out = [one for one in rulings if not one["back"] and one["state"] == state]
         assert numbers[label] == len(out)
     shown = {re.sub(r"^\d+ | n[\d\[].*| \(.*", "", one.text): one.number for one in line.counts}
@@ -195,3 +193,24 @@ def test_a_shown_value_and_its_limit_never_contradict_the_verdict(asked, case):
     assert passes is not fails, (worst, plain["limit"])
     assert (told["margin"] < 0) <= fails
     assert worst["unit"] == case["unit"]
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(case=CAMPAIGNS)
+def test_a_criterion_that_did_not_pass_shows_a_missed_limit_or_a_reason(asked, case):
+    told, *_ = asked(case)
+    _, line, _ = first_screen()
+    assert line.misses or (told["verdict"] == Verdict.PASS) is not bool(line.why)
+
+
+def test_each_node_that_did_not_pass_is_in_one_of_the_reasons(asked):
+    values = [120, 120, 120, 120, 120, 50, 60, "invalid"]
+    keys = {"kind": "at_least", "bound": 100, "step": "", "unit": "MB/s", "waived": ""}
+    _, _, terminal, row = asked({"values": values, "baseline": False, **keys})
+    _, line, _ = first_screen()
+    assert line.why == "n[006-007]: the limit is missed; n008: wrong answer: invalid: because"
+    assert line.why in row
+    for reason in line.why.split("; "):
+        assert reason in " ".join(terminal.split())

@@ -231,7 +231,7 @@ def test_of_one_session_without_history_there_is_nothing_to_compare(tmp_path, mo
     built, found = made()
     page = Page(html.page(built, found.now))
     assert "There is no earlier measurement" in page.lead("changes")
-    assert page.lead("nodes") == "No node stays out: all 16 go back."
+    assert page.lead("nodes") == "No node stays out: all 16 go back into service."
 
 
 def test_a_site_that_promises_nothing_passes_nothing(tmp_path, monkeypatch):
@@ -298,7 +298,7 @@ def test_a_broken_record_of_one_chapter_leaves_the_others(tmp_path, monkeypatch)
     told = {s.name: s.lead for s in built.sections}
     assert told["timeline"].startswith("This chapter could not be made: ")
     assert "T100000.000000Z.json: broken JSON" in told["timeline"]
-    assert told["nodes"].endswith("go back.")
+    assert told["nodes"].endswith("go back into service.")
     page = Page(html.page(built, found.now))
     assert "This cannot be answered" in page.text
     assert page.text.count("could not be made") == 2  # the chapters that need the record

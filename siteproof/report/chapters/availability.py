@@ -14,6 +14,7 @@ from siteproof.figure.strips import Strips, Times
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, when
 from siteproof.report.sections import Figure, Section, Table, limited_points
+from siteproof.units import count
 from siteproof.wording.findings import warning
 
 PERIOD = timedelta(days=14)  # of most contracts
@@ -64,9 +65,8 @@ def _four(found: Overview) -> Table:
 
 def _caption(found: Overview) -> str:
     first, last = (when(datetime.fromtimestamp(at, UTC)) for at in found.period)
-    return (
-        f"{len(subjects(found))} rows from {first} to {last}; of nodes only those that were down."
-    )
+    number = count(len(subjects(found)), "row")
+    return f"{number} from {first} to {last}; of nodes only those that were down."
 
 
 def _strips(found: Overview) -> Strips:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from siteproof.analysis.before_after import Effect
 from siteproof.compare import accepted, comparison
+from siteproof.compare import changes as changed_facts
 from siteproof.compare.accepted import LastTime
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.record.ages import moment_of
+from siteproof.record.finding import Finding
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, nodes, percent_change, quantity, when
 from siteproof.report.sections import Section, Table, filled, limited, limited_points
@@ -22,6 +24,9 @@ from siteproof.wording.findings import full, fulls
 MAX_NODES = 3  # of a row
 MAX_NAMES = 3  # changes or sessions in a sentence
 MAX_ROWS = 60  # of a table, and points of one kind
+MAX_FACTS = 12  # that changed alike, in a row
+COMMAND = "siteproof compare"
+NO_NODE = "-"
 NODES_FELL = "nodes fell"  # the fleet's median is not worse
 NEWS = (Effect.WORSE, Effect.CHANGED, Effect.UNDECIDABLE, Effect.BETTER)
 COLUMNS = ("change is", "metric", "role", "before", "now", "change", "noise", "nodes", "fell most")
@@ -55,12 +60,9 @@ def chapter(material: Material) -> Section:
     """The comparison with the last time, and what the whole history shows."""
     since, tables, points = material.once(last_time), [], []
     if since:
-        tables = _tables(since.result)
-        for title, findings in (
-            ("Changed besides the results", since.result.changed),
-            ("Not comparable", since.result.not_comparable),
-        ):
-            points += limited_points([f"{title}: {full(why)}" for why in findings], MAX_ROWS)
+        tables = filled(*_tables(since.result), besides(since.result.changed))
+        lines = [f"Not comparable: {full(why)}" for why in since.result.not_comparable]
+        points += limited_points(lines, MAX_ROWS)
     parts = [_of_history(material)] if material.judged.samples else []
     title = "What changed since the last time"
     return Section("changes", title, brief(material), tables, points=points, sections=parts)
@@ -143,8 +145,40 @@ def _tables(result: Comparison) -> list[Table]:
         )
         for r in shown
     ]
-    title, command = "Metrics that changed", "siteproof compare"
-    return [limited(COLUMNS, rows, MAX_ROWS, command, numeric=COLUMNS[3:8], title=title, note=note)]
+    title = "Metrics that changed"
+    return [limited(COLUMNS, rows, MAX_ROWS, COMMAND, numeric=COLUMNS[3:8], title=title, note=note)]
+
+
+def besides(findings: Sequence[Finding]) -> Table:
+    """What else changed: what has the same old and new value on the same nodes is one row.
+
+    What a node no longer reports is one row, too. The digest of a description is left out where
+    the fields that changed have rows.
+    """
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    named = {why.subject for why in findings if not _is_digest(why)}
+    for why in findings:
+        if _is_digest(why) and why.subject in named:
+            continue
+        before, after = str(why.get("before")), str(why.get("after"))
+        key = (
+            (why.subject, after) if after == changed_facts.NOTHING else (why.subject, before, after)
+        )
+        groups.setdefault(key, []).append(why)
+    rows = [_fact(same) for same in groups.values()]
+    title = "Changed besides the results"
+    return limited(("nodes", "what", "before", "now"), rows, MAX_ROWS, COMMAND, title=title)
+
+
+def _is_digest(why: Finding) -> bool:
+    return str(why.get("what")) == changed_facts.DIGEST
+
+
+def _fact(same: Sequence[Finding]) -> tuple[str, str, str, str]:
+    names = [" ".join(filter(None, (why.check, str(why.get("what"))))) for why in same]
+    values = list(dict.fromkeys(str(why.get("before")) for why in same))
+    before = values[0] if len(values) == 1 else count(len(same), "value")
+    return same[0].subject or NO_NODE, few(names, MAX_FACTS), before, str(same[0].get("after"))
 
 
 def _word(row: Row) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from siteproof.judge.criterion import CriterionVerdict
 from siteproof.judge.severity import NOT_KEPT, RANKS, Verdict
+from siteproof.record.finding import Kind
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few
 from siteproof.report.sections import Section, Table, filled
@@ -42,10 +43,10 @@ MAX_CRITERIA = 5  # in a sentence
 def chapter(material: Material) -> Section:
     """All criteria, and what no criterion covers."""
     judged = material.judged
-    ordered = sorted(judged.verdicts, key=lambda result: RANKS[result.verdict])
-    rows = [_row(material, result) for result in ordered]
+    rows = [_row(material, result) for result in by_severity(judged.verdicts)]
     tables = filled(Table(COLUMNS, rows, NOTE, rows_are="criterion"))
-    points = [f"Warning for {warning(why)}" for why in judged.warnings]
+    warnings = [why for why in judged.warnings if why.kind is not Kind.WAIVER_EXPIRED]
+    points = [f"Warning for {warning(why)}" for why in warnings]  # waivers have their own table
     points += [f"Measured, and no criterion covers it: {metric}" for metric in judged.unjudged]
     points += [
         f"Set aside, not collected: {stage}"
@@ -60,8 +61,13 @@ def brief(material: Material) -> str:
     if not verdicts:
         return "The site has no criteria: there is none in criteria.yaml."
     text = f"{answered_line(material.judged)}; {counts(material)}."
-    bad = [f"{r.id} ({r.verdict})" for r in verdicts if r.verdict in NOT_KEPT]
+    bad = [f"{r.id} ({r.verdict})" for r in by_severity(verdicts) if r.verdict in NOT_KEPT]
     return f"{text} Not met: {few(bad, MAX_CRITERIA)}." if bad else text
+
+
+def by_severity(verdicts: Iterable[CriterionVerdict]) -> list[CriterionVerdict]:
+    """The most severe first, those of one verdict as the site lists them."""
+    return sorted(verdicts, key=lambda result: RANKS[result.verdict])
 
 
 def counts(material: Material) -> str:

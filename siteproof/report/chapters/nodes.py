@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from siteproof.gate.decision import STATES, Ruling
 from siteproof.nodes.states import NodeReport, State
 from siteproof.record.finding import Finding, Kind
+from siteproof.report import waivers
 from siteproof.report.material import Material
 from siteproof.report.numbering import anchor
 from siteproof.report.phrases import counted, few, nodes
@@ -25,11 +26,11 @@ MAX_GROUPS = 3  # of nodes in a sentence, each with its reason
 
 def chapter(material: Material) -> Section:
     """The nodes that stay out, those that go back with a remark, and the states of all."""
-    titles = ("Nodes that stay out", "Nodes that go back with a remark")
+    titles = ("Nodes that stay out", "Nodes that go back into service with a remark")
     found = zip(_tabled(material), titles, strict=True)
     tables = [_table(material, rulings, title) for rulings, title in found if rulings]
     tables.append(_states(material))
-    parts = list(filter(None, (_doubts(material), _notes(material))))
+    parts = list(filter(None, (waivers.section(material), _doubts(material), _notes(material))))
     return Section("nodes", "Nodes", brief(material), tables, sections=parts)
 
 
@@ -68,8 +69,8 @@ def short(material: Material) -> str:
     rest = material.once(not_required)
     of_rest = f" Nothing is required of {nodes(rest)}, and nothing was measured." if rest else ""
     if not out:
-        who = "the only node goes back" if len(rulings) == 1 else f"all {len(rulings)} go back"
-        return f"No node stays out: {who}.{of_rest}"
+        who = "the only node goes" if len(rulings) == 1 else f"all {len(rulings)} go"
+        return f"No node stays out: {who} back into service.{of_rest}"
     verb = "stays" if out == 1 else "stay"
     return f"{out} of {count(len(rulings), 'node')} {verb} out.{of_rest}"
 

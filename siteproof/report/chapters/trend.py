@@ -160,9 +160,10 @@ def utc(alert: Alert) -> datetime:
 
 def _step(alert: Alert) -> str:
     text = f"{percent_change(alert.relative)} on {day(utc(alert))}"
+    text += " (provisional)" if alert.provisional else ""
     if alert.changed and alert.changed[0].kind is Kind.CHANGED:
-        text += f", {full(alert.changed[0])}"
-    return f"{text} (provisional)" if alert.provisional else text
+        text += f"\n{full(alert.changed[0])}"
+    return text
 
 
 def _region(middle: Middle, steps: Sequence[Alert]) -> Region | None:

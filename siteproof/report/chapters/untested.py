@@ -12,6 +12,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import link_of
 from siteproof.record.samples import PUBLISHED, Header
 from siteproof.report.chapters import changes
+from siteproof.report.chapters.criteria import by_severity
 from siteproof.report.chapters.nodes import common, kinds
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, when
@@ -89,7 +90,8 @@ def brief(material: Material) -> str:
         if names:
             missing.append(f"{count(len(names), one, many)} ({few(names, MAX_NAMES)})")
     parts = [f"Not tested: {'; '.join(missing)}."] if missing else []
-    parts += _lacking(material)
+    if found := lacking(material):
+        parts.append(f"{lack_some_value(found)} ({nodes(found)}).")
     text = " ".join(parts) or "Everything that the site promises was tested."
     checks_left = sum(not waiting for _, waiting, _ in checks)
     left = {"check": checks_left, "sweep": len(material.once(_not_swept))}
@@ -99,18 +101,21 @@ def brief(material: Material) -> str:
     return text
 
 
-def _lacking(material: Material) -> list[str]:
-    """A sentence on the nodes that lack some value, whatever else is wrong with them."""
-    found = [n.node for n in material.fleet.nodes.values() if n.untested]
-    verb = "lacks" if len(found) == 1 else "lack"
-    return [f"{count(len(found), 'node')} {verb} some value ({nodes(found)})."] if found else []
+def lacking(material: Material) -> list[str]:
+    """The nodes that lack some value, whatever else is wrong with them."""
+    return [node.node for node in material.fleet.nodes.values() if node.untested]
+
+
+def lack_some_value(found: Sequence[str]) -> str:
+    """`1 node lacks some value`; the state UNTESTED is that of nodes with no other fault."""
+    return f"{count(len(found), 'node')} {'lacks' if len(found) == 1 else 'lack'} some value"
 
 
 def _criteria(material: Material) -> list[CriterionVerdict]:
     """INCOMPLETE, PENDING, and what no tool could measure."""
     return [
         r
-        for r in material.judged.verdicts
+        for r in by_severity(material.judged.verdicts)
         if r.verdict in UNDECIDED and not r.criterion.report_only
     ]
 

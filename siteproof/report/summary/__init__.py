@@ -10,13 +10,17 @@ OK, REMARK, SLOW, BAD, NONE = "ok", "remark", "slow", "bad", "none"  # looks of 
 
 @dataclass(frozen=True)
 class Card:
-    """A number with its name. note: a few words more. of_nodes: the sum of these is all nodes."""
+    """A number with its name. note: a few words more. of_nodes: the sum of these is all nodes.
+
+    section: the name of the one that has all of them.
+    """
 
     number: int
     label: str
     look: str
     note: str = ""
     of_nodes: bool = False
+    section: str = ""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Count:
 class Line:
     """A criterion, or several that lack a value for one reason. limit: and from where it passes.
 
-    spread: an SVG of siteproof.figure only. lack: why there is no value.
+    spread: an SVG of siteproof.figure only. why: it did not pass, or has no value.
     """
 
     verdict: str
@@ -46,7 +50,7 @@ class Line:
     misses: bool = False
     spread: str = ""
     counts: Sequence[Count] = ()
-    lack: str = ""
+    why: str = ""
     source: str = ""
 
 

@@ -9,6 +9,7 @@ from siteproof.errors import UserError, UserErrors
 from siteproof.judge.severity import Verdict
 from siteproof.published import table_cells
 from siteproof.record.samples import PUBLISHED, Header, Sample
+from siteproof.report import waivers
 from siteproof.report.chapters import changes, criteria, nodes
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, period, when
@@ -135,12 +136,14 @@ def _changes(material: Material, alerts: Sequence[Alert]) -> Iterator[Card]:
 
 
 def _waivers(material: Material) -> Card:
-    """The waivers that hold, and when the first of them ends."""
-    today = material.now.date()
-    holding = [waiver for waiver in material.site.waivers.values() if waiver.holds(today)]
-    note = f"the first ends {min(w.expires for w in holding)}" if holding else ""
+    """The waivers that hold, when the first of them ends, and how many have ended."""
+    today, known = material.now.date(), material.site.waivers.values()
+    holding = [waiver for waiver in known if waiver.holds(today)]
+    notes = [f"the first ends {min(w.expires for w in holding)}"] if holding else []
+    notes += [f"{len(known) - len(holding)} expired"] if len(known) > len(holding) else []
     label = "waiver" if len(holding) == 1 else "waivers"
-    return Card(len(holding), label, REMARK if holding else OK, note)
+    look = REMARK if holding else OK
+    return Card(len(holding), label, look, ", ".join(notes), section=waivers.NAME)
 
 
 def _compared(material: Material) -> str:

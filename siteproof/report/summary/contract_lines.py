@@ -51,10 +51,11 @@ def _line(material: Material, group: Sequence[Tally]) -> Line:
     ids = [one.result.id for one in group]
     counts = list(_counts(tally))
     if len(group) > 1:
-        lack = few(tallies.lack(tally)[len(counts) :], MAX_REASONS, "; ")
-        return Line(verdict, ids, counts=counts, lack=lack, source=source)
+        why = few(tallies.lack(tally)[len(counts) :], MAX_REASONS, "; ")
+        return Line(verdict, ids, counts=counts, why=why, source=source)
     number = tally.worst_value
-    lack = "" if number is not None else few(tallies.reasons(tally), MAX_REASONS, "; ")
+    with_reason = number is None or result.verdict is not Verdict.PASS
+    why = few(tallies.reasons(tally), MAX_REASONS, "; ") if with_reason else ""
     return Line(
         verdict,
         ids,
@@ -67,7 +68,7 @@ def _line(material: Material, group: Sequence[Tally]) -> Line:
         tally.margin is not None and tally.margin < 0,
         _spread(material, tally),
         counts,
-        lack,
+        why,
         source,
     )
 

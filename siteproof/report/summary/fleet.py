@@ -27,15 +27,15 @@ class Class(NamedTuple):
     always: bool = False
 
 
-BACK = Class("go back", summary.OK, always=True)
-REMARKED = Class("go back with a remark", summary.REMARK)
+BACK = Class("go back into service", summary.OK, always=True)
+REMARKED = Class("go back into service with a remark", summary.REMARK)
 NOT_REQUIRED = Class("nothing required", summary.NONE)
 OUT = {  # by the state for which they stay out, the most severe first
     state: {
         "FAILED": Class("failed", summary.BAD, always=True),
         "SLOW": Class("slow", summary.SLOW, always=True),
         "ODD": Class("odd", summary.SLOW),
-        "UNTESTED": Class("not tested", summary.NONE, always=True),
+        "UNTESTED": Class("untested", summary.NONE, always=True),
     }.get(state, Class(state.lower(), summary.SLOW))
     for state in STATES
     if state != FINE
@@ -63,7 +63,8 @@ def cards(material: Material) -> Iterator[Card]:
     remarked = numbers[REMARKED]
     note = f"{remarked} of them with a remark" if remarked else ""
     back = numbers[BACK] + remarked
-    yield Card(back, "goes back" if back == 1 else BACK.label, BACK.look, note, of_nodes=True)
+    label = "goes back into service" if back == 1 else BACK.label
+    yield Card(back, label, BACK.look, note, of_nodes=True)
     for one in (*OUT.values(), NOT_REQUIRED):
         if numbers[one] or one.always:
             yield Card(numbers[one], one.label, one.look, of_nodes=True)
@@ -97,7 +98,10 @@ def cells(material: Material) -> tuple[str, list[Cell]]:
 def _title(material: Material, node: str) -> str:
     state = material.gate.rulings[node].state
     one = material.once(classes)[node]
-    more = {REMARKED: ", goes back with a remark", NOT_REQUIRED: f", {NOT_REQUIRED.label}"}
+    more = {
+        REMARKED: ", goes back into service with a remark",
+        NOT_REQUIRED: f", {NOT_REQUIRED.label}",
+    }
     return f"{node}: {state}{more.get(one, '')}"
 
 

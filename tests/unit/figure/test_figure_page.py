@@ -29,7 +29,7 @@ from siteproof.figure.grid import Matrix
 from siteproof.figure.heatmap import HeatMap
 from siteproof.figure.labels import date_ticks, lanes, nice_ticks, numbers
 from siteproof.figure.line_plot import Line, LinePlot
-from siteproof.figure.marks import Mark
+from siteproof.figure.marks import Label, Mark, in_lanes
 from siteproof.figure.ranges import Ranges, Row
 from siteproof.figure.shares import BROKEN, FAILED, KINDS, MISSING, SHORT, TYPICAL, kinds_of
 from siteproof.figure.time_plot import Course, Region, Trend
@@ -211,6 +211,15 @@ def test_few_nodes_are_dots_and_many_are_bars():
     assert histogram(values=few, marks=[]).count("<use ") > 8
     svg = histogram(values=many, marks=[])
     assert len(svg) < 12_000
+
+
+def test_a_label_without_room_is_broken_where_it_may_be_and_not_cut():
+    long = "-5.0 % on 2026-07-29\nsoftware_lock: aaaa1111 -> bbbb2222"
+    found = in_lanes([Label(0.5, long)], (0.0, 1.0), (52.0, 380.0), 5)
+    assert [label.text for label in found] == long.splitlines()
+    assert [(label.lane, bool(label.width)) for label in found] == [(0, True), (1, False)]
+    (one,) = in_lanes([Label(0.5, "-5 %\nkernel")], (0.0, 1.0), (52.0, 380.0), 5)
+    assert one.text == "-5 %, kernel"
 
 
 def test_labels_of_one_place_stand_in_lanes_of_their_own():

@@ -13,7 +13,7 @@ from siteproof.gate.decision import Ruling
 from siteproof.record import finding
 from siteproof.record.finding import Kind
 from siteproof.report import html, markdown
-from siteproof.report.chapters import nodes, untested
+from siteproof.report.chapters import nodes, samples, untested
 from siteproof.report.sections import Figure, Report, Section, Table, limited, limited_points
 from siteproof.report.summary import Summary
 
@@ -138,6 +138,20 @@ def test_a_verdict_is_told_in_words_and_by_a_mark():
     page = read(report(Section("one", "One", "", [Table(("a", "b"), [("x", "FAILED")])])))
     assert "\N{BALLOT X} FAIL 1 FAIL of 1" in page.text
     assert page.rows[-1] == ["x", "\N{BALLOT X} FAILED"]
+
+
+def test_one_click_selects_the_whole_path_and_checksum_of_a_job():
+    table = Table(samples.JOBS, [["x"] * len(samples.JOBS)])
+    page, _ = pages(report(Section("s", "S", "", [table])))
+    for column in samples.JOBS[-2:]:
+        assert f'[data-of="{column}"] > span' in page.partition("user-select")[0]
+        assert f'data-of="{column}"><span>' in page
+
+
+def test_one_row_is_counted_in_the_singular():
+    one = Figure("one", "Title", "<svg></svg>", "Caption", Table(("a",), [("1",)]))
+    page, _ = pages(report(Section("s", "S", "", figures=[one])))
+    assert "as a table (1 row)" in page
 
 
 def test_columns_that_hold_and_refer_to_nothing_are_left_out():
