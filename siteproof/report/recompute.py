@@ -478,7 +478,10 @@ class Judge:
         # A unit without an answer that has a waiver is excused.
         if row["waivers"] or not values or not self.misses(rule, values[0], [row["facts"]]):
             return found
-        return Outcome("FAIL", values[0]["value"] + " published", values[0])
+        one = Outcome("FAIL", values[0]["value"] + " published", values[0])
+        one.unit, one.facts = values[0]["value_unit"], row["facts"]
+        one.value = number(values[0], one.unit)
+        return one
 
     def of_all(self, rule: Row, facts: List[str]) -> str:
         """What a published value of all units together shows of a criterion without an answer."""
