@@ -453,7 +453,7 @@ def judge_node(
 def _unanswered(criterion: Criterion, attempts: Sequence[Sample]) -> Finding:
     """Why no attempt answers: the end of the newest, or under what else it was measured.
 
-    What a failure was asked to measure matters less than that nothing was measured.
+    Under which conditions it failed matters less than that nothing was measured.
     """
     reason = why_not(criterion, attempts[0]) if attempts else None
     if reason is None:

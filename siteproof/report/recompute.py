@@ -20,7 +20,7 @@ whose inputs are not in the tables; the last two are counted in the last line.
 import sys
 
 if __name__ == "__main__":
-    del sys.path[0]  # no file beside this one is loaded in place of a module of Python
+    del sys.path[0]  # no file next to this one is loaded in place of a module of Python
 
 # ruff: noqa: E402
 import argparse
@@ -37,7 +37,7 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from gzip import decompress as gunzip
 from html.parser import HTMLParser
-from itertools import product
+from itertools import product, takewhile
 from statistics import median
 from typing import Dict, List, Optional, Sequence, Set, TextIO, Tuple
 
@@ -57,7 +57,7 @@ SIZES["instances"] = ONE
 NUMBER = "[+-]?[0-9]{1,60}([.][0-9]{1,60})?([eE][+-]?[0-9]{1,2})?"
 DAY = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 MOMENT = DAY + "T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z"
-ALLOWED = {  # in these columns; a number may be empty, or a text where the unit says so
+ALLOWED = {  # in these columns; a number may be empty, or a text where the unit is text
     "value": NUMBER,
     "bound": NUMBER,
     "step": NUMBER,
@@ -105,13 +105,13 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: List[Tuple[str, Optional[str]]]) -> None:
         """A file, a row, a cell, or a sentence begins."""
-        held = {name: value or "" for name, value in reversed(attrs)}  # of two the first counts
-        if held.get("download"):
-            self.add_file(held["download"], held.get("href", ""))
-        if tag == "tr" or "data-of" in held and tag == "p":
+        given = {name: value or "" for name, value in reversed(attrs)}  # of two the first counts
+        if given.get("download"):
+            self.add_file(given["download"], given.get("href", ""))
+        if tag == "tr" or "data-of" in given and tag == "p":
             self.rows.append({})
-        if "data-of" in held and self.rows:
-            self.column, self.ends = held["data-of"], tag
+        if "data-of" in given and self.rows:
+            self.column, self.ends = given["data-of"], tag
             self.rows[-1].setdefault(self.column, "")
         elif tag == "small":
             self.handle_data("; ")
@@ -272,6 +272,13 @@ def without_value(sample: Row) -> Outcome:
     return Outcome(verdict, sample["status"], sample)
 
 
+def worst_of(found: List[Outcome], sign: int) -> Outcome:
+    """Of some outcomes that of the worst verdict, and of these of the worst value."""
+    to = next((one.unit for one in found if one.value is not None), "")
+    values = [ONE * 0 if one.value is None else convert(one.value, one.unit, to) for one in found]
+    return min(zip(found, values), key=lambda pair: (rank(pair[0]), sign * pair[1]))[0]
+
+
 class Judge:
     """All tables; judges one criterion after the other."""
 
@@ -316,6 +323,10 @@ class Judge:
         if jobs - self.jobs.keys():
             raise BadFile("jobs.csv has no job " + min(jobs - self.jobs.keys()))
 
+    def has_only_published(self) -> bool:
+        """Whether nothing was measured on the system."""
+        return {job["mode"] for job in self.jobs.values()} <= {"published"}
+
     def of(self, rule: Row, unit: str, use: str) -> List[Row]:
         """The samples of a unit that have one use."""
         return self.samples.get((rule["criterion"], unit, use), [])
@@ -330,19 +341,24 @@ class Judge:
             return "PENDING", [], {}
         units = {r["unit"]: r for r in self.units if r["criterion"] == rule["criterion"]}
         each = self.each(rule, units)
-        waived = [name for name, row in units.items() if self.waived(rule, row, each[name])]
-        for name, one in each.items():
-            one.name = name
-        for one in [each[name] for name in waived]:
-            one.waived, one.verdict, one.why = one.verdict, "SKIP", "waived"
-        deciding = [one for name, one in each.items() if name not in waived]
+        waived = self.waive(rule, units, each)
+        deciding = [one for one in each.values() if not one.waived]
         if rule["scope"] in MIDDLES and deciding:
             deciding = [self.middle(rule, deciding)]
-        counted = deciding + [each[name] for name in waived]
+        counted = deciding + waived
         if waived and not deciding:
             nothing(rule["criterion"])
             return "SKIP", counted, each
         return self.decide(rule, units, deciding, counted), counted, each
+
+    def waive(self, rule: Row, units: Dict[str, Row], each: Dict[str, Outcome]) -> List[Outcome]:
+        """The outcomes that a waiver excuses, marked so."""
+        found = [each[name] for name, row in units.items() if self.waived(rule, row, each[name])]
+        for name, one in each.items():
+            one.name = name
+        for one in found:
+            one.waived, one.verdict, one.why = one.verdict, "SKIP", "waived"
+        return found
 
     def decide(
         self, rule: Row, units: Dict[str, Row], deciding: List[Outcome], counted: List[Outcome]
@@ -394,10 +410,7 @@ class Judge:
         for one in lacking:
             one.verdict = one.verdict.replace("SKIP", "INCOMPLETE")
         found = [self.trials(rule, trials, row["facts"]) for trials in groups.values()] + lacking
-        sign = -1 if rule["kind"] == "at_most" else 1  # of equal verdicts the worst value
-        to = next((one.unit for one in found if one.value is not None), "")
-        values = [ONE * 0 if f.value is None else convert(f.value, f.unit, to) for f in found]
-        return min(zip(found, values), key=lambda pair: (rank(pair[0]), sign * pair[1]))[0]
+        return worst_of(found, -1 if rule["kind"] == "at_most" else 1)
 
     def trials(self, rule: Row, trials: List[Row], facts: str) -> Outcome:
         """The median of some trials."""
@@ -669,8 +682,8 @@ class Stated:
 
     def unlike(self, rows: List[Cells]) -> List[str]:
         """The cells of the page that do not agree with the tables, and rows that it lacks."""
-        found, key = [], self.rule["criterion"]
-        own = [row for row in rows if row.get("criterion") == key]
+        own = [row for row in rows if row.get("criterion") == self.rule["criterion"]]
+        found = []
         for name, (limit, counts) in PLACES.items():
             whole = [row for row in own if {"verdict", limit} <= row.keys()]
             if not whole:
@@ -678,20 +691,27 @@ class Stated:
             # A column is left out where no criterion has any.
             for row, column in product(whole, (counts, "worst value", "margin")):
                 row.setdefault(column, "-")
+        return found + self.unlike_cells(own + self.lines_of(rows))
+
+    def lines_of(self, rows: List[Cells]) -> List[Cells]:
+        """The line of the first screen on this criterion; of one with others the verdict."""
+        found, key = [], self.rule["criterion"]
         for row in rows:
             title, _, more = row.get(LINE, "").partition("; ")
             if title == key:
-                own.append(row)
+                found.append(row)
             elif re.fullmatch("[0-9]+ criteria", title) and key in more.split(", "):
-                own.append({"verdict": row.get("verdict", "")})
+                found.append({"verdict": row.get("verdict", "")})
+        return found
+
+    def unlike_cells(self, own: List[Cells]) -> List[str]:
+        """The cells of its rows that do not agree with the tables."""
         checks = {"verdict": self.verdict, "worst value": self.worst_value, "margin": self.margin}
         checks.update({"required": self.limit, "limit": self.limit, "counts": self.counts})
         checks["counts and reasons"] = self.counts
-        for row in own:
-            for column in [name for name in row if name in checks]:
-                if not checks[column](row[column]):
-                    found.append("the page shows %s '%s'" % (column, row[column][:80]))
-        return found
+        cells = [cell for row in own for cell in row.items() if cell[0] in checks]
+        wrong = [(column, text[:80]) for column, text in cells if not checks[column](text)]
+        return ["the page shows %s '%s'" % one for one in wrong]
 
     def verdict(self, text: str) -> bool:
         """Whether a cell has the verdict, after its mark."""
@@ -753,11 +773,11 @@ class Stated:
         """`from 64.5`, `up to 5.5`: the limits before rounding."""
         if not self.rule["step"]:
             return text is None
-        told = re.findall("(from|above|up to|below) (-?[0-9.]+(?:e[+]?[0-9]+)?)", text or "")
+        printed = re.findall("(from|above|up to|below) (-?[0-9.]+(?:e[+]?[0-9]+)?)", text or "")
         words = {"at_least": ("above", "from"), "at_most": ("below", "up to")}
         due = [(words[side][tie], value) for side, (value, tie) in self.limits().items()]
-        same = [word for word, _ in told] == [word for word, _ in due]
-        return same and all(near(one[1], value) for one, (_, value) in zip(told, due))
+        same = [side for side, _ in printed] == [side for side, _ in due]
+        return same and all(near(one[1], value) for one, (_, value) in zip(printed, due))
 
     def counts(self, text: str) -> bool:
         """`6 passed; 2 failed n[002,007]`, and reasons after them."""
@@ -769,21 +789,19 @@ class Stated:
             counted = self.counted
         for one in counted:
             due.setdefault(BECAME.get(one.waived or one.verdict, "no value"), []).append(one)
-        told = []
-        for match in map(COUNT.fullmatch, re.split("; | \u00b7 ", text)):
-            if not match:
-                break
-            number_, standing, names, waived, _, some = match.groups()
-            told.append(standing)
-            units = due.get(standing, [])
-            excused = [one for one in units if one.waived]
-            right = int(number_) == len(units) and same_names(names, units)
-            right = right and same_names(some, excused)
-            if not right or (waived is not None) != bool(excused):
-                return False
-            if waived == "waived" and len(excused) < len(units):
-                return False
-        return sorted(told) == sorted(due)
+        matches = map(COUNT.fullmatch, re.split("; | \u00b7 ", text))
+        printed = [match.groups() for match in takewhile(bool, matches) if match]
+        right = sorted(one[1] for one in printed) == sorted(due)
+        return right and all(right_count(one, due[one[1]]) for one in printed)
+
+
+def right_count(printed: Sequence[Optional[str]], units: List[Outcome]) -> bool:
+    """Whether one count, its names and what is waived of it are those of the tables."""
+    number_, _, names, waived, _, some = printed
+    excused = [one for one in units if one.waived]
+    right = int(number_ or 0) == len(units) and same_names(names, units)
+    right = right and same_names(some, excused) and (waived is not None) == bool(excused)
+    return right and (waived != "waived" or len(excused) == len(units))
 
 
 def same_names(text: Optional[str], units: List[Outcome]) -> bool:
@@ -794,31 +812,35 @@ def same_names(text: Optional[str], units: List[Outcome]) -> bool:
 
 def unlike_sentences(judge: Judge, rows: List[Cells], verdicts: Dict[str, str]) -> List[str]:
     """The sentences of a page with other verdicts than the tables, and those that it lacks."""
-    told = {name: text for row in rows for name, text in row.items() if name in SENTENCES}
-    found = ["the page lacks its %s" % name for name in SENTENCES if name not in told]
+    texts = {name: text for row in rows for name, text in row.items() if name in SENTENCES}
+    found = ["the page lacks its %s" % name for name in SENTENCES if name not in texts]
     each = [verdict for key, verdict in verdicts.items() if key not in judge.excused_whole]
     worst = [min(each, key=ORDER.index)] if each else ["UNDECIDED"]
-    modes = {job["mode"] for job in judge.jobs.values()}
-    mark = ["PUBLISHED"] if modes == {"published"} else worst
-    right = {TOP: [mark], "lead of criteria": [[]]}  # type: Dict[str, List[List[str]]]
-    right["lead of sheet"] = [[]] if worst == ["UNDECIDED"] else [worst]
-    for name, text in told.items():
-        plain = re.sub("([^ ]+) [(](%s)[)]" % "|".join(ORDER), "", text)
-        named = dict(re.findall("([^ ]+) [(](%s)[)]" % "|".join(ORDER), text))
-        counts = {
-            word: int(n) for n, word in re.findall("([0-9]+) (%s)\\b" % "|".join(ORDER), plain)
-        }
-        plain = re.sub("[0-9]+ (%s)\\b" % "|".join(ORDER), "", plain)
-        words = re.findall("(?<![\\w-])(%s|PUBLISHED|UNDECIDED)(?![\\w-])" % "|".join(ORDER), plain)
-        wrong = [key for key, verdict in named.items() if verdicts.get(key) != verdict]
-        due = Counter(verdicts.values()) if name != "lead of sheet" else {}
-        if wrong or counts != due or words not in right[name]:
+    right = {TOP: worst, "lead of criteria": [], "lead of sheet": worst if each else []}
+    without = ["lead of sheet"]  # counts
+    if "PUBLISHED" in texts.get(TOP, "") and judge.has_only_published():
+        right[TOP] = ["PUBLISHED"]
+        without.append(TOP)
+    for name, text in texts.items():
+        if not right_sentence(text, right[name], verdicts, name not in without):
             found.append("the page's %s is '%s'" % (name, text[:120]))
     return found
 
 
+def right_sentence(text: str, due: List[str], verdicts: Dict[str, str], counted: bool) -> bool:
+    """Whether the verdicts in a sentence are right: `ID (VERDICT)`, `2 VERDICT`, or alone."""
+    words = "|".join(ORDER)
+    named, counts = "([^ ]+) [(](%s)[)]" % words, "([0-9]+) (%s)\\b" % words
+    plain = re.sub(named, "", text)
+    alone = "(?<![\\w-])(%s|PUBLISHED|UNDECIDED)(?![\\w-])" % words
+    numbers_ = {verdict: int(n) for n, verdict in re.findall(counts, plain)}
+    right = all(verdicts.get(key) == verdict for key, verdict in re.findall(named, text))
+    right = right and numbers_ == (Counter(verdicts.values()) if counted else {})
+    return right and re.findall(alone, re.sub(counts, "", plain)) == due
+
+
 def unlike_first_screen(judge: Judge, rows: List[Cells]) -> List[str]:
-    """Whether the lines of the first screen, and what it says of more, are all criteria."""
+    """Whether the lines of the first screen, and what it names of more, are all criteria."""
     first = [row for row in rows if LINE in row]
     several = [re.match("([0-9]+) criteria; ", row[LINE]) for row in first]
     many = sum(int(one.group(1)) if one else 1 for one in several)
@@ -836,13 +858,15 @@ def unlike_sums(judge: Judge, rows: List[Cells], texts: Dict[str, str]) -> List[
         sha256 = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
         due["%s.%s of this page" % (name, "csv" if name in TABLES else "py")] = sha256
     due.update((key, job["sha256"] or "-") for key, job in judge.jobs.items())
-    told = {}  # type: Dict[str, Set[str]]
+    printed = {}  # type: Dict[str, Set[str]]
     for row in rows:
         key = row.get("job", "-") if row.get("job", "-") != "-" else row.get("of", "")
         if "SHA-256" in row:
-            told.setdefault(key, set()).add(row["SHA-256"])
+            printed.setdefault(key, set()).add(row["SHA-256"])
     return [
-        "the page states another SHA-256 of %s" % key for key in due if told.get(key) != {due[key]}
+        "the page states another SHA-256 of %s" % key
+        for key in due
+        if printed.get(key) != {due[key]}
     ]
 
 

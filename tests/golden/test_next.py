@@ -34,8 +34,8 @@ def _parse(words):
             if command.name == "gate":  # what follows its options goes to ReFrame
                 assert not context.params["options"] or context.params["retest"]
             return
-        _, command, _ = command.resolve_command(context, rest)
-        words = rest
+        name, command, rest = command.resolve_command(context, rest)
+        words = [name, *rest]
 
 
 def _parse_reframe(words):

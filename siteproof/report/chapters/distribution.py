@@ -39,7 +39,7 @@ class Fleet:
     """One series of what is judged, in the unit of its contract.
 
     values: the newest of each node. missing: nodes of the role without one. lost: those whose
-    newest run failed, so that an older value says nothing of them. number: of the series in the
+    newest run failed, so that an older value is not theirs any more. number: of the series in the
     history.
     """
 
@@ -255,8 +255,8 @@ def _caption(one: Fleet) -> str:
     if one.missing:
         text += f"; {count(len(one.missing), 'node')} of {one.key.role} without a value"
     if reasons := finding.of_many((why, [node]) for node, why in one.lost.items()):
-        told = few([f"{why.subject}: {sentence(why)}" for why in reasons], MAX_LABELS, "; ")
-        text += f"; {told}"
+        reported = few([f"{why.subject}: {sentence(why)}" for why in reasons], MAX_LABELS, "; ")
+        text += f"; {reported}"
     return f"{text}."
 
 
