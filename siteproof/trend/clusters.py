@@ -9,11 +9,12 @@ from dataclasses import replace
 from statistics import median
 
 from siteproof import nodesets
+from siteproof.analysis import steps
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import SYSTEM
 from siteproof.sites import Site
-from siteproof.trend.alerts import Alert, Moment
-from siteproof.trend.finds import FLEET, Find
+from siteproof.trend.alerts import Alert, Kind, Moment
+from siteproof.trend.finds import FLEET, Find, share
 from siteproof.trend.lines import Group
 
 NEAR = 2  # runs between two steps that may still be one: where exactly it was is noisy
@@ -108,6 +109,7 @@ def _moved_as_a_whole(
 
 def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
     kind, of_fleet = finds[0].kind, finds[0].stretch.node == FLEET
+    before, after = median(f.before for f in finds), median(f.after for f in finds)
     relative = median(f.step.relative for f in finds)
     typical = min(finds, key=lambda f: abs(f.step.relative - relative))
     last_before, first_after = _moments(group, finds)
@@ -123,12 +125,12 @@ def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
         role=group.key.role,
         nodes=nodesets.of(nodes),
         place=place,
-        before=median(f.before for f in finds),
-        after=median(f.after for f in finds),
+        before=before,
+        after=after,
         unit=group.unit,
         relative=relative,
         worse=worse and group.better != "neither",
-        confidence=typical.step.confidence,
+        confidence=typical.step.confidence + _as_measured(kind, relative, before, after),
         provisional=kind == "out of control",
         n_before=min(f.step.n_before for f in finds),
         n_after=min(f.step.n_after for f in finds),
@@ -141,6 +143,17 @@ def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
         severity=float(median(f.step.severity for f in finds)),
         unit_factor=typical.step.unit_factor if kind in ("step", "out of control") else 0.0,
     )
+
+
+def _as_measured(kind: Kind, relative: float, before: float, after: float) -> str:
+    """The change of the measured levels, where what all nodes did, or a rhythm, makes it another.
+
+    A drift is that of its levels, and of a scatter both are.
+    """
+    shown = share(steps.share(before, after))
+    if kind in ("drift", "scatter") or shown == share(relative):
+        return ""
+    return f"; {shown} as measured"
 
 
 def _moments(group: Group, finds: list[Find]) -> tuple[Moment, Moment]:

@@ -219,9 +219,8 @@ def _drift(line: Stretch, slope: Drift, first: int) -> Find:
     values = line.values[first:]
     middle = float(np.median(values))
     before, after = middle - slope.total / 2, middle + slope.total / 2
-    relative = slope.total / abs(before) if before else 0.0
-    part = slope.total / slope.per_year / middle if middle else 0.0  # of a year, as a share
-    low, high = sorted((slope.low * part, slope.high * part))
+    part = slope.total / slope.per_year / abs(before) if before else 0.0  # of a year, as a share
+    relative, low, high = (part * one for one in (slope.per_year, slope.low, slope.high))
     days = (line.group.times[line.column[-1]] - line.group.times[line.column[first]]) / DAY
     step = Step(
         before,
@@ -231,10 +230,11 @@ def _drift(line: Stretch, slope: Drift, first: int) -> Find:
         values.size,
         values.size,
         slope.chance,
-        confidence=f"over {days:.0f} days, most likely {_share(low)} to {_share(high)}",
+        confidence=f"over {days:.0f} days, most likely {share(low)} to {share(high)}",
     )
     return Find(line, "drift", values.size + first - 1, step, before, after)
 
 
-def _share(change: float) -> str:
+def share(change: float) -> str:
+    """A change in per cent, signed."""
     return f"{change:+.1%}".replace("%", " %")

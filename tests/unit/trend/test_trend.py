@@ -1,6 +1,7 @@
 """Trend on made-up years: what was planted is found where it was planted, and nothing else."""
 
 import json
+import re
 from decimal import Decimal
 
 import fleets
@@ -91,9 +92,9 @@ def planted(tmp_path_factory):
         yield here.survey()
 
 
-def of(seen, metric):
+def of(seen, metric, kind=None):
     """The alerts of a figure, the most severe first."""
-    return [alert for alert in seen.all if alert.metric == metric]
+    return [alert for alert in seen.all if alert.metric == metric and kind in (None, alert.kind)]
 
 
 def day(run):
@@ -199,6 +200,25 @@ def test_a_drift_and_a_rhythm_of_the_week_are_called_by_their_names(here):
     assert found.relative == pytest.approx(-0.1, abs=0.02)
     assert found.confidence.startswith("over 119 days, most likely -1")
     assert only(seen.seasons).pattern == "weekday" and seen.seasons[0].metric == GFLOPS
+
+
+def test_the_size_of_a_change_is_that_of_the_levels_with_it_or_both_sizes_are_there(here):
+    seen = here.year(
+        (TRIAD, GFLOPS),
+        runs=120,
+        drifts=[Drift(TRIAD, -0.6)],
+        steps=[Step(TRIAD, 60, -0.2, ["n003"]), Step(GFLOPS, 60, -0.1, ["n002"])],
+    ).survey()
+    step, drift = (only(of(seen, TRIAD, kind)) for kind in ("step", "drift"))
+    other = only(of(seen, GFLOPS))
+    size = 100 * (other.after - other.before) / other.before
+    same = f"{size:+.1f}" == f"{100 * other.relative:+.1f}"
+    assert other.confidence == "above 99.9 %" + ("" if same else f"; {size:+.1f} % as measured")
+    shown = (step.after - step.before) / step.before
+    assert shown < step.relative - 0.02
+    assert step.confidence.endswith(f"; {100 * shown:+.1f} % as measured")
+    low, high = (float(part) for part in re.findall(r"([+-][0-9.]+) %", drift.confidence))
+    assert low < 100 * drift.relative < high
 
 
 def test_changed_conditions_begin_another_series_unless_the_machine_brought_them_along(here):
