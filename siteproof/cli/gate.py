@@ -39,7 +39,7 @@ from siteproof.verdict.judgement import Judgement, judge_system
 _USERS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(,[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _LIMIT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s*%?")
 CAPACITY_LIMIT = Fraction(1, 4)
-FAULT_OF_CHECK = "the fault is probably not in the nodes"
+SHARED_CAUSE = "look first for a cause that they share"
 CAPACITY = "few nodes would be left for users"
 NOTHING = "nothing was changed"
 HANDED_OVER = "Slurm refuses these to you; they are for somebody with the right:"
@@ -332,7 +332,7 @@ def _refused(
         total[name] = out_of_service(scene.decision, nodes, out_now)
     texts, allow = [], []
     for shares, limit, what, option, reason in (
-        (new, chosen.limit, "measured nodes", "--limit", FAULT_OF_CHECK),
+        (new, chosen.limit, "measured nodes", "--limit", SHARED_CAUSE),
         (total, chosen.capacity, "nodes", "--capacity", CAPACITY),
     ):
         many = {name: share for name, share in shares.items() if share.exceeds(limit)}

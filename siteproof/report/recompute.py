@@ -570,8 +570,10 @@ def in_words(rule: Row, counted: List[Outcome]) -> str:
     """What a verdict rests on."""
     found = [one.verdict for one in counted]
     many = ", ".join("%s %s" % (found.count(one), one) for one in ORDER if one in found)
-    worst = min(counted, key=rank).why if counted else rule["report_only"] or "nothing to judge"
-    return "%s: %s" % (many, worst) if many else worst
+    if not counted:
+        return rule["report_only"] or "nothing to judge"
+    worst = worst_of(counted, -1 if rule["kind"] == "at_most" else 1)
+    return "%s: %s" % (many, worst.why)
 
 
 def differences(judge: Judge, rule: Row, rows: List[Cells]) -> Tuple[str, str, List[str]]:
@@ -941,6 +943,8 @@ def recompute(texts: Dict[str, str], rows: List[Cells], top: str = "") -> int:
         unlike += ["%s is on the page and not in criteria.csv" % key for key in shown]
         unlike += unlike_first_screen(judge, rows)
         unlike += unlike_sentences(judge, rows, verdicts) + unlike_sums(judge, rows, texts)
+    if unlike:
+        end += "; %d more differences on the page" % len(unlike)
     for text in lines + ["differs: %s" % one for one in unlike] + [end % counts]:
         show(text)
     return differing + len(unlike)

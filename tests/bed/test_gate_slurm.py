@@ -156,7 +156,7 @@ def test_a_plan_shows_every_command_and_changes_nothing(gate):
     assert "'Nodes=node[003,006]'" in told
     refused = "2 of 8 measured nodes of compute would stay out, more than 10 %"
     assert answer(told) == [
-        f"--apply would refuse: {refused}, so the fault is probably not in the nodes",
+        f"--apply would refuse: {refused}, so look first for a cause that they share",
         "2 of 8 nodes stay out: node[003,006] FAILED (TB-PARAMETERS), still in service",
         "next: siteproof why TB-PARAMETERS --campaign winter --system testbed",
     ]

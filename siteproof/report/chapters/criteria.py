@@ -9,7 +9,7 @@ from siteproof.judge.criterion import CriterionVerdict
 from siteproof.judge.severity import NOT_KEPT, RANKS, Verdict
 from siteproof.record.finding import Kind
 from siteproof.report.material import Material
-from siteproof.report.phrases import counted, few
+from siteproof.report.phrases import counted, few, when
 from siteproof.report.sections import Section, Table, filled
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.units import count
@@ -35,7 +35,7 @@ DEFAULT_MODE = ("mode", " or ".join(CONTRACT_MODES))  # in the note of the table
 NOTE = (
     "The newest value that meets the conditions counts. Where the contract rounds, the value from "
     "which it passes is in parentheses; the margin is to that value. Required is mode maintenance "
-    "or acceptance, unless another is named. Age is that of the oldest answer."
+    "or acceptance, unless another is named."
 )
 MAX_CRITERIA = 5  # in a sentence
 
@@ -44,7 +44,9 @@ def chapter(material: Material) -> Section:
     """All criteria, and what no criterion covers."""
     judged = material.judged
     rows = [_row(material, result) for result in by_severity(judged.verdicts)]
-    tables = filled(Table(COLUMNS, rows, NOTE, rows_are="criterion"))
+    of = f" on {when(judged.as_of)}" if judged.as_of else ""
+    note = f"{NOTE} Age is that of the oldest answer{of}."
+    tables = filled(Table(COLUMNS, rows, note, rows_are="criterion"))
     warnings = [why for why in judged.warnings if why.kind is not Kind.WAIVER_EXPIRED]
     points = [f"Warning for {warning(why)}" for why in warnings]  # waivers have their own table
     points += [f"Measured, and no criterion covers it: {metric}" for metric in judged.unjudged]

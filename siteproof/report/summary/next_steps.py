@@ -40,7 +40,8 @@ def _gate(material: Material) -> Iterator[Step]:
     if not (out and material.measured and any(p.scheduler == "slurm" for p in partitions)):
         return
     words = ["siteproof", "gate", *_of(material.judged)]
-    yield Step(shlex.join([*words, "--apply"]), f"keeps {count(len(out), 'node')} out")
+    what = f"shows how {count(len(out), 'node')} would be kept out; with --apply it is done"
+    yield Step(shlex.join(words), what)
     checks = sorted({check for node in out for check in _checks(material, node)})
     if checks:
         again = [*words, "--retest", "--apply", "--", "-n", "|".join(checks)]

@@ -458,6 +458,18 @@ def test_a_sum_that_is_not_that_of_the_table_is_found(measured):
     digest = hashlib.sha256(recomputed.texts(measured)["samples"].encode()).hexdigest()
     differing, printed = page_of(measured, lambda text: text.replace(digest[:8], 8 * "0"))
     assert differing == 1 and "another SHA-256 of samples.csv of this page" in printed
+    assert printed.splitlines()[-1].endswith("; 1 more differences on the page")
+
+
+def test_a_verdict_is_printed_with_the_worst_value_that_it_rests_on(measured):
+    texts = recomputed.texts(measured)
+    judge = recompute.Judge(texts)
+    for rule in judge.criteria:
+        _, counted, _ = judge.criterion(rule)
+        values = [one.value for one in counted if one.verdict == "PASS" and one.value is not None]
+        if values and len(values) == len(counted):
+            worst = max(values) if rule["kind"] == "at_most" else min(values)
+            assert float(recompute.in_words(rule, counted).split()[2]) == pytest.approx(float(worst))
 
 
 @pytest.mark.parametrize(
