@@ -135,7 +135,12 @@ def test_before_the_first_run_it_says_that_nothing_was_measured(tmp_path, monkey
     write_site(tmp_path / "sites", 8, criteria=CRITERIA)
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
-    assert "No node of 8 was measured" in said()
+    answer, following = said().splitlines()
+    assert (
+        answer
+        == "here: no session yet that could answer a criterion; 3 criteria, nothing to report"
+    )
+    assert following.startswith("next: reframe -c checks/ -r --system here")
 
 
 def test_a_page_and_a_paragraph_are_not_asked_for_together():

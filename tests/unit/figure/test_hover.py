@@ -66,12 +66,12 @@ def test_a_cell_of_a_matrix_shows_its_pair_its_value_and_its_kind():
     kinds, words = {("a", "b"): 0, ("b", "a"): 5}, {("a", "b"): "9.4"}
     shown = hovers(grid.draw("m", "c", Matrix("t", ["a", "b"], ["a", "b"], kinds, words)))
     assert [text for _, _, text in shown] == [
-        "a to b: 9.4, typical or better",
+        "a to b: 9.4, not clearly worse",
         "b to a: not measured",
     ]
     shown = hovers(grid.draw("m", "c", Matrix("t", ["a"], ["b"], kinds, words, split=True)))
     assert [text for _, _, text in shown] == [
-        "a to b: 9.4, typical or better; b to a: not measured"
+        "a to b: 9.4, not clearly worse; b to a: not measured"
     ]
 
 

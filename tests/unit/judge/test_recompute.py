@@ -469,7 +469,9 @@ def test_a_verdict_is_printed_with_the_worst_value_that_it_rests_on(measured):
         values = [one.value for one in counted if one.verdict == "PASS" and one.value is not None]
         if values and len(values) == len(counted):
             worst = max(values) if rule["kind"] == "at_most" else min(values)
-            assert float(recompute.in_words(rule, counted).split()[2]) == pytest.approx(float(worst))
+            assert float(recompute.in_words(rule, counted).split()[2]) == pytest.approx(
+                float(worst)
+            )
 
 
 @pytest.mark.parametrize(
