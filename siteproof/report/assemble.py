@@ -25,7 +25,7 @@ def build(material: Material) -> Report:
         begin.facts(material),
         begin.build(material),
         sections,
-        value_tables.attached(material),
+        material.once(value_tables.attached),
     )
 
 

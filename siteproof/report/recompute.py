@@ -819,14 +819,20 @@ def unlike_sentences(judge: Judge, rows: List[Cells], verdicts: Dict[str, str]) 
     each = [verdict for key, verdict in verdicts.items() if key not in judge.excused_whole]
     worst = [min(each, key=ORDER.index)] if each else ["UNDECIDED"]
     right = {TOP: worst, "lead of criteria": [], "lead of sheet": worst if each else []}
-    without = ["lead of sheet"]  # counts
-    if "PUBLISHED" in texts.get(TOP, "") and judge.has_only_published():
+    published = "PUBLISHED" in texts.get(TOP, "") and judge.has_only_published()
+    if published:
         right[TOP] = ["PUBLISHED"]
-        without += [TOP][: not re.search("[0-9] [A-Z]", texts[TOP])]
     for name, text in texts.items():
-        if not right_sentence(text, right[name], verdicts, name not in without):
+        if not right_sentence(text, right[name], verdicts, must_count(name, text, published)):
             found.append("the page's %s is '%s'" % (name, text[:120]))
     return found
+
+
+def must_count(name: str, text: str, published: bool) -> bool:
+    """Whether a sentence counts verdicts; at the top, those of published values may be below it."""
+    if name == TOP and published:
+        return re.search("[0-9] [A-Z]", text) is not None
+    return name != "lead of sheet"
 
 
 def right_sentence(text: str, due: List[str], verdicts: Dict[str, str], counted: bool) -> bool:

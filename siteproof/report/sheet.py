@@ -132,6 +132,6 @@ def _files(material: Material) -> Iterator[tuple[str, ...]]:
 
 def _tables(material: Material) -> Iterator[tuple[str, ...]]:
     """The tables and the script that the page carries, so that a signature covers them."""
-    for one in value_tables.attached(material):
+    for one in material.once(value_tables.attached):
         digest = hashlib.sha256(one.text.encode("utf-8", "backslashreplace")).hexdigest()
         yield NOTHING, f"{one.name} of this page", NOTHING, digest

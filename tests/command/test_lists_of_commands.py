@@ -44,7 +44,7 @@ FOR_PROGRAMS = {
 }
 # lines to copy, or a name, a path or a value that is longer than the screen
 COMMAND = re.compile(
-    r"scontrol |(next|Next|run again|measure|against \S+): |.*; next: |store: |      \S+$"
+    r"scontrol |(next|run again|measure|against \S+): |.*; next: |store: |      \S+$"
 )
 
 
