@@ -3,6 +3,7 @@
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.machine import recognise
 from siteproof.sites.promise import Baseline, Bound, Criterion, Promise
+from siteproof.sites.service_keys import Service
 from siteproof.sites.site import (
     Site,
     folder,
@@ -46,6 +47,7 @@ __all__ = [
     "Probe",
     "Promise",
     "Role",
+    "Service",
     "Site",
     "System",
     "Waiver",

@@ -22,9 +22,10 @@ SPACK_ENVS = ROOT / "spack-envs"
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")  # ReFrame's rule for systems, partitions …
 SECTIONS = (
     *("hardware", "nodes", "groups", "file_systems", "partitions"),
-    *("environments", "links", "probes"),
+    *("environments", "links", "probes", "services"),
 )
 NAME_RULE = "a letter or _, then letters, digits, _ and -"
+LONGEST_SERVICE = 40  # its name is part of names at the far end
 _DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}")  # IFNAMSIZ: 15 characters
 _SYSCTL = re.compile(r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+")
 
@@ -56,6 +57,7 @@ def lint_system(document: Document, system: System, folder: str) -> None:
     lint_jobs(document, system)
     _file_systems(document, system)
     _probes(document, system)
+    _services(document, system)
 
 
 def known(document: Document, section: str) -> list[str] | None:
@@ -281,6 +283,17 @@ def _probes(document: Document, system: System) -> None:
             document.follow_up(("probes", key), what, hint="Give it to all of them or to none")
     if "all" in system.probes:
         document.add(("probes", "all"), "'all' stands for all services", "any other name")
+
+
+def _services(document: Document, system: System) -> None:
+    for key, service in system.services.items():
+        if len(key) > LONGEST_SERVICE:
+            what = f"'{clip(key)}' is not a valid name of a service"
+            document.add(("services", key), what, f"at most {LONGEST_SERVICE} characters")
+        if service.partition is not None:
+            loc = ("services", key, "partition")
+            partitions = known(document, "partitions")
+            reference(document, loc, service.partition, "partition", partitions)
 
 
 def lint_links(document: Document, system: System) -> None:

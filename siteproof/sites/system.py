@@ -24,6 +24,7 @@ from siteproof.sites.key_types import blanks as blanks
 from siteproof.sites.key_types import mistake as mistake
 from siteproof.sites.key_types import plausible as plausible
 from siteproof.sites.key_types import readable as readable
+from siteproof.sites.service_keys import Service
 from siteproof.sites.stated import Fact, FactSection
 
 Mode = Literal["quick", "maintenance", "acceptance"]
@@ -764,6 +765,11 @@ class System(Model):
     )
     probes: dict[str, Probe] = Field(
         {}, description="Services whose availability 'siteproof probe' measures, by name."
+    )
+    services: dict[str, Service] = Field(
+        {},
+        description="Services that the check Service uses as users do, by name: transfers, "
+        "gateways, desktops.",
     )
     reframe: dict[str, Any] = Field(
         {}, description="Keys that are copied unchanged into ReFrame's entry of this system."

@@ -1,0 +1,169 @@
+"""What a kind of service is given: its entry in the site, a name for what it creates, and steps.
+
+A module of this room for a kind has:
+
+    test(job, steps)    uses the service; each step within `steps.step(NAME)`
+    found(job)          the names of all things at the service that begin with PREFIX
+    remove(job, name)   removes one of them
+
+What the service sends is data: it becomes part of no command, and of no path on this machine.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Literal
+
+from siteproof import files
+from siteproof.errors import UserError, harmless
+from siteproof.sites import Service
+
+Status = Literal["login", "timeout", "checksum", "generic", "tool_missing"]
+PREFIX = "siteproof-"
+# siteproof-SESSION-SERVICE; a session's name as in siteproof.checks.session
+_MARK = re.compile(r"siteproof-([0-9]{8}T[0-9]{6}Z-[0-9a-f]{7,12})-([A-Za-z_][A-Za-z0-9_-]{0,39})")
+LONGEST = 300  # characters of a reason
+LARGEST_SECRET = 64 * 1024  # bytes
+_secrets: set[str] = set()  # what no output may have; of this process, which tests one service
+
+
+class StepFailed(Exception):
+    """A step of a service's test failed. status: as that of a sample."""
+
+    def __init__(self, status: Status, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Job:
+    """One test of one service.
+
+    mark: how the names of all that it creates begin. scratch: a folder of its own on this machine,
+    which is removed at the end. system: its name in the site.
+    """
+
+    name: str
+    service: Service
+    mark: str
+    scratch: Path
+    system: str
+
+    @property
+    def seconds(self) -> float:
+        """How long each step may take."""
+        return float(self.service.timeout.to("s"))
+
+    @property
+    def here(self) -> str:
+        """The name of this end."""
+        return self.service.here or self.system
+
+    @property
+    def there(self) -> str:
+        """The name of the far end."""
+        return self.service.there or self.name
+
+    def secret(self, key: str) -> str:
+        """The content of a credential's file, without blanks around it. Raises StepFailed."""
+        return secret(key, getattr(self.service, key))
+
+    def pairs(self, key: str = "credentials") -> dict[str, str]:
+        """The KEY=VALUE lines of a credential's file. Raises StepFailed."""
+        lines = (line.partition("=") for line in self.secret(key).splitlines())
+        found = {name.strip(): value.strip() for name, equals, value in lines if equals}
+        _secrets.update(value for value in found.values() if value)
+        return found
+
+
+def mark(session: str, service: str) -> str:
+    """How the names of all that a test creates begin."""
+    return f"{PREFIX}{session}-{service}"
+
+
+def marked(name: str) -> tuple[str, str] | None:
+    """The session and the service that have created a thing of this name; None: not ours."""
+    match = _MARK.match(name)
+    return (match[1], match[2]) if match else None
+
+
+def secret(key: str, path: str) -> str:
+    """The content of a file of mode 600 of this user. Raises StepFailed, without the content."""
+    private(key, path)
+    try:
+        text = files.read_named(Path(path), LARGEST_SECRET).decode().strip()
+    except (OSError, UnicodeDecodeError, UserError) as error:
+        raise StepFailed("login", f"{key}: {path} cannot be read: {error}") from None
+    if not text:
+        raise StepFailed("login", f"{key}: {path} is empty")
+    _secrets.update([text, *text.splitlines()])
+    return text
+
+
+def private(key: str, path: str) -> None:
+    """Raises StepFailed unless a file is there, and nobody but its owner may read it."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError as error:
+        raise StepFailed("login", f"{key}: {path} cannot be read: {error.strerror}") from None
+    if mode & 0o077:
+        why = f"{key}: others may read {path} (mode {mode & 0o777:03o}): 'chmod 600 {path}'"
+        raise StepFailed("login", why)
+
+
+def without_secrets(text: str) -> str:
+    """A text on one line, with stars for each credential that this process has read."""
+    for one in sorted(_secrets, key=len, reverse=True):
+        if len(one) > 3:  # shorter ones would make nonsense of any text
+            text = text.replace(one, "***")
+    return harmless(" ".join(text.split()))[:LONGEST]
+
+
+class Steps:
+    """Times steps and reports each as a record: when it begins, and how it ended."""
+
+    def __init__(self, report: Callable[[dict[str, object]], None], seconds: float) -> None:
+        self._report, self._seconds = report, seconds
+
+    @contextmanager
+    def step(self, name: str, *, seconds: float | None = None, **dims: str) -> Iterator[None]:
+        """A step, timed. seconds: how long it may take, if not as long as all others.
+
+        dims: what distinguishes it from steps of the same name, such as a direction. StepFailed
+        and other errors are reported and raised again, so the steps after it are not made.
+        """
+        place = {"step": name, **dims}
+        limit = seconds or self._seconds
+        self._report({"begin": place, "limit": limit})
+        start = time.monotonic()
+        try:
+            yield
+        except StepFailed as error:
+            self._ended(place, start, error.status, str(error))
+            raise
+        except TimeoutError:
+            self._ended(place, start, "timeout", f"no answer within {limit:g} s")
+            raise StepFailed("timeout", f"no answer within {limit:g} s") from None
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            self._ended(place, start, "generic", why)
+            raise StepFailed("generic", why) from None
+        self._ended(place, start, "ok", "")
+
+    def value(self, metric: str, value: Decimal | int | float, unit: str, **dims: str) -> None:
+        """A figure of a metric `Service.METRIC` in the catalogue, such as a rate."""
+        self._report({"metric": metric, "value": f"{value}", "unit": unit, "dims": dims})
+
+    def condition(self, **conditions: str) -> None:
+        """What must be equal for two tests to be comparable: versions, sizes."""
+        self._report({"conditions": {k: without_secrets(v) for k, v in conditions.items()}})
+
+    def _ended(self, place: dict[str, str], start: float, status: str, why: str) -> None:
+        took = f"{time.monotonic() - start:.3f}"
+        self._report({"end": place, "seconds": took, "status": status, "why": without_secrets(why)})

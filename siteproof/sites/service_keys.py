@@ -1,0 +1,212 @@
+"""The keys of `services` in system.yaml: what users of a research cloud meet, and how it is tested.
+
+A credential is a file of mode 600; its content is in no sample, log, process list or report.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from siteproof import units
+from siteproof.sites.key_types import Model, Size, Time, mistake
+
+ServiceKind = Literal[
+    "sftp", "rsync", "http", "s3", "globus", "kerberos", "jupyterhub", "web", "desktop"
+]
+_PORT = r"(?::[1-9][0-9]{0,4})?"
+_HOST = r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9][A-Za-z0-9.-]{0,252})"
+_URL = re.compile(rf"https?://{_HOST}{_PORT}(?:/[!-~]{{0,400}})?")
+_LOGIN = re.compile(rf"(?:[A-Za-z_][A-Za-z0-9_.-]{{0,63}}@)?{_HOST}{_PORT}")
+_COLLECTIONS = re.compile(r"[0-9a-f-]{36}>[0-9a-f-]{36}")
+_SERVER = re.compile(rf"(?:https?://{_HOST}{_PORT}(?:/[!-~]{{0,400}})?|{_HOST}:[1-9][0-9]{{0,4}})")
+_END = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+_PATH = re.compile(r"/[ -~]{0,400}")
+_PRICE = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a kind of service must and may have. example: of its address."""
+
+    address: re.Pattern[str]
+    example: str
+    must: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
+    transfers: bool = False
+
+
+_SSH = ("key", "known_hosts")
+_AMOUNT = ("size", "files", "file_size", "here", "there", "most_written", "price", "most_price")
+KINDS: Mapping[str, Needs] = {
+    "sftp": Needs(_LOGIN, "user@host:22", ("folder", *_SSH), _AMOUNT, transfers=True),
+    "rsync": Needs(_LOGIN, "user@host:22", ("folder", *_SSH), _AMOUNT, transfers=True),
+    "http": Needs(_URL, "https://host/dav/", (), ("token", "certificates", *_AMOUNT), True),
+    "s3": Needs(
+        _URL, "https://host:9000", ("bucket", "credentials"), ("certificates", *_AMOUNT), True
+    ),
+    "globus": Needs(
+        _COLLECTIONS,
+        "UUID of the source collection>UUID of the destination",
+        ("folder", "credentials"),
+        ("from_folder", *_AMOUNT),
+        True,
+    ),
+    "kerberos": Needs(
+        _LOGIN,
+        "user@host:22",
+        ("principal", "keytab", "known_hosts", "folder"),
+        ("krb5_config", *_AMOUNT),
+        True,
+    ),
+    "jupyterhub": Needs(_URL, "https://hub.host", ("token", "user"), ("certificates",)),
+    "web": Needs(_URL, "https://portal.host", (), ("content", "http_status", "certificates")),
+    "desktop": Needs(_SERVER, "https://host/vnc_lite.html, or host:5901", (), ("password",)),
+}
+PRIVATE = ("key", "token", "credentials", "keytab", "password")  # files of mode 600
+FILES = (*PRIVATE, "known_hosts", "krb5_config", "certificates")
+COMMON = ("description", "kind", "address", "partition", "timeout")
+
+
+class Service(Model):
+    """A service that users meet, and that `reframe -n Service` uses as they do."""
+
+    description: str = Field("", description="What it is, for the report.")
+    kind: ServiceKind = Field(
+        description="How it is used. sftp, rsync, http (PUT and GET), s3, globus: files there and "
+        "back; kerberos: kinit, then files by ssh with the ticket; jupyterhub: a server, a kernel "
+        "and a notebook; web: a page and its certificate; desktop: a picture by VNC or noVNC."
+    )
+    address: str = Field(
+        description="Where it is: user@host:port for sftp, rsync and kerberos, a URL for http, s3, "
+        "jupyterhub and web, a URL of noVNC or host:port of VNC for desktop, two collections for "
+        "globus."
+    )
+    partition: str | None = Field(
+        None,
+        description="The partition whose first free node uses it in a job; without it, the machine "
+        "on which ReFrame runs.",
+    )
+    timeout: Time = Field(
+        units.Quantity(Decimal(60), "s"), description="How long each step may take: 60 s."
+    )
+    folder: str = Field("", description="The folder at the far end; what is made there is removed.")
+    from_folder: str = Field("", description="globus: the folder of the source collection.")
+    bucket: str = Field("", description="s3: the bucket.")
+    user: str = Field("", description="jupyterhub: the user whose server is started.")
+    principal: str = Field("", description="kerberos: who logs in: alice@EXAMPLE.ORG.")
+    key: str = Field("", description="sftp, rsync: the file with the private key of ssh.")
+    known_hosts: str = Field(
+        "", description="The file with the host keys that are accepted, as ssh writes it."
+    )
+    token: str = Field("", description="http, jupyterhub: the file with the token.")
+    credentials: str = Field(
+        "",
+        description="The file with what a login needs, a KEY=VALUE a line; s3: access_key and "
+        "secret_key; globus: client_id and client_secret.",
+    )
+    keytab: str = Field("", description="kerberos: the keytab of the principal.")
+    password: str = Field("", description="desktop: the file with the password of VNC.")
+    krb5_config: str = Field("", description="kerberos: a krb5.conf in place of the system's.")
+    certificates: str = Field(
+        "", description="The file with the certificates that are trusted; else the system's."
+    )
+    content: str = Field("", description="web: a text that the page must have.")
+    http_status: Annotated[int, Field(ge=200, le=599)] = Field(
+        200, description="web: the status of the page, after redirects."
+    )
+    size: Size = Field(
+        units.Quantity(Decimal(64), "MiB"), description="Size of the large file: 64 MiB."
+    )
+    files: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        20, description="How many small files are transferred, too; 0: none."
+    )
+    file_size: Size = Field(
+        units.Quantity(Decimal(64), "KiB"), description="Size of each small file: 64 KiB."
+    )
+    here: str = Field(
+        "",
+        description="The name of this end among the ends of transfers; the "
+        "system's name, if not given.",
+    )
+    there: str = Field("", description="The name of the far end; the service's, if not given.")
+    most_written: Size | None = Field(
+        None, description="The quota: a test that would write more does not begin: 10 GiB."
+    )
+    price: str = Field("", description="What each GB that is moved costs, as a number: '0.09'.")
+    most_price: str = Field(
+        "", description="A test that would cost more does not begin, as a number: '1.50'."
+    )
+
+    @field_validator("folder", "from_folder", *FILES)
+    @classmethod
+    def _absolute(cls, text: str) -> str:
+        if text and not _PATH.fullmatch(text):
+            raise mistake(f"'{text[:40]}' is not an absolute path", "such as /etc/siteproof/key")
+        return text
+
+    @field_validator("here", "there")
+    @classmethod
+    def _end(cls, text: str) -> str:
+        if text and not _END.fullmatch(text):
+            raise mistake(f"'{text[:40]}' is not a valid name of an end", "letters, digits, _ . -")
+        return text
+
+    @field_validator("price", "most_price")
+    @classmethod
+    def _amount(cls, text: str) -> str:
+        if text and not _PRICE.fullmatch(text):
+            raise mistake(f"'{text[:40]}' is not a price", "a number such as '0.09'")
+        return text
+
+    @model_validator(mode="after")
+    def _fitting(self) -> Service:
+        needs = KINDS[self.kind]
+        if not needs.address.fullmatch(self.address):
+            what = f"'{self.address[:60]}' is not an address of kind {self.kind}"
+            raise mistake(what, f"such as {needs.example}")
+        allowed = {*COMMON, *needs.must, *needs.may}
+        for name in sorted(self.model_fields_set - allowed):
+            raise mistake(f"'{name}' with kind {self.kind}", ", ".join(sorted(allowed)))
+        for name in needs.must:
+            if not getattr(self, name):
+                raise mistake(f"kind {self.kind} without '{name}'", ", ".join(needs.must))
+        if self.price and not self.most_price or self.most_price and not self.price:
+            raise mistake("only one of price and most_price", "both, or none")
+        if not 1 <= self.timeout.to("s") <= 86_400:
+            raise mistake(f"timeout {self.timeout}", "1 s to 24 h")
+        return self
+
+    @property
+    def transfers(self) -> bool:
+        """Whether it moves files."""
+        return KINDS[self.kind].transfers
+
+    @property
+    def bytes_written(self) -> int:
+        """What one test writes at the far end."""
+        if not self.transfers:
+            return 0
+        return int(self.size.to("B")) + self.files * int(self.file_size.to("B"))
+
+    @property
+    def cost(self) -> Decimal | None:
+        """What one test costs: each byte goes there and comes back. None: it has no price."""
+        if not self.price:
+            return None
+        return 2 * self.bytes_written * Decimal(self.price) / 10**9
+
+    @property
+    def refusal(self) -> str:
+        """Why a test of it must not begin; empty if it may."""
+        if self.most_written and self.bytes_written > self.most_written.to("B"):
+            written = units.size(self.bytes_written)
+            return f"it would write {written}, most_written is {self.most_written}"
+        if self.cost is not None and self.cost > Decimal(self.most_price):
+            return f"it would cost {self.cost.normalize():f}, most_price is {self.most_price}"
+        return ""
