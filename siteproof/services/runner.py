@@ -34,9 +34,14 @@ MAX_NAMED = 3  # things that are left behind, in a reason
 def load(path: Path) -> Job:
     """The test that a check has written down, with a scratch folder of its own."""
     work = json.loads(path.read_text())
-    scratch = Path(tempfile.mkdtemp(prefix="siteproof-"))
-    service = Service.model_validate(work["service"])
-    return Job(work["name"], service, work["mark"], scratch, work["system"])
+    return job_of(
+        work["system"], work["name"], Service.model_validate(work["service"]), work["mark"]
+    )
+
+
+def job_of(system: str, name: str, service: Service, mark: str) -> Job:
+    """A job with a scratch folder of its own, which whoever asked for it removes."""
+    return Job(name, service, mark, Path(tempfile.mkdtemp(prefix="siteproof-")), system)
 
 
 def run(job: Job, report: Callable[[Record], None]) -> None:
@@ -64,6 +69,26 @@ def clean(job: Job, steps: Steps) -> None:
         if left := _own(job, kind.found(job)):
             named = ", ".join(left[:MAX_NAMED])
             raise StepFailed("generic", f"{count(len(left), 'thing')} left behind: {named}")
+
+
+def clean_all(ended: Callable[[str], bool]) -> Act:
+    """Remove what tests of earlier sessions have left. ended: whether a session is over."""
+
+    def remove(job: Job, steps: Steps) -> None:
+        with steps.step("clean"):
+            kind, before = module(job), set[str]()
+            for name in kind.found(job):
+                mark = marked(name)
+                if mark and ended(mark[1]):
+                    kind.remove(job, name)
+                    before.add(name)
+                elif mark:
+                    steps.thing(name, "kept")
+            left = before.intersection(kind.found(job))
+            for name in sorted(before):
+                steps.thing(name, "left" if name in left else "removed")
+
+    return remove
 
 
 def _own(job: Job, names: list[str]) -> list[str]:

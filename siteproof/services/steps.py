@@ -162,6 +162,10 @@ class Steps:
         """A figure of a metric `Service.METRIC` in the catalogue, such as a rate."""
         self._report({"metric": metric, "value": f"{value}", "unit": unit, "dims": dims})
 
+    def thing(self, name: str, state: str) -> None:
+        """What has become of a thing at the service: removed, kept or left."""
+        self._report({"thing": without_secrets(name), "state": state})
+
     def condition(self, **conditions: str) -> None:
         """What must be equal for two tests to be comparable: versions, sizes."""
         self._report({"conditions": {k: without_secrets(v) for k, v in conditions.items()}})
