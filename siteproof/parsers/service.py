@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from siteproof.errors import OutputError, harmless
-from siteproof.parsers import Reading, values
+from siteproof.parsers import Reading, jsontext, values
 
 STATUSES = ("ok", "login", "timeout", "checksum", "generic", "killed", "tool_missing")
 MAX_RECORDS = 5_000
@@ -53,12 +52,9 @@ def parse(text: str) -> Report:
     if len(lines) > MAX_RECORDS:
         raise OutputError(f"service: {len(lines)} records, at most {MAX_RECORDS}")
     for number, line in enumerate(lines, 1):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            raise OutputError(f"service: line {number} is not a record") from None
-        if not isinstance(record, dict):
-            raise OutputError(f"service: line {number} is not a record")
+        record, after = jsontext.load("service", line)
+        if after:
+            raise OutputError(f"service: line {number} is more than a record")
         _take(found, record, number)
     return found
 
