@@ -65,19 +65,14 @@ def _report(left: Raw, job: Manifest) -> Report:
     if not left.runs:
         outcome.must_have_worked(left, job)
         raise OutputError("no service was used")
-    return service.parse(left.runs[0].stdout)
+    return service.report(left.runs[0].stdout)
 
 
 def _must_be_whole(found: Report, left: Raw, job: Manifest) -> None:
-    """Raises OutputError where the test has not come to its end, or has not begun."""
+    """Raises OutputError where the test has not come to its end: the end of its process first."""
     for run in left.runs if not found.done else ():
         outcome.must_have_ended(run, left, job)
-    if not found.done:
-        raise OutputError(f"the test ended after {len(found.steps)} steps", "killed")
-    if lacking := [step for step in found.steps if step.status == samples.TOOL_MISSING]:
-        raise OutputError(lacking[0].why, samples.TOOL_MISSING)
-    if not found.steps:
-        raise OutputError("no step was made")
+    found.must_be_whole()
 
 
 def _of_report(found: Report) -> list[Outcome]:

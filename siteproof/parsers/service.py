@@ -41,8 +41,34 @@ class Report:
     conditions: dict[str, str] = field(default_factory=dict)
     done: bool = False
 
+    def must_be_whole(self) -> None:
+        """Raises OutputError where the test has not come to its end, or could not be made."""
+        if not self.done:
+            raise OutputError(f"the test ended after {len(self.steps)} steps", "killed")
+        if lacking := [step for step in self.steps if step.status == "tool_missing"]:
+            raise OutputError(lacking[0].why, "tool_missing")
+        if not self.steps:
+            raise OutputError("service: no step was made")
 
-def parse(text: str) -> Report:
+
+def parse(text: str) -> list[Reading]:
+    """How many steps failed (count), the seconds of the others (s), and other figures.
+
+    Raises OutputError for a test that has not come to its end.
+    """
+    found = report(text)
+    found.must_be_whole()
+    took = [Reading("seconds", s.seconds, "s", s.place) for s in found.steps if s.status == "ok"]
+    number = Reading("failures", Decimal(len(found.steps) - len(took)), "count")
+    return [number, *took, *found.readings]
+
+
+def conditions(text: str) -> dict[str, str]:
+    """What its values depend on, such as sizes and versions."""
+    return report(text).conditions
+
+
+def report(text: str) -> Report:
     """All records; an incomplete last line, as of a test that was killed, is left out.
 
     Raises OutputError.

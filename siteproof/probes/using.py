@@ -37,7 +37,7 @@ def use(site: Site, name: str, seconds: float) -> None:
         with tempfile.TemporaryFile() as records:
             _run([sys.executable, "-m", "siteproof.services", str(file)], records, seconds)
             records.seek(0)
-            _must_be_good(service.parse(records.read(MAX_OUTPUT).decode("utf-8", "replace")))
+            _must_be_good(service.report(records.read(MAX_OUTPUT).decode("utf-8", "replace")))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
