@@ -69,10 +69,13 @@ def _report(left: Raw, job: Manifest) -> Report:
 
 
 def _must_be_whole(found: Report, left: Raw, job: Manifest) -> None:
-    """Raises OutputError where the test has not come to its end: the end of its process first."""
+    """Raises OutputError where the test has not come to its end, or could not be made."""
     for run in left.runs if not found.done else ():
         outcome.must_have_ended(run, left, job)
-    found.must_be_whole()
+    if not found.done or not found.steps:
+        raise OutputError(f"the test ended after {len(found.steps)} steps", "killed")
+    if lacking := [step for step in found.steps if step.status == samples.TOOL_MISSING]:
+        raise OutputError(lacking[0].why, samples.TOOL_MISSING)
 
 
 def _of_report(found: Report) -> list[Outcome]:

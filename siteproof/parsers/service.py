@@ -11,6 +11,7 @@ from typing import Any
 from siteproof.errors import OutputError, harmless
 from siteproof.parsers import Reading, jsontext, values
 
+NEEDS = "the records of python -m siteproof.services, from its begin to its end"
 STATUSES = ("ok", "login", "timeout", "checksum", "generic", "killed", "tool_missing")
 MAX_RECORDS = 5_000
 LONGEST = 500  # characters of a reason
@@ -41,15 +42,6 @@ class Report:
     conditions: dict[str, str] = field(default_factory=dict)
     done: bool = False
 
-    def must_be_whole(self) -> None:
-        """Raises OutputError where the test has not come to its end, or could not be made."""
-        if not self.done:
-            raise OutputError(f"the test ended after {len(self.steps)} steps", "killed")
-        if lacking := [step for step in self.steps if step.status == "tool_missing"]:
-            raise OutputError(lacking[0].why, "tool_missing")
-        if not self.steps:
-            raise OutputError("service: no step was made")
-
 
 def parse(text: str) -> list[Reading]:
     """How many steps failed (count), the seconds of the others (s), and other figures.
@@ -57,15 +49,11 @@ def parse(text: str) -> list[Reading]:
     Raises OutputError for a test that has not come to its end.
     """
     found = report(text)
-    found.must_be_whole()
+    if not found.done or not found.steps:
+        raise OutputError(f"service: the test ended after {len(found.steps)} steps")
     took = [Reading("seconds", s.seconds, "s", s.place) for s in found.steps if s.status == "ok"]
     number = Reading("failures", Decimal(len(found.steps) - len(took)), "count")
     return [number, *took, *found.readings]
-
-
-def conditions(text: str) -> dict[str, str]:
-    """What its values depend on, such as sizes and versions."""
-    return report(text).conditions
 
 
 def report(text: str) -> Report:
@@ -78,6 +66,8 @@ def report(text: str) -> Report:
     if len(lines) > MAX_RECORDS:
         raise OutputError(f"service: {len(lines)} records, at most {MAX_RECORDS}")
     for number, line in enumerate(lines, 1):
+        if found.done:
+            raise OutputError(f"service: line {number} comes after the end of the test")
         record, after = jsontext.load("service", line)
         if after:
             raise OutputError(f"service: line {number} is more than a record")
@@ -94,6 +84,8 @@ def _take(found: Report, record: dict[str, Any], number: int) -> None:
         found.conditions |= _texts(record["conditions"], number)
     elif "done" in record:
         found.done = True
+        if record["done"] != f"{number - 1}":
+            raise OutputError(f"service: {number - 1} records where {record['done']} were made")
     elif "begin" not in record:
         raise OutputError(f"service: line {number} is of no known kind")
 

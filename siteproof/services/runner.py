@@ -48,10 +48,12 @@ def job_of(system: str, name: str, service: Service, mark: str) -> Job:
 def run(job: Job, report: Callable[[Record], None]) -> None:
     """Test a service, remove what was created, and report each record as it comes."""
     guardian = _Guardian(job)
+    number = 0
     for act in (module(job).test, clean):
         for record in watched(job, act, guardian):
             report(record)
-    report({"done": True})
+            number += 1
+    report({"done": number})
     guardian.dismiss()
     shutil.rmtree(job.scratch, ignore_errors=True)
 
