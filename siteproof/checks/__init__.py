@@ -1,7 +1,7 @@
 """What the checks share; the only place that knows ReFrame.
 
 from siteproof.checks import ApplicationCheck, FileSystemCheck, PerNodeCheck, PerPairCheck
-from siteproof.checks import SweepCheck
+from siteproof.checks import ServiceCheck, SweepCheck
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from siteproof.checks.file_system import FileSystemCheck
     from siteproof.checks.per_node import PerNodeCheck
     from siteproof.checks.per_pair import PerPairCheck
+    from siteproof.checks.per_service import ServiceCheck
     from siteproof.checks.sweep import SweepCheck
     from siteproof.checks.sweep_file_system import FileSystemSweep
 
@@ -23,6 +24,7 @@ __all__ = [
     "FileSystemSweep",
     "PerNodeCheck",
     "PerPairCheck",
+    "ServiceCheck",
     "SweepCheck",
 ]
 _HOMES = {
@@ -31,6 +33,7 @@ _HOMES = {
     "FileSystemSweep": "sweep_file_system",
     "PerNodeCheck": "per_node",
     "PerPairCheck": "per_pair",
+    "ServiceCheck": "per_service",
     "SweepCheck": "sweep",
 }
 

@@ -9,7 +9,6 @@ import functools
 import getpass
 import os
 import re
-import secrets
 import socket
 import subprocess
 from dataclasses import dataclass, field, replace
@@ -40,7 +39,7 @@ class Session:
     site: Site
     folder: Path = field(default_factory=files.folder)
     campaign: str = field(default_factory=lambda: os.environ.get("SITEPROOF_CAMPAIGN", ""))
-    name: str = field(default_factory=lambda: _name(datetime.now(UTC)))
+    name: str = field(default_factory=lambda: session_numbers.new_name(datetime.now(UTC)))
     software: dict[str, Registered] = field(default_factory=dict)  # built, by environment
     continued: bool = False
     place: int = 0
@@ -56,11 +55,6 @@ class Session:
         if self.requested:
             return where.roles if partition == self.requested else []
         return where.measured
-
-
-def _name(now: datetime) -> str:
-    """Unique, and in the order of time even within a second."""
-    return f"{now:%Y%m%dT%H%M%SZ}-{now.microsecond:05x}{secrets.token_hex(1)}"
 
 
 _current: Session | None = None
@@ -79,7 +73,7 @@ def start(site: Site, report: str | None = None, requested: str = "") -> Session
         _current = Session(
             software.offering(site, found),
             software=found,
-            name=name or _name(datetime.now(UTC)),
+            name=name or session_numbers.new_name(datetime.now(UTC)),
             continued=bool(name),
             requested=requested,
         )

@@ -229,7 +229,7 @@ def _system(active: session.Session, one_at_a_time: bool) -> dict[str, Any]:
         "stagedir": str(active.folder / "stage" / active.name),
         "outputdir": str(active.folder / "output"),
         # On one machine two checks at a time would disturb each other.
-        **({"max_local_jobs": 1} if _is_local(active) else {}),
+        "max_local_jobs": 1,  # services, and checks on a machine without a scheduler
         "partitions": [
             _partition(active, name, p, one_at_a_time) for name, p in system.partitions.items()
         ],

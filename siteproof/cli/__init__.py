@@ -35,6 +35,7 @@ COMMANDS = {
     "probe": "Look at the services that are due, and record whether they answer.",
     "published": "Show which published values meet their criterion.",
     "report": "Write everything known about a system on one page, HTML or Markdown.",
+    "services": "List the services, and remove what killed tests have left there.",
     "sites": "List the systems, and explain the keys of their files.",
     "sweep": "Show what a sweep found: maximum, plateau, what limits the curve.",
     "trend": "Show what changed over the years, when, and what else changed then.",

@@ -274,6 +274,8 @@ def _row(chunks: list[Case], site: Site, where: str) -> Row:
         row = _of_sweep(case, site, where)
     elif "link" in case:
         row = _of_pairs(case, site, where)
+    elif "service" in case:
+        return _of_service(case, site, where)
     else:
         row = _of_nodes(chunks, site, where)
     if row.nodes and where.partition(":")[2] in case["unoffered"]:
@@ -294,7 +296,7 @@ def _of_nodes(chunks: list[Case], site: Site, where: str) -> Row:
 
 
 def _of(case: Case, where: str, nodes: Sequence[str] = (), note: str = "", why: str = "") -> Row:
-    measured = case.get("link") or case.get("fs")
+    measured = case.get("link") or case.get("fs") or case.get("service")
     walk = case["walk"] if case.get("walk", ALL) != ALL else ""
     words = filter(None, [case["@class"], walk, measured])
     hours, written = case["time_limit"] / 3600, len(nodes) * case["gigabytes"]
@@ -403,6 +405,16 @@ def _of_pairs(case: Case, site: Site, where: str) -> Row:
     )
     ends = sorted(pairs.ends(rounds))
     return _of(case, where, ends, note, "" if ends else "nothing is missing")
+
+
+def _of_service(case: Case, site: Site, where: str) -> Row:
+    """A job of one node, or this machine; what it writes at the far end, and what that costs."""
+    if case["unfit"]:
+        return _of(case, where, why=case["unfit"])
+    of_jobs = site.system.services[case["service"]].partition
+    able = list(site.nodes_of(of_jobs)) if of_jobs else [socket.gethostname()]
+    note = f"costs {case['cost']}" if case["cost"] else ""
+    return replace(_of(case, where, able[:1], note), gigabytes=case["written"])
 
 
 # ---- the answer

@@ -39,7 +39,7 @@ def probe(services: tuple[str, ...], system: str) -> None:
     refuse_stranger(site.name, site.system.recognise)
     files.must_exist()
     number = bad = 0
-    for result in rounds.run(_chosen(site, services)):
+    for result in rounds.run(_chosen(site, services), site):
         _keep(site.name, result)
         print_text(f"{result.probe}: {_answer(result)}")
         number += 1

@@ -15,7 +15,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from siteproof import files, nodesets
-from siteproof.collect import cause, ending, origin, outcome, pair_turns, raw, sweep_points
+from siteproof.collect import (
+    cause,
+    ending,
+    origin,
+    outcome,
+    pair_turns,
+    raw,
+    service_steps,
+    sweep_points,
+)
 from siteproof.collect.cause import Cause
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Stage
@@ -70,6 +79,8 @@ def collect_so_far(stage: Path, perflogs: Path, job: Manifest, known: dict[int, 
 def _reader(job: Manifest) -> Callable[[Path, Manifest, str], list[tuple[str, Outcome]]]:
     if job.points:
         return sweep_points.outcomes
+    if job.service:
+        return service_steps.outcomes
     return pair_turns.outcomes if job.turns else of_nodes
 
 
@@ -158,7 +169,8 @@ def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: floa
         place=job.place,
         mode=job.mode,
         campaign=job.campaign,
-        expected="" if job.points else job.expected,  # a sweep measures no node on its own
+        # A sweep measures no node on its own, nor does the test of a service.
+        expected="" if job.points or job.service else job.expected,
         conditions={**job.conditions, **common},
         provenance={**job.provenance, **shared, **({"origin": proof} if proof else {})},
     )

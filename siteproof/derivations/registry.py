@@ -15,6 +15,7 @@ from siteproof.derivations import (
     one_way,
     paths,
     services,
+    transfers,
     two_ways,
 )
 from siteproof.derivations.given import DerivedSample, Given, Lack, Material, Result
@@ -88,6 +89,15 @@ TABLE: Mapping[str, Derivation] = {
     "Availability.overall": services.availability,
     "Availability.downtime": services.availability,
     "Availability.gateway_gap": services.availability,
+    "Transfer.highest": transfers.rate(max),
+    "Transfer.lowest": transfers.rate(min),
+    "Transfer.average": transfers.rate(transfers.mean),
+    "Transfer.sustained": transfers.rate(min),
+    "Transfer.grade": transfers.grade,
+    "Transfer.login_failures": transfers.failures("login"),
+    "Transfer.timeouts": transfers.failures("timeout"),
+    "Transfer.checksum_failures": transfers.failures("checksum"),
+    "Transfer.generic_errors": transfers.failures("gen"),
     "VmShare.tightly_coupled": two_ways.of(["Lammps.rate"], "node"),
     "VmShare.data_analysis": two_ways.of(["Minimap2.rate"], "node"),
     "Session.duration": bookkeeping.duration,

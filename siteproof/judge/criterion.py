@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 Excuses = Sequence[tuple[str, "Waiver"]]  # waivers with their keys in the site
 MIDDLES = ("median", "mean")
 EMULATED = "emulated"  # condition of what stands in for the real thing
-ASKED = ("mode", "file_system")  # conditions that a measurement has before it begins
+SERVICE = "service"  # condition: which service was used
+ASKED = ("mode", "file_system", SERVICE)  # conditions that a measurement has before it begins
 
 
 @dataclass(frozen=True)
@@ -665,7 +666,7 @@ def _judge_value(
     """One value, of a node or of all of them, against the criterion and then its baselines."""
     rounded = criterion.rounded(value, sample.unit, facts)
     if not criterion.met_by(rounded):
-        return NodeVerdict(name, Verdict.FAIL, _steered_by(sample), sample, value, rounded)
+        return NodeVerdict(name, Verdict.FAIL, _explained(sample), sample, value, rounded)
     verdict = Verdict.PASS
     why: tuple[Finding, ...] = ()
     for baseline in baselines:
@@ -679,8 +680,10 @@ def _judge_value(
     return NodeVerdict(name, verdict, why, sample, value, rounded, by_rounding)
 
 
-def _steered_by(sample: Sample) -> tuple[Finding, ...]:
-    """The variables that controlled a library during a measurement, if any did."""
+def _explained(sample: Sample) -> tuple[Finding, ...]:
+    """The steps of a service that failed, or the variables that controlled a library."""
+    if sample.why and SERVICE in sample.conditions:
+        return (Finding(Kind.STEPS_FAILED, metric=sample.metric, message=sample.why),)
     names = sorted(name for name in sample.conditions if name.startswith(VARIABLE))
     if not names:
         return ()

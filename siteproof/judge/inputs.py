@@ -9,7 +9,7 @@ from siteproof.sites.promise import SCOPES, Subject
 
 CAMPAIGN, ROLE = "campaign", "nodes"  # keys of `against` that are no conditions
 PAIRS = ("TcpBandwidth", "PathMtu", "MpiPingPong")
-WHOLE = ("Ior", "Lnet", "Workload")
+WHOLE = ("Ior", "Lnet", "Service", "Workload")
 OF_LINKS = ("TcpBandwidth.aggregate",)
 BOUNDS = ("at_least", "at_most", "equals")
 

@@ -21,6 +21,7 @@ from siteproof.analysis.daily import Attempt, Cell, daily
 from siteproof.errors import UserError
 from siteproof.judge.criterion import failure, why_not
 from siteproof.judge.severity import WRONG, broke
+from siteproof.links import transfers
 from siteproof.record import campaign, finding, series
 from siteproof.record.finding import Detail, Finding, Kind
 from siteproof.record.pair_units import PEER, job, link_of, of_pairs
@@ -125,8 +126,16 @@ class _Tried:
             self.untried[pair] = failure(sample)
 
 
-def metric_of(site: Site, name: str) -> Metric:
-    """A metric of pairs from the catalogue. Raises UserError."""
+def metric_of(site: Site, name: str, *, days: bool = False) -> Metric:
+    """A metric of pairs from the catalogue. Raises UserError.
+
+    days: of transfers between the ends of services, too, of which there is only a daily matrix.
+    """
+    if name == transfers.RATE:
+        if days:
+            return site.catalogue[name]
+        what = f"{name} is shown day by day only"
+        raise UserError("METRIC", what, hint=f"'siteproof matrix {name} --daily' shows it")
     of_links = [key for key, metric in site.catalogue.items() if LINK in metric.conditions]
     if name not in site.catalogue:
         raise UserError("METRIC", f"unknown metric '{name}'{hint(name, of_links)}", of_links)
@@ -143,7 +152,7 @@ def select(
     Sessions are chosen as for a verdict: a campaign, a period, or the newest session that has
     such a sample, with its campaign; for the daily matrix the last days. Raises UserError.
     """
-    metric_of(site, metric)
+    metric_of(site, metric, days=days)
     if link and link not in site.system.links:
         known = site.system.links
         raise UserError("--link", f"no link '{link}'{hint(link, known)}", known)
@@ -194,6 +203,9 @@ def collect(site: Site, found: Iterable[Sample], metric: str) -> list[Matrix]:
 
 def by_day(site: Site, found: Iterable[Sample], metric: str) -> dict[Pair, dict[date, Cell]]:
     """High, low and average of each pair's days, rates in MB/s, other units as in the catalogue."""
+    if metric == transfers.RATE:
+        moved = transfers.moved(site, found)
+        return dict(sorted(daily(one for m in moved for one in m.attempts()).items()))
     samples = [s for s in found if _is_of(s, metric)]
     both = _directed(s for s in samples if s.status == "ok")
     unit = day_unit(site.catalogue[metric])
@@ -229,7 +241,8 @@ def limits(site: Site, metric: str, link: str, sample: Sample) -> dict[str, Crit
 
 
 def _is_of(sample: Sample, metric: str) -> bool:
-    return of_pairs(sample) and sample.metric in (metric, metric.partition(".")[0] + ".*")
+    is_of_pairs = of_pairs(sample) or metric == transfers.RATE
+    return is_of_pairs and sample.metric in (metric, metric.partition(".")[0] + ".*")
 
 
 def _time(sample: Sample) -> datetime:

@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterator, Mapping
 from queue import Empty, SimpleQueue
 
-from siteproof.probes import probing
+from siteproof.probes import probing, using
 from siteproof.probes.probing import NotUp
 from siteproof.record.clocks import BOUND
 from siteproof.record.probe_log import ProbeResult
-from siteproof.sites import Probe
+from siteproof.sites import Probe, Site
 
+USES = "service"  # the kind of probe that uses a service, instead of a look at it
 EARLY = 0.1  # of the interval: so much earlier than due a probe may run, as cron is never exact
 
 
@@ -29,14 +30,17 @@ def due(probes: Mapping[str, Probe], last: Mapping[str, int], now: int) -> dict[
     return found
 
 
-def run(probes: Mapping[str, Probe]) -> Iterator[ProbeResult]:
-    """The result of each probe as it comes, at its time limit at the latest."""
+def run(probes: Mapping[str, Probe], site: Site | None = None) -> Iterator[ProbeResult]:
+    """The result of each probe as it comes, at its time limit at the latest.
+
+    site: has the services that probes of kind `service` use.
+    """
     answers: SimpleQueue[tuple[str, float, str]] = SimpleQueue()
     at, start = int(time.time()), time.monotonic()
     left = {name: start + float(probe.timeout.to("s")) for name, probe in probes.items()}
     for name, probe in probes.items():
         # A daemon ends with the process, so a name server that hangs holds up nobody.
-        threading.Thread(target=_look, args=(name, probe, answers), daemon=True).start()
+        threading.Thread(target=_look, args=(name, probe, site, answers), daemon=True).start()
     while left:
         first = min(left, key=left.__getitem__)
         try:
@@ -51,10 +55,18 @@ def _too_late(probe: Probe) -> str:
     return f"no answer within {float(probe.timeout.to('s')):g} s"
 
 
-def _look(name: str, probe: Probe, answers: SimpleQueue[tuple[str, float, str]]) -> None:
+def _look(
+    name: str, probe: Probe, site: Site | None, answers: SimpleQueue[tuple[str, float, str]]
+) -> None:
     start, why = time.monotonic(), ""
+    seconds = float(probe.timeout.to("s"))
     try:
-        probing.look(probe.kind, probe.target, float(probe.timeout.to("s")))
+        if site and probe.kind == USES:
+            using.use(site, probe.target, seconds)
+        else:
+            probing.look(probe.kind, probe.target, seconds)
+    except TimeoutError:
+        why = _too_late(probe)
     except NotUp as error:
         why = str(error) or "no reason given"
     except Exception as error:  # noqa: BLE001 - a service must not end the round of the others

@@ -45,6 +45,7 @@ class Kind(StrEnum):
     MISSES_BOUND = "misses_bound"
     BELOW_BASELINE = "below_baseline"
     STEERED = "steered"  # variables: they steered a library
+    STEPS_FAILED = "steps_failed"  # message: the steps of a service's test, each with its reason
 
     # A criterion
     REPORTED_ONLY = "reported_only"

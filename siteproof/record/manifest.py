@@ -57,6 +57,7 @@ _FORMS = {
     "environment": _SYSTEM,
     "check": r"[A-Za-z_][A-Za-z0-9_]{0,99}",
     "mode": r"[a-z_]{0,40}",
+    "service": r"([A-Za-z_][A-Za-z0-9_-]{0,39})?",
     "id": r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,149}",
 }
 _METRIC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -70,6 +71,7 @@ class OfItsKind(TypedDict, total=False):
     turns: list[tuple[int, str, str]]
     together: bool
     points: dict[int, Point]
+    service: str
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ class Manifest:
     turns: of a job over pairs, each (trial, client, server); its index is its number.
     points: of a sweep, by number; those that this job has to measure.
     together: whether the turns of a trial ran at the same time.
+    service: the service that this job tests.
     origin: the evidence that a result is of its node.
     jobs: scheduler's ids, in the order of submission; empty for the local scheduler.
     over: when the last job ended, as the scheduler reports it, in seconds since 1970; 0: unknown.
@@ -130,6 +133,7 @@ class Manifest:
     turns: list[tuple[int, str, str]] = field(default_factory=list)
     together: bool = False
     points: dict[int, Point] = field(default_factory=dict)
+    service: str = ""
     origin: Origin = field(default_factory=Origin)
     jobs: list[str] = field(default_factory=list)
     over: float = 0.0
@@ -141,7 +145,8 @@ class Manifest:
         """The scheduler's id of the first job; if none was started, a name that is unique, too."""
         if self.jobs:
             return self.jobs[0]
-        over = [self.conditions[key] for key in ("file_system", "link") if key in self.conditions]
+        keys = ("file_system", "link", "service")
+        over = [self.conditions[key] for key in keys if key in self.conditions]
         first = NodeSet(self.expected, resolver=RESOLVER_NOGROUP)[0]
         if self.points:  # a sweep has several jobs over the same nodes
             first = f"{first}-{min(self.points)}"

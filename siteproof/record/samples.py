@@ -120,12 +120,17 @@ class Header:
     @property
     def began(self) -> float | None:
         """When the session began, by its name, in seconds since 1970; None if it has no time."""
-        if not _BEGIN.match(self.session):
-            return None
-        try:
-            return datetime.fromisoformat(self.session[:16]).timestamp()
-        except ValueError:
-            return None
+        return began(self.session)
+
+
+def began(session: str) -> float | None:
+    """When a session of this name began, in seconds since 1970; None if it has no time."""
+    if not _BEGIN.match(session):
+        return None
+    try:
+        return datetime.fromisoformat(session[:16]).timestamp()
+    except ValueError:
+        return None
 
 
 _NO_HEADER = Header("", "", "", "", "", "", "")

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import errno
+import secrets
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +26,11 @@ class TooHigh(NamedTuple):
 
     file: Path
     last: int
+
+
+def new_name(now: datetime) -> str:
+    """A session's name: unique, and in the order of time even within a second."""
+    return f"{now:%Y%m%dT%H%M%SZ}-{now.microsecond:05x}{secrets.token_hex(1)}"
 
 
 def take(

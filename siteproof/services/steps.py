@@ -26,8 +26,10 @@ from siteproof.sites import Service
 
 Status = Literal["login", "timeout", "checksum", "generic", "tool_missing"]
 PREFIX = "siteproof-"
-# siteproof-SESSION-SERVICE; a session's name as in siteproof.checks.session
-_MARK = re.compile(r"siteproof-([0-9]{8}T[0-9]{6}Z-[0-9a-f]{7,12})-([A-Za-z_][A-Za-z0-9_-]{0,39})")
+# siteproof-SERVICE-SESSION; a session's name as in siteproof.checks.session
+_MARK = re.compile(
+    r"siteproof-([A-Za-z_][A-Za-z0-9_-]{0,39}?)-([0-9]{8}T[0-9]{6}Z-[0-9a-f]{7})(?![0-9A-Za-z])"
+)
 LONGEST = 300  # characters of a reason
 LARGEST_SECRET = 64 * 1024  # bytes
 _secrets: set[str] = set()  # what no output may have; of this process, which tests one service
@@ -84,11 +86,11 @@ class Job:
 
 def mark(session: str, service: str) -> str:
     """How the names of all that a test creates begin."""
-    return f"{PREFIX}{session}-{service}"
+    return f"{PREFIX}{service}-{session}"
 
 
 def marked(name: str) -> tuple[str, str] | None:
-    """The session and the service that have created a thing of this name; None: not ours."""
+    """The service and the session that have created a thing of this name; None: not ours."""
     match = _MARK.match(name)
     return (match[1], match[2]) if match else None
 
@@ -159,6 +161,10 @@ class Steps:
     def value(self, metric: str, value: Decimal | int | float, unit: str, **dims: str) -> None:
         """A figure of a metric `Service.METRIC` in the catalogue, such as a rate."""
         self._report({"metric": metric, "value": f"{value}", "unit": unit, "dims": dims})
+
+    def thing(self, name: str, state: str) -> None:
+        """What has become of a thing at the service: removed, kept or left."""
+        self._report({"thing": without_secrets(name), "state": state})
 
     def condition(self, **conditions: str) -> None:
         """What must be equal for two tests to be comparable: versions, sizes."""

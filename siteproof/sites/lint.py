@@ -281,6 +281,9 @@ def _probes(document: Document, system: System) -> None:
         if kinds.setdefault(service, probe.gateway) != probe.gateway:
             what = f"only some probes of service '{clip(service)}' have gateway: true"
             document.follow_up(("probes", key), what, hint="Give it to all of them or to none")
+        if probe.kind == "service":
+            loc = ("probes", key, "target")
+            reference(document, loc, probe.target, "service", known(document, "services"))
     if "all" in system.probes:
         document.add(("probes", "all"), "'all' stands for all services", "any other name")
 

@@ -182,6 +182,11 @@ class Service(Model):
             raise mistake(f"timeout {self.timeout}", "1 s to 24 h")
         return self
 
+    def as_written(self) -> dict[str, object]:
+        """The keys that are given, with quantities as texts: for another process."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        return {k: str(v) if isinstance(v, units.Quantity) else v for k, v in given.items()}
+
     @property
     def transfers(self) -> bool:
         """Whether it moves files."""

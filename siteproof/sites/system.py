@@ -621,6 +621,7 @@ TARGETS = {
     "tcp": (re.compile(rf"{_HOST}:{_PORT}"), "host:6817"),
     "ssh": (re.compile(rf"{_HOST}(?::{_PORT})?"), "login1 or login1:2222"),
     "mount": (re.compile(r"/[ -~]{0,400}"), "/scratch"),
+    "service": (re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}"), "a key of services"),
 }
 _SERVICE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 
@@ -643,14 +644,14 @@ class Probe(Model):
         description="The service that it belongs to, which is up while all of its probes are; "
         "the probe's own name, if not given.",
     )
-    kind: Literal["http", "tcp", "ssh", "mount"] = Field(
+    kind: Literal["http", "tcp", "ssh", "mount", "service"] = Field(
         description="What up means. http: the answer is 2xx, redirects are followed; tcp: the port "
         "takes a connection; ssh: the server shows its version; mount: a file system is mounted "
-        "and answers."
+        "and answers; service: each step of the test of one of `services` succeeds."
     )
     target: str = Field(
         description="What is probed: a URL for http, host:port for tcp, a host or host:port for "
-        "ssh, an absolute path for mount."
+        "ssh, an absolute path for mount, the name of a service of `services`."
     )
     interval: Time = Field(
         units.Quantity(Decimal(5), "min"),

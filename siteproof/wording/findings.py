@@ -403,6 +403,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.MISSES_BOUND: _misses,
     Kind.BELOW_BASELINE: _below_baseline,
     Kind.STEERED: _steered,
+    Kind.STEPS_FAILED: "{f.message}",
     Kind.REPORTED_ONLY: "{f.message}",
     Kind.ROLE_EMPTY: "no node has this role",
     Kind.NO_PAIR: "no pair was measured",

@@ -1,0 +1,120 @@
+"""ServiceCheck: a service used as its users do, step by step, from this machine or from a node."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from ClusterShell.NodeSet import NodeSet
+from reframe.core.builtins import parameter, run_after, run_before, variable
+
+from siteproof import nodesets
+from siteproof.checks import contract, missing, session
+from siteproof.checks.job import LOCAL, MARGIN, JobCheck
+from siteproof.record.manifest import OfItsKind
+from siteproof.record.samples import Sample
+from siteproof.services import steps
+from siteproof.slurm import client
+from siteproof.slurm.records import Node, unusable
+
+HERE = "here"  # the machine on which ReFrame runs, in the raw files; no node of the site
+MOST_STEPS = 12  # of one test, with the removal of what it has created
+
+
+def names() -> list[str]:
+    """The site's services; one without a name stands for none, and SKIPs."""
+    return list(session.current().site.system.services) or [""]
+
+
+class ServiceCheck(JobCheck, special=True):
+    """One service of the site, for each entry of `services` in its system.yaml.
+
+    How a kind of service is used is a module of siteproof.services.
+    """
+
+    service = parameter(names())
+    unfit = variable(str, value="")  # why this service is not tested, for the plan
+    written = variable(float, value=0.0)  # gigabytes at the far end, for the plan
+    cost = variable(str, value="")  # what a test costs, for the plan
+    time_limit = "1s"  # follows from the steps
+
+    runs_on_node = "node.sh"
+    exclusive_access = False
+
+    def places(self) -> list[str]:
+        """The service's partition; without one the first, whose scheduler is not used."""
+        site = session.current().site
+        if not self.service:
+            self.unfit = "the site names no services"
+            return list(site.system.partitions)
+        self.entry = site.system.services[self.service]
+        self.unfit, self.local = self.entry.refusal, self.entry.partition is None
+        self.written = self.entry.bytes_written / 10**9
+        self.cost = "" if self.entry.cost is None else f"{self.entry.cost.normalize():f}"
+        if self.derives_limit():
+            self.time_limit = f"{int(MOST_STEPS * self.entry.timeout.to('s')) + 2 * MARGIN}s"
+        return [self.entry.partition or next(iter(site.system.partitions))]
+
+    @run_after("setup")
+    def choose_nodes(self) -> None:
+        """This machine, or the first node of the partition that can take a job."""
+        if self.unfit:
+            self.skip(self.unfit)
+        if self.nodes == nodesets.MISSING and not missing.of_system(self.site, self.planned()):
+            self.skip("nothing is missing")
+        if not self.local and self.where.scheduler != LOCAL:
+            super().choose_nodes()
+            return
+        self.on_slurm = self.in_batch = False
+        self.allocated = None
+        self.role = ""
+        self.usable = nodesets.of([HERE])
+        self.plan = self.make_plan(self.usable, {})
+
+    def expected_nodes(self) -> NodeSet:
+        """The first node that can take a job; the first one of all where none can."""
+        known = self.site.nodes_of(self.current_partition.name)
+        states: dict[str, Node] = {}
+        if not self.is_dry_run():
+            states = client.recent_states()
+        able = known - nodesets.of(unusable(known, states)) if states else known
+        return nodesets.of([(able or known)[0]])
+
+    def planned(self) -> missing.Planned:
+        """Only criteria on this service are answered."""
+        return missing.Planned(self.name_of_check(), {"mode": self.mode, "service": self.service})
+
+    def plan_of_its_kind(self) -> OfItsKind:
+        """The service, which each sample has as a condition."""
+        conditions = {"service": self.service, "kind": self.entry.kind}
+        return {"service": self.service, "conditions": conditions}
+
+    def settings(self) -> dict[str, str]:
+        """The Python that has Siteproof."""
+        return {"SITEPROOF_PYTHON": sys.executable, "SITEPROOF_STAGE": self.stagedir}
+
+    @run_before("run")
+    def write_service(self) -> None:
+        """The service's entry, with the files of its credentials and none of their content."""
+        work = {
+            "name": self.service,
+            "mark": steps.mark(session.current().name, self.service),
+            "system": self.site.name,
+            "service": self.entry.as_written(),
+        }
+        self.place("service.json", [json.dumps(work)], mode=0o600)
+
+    def parts_missing(self, failed: list[Sample]) -> str:  # type: ignore[override]
+        """The first steps that failed, each with its reason."""
+        return "; ".join(f"{s.dims.get('step', 'service')}: {s.why} ({s.status})" for s in failed)
+
+    def measured(self) -> set[str]:
+        """The node, when its result is there."""
+        there = (Path(self.stagedir) / "raw" / str(self.usable)).is_dir()
+        return set(self.usable) if there else set()
+
+    def compared(self, metric: str) -> list[contract.Compared]:
+        """The worst value of this service."""
+        found = getattr(self, "samples", [])
+        return contract.of_points(self.site, self.name_of_check(), metric, self.mode, found)

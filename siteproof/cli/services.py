@@ -1,0 +1,144 @@
+"""`siteproof services`: the services of a system, and what tests have left at them."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import click
+
+from siteproof import files, sites, units
+from siteproof.cli.shared import print_text, which_system
+from siteproof.errors import ExitCode, UserError
+from siteproof.record import manifest, samples
+from siteproof.schema import shapes
+from siteproof.services import runner, steps
+from siteproof.sites import Service, Site
+from siteproof.sites.machine import refuse_stranger
+from siteproof.units import count
+
+OLD = 86_400  # seconds: a session that this folder does not know may still run, of another user
+_NO_TEST = "00000000T000000Z-0000000"  # in the mark of a job that creates nothing
+
+
+@click.group()
+def services() -> None:
+    """List the services of a system, and remove what killed tests have left there.
+
+    'reframe -c checks/ -n Service -r' uses each service of `services` in system.yaml as its users
+    do. What a test creates there carries the name of its session, and is removed at its end.
+
+    \b
+    siteproof services list
+    siteproof services clean
+    """
+
+
+@services.command("list")
+@which_system
+def list_(system: str) -> None:
+    """Show each service: its kind and address, from where it is used, and what a test costs."""
+    site = sites.load(system or sites.recognise())
+    for name, service in _chosen(site, ()).items():
+        print_text(f"{name}: {service.kind} {service.address}")
+        print_text(f"  {', '.join(_details(service))}")
+    number = count(len(site.system.services), "service")
+    print_text(f"{number} of {site.name}; next: reframe -c checks/ -n Service -r")
+
+
+def _details(service: Service) -> list[str]:
+    where = f"in a job on {service.partition}" if service.partition else "from this machine"
+    details = [where, f"each step at most {service.timeout}"]
+    if service.transfers:
+        details.append(f"writes {units.size(service.bytes_written)}")
+    if service.cost is not None:
+        details.append(f"costs {service.cost.normalize():f}")
+    return [*details, *([f"not tested: {service.refusal}"] if service.refusal else [])]
+
+
+@services.command()
+@click.argument("names", metavar="[SERVICE]...", nargs=-1)
+@which_system
+def clean(names: tuple[str, ...], system: str) -> None:
+    """Remove what tests that were killed have left at services; all services, if none is named.
+
+    What is there is read from each service. Removed is what carries the name of a session that
+    has ended. What tests that still run have created stays, and what a session of another user
+    has created in the last 24 hours.
+
+    Exit code: 0 nothing is left; 1 something is left, or a service did not answer; 2 wrong usage.
+
+    \b
+    siteproof services clean
+    siteproof services clean sftp s3
+    """
+    site = sites.load(system or sites.recognise())
+    refuse_stranger(site.name, site.system.recognise)
+    ended = _ended(_running())
+    results = [_clean(site, name, one, ended) for name, one in _chosen(site, names).items()]
+    bad = sum(not good for good in results)
+    print_text(f"{len(results) - bad} of {count(len(results), 'service')} clean")
+    raise SystemExit(ExitCode.FAIL if bad else ExitCode.PASS)
+
+
+def _chosen(site: Site, names: Sequence[str]) -> dict[str, Service]:
+    """The named services, or all. Raises UserError."""
+    every = site.system.services
+    if not every:
+        hint = "Add 'services'; 'siteproof sites --keys' explains them"
+        raise UserError(site.folder / "system.yaml", "the site has no services", hint=hint)
+    for name in names:
+        if name not in every:
+            raise UserError("services", f"no service '{name}'{shapes.hint(name, every)}", every)
+    return {name: one for name, one in every.items() if not names or name in names}
+
+
+def _clean(site: Site, name: str, service: Service, ended: Callable[[str], bool]) -> bool:
+    """Clean one service, print what became of each thing, and whether none is left."""
+    job = runner.job_of(site.name, name, service, steps.mark(_NO_TEST, name))
+    things: dict[str, list[str]] = {"removed": [], "kept": [], "left": []}
+    why = ""
+    try:
+        for record in runner.watched(job, runner.clean_all(ended)):
+            if "thing" in record:
+                things[record["state"]].append(record["thing"])
+            elif record.get("status", "ok") != "ok":
+                why = f"{record['why']} ({record['status']})"
+    finally:
+        shutil.rmtree(job.scratch, ignore_errors=True)
+    for state, found in things.items():
+        for thing in found:
+            print_text(f"{name}: {state}  {thing}")
+    if why:
+        print_text(f"{name}: {why}")
+    elif not any(things.values()):
+        print_text(f"{name}: nothing is left")
+    return not why and not things["left"]
+
+
+def _running() -> set[str]:
+    """The sessions whose tests are not over, as far as this folder shows."""
+    found = set()
+    for stage in manifest.pending(files.stages()):
+        with suppress(UserError):  # a broken one is named by 'siteproof collect'
+            job = manifest.load(stage, files.stages())
+            if job.watched(stage) or manifest.still_runs(stage, job):
+                found.add(job.session)
+    return found
+
+
+def _ended(running: set[str]) -> Callable[[str], bool]:
+    """Whether a session, by its name, is over."""
+    here, now = files.stages(), time.time()
+
+    def ended(name: str) -> bool:
+        if name in running:
+            return False
+        if (here / name).is_dir():
+            return True
+        began = samples.began(name)
+        return began is not None and now - began > OLD
+
+    return ended

@@ -1,0 +1,103 @@
+"""Transfers of files, as in the daily matrix of the ExTENCI Lustre-WAN project.
+
+OSG Storage Forum, 2010-09-21: the best, slowest and mean transfer of a day, its grade, and four
+classes of failures. A service that transfers files counts with the newest day on which it was
+tested, and all attempts of that day count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime
+from fractions import Fraction
+
+from siteproof import units
+from siteproof.analysis.attribution import Pair
+from siteproof.analysis.daily import category, rate_class
+from siteproof.derivations.given import Given, Result
+from siteproof.judge.criterion import SERVICE, why_not
+from siteproof.links.transfers import CHECK, RATE, UNIT, Moved, moved
+from siteproof.record.samples import Sample
+
+MAX_NAMED = 3  # failures in a reason
+Derivation = Callable[[Given], Iterator[Result]]
+
+
+def rate(choose: Callable[[Sequence[Fraction]], Fraction]) -> Derivation:
+    """The best, slowest or mean rate of all successful transfers of the day."""
+
+    def derive(given: Given) -> Iterator[Result]:
+        rates = [one.sample for one in _attempts(given) if one.sample.status == "ok"]
+        if not rates:
+            yield given.missing([RATE])
+            return
+        value = choose([_rate(s) for s in rates])
+        in_unit = Fraction(units.convert(value, UNIT, given.unit))
+        yield given.sample(in_unit, rates, _why([s.conditions[SERVICE] for s in rates]))
+
+    return derive
+
+
+def mean(values: Sequence[Fraction]) -> Fraction:
+    """The arithmetic mean, as on the slides."""
+    return sum(values, Fraction(0)) / len(values)
+
+
+def grade(given: Given) -> Iterator[Result]:
+    """The class of the worst pair's mean: a grade is that of one pair."""
+    pairs: dict[Pair, list[Sample]] = {}
+    for one in _attempts(given):
+        if one.sample.status == "ok":
+            pairs.setdefault(one.pairs[0], []).append(one.sample)
+    if not pairs:
+        yield given.missing([RATE])
+        return
+    means = {pair: mean([_rate(s) for s in own]) for pair, own in pairs.items()}
+    worst = min(means, key=lambda pair: (means[pair], pair))
+    why = f"{worst[0]} > {worst[1]}, {float(means[worst]):.1f} {UNIT} on average"
+    yield given.sample(rate_class(means[worst]), pairs[worst], why)
+
+
+def failures(of_category: str) -> Derivation:
+    """How many transfers of the day failed for a reason of this category."""
+
+    def derive(given: Given) -> Iterator[Result]:
+        attempts = [one.sample for one in _attempts(given)]
+        tested = {sample.conditions[SERVICE] for sample in attempts}
+        if lacking := [name for name in _services(given) if name not in tested]:
+            yield given.missing([f"{RATE} of {name}" for name in lacking])
+            return
+        failed = [s for s in attempts if s.status != "ok" and category(s.status) == of_category]
+        why = "; ".join(f"{s.conditions[SERVICE]}: {s.why}" for s in failed[:MAX_NAMED])
+        why = why or _why([s.conditions[SERVICE] for s in attempts])
+        yield given.sample(Fraction(len(failed)), failed or attempts, why)
+
+    return derive
+
+
+def _attempts(given: Given) -> list[Moved]:
+    """The attempts of each service, of its newest day."""
+    wanted = given.input(RATE, "service")
+    of_service: dict[str, dict[date, list[Moved]]] = {}
+    for one in moved(given.site, given.material.of_checks.get(CHECK, ())):
+        if not why_not(wanted, one.sample):
+            day = datetime.fromisoformat(one.sample.header.time).astimezone(UTC).date()
+            days = of_service.setdefault(one.sample.conditions[SERVICE], {})
+            days.setdefault(day, []).append(one)
+    return [one for days in of_service.values() for one in days[max(days)]]
+
+
+def _services(given: Given) -> list[str]:
+    """The services that the criterion covers; where the site has none, one that is missing."""
+    rule = given.criterion.conditions.get(SERVICE)
+    known = given.site.system.services.items()
+    found = [n for n, one in known if one.transfers and (rule is None or rule.met_by(n))]
+    return found or ["a service"]
+
+
+def _why(services: Sequence[str]) -> str:
+    return f"{units.count(len(services), 'transfer')} of {', '.join(sorted(set(services)))}"
+
+
+def _rate(sample: Sample) -> Fraction:
+    return Fraction(units.convert(sample.number, sample.unit, UNIT))

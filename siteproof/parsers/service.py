@@ -1,0 +1,100 @@
+"""The records of siteproof.services, a line of JSON each: text in, steps and readings out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from siteproof.errors import OutputError, harmless
+from siteproof.parsers import Reading, values
+
+STATUSES = ("ok", "login", "timeout", "checksum", "generic", "killed", "tool_missing")
+MAX_RECORDS = 5_000
+LONGEST = 500  # characters of a reason
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step that has ended. place: its name as `step`, and what else distinguishes it."""
+
+    place: Mapping[str, str]
+    seconds: Decimal
+    status: str
+    why: str
+
+    @property
+    def name(self) -> str:
+        """Its name, for people."""
+        return " ".join(self.place.values())
+
+
+@dataclass
+class Report:
+    """What a test has done. done: whether it came to its end."""
+
+    steps: list[Step] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+    conditions: dict[str, str] = field(default_factory=dict)
+    done: bool = False
+
+
+def parse(text: str) -> Report:
+    """All records; an incomplete last line, as of a test that was killed, is left out.
+
+    Raises OutputError.
+    """
+    found = Report()
+    lines = text.split("\n")[:-1]
+    if len(lines) > MAX_RECORDS:
+        raise OutputError(f"service: {len(lines)} records, at most {MAX_RECORDS}")
+    for number, line in enumerate(lines, 1):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            raise OutputError(f"service: line {number} is not a record") from None
+        if not isinstance(record, dict):
+            raise OutputError(f"service: line {number} is not a record")
+        _take(found, record, number)
+    return found
+
+
+def _take(found: Report, record: dict[str, Any], number: int) -> None:
+    if "end" in record:
+        found.steps.append(_step(record, number))
+    elif "metric" in record:
+        found.readings.append(_reading(record, number))
+    elif "conditions" in record:
+        found.conditions |= _texts(record["conditions"], number)
+    elif "done" in record:
+        found.done = True
+    elif "begin" not in record:
+        raise OutputError(f"service: line {number} is of no known kind")
+
+
+def _step(record: dict[str, Any], number: int) -> Step:
+    status, place = record.get("status"), _texts(record["end"], number)
+    if status not in STATUSES or "step" not in place:
+        raise OutputError(f"service: line {number}: no step, or an unknown status")
+    seconds = values.number(f"service: line {number}: seconds", str(record.get("seconds")))
+    return Step(place, seconds, status, harmless(str(record.get("why", "")))[:LONGEST])
+
+
+def _reading(record: dict[str, Any], number: int) -> Reading:
+    metric, where = str(record["metric"]), f"service: line {number}"
+    if not _NAME.fullmatch(metric):
+        raise OutputError(f"{where}: '{harmless(metric)[:40]}' is not a metric")
+    value = values.number(f"{where}: {metric}", str(record.get("value")))
+    return Reading(metric, value, str(record.get("unit")), _texts(record.get("dims"), number))
+
+
+def _texts(found: Any, number: int) -> dict[str, str]:
+    if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+        raise OutputError(f"service: line {number}: not an object of texts")
+    if wrong := [key for key in found if not _NAME.fullmatch(key)]:
+        raise OutputError(f"service: line {number}: '{harmless(wrong[0])[:40]}' is not a name")
+    return {key: harmless(value)[:LONGEST] for key, value in found.items()}

@@ -1,0 +1,64 @@
+"""A probe that uses a service as users do: the test of `services`, in place of a look."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from siteproof.probes.probing import NotUp
+from siteproof.record import session_numbers
+from siteproof.services import steps
+from siteproof.sites import Site
+
+MOST_OUTPUT = 2**20  # bytes of records that are read
+
+
+def use(site: Site, name: str, seconds: float) -> None:
+    """Return if each step of the service's test succeeds. Raises NotUp.
+
+    The test runs in a process of its own: when its time is over it is ended, and its guardian
+    removes what it has created.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="siteproof-probe-"))
+    try:
+        entry = site.system.services[name]
+        mark = steps.mark(session_numbers.new_name(datetime.now(UTC)), name)
+        work = {"name": name, "mark": mark, "system": site.name, "service": entry.as_written()}
+        file = folder / "service.json"
+        file.write_text(json.dumps(work))
+        with (folder / "records").open("w+b") as records:
+            _run([sys.executable, "-m", "siteproof.services", str(file)], records, seconds)
+            records.seek(0)
+            _must_be_good(records.read(MOST_OUTPUT))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(command: list[str], records: Any, seconds: float) -> None:
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=records, stderr=subprocess.DEVNULL
+    )
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise TimeoutError from None
+
+
+def _must_be_good(text: bytes) -> None:
+    """Raises NotUp for the first step that failed, and where the test did not end."""
+    done = False
+    for line in text.splitlines():
+        record = json.loads(line)
+        done = done or "done" in record
+        if record.get("status", "ok") != "ok":
+            raise NotUp(f"{record['end']['step']}: {record['why']} ({record['status']})")
+    if not done:
+        raise NotUp("the test of the service did not end")

@@ -1,0 +1,242 @@
+"""The test of one service: each step within its time limit, and nothing left behind at the end.
+
+The test runs in a process group of its own, which is killed when a step takes too long. A guardian,
+in a session of its own, removes what the test has created if this process ends before its time:
+after Ctrl-C, a time limit or a kill. Whether all is gone is asked of the service.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from siteproof.services.steps import Job, StepFailed, Steps, marked, without_secrets
+from siteproof.sites import Service
+from siteproof.units import count
+
+Record = dict[str, Any]
+Act = Callable[[Job, Steps], None]
+LONGEST_LINE = 64 * 1024  # bytes of a record
+MAX_NAMED = 3  # things that are left behind, in a reason
+
+
+def load(path: Path) -> Job:
+    """The test that a check has written down, with a scratch folder of its own."""
+    work = json.loads(path.read_text())
+    return job_of(
+        work["system"], work["name"], Service.model_validate(work["service"]), work["mark"]
+    )
+
+
+def job_of(system: str, name: str, service: Service, mark: str) -> Job:
+    """A job with a scratch folder of its own, which whoever asked for it removes."""
+    return Job(name, service, mark, Path(tempfile.mkdtemp(prefix="siteproof-")), system)
+
+
+def run(job: Job, report: Callable[[Record], None]) -> None:
+    """Test a service, remove what was created, and report each record as it comes."""
+    guardian = _Guardian(job)
+    for act in (module(job).test, clean):
+        for record in watched(job, act, guardian):
+            report(record)
+    report({"done": True})
+    guardian.dismiss()
+    shutil.rmtree(job.scratch, ignore_errors=True)
+
+
+def module(job: Job) -> Any:
+    """The module of a service's kind: one of those that the schema allows."""
+    return import_module(f"siteproof.services.{job.service.kind}")
+
+
+def clean(job: Job, steps: Steps) -> None:
+    """Remove all that this test has created, and ask the service whether it is gone."""
+    with steps.step("clean"):
+        kind = module(job)
+        for name in _own(job, kind.found(job)):
+            kind.remove(job, name)
+        if left := _own(job, kind.found(job)):
+            named = ", ".join(left[:MAX_NAMED])
+            raise StepFailed("generic", f"{count(len(left), 'thing')} left behind: {named}")
+
+
+def clean_all(ended: Callable[[str], bool]) -> Act:
+    """Remove what tests of earlier sessions have left. ended: whether a session is over."""
+
+    def remove(job: Job, steps: Steps) -> None:
+        with steps.step("clean"):
+            kind, before = module(job), set[str]()
+            for name in kind.found(job):
+                mark = marked(name)
+                if mark and ended(mark[1]):
+                    kind.remove(job, name)
+                    before.add(name)
+                elif mark:
+                    steps.thing(name, "kept")
+            left = before.intersection(kind.found(job))
+            for name in sorted(before):
+                steps.thing(name, "left" if name in left else "removed")
+
+    return remove
+
+
+def _own(job: Job, names: list[str]) -> list[str]:
+    return [name for name in names if marked(name) == marked(job.mark)]
+
+
+def watched(job: Job, act: Act, guardian: _Guardian | None = None) -> Iterator[Record]:
+    """The records of steps made in a child process, each step within its time limit."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _in_child(job, act, writing, guardian)
+    os.close(writing)
+    if guardian:
+        guardian.watch(child)
+    try:
+        yield from _records(job, reading, child)
+    finally:
+        os.close(reading)
+        _end(child)
+
+
+def _in_child(job: Job, act: Act, writing: int, guardian: _Guardian | None) -> None:
+    """Make the steps, and end this process."""
+    try:
+        os.setsid()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        if guardian:
+            guardian.leave()
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(2, 1)  # what a library prints is no record
+
+        def report(record: Record) -> None:
+            os.write(writing, json.dumps(record).encode() + b"\n")
+
+        steps = Steps(report, job.seconds)
+        try:
+            act(job, steps)
+        except StepFailed:
+            pass  # its step has reported it
+        except Exception as error:  # noqa: BLE001 - outside of every step
+            why = without_secrets(f"{type(error).__name__}: {error}")
+            report(_failed({"step": act.__name__}, "generic", why))
+    finally:
+        os._exit(0)
+
+
+def _records(job: Job, reading: int, child: int) -> Iterator[Record]:
+    """What the child reports; of a step that takes too long or is killed, its end."""
+    open_step: Record | None = None
+    begun = time.monotonic()
+    left, limit = b"", job.seconds
+    while True:
+        ready, _, _ = select.select([reading], [], [], max(begun + limit - time.monotonic(), 0))
+        data = os.read(reading, LONGEST_LINE) if ready else b""
+        if not data:
+            break
+        *lines, left = (left + data).split(b"\n")
+        for line in lines:
+            record = json.loads(line)
+            open_step = record.get("begin") if "begin" in record else open_step
+            if "begin" in record:
+                limit = float(record["limit"])
+            if "end" in record:
+                open_step, limit = None, job.seconds
+            begun = time.monotonic()
+            yield record
+    late = not ready
+    signal_number = _end(child)
+    took = time.monotonic() - begun
+    if late:
+        step = open_step or {"step": "test"}
+        yield _failed(step, "timeout", f"no answer within {limit:g} s", took)
+    elif open_step:
+        yield _failed(open_step, "killed", f"ended by signal {signal_number}", took)
+
+
+def _failed(step: Record, status: str, why: str, took: float = 0.0) -> Record:
+    return {"end": step, "seconds": f"{took:.3f}", "status": status, "why": why}
+
+
+def _end(child: int) -> int:
+    """End a child and all that it has started; the signal that ended it, if one did."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)  # before it has made its group
+    with suppress(ChildProcessError):
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) * -1
+    return 0
+
+
+class _Guardian:
+    """A process that outlives this one, and removes what the test of a job has created."""
+
+    def __init__(self, job: Job) -> None:
+        self._reading, self._writing = os.pipe()
+        sys.stdout.flush()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(self._writing)
+            self._live(job)
+        os.close(self._reading)
+
+    def watch(self, child: int) -> None:
+        """Name the process that is to be ended first."""
+        os.write(self._writing, f"{child}\n".encode())
+
+    def leave(self) -> None:
+        """In a child: let go of the guardian, which waits until nobody has hold of it."""
+        os.close(self._writing)
+
+    def dismiss(self) -> None:
+        """The test has ended, and has cleaned up itself."""
+        os.write(self._writing, b"done\n")
+        os.close(self._writing)
+        os.waitpid(self._pid, 0)
+
+    def _live(self, job: Job) -> None:
+        try:
+            os.setsid()
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
+            null = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):  # they would keep the job's files open
+                os.dup2(null, stream)
+            words = self._all_words()
+            if words[-1:] != ["done"]:
+                for child in words[-1:]:
+                    with suppress(ProcessLookupError, PermissionError, ValueError):
+                        os.killpg(int(child), signal.SIGKILL)
+                for _ in watched(job, clean):
+                    pass
+                shutil.rmtree(job.scratch, ignore_errors=True)
+        finally:
+            os._exit(0)
+
+    def _all_words(self) -> list[str]:
+        """What the tested process has written until it let go, or ended."""
+        data = b""
+        while part := os.read(self._reading, 4096):
+            data += part
+        return data.decode().split()
+
+
+def main(path: str) -> None:
+    """Test the service that a file describes; the records are lines of JSON on stdout."""
+    run(load(Path(path)), lambda record: print(json.dumps(record), flush=True))
