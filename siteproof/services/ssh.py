@@ -84,7 +84,7 @@ class Ssh:
         """What a command prints. Raises StepFailed if it fails."""
         ended = self.command(command, text)
         if ended.code:
-            raise refused(ended.errors or f"exit code {ended.code}", command)
+            raise refused(ended.errors or ended.out or f"exit code {ended.code}", command)
         return ended.out
 
     def differing(self, folder: str, files: Sequence[File]) -> list[str] | None:
