@@ -23,10 +23,8 @@ _DF = re.compile(r"\s*(?:[0-9]+\s+){2}([0-9]+)\s+[0-9]+\s+[0-9]+%")
 class Sftp:
     """A session of sftp in the folder of the site. login: what it goes through."""
 
-    protocol = "sftp"
-
-    def __init__(self, job: Job, login: ssh.Ssh) -> None:
-        self._job, self._ssh = job, login
+    def __init__(self, job: Job, login: ssh.Ssh, protocol: str = "sftp") -> None:
+        self._job, self._ssh, self.protocol = job, login, protocol
         self._process: subprocess.Popen[bytes] | None = None
         self._errors = job.scratch / "sftp_errors"
         self.tool = login.tool
