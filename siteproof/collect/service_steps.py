@@ -38,6 +38,12 @@ def _outcomes(stage: Stage, job: Manifest, ended: str) -> list[Outcome]:
         proof = origin.check(result.folder, node, left, job)
         found = _report(left, job)
         _must_be_whole(found, left, job)
+        outcome.must_not_set_what_the_job_sets(
+            job,
+            found.conditions,
+            *(s.place for s in found.steps),
+            *(r.dims for r in found.readings),
+        )
         each = _of_report(found)
         for one in each:
             outcome.must_be_short(one.readings, found.conditions)
