@@ -19,6 +19,7 @@ from siteproof.links.transfers import CHECK, RATE, UNIT, UNTRIED, Moved, moved
 from siteproof.record.samples import Sample
 
 FAILURES = f"{CHECK}.failures"
+MB_A_DAY = 86_400 / 10**6  # TB a day that 1 MB/s are
 MAX_NAMED = 3  # failures in a reason
 Derivation = Callable[[Given], Iterator[Result]]
 
@@ -33,7 +34,9 @@ def rate(choose: Callable[[Sequence[Fraction]], Fraction]) -> Derivation:
             return
         value = choose([_rate(s) for s in rates])
         in_unit = Fraction(units.convert(value, UNIT, given.unit))
-        yield given.sample(in_unit, rates, _why([s.conditions[SERVICE] for s in rates]))
+        a_day = f"{float(value) * MB_A_DAY:.3g} TB a day"
+        why = f"{_why([s.conditions[SERVICE] for s in rates])}; {a_day}"
+        yield given.sample(in_unit, rates, why)
 
     return derive
 

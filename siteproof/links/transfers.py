@@ -15,6 +15,7 @@ from siteproof.sites import Site
 CHECK, RATE = "Service", "Service.rate"
 UNIT = "MB/s"
 SENDER, RECEIVER, STEP = "sender", "receiver", "step"  # dimensions
+FILES, LARGE = "files", "1"  # dimension: rates of many small files have no grades
 UNTRIED = (INTERRUPTED, TOOL_MISSING)  # statuses of what is neither a transfer nor its failure
 OUT, IN = ("put", "put_many"), ("get", "get_many")  # steps that move files
 NO_TRANSFER = ("clean",)  # a step that fails when all files have been moved
@@ -53,7 +54,7 @@ def moved(site: Site, samples: Iterable[Sample]) -> Iterator[Moved]:
             continue
         here, there = entry.here or site.name, entry.there or sample.conditions[SERVICE]
         if sample.status == "ok":
-            if sample.metric == RATE:
+            if sample.metric == RATE and sample.dims.get(FILES) == LARGE:
                 ends = sample.dims.get(SENDER, here), sample.dims.get(RECEIVER, there)
                 yield Moved(sample, (ends,))
         elif (step := sample.dims.get(STEP, "")) not in NO_TRANSFER:

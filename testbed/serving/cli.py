@@ -4,7 +4,6 @@ import argparse
 import importlib
 import os
 import shutil
-import sys
 import time
 from types import ModuleType
 from typing import NoReturn

@@ -60,7 +60,9 @@ def serve(place: Place, *, pair: str = "good", token: str = "", broken: bool = F
     at = place.folder
     token = token or (at / "token").read_text().strip()
     refuse = "return 500;" if broken else ""
-    conf = place.write("nginx.conf", f"""\
+    conf = place.write(
+        "nginx.conf",
+        f"""\
 load_module {DAV_EXT};
 user root;
 daemon off;
@@ -86,7 +88,8 @@ http {{
         }}
     }}
 }}
-""")
+""",
+    )
     place.stop(f"nginx -c {conf}")
     place.stop("nginx: worker")
     place.daemon(["/usr/sbin/nginx", "-c", str(conf)])

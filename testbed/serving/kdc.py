@@ -28,7 +28,9 @@ def start(place: Place) -> None:
     for name in ("host", "other"):
         sftp.keygen(at / name)
     place.write("known_hosts", sftp.known_hosts(place, PORT))
-    place.write("krb5.conf", f"""\
+    place.write(
+        "krb5.conf",
+        f"""\
 [libdefaults]
  default_realm = {REALM}
  dns_lookup_kdc = false
@@ -40,8 +42,12 @@ def start(place: Place) -> None:
   kdc = {place.address}:{KDC}
   auth_to_local = RULE:[1:$1@$0]({WHO}@{REALM})s/.*/root/
  }}
-""", 0o644)
-    place.write("kdc.conf", f"""\
+""",
+        0o644,
+    )
+    place.write(
+        "kdc.conf",
+        f"""\
 [kdcdefaults]
  kdc_listen = {place.address}:{KDC}
  kdc_tcp_listen = {place.address}:{KDC}
@@ -51,7 +57,8 @@ def start(place: Place) -> None:
   key_stash_file = {at}/stash
   acl_file = {at}/acl
  }}
-""")
+""",
+    )
     place.run(["kdb5_util", "create", "-s", "-r", REALM, "-P", "of-the-test-bed"], env=_env(place))
     for name in (WHO, f"host/{place.address}"):
         _admin(place, f"addprinc -randkey {name}@{REALM}")
@@ -119,7 +126,9 @@ def _serve_kdc(place: Place) -> None:
 
 def _serve(place: Place, key: str) -> None:
     at = place.folder
-    conf = place.write("sshd.conf", f"""\
+    conf = place.write(
+        "sshd.conf",
+        f"""\
 Port {BEHIND}
 ListenAddress 127.0.0.1
 HostKey {at}/{key}
@@ -133,7 +142,8 @@ GSSAPIStrictAcceptorCheck no
 PermitRootLogin yes
 UsePAM no
 Subsystem sftp internal-sftp
-""")
+""",
+    )
     place.stop(f"sshd -D -f {conf}")
     env = {"KRB5_CONFIG": f"{at}/krb5.conf", "KRB5_KTNAME": f"{at}/host.keytab"}
     place.daemon(["/usr/sbin/sshd", "-D", "-f", str(conf), "-e"], env=env)

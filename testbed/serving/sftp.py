@@ -31,7 +31,9 @@ def start(place: Place) -> None:
 
 def serve(place: Place, key: str) -> None:
     """sshd with this host key, in place of one that runs."""
-    conf = place.write("sshd.conf", f"""\
+    conf = place.write(
+        "sshd.conf",
+        f"""\
 Port {BEHIND}
 ListenAddress 127.0.0.1
 HostKey {place.folder}/{key}
@@ -43,7 +45,8 @@ KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 UsePAM no
 Subsystem sftp internal-sftp
-""")
+""",
+    )
     place.stop(f"sshd -D -f {conf}")
     place.daemon(["/usr/sbin/sshd", "-D", "-f", str(conf), "-e"])
     place.wait_inside(BEHIND)
