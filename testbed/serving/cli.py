@@ -5,6 +5,7 @@ import importlib
 import os
 import shutil
 import time
+from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
@@ -92,7 +93,7 @@ def _missing(names: list[str]) -> list[str]:
     found = {
         package
         for what, package in wanted.items()
-        if not (os.path.exists(what) if what[0] == "/" else shutil.which(what, path=PATH))
+        if not (Path(what).exists() if what[0] == "/" else shutil.which(what, path=PATH))
     }
     return sorted(found)
 

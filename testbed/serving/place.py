@@ -23,7 +23,12 @@ from errors import TestbedError, UsageError
 DEFAULT, VARIABLE = "/run/siteproof-services", "SITEPROOF_SERVICES_STATE"
 CACHE, CACHE_VARIABLE = "/var/cache/siteproof-services", "SITEPROOF_SERVICES_CACHE"
 RELAY = Path(__file__).with_name("relay.py")
-HOLD = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); [signal.pause() for _ in iter(int, 1)]"
+HOLD = """\
+import signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so the kernel removes what has ended
+while True:
+    signal.pause()
+"""
 SSHD = Path("/run/sshd")  # sshd needs it, empty
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

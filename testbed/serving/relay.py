@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 CHUNK = 16384
@@ -42,7 +43,7 @@ def _serve(client: socket.socket, target: int, file: Path) -> None:
 
 def _answer_500(client: socket.socket) -> None:
     client.settimeout(10)
-    try:
+    with suppress(OSError):
         client.recv(CHUNK)
         client.sendall(
             b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -50,8 +51,6 @@ def _answer_500(client: socket.socket) -> None:
         client.shutdown(socket.SHUT_WR)
         while client.recv(CHUNK):  # what is still sent: else the answer would be lost with a reset
             pass
-    except OSError:
-        pass
     client.close()
 
 
@@ -71,10 +70,8 @@ def _pass(one: socket.socket, other: socket.socket, rate: int, left: list[int]) 
     except OSError:
         pass
     for end in (one, other):
-        try:
+        with suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
 
 
 if __name__ == "__main__":
