@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from siteproof import units
-from siteproof.analysis.attribution import Pair
-from siteproof.analysis.daily import Attempt
+from siteproof.analysis.daily import Attempt, Pair
 from siteproof.judge.criterion import SERVICE
 from siteproof.record.samples import INTERRUPTED, TOOL_MISSING, Sample
 from siteproof.sites import Site
@@ -35,6 +34,12 @@ class Moved(NamedTuple):
         when = datetime.fromisoformat(one.header.time)
         for pair in self.pairs:
             yield Attempt(pair, when, value, one.status)
+
+
+def attempts(site: Site, samples: Iterable[Sample]) -> Iterator[Attempt]:
+    """Each attempt of each pair, in MB/s."""
+    for one in moved(site, samples):
+        yield from one.attempts()
 
 
 def moved(site: Site, samples: Iterable[Sample]) -> Iterator[Moved]:

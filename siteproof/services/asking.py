@@ -6,7 +6,6 @@ No proxy, no ~/.netrc and no variable of the environment steers it; no redirect 
 from __future__ import annotations
 
 import http.client
-import json
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -18,9 +17,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from cryptography import x509
 
+from siteproof import files
+from siteproof.errors import UserError
 from siteproof.services.steps import Job, StepFailed
 
-MOST = 2**20  # bytes of an answer that are read
+MAX_BODY = 2**20  # bytes of an answer that are read
+MAX_REASON = 120  # characters of a service's own words
 _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _REFUSED = (401, 403)
 
@@ -36,9 +38,18 @@ class Answer:
     def json(self) -> Any:
         """Its body as JSON. Raises StepFailed."""
         try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):
+            return files.loads("the answer", self.body)
+        except UserError:
             raise StepFailed("generic", "the answer is not JSON") from None
+
+    @property
+    def reason(self) -> str:
+        """What a JSON answer has as its `message`, after a colon; or nothing."""
+        try:
+            message = self.json().get("message")
+        except (StepFailed, AttributeError):
+            return ""
+        return f": {message[:MAX_REASON]}" if message and isinstance(message, str) else ""
 
 
 def ask(
@@ -48,7 +59,7 @@ def ask(
     *,
     body: bytes | None = None,
     headers: Mapping[str, str] | None = None,
-    most: int = MOST,
+    most: int = MAX_BODY,
 ) -> Answer:
     """One request; whatever its status is. most: bytes of the body that are read.
 
@@ -59,7 +70,11 @@ def ask(
         client = http.client.HTTPConnection(parts.hostname or "", parts.port or 0)
         client.sock = connection  # made here, so that its certificate is read and explained once
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        sent = {"Host": parts.netloc, "Connection": "close", "User-Agent": "siteproof"}
+        sent = {
+            "Host": parts.netloc.rpartition("@")[2],
+            "Connection": "close",
+            "User-Agent": "siteproof",
+        }
         client.request(method, path, body, {**sent, **(headers or {})})
         response = client.getresponse()
         content = response.read(most)
@@ -70,11 +85,15 @@ def ask(
 
 def succeed(answer: Answer, what: str) -> Answer:
     """The same answer, if its status is 2xx. what: the request in a word. Raises StepFailed."""
-    if answer.status in _REFUSED:
-        raise StepFailed("login", f"HTTP status {answer.status} ({what})")
-    if not 200 <= answer.status < 300:
-        raise StepFailed("generic", f"HTTP status {answer.status} ({what})")
-    return answer
+    if 200 <= answer.status < 300:
+        return answer
+    raise refused(answer.status, what, answer.reason)
+
+
+def refused(status: int, what: str, reason: str = "") -> StepFailed:
+    """What a status other than 2xx means. what: the request in a word."""
+    why = f"HTTP status {status} ({what}){reason}"
+    return StepFailed("login" if status in _REFUSED else "generic", why)
 
 
 def split(url: str) -> SplitResult:
@@ -96,7 +115,7 @@ def is_tls(parts: SplitResult) -> bool:
 
 @contextmanager
 def connected(job: Job, parts: SplitResult) -> Iterator[socket.socket]:
-    """A connection, with TLS where the scheme says so."""
+    """A connection, with TLS where the scheme is https."""
     host = parts.hostname or ""
     with socket.create_connection((host, parts.port or _PORTS[parts.scheme]), job.seconds) as plain:
         if not is_tls(parts):

@@ -1,0 +1,245 @@
+"""JupyterHub as a user meets it: a server, a kernel, a notebook whose result is known, and its end.
+
+A server cannot have any name (1 to 30 lower case letters, digits and hyphens since JupyterHub 6),
+so its mark is among its `user_options`, which the hub keeps and lists.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from siteproof.services.asking import MAX_BODY, Answer, ask, connected, explained, succeed
+from siteproof.services.kernel import executed
+from siteproof.services.steps import PREFIX, Job, StepFailed, Steps, marked
+
+ROUNDS = 100_000  # of a hash in the notebook: some .1 s
+MAX_FOLDER = 16 * MAX_BODY  # bytes of the listing of a user's folder: some 50 000 files
+_OPTION = "siteproof"  # of a server, with the mark
+_PAUSE = 0.25  # seconds between two looks
+_KERNEL = re.compile(r"[0-9A-Za-z-]{1,64}")
+
+
+class Server(NamedTuple):
+    """One server of the user, as the hub lists it. name: empty for the default one."""
+
+    name: str
+    mark: str
+    ready: bool
+    pending: str
+    active: bool
+
+
+def test(job: Job, steps: Steps) -> None:
+    """From the login to the end of the server, each step timed."""
+    hub = _Hub(job)
+    steps.condition(protocol="JupyterHub REST")
+    with steps.step("login"):
+        version = hub.asked("GET", "/hub/api/", what="version").json()
+        hub.servers()
+    steps.condition(tool=f"JupyterHub {_text(version, 'version')}")
+    with steps.step("spawn"):
+        server = hub.spawn()
+    with steps.step("kernel"):
+        place = f"{hub.path(server)}/api/kernels"
+        kernel = _text(hub.asked("POST", place, {"name": "python3"}, "kernel").json(), "id")
+        if not _KERNEL.fullmatch(kernel):
+            raise StepFailed("generic", "the kernel has no id")
+    with steps.step("notebook"):
+        _compute(hub, server, f"{place}/{kernel}/channels")
+    with steps.step("stop"):
+        hub.asked("DELETE", _file(hub, server, f"{job.mark}.ipynb"), what="delete the notebook")
+        hub.stop(server)
+
+
+def found(job: Job) -> list[str]:
+    """The marks of our servers, after the names of the notebooks in their user's folder."""
+    hub = _Hub(job)
+    ours = [one for one in hub.servers() if one.mark]
+    names = {name for one in ours if one.ready for name in _notebooks(hub, one.name)}
+    return [*sorted(names), *sorted({one.mark for one in ours})]
+
+
+def remove(job: Job, name: str) -> None:
+    """Remove a notebook by any of our servers, or stop a server."""
+    hub = _Hub(job)
+    ours = [one for one in hub.servers() if one.mark]
+    if name.endswith(".ipynb"):
+        for one in [one for one in ours if one.ready][:1]:
+            hub.ask("DELETE", _file(hub, one.name, name))
+        return
+    for one in ours:
+        if one.mark == name:
+            hub.stop(one.name)
+
+
+def listed(model: object) -> list[Server]:
+    """The servers in what a hub answers about a user. Raises StepFailed."""
+    found = model.get("servers") if isinstance(model, dict) else None
+    if not isinstance(found, dict):
+        raise StepFailed("generic", "the answer about the user has no servers")
+    return [_server(name, one) for name, one in found.items() if isinstance(one, dict)]
+
+
+def notebook(cells: list[str]) -> dict[str, Any]:
+    """A notebook of version 4.5."""
+    made: list[dict[str, Any]] = [
+        {
+            "cell_type": "code",
+            "id": f"cell-{number}",
+            "metadata": {},
+            "source": cell,
+            "outputs": [],
+            "execution_count": None,
+        }
+        for number, cell in enumerate(cells)
+    ]
+    return {"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def task(seed: str) -> tuple[list[str], str]:
+    """The cells of a notebook which nobody can have computed before, and what it must print."""
+    cells = [
+        f"import hashlib\ndigest = b'{seed}'",
+        f"for _ in range({ROUNDS}):\n    digest = hashlib.sha256(digest).digest()",
+        "print(digest.hex())",
+    ]
+    digest = seed.encode()
+    for _ in range(ROUNDS):
+        digest = hashlib.sha256(digest).digest()
+    return cells, digest.hex()
+
+
+@dataclass(frozen=True)
+class _Hub:
+    job: Job
+
+    def ask(self, method: str, path: str, body: object = None, most: int = MAX_BODY) -> Answer:
+        sent = None if body is None else json.dumps(body).encode()
+        headers = {**self.authorization, "Content-Type": "application/json"}
+        url = self.job.service.address.rstrip("/") + path
+        return ask(self.job, method, url, body=sent, headers=headers, most=most)
+
+    def asked(
+        self, method: str, path: str, body: object = None, what: str = "", most: int = MAX_BODY
+    ) -> Answer:
+        return succeed(self.ask(method, path, body, most), what)
+
+    @property
+    def authorization(self) -> dict[str, str]:
+        return {"Authorization": f"token {self.job.secret('token')}"}
+
+    @property
+    def user(self) -> str:
+        return f"/hub/api/users/{quote(self.job.service.user, safe='@~')}"
+
+    def path(self, server: str) -> str:
+        """Where a server of the user is."""
+        return f"/user/{quote(self.job.service.user, safe='@~')}/{server}".rstrip("/")
+
+    def servers(self) -> list[Server]:
+        answer = self.ask("GET", f"{self.user}?include_stopped_servers=1")
+        if answer.status == 404:
+            raise StepFailed("login", f"no user {self.job.service.user} that the token may see")
+        return listed(succeed(answer, "user").json())
+
+    def spawn(self) -> str:
+        """Start a server; its name. It is the user's default one, if the hub allows no other."""
+        mark = self.job.mark
+        name = PREFIX + hashlib.sha256(mark.encode()).hexdigest()[:20]
+        answer = self.ask("POST", f"{self.user}/servers/{name}", {_OPTION: mark})
+        if answer.status == 400 and "not enabled" in answer.reason:
+            name = ""
+            if any(one.active for one in self.servers()):
+                raise StepFailed("generic", f"a server of {self.job.service.user} already runs")
+            answer = self.ask("POST", f"{self.user}/server", {_OPTION: mark})
+        succeed(answer, "start")
+        self.until(lambda: self._is_ready(name))
+        return name
+
+    def _is_ready(self, name: str) -> bool:
+        server = next((one for one in self.servers() if one.name == name), None)
+        if server is None or not server.active:
+            raise StepFailed("generic", "the server has not started")
+        return server.ready
+
+    def stop(self, name: str) -> None:
+        """Stop a server, and have the hub forget it. One that is gone is no error."""
+        path = f"{self.user}/servers/{name}" if name else f"{self.user}/server"
+
+        def gone() -> bool:
+            if not any(one.name == name and (name or one.active) for one in self.servers()):
+                return True
+            # the hub refuses it while the server starts
+            self.ask("DELETE", path, {"remove": True} if name else None)
+            return False
+
+        self.until(gone)
+
+    def until(self, happened: Callable[[], bool]) -> None:
+        """Look until something has happened. Raises TimeoutError."""
+        end = time.monotonic() + self.job.seconds
+        while not happened():
+            if time.monotonic() > end:
+                raise TimeoutError
+            time.sleep(_PAUSE)
+
+
+def _compute(hub: _Hub, server: str, channels: str) -> None:
+    """Upload a notebook, get it back, execute its cells, compare what it prints."""
+    cells, expected = task(secrets.token_hex(16))
+    path = _file(hub, server, f"{hub.job.mark}.ipynb")
+    hub.asked("PUT", path, {"type": "notebook", "content": notebook(cells)}, "upload")
+    kept = _sources(hub.asked("GET", path, what="get the notebook").json())
+    if kept != cells:
+        raise StepFailed("checksum", "the notebook is not as it was uploaded")
+    parts = urlsplit(hub.job.service.address.rstrip("/") + channels)
+    url = urlunsplit(parts._replace(scheme=parts.scheme.replace("http", "ws")))
+    with explained(hub.job, parts), connected(hub.job, parts) as connection:
+        printed = executed(url, connection, hub.authorization, kept)
+    if printed.strip() != expected:
+        why = f"the notebook printed '{printed.strip()[:80]}', expected '{expected[:16]}...'"
+        raise StepFailed("checksum", why)
+
+
+def _file(hub: _Hub, server: str, name: str) -> str:
+    return f"{hub.path(server)}/api/contents/{quote(name, safe='')}"
+
+
+def _notebooks(hub: _Hub, server: str) -> list[str]:
+    """The notebooks of tests in the user's folder; none if the server does not list it."""
+    answer = hub.ask("GET", f"{hub.path(server)}/api/contents/?type=directory", most=MAX_FOLDER)
+    if not 200 <= answer.status < 300:
+        return []
+    folder = answer.json()
+    entries = folder.get("content") if isinstance(folder, dict) else None
+    names = [_text(one, "name") for one in entries] if isinstance(entries, list) else []
+    return [name for name in names if name.endswith(".ipynb") and marked(name)]
+
+
+def _sources(model: object) -> list[str]:
+    content = model.get("content") if isinstance(model, dict) else None
+    cells = content.get("cells") if isinstance(content, dict) else None
+    return [_text(cell, "source") for cell in cells] if isinstance(cells, list) else []
+
+
+def _server(name: str, model: dict[str, Any]) -> Server:
+    options = model.get("user_options")
+    mark = _text(options, _OPTION)
+    ready, pending = model.get("ready") is True, _text(model, "pending")
+    active = ready or bool(pending)
+    # the default server cannot be removed, so it keeps its options when it has ended
+    ours = marked(mark) and (active or name)
+    return Server(name, mark if ours else "", ready, pending, active)
+
+
+def _text(model: object, key: str) -> str:
+    value = model.get(key) if isinstance(model, dict) else None
+    return value if isinstance(value, str) else ""
