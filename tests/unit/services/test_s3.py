@@ -1,0 +1,39 @@
+"""ETags as S3 computes them, and what the library of HTTP says of a lost connection."""
+
+import hashlib
+
+import pytest
+
+from siteproof.services import s3
+
+
+@pytest.mark.parametrize("size", [0, 1, s3.PART])
+def test_the_etag_of_one_part_is_its_md5(tmp_path, size):
+    (tmp_path / "x").write_bytes(b"a" * size)
+    assert s3.etag(tmp_path / "x") == hashlib.md5(b"a" * size).hexdigest()
+
+
+def test_the_etag_of_several_parts_is_that_of_their_md5s(tmp_path, monkeypatch):
+    monkeypatch.setattr(s3, "PART", 4)
+    (tmp_path / "x").write_bytes(b"aaaabbbbc")
+    parts = b"".join(hashlib.md5(part).digest() for part in (b"aaaa", b"bbbb", b"c"))
+    assert s3.etag(tmp_path / "x") == hashlib.md5(parts).hexdigest() + "-3"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "<urllib3.connection.HTTPConnection object at 0x7f>: Failed to establish a new "
+            "connection: [Errno 111] Connection refused",
+            "Failed to establish a new connection: [Errno 111] Connection refused",
+        ),
+        (
+            "HTTPConnection(host='h', port=1): Failed to establish a new connection",
+            "Failed to establish a new connection",
+        ),
+        ("", ""),
+    ],
+)
+def test_a_lost_connection_is_named_without_classes(text, said):
+    assert s3.lost(text) == said
