@@ -1,8 +1,10 @@
 """ETags as S3 computes them, and what the library of HTTP says of a lost connection."""
 
 import hashlib
+from http.client import RemoteDisconnected
 
 import pytest
+from urllib3.exceptions import HTTPError, ProtocolError
 
 from siteproof.services import s3
 
@@ -21,19 +23,25 @@ def test_the_etag_of_several_parts_is_that_of_their_md5s(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("error", "said"),
     [
         (
-            "<urllib3.connection.HTTPConnection object at 0x7f>: Failed to establish a new "
-            "connection: [Errno 111] Connection refused",
+            ProtocolError("Connection aborted.", RemoteDisconnected("Remote end closed")),
+            "Remote end closed",
+        ),
+        (
+            HTTPError(
+                "<urllib3.connection.HTTPConnection object at 0x7f>: Failed to establish a new "
+                "connection: [Errno 111] Connection refused"
+            ),
             "Failed to establish a new connection: [Errno 111] Connection refused",
         ),
         (
-            "HTTPConnection(host='h', port=1): Failed to establish a new connection",
+            HTTPError("HTTPConnection(host='h', port=1): Failed to establish a new connection"),
             "Failed to establish a new connection",
         ),
-        ("", ""),
+        (HTTPError(), "HTTPError"),
     ],
 )
-def test_a_lost_connection_is_named_without_classes(text, said):
-    assert s3.lost(text) == said
+def test_a_lost_connection_is_named_without_classes(error, said):
+    assert s3.lost(error) == said
