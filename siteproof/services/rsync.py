@@ -80,7 +80,7 @@ class Rsync:
             most=transfers.largest(self._job),
         )
         if ended.code:
-            raise ssh.refused(ended.errors or f"exit code {ended.code}", "rsync")
+            raise ssh.refused(ended.errors or f"rsync: exit code {ended.code}")
 
 
 def test(job: Job, steps: Steps) -> None:

@@ -236,7 +236,7 @@ def _explained() -> Iterator[None]:
     except MinioException as error:
         raise StepFailed("generic", f"{error}") from None
     except urllib3.exceptions.NewConnectionError as error:
-        raise StepFailed("generic", lost(str(error))) from None
+        raise StepFailed("generic", lost(error)) from None
     except urllib3.exceptions.TimeoutError:
         raise TimeoutError from None
     except urllib3.exceptions.SSLError as error:
@@ -244,9 +244,10 @@ def _explained() -> Iterator[None]:
             raise StepFailed("login", f"certificate: {invalid[1].strip()}") from None
         raise StepFailed("generic", f"TLS: {error}") from None
     except urllib3.exceptions.HTTPError as error:
-        raise StepFailed("generic", lost(str(error))) from None
+        raise StepFailed("generic", lost(error)) from None
 
 
-def lost(text: str) -> str:
+def lost(error: Exception) -> str:
     """What the library of HTTP says of a connection, without the names of its classes."""
-    return re.sub(r"<[^>]*>:? *|^[A-Za-z]+\([^)]*\): ", "", text)
+    said = f"{error.args[-1]}" if error.args else type(error).__name__
+    return re.sub(r"<[^>]*>:? *|^[A-Za-z]+\([^)]*\): ", "", said)

@@ -27,6 +27,7 @@ class Sftp:
         self._job, self._ssh, self.protocol = job, login, protocol
         self._process: subprocess.Popen[bytes] | None = None
         self._errors = job.scratch / "sftp_errors"
+        self._said = 0
         self.tool = login.tool
 
     def __enter__(self) -> Sftp:
@@ -56,15 +57,16 @@ class Sftp:
             self._process = ssh.start(argv, self._ssh.env, stderr, pipes=True)
         self.ask(f"cd {quoted(self._job.service.folder)}")
 
-    def ask(self, command: str) -> list[str]:
+    def ask(self, command: str, doing: str = "") -> list[str]:
         """What a command prints. Raises StepFailed if it fails: sftp then ends."""
+        self._said = self._errors.stat().st_size  # of commands before, whose failure is none
         if not (self._process and self._process.stdin and self._process.stdout):
             raise StepFailed("generic", "no session of sftp")
         try:
             self._process.stdin.write(f"{command}\nlpwd\n".encode())
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise self._ended(command) from None
+            raise self._ended(doing or command) from None
         lines: list[str] = []
         left = ANSWER
         while line := self._process.stdout.readline(left):
@@ -76,12 +78,12 @@ class Sftp:
             left -= len(line)
             if left <= 0:
                 raise StepFailed("generic", f"more than {ANSWER} bytes in answer to '{command}'")
-        raise self._ended(command)
+        raise self._ended(doing or command)
 
-    def _ended(self, command: str) -> StepFailed:
+    def _ended(self, doing: str) -> StepFailed:
         if self._process:
             self._process.communicate()
-        return ssh.refused(transfers.beginning(self._errors), command.lstrip("-"))
+        return ssh.refused(transfers.beginning(self._errors, self._said), doing)
 
     def free(self) -> int | None:
         """By the extension statvfs; None: the server has not got it."""
@@ -94,12 +96,14 @@ class Sftp:
     def put(self, files: Sequence[Path]) -> None:
         """Write files, one after the other."""
         for file in files:
-            self.ask(f"put {quoted(f'{file}')} {self._job.mark}/{file.name}")
+            far = f"{self._job.mark}/{file.name}"
+            self.ask(f"put {quoted(f'{file}')} {far}", f"put {file.name}")
 
     def get(self, names: Sequence[str], into: Path) -> None:
         """Read files, one after the other."""
         for name in names:
-            self.ask(f"get {self._job.mark}/{name} {quoted(f'{into / name}')}")
+            far = f"{self._job.mark}/{name}"
+            self.ask(f"get {far} {quoted(f'{into / name}')}", f"get {name}")
 
     def differing(self, files: Sequence[File]) -> list[str] | None:
         """What sha256sum at the far end says, if there is a shell."""

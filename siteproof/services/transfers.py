@@ -218,7 +218,8 @@ def run(
     return Ended(ended.returncode, beginning(out), beginning(errors))
 
 
-def beginning(path: Path) -> str:
-    """The first ANSWER bytes of what a tool has printed."""
+def beginning(path: Path, start: int = 0) -> str:
+    """The first ANSWER bytes, from a place on, of what a tool has printed."""
     with path.open("rb") as file:
+        file.seek(start)
         return file.read(ANSWER).decode(errors="replace")
