@@ -1,7 +1,8 @@
 """JupyterHub as a user meets it: a server, a kernel, a notebook whose result is known, and its end.
 
 A server cannot have any name (1 to 30 lower case letters, digits and hyphens since JupyterHub 6),
-so its mark is among its `user_options`, which the hub keeps and lists.
+so its mark is among its `user_options`, which the hub keeps and lists. It keeps those of a default
+server for the user's next start, too: so they hold the time after which a start is not ours.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -22,18 +25,23 @@ from siteproof.services.steps import PREFIX, Job, StepFailed, Steps, marked
 
 ROUNDS = 100_000  # of a hash in the notebook: some .1 s
 MAX_FOLDER = 16 * MAX_BODY  # bytes of the listing of a user's folder: some 50 000 files
-_OPTION = "siteproof"  # of a server, with the mark
+_OPTION, _BEFORE = "siteproof", "siteproof_before"  # of a server: the mark; seconds since 1970
+_START = 30  # seconds until the hub has begun to start a server
+_SHARE = 0.9  # of the time limit: what is wrong is told before the limit is over
 _PAUSE = 0.25  # seconds between two looks
 _KERNEL = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
 class Server(NamedTuple):
-    """One server of the user, as the hub lists it. name: empty for the default one."""
+    """One server of the user, as the hub lists it.
+
+    name: empty for the default one. mark: of the test that has started it; empty: not ours.
+    active: it runs, starts or ends.
+    """
 
     name: str
     mark: str
     ready: bool
-    pending: str
     active: bool
 
 
@@ -42,11 +50,11 @@ def test(job: Job, steps: Steps) -> None:
     hub = _Hub(job)
     steps.condition(protocol="JupyterHub REST")
     with steps.step("login"):
-        version = hub.asked("GET", "/hub/api/", what="version").json()
+        answer = hub.asked("GET", "/hub/api/", what="version")
         hub.servers()
-    steps.condition(tool=f"JupyterHub {_text(version, 'version')}")
+    steps.condition(tool=f"JupyterHub {_text(answer.json(), 'version')}")
     with steps.step("spawn"):
-        server = hub.spawn()
+        server = hub.spawn(_clock(answer))
     with steps.step("kernel"):
         place = f"{hub.path(server)}/api/kernels"
         kernel = _text(hub.asked("POST", place, {"name": "python3"}, "kernel").json(), "id")
@@ -86,6 +94,16 @@ def listed(model: object) -> list[Server]:
     if not isinstance(found, dict):
         raise StepFailed("generic", "the answer about the user has no servers")
     return [_server(name, one) for name, one in found.items() if isinstance(one, dict)]
+
+
+def failure(events: bytes) -> str:
+    """Why a server has not started, after a colon, of the events of its start; or nothing."""
+    told = ""
+    for line in events.decode("utf-8", "replace").splitlines():
+        if line.startswith("data:"):
+            event = Answer(200, {}, line.removeprefix("data:").encode())
+            told = event.reason or told
+    return told
 
 
 def notebook(cells: list[str]) -> dict[str, Any]:
@@ -150,45 +168,53 @@ class _Hub:
             raise StepFailed("login", f"no user {self.job.service.user} that the token may see")
         return listed(succeed(answer, "user").json())
 
-    def spawn(self) -> str:
-        """Start a server; its name. It is the user's default one, if the hub allows no other."""
-        mark = self.job.mark
-        name = PREFIX + hashlib.sha256(mark.encode()).hexdigest()[:20]
-        answer = self.ask("POST", f"{self.user}/servers/{name}", {_OPTION: mark})
+    def spawn(self, now: float) -> str:
+        """Start a server; its name. It is the user's default one, if the hub allows no other.
+
+        now: by the hub's clock, in seconds since 1970.
+        """
+        options = {_OPTION: self.job.mark, _BEFORE: now + _START}
+        name = PREFIX + hashlib.sha256(self.job.mark.encode()).hexdigest()[:20]
+        answer = self.ask("POST", f"{self.user}/servers/{name}", options)
         if answer.status == 400 and "not enabled" in answer.reason:
             name = ""
             if any(one.active for one in self.servers()):
                 raise StepFailed("generic", f"a server of {self.job.service.user} already runs")
-            answer = self.ask("POST", f"{self.user}/server", {_OPTION: mark})
+            answer = self.ask("POST", f"{self.user}/server", options)
         succeed(answer, "start")
-        self.until(lambda: self._is_ready(name))
+        self.until(lambda: self._is_ready(name), "the server is still starting")
         return name
 
     def _is_ready(self, name: str) -> bool:
         server = next((one for one in self.servers() if one.name == name), None)
         if server is None or not server.active:
-            raise StepFailed("generic", "the server has not started")
+            told = failure(self.ask("GET", f"{self.server(name)}/progress").body)
+            raise StepFailed("generic", f"the server has not started{told}")
         return server.ready
+
+    def server(self, name: str) -> str:
+        """A server of the user in the hub's API."""
+        return f"{self.user}/servers/{name}" if name else f"{self.user}/server"
 
     def stop(self, name: str) -> None:
         """Stop a server, and have the hub forget it. One that is gone is no error."""
-        path = f"{self.user}/servers/{name}" if name else f"{self.user}/server"
 
         def gone() -> bool:
             if not any(one.name == name and (name or one.active) for one in self.servers()):
                 return True
             # the hub refuses it while the server starts
-            self.ask("DELETE", path, {"remove": True} if name else None)
+            self.ask("DELETE", self.server(name), {"remove": True} if name else None)
             return False
 
-        self.until(gone)
+        self.until(gone, "the server has not stopped")
 
-    def until(self, happened: Callable[[], bool]) -> None:
-        """Look until something has happened. Raises TimeoutError."""
-        end = time.monotonic() + self.job.seconds
+    def until(self, happened: Callable[[], bool], else_: str) -> None:
+        """Look until something has happened. else_: what is the case if it does not."""
+        seconds = _SHARE * self.job.seconds
+        end = time.monotonic() + seconds
         while not happened():
             if time.monotonic() > end:
-                raise TimeoutError
+                raise StepFailed("timeout", f"{else_} after {seconds:g} s")
             time.sleep(_PAUSE)
 
 
@@ -233,11 +259,28 @@ def _sources(model: object) -> list[str]:
 def _server(name: str, model: dict[str, Any]) -> Server:
     options = model.get("user_options")
     mark = _text(options, _OPTION)
-    ready, pending = model.get("ready") is True, _text(model, "pending")
-    active = ready or bool(pending)
-    # the default server cannot be removed, so it keeps its options when it has ended
-    ours = marked(mark) and (active or name)
-    return Server(name, mark if ours else "", ready, pending, active)
+    ready = model.get("ready") is True
+    active = ready or bool(model.get("pending"))
+    ours = marked(mark) and (name or active and _started_by_us(model))
+    return Server(name, mark if ours else "", ready, active)
+
+
+def _started_by_us(model: dict[str, Any]) -> bool:
+    before = model["user_options"].get(_BEFORE)
+    try:
+        started = datetime.fromisoformat(_text(model, "started"))
+    except ValueError:
+        return False
+    started = started if started.tzinfo else started.replace(tzinfo=UTC)
+    return isinstance(before, int | float) and started.timestamp() < before
+
+
+def _clock(answer: Answer) -> float:
+    """When the hub has answered, by its own clock, in seconds since 1970."""
+    try:
+        return parsedate_to_datetime(answer.headers["date"]).timestamp()
+    except (LookupError, ValueError):
+        return time.time()
 
 
 def _text(model: object, key: str) -> str:

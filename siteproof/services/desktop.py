@@ -1,0 +1,222 @@
+"""A desktop as a user with a tablet meets it: VNC's greeting, and noVNC's first picture.
+
+The address is the page of noVNC, or host:port of a VNC server, for which noVNC is served on this
+machine. The password is typed into the page: it is in no address and in no list of processes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from siteproof.services import rfb, web
+from siteproof.services.asking import explained, succeed
+from siteproof.services.browser import Browser, browser
+from siteproof.services.steps import Job, StepFailed, Steps
+
+NOVNC = ("/usr/share/novnc", "/usr/share/webapps/novnc", "/usr/local/share/novnc", "/opt/noVNC")
+FEWEST_PIXELS = 64  # that differ from the commonest colour, for a picture not to be blank
+_PAUSE = 0.1  # seconds between two looks
+_SHARE = 0.9  # of the time limit: what is wrong is told before the limit is over
+
+# noVNC tells its page of all that happens by events, which this keeps.
+_LISTEN = """
+window.siteproof = [];
+window.CustomEvent = class extends CustomEvent {
+  constructor(type, words) {
+    super(type, words);
+    if (["connect", "disconnect", "securityfailure", "credentialsrequired"].includes(type))
+      window.siteproof.push([type, String((words && words.detail && words.detail.reason) || "")]);
+  }
+};
+"""
+# The largest canvas within the screen: colours that are drawn in it, and pixels of all but one.
+_LOOK = """
+(() => {
+  const canvas = [...document.querySelectorAll("canvas")].filter((one) => {
+    const {left, top, width, height} = one.getBoundingClientRect();
+    return width > 0 && height > 0 && left < innerWidth && top < innerHeight;
+  }).sort((one, other) => other.width * other.height - one.width * one.height)[0];
+  const seen = {events: window.siteproof || [], colours: 0, pixels: 0};
+  const drawing = canvas && canvas.getContext("2d");
+  if (!drawing) return seen;
+  const counts = new Map();
+  const all = drawing.getImageData(0, 0, canvas.width, canvas.height).data;
+  for (const pixel of new Uint32Array(all.buffer))
+    if (pixel >>> 24) counts.set(pixel, (counts.get(pixel) || 0) + 1);
+  let most = 0, drawn = 0;
+  for (const count of counts.values()) { drawn += count; most = Math.max(most, count); }
+  return {...seen, colours: counts.size, pixels: drawn - most};
+})()
+"""
+# The page of noVNC with buttons: its own dialogs. vnc_lite.html asks by a prompt instead.
+_CONNECT = """
+(() => {
+  const button = document.querySelector("#noVNC_connect_button");
+  if (button && button.checkVisibility() && !window.siteproof.length) button.click();
+})()
+"""
+_TYPE = """
+((password) => {
+  const input = document.querySelector("#noVNC_password_input");
+  const button = input && input.form && input.form.querySelector("[type=submit]");
+  if (!button) return false;
+  input.value = password;
+  button.click();
+  return true;
+})(%s)
+"""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the page shows: its colours, the pixels of all but the commonest, events by name."""
+
+    colours: int
+    pixels: int
+    events: dict[str, str]
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nobody would see anything in it."""
+        return self.colours < 2 or self.pixels < FEWEST_PIXELS
+
+
+def test(job: Job, steps: Steps) -> None:
+    """The greeting or the page; then the seconds to the first picture that is not blank."""
+    with steps.step("handshake"):
+        protocol, tool = _greeted(job)
+    steps.condition(protocol=protocol, tool=tool)
+    with ExitStack() as held:
+        with steps.step("browser"):
+            page = held.enter_context(browser(job))
+            url = held.enter_context(_served(job))
+            page.open(_LISTEN)
+        with steps.step("frame"):
+            colours = _first_picture(job, page, url)
+        steps.value("colours", colours, "count")
+
+
+def found(job: Job) -> list[str]:
+    """Nothing: a desktop is only looked at."""
+    return []
+
+
+def remove(job: Job, name: str) -> None:
+    """Nothing is there to be removed."""
+
+
+def seen(value: object) -> Look:
+    """What the script in the page has returned: it is a page's, and may be anything."""
+    found = value if isinstance(value, dict) else {}
+    events = found.get("events")
+    pairs = [one for one in events if _is_event(one)] if isinstance(events, list) else []
+    numbers = [found.get(key) for key in ("colours", "pixels")]
+    colours, pixels = (one if isinstance(one, int) else 0 for one in numbers)
+    return Look(colours, pixels, dict(pairs))
+
+
+def _is_event(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(v, str) for v in value)
+
+
+def _greeted(job: Job) -> tuple[str, str]:
+    if "://" in job.service.address:
+        succeed(web.page(job)[1], "GET")
+        return "noVNC", "noVNC"
+    place = urlsplit(f"//{job.service.address}")
+    with (
+        explained(job, place),
+        socket.create_connection((place.hostname or "", place.port or 0), job.seconds) as server,
+    ):
+        greeting = rfb.greeting(server)
+    return f"RFB {greeting.version}", ", ".join(greeting.security)
+
+
+@contextmanager
+def _served(job: Job) -> Iterator[str]:
+    """The page of noVNC: the service's own, or one that is served here for its VNC server."""
+    if "://" in job.service.address:
+        yield job.service.address
+        return
+    command = shutil.which("websockify")
+    folder = next(filter(Path.is_dir, map(Path, NOVNC)), None)
+    if command is None or folder is None:
+        missing = "noVNC" if command else "websockify"
+        raise StepFailed("tool_missing", f"{missing} is not installed: only the handshake was made")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        place = f"127.0.0.1:{free.getsockname()[1]}"
+    process = subprocess.Popen(
+        [command, "--web", str(folder), place, job.service.address],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        _answers(place, job.seconds)
+        yield f"http://{place}/vnc_lite.html?scale=true"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _answers(place: str, seconds: float) -> None:
+    """Wait until something listens there. Raises TimeoutError."""
+    host, _, port = place.partition(":")
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection((host, int(port)), seconds).close()
+            return
+        except ConnectionRefusedError:
+            if time.monotonic() > end:
+                raise TimeoutError from None
+            time.sleep(_PAUSE)
+
+
+def _first_picture(job: Job, page: Browser, url: str) -> int:
+    """The colours of the first picture that is not blank. Raises StepFailed."""
+    password = job.secret("password") if job.service.password else ""
+    page.answers = [password] if password else []
+    page.go(url)
+    end = time.monotonic() + _SHARE * job.seconds
+    typed = False
+    while True:
+        look = seen(page.evaluate(_LOOK))
+        if not look.is_blank:
+            return look.colours
+        _must_go_on(look, bool(password))
+        if time.monotonic() > end:
+            raise _too_late(look, job)
+        if not look.events:
+            page.evaluate(_CONNECT)
+        elif "credentialsrequired" in look.events and not typed:
+            typed = page.evaluate(_TYPE % json.dumps(password)) is True
+        time.sleep(_PAUSE)
+
+
+def _must_go_on(look: Look, has_password: bool) -> None:
+    """Raises StepFailed if noVNC has given up."""
+    if "securityfailure" in look.events:
+        why = look.events["securityfailure"] or "without a reason"
+        raise StepFailed("login", f"the VNC server refuses the login: {why}")
+    if "credentialsrequired" in look.events and not has_password:
+        raise StepFailed("login", "the VNC server asks for a password, and the site has none")
+    if "disconnect" in look.events:
+        had = "after" if "connect" in look.events else "before"
+        raise StepFailed("generic", f"noVNC lost the VNC server {had} the login")
+
+
+def _too_late(look: Look, job: Job) -> StepFailed:
+    seconds = f"{_SHARE * job.seconds:g} s"
+    if "connect" in look.events:
+        return StepFailed("generic", f"the picture is still blank after {seconds}")
+    return StepFailed("timeout", f"noVNC has no connection after {seconds}")
