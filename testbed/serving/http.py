@@ -17,7 +17,7 @@ FAULTS = {
     "expired-token": "the token is not accepted any more",
     "expired-certificate": "the certificate was valid until yesterday",
     "full-disk": "the folder has almost no room",
-    "wrong-checksum": "each file is altered when it is written",
+    "wrong-checksum": "each file comes back altered",
 }
 
 
@@ -55,11 +55,13 @@ def certificate(place: Place, name: str, days: str) -> None:
         subprocess.run(command, check=True, capture_output=True)
 
 
-def serve(place: Place, *, pair: str = "good", token: str = "", broken: bool = False) -> None:
-    """nginx with this certificate and token, in place of one that runs."""
+def serve(place: Place, *, pair: str = "good", token: str = "", wrong: str = "") -> None:
+    """nginx with this certificate and token, in place of one that runs.
+
+    wrong: a rule for all requests.
+    """
     at = place.folder
     token = token or (at / "token").read_text().strip()
-    refuse = "return 500;" if broken else ""
     conf = place.write(
         "nginx.conf",
         f"""\
@@ -78,7 +80,7 @@ http {{
         ssl_certificate {at}/{pair}.pem;
         ssl_certificate_key {at}/{pair}.key;
         root {at}/data;
-        {refuse}
+        {wrong}
         location /dav/ {{
             if ($http_authorization != "Bearer {token}") {{ return 401; }}
             dav_methods PUT DELETE MKCOL;
@@ -112,7 +114,7 @@ def fault(place: Place, name: str, value: str) -> None:
     if lines.fault(place, name, value):
         return
     if name == "500":
-        serve(place, broken=True)
+        serve(place, wrong="return 500;")
     elif name == "expired-token":
         serve(place, token=secrets.token_hex(20))
     elif name == "expired-certificate":
@@ -121,12 +123,11 @@ def fault(place: Place, name: str, value: str) -> None:
         place.fill(place.folder / "data/dav")
         place.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", f"{place.folder}/tmp"])
     elif name == "wrong-checksum":
-        place.corrupt(place.folder / "data/dav")
+        serve(place, wrong='if ($request_method = GET) { return 200 "other bytes"; }')
 
 
 def mend(place: Place) -> None:
     """As it was started."""
-    place.stop("corrupter.py")
     for name in ("data/dav", "tmp"):
         place.empty(Path(place.folder, name))
     serve(place)

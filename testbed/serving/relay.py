@@ -1,6 +1,7 @@
 """Passes connections on: relay.py ADDRESS PORT TARGET_PORT MODE_FILE.
 
-The file has what is to go wrong: nothing; hang; down; 500; `slow BYTES_PER_SECOND`; `cut BYTES`.
+The file has what is to go wrong: nothing; hang; down; 500; `slow BYTES_PER_SECOND`; `cut BYTES`;
+alter (files that come back by HTTP).
 """
 
 import socket
@@ -11,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 CHUNK = 16384
+SMALL = 2048  # bytes: an answer that is no file
 
 
 def main() -> None:
@@ -37,8 +39,9 @@ def _serve(client: socket.socket, target: int, file: Path) -> None:
         server = socket.create_connection(("127.0.0.1", target))
         left = [int(mode[1])] if mode[:1] == ["cut"] else []
         rate = int(mode[1]) if mode[:1] == ["slow"] else 0
-        for one, other in ((client, server), (server, client)):
-            threading.Thread(target=_pass, args=(one, other, rate, left), daemon=True).start()
+        alter = mode[:1] == ["alter"]
+        for way in ((client, server, rate, left, False), (server, client, rate, left, alter)):
+            threading.Thread(target=_pass, args=way, daemon=True).start()
 
 
 def _answer_500(client: socket.socket) -> None:
@@ -54,7 +57,9 @@ def _answer_500(client: socket.socket) -> None:
     client.close()
 
 
-def _pass(one: socket.socket, other: socket.socket, rate: int, left: list[int]) -> None:
+def _pass(
+    one: socket.socket, other: socket.socket, rate: int, left: list[int], alter: bool
+) -> None:
     try:
         while data := one.recv(CHUNK):
             if left:
@@ -63,6 +68,8 @@ def _pass(one: socket.socket, other: socket.socket, rate: int, left: list[int]) 
                     break
             if rate:
                 time.sleep(len(data) / rate)
+            if alter and len(data) > SMALL and b"<?xml" not in data:
+                data = data[:-1] + bytes([data[-1] ^ 0xFF])
             other.sendall(data)
         if not left or left[0] > 0:
             other.shutdown(socket.SHUT_WR)

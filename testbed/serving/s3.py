@@ -20,7 +20,7 @@ FAULTS = {
     "500": "each request is answered with status 500",
     "expired-token": "the secret key is not accepted any more",
     "full-disk": "the folder has almost no room",
-    "wrong-checksum": "each file is altered when it is written",
+    "wrong-checksum": "each file comes back altered",
 }
 
 
@@ -101,11 +101,10 @@ def fault(place: Place, name: str, value: str) -> None:
     elif name == "full-disk":
         place.fill(folder)
     elif name == "wrong-checksum":
-        place.corrupt(folder)
+        place.behave("alter")
 
 
 def mend(place: Place) -> None:
     """As it was started."""
-    place.stop("corrupter.py")
     place.empty(place.folder / "data" / BUCKET)
     _serve(place)

@@ -5,6 +5,7 @@ What a user sees of it by reframe and verdict: test_service_checks.
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from siteproof.services import runner, s3, steps
 from siteproof.services.steps import Job
 from siteproof.sites import Service
 
-pytestmark = [pytest.mark.testbed, pytest.mark.tool("OpenSSH", "rsync", "nginx")]
+TOOLS = pytest.mark.tool("OpenSSH", "rsync", "nginx", "versitygw (S3)", "MIT Kerberos")
+pytestmark = [pytest.mark.testbed, TOOLS]
 SESSION = "20261125T120000Z-0123456"
 SMALL = {"timeout": "5 s", "size": "2 MiB", "files": 3, "file_size": "4 KiB"}
 OF = {"sftp": "sftp", "rsync": "sftp", "http": "http", "s3": "s3", "kerberos": "kdc"}
@@ -51,7 +53,8 @@ FAULTS = [
     ("http", HALF, "put", "generic", CUT_OFF),
     ("s3", ("500",), "login", "generic", "HTTP status 500"),
     ("s3", ("expired-token",), "login", "login", "SignatureDoesNotMatch"),
-    ("s3", ("full-disk",), "put", "generic", ".+"),
+    # An S3 server may answer before it has the file, and read no further: both are seen.
+    ("s3", ("full-disk",), "put", "generic|timeout", ".+"),
     ("s3", ("wrong-checksum",), "get", "checksum", "what came back has another checksum"),
     ("s3", ("hang",), "login", "timeout", SILENT),
     ("s3", SLOW, "put", "timeout", SILENT),
@@ -140,9 +143,7 @@ def test_files_go_there_and_back_and_nothing_is_left(bed, job, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "fault", "step", "status", "why"),
-    FAULTS,
-    ids=lambda x: x[0] if type(x) is tuple else "",
+    ("name", "fault", "step", "status", "why"), FAULTS, ids=[f"{f[0]}-{f[1][0]}" for f in FAULTS]
 )
 def test_a_fault_is_named_and_what_was_made_can_be_removed(
     bed, job, faulty, capfd, name, fault, step, status, why
@@ -150,7 +151,8 @@ def test_a_fault_is_named_and_what_was_made_can_be_removed(
     faulty(OF[name], *fault)
     found = records(job(name))
     first = next(r for r in found if r.get("status", "ok") != "ok")
-    assert (first["end"]["step"], first["status"]) == (step, status), ends(found)
+    assert first["end"]["step"] == step, ends(found)
+    assert first["status"] in status.split("|"), ends(found)
     assert re.search(why, first["why"]), first["why"]
     shown = json.dumps(found) + "".join(capfd.readouterr())
     assert "Traceback" not in shown
@@ -174,9 +176,9 @@ def test_what_is_not_ours_is_neither_found_nor_removed(bed, job):
         kind = runner.module(one)
         assert kind.found(one) == []
         kind.remove(one, one.mark)  # it is gone: no error
-        assert {p.name for p in top.iterdir()} == {"notes", "siteproof-x y", "-rf"}
-        for path in top.iterdir():
-            path.rmdir()
+        assert {p.name for p in top.iterdir()} >= {"notes", "siteproof-x y", "-rf"}
+        for other in ("notes", "siteproof-x y", "-rf"):
+            (top / other).rmdir()
 
 
 def test_an_upload_to_s3_that_was_not_completed_is_found_and_removed(bed, job):
@@ -210,7 +212,28 @@ def test_a_folder_that_is_not_there_is_named(bed, job):
         status, why = ends(records(job(name, folder="/no/such/folder")))["login"]
         assert status == "generic"
         assert "/no/such/folder" in why
-        assert "No such file or directory" in why
+        assert "No such file" in why
+
+
+def test_credentials_are_in_no_argument_and_no_environment_of_a_process(bed, job, faulty):
+    for name in ("sftp", "http", "s3"):
+        faulty(name, "slow-line", "--value", "1500000")
+    seen = []
+    for name in OF:
+        runner.run(job(name), lambda record: seen.append(_processes()))
+    assert any("ssh_config" in text for text in seen)
+    must_not_show_secrets(bed, "".join(seen))
+
+
+def _processes():
+    """What any user sees of all processes, and their owner besides; not of the S3 server."""
+    texts = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            text = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+            if b"/versitygw" not in text:
+                texts.append(text.decode(errors="replace"))
+    return "".join(texts)
 
 
 def test_a_certificate_that_nobody_trusts_is_named(bed, job, tmp_path):
