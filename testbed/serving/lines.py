@@ -1,12 +1,15 @@
 """What goes wrong between a service and its users, whatever the service is: the relay does it."""
 
+import values
+from errors import UsageError
+
 from serving.place import Place
 
 FAULTS = {
     "hang": "connections are taken, and nothing is answered",
     "down": "connections are closed at once",
-    "slow-line": "the line carries few bytes a second (--value 100000)",
-    "killed-in-the-middle": "each connection ends after some bytes (--value 5000000)",
+    "slow-line": "the line carries little each way (--value 800kbit)",
+    "killed-in-the-middle": "each connection ends after some bytes (--value 5MB)",
 }
 
 
@@ -15,10 +18,30 @@ def fault(place: Place, name: str, value: str) -> bool:
     modes = {
         "hang": "hang",
         "down": "down",
-        "slow-line": f"slow {value or 100_000}",
-        "killed-in-the-middle": f"cut {value or 5_000_000}",
+        "slow-line": f"slow {_rate(value)}",
+        "killed-in-the-middle": f"cut {_bytes(value)}",
     }
     if name not in modes:
         return False
     place.behave(modes[name])
     return True
+
+
+def check(name: str, value: str) -> None:
+    """Raises UsageError if it is no value of the fault."""
+    if name == "slow-line":
+        _rate(value)
+    elif name == "killed-in-the-middle":
+        _bytes(value)
+
+
+def _rate(text: str) -> int:
+    """Bytes per second, of bits per second in tc's words or of bytes per second."""
+    return values.rate(text) // 8 if text.endswith("bit") else values.disk_rate(text or "100kB")
+
+
+def _bytes(text: str) -> int:
+    number = values.size(text or "5MB")
+    if not number:
+        raise UsageError(f"'{text}' is out of range for a size; for example 5MB")
+    return number

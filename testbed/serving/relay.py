@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 CHUNK = 16384
+BUFFER = 1 << 17
 
 
 def main() -> None:
@@ -18,6 +19,8 @@ def main() -> None:
     address, port, target, file = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # What fits into the buffers of the kernel is not slow: so they shall hold little.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
     listener.bind((address, port))
     listener.listen(50)
     while True:
@@ -34,7 +37,11 @@ def _serve(client: socket.socket, target: int, file: Path) -> None:
     elif mode[:1] == ["500"]:
         _answer_500(client)
     else:
-        server = socket.create_connection(("127.0.0.1", target))
+        try:
+            server = socket.create_connection(("127.0.0.1", target))
+        except OSError:  # the service has died: its users meet a closed connection
+            client.close()
+            return
         left = [int(mode[1])] if mode[:1] == ["cut"] else []
         rate = int(mode[1]) if mode[:1] == ["slow"] else 0
         for one, other in ((client, server), (server, client)):
