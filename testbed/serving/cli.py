@@ -227,7 +227,7 @@ def _fault(args: argparse.Namespace, bed: Bed) -> int:
         raise UsageError(f"{args.name} has {what}; it has: {', '.join(known)}")
     if args.value and "--value" not in known[args.what]:
         raise UsageError(f"{args.what} takes no value")
-    lines.check(args.what, args.value)
+    lines.mode(args.what, args.value)  # before the fault that it has is mended
     need_root()
     with _one(bed, args.name) as place:
         if place.fault:

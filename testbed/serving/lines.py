@@ -15,24 +15,19 @@ FAULTS = {
 
 def fault(place: Place, name: str, value: str) -> bool:
     """Make the line go wrong, if it is one of these faults."""
-    modes = {
-        "hang": "hang",
-        "down": "down",
-        "slow-line": f"slow {_rate(value)}",
-        "killed-in-the-middle": f"cut {_bytes(value)}",
-    }
-    if name not in modes:
+    if name not in FAULTS:
         return False
-    place.behave(modes[name])
+    place.behave(mode(name, value))
     return True
 
 
-def check(name: str, value: str) -> None:
-    """Raises UsageError if it is no value of the fault."""
+def mode(name: str, value: str) -> str:
+    """What the relay is told. Raises UsageError if it is no value of the fault."""
     if name == "slow-line":
-        _rate(value)
-    elif name == "killed-in-the-middle":
-        _bytes(value)
+        return f"slow {_rate(value)}"
+    if name == "killed-in-the-middle":
+        return f"cut {_bytes(value)}"
+    return name
 
 
 def _rate(text: str) -> int:

@@ -4,6 +4,7 @@ The file has what is to go wrong: nothing; hang; down; 500; `slow BYTES_PER_SECO
 """
 
 import socket
+import struct
 import sys
 import threading
 import time
@@ -78,7 +79,10 @@ def _pass(one: socket.socket, other: socket.socket, rate: int, left: list[int]) 
         pass
     for end in (one, other):
         with suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
+            end.shutdown(socket.SHUT_RDWR)  # wakes the other thread
+        with suppress(OSError):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            end.close()  # with a reset, as of a process that was killed
 
 
 if __name__ == "__main__":
