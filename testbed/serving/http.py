@@ -17,7 +17,7 @@ FAULTS = {
     "expired-token": "the token is not accepted any more",
     "expired-certificate": "the certificate was valid until yesterday",
     "full-disk": "the folder has almost no room",
-    "wrong-checksum": "each file comes back altered",
+    "wrong-checksum": "the bytes that are read are not those that were written",
 }
 
 
@@ -55,13 +55,19 @@ def certificate(place: Place, name: str, days: str) -> None:
         subprocess.run(command, check=True, capture_output=True)
 
 
-def serve(place: Place, *, pair: str = "good", token: str = "", wrong: str = "") -> None:
-    """nginx with this certificate and token, in place of one that runs.
-
-    wrong: a rule for all requests.
-    """
+def serve(
+    place: Place,
+    *,
+    pair: str = "good",
+    token: str = "",
+    broken: bool = False,
+    altered: bool = False,
+) -> None:
+    """nginx with this certificate and token, in place of one that runs."""
     at = place.folder
     token = token or (at / "token").read_text().strip()
+    refuse = "return 500;" if broken else ""
+    alter = "sub_filter A B; sub_filter_once off;" if altered else ""
     conf = place.write(
         "nginx.conf",
         f"""\
@@ -80,13 +86,16 @@ http {{
         ssl_certificate {at}/{pair}.pem;
         ssl_certificate_key {at}/{pair}.key;
         root {at}/data;
-        {wrong}
+        {refuse}
         location /dav/ {{
             if ($http_authorization != "Bearer {token}") {{ return 401; }}
             dav_methods PUT DELETE MKCOL;
             dav_ext_methods PROPFIND OPTIONS;
             create_full_put_path on;
             autoindex on;
+            default_type application/octet-stream;
+            sub_filter_types application/octet-stream;
+            {alter}
         }}
     }}
 }}
@@ -96,6 +105,12 @@ http {{
     place.stop("nginx: worker")
     place.daemon(["/usr/sbin/nginx", "-c", str(conf)])
     place.wait_inside(BEHIND)
+
+
+def probe(place: Place) -> None:
+    """The front page."""
+    ask = f"GET / HTTP/1.0\r\nHost: {place.address}\r\n\r\n"
+    place.hear(PORT, b"HTTP/1.1 200", ask.encode(), tls=True)
 
 
 def facts(place: Place) -> dict[str, dict[str, object]]:
@@ -114,7 +129,7 @@ def fault(place: Place, name: str, value: str) -> None:
     if lines.fault(place, name, value):
         return
     if name == "500":
-        serve(place, wrong="return 500;")
+        serve(place, broken=True)
     elif name == "expired-token":
         serve(place, token=secrets.token_hex(20))
     elif name == "expired-certificate":
@@ -123,7 +138,7 @@ def fault(place: Place, name: str, value: str) -> None:
         place.fill(place.folder / "data/dav")
         place.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", f"{place.folder}/tmp"])
     elif name == "wrong-checksum":
-        serve(place, wrong='if ($request_method = GET) { return 200 "other bytes"; }')
+        serve(place, altered=True)
 
 
 def mend(place: Place) -> None:

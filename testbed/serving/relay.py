@@ -5,6 +5,7 @@ alter (files that come back by HTTP).
 """
 
 import socket
+import struct
 import sys
 import threading
 import time
@@ -12,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 CHUNK = 16384
+BUFFER = 1 << 17
 SMALL = 2048  # bytes: an answer that is no file
 
 
@@ -20,6 +22,8 @@ def main() -> None:
     address, port, target, file = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # What fits into the buffers of the kernel is not slow: so they shall hold little.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
     listener.bind((address, port))
     listener.listen(50)
     while True:
@@ -36,7 +40,11 @@ def _serve(client: socket.socket, target: int, file: Path) -> None:
     elif mode[:1] == ["500"]:
         _answer_500(client)
     else:
-        server = socket.create_connection(("127.0.0.1", target))
+        try:
+            server = socket.create_connection(("127.0.0.1", target))
+        except OSError:  # the service has died: its users meet a closed connection
+            client.close()
+            return
         left = [int(mode[1])] if mode[:1] == ["cut"] else []
         rate = int(mode[1]) if mode[:1] == ["slow"] else 0
         alter = mode[:1] == ["alter"]
@@ -78,7 +86,10 @@ def _pass(
         pass
     for end in (one, other):
         with suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
+            end.shutdown(socket.SHUT_RDWR)  # wakes the other thread
+        with suppress(OSError):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            end.close()  # with a reset, as of a process that was killed
 
 
 if __name__ == "__main__":

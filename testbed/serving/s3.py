@@ -78,6 +78,12 @@ def _serve(place: Place, secret: str = "") -> None:
     place.wait_inside(BEHIND)
 
 
+def probe(place: Place) -> None:
+    """It refuses who does not say who they are."""
+    ask = f"GET / HTTP/1.0\r\nHost: {place.address}\r\n\r\n"
+    place.hear(PORT, b"HTTP/1.1 40", ask.encode())
+
+
 def facts(place: Place) -> dict[str, dict[str, object]]:
     """One bucket."""
     entry: dict[str, object] = {
