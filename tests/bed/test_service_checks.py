@@ -218,7 +218,9 @@ def test_a_probe_uses_the_service_and_names_the_step_that_fails(here, bed, fault
     path = here.site() / "system.yaml"
     text = "\nprobes:\n  files: {kind: service, target: http, timeout: 20 s}\n"
     path.write_text(path.read_text() + text)
-    assert here.siteproof("probe", "files").code == 0
+    here.data.mkdir()
+    done = here.siteproof("probe", "files")
+    assert done.code == 0, done.out + done.err
     faulty("http", "expired-token")
     done = here.siteproof("probe", "files")
     assert done.code == 1
