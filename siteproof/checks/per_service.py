@@ -19,7 +19,7 @@ from siteproof.slurm import client
 from siteproof.slurm.records import Node, unusable
 
 HERE = "here"  # the machine on which ReFrame runs, in the raw files; no node of the site
-MOST_STEPS = 12  # of one test, with the removal of what it has created
+MAX_STEPS = 12  # of one test, with the removal of what it has created
 
 
 def names() -> list[str]:
@@ -53,7 +53,7 @@ class ServiceCheck(JobCheck, special=True):
         self.written = self.entry.bytes_written / 10**9
         self.cost = "" if self.entry.cost is None else f"{self.entry.cost.normalize():f}"
         if self.derives_limit():
-            self.time_limit = f"{int(MOST_STEPS * self.entry.timeout.to('s')) + 2 * MARGIN}s"
+            self.time_limit = f"{int(MAX_STEPS * self.entry.timeout.to('s')) + 2 * MARGIN}s"
         return [self.entry.partition or next(iter(site.system.partitions))]
 
     @run_after("setup")

@@ -63,7 +63,7 @@ def judge(
 
     Without runs the script's own output is read. Raises OutputError where there is no value.
     """
-    _must_not_set_what_the_job_sets(left, runs, job)
+    must_not_set_what_the_job_sets(job, left.facts, *(run.dims for run in runs))
     for run in runs:
         must_have_ended(run, left, job)
     runs = runs or [Execution({}, 0, left.stdout, left.stderr)]
@@ -110,10 +110,10 @@ def derived(job: Manifest) -> ModuleType:
     return import_module(f"siteproof.derive.{job.derive}")
 
 
-def _must_not_set_what_the_job_sets(left: Raw, runs: Sequence[Execution], job: Manifest) -> None:
+def must_not_set_what_the_job_sets(job: Manifest, *each: Mapping[str, str]) -> None:
     """Raises OutputError where a node claims what only the job knows, such as its mode."""
     own = {*JOBS_OWN, *job.conditions}
-    for pairs in (left.facts, *(run.dims for run in runs)):
+    for pairs in each:
         if wrong := sorted(own & pairs.keys()):
             raise OutputError(f"a node must not set '{wrong[0]}' itself", "invalid")
 

@@ -38,6 +38,12 @@ def _outcomes(stage: Stage, job: Manifest, ended: str) -> list[Outcome]:
         proof = origin.check(result.folder, node, left, job)
         found = _report(left, job)
         _must_be_whole(found, left, job)
+        outcome.must_not_set_what_the_job_sets(
+            job,
+            found.conditions,
+            *(s.place for s in found.steps),
+            *(r.dims for r in found.readings),
+        )
         each = _of_report(found)
         for one in each:
             outcome.must_be_short(one.readings, found.conditions)
@@ -65,19 +71,17 @@ def _report(left: Raw, job: Manifest) -> Report:
     if not left.runs:
         outcome.must_have_worked(left, job)
         raise OutputError("no service was used")
-    return service.parse(left.runs[0].stdout)
+    return service.report(left.runs[0].stdout)
 
 
 def _must_be_whole(found: Report, left: Raw, job: Manifest) -> None:
-    """Raises OutputError where the test has not come to its end, or has not begun."""
+    """Raises OutputError where the test has not come to its end, or could not be made."""
     for run in left.runs if not found.done else ():
         outcome.must_have_ended(run, left, job)
-    if not found.done:
+    if not found.done or not found.steps:
         raise OutputError(f"the test ended after {len(found.steps)} steps", "killed")
     if lacking := [step for step in found.steps if step.status == samples.TOOL_MISSING]:
         raise OutputError(lacking[0].why, samples.TOOL_MISSING)
-    if not found.steps:
-        raise OutputError("no step was made")
 
 
 def _of_report(found: Report) -> list[Outcome]:

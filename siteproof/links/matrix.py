@@ -203,22 +203,24 @@ def collect(site: Site, found: Iterable[Sample], metric: str) -> list[Matrix]:
 
 def by_day(site: Site, found: Iterable[Sample], metric: str) -> dict[Pair, dict[date, Cell]]:
     """High, low and average of each pair's days, rates in MB/s, other units as in the catalogue."""
-    if metric == transfers.RATE:
-        moved = transfers.moved(site, found)
-        return dict(sorted(daily(one for m in moved for one in m.attempts()).items()))
+    of_links = metric != transfers.RATE
+    attempts = _attempts(site, found, metric) if of_links else transfers.attempts(site, found)
+    return dict(sorted(daily(attempts).items()))
+
+
+def _attempts(site: Site, found: Iterable[Sample], metric: str) -> Iterator[Attempt]:
+    """Each trial of each pair of a link, unless it failed next to good ones in its job."""
     samples = [s for s in found if _is_of(s, metric)]
     both = _directed(s for s in samples if s.status == "ok")
     unit = day_unit(site.catalogue[metric])
     measured = {(job(s), s.node, s.dims[PEER]) for s in samples if s.status == "ok"}
-    attempts = []
     for sample in samples:
         value = None
         if sample.status == "ok":
             value = units.convert(sample.number, sample.unit, unit)
         for pair in _pairs_of(sample, both):
             if value is not None or (job(sample), *pair) not in measured:
-                attempts.append(Attempt(pair, _time(sample), value, sample.status))
-    return dict(sorted(daily(attempts).items()))
+                yield Attempt(pair, _time(sample), value, sample.status)
 
 
 def day_unit(metric: Metric) -> str:

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from siteproof import units
-from siteproof.analysis.attribution import Pair
-from siteproof.analysis.daily import Attempt
+from siteproof.analysis.daily import Attempt, Pair
 from siteproof.judge.criterion import SERVICE
 from siteproof.record.samples import INTERRUPTED, TOOL_MISSING, Sample
 from siteproof.sites import Site
@@ -16,6 +15,7 @@ from siteproof.sites import Site
 CHECK, RATE = "Service", "Service.rate"
 UNIT = "MB/s"
 SENDER, RECEIVER, STEP = "sender", "receiver", "step"  # dimensions
+FILES, LARGE = "files", "1"  # dimension: rates of many small files have no grades
 UNTRIED = (INTERRUPTED, TOOL_MISSING)  # statuses of what is neither a transfer nor its failure
 OUT, IN = ("put", "put_many"), ("get", "get_many")  # steps that move files
 NO_TRANSFER = ("clean",)  # a step that fails when all files have been moved
@@ -37,6 +37,12 @@ class Moved(NamedTuple):
             yield Attempt(pair, when, value, one.status)
 
 
+def attempts(site: Site, samples: Iterable[Sample]) -> Iterator[Attempt]:
+    """Each attempt of each pair, in MB/s."""
+    for one in moved(site, samples):
+        yield from one.attempts()
+
+
 def moved(site: Site, samples: Iterable[Sample]) -> Iterator[Moved]:
     """The attempts among the samples of the check Service, of services that move files.
 
@@ -48,7 +54,7 @@ def moved(site: Site, samples: Iterable[Sample]) -> Iterator[Moved]:
             continue
         here, there = entry.here or site.name, entry.there or sample.conditions[SERVICE]
         if sample.status == "ok":
-            if sample.metric == RATE:
+            if sample.metric == RATE and sample.dims.get(FILES) == LARGE:
                 ends = sample.dims.get(SENDER, here), sample.dims.get(RECEIVER, there)
                 yield Moved(sample, (ends,))
         elif (step := sample.dims.get(STEP, "")) not in NO_TRANSFER:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 from siteproof.errors import OutputError, harmless
-from siteproof.parsers import Reading, values
+from siteproof.parsers import Reading, jsontext, values
 
+NEEDS = "the records of python -m siteproof.services, from its begin to its end"
 STATUSES = ("ok", "login", "timeout", "checksum", "generic", "killed", "tool_missing")
 MAX_RECORDS = 5_000
 LONGEST = 500  # characters of a reason
@@ -43,7 +43,20 @@ class Report:
     done: bool = False
 
 
-def parse(text: str) -> Report:
+def parse(text: str) -> list[Reading]:
+    """How many steps failed (count), the seconds of the others (s), and other figures.
+
+    Raises OutputError for a test that has not come to its end.
+    """
+    found = report(text)
+    if not found.done or not found.steps:
+        raise OutputError(f"service: the test ended after {len(found.steps)} steps")
+    took = [Reading("seconds", s.seconds, "s", s.place) for s in found.steps if s.status == "ok"]
+    number = Reading("failures", Decimal(len(found.steps) - len(took)), "count")
+    return [number, *took, *found.readings]
+
+
+def report(text: str) -> Report:
     """All records; an incomplete last line, as of a test that was killed, is left out.
 
     Raises OutputError.
@@ -53,12 +66,11 @@ def parse(text: str) -> Report:
     if len(lines) > MAX_RECORDS:
         raise OutputError(f"service: {len(lines)} records, at most {MAX_RECORDS}")
     for number, line in enumerate(lines, 1):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            raise OutputError(f"service: line {number} is not a record") from None
-        if not isinstance(record, dict):
-            raise OutputError(f"service: line {number} is not a record")
+        if found.done:
+            raise OutputError(f"service: line {number} comes after the end of the test")
+        record, after = jsontext.load("service", line)
+        if after:
+            raise OutputError(f"service: line {number} is more than a record")
         _take(found, record, number)
     return found
 
@@ -72,6 +84,8 @@ def _take(found: Report, record: dict[str, Any], number: int) -> None:
         found.conditions |= _texts(record["conditions"], number)
     elif "done" in record:
         found.done = True
+        if record["done"] != f"{number - 1}":
+            raise OutputError(f"service: {number - 1} records where {record['done']} were made")
     elif "begin" not in record:
         raise OutputError(f"service: line {number} is of no known kind")
 

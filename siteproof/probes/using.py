@@ -11,12 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from siteproof.parsers import service
+from siteproof.parsers.service import Report
 from siteproof.probes.probing import NotUp
 from siteproof.record import session_numbers
 from siteproof.services import steps
 from siteproof.sites import Site
 
-MOST_OUTPUT = 2**20  # bytes of records that are read
+MAX_OUTPUT = 2**20  # bytes of records that are read
 
 
 def use(site: Site, name: str, seconds: float) -> None:
@@ -32,10 +34,10 @@ def use(site: Site, name: str, seconds: float) -> None:
         work = {"name": name, "mark": mark, "system": site.name, "service": entry.as_written()}
         file = folder / "service.json"
         file.write_text(json.dumps(work))
-        with (folder / "records").open("w+b") as records:
+        with tempfile.TemporaryFile() as records:
             _run([sys.executable, "-m", "siteproof.services", str(file)], records, seconds)
             records.seek(0)
-            _must_be_good(records.read(MOST_OUTPUT))
+            _must_be_good(service.report(records.read(MAX_OUTPUT).decode("utf-8", "replace")))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -52,13 +54,10 @@ def _run(command: list[str], records: Any, seconds: float) -> None:
         raise TimeoutError from None
 
 
-def _must_be_good(text: bytes) -> None:
+def _must_be_good(found: Report) -> None:
     """Raises NotUp for the first step that failed, and where the test did not end."""
-    done = False
-    for line in text.splitlines():
-        record = json.loads(line)
-        done = done or "done" in record
-        if record.get("status", "ok") != "ok":
-            raise NotUp(f"{record['end']['step']}: {record['why']} ({record['status']})")
-    if not done:
+    for step in found.steps:
+        if step.status != "ok":
+            raise NotUp(f"{step.name}: {step.why} ({step.status})")
+    if not found.done:
         raise NotUp("the test of the service did not end")

@@ -4,4 +4,5 @@ import sys
 
 from siteproof.services.runner import main
 
-main(sys.argv[1])
+if __name__ == "__main__":  # setup imports every module
+    main(sys.argv[1])

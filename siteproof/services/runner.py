@@ -2,7 +2,7 @@
 
 The test runs in a process group of its own, which is killed when a step takes too long. A guardian,
 in a session of its own, removes what the test has created if this process ends before its time:
-after Ctrl-C, a time limit or a kill. Whether all is gone is asked of the service.
+after Ctrl-C, a time limit or a kill. Whether all is gone is read from the service.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from siteproof import files
 from siteproof.services.steps import Job, StepFailed, Steps, marked, without_secrets
 from siteproof.sites import Service
 from siteproof.units import count
@@ -33,24 +34,26 @@ MAX_NAMED = 3  # things that are left behind, in a reason
 
 def load(path: Path) -> Job:
     """The test that a check has written down, with a scratch folder of its own."""
-    work = json.loads(path.read_text())
+    work = files.loads(path, files.read_named(path))
     return job_of(
         work["system"], work["name"], Service.model_validate(work["service"]), work["mark"]
     )
 
 
 def job_of(system: str, name: str, service: Service, mark: str) -> Job:
-    """A job with a scratch folder of its own, which whoever asked for it removes."""
+    """A job with a scratch folder of its own, which the caller removes."""
     return Job(name, service, mark, Path(tempfile.mkdtemp(prefix="siteproof-")), system)
 
 
 def run(job: Job, report: Callable[[Record], None]) -> None:
     """Test a service, remove what was created, and report each record as it comes."""
     guardian = _Guardian(job)
+    number = 0
     for act in (module(job).test, clean):
         for record in watched(job, act, guardian):
             report(record)
-    report({"done": True})
+            number += 1
+    report({"done": number})
     guardian.dismiss()
     shutil.rmtree(job.scratch, ignore_errors=True)
 
@@ -141,32 +144,56 @@ def _in_child(job: Job, act: Act, writing: int, guardian: _Guardian | None) -> N
 
 def _records(job: Job, reading: int, child: int) -> Iterator[Record]:
     """What the child reports; of a step that takes too long or is killed, its end."""
-    open_step: Record | None = None
-    begun = time.monotonic()
-    left, limit = b"", job.seconds
-    while True:
-        ready, _, _ = select.select([reading], [], [], max(begun + limit - time.monotonic(), 0))
+    clock = _Clock(job.seconds)
+    left = b""
+    while clock.left > 0:
+        ready, _, _ = select.select([reading], [], [], clock.left)
         data = os.read(reading, LONGEST_LINE) if ready else b""
-        if not data:
+        if ready and not data:
             break
         *lines, left = (left + data).split(b"\n")
         for line in lines:
-            record = json.loads(line)
-            open_step = record.get("begin") if "begin" in record else open_step
-            if "begin" in record:
-                limit = float(record["limit"])
-            if "end" in record:
-                open_step, limit = None, job.seconds
-            begun = time.monotonic()
+            record = files.loads("the test of a service", line)
+            clock.take(record)
             yield record
-    late = not ready
-    signal_number = _end(child)
-    took = time.monotonic() - begun
-    if late:
-        step = open_step or {"step": "test"}
-        yield _failed(step, "timeout", f"no answer within {limit:g} s", took)
-    elif open_step:
-        yield _failed(open_step, "killed", f"ended by signal {signal_number}", took)
+    else:
+        yield _failed(clock.step or {"step": "test"}, "timeout", clock.words, clock.took)
+        return
+    number = _end(child)
+    if clock.step:
+        yield _failed(clock.step, "killed", f"ended by signal {number}", clock.took)
+
+
+class _Clock:
+    """How much of its time the open step has left; between two steps, as much as any step has."""
+
+    def __init__(self, seconds: float) -> None:
+        self._between = self._limit = seconds
+        self._begun = time.monotonic()
+        self.step: Record | None = None
+
+    def take(self, record: Record) -> None:
+        """A record has come: a step begins or ends, or something was found."""
+        self._begun = time.monotonic()
+        if "begin" in record:
+            self.step, self._limit = record["begin"], float(record["limit"])
+        if "end" in record:
+            self.step, self._limit = None, self._between
+
+    @property
+    def took(self) -> float:
+        """Seconds since the last record."""
+        return time.monotonic() - self._begun
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left; 0 where the time is over."""
+        return max(self._limit - self.took, 0.0)
+
+    @property
+    def words(self) -> str:
+        """Why a step that takes longer has failed."""
+        return f"no answer within {self._limit:g} s"
 
 
 def _failed(step: Record, status: str, why: str, took: float = 0.0) -> Record:
@@ -189,12 +216,16 @@ class _Guardian:
 
     def __init__(self, job: Job) -> None:
         self._reading, self._writing = os.pipe()
+        waits, ready = os.pipe()
         sys.stdout.flush()
         self._pid = os.fork()
         if self._pid == 0:
             os.close(self._writing)
-            self._live(job)
+            self._live(job, ready)
         os.close(self._reading)
+        os.close(ready)
+        os.read(waits, 1)  # until it is in a session of its own, where no signal of ours reaches it
+        os.close(waits)
 
     def watch(self, child: int) -> None:
         """Name the process that is to be ended first."""
@@ -210,7 +241,7 @@ class _Guardian:
         os.close(self._writing)
         os.waitpid(self._pid, 0)
 
-    def _live(self, job: Job) -> None:
+    def _live(self, job: Job, ready: int) -> None:
         try:
             os.setsid()
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -218,6 +249,7 @@ class _Guardian:
             null = os.open(os.devnull, os.O_RDWR)
             for stream in (0, 1, 2):  # they would keep the job's files open
                 os.dup2(null, stream)
+            os.close(ready)
             words = self._all_words()
             if words[-1:] != ["done"]:
                 for child in words[-1:]:

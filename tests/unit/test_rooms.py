@@ -19,7 +19,7 @@ FLOORS = {  # a floor knows those below it; 1 at the bottom
         *("nodes", "published", "trend", "verdict"),
     ),
     4: ("history", "porting"),
-    3: ("checks", "collect", "probes", "slurm", "spack", "sweeps"),
+    3: ("checks", "collect", "probes", "services", "slurm", "spack", "sweeps"),
     2: ("analysis", "derive", "judge", "parsers", "record", "schema", "sites"),
     1: FOUNDATIONS,
 }
@@ -32,12 +32,15 @@ NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
     ("trend", "compare"): "what changed beside a figure explains its step",
     ("verdict", "derivations"): "a criterion may speak of what follows from several samples",
     ("derivations", "availability"): "how long services were up is a derived value, too",
+    ("derivations", "links"): "what a day's transfers are is the daily matrix's",
     ("derivations", "published"): "the milestones of a site are a figure, too",
     ("verdict", "curves"): "a criterion may speak of what only a whole sweep has",
     ("checks", "collect"): "a check collects its job's raw files when it ends",
+    ("checks", "services"): "what a test creates carries the session's name",
     ("checks", "slurm"): "a check asks which nodes can work",
     ("checks", "spack"): "a check takes the software that is built here",
     ("checks", "sweeps"): "a sweep is a check over many points",
+    ("probes", "services"): "a probe may use a service instead of a look at it",
     ("collect", "slurm"): "a lost session is collected when its jobs have left the queue",
     ("collect", "sweeps"): "the raw files of a tuning sweep name its knobs",
     ("analysis", "record"): "restarts and counters are read from samples",
@@ -72,11 +75,15 @@ HOME = {  # a library, and the rooms that may know it
     "matplotlib": ("figure",),
     "duckdb": ("history",),
     "ruptures": ("analysis",),
+    "globus_sdk": ("services",),
     "jinja2": ("report",),
+    "minio": ("services",),
+    "requests": ("services",),
+    "websocket": ("services",),
     "pydantic": ("record", "schema", "sites", "spack", "sweeps"),
     "yaml": ("schema", "spack", "trend"),
 }
-OWN_NAMES = ("parsers", "derive", "cli", "report/chapters")  # a file a tool, command or chapter
+OWN_NAMES = ("parsers", "derive", "cli", "report/chapters", "services")  # a file a tool, kind …
 
 
 @cache

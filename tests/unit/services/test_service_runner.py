@@ -97,10 +97,10 @@ def test_a_step_that_hangs_is_a_timeout_and_the_rest_is_cleaned(job, far):
 def test_a_library_that_kills_its_process_is_named(job, far):
     def test(job, steps):
         with steps.step("put"):
-            os.kill(os.getpid(), signal.SIGSEGV)
+            os.kill(os.getpid(), signal.SIGBUS)
 
     far.test = test
-    assert ends(records(job))["put"] == ("killed", "ended by signal 11")
+    assert ends(records(job))["put"] == ("killed", "ended by signal 7")
 
 
 def test_an_error_outside_of_steps_is_a_failure_without_traceback(job, far, capfd):

@@ -12,13 +12,14 @@ from datetime import UTC, date, datetime
 from fractions import Fraction
 
 from siteproof import units
-from siteproof.analysis.attribution import Pair
-from siteproof.analysis.daily import category, rate_class
+from siteproof.analysis.daily import Pair, category, rate_class
 from siteproof.derivations.given import Given, Result
 from siteproof.judge.criterion import SERVICE, why_not
-from siteproof.links.transfers import CHECK, RATE, UNIT, Moved, moved
+from siteproof.links.transfers import CHECK, RATE, UNIT, UNTRIED, Moved, moved
 from siteproof.record.samples import Sample
 
+FAILURES = f"{CHECK}.failures"
+MB_A_DAY = 86_400 / 10**6  # TB a day that 1 MB/s are
 MAX_NAMED = 3  # failures in a reason
 Derivation = Callable[[Given], Iterator[Result]]
 
@@ -33,7 +34,9 @@ def rate(choose: Callable[[Sequence[Fraction]], Fraction]) -> Derivation:
             return
         value = choose([_rate(s) for s in rates])
         in_unit = Fraction(units.convert(value, UNIT, given.unit))
-        yield given.sample(in_unit, rates, _why([s.conditions[SERVICE] for s in rates]))
+        a_day = f"{float(value) * MB_A_DAY:.3g} TB a day"
+        why = f"{_why([s.conditions[SERVICE] for s in rates])}; {a_day}"
+        yield given.sample(in_unit, rates, why)
 
     return derive
 
@@ -75,6 +78,29 @@ def failures(of_category: str) -> Derivation:
     return derive
 
 
+def failed_services(given: Given) -> Iterator[Result]:
+    """How many of the services that the criterion names, or of all, failed in their newest test."""
+    newest = {name: _newest(given, name) for name in _services(given)}
+    if lacking := [name for name, own in newest.items() if not own]:
+        yield given.missing([f"{FAILURES} of {name}" for name in lacking])
+        return
+    failed = [sample for own in newest.values() for sample in own[:1] if sample.why]
+    why = "; ".join(f"{s.conditions[SERVICE]}: {s.why}" for s in failed[:MAX_NAMED])
+    inputs = [sample for own in newest.values() for sample in own]
+    yield given.sample(Fraction(len(failed)), inputs, why or f"all of {', '.join(newest)} work")
+
+
+def _newest(given: Given, name: str) -> list[Sample]:
+    """The answer of a service's newest test, or its failures; those come first."""
+    of_name = [
+        sample
+        for sample in given.material.of_checks.get(CHECK, ())
+        if sample.conditions.get(SERVICE) == name and sample.status not in UNTRIED
+    ]
+    answers = given.answers(given.input(FAILURES, "service"), of_name)
+    return sorted((s for own in answers.values() for s in own), key=lambda s: s.status == "ok")
+
+
 def _attempts(given: Given) -> list[Moved]:
     """The attempts of each service, of its newest day."""
     wanted = given.input(RATE, "service")
@@ -88,11 +114,12 @@ def _attempts(given: Given) -> list[Moved]:
 
 
 def _services(given: Given) -> list[str]:
-    """The services that the criterion covers; where the site has none, one that is missing."""
+    """The services that the criterion names, or all that move files; never none."""
     rule = given.criterion.conditions.get(SERVICE)
+    if rule:
+        return rule.one_of or [rule.exact or "a service"]
     known = given.site.system.services.items()
-    found = [n for n, one in known if one.transfers and (rule is None or rule.met_by(n))]
-    return found or ["a service"]
+    return [name for name, one in known if one.transfers] or ["a service"]
 
 
 def _why(services: Sequence[str]) -> str:

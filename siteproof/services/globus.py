@@ -1,0 +1,212 @@
+"""Globus: a transfer between two collections and back, by its SDK as an application.
+
+The files are those in the source's folder. Globus compares their checksums at both ends itself,
+and its tasks run on without us: those of ours that have not ended belong to what is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from importlib.metadata import version
+from itertools import islice
+from typing import Any
+
+from globus_sdk import (
+    AccessTokenAuthorizer,
+    ConfidentialAppAuthClient,
+    DeleteData,
+    GlobusAPIError,
+    GlobusError,
+    GlobusTimeoutError,
+    TransferClient,
+    TransferData,
+)
+from globus_sdk.scopes import TransferScopes
+from globus_sdk.transport import RequestsTransport, RetryConfig
+
+from siteproof import units
+from siteproof.services import transfers
+from siteproof.services.steps import PREFIX, Job, StepFailed, Steps
+
+MOST = 100_000  # names of a folder, and tasks, that are looked at
+PAUSE = 2  # seconds between two looks at a task
+_REFUSED = (401, 403)
+_LOGIN = ("PERMISSION_DENIED", "CREDENTIAL", "EXPIRED", "AUTH")  # parts of a task's own words
+_QUIET: dict[str, Any] = {
+    f"notify_on_{event}": False for event in ("succeeded", "failed", "inactive")
+}
+Files = dict[str, int]  # name to bytes
+
+
+class Globus:
+    """The two collections and their folders, source first."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._ends = job.service.address.split(">")
+        self._folders = [job.service.from_folder.rstrip("/"), job.service.folder.rstrip("/")]
+
+    @cached_property
+    def _api(self) -> TransferClient:
+        """The client of Globus Transfer, with a token. Raises StepFailed."""
+        pairs = self._job.pairs()
+        for key in ("client_id", "client_secret"):
+            if key not in pairs:
+                raise StepFailed("login", f"credentials: no line {key}=…")
+        once = RetryConfig(max_retries=0)  # a retry would hide a fault, and take its time
+
+        def transport() -> RequestsTransport:
+            return RequestsTransport(http_timeout=self._job.seconds)
+
+        with _explained(refused=(400, *_REFUSED)):  # 400: an unknown client
+            auth = ConfidentialAppAuthClient(
+                pairs["client_id"], pairs["client_secret"], transport=transport(), retry_config=once
+            )
+            tokens = auth.oauth2_client_credentials_tokens(TransferScopes.all)
+            token = _token(tokens.by_resource_server)
+        return TransferClient(
+            authorizer=AccessTokenAuthorizer(token), transport=transport(), retry_config=once
+        )
+
+    def login(self) -> None:
+        """Get a token, and see both collections."""
+        with _explained():
+            for end in self._ends:
+                self._api.get_endpoint(end)
+
+    def source(self) -> Files:
+        """The files that are to be moved: no more than the site allows. Raises StepFailed."""
+        with _explained():
+            listed = self._listed(0)
+        files = {one["name"]: int(one["size"]) for one in listed if one["type"] == "file"}
+        most = self._job.service.bytes_written
+        if not files:
+            raise StepFailed("generic", f"no file in {self._folders[0] or '/'} of the source")
+        if (total := sum(files.values())) > most:
+            why = f"{self._folders[0] or '/'} of the source has {units.size(total)}"
+            raise StepFailed("generic", f"{why}, at most {units.size(most)} may be moved")
+        return files
+
+    def move(self, files: Files, back: bool) -> float:
+        """Move files by one task; its rate in bytes per second, as Globus says. back: to source."""
+        ends, mark = self._ends, self._job.mark
+        places = [self._folders[0], f"{self._folders[1]}/{mark}"]
+        if back:
+            places = [f"{self._folders[0]}/{mark}", places[1]]
+            ends, places = ends[::-1], places[::-1]
+        data = TransferData(*ends, label=mark, verify_checksum=True, **_QUIET)
+        for name in files:
+            data.add_item(f"{places[0]}/{name}", f"{places[1]}/{name}")
+        with _explained():
+            task = self._wait(self._api.submit_transfer(data)["task_id"])
+        if int(task.get("bytes_transferred") or 0) != sum(files.values()):
+            raise StepFailed("generic", "Globus moved another number of bytes than was asked for")
+        return float(task.get("effective_bytes_per_second") or 0)
+
+    def names(self) -> list[str]:
+        """What is ours in both folders, and our tasks that have not ended."""
+        with _explained():
+            names = {str(one["name"]) for end in (0, 1) for one in self._listed(end)}
+            names |= {str(task["label"]) for task in self._tasks()}
+        return transfers.ours(sorted(names))
+
+    def remove(self, name: str) -> None:
+        """Cancel our tasks of that name, and remove its folder at both ends."""
+        with _explained():
+            for task in self._tasks():
+                if task["label"] == name:
+                    self._api.cancel_task(task["task_id"])
+            for end in (0, 1):
+                if name in {one["name"] for one in self._listed(end)}:
+                    data = DeleteData(
+                        self._ends[end],
+                        label=f"removal of {name}",
+                        recursive=True,
+                        ignore_missing=True,
+                        **_QUIET,
+                    )
+                    data.add_item(f"{self._folders[end]}/{name}")
+                    self._wait(self._api.submit_delete(data)["task_id"])
+
+    def _listed(self, end: int) -> list[Any]:
+        folder = self._folders[end] or "/"
+        return list(islice(self._api.operation_ls(self._ends[end], folder), MOST))
+
+    def _tasks(self) -> list[Any]:
+        """Those of ours that have not ended."""
+        active = self._api.task_list(filter={"status": ["ACTIVE", "INACTIVE"]})
+        return [one for one in islice(active, MOST) if (one["label"] or "").startswith(PREFIX)]
+
+    def _wait(self, task: str) -> Any:
+        """Until a task has ended well. Raises StepFailed; TimeoutError."""
+        if not self._api.task_wait(task, timeout=int(self._job.seconds), polling_interval=PAUSE):
+            raise TimeoutError
+        ended = self._api.get_task(task)
+        if ended["status"] != "SUCCEEDED":
+            raise failed(ended.data)
+        return ended
+
+
+def test(job: Job, steps: Steps) -> None:
+    """Files from the source to the destination and back."""
+    client = Globus(job)
+    tool = f"globus-sdk {version('globus-sdk')}"
+    steps.condition(protocol="globus", tool=tool, checksum="far end")
+    with steps.step("login"):
+        client.login()
+    with steps.step("quota"):
+        files = client.source()
+    steps.condition(size=f"{sum(files.values())}", files=f"{len(files)}")
+    for step, direction in (("put", "out"), ("get", "in")):
+        with steps.step(step, direction=direction):
+            rate = client.move(files, back=direction == "in")
+        sender, receiver = (job.here, job.there) if direction == "out" else (job.there, job.here)
+        dims = {"sender": sender, "receiver": receiver, "files": f"{len(files)}"}
+        steps.value("rate", round(rate / 10**6, 6), "MB/s", **dims)
+
+
+def found(job: Job) -> list[str]:
+    """What tests have left at both collections, and their tasks."""
+    return Globus(job).names()
+
+
+def remove(job: Job, name: str) -> None:
+    """Remove one of them."""
+    Globus(job).remove(name)
+
+
+def _token(tokens: Any) -> str:
+    """That for transfers, among the tokens by server."""
+    try:
+        return str(tokens[TransferClient.resource_server]["access_token"])
+    except (KeyError, TypeError):
+        raise StepFailed("login", "Globus gave no token for transfers") from None
+
+
+def failed(task: dict[str, Any]) -> StepFailed:
+    """Why a task has not succeeded, by what Globus says of it."""
+    fatal = task.get("fatal_error") or {}
+    words = [fatal.get("code"), fatal.get("description"), task.get("nice_status")]
+    why = ": ".join(str(word) for word in words if word) or str(task.get("status"))
+    if "CHECKSUM" in why.upper():
+        return StepFailed("checksum", why)
+    refused = any(part in why.upper() for part in _LOGIN)
+    return StepFailed("login" if refused else "generic", why)
+
+
+@contextmanager
+def _explained(refused: Sequence[int] = _REFUSED) -> Iterator[None]:
+    """Turns what the SDK raises into StepFailed, but for TimeoutError."""
+    try:
+        yield
+    except GlobusAPIError as error:
+        status = "login" if error.http_status in refused else "generic"
+        said = ": ".join(str(word) for word in (error.code, error.message) if word)
+        why = f"HTTP status {error.http_status}: {said}"
+        raise StepFailed(status, why) from None  # type: ignore[arg-type]
+    except GlobusTimeoutError:
+        raise TimeoutError from None
+    except GlobusError as error:
+        raise StepFailed("generic", f"{type(error).__name__}: {error}") from None

@@ -1,0 +1,119 @@
+"""rsync over ssh: files there and back. Its far end has a shell, which is asked for all else."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from siteproof.services import ssh, transfers
+from siteproof.services.steps import Job, Steps
+from siteproof.services.transfers import ANSWER, File
+
+_DF = re.compile(r"(?:.*\s)?[0-9]+\s+[0-9]+\s+([0-9]+)\s+[0-9]+%\s.*")
+_VERSION = re.compile(r"rsync +version +v?([0-9][0-9.]*)")
+
+
+class Rsync:
+    """A folder at the far end, by one connection."""
+
+    protocol = "rsync"
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._ssh = job, ssh.Ssh.by_key(job)
+        self._folder = shlex.quote(job.service.folder)
+        self.tool = f"rsync {version()}, {self._ssh.tool}"
+
+    def __enter__(self) -> Rsync:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._ssh.__exit__(*args)
+
+    def login(self) -> None:
+        """Connect once, and enter the folder."""
+        self._ssh.login()
+        self._ssh.asked(f"cd {self._folder}")
+
+    def free(self) -> int | None:
+        """What df at the far end says."""
+        return free(self._ssh.command(f"cd {self._folder} && df -Pk .").out)
+
+    def make(self) -> None:
+        """Make the folder of what is put."""
+        self._ssh.asked(f"cd {self._folder} && mkdir -p {self._job.mark}")
+
+    def put(self, files: Sequence[Path]) -> None:
+        """Write files by one rsync."""
+        self._run([file.name for file in files], f"{self._job.scratch}/", self._far())
+
+    def get(self, names: Sequence[str], into: Path) -> None:
+        """Read files by one rsync."""
+        self._run(names, self._far(), f"{into}/")
+
+    def differing(self, files: Sequence[File]) -> list[str] | None:
+        """What sha256sum at the far end says."""
+        return self._ssh.differing(f"{self._job.service.folder}/{self._job.mark}", files)
+
+    def names(self) -> list[str]:
+        """What is ours in the folder."""
+        return transfers.ours(self._ssh.asked(f"cd {self._folder} && ls -1").splitlines())
+
+    def remove(self, name: str) -> None:
+        """Remove a folder of ours; what is gone is no error."""
+        self._ssh.asked(f"cd {self._folder} && rm -rf -- {name}")
+
+    def _far(self) -> str:
+        return f"{ssh.FAR}:{self._job.service.folder}/{self._job.mark}/"
+
+    def _run(self, names: Sequence[str], source: str, target: str) -> None:
+        """Copy files by their names. Whole: what is at the target never makes a rate better."""
+        login = f"ssh -F {shlex.quote(f'{self._ssh.config}')}"
+        argv = ["rsync", "--whole-file", "--protect-args", "--files-from=-", "-e", login]
+        ended = transfers.run(
+            self._job,
+            [*argv, "--", source, target],
+            text="".join(f"{name}\n" for name in names),
+            env=self._ssh.env,
+            most=transfers.largest(self._job),
+        )
+        if ended.code:
+            raise ssh.refused(ended.errors or f"rsync: exit code {ended.code}")
+
+
+def test(job: Job, steps: Steps) -> None:
+    """Files to the far end and back."""
+    with Rsync(job) as client:
+        transfers.transfer(job, steps, client)
+
+
+def found(job: Job) -> list[str]:
+    """What tests have left in the folder."""
+    with Rsync(job) as client:
+        return client.names()
+
+
+def remove(job: Job, name: str) -> None:
+    """Remove one of them."""
+    with Rsync(job) as client:
+        client.remove(name)
+
+
+def version() -> str:
+    """That of rsync; empty if it is not installed, as the first copy will say."""
+    try:
+        ended = subprocess.run(["rsync", "--version"], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    match = _VERSION.match(ended.stdout[:ANSWER])
+    return match[1] if match else ""
+
+
+def free(text: str) -> int | None:
+    """Bytes that `df -Pk` says are available: KiB in its fourth column. None: no such table."""
+    for line in text.splitlines()[1:]:
+        if match := _DF.fullmatch(line):
+            return int(match[1]) * 1024
+    return None

@@ -1,0 +1,175 @@
+"""ssh to a service: one connection, with the site's key and host keys alone; a refusal has a name.
+
+All that follows the login goes through that connection (a "master"), so that no rate has a login
+in it. It stays in our process group: ssh's own background mode would outlive a test that is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from typing import IO
+
+from siteproof.services.steps import Job, StepFailed, private
+from siteproof.services.transfers import ANSWER, Ended, File, beginning, files_of_at_most, run
+
+FAR = "far"  # what ssh's configuration calls the service
+CONNECTION_LOST = 255  # exit code of ssh: its own errors, not those of the command
+PAUSE = 0.005  # seconds between two looks at whether the connection stands
+_ADDRESS = re.compile(r"(?:([^@]+)@)?(?:\[([^]]+)\]|([^:]+))(?::([0-9]+))?")
+_SHA256 = re.compile(r"([0-9a-f]{64})  (.+)")
+# What OpenSSH writes of what a user would call "I cannot get in", the most telling first.
+_LOGIN = (
+    re.compile(r"^Load key|Permissions .* are too open"),
+    re.compile(r"Permission denied \([a-z,-]+\)|Too many authentication failures"),
+    re.compile(r"REMOTE HOST IDENTIFICATION HAS CHANGED|host key is known|Host key verification"),
+)
+_TIMEOUT = re.compile(r"timed out")
+_NOISE = re.compile(r"@*|Control socket connect.*|mux_client.*|muxclient.*|Connection closed\.?")
+
+
+class Ssh:
+    """A login by ssh. auth: lines of its configuration that say how. env: what tools need."""
+
+    def __init__(self, job: Job, auth: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+        self.job = job
+        self.tool = version()
+        self.env = {**os.environ, **(env or {}), "LC_ALL": "C"}
+        self.config = job.scratch / "ssh_config"
+        self._master: subprocess.Popen[bytes] | None = None
+        self.config.write_text(config(job, auth))
+
+    @classmethod
+    def by_key(cls, job: Job) -> Ssh:
+        """With the site's key."""
+        auth = ("PreferredAuthentications publickey", f"IdentityFile {_path(job.service.key)}")
+        return cls(job, auth)
+
+    def __enter__(self) -> Ssh:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        if self._master:
+            self._master.kill()
+            self._master.wait()
+            (self.job.scratch / "ssh").unlink(missing_ok=True)
+
+    def login(self) -> None:
+        """Connect, and keep the connection. Raises StepFailed."""
+        if self.job.service.key:
+            private("key", self.job.service.key)
+        errors = self.job.scratch / "ssh_errors"
+        socket = self.job.scratch / "ssh"
+        with errors.open("wb") as stderr, files_of_at_most(ANSWER):
+            self._master = start(["ssh", "-F", f"{self.config}", "-M", "-N", FAR], self.env, stderr)
+        while not socket.exists():
+            if self._master.poll() is not None:
+                raise refused(beginning(errors))
+            time.sleep(PAUSE)
+
+    def command(self, command: str, text: str = "") -> Ended:
+        """Run a command of the far end's shell. Raises StepFailed if that end is not reached."""
+        ended = run(
+            self.job, ["ssh", "-F", f"{self.config}", FAR, command], text=text, env=self.env
+        )
+        if ended.code == CONNECTION_LOST:
+            raise refused(ended.errors)
+        return ended
+
+    def asked(self, command: str, text: str = "") -> str:
+        """What a command prints. Raises StepFailed if it fails."""
+        ended = self.command(command, text)
+        if ended.code:
+            raise refused(ended.errors or ended.out or f"exit code {ended.code}", command)
+        return ended.out
+
+    def differing(self, folder: str, files: Sequence[File]) -> list[str] | None:
+        """The files of a folder with another checksum; None: no shell there, or no sha256sum."""
+        names = "".join(f"{file.path.name}\n" for file in files)
+        ended = self.command(f"cd {shlex.quote(folder)} && xargs sha256sum --", names)
+        sums = checksums(ended.out)
+        if ended.code or len(sums) != len(files):
+            return None
+        return [file.path.name for file in files if sums.get(file.path.name) != file.sha256]
+
+
+def config(job: Job, auth: Sequence[str]) -> str:
+    """The configuration of ssh for a service: nothing else of this machine's counts."""
+    user, host, port = parts(job.service.address)
+    lines = [
+        f"Host {FAR}",
+        f"HostName {host}",
+        *([f"User {user}"] if user else []),
+        *([f"Port {port}"] if port else []),
+        "BatchMode yes",
+        "StrictHostKeyChecking yes",
+        f"UserKnownHostsFile {_path(job.service.known_hosts)}",
+        "GlobalKnownHostsFile /dev/null",
+        "UpdateHostKeys no",
+        "IdentitiesOnly yes",
+        "IdentityAgent none",
+        "ConnectionAttempts 1",
+        f"ConnectTimeout {max(int(job.seconds), 1)}",
+        "LogLevel ERROR",
+        "Compression no",
+        "ClearAllForwardings yes",
+        "ControlMaster no",
+        f"ControlPath {_path(f'{job.scratch}/ssh')}",
+        *auth,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def parts(address: str) -> tuple[str, str, str]:
+    """User, host and port of user@host:port; empty where it has none."""
+    match = _ADDRESS.fullmatch(address)
+    if not match:  # the schema has refused such a one
+        raise StepFailed("generic", f"'{address}' is not an address")
+    return match[1] or "", match[2] or match[3], match[4] or ""
+
+
+def _path(path: str) -> str:
+    """A path as ssh's configuration wants it."""
+    return '"' + path.replace("%", "%%") + '"'
+
+
+def version() -> str:
+    """That of ssh, such as OpenSSH_9.2p1; empty if it is not installed, as the login will say."""
+    try:
+        ended = subprocess.run(["ssh", "-V"], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return ended.stderr.partition(" ")[0].strip(",\n")
+
+
+def start(
+    argv: Sequence[str], env: Mapping[str, str], errors: IO[bytes], pipes: bool = False
+) -> subprocess.Popen[bytes]:
+    """Start a tool. pipes: to talk to it. Raises StepFailed if it is missing."""
+    talk = subprocess.PIPE if pipes else subprocess.DEVNULL
+    try:
+        return subprocess.Popen(argv, stdin=talk, stdout=talk, stderr=errors, env=env)
+    except FileNotFoundError:
+        raise StepFailed("tool_missing", f"'{argv[0]}' is not installed") from None
+
+
+def refused(text: str, doing: str = "") -> StepFailed:
+    """Why ssh, or what it has started, has ended, by what it wrote. doing: what for."""
+    lines = [line.strip(" @\r") for line in text.splitlines()]
+    for pattern in _LOGIN:
+        if said := [line for line in lines if pattern.search(line)]:
+            return StepFailed("login", said[0])
+    if said := [line for line in lines if _TIMEOUT.search(line)]:
+        return StepFailed("timeout", said[0])
+    said = [line for line in lines if not _NOISE.fullmatch(line)] or ["the connection was closed"]
+    return StepFailed("generic", ": ".join([*([doing] if doing else []), "; ".join(said[-2:])]))
+
+
+def checksums(text: str) -> dict[str, str]:
+    """File to checksum, as sha256sum prints them."""
+    matches = (_SHA256.fullmatch(line) for line in text.splitlines())
+    return {match[2]: match[1] for match in matches if match}

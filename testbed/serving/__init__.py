@@ -1,0 +1,1 @@
+"""Real services in namespaces of their own: one module a service."""

@@ -1,0 +1,203 @@
+"""The command line: arguments in, one call, one exit code."""
+
+import argparse
+import importlib
+import os
+import shutil
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
+
+from errors import TestbedError, UsageError
+
+from serving.place import Bed, Place, need_root
+
+NAMES = ("sftp", "http", "s3", "kdc", "hub", "desktop")
+_HELP = """\
+Real services on this one machine, for tests: each is the program that centres run, from the
+distribution, PyPI, npm or Go's module proxy, in namespaces of its own.
+"""
+_EXAMPLES = """\
+examples:
+  services up sftp http          returns when both answer
+  services site                  prints `services:` for system.yaml
+  services fault                 what can go wrong
+  services fault http expired-token
+  services mend http
+  services down
+
+exit codes: 0 success, 1 failure or a service does not answer, 2 wrong usage. The environment
+variable SITEPROOF_SERVICES_STATE names another state folder than /run/siteproof-services.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see '{self.prog} --help'")
+
+
+def main() -> int:
+    """Run one command."""
+    try:
+        args = _parser().parse_args()
+        return int(globals()[f"_{args.command}"](args, Bed()))
+    except TestbedError as error:
+        _say(str(error))
+        return error.code
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = _Parser(prog="services", description=_HELP, epilog=_EXAMPLES, formatter_class=raw)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    def add(name: str, what: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".")
+
+    add("up", "start services; returns when each answers").add_argument(
+        "names", metavar="NAME", nargs="+", choices=NAMES
+    )
+    add("down", "remove all services completely, in whatever state they are")
+    add("status", "show which services are up, and their faults; exit code 0 if all answer")
+    add("site", "print the services that are up as `services:` of a system.yaml")
+    fault = add("fault", "make a service go wrong; without a name: list all faults")
+    fault.add_argument("name", metavar="NAME", nargs="?", choices=NAMES)
+    fault.add_argument("what", metavar="FAULT", nargs="?")
+    fault.add_argument("--value", metavar="V", default="", help="size of the fault")
+    add("mend", "undo all faults of a service").add_argument("name", choices=NAMES)
+    needed = add("packages", "show the Debian packages that services need and that are missing")
+    needed.add_argument("names", metavar="NAME", nargs="*", choices=(*NAMES, []))
+    return parser
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"serving.{name}")
+
+
+def _say(words: str) -> None:
+    os.write(2, f"services: {words}\n".encode())
+
+
+def _started(bed: Bed) -> list[str]:
+    return [name for name in NAMES if (bed.path / name / "up").exists()]
+
+
+def _missing(names: list[str]) -> list[str]:
+    wanted = {"ip": "iproute2", "unshare": "util-linux", "pkill": "procps"}
+    for name in names:
+        wanted |= _module(name).PACKAGES
+    found = {
+        package
+        for what, package in wanted.items()
+        if not (Path(what).exists() if what[0] == "/" else shutil.which(what, path=PATH))
+    }
+    return sorted(found)
+
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def _packages(args: argparse.Namespace, bed: Bed) -> int:
+    missing = _missing(args.names or list(NAMES))
+    print(*missing, sep="\n", end="\n" if missing else "")
+    return 1 if missing else 0
+
+
+def _up(args: argparse.Namespace, bed: Bed) -> int:
+    need_root()
+    if missing := _missing(args.names):
+        raise UsageError(f"missing Debian packages: {' '.join(missing)}")
+    os.umask(0o022)
+    with bed.locked():
+        begun = time.monotonic()
+        try:
+            bed.make()
+            for name in args.names:
+                if name not in _started(bed):
+                    _start(bed, name)
+                    _say(f"{time.monotonic() - begun:5.1f} s  {name} answers")
+        except KeyboardInterrupt:
+            bed.remove()
+            raise
+    return 0
+
+
+def _start(bed: Bed, name: str) -> None:
+    place = Place(bed, name)
+    shutil.rmtree(place.folder, ignore_errors=True)
+    place.folder.mkdir(mode=0o700)
+    _module(name).start(place)
+    place.write("up", "")
+
+
+def _down(args: argparse.Namespace, bed: Bed) -> int:
+    need_root()
+    if bed.path.exists():
+        with bed.locked():
+            bed.remove()
+    return 0
+
+
+def _status(args: argparse.Namespace, bed: Bed) -> int:
+    bad = 0
+    for name in _started(bed):
+        place = Place(bed, name)
+        fault = place.folder / "fault"
+        state = f"fault: {fault.read_text()}" if fault.exists() else "answers"
+        try:
+            place.wait(_module(name).PORT, 5)
+        except TestbedError:
+            state, bad = "does not answer", 1
+        print(f"{name:8} {bed.address}:{_module(name).PORT}  {state}")
+    if not _started(bed):
+        print("no service is up")
+        return 1
+    return bad
+
+
+def _site(args: argparse.Namespace, bed: Bed) -> int:
+    print("services:")
+    for name in _started(bed):
+        for key, facts in _module(name).facts(Place(bed, name)).items():
+            inner = ", ".join(f"{k}: {_quoted(v)}" for k, v in facts.items())
+            print(f"  {key}: {{{inner}}}")
+    return 0
+
+
+def _quoted(value: object) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _fault(args: argparse.Namespace, bed: Bed) -> int:
+    if not args.name:
+        for name in NAMES:
+            for fault, what in _module(name).FAULTS.items():
+                print(f"{name:8} {fault:22} {what}")
+        return 0
+    known = _module(args.name).FAULTS
+    if args.what not in known:
+        raise UsageError(f"{args.name} has no fault '{args.what}'; it has: {', '.join(known)}")
+    need_root()
+    with bed.locked():
+        if args.name not in _started(bed):
+            raise UsageError(f"{args.name} is not up")
+        place = Place(bed, args.name)
+        _module(args.name).fault(place, args.what, args.value)
+        place.write("fault", f"{args.what} {args.value}".strip())
+    return 0
+
+
+def _mend(args: argparse.Namespace, bed: Bed) -> int:
+    need_root()
+    with bed.locked():
+        if args.name not in _started(bed):
+            raise UsageError(f"{args.name} is not up")
+        place = Place(bed, args.name)
+        place.behave("")
+        _module(args.name).mend(place)
+        (place.folder / "fault").unlink(missing_ok=True)
+    return 0

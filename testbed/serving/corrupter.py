@@ -1,0 +1,36 @@
+"""Alters the first byte of each file that is written below a folder: corrupter.py FOLDER."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+EVERY = 0.002  # seconds
+
+
+def main() -> None:
+    """Look for new files for ever."""
+    done: set[tuple[int, int]] = set()
+    while True:
+        for folder, _, names in os.walk(sys.argv[1]):
+            for name in names:
+                _alter(Path(folder, name), done)
+        time.sleep(EVERY)
+
+
+def _alter(path: Path, done: set[tuple[int, int]]) -> None:
+    try:
+        stat = path.stat()
+        if not stat.st_size or (stat.st_dev, stat.st_ino) in done:
+            return
+        with path.open("r+b", buffering=0) as file:
+            first = file.read(1)
+            file.seek(0)
+            file.write(bytes([first[0] ^ 0xFF]))
+        done.add((stat.st_dev, stat.st_ino))
+    except OSError:
+        pass
+
+
+if __name__ == "__main__":
+    main()

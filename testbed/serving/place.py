@@ -1,0 +1,281 @@
+"""Where the services run: one set of Linux namespaces, whose first process takes all down with it.
+
+The bed has an address that this machine reaches through a veth pair. Each service has a folder of
+the state folder, and a relay in front of it that can be slow, hang, or end in the middle.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from errors import TestbedError, UsageError
+
+DEFAULT, VARIABLE = "/run/siteproof-services", "SITEPROOF_SERVICES_STATE"
+CACHE, CACHE_VARIABLE = "/var/cache/siteproof-services", "SITEPROOF_SERVICES_CACHE"
+RELAY = Path(__file__).with_name("relay.py")
+HOLD = """\
+import signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so the kernel removes what has ended
+while True:
+    signal.pause()
+"""
+SSHD = Path("/run/sshd")  # sshd needs it, empty
+ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+}
+TAIL = 300  # characters of a log in an error
+
+
+class Bed:
+    """The state folder, and the namespaces if there are any."""
+
+    def __init__(self) -> None:
+        self.path = Path(os.environ.get(VARIABLE) or DEFAULT).absolute()
+        self.cache = Path(os.environ.get(CACHE_VARIABLE) or CACHE).absolute()
+        number = zlib.crc32(str(self.path).encode()) % 16_000
+        self.link = f"svc{number}"
+        self.here, self.address = (f"10.213.{number // 64}.{number % 64 * 4 + n}" for n in (1, 2))
+        self._file = self.path / "bed.json"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Only one command at a time changes it."""
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        with (self.path / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """What is known of it: pid and start time of its first process, what else it has made."""
+        try:
+            found: dict[str, str] = json.loads(self._file.read_text())
+        except (OSError, ValueError):
+            return {}
+        return found
+
+    def keep(self, **more: str) -> None:
+        """Remember something until `down`."""
+        self._file.write_text(json.dumps({**self.kept, **more}))
+
+    @property
+    def pid(self) -> int:
+        """Of the first process, as seen from here; 0: it does not live."""
+        kept = self.kept
+        pid = int(kept.get("pid", "0"))
+        return pid if pid and _start_of(pid) == kept.get("start") else 0
+
+    def make(self) -> None:
+        """The namespaces, and the link to them, unless they are there."""
+        if self.pid:
+            return
+        command = ["unshare", "--net", "--pid", "--mount", "--uts", "--ipc", "--fork"]
+        holder = subprocess.Popen(
+            [*command, "--kill-child", "--mount-proc", sys.executable, "-c", HOLD],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        pid = _first_child(holder.pid)
+        self.keep(pid=str(pid), start=_start_of(pid), holder=str(holder.pid))
+        _ip("link", "add", self.link, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
+        _ip("address", "add", f"{self.here}/30", "dev", self.link)
+        _ip("link", "set", self.link, "up")
+        for words in (
+            ("address", "add", f"{self.address}/30", "dev", "eth0"),
+            ("link", "set", "eth0", "up"),
+            ("link", "set", "lo", "up"),
+        ):
+            self.run(["ip", *words])
+        if not SSHD.exists():
+            SSHD.mkdir(mode=0o755)
+            self.keep(sshd="made")
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        given: str = "",
+        env: Mapping[str, str] | None = None,
+        timeout: float = 60,
+    ) -> str:
+        """A command in the namespaces; what it prints. Raises TestbedError."""
+        try:
+            done = subprocess.run(
+                self._inside(argv),
+                input=given,
+                env=ENVIRONMENT | dict(env or {}),
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise TestbedError(f"{argv[0]} did not end within {timeout:g} s") from None
+        if done.returncode:
+            words = " ".join((done.stderr or done.stdout).split())[-TAIL:]
+            raise TestbedError(f"{argv[0]} exited with {done.returncode}: {words}")
+        return done.stdout
+
+    def start(self, argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
+        """A daemon in the namespaces, which ends with them."""
+        with log.open("ab") as out:
+            subprocess.Popen(
+                self._inside(argv),
+                env=ENVIRONMENT | dict(env or {}),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+
+    def _inside(self, argv: Sequence[str]) -> list[str]:
+        if not self.pid:
+            raise TestbedError("no service is up")
+        return ["nsenter", "-t", str(self.pid), "-n", "-p", "-m", "-u", "-i", "--", *argv]
+
+    def remove(self) -> None:
+        """All of it, in whatever state it is."""
+        kept = self.kept
+        if pid := self.pid:
+            os.kill(pid, signal.SIGKILL)
+            deadline = time.monotonic() + 30
+            while _start_of(pid) == kept.get("start"):
+                if time.monotonic() > deadline:
+                    raise TestbedError(f"process {pid} does not end although it was killed")
+                time.sleep(0.02)
+        subprocess.run(["ip", "link", "delete", self.link], capture_output=True, check=False)
+        if kept.get("sshd"):
+            with suppress(OSError):
+                SSHD.rmdir()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+class Place:
+    """One service's folder and address in a bed."""
+
+    def __init__(self, bed: Bed, name: str) -> None:
+        self.bed, self.name = bed, name
+        self.folder = bed.path / name
+        self.address = bed.address
+        self.cache = bed.cache
+
+    def run(self, argv: Sequence[str], **options: object) -> str:
+        """As Bed.run."""
+        return self.bed.run(argv, **options)  # type: ignore[arg-type]
+
+    def daemon(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+        """As Bed.start, with a log in the folder."""
+        self.bed.start(argv, self.folder / "log", env)
+
+    def stop(self, pattern: str) -> None:
+        """End the daemons whose command line has a text, as `pkill -f` finds them."""
+        with suppress(TestbedError):
+            self.run(["pkill", "-KILL", "-f", "--", pattern])
+
+    def write(self, name: str, text: str, mode: int = 0o600) -> Path:
+        """A file of the folder."""
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+    def relay(self, port: int, target: int) -> None:
+        """Take connections at a port of the address, and pass them on to one of localhost."""
+        self.write("mode", "")
+        argv = [sys.executable, str(RELAY), self.address, str(port), str(target)]
+        self.daemon([*argv, str(self.folder / "mode")])
+        self.wait(port)
+
+    def behave(self, mode: str) -> None:
+        """What the relay does with later connections, and with open ones; empty: its work."""
+        self.write("mode", mode)
+
+    def wait(self, port: int, seconds: float = 60) -> None:
+        """Until the service takes a connection at a port. Raises TestbedError."""
+        deadline = time.monotonic() + seconds
+        while True:
+            with suppress(OSError), socket.create_connection((self.address, port), 1):
+                return
+            if time.monotonic() > deadline:
+                raise TestbedError(f"{self.name}: no answer within {seconds:g} s: {self.tail()}")
+            time.sleep(0.05)
+
+    def wait_inside(self, port: int, seconds: float = 60) -> None:
+        """Until something in the namespaces takes a connection at a port of localhost."""
+        probe = f"import socket; socket.create_connection(('127.0.0.1', {port}), 1)"
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                self.run([sys.executable, "-c", probe])
+            except TestbedError:
+                if time.monotonic() > deadline:
+                    what = f"{self.name}: no answer within {seconds:g} s: {self.tail()}"
+                    raise TestbedError(what) from None
+                time.sleep(0.1)
+            else:
+                return
+
+    def tail(self) -> str:
+        """The end of its log."""
+        with suppress(OSError):
+            return " ".join((self.folder / "log").read_text(errors="replace").split())[-TAIL:]
+        return "no log"
+
+    def fill(self, folder: Path) -> None:
+        """Make the file system of a folder full: 1 MiB, of which 16 KiB are free."""
+        self.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)])
+        self.run(["dd", "if=/dev/zero", f"of={folder}/filler", "bs=16k", "count=63"])
+
+    def empty(self, folder: Path) -> None:
+        """Undo `fill`."""
+        with suppress(TestbedError):
+            self.run(["umount", "-l", str(folder)])
+
+    def corrupt(self, folder: Path) -> None:
+        """Alter each file that is written below a folder."""
+        self.daemon([sys.executable, str(RELAY.with_name("corrupter.py")), str(folder)])
+
+
+def need_root() -> None:
+    """Raises UsageError."""
+    if os.geteuid() != 0:
+        raise UsageError("needs root")
+
+
+def _ip(*words: str) -> None:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise TestbedError(f"ip {' '.join(words)}: {done.stderr.strip()[:TAIL]}")
+
+
+def _first_child(pid: int) -> int:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        with suppress(OSError):
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            if children and b"pause" in Path(f"/proc/{children[0]}/cmdline").read_bytes():
+                return int(children[0])
+        time.sleep(0.02)
+    raise TestbedError("the namespaces could not be made")
+
+
+def _start_of(pid: int) -> str:
+    """Clock ticks from the machine's start to the process's; empty if it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]

@@ -1,0 +1,68 @@
+"""Real services of `testbed/services` for the tests of a module, and a site that names them."""
+
+import os
+import subprocess
+import warnings
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parents[2] / "testbed" / "services"
+_UNAVAILABLE = ("needs root", "missing Debian packages")
+
+
+class Services:
+    """A bed of services with a state folder of its own."""
+
+    def __init__(self, name):
+        self.state = Path(f"/run/siteproof-services-pytest-{os.getpid()}{name}")
+
+    def command(self, *words):
+        """Run `services WORDS…`."""
+        env = os.environ | {"SITEPROOF_SERVICES_STATE": str(self.state)}
+        return subprocess.run(
+            [PROGRAM, *words], env=env, capture_output=True, text=True, timeout=600
+        )
+
+    def must(self, *words):
+        """As command, but it has to succeed. Returns stdout."""
+        done = self.command(*words)
+        assert done.returncode == 0, f"services {words}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def up(self, *names):
+        """Start services, or skip the test, loudly, where they cannot be."""
+        done = self.command("up", *names)
+        if done.returncode == 2 and any(reason in done.stderr for reason in _UNAVAILABLE):
+            reason = f"NO SERVICES, NOT TESTED: {done.stderr.strip()}"
+            warnings.warn(reason, stacklevel=2)
+            pytest.skip(reason)
+        assert done.returncode == 0, done.stderr
+
+
+def started(request, *names):
+    """A generator for a fixture of a module: these services, until its end."""
+    bed = Services(f"-{request.module.__name__}")
+    try:
+        bed.up(*names)
+        yield bed
+    finally:
+        bed.command("down")
+
+
+def site_of(world, bed, *, small=True):
+    """Let the site thishost name the services that are up; small: little data, short limits."""
+    text = bed.must("site")
+    if small:
+        lines = [
+            line[:-1] + ", timeout: 5 s" + AMOUNT * ("folder" in line or "dav" in line) + "}"
+            if line.endswith("}")
+            else line
+            for line in text.splitlines()
+        ]
+        text = "\n".join(lines) + "\n"
+    path = world.site() / "system.yaml"
+    path.write_text(path.read_text() + "\n" + text)
+
+
+AMOUNT = ", size: 2 MiB, files: 3, file_size: 4 KiB"
