@@ -123,6 +123,7 @@ def browser(job: Job) -> Iterator[Browser]:
     command = next(filter(None, map(shutil.which, NAMES)), None)
     if command is None:
         raise StepFailed("tool_missing", f"{NAMES[0]} is not installed")
+    # Chromium makes a socket in TMPDIR, whose whole path may have 107 characters: so it is relative.
     options = [*_OPTIONS, f"--user-data-dir={job.scratch / 'chromium'}"]
     if os.geteuid() == 0:
         options.append("--no-sandbox")  # it refuses to run as root with one
@@ -133,7 +134,8 @@ def browser(job: Job) -> Iterator[Browser]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env={**os.environ, "HOME": str(job.scratch), "TMPDIR": str(job.scratch)},
+            cwd=job.scratch,
+            env={**os.environ, "HOME": str(job.scratch), "TMPDIR": "."},
         )
     assert process.stdin and process.stdout
     try:
@@ -142,7 +144,7 @@ def browser(job: Job) -> Iterator[Browser]:
         process.stdin.close()
         process.stdout.close()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(job.seconds)
+            process.wait(job.seconds / 4)
         process.kill()
         process.wait()
 

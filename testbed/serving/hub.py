@@ -62,7 +62,7 @@ c.Spawner.start_timeout = c.Spawner.http_timeout = 120
 c.ConfigurableHTTPProxy.command = [{proxy!r}]
 """
 SERVER = '#!/bin/sh\nexec {command} "$@"\n'
-HANGING = '#!/bin/sh\necho $$ >>{folder}/hanging\nexec sleep 86400\n'
+HANGING = "#!/bin/sh\necho $$ >>{folder}/hanging\nexec sleep 86400\n"
 # What a user may put into a folder of settings: it is read when a server or a kernel starts.
 ALTER_SAVED = """\
 def alter(model, **_):
