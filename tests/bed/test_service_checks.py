@@ -10,7 +10,7 @@ import pytest
 import services_fixture
 from clone import wait_for
 
-pytestmark = [pytest.mark.testbed, pytest.mark.tool("OpenSSH", "rsync", "nginx")]
+pytestmark = [pytest.mark.services, pytest.mark.tool("OpenSSH", "rsync", "nginx")]
 CRITERION = """
 HERE-{name}:
   description: It works

@@ -22,7 +22,7 @@ from PIL import Image
 from siteproof.services import rfb, steps
 from siteproof.sites import Service
 
-pytestmark = [pytest.mark.testbed, pytest.mark.tool("JupyterHub", "TigerVNC, noVNC and Chromium")]
+pytestmark = [pytest.mark.services, pytest.mark.tool("JupyterHub", "TigerVNC, noVNC and Chromium")]
 SESSION = "20261125T120000Z-0123456"
 LINE = [  # what goes wrong in front of any service
     ("hang", "timeout"),
