@@ -135,12 +135,12 @@ def explained(job: Job, parts: SplitResult) -> Iterator[None]:
     except ssl.SSLCertVerificationError as error:
         dates = _dates(_unverified(job, parts))
         raise StepFailed("login", f"certificate: {error.verify_message}; {dates}") from None
+    except (ssl.SSLEOFError, http.client.RemoteDisconnected):
+        raise StepFailed("generic", "closed the connection without an answer") from None
     except ssl.SSLError as error:
         raise StepFailed("generic", f"TLS: {error.reason or error}") from None
     except http.client.IncompleteRead:
         raise StepFailed("generic", "the answer ended in the middle") from None
-    except http.client.RemoteDisconnected:
-        raise StepFailed("generic", "closed the connection without an answer") from None
     except OSError as error:
         raise StepFailed("generic", error.strerror or str(error)) from None
     except (http.client.HTTPException, ValueError) as error:

@@ -32,8 +32,8 @@ _OPTIONS = (
     *("--disable-dev-shm-usage", "--disable-breakpad", "--disable-crash-reporter", "--mute-audio"),
     *("--log-level=3", "--remote-debugging-pipe"),
 )
-# DevTools reads file descriptor 3 and writes 4; the shell puts the pipes there.
-_PIPED = 'exec "$0" "$@" 3<&{} 4>&{}'
+# DevTools reads file descriptor 3 and writes 4; the shell moves the pipes there.
+_PIPED = 'exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null'
 
 
 class Browser:
@@ -123,39 +123,30 @@ def browser(job: Job) -> Iterator[Browser]:
     command = next(filter(None, map(shutil.which, NAMES)), None)
     if command is None:
         raise StepFailed("tool_missing", f"{NAMES[0]} is not installed")
-    log = job.scratch / "chromium.log"
-    (reads, to), (back, writes) = os.pipe(), os.pipe()
-    try:
-        with log.open("wb") as errors:
-            process = _started(command, job.scratch, reads, writes, errors.fileno())
-    finally:
-        os.close(reads)
-        os.close(writes)
-    try:
-        yield Browser(to, back, log, job.seconds)
-    finally:
-        os.close(to)
-        os.close(back)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(job.seconds)
-        process.kill()
-        process.wait()
-
-
-def _started(
-    command: str, scratch: Path, reads: int, writes: int, errors: int
-) -> subprocess.Popen[bytes]:
-    options = [*_OPTIONS, f"--user-data-dir={scratch / 'chromium'}"]
+    # Chromium makes a socket in TMPDIR, whose path may have 107 characters: so it is relative.
+    options = [*_OPTIONS, f"--user-data-dir={job.scratch / 'chromium'}"]
     if os.geteuid() == 0:
         options.append("--no-sandbox")  # it refuses to run as root with one
-    return subprocess.Popen(
-        ["/bin/sh", "-c", _PIPED.format(reads, writes), command, *options],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=errors,
-        pass_fds=(reads, writes),
-        env={**os.environ, "HOME": str(scratch), "TMPDIR": str(scratch)},
-    )
+    log = job.scratch / "chromium.log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", _PIPED, command, *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            cwd=job.scratch,
+            env={**os.environ, "HOME": str(job.scratch), "TMPDIR": "."},
+        )
+    assert process.stdin and process.stdout
+    try:
+        yield Browser(process.stdin.fileno(), process.stdout.fileno(), log, job.seconds)
+    finally:
+        process.stdin.close()
+        process.stdout.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(job.seconds / 4)
+        process.kill()
+        process.wait()
 
 
 def _last_line(log: Path) -> str:

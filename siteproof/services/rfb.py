@@ -12,6 +12,8 @@ from siteproof.services.steps import StepFailed
 MAX_REASON = 200  # bytes of the server's own words
 _VERSION = re.compile(rb"RFB ([0-9]{3})\.([0-9]{3})\n")
 _LENGTH = 12  # bytes of a version
+_CLOSED = "the VNC server has closed the connection"
+_MINORS = (3, 7, 8)  # of the versions that there are; others are answered with one of these
 _TYPES = {  # registered at IANA, those that servers use
     1: "None",
     2: "VNC Authentication",
@@ -37,8 +39,8 @@ class Greeting:
 
 def greeting(connection: socket.socket) -> Greeting:
     """Greet a server of VNC, up to its security types. Raises StepFailed, TimeoutError."""
-    major, minor = version(_read(connection, _LENGTH))
-    minor = min(minor, 8) if (major, minor) >= (3, 7) else 3
+    theirs = version(_received(connection, _LENGTH))
+    minor = max(known for known in _MINORS if (3, known) <= max(theirs, (3, 3)))
     connection.sendall(b"RFB 003.%03d\n" % minor)
     if minor == 3:  # the server decides
         (kind,) = struct.unpack(">I", _read(connection, 4))
@@ -55,6 +57,8 @@ def greeting(connection: socket.socket) -> Greeting:
 def version(line: bytes) -> tuple[int, int]:
     """The version in a server's first line. Raises StepFailed."""
     match = _VERSION.fullmatch(line)
+    if not line:
+        raise StepFailed("generic", _CLOSED)
     if match is None:
         begin = line.decode("utf-8", "replace").strip()
         raise StepFailed("generic", f"this is not a VNC server: it sent '{begin}'")
@@ -62,12 +66,15 @@ def version(line: bytes) -> tuple[int, int]:
 
 
 def _read(connection: socket.socket, size: int) -> bytes:
+    data = _received(connection, size)
+    if len(data) < size:
+        raise StepFailed("generic", _CLOSED)
+    return data
+
+
+def _received(connection: socket.socket, size: int) -> bytes:
+    """So many bytes, or fewer at the end of the connection."""
     data = b""
-    while len(data) < size:
-        part = connection.recv(size - len(data))
-        if not part:
-            if data:
-                version(data)  # names what it is instead
-            raise StepFailed("generic", "the VNC server has closed the connection")
+    while len(data) < size and (part := connection.recv(size - len(data))):
         data += part
     return data

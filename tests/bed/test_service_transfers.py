@@ -17,7 +17,7 @@ from siteproof.services.steps import Job
 from siteproof.sites import Service
 
 TOOLS = pytest.mark.tool("OpenSSH", "rsync", "nginx", "versitygw (S3)", "MIT Kerberos")
-pytestmark = [pytest.mark.testbed, TOOLS]
+pytestmark = [pytest.mark.services, TOOLS]
 SESSION = "20261125T120000Z-0123456"
 SMALL = {"timeout": "5 s", "size": "2 MiB", "files": 3, "file_size": "4 KiB"}
 OF = {"sftp": "sftp", "rsync": "sftp", "http": "http", "s3": "s3", "kerberos": "kdc"}

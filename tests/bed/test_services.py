@@ -22,7 +22,7 @@ from services_fixture import PROGRAM, Services
 
 NAMES = ("sftp", "http", "kdc")
 SIZE = 2_000_000  # bytes of a file
-pytestmark = [pytest.mark.testbed, pytest.mark.tool("OpenSSH", "rsync", "nginx")]
+pytestmark = [pytest.mark.services, pytest.mark.tool("OpenSSH", "rsync", "nginx")]
 
 
 @pytest.fixture(scope="module")
