@@ -78,7 +78,6 @@ HOME = {  # a library, and the rooms that may know it
     "globus_sdk": ("services",),
     "jinja2": ("report",),
     "minio": ("services",),
-    "requests": ("services",),
     "websocket": ("services",),
     "pydantic": ("record", "schema", "sites", "spack", "sweeps"),
     "yaml": ("schema", "spack", "trend"),
