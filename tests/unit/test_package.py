@@ -20,8 +20,6 @@ NAMES = {  # of what a library is a part, or with what it comes
     "pydantic_core": "pydantic",
     "scipy": "ruptures",
     "globus_sdk": "globus-sdk",
-    "cryptography": "globus-sdk",
-    "urllib3": "minio",
     "websocket": "websocket-client",
 }
 

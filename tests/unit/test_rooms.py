@@ -78,6 +78,8 @@ HOME = {  # a library, and the rooms that may know it
     "globus_sdk": ("services",),
     "jinja2": ("report",),
     "minio": ("services",),
+    "cryptography": ("services",),
+    "urllib3": ("services",),
     "websocket": ("services",),
     "pydantic": ("record", "schema", "sites", "spack", "sweeps"),
     "yaml": ("schema", "spack", "trend"),
