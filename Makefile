@@ -5,7 +5,8 @@
 #:   make packages   only Debian's packages: asks first, and only as root on a machine of no cluster
 #:   make mkl        for Hpl on Intel MKL too: into .mkl in this clone, from setup/mkl.lock
 #:   make quick      format, lint, types and unit tests, in less than a minute
-#:   make test       all tests and linters
+#:   make test       all tests and linters, but those on real services
+#:   make test-services  the tests on real services: SSH, HTTP, S3, Kerberos, JupyterHub, a desktop
 #:   make by-hand    each tool by hand and by its check in turns: ratio and 95 % interval, 8 minutes
 #:   make golden     record anew what every command prints, the screens and the reference of the docs
 #:   make clean      remove stage/, output/ and caches; perflogs/ stays
@@ -19,7 +20,7 @@
 #: For a login node without network: 'make wheels' elsewhere, carry wheels/ over, then
 #: SITEPROOF_WHEELS=wheels make venv
 
-.PHONY: help run venv packages wheels mkl quick test by-hand golden clean
+.PHONY: help run venv packages wheels mkl quick test test-services by-hand golden clean
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -43,6 +44,9 @@ quick:
 
 test:
 	@setup/test
+
+test-services:
+	@setup/test --services
 
 by-hand:
 	@SITEPROOF_LONG=1 .venv/bin/python -m pytest -q -s tests/bed/test_by_hand.py

@@ -67,10 +67,11 @@ def failures(of_category: str) -> Derivation:
     def derive(given: Given) -> Iterator[Result]:
         attempts = [one.sample for one in _attempts(given)]
         tested = {sample.conditions[SERVICE] for sample in attempts}
-        if lacking := [name for name in _services(given) if name not in tested]:
+        lacking = [name for name in _services(given) if name not in tested]
+        failed = [s for s in attempts if s.status != "ok" and category(s.status) == of_category]
+        if lacking and not failed:
             yield given.missing([f"{RATE} of {name}" for name in lacking])
             return
-        failed = [s for s in attempts if s.status != "ok" and category(s.status) == of_category]
         why = "; ".join(f"{s.conditions[SERVICE]}: {s.why}" for s in failed[:MAX_NAMED])
         why = why or _why([s.conditions[SERVICE] for s in attempts])
         yield given.sample(Fraction(len(failed)), failed or attempts, why)
@@ -81,10 +82,11 @@ def failures(of_category: str) -> Derivation:
 def failed_services(given: Given) -> Iterator[Result]:
     """How many of the services that the criterion names, or of all, failed in their newest test."""
     newest = {name: _newest(given, name) for name in _services(given)}
-    if lacking := [name for name, own in newest.items() if not own]:
+    lacking = [name for name, own in newest.items() if not own]
+    failed = [sample for own in newest.values() for sample in own[:1] if sample.why]
+    if lacking and not failed:
         yield given.missing([f"{FAILURES} of {name}" for name in lacking])
         return
-    failed = [sample for own in newest.values() for sample in own[:1] if sample.why]
     why = "; ".join(f"{s.conditions[SERVICE]}: {s.why}" for s in failed[:MAX_NAMED])
     inputs = [sample for own in newest.values() for sample in own]
     yield given.sample(Fraction(len(failed)), inputs, why or f"all of {', '.join(newest)} work")

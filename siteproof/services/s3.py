@@ -244,6 +244,8 @@ def _explained() -> Iterator[None]:
             raise StepFailed("login", f"certificate: {invalid[1].strip()}") from None
         raise StepFailed("generic", f"TLS: {error}") from None
     except urllib3.exceptions.HTTPError as error:
+        if any(isinstance(cause, TimeoutError) for cause in error.args):
+            raise TimeoutError from None
         raise StepFailed("generic", lost(error)) from None
 
 

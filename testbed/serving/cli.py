@@ -2,18 +2,28 @@
 
 import argparse
 import importlib
+import importlib.util
 import os
 import shutil
+import signal
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
 from errors import TestbedError, UsageError
 
-from serving.place import Bed, Place, need_root
+from serving import lines
+from serving.place import PATIENCE, Bed, Place, need_root
 
-NAMES = ("sftp", "http", "s3", "kdc", "hub", "desktop")
+NAMES = tuple(
+    name
+    for name in ("sftp", "http", "s3", "kdc", "hub", "desktop")
+    if importlib.util.find_spec(f"serving.{name}")
+)
 _HELP = """\
 Real services on this one machine, for tests: each is the program that centres run, from the
 distribution, PyPI, npm or Go's module proxy, in namespaces of its own.
@@ -46,8 +56,7 @@ def main() -> int:
         _say(str(error))
         return error.code
     except KeyboardInterrupt:
-        _say("interrupted")
-        return 130
+        return 128 + signal.SIGINT
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -64,7 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     add("down", "remove all services completely, in whatever state they are")
     add("status", "show which services are up, and their faults; exit code 0 if all answer")
     add("site", "print the services that are up as `services:` of a system.yaml")
-    fault = add("fault", "make a service go wrong; without a name: list all faults")
+    fault = add(
+        "fault", "make a service go wrong, in place of its fault before; without a name: list all"
+    )
     fault.add_argument("name", metavar="NAME", nargs="?", choices=NAMES)
     fault.add_argument("what", metavar="FAULT", nargs="?")
     fault.add_argument("--value", metavar="V", default="", help="size of the fault")
@@ -112,46 +123,77 @@ def _up(args: argparse.Namespace, bed: Bed) -> int:
     if missing := _missing(args.names):
         raise UsageError(f"missing Debian packages: {' '.join(missing)}")
     os.umask(0o022)
-    with bed.locked():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    with bed.locked(make=True):
         begun = time.monotonic()
+        fresh = not bed.pid
         try:
             bed.make()
             for name in args.names:
                 if name not in _started(bed):
                     _start(bed, name)
                     _say(f"{time.monotonic() - begun:5.1f} s  {name} answers")
-        except KeyboardInterrupt:
-            bed.remove()
+        except TestbedError as error:  # the logs stay for a look
+            raise TestbedError(f"{error}. 'services down' removes what is there") from None
+        except BaseException:
+            for number in (signal.SIGINT, signal.SIGTERM):  # a second one would leave it half away
+                signal.signal(number, signal.SIG_IGN)
+            if fresh:
+                bed.remove()
             raise
     return 0
 
 
 def _start(bed: Bed, name: str) -> None:
     place = Place(bed, name)
-    shutil.rmtree(place.folder, ignore_errors=True)
+    place.clear()
     place.folder.mkdir(mode=0o700)
     _module(name).start(place)
+    _wait(place)
     place.write("up", "")
+
+
+def _answers(place: Place) -> None:
+    """Raises TestbedError unless the service itself answers, as its users meet it."""
+    module = _module(place.name)
+    if hasattr(module, "probe"):
+        module.probe(place)
+    else:
+        place.wait(module.PORT, 5)
+
+
+def _wait(place: Place) -> None:
+    """Until it answers."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return _answers(place)
+        except TestbedError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def _down(args: argparse.Namespace, bed: Bed) -> int:
     need_root()
-    if bed.path.exists():
-        with bed.locked():
+    with bed.locked() as there:
+        if there:
             bed.remove()
     return 0
 
 
 def _status(args: argparse.Namespace, bed: Bed) -> int:
+    need_root()
     bad = 0
     for name in _started(bed):
         place = Place(bed, name)
-        fault = place.folder / "fault"
-        state = f"fault: {fault.read_text()}" if fault.exists() else "answers"
+        state = "answers"
         try:
-            place.wait(_module(name).PORT, 5)
+            _answers(place)
         except TestbedError:
             state, bad = "does not answer", 1
+        if fault := place.fault:
+            state += f", fault: {fault}"
         print(f"{name:8} {bed.address}:{_module(name).PORT}  {state}")
     if not _started(bed):
         print("no service is up")
@@ -160,7 +202,8 @@ def _status(args: argparse.Namespace, bed: Bed) -> int:
 
 
 def _site(args: argparse.Namespace, bed: Bed) -> int:
-    print("services:")
+    need_root()
+    print("services:" if _started(bed) else "services: {}")
     for name in _started(bed):
         for key, facts in _module(name).facts(Place(bed, name)).items():
             inner = ", ".join(f"{k}: {_quoted(v)}" for k, v in facts.items())
@@ -180,24 +223,38 @@ def _fault(args: argparse.Namespace, bed: Bed) -> int:
         return 0
     known = _module(args.name).FAULTS
     if args.what not in known:
-        raise UsageError(f"{args.name} has no fault '{args.what}'; it has: {', '.join(known)}")
+        what = f"no fault '{args.what}'" if args.what else "these faults"
+        raise UsageError(f"{args.name} has {what}; it has: {', '.join(known)}")
+    if args.value and "--value" not in known[args.what]:
+        raise UsageError(f"{args.what} takes no value")
+    lines.mode(args.what, args.value)  # before the fault that it has is mended
     need_root()
-    with bed.locked():
-        if args.name not in _started(bed):
-            raise UsageError(f"{args.name} is not up")
-        place = Place(bed, args.name)
-        _module(args.name).fault(place, args.what, args.value)
+    with _one(bed, args.name) as place:
+        if place.fault:
+            _undo(place)
         place.write("fault", f"{args.what} {args.value}".strip())
+        _module(args.name).fault(place, args.what, args.value)
     return 0
+
+
+@contextmanager
+def _one(bed: Bed, name: str) -> Iterator[Place]:
+    """A service that is up, and nobody else changes it meanwhile."""
+    with bed.locked():
+        if name not in _started(bed):
+            raise UsageError(f"{name} is not up")
+        yield Place(bed, name)
+
+
+def _undo(place: Place) -> None:
+    place.behave("")
+    _module(place.name).mend(place)
+    _wait(place)
+    (place.folder / "fault").unlink(missing_ok=True)
 
 
 def _mend(args: argparse.Namespace, bed: Bed) -> int:
     need_root()
-    with bed.locked():
-        if args.name not in _started(bed):
-            raise UsageError(f"{args.name} is not up")
-        place = Place(bed, args.name)
-        place.behave("")
-        _module(args.name).mend(place)
-        (place.folder / "fault").unlink(missing_ok=True)
+    with _one(bed, args.name) as place:
+        _undo(place)
     return 0

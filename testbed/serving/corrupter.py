@@ -12,15 +12,18 @@ def main() -> None:
     """Look for new files for ever."""
     done: set[tuple[int, int]] = set()
     while True:
+        seen: set[tuple[int, int]] = set()
         for folder, _, names in os.walk(sys.argv[1]):
             for name in names:
-                _alter(Path(folder, name), done)
+                _alter(Path(folder, name), done, seen)
+        done &= seen  # the number of a file that is gone may be that of the next one
         time.sleep(EVERY)
 
 
-def _alter(path: Path, done: set[tuple[int, int]]) -> None:
+def _alter(path: Path, done: set[tuple[int, int]], seen: set[tuple[int, int]]) -> None:
     try:
         stat = path.stat()
+        seen.add((stat.st_dev, stat.st_ino))
         if not stat.st_size or (stat.st_dev, stat.st_ino) in done:
             return
         with path.open("r+b", buffering=0) as file:

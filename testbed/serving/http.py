@@ -17,7 +17,7 @@ FAULTS = {
     "expired-token": "the token is not accepted any more",
     "expired-certificate": "the certificate was valid until yesterday",
     "full-disk": "the folder has almost no room",
-    "wrong-checksum": "each file is altered when it is written",
+    "wrong-checksum": "the bytes that are read are not those that were written",
 }
 
 
@@ -55,11 +55,19 @@ def certificate(place: Place, name: str, days: str) -> None:
         subprocess.run(command, check=True, capture_output=True)
 
 
-def serve(place: Place, *, pair: str = "good", token: str = "", broken: bool = False) -> None:
+def serve(
+    place: Place,
+    *,
+    pair: str = "good",
+    token: str = "",
+    broken: bool = False,
+    altered: bool = False,
+) -> None:
     """nginx with this certificate and token, in place of one that runs."""
     at = place.folder
     token = token or (at / "token").read_text().strip()
     refuse = "return 500;" if broken else ""
+    alter = "sub_filter A B; sub_filter_once off;" if altered else ""
     conf = place.write(
         "nginx.conf",
         f"""\
@@ -85,6 +93,9 @@ http {{
             dav_ext_methods PROPFIND OPTIONS;
             create_full_put_path on;
             autoindex on;
+            default_type application/octet-stream;
+            sub_filter_types application/octet-stream;
+            {alter}
         }}
     }}
 }}
@@ -94,6 +105,12 @@ http {{
     place.stop("nginx: worker")
     place.daemon(["/usr/sbin/nginx", "-c", str(conf)])
     place.wait_inside(BEHIND)
+
+
+def probe(place: Place) -> None:
+    """The front page."""
+    ask = f"GET / HTTP/1.0\r\nHost: {place.address}\r\n\r\n"
+    place.hear(PORT, b"HTTP/1.1 200", ask.encode(), tls=True)
 
 
 def facts(place: Place) -> dict[str, dict[str, object]]:
@@ -121,12 +138,11 @@ def fault(place: Place, name: str, value: str) -> None:
         place.fill(place.folder / "data/dav")
         place.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", f"{place.folder}/tmp"])
     elif name == "wrong-checksum":
-        place.corrupt(place.folder / "data/dav")
+        serve(place, altered=True)
 
 
 def mend(place: Place) -> None:
     """As it was started."""
-    place.stop("corrupter.py")
     for name in ("data/dav", "tmp"):
         place.empty(Path(place.folder, name))
     serve(place)

@@ -4,11 +4,13 @@ The proxy is configurable-http-proxy in Python, which serves JupyterHub as the o
 needs no Node.js. The token is one of the user's own; the hub's administrator issues it.
 """
 
+import fcntl
 import json
 import secrets
 import shutil
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
@@ -31,7 +33,7 @@ FAULTS = {
     "expired-token": "the token is not accepted any more",
     "full-disk": "the user's folder has almost no room",
     "wrong-checksum": "each notebook is altered when it is written",
-    "spawn-fails": "the user's server ends as soon as it is started",
+    "spawn-fails": "the program of the user's server cannot be executed",
     "spawn-hangs": "the user's server never answers",
     "kernel-wrong-answer": "digits that a kernel prints are altered",
 }
@@ -103,7 +105,13 @@ def start(place: Place) -> None:
 
 def _install(place: Place) -> Path:
     """The virtual environment in the cache, made once for a lock: half a minute, 280 MB."""
-    venv = place.cache / "hub"
+    place.cache.mkdir(parents=True, exist_ok=True)
+    with (place.cache / "hub.flock").open("w") as one_at_a_time:
+        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
+        return _installed(place.cache / "hub")
+
+
+def _installed(venv: Path) -> Path:
     mark = venv / "hub.lock"
     if mark.exists() and mark.read_bytes() == LOCK.read_bytes():
         return venv
@@ -147,17 +155,15 @@ def _asked(place: Place, method: str, path: str, body: object = None) -> dict[st
 
 def _until_it_answers(place: Place, seconds: float = 60) -> None:
     """The proxy takes connections before the hub is behind it."""
-    from time import monotonic, sleep
-
-    deadline = monotonic() + seconds
+    deadline = time.monotonic() + seconds
     while True:
         try:
             _asked(place, "GET", "")
         except OSError:
-            if monotonic() > deadline:
+            if time.monotonic() > deadline:
                 what = f"hub: no answer within {seconds:g} s: {place.tail()}"
                 raise TestbedError(what) from None
-            sleep(0.1)
+            time.sleep(0.1)
         else:
             return
 
@@ -203,11 +209,24 @@ def fault(place: Place, name: str, value: str) -> None:
     elif name == "wrong-checksum":
         _put(place, ".jupyter/jupyter_server_config.py", ALTER_SAVED)
     elif name == "spawn-fails":
-        place.write("server", SERVER.format(command="false"), 0o700)
+        (place.folder / "server").chmod(0o600)
     elif name == "spawn-hangs":
         place.write("server", HANGING.format(folder=place.folder), 0o700)
     elif name == "kernel-wrong-answer":
         _put(place, ".ipython/profile_default/startup/altered.py", ALTER_PRINTED)
+
+
+def _stop_servers(place: Place, seconds: float = 60) -> None:
+    """All of the user's, also those that are still starting."""
+    deadline = time.monotonic() + seconds
+    while servers := _asked(place, "GET", f"users/{USER}")["servers"]:
+        for name in dict(servers):  # type: ignore[call-overload]
+            which = f"servers/{name}" if name else "server"
+            with suppress(urllib.error.HTTPError):  # one that ends is asked for again
+                _asked(place, "DELETE", f"users/{USER}/{which}", {"remove": True} if name else None)
+        if time.monotonic() > deadline:
+            raise TestbedError(f"hub: the server of {USER} does not stop: {place.tail()}")
+        time.sleep(0.2)
 
 
 def _put(place: Place, name: str, text: str) -> None:
@@ -218,6 +237,8 @@ def _put(place: Place, name: str, text: str) -> None:
 
 def mend(place: Place) -> None:
     """As it was started, and with no server of the user's that was started meanwhile."""
+    _until_it_answers(place)
+    _stop_servers(place)
     place.empty(_home(place))
     for name in (".jupyter", ".ipython"):
         shutil.rmtree(_home(place) / name, ignore_errors=True)
@@ -227,6 +248,5 @@ def mend(place: Place) -> None:
         with suppress(TestbedError):
             place.run(["kill", "-KILL", *hanging.read_text().split()])
         hanging.unlink()
-    _until_it_answers(place)
     _revoke(place)
     _issue(place)

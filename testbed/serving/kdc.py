@@ -18,6 +18,7 @@ FAULTS = {
     "no-kdc": "the KDC has ended",
     "wrong-host-key": "the server shows another host key",
     "full-disk": "the folder has almost no room",
+    "wrong-checksum": "each file is altered when it is written",
 }
 
 
@@ -70,6 +71,15 @@ def start(place: Place) -> None:
     place.relay(PORT, BEHIND)
 
 
+def probe(place: Place) -> None:
+    """A ticket, and the greeting of sshd."""
+    at = place.folder
+    cache = f"{at}/probe"
+    argv = ["kinit", "-k", "-t", f"{at}/keytab", "-c", cache, f"{WHO}@{REALM}"]
+    place.run(argv, env=_env(place), timeout=5)
+    place.hear(PORT, b"SSH-2.0-")
+
+
 def facts(place: Place) -> dict[str, dict[str, object]]:
     """kinit with the keytab, then files by ssh."""
     at = place.folder
@@ -97,10 +107,13 @@ def fault(place: Place, name: str, value: str) -> None:
         _serve(place, "other")
     elif name == "full-disk":
         place.fill(place.folder / "incoming")
+    elif name == "wrong-checksum":
+        place.corrupt(place.folder / "incoming")
 
 
 def mend(place: Place) -> None:
     """As it was started; the principal has a new keytab."""
+    place.spare(place.folder / "incoming")
     place.empty(place.folder / "incoming")
     place.stop("krb5kdc -n")
     (place.folder / "keytab").unlink(missing_ok=True)
@@ -146,5 +159,6 @@ Subsystem sftp internal-sftp
     )
     place.stop(f"sshd -D -f {conf}")
     env = {"KRB5_CONFIG": f"{at}/krb5.conf", "KRB5_KTNAME": f"{at}/host.keytab"}
+    env["KRB5RCACHENAME"] = f"file2:{at}/replays"  # its default is in /var/tmp
     place.daemon(["/usr/sbin/sshd", "-D", "-f", str(conf), "-e"], env=env)
     place.wait_inside(BEHIND)

@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -23,25 +24,35 @@ from errors import TestbedError, UsageError
 DEFAULT, VARIABLE = "/run/siteproof-services", "SITEPROOF_SERVICES_STATE"
 CACHE, CACHE_VARIABLE = "/var/cache/siteproof-services", "SITEPROOF_SERVICES_CACHE"
 RELAY = Path(__file__).with_name("relay.py")
+CORRUPTER = Path(__file__).with_name("corrupter.py")
 HOLD = """\
-import signal
+import signal, sys
+if not sys.stdin.read(1):  # who made this has died before it noted it down
+    sys.exit()
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so the kernel removes what has ended
 while True:
     signal.pause()
 """
-SSHD = Path("/run/sshd")  # sshd needs it, empty
+# Files of daemons in /run (sshd needs a folder there) are in the namespaces only; the state stays.
+PRIVATE_RUN = """\
+case $1 in /run/*) mount --bind "$1" /mnt ;; esac
+mount -t tmpfs -o mode=755 tmpfs /run
+case $1 in /run/*) mkdir -p "$1"; mount --move /mnt "$1" ;; esac
+mkdir -m 755 /run/sshd
+"""
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
 }
 TAIL = 300  # characters of a log in an error
+PATIENCE = 30  # seconds
 
 
 class Bed:
     """The state folder, and the namespaces if there are any."""
 
     def __init__(self) -> None:
-        self.path = Path(os.environ.get(VARIABLE) or DEFAULT).absolute()
+        self.path = Path(os.environ.get(VARIABLE) or DEFAULT).resolve()
         self.cache = Path(os.environ.get(CACHE_VARIABLE) or CACHE).absolute()
         number = zlib.crc32(str(self.path).encode()) % 16_000
         self.link = f"svc{number}"
@@ -49,12 +60,36 @@ class Bed:
         self._file = self.path / "bed.json"
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Only one command at a time changes it."""
-        self.path.mkdir(mode=0o700, exist_ok=True)
-        with (self.path / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+    def locked(self, *, make: bool = False) -> Iterator[bool]:
+        """Only one command at a time changes it. make: the folder, if it is not there.
+
+        Yields whether the folder is there. Raises UsageError if it is of something else.
+        """
+        if make:
+            self._claim()
+        try:
+            folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            yield False
+            return
+        except OSError as error:
+            raise UsageError(f"{self.path}: {error.strerror}") from None
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            there = self.path.exists() and self.path.samefile(f"/proc/self/fd/{folder}")
+            if there and not self._file.exists() and any(self.path.iterdir()):
+                raise UsageError(f"{self.path} is not a folder of services; nothing was changed")
+            if make and not there:
+                raise TestbedError("the services were taken away meanwhile; try again")
+            yield there
+        finally:
+            os.close(folder)
+
+    def _claim(self) -> None:
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{self.path}: {error.strerror}") from None
 
     @property
     def kept(self) -> dict[str, str]:
@@ -80,16 +115,22 @@ class Bed:
         """The namespaces, and the link to them, unless they are there."""
         if self.pid:
             return
+        self.keep()  # from here on the folder is known as ours
         command = ["unshare", "--net", "--pid", "--mount", "--uts", "--ipc", "--fork"]
         holder = subprocess.Popen(
             [*command, "--kill-child", "--mount-proc", sys.executable, "-c", HOLD],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            cwd="/",
         )
         pid = _first_child(holder.pid)
-        self.keep(pid=str(pid), start=_start_of(pid), holder=str(holder.pid))
+        self.keep(pid=str(pid), start=_start_of(pid))
+        assert holder.stdin
+        with holder.stdin as go:
+            go.write(b"g")
+        self.run(["sh", "-ec", PRIVATE_RUN, "sh", str(self.path)])
         _ip("link", "add", self.link, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
         _ip("address", "add", f"{self.here}/30", "dev", self.link)
         _ip("link", "set", self.link, "up")
@@ -99,9 +140,6 @@ class Bed:
             ("link", "set", "lo", "up"),
         ):
             self.run(["ip", *words])
-        if not SSHD.exists():
-            SSHD.mkdir(mode=0o755)
-            self.keep(sshd="made")
 
     def run(
         self,
@@ -121,6 +159,7 @@ class Bed:
                 text=True,
                 timeout=timeout,
                 check=False,
+                cwd="/",
             )
         except subprocess.TimeoutExpired:
             raise TestbedError(f"{argv[0]} did not end within {timeout:g} s") from None
@@ -139,6 +178,7 @@ class Bed:
                 stdout=out,
                 stderr=out,
                 start_new_session=True,
+                cwd="/",
             )
 
     def _inside(self, argv: Sequence[str]) -> list[str]:
@@ -148,19 +188,23 @@ class Bed:
 
     def remove(self) -> None:
         """All of it, in whatever state it is."""
-        kept = self.kept
-        if pid := self.pid:
+        pid = self.pid
+        if pid:
+            waiting = _waiting_for(pid)
             os.kill(pid, signal.SIGKILL)
-            deadline = time.monotonic() + 30
-            while _start_of(pid) == kept.get("start"):
+            deadline = time.monotonic() + PATIENCE
+            while self.pid or any(map(_start_of, waiting)):
                 if time.monotonic() > deadline:
                     raise TestbedError(f"process {pid} does not end although it was killed")
                 time.sleep(0.02)
         subprocess.run(["ip", "link", "delete", self.link], capture_output=True, check=False)
-        if kept.get("sshd"):
-            with suppress(OSError):
-                SSHD.rmdir()
-        shutil.rmtree(self.path, ignore_errors=True)
+        for entry in self.path.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            elif entry != self._file:
+                entry.unlink()
+        self._file.unlink(missing_ok=True)  # the last: by it a second `down` knows the folder
+        self.path.rmdir()
 
 
 class Place:
@@ -171,6 +215,22 @@ class Place:
         self.folder = bed.path / name
         self.address = bed.address
         self.cache = bed.cache
+
+    @property
+    def fault(self) -> str:
+        """The fault that it has, with its value; empty: none."""
+        with suppress(OSError):
+            return (self.folder / "fault").read_text()
+        return ""
+
+    def clear(self) -> None:
+        """Remove what a start that failed has left: processes, mounts, files."""
+        if self.folder.exists():
+            self.stop(f"{self.folder}/")
+            for path in self.run(["findmnt", "-rno", "TARGET"]).split():
+                if Path(path).is_relative_to(self.folder):
+                    self.empty(Path(path))
+            shutil.rmtree(self.folder)
 
     def run(self, argv: Sequence[str], **options: object) -> str:
         """As Bed.run."""
@@ -200,7 +260,7 @@ class Place:
         self.wait(port)
 
     def behave(self, mode: str) -> None:
-        """What the relay does with later connections, and with open ones; empty: its work."""
+        """What the relay does with later connections; empty: its work."""
         self.write("mode", mode)
 
     def wait(self, port: int, seconds: float = 60) -> None:
@@ -228,6 +288,21 @@ class Place:
             else:
                 return
 
+    def hear(self, port: int, expected: bytes, say: bytes = b"", *, tls: bool = False) -> None:
+        """Say something at a port; raises TestbedError unless the answer begins as expected."""
+        heard = b""
+        with suppress(OSError), socket.create_connection((self.address, port), 5) as raw:
+            connection: socket.socket = raw
+            if tls:
+                context = ssl.create_default_context()
+                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+                connection = context.wrap_socket(raw)
+            connection.sendall(say)
+            while len(heard) < len(expected) and (part := connection.recv(len(expected))):
+                heard += part
+        if heard != expected:
+            raise TestbedError(f"{self.name} does not answer: {self.tail()}")
+
     def tail(self) -> str:
         """The end of its log."""
         with suppress(OSError):
@@ -246,7 +321,11 @@ class Place:
 
     def corrupt(self, folder: Path) -> None:
         """Alter each file that is written below a folder."""
-        self.daemon([sys.executable, str(RELAY.with_name("corrupter.py")), str(folder)])
+        self.daemon([sys.executable, str(CORRUPTER), str(folder)])
+
+    def spare(self, folder: Path) -> None:
+        """Undo `corrupt`."""
+        self.stop(f"{CORRUPTER} {folder}")
 
 
 def need_root() -> None:
@@ -279,3 +358,18 @@ def _start_of(pid: int) -> str:
     except (FileNotFoundError, ProcessLookupError):
         return ""
     return "" if fields[0] in "ZX" else fields[19]
+
+
+def _waiting_for(first: int) -> list[int]:
+    """The processes here that wait for one in the namespaces: unshare, and nsenter of daemons."""
+    wanted = f"nsenter\0-t\0{first}\0".encode()
+    found = [int(p.name) for p in Path("/proc").glob("[0-9]*") if _line_of(p).startswith(wanted)]
+    stat = Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()
+    return [int(stat[1]), *found] if stat[1] != "1" else found
+
+
+def _line_of(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""

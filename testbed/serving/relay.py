@@ -1,9 +1,11 @@
 """Passes connections on: relay.py ADDRESS PORT TARGET_PORT MODE_FILE.
 
-The file has what is to go wrong: nothing; hang; down; 500; `slow BYTES_PER_SECOND`; `cut BYTES`.
+The file has what is to go wrong: nothing; hang; down; 500; `slow BYTES_PER_SECOND`; `cut BYTES`;
+alter (files that come back by HTTP).
 """
 
 import socket
+import struct
 import sys
 import threading
 import time
@@ -11,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 CHUNK = 16384
+BUFFER = 1 << 17
+SMALL = 2048  # bytes: an answer that is no file
 
 
 def main() -> None:
@@ -18,6 +22,8 @@ def main() -> None:
     address, port, target, file = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # What fits into the buffers of the kernel is not slow: so they shall hold little.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
     listener.bind((address, port))
     listener.listen(50)
     while True:
@@ -34,11 +40,16 @@ def _serve(client: socket.socket, target: int, file: Path) -> None:
     elif mode[:1] == ["500"]:
         _answer_500(client)
     else:
-        server = socket.create_connection(("127.0.0.1", target))
+        try:
+            server = socket.create_connection(("127.0.0.1", target))
+        except OSError:  # the service has died: its users meet a closed connection
+            client.close()
+            return
         left = [int(mode[1])] if mode[:1] == ["cut"] else []
         rate = int(mode[1]) if mode[:1] == ["slow"] else 0
-        for one, other in ((client, server), (server, client)):
-            threading.Thread(target=_pass, args=(one, other, rate, left), daemon=True).start()
+        alter = mode[:1] == ["alter"]
+        for way in ((client, server, rate, left, False), (server, client, rate, left, alter)):
+            threading.Thread(target=_pass, args=way, daemon=True).start()
 
 
 def _answer_500(client: socket.socket) -> None:
@@ -54,7 +65,9 @@ def _answer_500(client: socket.socket) -> None:
     client.close()
 
 
-def _pass(one: socket.socket, other: socket.socket, rate: int, left: list[int]) -> None:
+def _pass(
+    one: socket.socket, other: socket.socket, rate: int, left: list[int], alter: bool
+) -> None:
     try:
         while data := one.recv(CHUNK):
             if left:
@@ -63,6 +76,8 @@ def _pass(one: socket.socket, other: socket.socket, rate: int, left: list[int]) 
                     break
             if rate:
                 time.sleep(len(data) / rate)
+            if alter and len(data) > SMALL and b"<?xml" not in data:
+                data = data[:-1] + bytes([data[-1] ^ 0xFF])
             other.sendall(data)
         if not left or left[0] > 0:
             other.shutdown(socket.SHUT_WR)
@@ -71,7 +86,10 @@ def _pass(one: socket.socket, other: socket.socket, rate: int, left: list[int]) 
         pass
     for end in (one, other):
         with suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
+            end.shutdown(socket.SHUT_RDWR)  # wakes the other thread
+        with suppress(OSError):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            end.close()  # with a reset, as of a process that was killed
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ FAULTS = {
     "500": "each request is answered with status 500",
     "expired-token": "the secret key is not accepted any more",
     "full-disk": "the folder has almost no room",
-    "wrong-checksum": "each file is altered when it is written",
+    "wrong-checksum": "each file comes back altered",
 }
 
 
@@ -78,6 +78,12 @@ def _serve(place: Place, secret: str = "") -> None:
     place.wait_inside(BEHIND)
 
 
+def probe(place: Place) -> None:
+    """It refuses who does not say who they are."""
+    ask = f"GET / HTTP/1.0\r\nHost: {place.address}\r\n\r\n"
+    place.hear(PORT, b"HTTP/1.1 40", ask.encode())
+
+
 def facts(place: Place) -> dict[str, dict[str, object]]:
     """One bucket."""
     entry: dict[str, object] = {
@@ -101,11 +107,10 @@ def fault(place: Place, name: str, value: str) -> None:
     elif name == "full-disk":
         place.fill(folder)
     elif name == "wrong-checksum":
-        place.corrupt(folder)
+        place.behave("alter")
 
 
 def mend(place: Place) -> None:
     """As it was started."""
-    place.stop("corrupter.py")
     place.empty(place.folder / "data" / BUCKET)
     _serve(place)

@@ -52,6 +52,11 @@ Subsystem sftp internal-sftp
     place.wait_inside(BEHIND)
 
 
+def probe(place: Place) -> None:
+    """The greeting of sshd."""
+    place.hear(PORT, b"SSH-2.0-")
+
+
 def facts(place: Place) -> dict[str, dict[str, object]]:
     """Two services of one server."""
     common = {
@@ -80,7 +85,7 @@ def fault(place: Place, name: str, value: str) -> None:
 
 def mend(place: Place) -> None:
     """As it was started."""
-    place.stop("corrupter.py")
+    place.spare(place.folder / "incoming")
     place.empty(place.folder / "incoming")
     place.write("authorized", (place.folder / "user.pub").read_text())
     serve(place, "host")

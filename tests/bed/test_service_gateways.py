@@ -18,7 +18,7 @@ from siteproof.services.steps import Job
 from siteproof.sites import Service
 
 pytestmark = [
-    pytest.mark.testbed,
+    pytest.mark.services,
     pytest.mark.tool("JupyterHub", "TigerVNC, noVNC and Chromium", "nginx"),
     pytest.mark.skipif(not any(map(shutil.which, browser.NAMES)), reason="no Chromium"),
 ]
