@@ -183,7 +183,7 @@ def test_sshd_takes_no_other_key_than_the_users(bed, data):
 
 
 def test_s3_by_a_client_of_s3(other, data):
-    """Built from Go's module proxy the first time: a minute."""
+    """Built from the module proxy of Go the first time: some minutes."""
     minio = pytest.importorskip("minio")
     other.up("s3")
     service = site(other)["s3"]
