@@ -66,15 +66,15 @@ def failures(of_category: str) -> Derivation:
 
     def derive(given: Given) -> Iterator[Result]:
         attempts = [one.sample for one in _attempts(given)]
-        tested = {sample.conditions[SERVICE] for sample in attempts}
+        tested = [sample.conditions[SERVICE] for sample in attempts]
         lacking = [name for name in _services(given) if name not in tested]
         failed = [s for s in attempts if s.status != "ok" and category(s.status) == of_category]
-        if lacking and not failed:
+        if failed:
+            yield given.sample(Fraction(len(failed)), failed, _reasons(failed))
+        elif lacking:
             yield given.missing([f"{RATE} of {name}" for name in lacking])
-            return
-        why = "; ".join(f"{s.conditions[SERVICE]}: {s.why}" for s in failed[:MAX_NAMED])
-        why = why or _why([s.conditions[SERVICE] for s in attempts])
-        yield given.sample(Fraction(len(failed)), failed or attempts, why)
+        else:
+            yield given.sample(Fraction(0), attempts, _why(tested))
 
     return derive
 
@@ -84,12 +84,17 @@ def failed_services(given: Given) -> Iterator[Result]:
     newest = {name: _newest(given, name) for name in _services(given)}
     lacking = [name for name, own in newest.items() if not own]
     failed = [sample for own in newest.values() for sample in own[:1] if sample.why]
-    if lacking and not failed:
-        yield given.missing([f"{FAILURES} of {name}" for name in lacking])
-        return
-    why = "; ".join(f"{s.conditions[SERVICE]}: {s.why}" for s in failed[:MAX_NAMED])
     inputs = [sample for own in newest.values() for sample in own]
-    yield given.sample(Fraction(len(failed)), inputs, why or f"all of {', '.join(newest)} work")
+    if failed:
+        yield given.sample(Fraction(len(failed)), inputs, _reasons(failed))
+    elif lacking:
+        yield given.missing([f"{FAILURES} of {name}" for name in lacking])
+    else:
+        yield given.sample(Fraction(0), inputs, f"all of {', '.join(newest)} work")
+
+
+def _reasons(failed: Sequence[Sample]) -> str:
+    return "; ".join(f"{s.conditions[SERVICE]}: {s.why}" for s in failed[:MAX_NAMED])
 
 
 def _newest(given: Given, name: str) -> list[Sample]:

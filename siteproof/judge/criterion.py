@@ -123,7 +123,7 @@ def judge(
     """
     if criterion.report_only:
         why = (Finding(Kind.REPORTED_ONLY, message=criterion.report_only),)
-        nodes = sorted(reported(criterion, samples, expected), key=lambda n: (n.value, n.node))
+        nodes = sorted(reported(criterion, samples, expected), key=lambda n: (n.value or 0, n.node))
         result = CriterionVerdict(name, criterion, Verdict.SKIP, why, nodes, excused=True)
         return _with_age(result, nodes, fresh)
     if not expected:
@@ -169,11 +169,16 @@ def reported(
     for unit in expected:
         own = not_taken_back(criterion, attempts.get(unit, ()))
         counted = [s for s in own if not why_not(criterion, s)]
-        good = [s for s in _newest_job(counted) if isinstance(s.value, Decimal)]
+        newest = _newest_job(counted)
+        good = [s for s in newest if isinstance(s.value, Decimal)]
+        texts = [s for s in newest if isinstance(s.value, str)]
         if good:
             middle, nearest = _middle_trial(good)
             why = Finding(Kind.REPORTED_ONLY, message=criterion.report_only or "")
             yield NodeVerdict(unit, Verdict.SKIP, (why,), nearest, middle)
+        elif texts:
+            why = Finding(Kind.TEXT, metric=criterion.metric, value=str(texts[0].value))
+            yield NodeVerdict(unit, Verdict.SKIP, (why,), texts[0])
 
 
 def _newest_job(samples: Sequence[Sample]) -> list[Sample]:

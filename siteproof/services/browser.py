@@ -123,7 +123,7 @@ def browser(job: Job) -> Iterator[Browser]:
     command = next(filter(None, map(shutil.which, NAMES)), None)
     if command is None:
         raise StepFailed("tool_missing", f"{NAMES[0]} is not installed")
-    # Chromium makes a socket in TMPDIR, whose path may have 107 characters: so it is relative.
+    # it makes a socket in TMPDIR, whose whole path may have 107 characters: so TMPDIR is relative
     options = [*_OPTIONS, f"--user-data-dir={job.scratch / 'chromium'}"]
     if os.geteuid() == 0:
         options.append("--no-sandbox")  # it refuses to run as root with one

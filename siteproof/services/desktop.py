@@ -23,7 +23,9 @@ from siteproof.services.browser import Browser, browser
 from siteproof.services.steps import Job, StepFailed, Steps
 
 NOVNC = ("/usr/share/novnc", "/usr/share/webapps/novnc", "/usr/local/share/novnc", "/opt/noVNC")
-FEWEST_PIXELS = 64  # that differ from the commonest colour, for a picture not to be blank
+# Pixels that differ from the commonest colour, for a picture not to be blank: the server draws the
+# mouse pointer into it for a screen without a mouse, and that has up to 32 x 32.
+FEWEST_PIXELS = 32 * 32 + 1
 _PAUSE = 0.1  # seconds between two looks
 _SHARE = 0.9  # of the time limit: what is wrong is told before the limit is over
 

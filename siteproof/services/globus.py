@@ -30,7 +30,7 @@ from siteproof import units
 from siteproof.services import transfers
 from siteproof.services.steps import PREFIX, Job, StepFailed, Steps
 
-MOST = 100_000  # names of a folder, and tasks, that are looked at
+MAX_NAMES = 100_000  # names of a folder, and tasks, that are looked at
 PAUSE = 2  # seconds between two looks at a task
 _REFUSED = (401, 403)
 _LOGIN = ("PERMISSION_DENIED", "CREDENTIAL", "EXPIRED", "AUTH")  # parts of a task's own words
@@ -90,7 +90,7 @@ class Globus:
         return files
 
     def move(self, files: Files, back: bool) -> float:
-        """Move files by one task; its rate in bytes per second, as Globus says. back: to source."""
+        """Move files by one task; its rate in bytes per second by Globus. back: to source."""
         ends, mark = self._ends, self._job.mark
         places = [self._folders[0], f"{self._folders[1]}/{mark}"]
         if back:
@@ -102,7 +102,7 @@ class Globus:
         with _explained():
             task = self._wait(self._api.submit_transfer(data)["task_id"])
         if int(task.get("bytes_transferred") or 0) != sum(files.values()):
-            raise StepFailed("generic", "Globus moved another number of bytes than was asked for")
+            raise StepFailed("generic", "Globus moved another number of bytes than expected")
         return float(task.get("effective_bytes_per_second") or 0)
 
     def names(self) -> list[str]:
@@ -132,12 +132,12 @@ class Globus:
 
     def _listed(self, end: int) -> list[Any]:
         folder = self._folders[end] or "/"
-        return list(islice(self._api.operation_ls(self._ends[end], folder), MOST))
+        return list(islice(self._api.operation_ls(self._ends[end], folder), MAX_NAMES))
 
     def _tasks(self) -> list[Any]:
         """Those of ours that have not ended."""
         active = self._api.task_list(filter={"status": ["ACTIVE", "INACTIVE"]})
-        return [one for one in islice(active, MOST) if (one["label"] or "").startswith(PREFIX)]
+        return [one for one in islice(active, MAX_NAMES) if (one["label"] or "").startswith(PREFIX)]
 
     def _wait(self, task: str) -> Any:
         """Until a task has ended well. Raises StepFailed; TimeoutError."""
@@ -186,10 +186,10 @@ def _token(tokens: Any) -> str:
 
 
 def failed(task: dict[str, Any]) -> StepFailed:
-    """Why a task has not succeeded, by what Globus says of it."""
+    """Why a task has not succeeded, by what Globus reports."""
     fatal = task.get("fatal_error") or {}
     words = [fatal.get("code"), fatal.get("description"), task.get("nice_status")]
-    why = ": ".join(str(word) for word in words if word) or str(task.get("status"))
+    why = ": ".join(str(part) for part in words if part) or str(task.get("status"))
     if "CHECKSUM" in why.upper():
         return StepFailed("checksum", why)
     refused = any(part in why.upper() for part in _LOGIN)
@@ -203,7 +203,7 @@ def _explained(refused: Sequence[int] = _REFUSED) -> Iterator[None]:
         yield
     except GlobusAPIError as error:
         status = "login" if error.http_status in refused else "generic"
-        said = ": ".join(str(word) for word in (error.code, error.message) if word)
+        said = ": ".join(str(part) for part in (error.code, error.message) if part)
         why = f"HTTP status {error.http_status}: {said}"
         raise StepFailed(status, why) from None  # type: ignore[arg-type]
     except GlobusTimeoutError:

@@ -56,7 +56,7 @@ class Http:
         asking.succeed(answer, "of the folder")
 
     def free(self) -> int | None:
-        """What WebDAV says of the quota, where it does."""
+        """The quota of WebDAV, where the service has one."""
         answer = self._about(depth=0)
         return free(answer.body) if answer.status == http.client.MULTI_STATUS else None
 
@@ -78,7 +78,7 @@ class Http:
             with (
                 transfers.files_of_at_most(transfers.largest(self._job)),
                 (into / name).open("wb") as out,
-                self._asked("GET", f"{self._job.mark}/{name}") as response,
+                self._opened("GET", f"{self._job.mark}/{name}") as response,
             ):
                 asking.succeed(Answer(response.status, {}, b""), "GET")
                 while part := response.read(MEBI):
@@ -114,7 +114,7 @@ class Http:
         depth: int | None = None,
     ) -> Answer:
         """One request of what is below the folder. Raises StepFailed; TimeoutError."""
-        with self._asked(method, name, body, depth) as response:
+        with self._opened(method, name, body, depth) as response:
             content = response.read(ANSWER)
             if response.length:
                 self._open.close()  # the rest of the answer would be the next one
@@ -125,7 +125,7 @@ class Http:
         return self.ask("PROPFIND", "", _QUOTA, depth)
 
     @contextmanager
-    def _asked(
+    def _opened(
         self,
         method: str,
         name: str,
@@ -139,7 +139,7 @@ class Http:
             headers["Content-Length"] = f"{Path(body.name).stat().st_size}"
         with asking.explained(self._job, self._url):
             client = self._connected()
-            # A service that refuses a file says so before it has all of it.
+            # A service that refuses a file answers before it has all of it.
             with suppress(BrokenPipeError, ConnectionResetError):
                 client.request(method, self._folder + name, body, headers)
             yield client.getresponse()
@@ -184,7 +184,7 @@ def remove(job: Job, name: str) -> None:
 
 
 def free(answer: bytes) -> int | None:
-    """Bytes that an answer to PROPFIND says are available (RFC 4331); None: it does not say."""
+    """Available bytes in an answer to PROPFIND (RFC 4331); None: there are none in it."""
     for element in _elements(answer, "{DAV:}quota-available-bytes"):
         if re.fullmatch(r"[0-9]{1,20}", element.strip()):
             return int(element)

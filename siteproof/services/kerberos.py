@@ -51,7 +51,7 @@ def remove(job: Job, name: str) -> None:
 
 
 def ticket(job: Job) -> None:
-    """Get one by the keytab, and see that it is there and of whom it should be."""
+    """Get one by the keytab, and see that it is there and whose it is."""
     service = job.service
     private("keytab", service.keytab)
     argv = ["kinit", "-k", "-t", service.keytab, "--", service.principal]
@@ -64,7 +64,7 @@ def ticket(job: Job) -> None:
 
 
 def principal(text: str) -> str:
-    """Of whom klist shows tickets; empty: of nobody."""
+    """Whose tickets klist shows; empty: nobody's."""
     match = _DEFAULT.search(text)
     return match[1] if match else ""
 

@@ -1,4 +1,4 @@
-"""rsync over ssh: files there and back. Its far end has a shell, which is asked for all else."""
+"""rsync over ssh: files there and back. Its far end has a shell, which does all else."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Rsync:
     def login(self) -> None:
         """Connect once, and enter the folder."""
         self._ssh.login()
-        self._ssh.asked(f"cd {self._folder}")
+        self._ssh.printed(f"cd {self._folder}")
 
     def free(self) -> int | None:
-        """What df at the far end says."""
+        """What df at the far end reports."""
         return free(self._ssh.command(f"cd {self._folder} && df -Pk .").out)
 
     def make(self) -> None:
         """Make the folder of what is put."""
-        self._ssh.asked(f"cd {self._folder} && mkdir -p {self._job.mark}")
+        self._ssh.printed(f"cd {self._folder} && mkdir -p {self._job.mark}")
 
     def put(self, files: Sequence[Path]) -> None:
         """Write files by one rsync."""
@@ -54,16 +54,16 @@ class Rsync:
         self._run(names, self._far(), f"{into}/")
 
     def differing(self, files: Sequence[File]) -> list[str] | None:
-        """What sha256sum at the far end says."""
+        """What sha256sum at the far end prints."""
         return self._ssh.differing(f"{self._job.service.folder}/{self._job.mark}", files)
 
     def names(self) -> list[str]:
         """What is ours in the folder."""
-        return transfers.ours(self._ssh.asked(f"cd {self._folder} && ls -1").splitlines())
+        return transfers.ours(self._ssh.printed(f"cd {self._folder} && ls -1").splitlines())
 
     def remove(self, name: str) -> None:
         """Remove a folder of ours; what is gone is no error."""
-        self._ssh.asked(f"cd {self._folder} && rm -rf -- {name}")
+        self._ssh.printed(f"cd {self._folder} && rm -rf -- {name}")
 
     def _far(self) -> str:
         return f"{ssh.FAR}:{self._job.service.folder}/{self._job.mark}/"
@@ -102,7 +102,7 @@ def remove(job: Job, name: str) -> None:
 
 
 def version() -> str:
-    """That of rsync; empty if it is not installed, as the first copy will say."""
+    """That of rsync; empty if it is not installed, as the first copy will report."""
     try:
         ended = subprocess.run(["rsync", "--version"], capture_output=True, text=True, check=False)
     except FileNotFoundError:
@@ -112,7 +112,7 @@ def version() -> str:
 
 
 def free(text: str) -> int | None:
-    """Bytes that `df -Pk` says are available: KiB in its fourth column. None: no such table."""
+    """Available bytes of `df -Pk`: KiB in its fourth column. None: no such table."""
     for line in text.splitlines()[1:]:
         if match := _DF.fullmatch(line):
             return int(match[1]) * 1024

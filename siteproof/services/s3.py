@@ -28,7 +28,7 @@ from siteproof.services.steps import PREFIX, Job, StepFailed, Steps
 from siteproof.services.transfers import ANSWER, MEBI, File
 
 PART = 64 * MEBI  # of a larger object, which is sent in several
-MOST = 200_000  # objects that are looked at
+MAX_OBJECTS = 200_000  # objects that are looked at
 _LOGIN = {
     "AccessDenied",
     "AccountProblem",
@@ -109,7 +109,7 @@ class Bucket:
             list(islice(self._s3.list_objects(self._name, f"{self._job.mark}/"), 1))
 
     def free(self) -> int | None:
-        """S3 does not tell."""
+        """S3 has no such answer."""
         return None
 
     def make(self) -> None:
@@ -134,7 +134,7 @@ class Bucket:
                 answer.release_conn()
 
     def differing(self, files: Sequence[File]) -> list[str] | None:
-        """What the ETags of the service say, if all are MD5s."""
+        """By the ETags of the service, if all are MD5s."""
         tags = {}
         with _explained():
             for file in files:
@@ -168,11 +168,11 @@ class Bucket:
         listed = self._s3.list_objects
         try:
             found = listed(self._name, prefix, recursive=True, include_version=True)
-            return list(islice(found, MOST))
+            return list(islice(found, MAX_OBJECTS))
         except S3Error as error:
             if error.code not in _NO_VERSIONS:
                 raise
-            return list(islice(listed(self._name, prefix, recursive=True), MOST))
+            return list(islice(listed(self._name, prefix, recursive=True), MAX_OBJECTS))
 
     def _uploads(self, prefix: str) -> list[Any]:
         """Those that were begun and not completed. The library has no other way to see them."""
@@ -250,6 +250,6 @@ def _explained() -> Iterator[None]:
 
 
 def lost(error: Exception) -> str:
-    """What the library of HTTP says of a connection, without the names of its classes."""
+    """What the library of HTTP reports of a connection, without the names of its classes."""
     said = f"{error.args[-1]}" if error.args else type(error).__name__
     return re.sub(r"<[^>]*>:? *|^[A-Za-z]+\([^)]*\): ", "", said)

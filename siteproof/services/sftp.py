@@ -106,7 +106,7 @@ class Sftp:
             self.ask(f"get {far} {quoted(f'{into / name}')}", f"get {name}")
 
     def differing(self, files: Sequence[File]) -> list[str] | None:
-        """What sha256sum at the far end says, if there is a shell."""
+        """What sha256sum at the far end prints, if there is a shell."""
         return self._ssh.differing(f"{self._job.service.folder}/{self._job.mark}", files)
 
     def names(self) -> list[str]:
@@ -145,7 +145,7 @@ def quoted(path: str) -> str:
 
 
 def free(text: str) -> int | None:
-    """Bytes that `df` of sftp says are available: KiB in its third column. None: no such table."""
+    """Available bytes of `df` of sftp: KiB in its third column. None: no such table."""
     for line in text.splitlines():
         if match := _DF.fullmatch(line):
             return int(match[1]) * 1024

@@ -33,7 +33,7 @@ _NOISE = re.compile(r"@*|Control socket connect.*|mux_client.*|muxclient.*|Conne
 
 
 class Ssh:
-    """A login by ssh. auth: lines of its configuration that say how. env: what tools need."""
+    """A login by ssh. auth: lines of its configuration for that. env: what tools need."""
 
     def __init__(self, job: Job, auth: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         self.job = job
@@ -80,7 +80,7 @@ class Ssh:
             raise refused(ended.errors)
         return ended
 
-    def asked(self, command: str, text: str = "") -> str:
+    def printed(self, command: str, text: str = "") -> str:
         """What a command prints. Raises StepFailed if it fails."""
         ended = self.command(command, text)
         if ended.code:
@@ -138,7 +138,7 @@ def _path(path: str) -> str:
 
 
 def version() -> str:
-    """That of ssh, such as OpenSSH_9.2p1; empty if it is not installed, as the login will say."""
+    """That of ssh, such as OpenSSH_9.2p1; empty if it is not installed, which the login reports."""
     try:
         ended = subprocess.run(["ssh", "-V"], capture_output=True, text=True, check=False)
     except FileNotFoundError:

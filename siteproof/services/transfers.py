@@ -42,7 +42,7 @@ class Client(Protocol):
         """Connect, show who we are, and look at the folder."""
 
     def free(self) -> int | None:
-        """Bytes that may be written; None: the service does not tell."""
+        """Bytes that may be written; None: the service does not report it."""
 
     def make(self) -> None:
         """Make the folder, named job.mark, of what is put; again is no error."""

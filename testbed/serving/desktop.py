@@ -26,6 +26,8 @@ FAULTS = {
     "wrong-password": "the password is not accepted",
     "no-vnc": "the page is there, but no VNC server behind it",
 }
+# The next screen cannot start before this one has ended.
+END = 'kill -KILL "$0" && while kill -0 "$0" 2>/dev/null; do sleep 0.02; done'
 WINDOW = "echo A desktop of the test bed.; date; exec sleep infinity"
 
 
@@ -77,7 +79,7 @@ def _end(place: Place, *names: str) -> None:
     for name in names:
         with suppress(TestbedError, FileNotFoundError):
             number = (place.folder / f"{name}.pid").read_text().strip()
-            place.run(["kill", "-KILL", number])
+            place.run(["sh", "-c", END, number])
         (place.folder / f"{name}.pid").unlink(missing_ok=True)
 
 

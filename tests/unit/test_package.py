@@ -19,6 +19,8 @@ NAMES = {  # of what a library is a part, or with what it comes
     "markupsafe": "jinja2",
     "pydantic_core": "pydantic",
     "scipy": "ruptures",
+    "globus_sdk": "globus-sdk",
+    "websocket": "websocket-client",
 }
 
 
