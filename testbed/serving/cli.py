@@ -53,6 +53,7 @@ class _Parser(argparse.ArgumentParser):
 def main() -> int:
     """Run one command."""
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         args = _parser().parse_args()
         return int(globals()[f"_{args.command}"](args, Bed()))
     except TestbedError as error:

@@ -422,6 +422,7 @@ def test_an_interrupted_up_is_removed_by_down(other, number, when):
     before = traces()
     env = os.environ | {"SITEPROOF_SERVICES_STATE": str(other.state)}
     process = subprocess.Popen([PROGRAM, "up", *NAMES], env=env, stderr=subprocess.PIPE, text=True)
+    wait_for(other.state.exists)
     time.sleep(when)
     process.send_signal(number)
     assert "Traceback" not in process.communicate(timeout=60)[1]
