@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import importlib.util
+import ipaddress
 import os
 import shutil
 import signal
@@ -35,6 +36,8 @@ examples:
   services fault                 what can go wrong
   services fault http expired-token
   services mend http
+  testbed run --node node003 -- /path/to/services up sftp --at 10.78.1.1
+                                 on a node of `testbed`, at its address; so are the other commands
   services down
 
 exit codes: 0 success, 1 failure or a service does not answer, 2 wrong usage. The environment
@@ -50,6 +53,7 @@ class _Parser(argparse.ArgumentParser):
 def main() -> int:
     """Run one command."""
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         args = _parser().parse_args()
         return int(globals()[f"_{args.command}"](args, Bed()))
     except TestbedError as error:
@@ -67,8 +71,13 @@ def _parser() -> argparse.ArgumentParser:
     def add(name: str, what: str) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".")
 
-    add("up", "start services; returns when each answers").add_argument(
-        "names", metavar="NAME", nargs="+", choices=NAMES
+    up = add("up", "start services; returns when each answers")
+    up.add_argument("names", metavar="NAME", nargs="+", choices=NAMES)
+    up.add_argument(
+        "--at",
+        metavar="ADDRESS",
+        type=_address,
+        help="of this host, in place of an address of their own: for a node of `testbed`",
     )
     add("down", "remove all services completely, in whatever state they are")
     add("status", "show which services are up, and their faults; exit code 0 if all answer")
@@ -83,6 +92,13 @@ def _parser() -> argparse.ArgumentParser:
     needed = add("packages", "show the Debian packages that services need and that are missing")
     needed.add_argument("names", metavar="NAME", nargs="*", choices=(*NAMES, []))
     return parser
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.IPv4Address(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not an address such as 10.78.1.1") from None
 
 
 def _module(name: str) -> ModuleType:
@@ -128,11 +144,13 @@ def _up(args: argparse.Namespace, bed: Bed) -> int:
         begun = time.monotonic()
         fresh = not bed.pid
         try:
-            bed.make()
+            bed.make(args.at or "")
             for name in args.names:
                 if name not in _started(bed):
                     _start(bed, name)
                     _say(f"{time.monotonic() - begun:5.1f} s  {name} answers")
+        except UsageError:
+            raise
         except TestbedError as error:  # the logs stay for a look
             raise TestbedError(f"{error}. 'services down' removes what is there") from None
         except BaseException:

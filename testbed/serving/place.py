@@ -56,8 +56,9 @@ class Bed:
         self.cache = Path(os.environ.get(CACHE_VARIABLE) or CACHE).absolute()
         number = zlib.crc32(str(self.path).encode()) % 16_000
         self.link = f"svc{number}"
-        self.here, self.address = (f"10.213.{number // 64}.{number % 64 * 4 + n}" for n in (1, 2))
+        self.here, there = (f"10.213.{number // 64}.{number % 64 * 4 + n}" for n in (1, 2))
         self._file = self.path / "bed.json"
+        self.address = self.kept.get("at") or there
 
     @contextmanager
     def locked(self, *, make: bool = False) -> Iterator[bool]:
@@ -111,12 +112,19 @@ class Bed:
         pid = int(kept.get("pid", "0"))
         return pid if pid and _start_of(pid) == kept.get("start") else 0
 
-    def make(self) -> None:
-        """The namespaces, and the link to them, unless they are there."""
+    def make(self, at: str = "") -> None:
+        """The namespaces, and the link to them, unless they are there.
+
+        at: an address of this machine; the network is then this machine's own.
+        """
         if self.pid:
+            if at and at != self.address:
+                raise UsageError(f"services are up at {self.address}")
             return
-        self.keep()  # from here on the folder is known as ours
-        command = ["unshare", "--net", "--pid", "--mount", "--uts", "--ipc", "--fork"]
+        self.keep(at=at)  # from here on the folder is known as ours
+        self.address = at or self.address
+        command = ["unshare", "--pid", "--mount", "--uts", "--ipc", "--fork"]
+        command += [] if at else ["--net"]
         holder = subprocess.Popen(
             [*command, "--kill-child", "--mount-proc", sys.executable, "-c", HOLD],
             stdin=subprocess.PIPE,
@@ -131,6 +139,10 @@ class Bed:
         with holder.stdin as go:
             go.write(b"g")
         self.run(["sh", "-ec", PRIVATE_RUN, "sh", str(self.path)])
+        if not at:
+            self._connect(pid)
+
+    def _connect(self, pid: int) -> None:
         _ip("link", "add", self.link, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
         _ip("address", "add", f"{self.here}/30", "dev", self.link)
         _ip("link", "set", self.link, "up")

@@ -22,8 +22,6 @@ def main() -> None:
     address, port, target, file = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # What fits into the buffers of the kernel is not slow: so they shall hold little.
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
     listener.bind((address, port))
     listener.listen(50)
     while True:
@@ -47,6 +45,8 @@ def _serve(client: socket.socket, target: int, file: Path) -> None:
             return
         left = [int(mode[1])] if mode[:1] == ["cut"] else []
         rate = int(mode[1]) if mode[:1] == ["slow"] else 0
+        if rate:  # what fits into the buffers of the kernel is not slow: so they shall hold little
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
         alter = mode[:1] == ["alter"]
         for way in ((client, server, rate, left, False), (server, client, rate, left, alter)):
             threading.Thread(target=_pass, args=way, daemon=True).start()

