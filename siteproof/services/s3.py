@@ -225,28 +225,31 @@ def _explained() -> Iterator[None]:
     """Turns what the library raises into StepFailed, but for TimeoutError."""
     try:
         yield
-    except S3Error as error:
+    except (MinioException, urllib3.exceptions.HTTPError) as error:
+        raise _reason(error) from None
+
+
+def _reason(error: Exception) -> StepFailed | TimeoutError:
+    """Why a request failed."""
+    if isinstance(error, S3Error):
         status = "login" if error.code in _LOGIN else "generic"
-        raise StepFailed(status, f"{error.code}: {error.message}") from None  # type: ignore[arg-type]
-    except (ServerError, InvalidResponseError) as error:
+        return StepFailed(status, f"{error.code}: {error.message}")  # type: ignore[arg-type]
+    if isinstance(error, (ServerError, InvalidResponseError)):
         code = getattr(error, "_status_code", 0) or getattr(error, "_code", 0)
-        raise StepFailed(
-            "login" if code in _REFUSED else "generic", f"HTTP status {code}"
-        ) from None
-    except MinioException as error:
-        raise StepFailed("generic", f"{error}") from None
-    except urllib3.exceptions.NewConnectionError as error:
-        raise StepFailed("generic", lost(error)) from None
-    except urllib3.exceptions.TimeoutError:
-        raise TimeoutError from None
-    except urllib3.exceptions.SSLError as error:
-        if invalid := _INVALID.search(str(error)):
-            raise StepFailed("login", f"certificate: {invalid[1].strip()}") from None
-        raise StepFailed("generic", f"TLS: {error}") from None
-    except urllib3.exceptions.HTTPError as error:
-        if any(isinstance(cause, TimeoutError) for cause in error.args):
-            raise TimeoutError from None
-        raise StepFailed("generic", lost(error)) from None
+        return StepFailed("login" if code in _REFUSED else "generic", f"HTTP status {code}")
+    if isinstance(error, urllib3.exceptions.SSLError) and (found := _INVALID.search(str(error))):
+        return StepFailed("login", f"certificate: {found[1].strip()}")
+    if _is_late(error):
+        return TimeoutError()
+    return StepFailed("generic", lost(error))
+
+
+def _is_late(error: Exception) -> bool:
+    """Whether time was up: with the library's own error, or with one that it has wrapped."""
+    if isinstance(error, urllib3.exceptions.NewConnectionError):
+        return False  # it is one of the library's timeouts, too
+    late = (TimeoutError, urllib3.exceptions.TimeoutError)
+    return any(isinstance(one, late) for one in (error, *error.args))
 
 
 def lost(error: Exception) -> str:

@@ -86,6 +86,18 @@ WHY = {
     "siteproof/locks.py:_line": "the kernel's /proc",
     "siteproof/record/manifest.py:watched": "the kernel's /proc",
     "siteproof/record/manifest.py:still_runs": "the kernel's /proc",
+    # the scratch folder of a service's test, which this process has made for itself
+    "siteproof/services/http.py:put": "a file of its own, made anew",
+    "siteproof/services/http.py:get": "a file of its own, with a limit",
+    "siteproof/services/s3.py:put": "a file of its own, made anew",
+    "siteproof/services/s3.py:get": "a file of its own, with a limit",
+    "siteproof/services/s3.py:etag": "a file of its own, made anew",
+    "siteproof/services/sftp.py:begin": "a file of its own, with a limit",
+    "siteproof/services/ssh.py:login": "a file of its own, with a limit",
+    "siteproof/services/transfers.py:_random": "a file of its own, made anew",
+    "siteproof/services/transfers.py:run": "files of its own, with a limit",
+    "siteproof/services/transfers.py:beginning": "a file of its own, of which a part is read",
+    "siteproof/services/transfers.py:sha256": "a file of its own, of which no byte is kept",
 }
 
 
