@@ -23,7 +23,7 @@ from siteproof.services.steps import Job, StepFailed
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome-headless-shell")
 TABLET = {"width": 1024, "height": 768, "deviceScaleFactor": 2, "mobile": True}
-FINGERS = 5  # that a tablet's screen can tell from each other
+FINGERS = 5  # that a tablet's screen can distinguish
 MAX_MESSAGE = 8 * 2**20  # bytes of one message of DevTools
 _PART = 64 * 1024
 _OPTIONS = (
@@ -44,7 +44,7 @@ class Browser:
         self._left, self._number, self._session = b"", 0, ""
         self.answers: list[str] = []
 
-    def open(self, script: str) -> None:
+    def prepare(self, script: str) -> None:
         """An empty page on a tablet. script: runs in each page before the page's own."""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         attached = self.send("Target.attachToTarget", targetId=target, flatten=True)
@@ -123,7 +123,7 @@ def browser(job: Job) -> Iterator[Browser]:
     command = next(filter(None, map(shutil.which, NAMES)), None)
     if command is None:
         raise StepFailed("tool_missing", f"{NAMES[0]} is not installed")
-    # it makes a socket in TMPDIR, whose whole path may have 107 characters: so TMPDIR is relative
+    # Chromium makes a socket in TMPDIR, whose path may have 107 characters: so it is relative.
     options = [*_OPTIONS, f"--user-data-dir={job.scratch / 'chromium'}"]
     if os.geteuid() == 0:
         options.append("--no-sandbox")  # it refuses to run as root with one

@@ -27,9 +27,9 @@ NOVNC = ("/usr/share/novnc", "/usr/share/webapps/novnc", "/usr/local/share/novnc
 # mouse pointer into it for a screen without a mouse, and that has up to 32 x 32.
 FEWEST_PIXELS = 32 * 32 + 1
 _PAUSE = 0.1  # seconds between two looks
-_SHARE = 0.9  # of the time limit: what is wrong is told before the limit is over
+_SHARE = 0.9  # of the time limit: what is wrong is reported before the limit is over
 
-# noVNC tells its page of all that happens by events, which this keeps.
+# noVNC reports all that happens to its page by events, which this keeps.
 _LISTEN = """
 window.siteproof = [];
 window.CustomEvent = class extends CustomEvent {
@@ -97,11 +97,11 @@ def test(job: Job, steps: Steps) -> None:
     with steps.step("handshake"):
         protocol, tool = _greeted(job)
     steps.condition(protocol=protocol, tool=tool)
-    with ExitStack() as held:
+    with ExitStack() as opened:
         with steps.step("browser"):
-            page = held.enter_context(browser(job))
-            url = held.enter_context(_served(job))
-            page.open(_LISTEN)
+            page = opened.enter_context(browser(job))
+            url = opened.enter_context(_served(job))
+            page.prepare(_LISTEN)
         with steps.step("frame"):
             colours = _first_picture(job, page, url)
         steps.value("colours", colours, "count")

@@ -27,7 +27,7 @@ ROUNDS = 100_000  # of a hash in the notebook: some .1 s
 MAX_FOLDER = 16 * MAX_BODY  # bytes of the listing of a user's folder: some 50 000 files
 _OPTION, _BEFORE = "siteproof", "siteproof_before"  # of a server: the mark; seconds since 1970
 _START = 30  # seconds until the hub has begun to start a server
-_SHARE = 0.9  # of the time limit: what is wrong is told before the limit is over
+_SHARE = 0.9  # of the time limit: what is wrong is reported before the limit is over
 _PAUSE = 0.25  # seconds between two looks
 _KERNEL = re.compile(r"[0-9A-Za-z-]{1,64}")
 
@@ -50,40 +50,40 @@ def test(job: Job, steps: Steps) -> None:
     hub = _Hub(job)
     steps.condition(protocol="JupyterHub REST")
     with steps.step("login"):
-        answer = hub.asked("GET", "/hub/api/", what="version")
+        answer = hub.must("GET", "/hub/api/", what="version")
         hub.servers()
     steps.condition(tool=f"JupyterHub {_text(answer.json(), 'version')}")
     with steps.step("spawn"):
         server = hub.spawn(_clock(answer))
     with steps.step("kernel"):
         place = f"{hub.path(server)}/api/kernels"
-        kernel = _text(hub.asked("POST", place, {"name": "python3"}, "kernel").json(), "id")
+        kernel = _text(hub.must("POST", place, {"name": "python3"}, "kernel").json(), "id")
         if not _KERNEL.fullmatch(kernel):
             raise StepFailed("generic", "the kernel has no id")
     with steps.step("notebook"):
         _compute(hub, server, f"{place}/{kernel}/channels")
     with steps.step("stop"):
-        hub.asked("DELETE", _file(hub, server, f"{job.mark}.ipynb"), what="delete the notebook")
+        hub.must("DELETE", _file(hub, server, f"{job.mark}.ipynb"), what="delete the notebook")
         hub.stop(server)
 
 
 def found(job: Job) -> list[str]:
     """The marks of our servers, after the names of the notebooks in their user's folder."""
     hub = _Hub(job)
-    ours = [one for one in hub.servers() if one.mark]
-    names = {name for one in ours if one.ready for name in _notebooks(hub, one.name)}
-    return [*sorted(names), *sorted({one.mark for one in ours})]
+    started = [one for one in hub.servers() if one.mark]
+    names = {name for one in started if one.ready for name in _notebooks(hub, one.name)}
+    return [*sorted(names), *sorted({one.mark for one in started})]
 
 
 def remove(job: Job, name: str) -> None:
     """Remove a notebook by any of our servers, or stop a server."""
     hub = _Hub(job)
-    ours = [one for one in hub.servers() if one.mark]
+    started = [one for one in hub.servers() if one.mark]
     if name.endswith(".ipynb"):
-        for one in [one for one in ours if one.ready][:1]:
+        for one in [one for one in started if one.ready][:1]:
             hub.ask("DELETE", _file(hub, one.name, name))
         return
-    for one in ours:
+    for one in started:
         if one.mark == name:
             hub.stop(one.name)
 
@@ -98,12 +98,12 @@ def listed(model: object) -> list[Server]:
 
 def failure(events: bytes) -> str:
     """Why a server has not started, after a colon, of the events of its start; or nothing."""
-    told = ""
+    reason = ""
     for line in events.decode("utf-8", "replace").splitlines():
         if line.startswith("data:"):
             event = Answer(200, {}, line.removeprefix("data:").encode())
-            told = event.reason or told
-    return told
+            reason = event.reason or reason
+    return reason
 
 
 def notebook(cells: list[str]) -> dict[str, Any]:
@@ -145,7 +145,7 @@ class _Hub:
         url = self.job.service.address.rstrip("/") + path
         return ask(self.job, method, url, body=sent, headers=headers, most=most)
 
-    def asked(
+    def must(
         self, method: str, path: str, body: object = None, what: str = "", most: int = MAX_BODY
     ) -> Answer:
         return succeed(self.ask(method, path, body, most), what)
@@ -188,8 +188,8 @@ class _Hub:
     def _is_ready(self, name: str) -> bool:
         server = next((one for one in self.servers() if one.name == name), None)
         if server is None or not server.active:
-            told = failure(self.ask("GET", f"{self.server(name)}/progress").body)
-            raise StepFailed("generic", f"the server has not started{told}")
+            reason = failure(self.ask("GET", f"{self.server(name)}/progress").body)
+            raise StepFailed("generic", f"the server has not started{reason}")
         return server.ready
 
     def server(self, name: str) -> str:
@@ -222,8 +222,8 @@ def _compute(hub: _Hub, server: str, channels: str) -> None:
     """Upload a notebook, get it back, execute its cells, compare what it prints."""
     cells, expected = task(secrets.token_hex(16))
     path = _file(hub, server, f"{hub.job.mark}.ipynb")
-    hub.asked("PUT", path, {"type": "notebook", "content": notebook(cells)}, "upload")
-    kept = _sources(hub.asked("GET", path, what="get the notebook").json())
+    hub.must("PUT", path, {"type": "notebook", "content": notebook(cells)}, "upload")
+    kept = _sources(hub.must("GET", path, what="get the notebook").json())
     if kept != cells:
         raise StepFailed("checksum", "the notebook is not as it was uploaded")
     parts = urlsplit(hub.job.service.address.rstrip("/") + channels)
@@ -261,8 +261,8 @@ def _server(name: str, model: dict[str, Any]) -> Server:
     mark = _text(options, _OPTION)
     ready = model.get("ready") is True
     active = ready or bool(model.get("pending"))
-    ours = marked(mark) and (name or active and _started_by_us(model))
-    return Server(name, mark if ours else "", ready, active)
+    is_ours = marked(mark) and (name or active and _started_by_us(model))
+    return Server(name, mark if is_ours else "", ready, active)
 
 
 def _started_by_us(model: dict[str, Any]) -> bool:

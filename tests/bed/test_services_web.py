@@ -191,7 +191,7 @@ from types import SimpleNamespace
 from siteproof.services.browser import browser
 url, password, scratch = sys.argv[1:]
 with browser(SimpleNamespace(seconds=60, scratch=Path(scratch))) as page:
-    page.open("")
+    page.prepare("")
     page.answers = [Path(password).read_text().strip()]
     page.go(url)
     while "Connected" not in (page.evaluate("document.body.innerText") or ""):

@@ -113,7 +113,7 @@ def test_the_screen_is_a_tablets_wherever_the_scratch_folder_is(tmp_path):
     folder = tmp_path / ("x" * 107)
     folder.mkdir()
     with chromium.browser(job(folder, kind="desktop", address="h:5901")) as page:
-        page.open("")
+        page.prepare("")
         shape = "[innerWidth, innerHeight, devicePixelRatio, navigator.maxTouchPoints]"
         assert page.evaluate(shape) == [1024, 768, 2, 5]
 
@@ -142,7 +142,7 @@ def gone(folder):
 @NEEDS
 def test_the_password_is_in_no_list_of_processes_and_no_process_is_left(tmp_path):
     with chromium.browser(job(tmp_path, kind="desktop", address="h:5901")) as page:
-        page.open("")
+        page.prepare("")
         page.evaluate(desktop._TYPE % json.dumps(PASSWORD))
         arguments = of_folder(tmp_path)
     assert arguments
@@ -157,7 +157,7 @@ def test_no_process_is_left_of_a_test_that_is_killed(tmp_path):
     if child == 0:
         try:
             with chromium.browser(job(tmp_path, kind="desktop", address="h:5901")) as page:
-                page.open("")
+                page.prepare("")
                 os.write(writing, b"open")
                 time.sleep(60)
         finally:
