@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -16,6 +17,7 @@ from siteproof.nodesets import of
 from siteproof.record import event_log, probe_log
 from siteproof.record.event_log import EventRecord
 from siteproof.record.probe_log import ProbeResult, parse
+from siteproof.sites.system import TARGETS
 
 AT = int(datetime(2026, 11, 21, 18, tzinfo=UTC).timestamp())
 GOOD = ProbeResult(AT, "login", "login", "ssh", "login1", True, 300, 0.25)
@@ -49,6 +51,15 @@ def test_what_was_appended_is_read(tmp_path):
     assert not found.broken
     (path,) = folder(tmp_path).iterdir()
     assert path.name == f"2026-11-21.{probe_log.host()}.probes"
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_a_line_of_each_kind_of_probe_is_read(tmp_path, kind):
+    result = replace(GOOD, kind=kind)
+    probe_log.append(tmp_path, "s", result)
+    found = read(tmp_path)
+    assert found.results == [result]
+    assert not found.broken
 
 
 def test_rounds_at_the_same_time_tear_no_line(tmp_path):
