@@ -15,8 +15,8 @@ from siteproof.derivations import (
     moved_files,
     one_way,
     paths,
-    services,
     two_ways,
+    up_times,
 )
 from siteproof.derivations.given import DerivedSample, Given, Lack, Material, Result
 from siteproof.errors import UserError, UserErrors
@@ -85,10 +85,10 @@ TABLE: Mapping[str, Derivation] = {
     "HostTable.wrong_systems": bought_facts.of_host_table("wrong_systems"),
     "HostTable.wrong_interfaces": bought_facts.of_host_table("wrong_interfaces"),
     "HostTable.inconsistent": bought_facts.of_host_table("inconsistent"),
-    "Availability.scheduled": services.availability,
-    "Availability.overall": services.availability,
-    "Availability.downtime": services.availability,
-    "Availability.gateway_gap": services.availability,
+    "Availability.scheduled": up_times.availability,
+    "Availability.overall": up_times.availability,
+    "Availability.downtime": up_times.availability,
+    "Availability.gateway_gap": up_times.availability,
     "Transfer.highest": moved_files.rate(max),
     "Transfer.lowest": moved_files.rate(min),
     "Transfer.average": moved_files.rate(moved_files.mean),

@@ -96,29 +96,29 @@ class Service(Model):
         units.Quantity(Decimal(60), "s"), description="How long each step may take: 60 s."
     )
     folder: str = Field("", description="The folder at the far end; what is made there is removed.")
-    from_folder: str = Field("", description="globus: the folder of the source collection.")
-    bucket: str = Field("", description="s3: the bucket.")
-    user: str = Field("", description="jupyterhub: the user whose server is started.")
-    principal: str = Field("", description="kerberos: who logs in: alice@EXAMPLE.ORG.")
-    key: str = Field("", description="sftp, rsync: the file with the private key of ssh.")
+    from_folder: str = Field("", description="Globus: the folder of the source collection.")
+    bucket: str = Field("", description="S3: the bucket.")
+    user: str = Field("", description="JupyterHub: the user whose server is started.")
+    principal: str = Field("", description="Kerberos: who logs in: alice@EXAMPLE.ORG.")
+    key: str = Field("", description="SFTP and rsync: the file with the private key of ssh.")
     known_hosts: str = Field(
         "", description="The file with the host keys that are accepted, as ssh writes it."
     )
-    token: str = Field("", description="http, jupyterhub: the file with the token.")
+    token: str = Field("", description="HTTP and JupyterHub: the file with the token.")
     credentials: str = Field(
         "",
         description="The file with what a login needs, a KEY=VALUE a line; s3: access_key and "
         "secret_key; globus: client_id and client_secret.",
     )
-    keytab: str = Field("", description="kerberos: the keytab of the principal.")
-    password: str = Field("", description="desktop: the file with the password of VNC.")
-    krb5_config: str = Field("", description="kerberos: a krb5.conf in place of the system's.")
+    keytab: str = Field("", description="Kerberos: the keytab of the principal.")
+    password: str = Field("", description="Desktop: the file with the password of VNC.")
+    krb5_config: str = Field("", description="Kerberos: a krb5.conf in place of the system's.")
     certificates: str = Field(
         "", description="The file with the certificates that are trusted; else the system's."
     )
-    content: str = Field("", description="web: a text that the page must have.")
+    content: str = Field("", description="Web: a text that the page must have.")
     http_status: Annotated[int, Field(ge=200, le=599)] = Field(
-        200, description="web: the status of the page, after redirects."
+        200, description="Web: the status of the page, after redirects."
     )
     size: Size = Field(
         units.Quantity(Decimal(64), "MiB"), description="Size of the large file: 64 MiB."
