@@ -26,7 +26,7 @@ NOVNC = ("/usr/share/novnc", "/usr/share/webapps/novnc", "/usr/local/share/novnc
 # Pixels that differ from the commonest colour, for a picture not to be blank: the server draws the
 # mouse pointer into it for a screen without a mouse, and that has up to 32 x 32.
 FEWEST_PIXELS = 32 * 32 + 1
-_PAUSE = 0.1  # seconds between two looks
+_PAUSE = 0.5  # seconds between two looks, each of which keeps noVNC from drawing
 _SHARE = 0.9  # of the time limit: what is wrong is reported before the limit is over
 
 # noVNC reports all that happens to its page by events, which this keeps.
