@@ -149,7 +149,7 @@ KILLED = """
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_whoever_ends_the_test_nothing_is_left_behind(job, number):
+def test_whoever_ends_the_test_what_it_created_is_removed(job, number):
     """As ReFrame does at Ctrl-C: the whole process group is ended, and killed."""
     top = job.scratch.parent
     program = textwrap.dedent(KILLED).format(session=SESSION)
