@@ -9,7 +9,7 @@ from itertools import product
 from siteproof import files
 from siteproof.analysis import restarts, uniformity
 from siteproof.analysis.slow_nodes import RETESTS, State
-from siteproof.judge.criterion import NodeVerdict, failure
+from siteproof.judge.criterion import NodeVerdict, failure, of_system
 from siteproof.judge.severity import WRONG, Verdict, most_severe_status, of_status
 from siteproof.nodes import as_stated
 from siteproof.record import descriptions, finding, series
@@ -254,6 +254,7 @@ def _promised(site: Site) -> dict[str, set[str]]:
         metric = site.catalogue[criterion.metric]
         of_pairs = LINK in metric.conditions  # siteproof.nodes.pair_ends looks at those
         owed = not (criterion.report_only or criterion.not_here)
+        owed = owed and not of_system(criterion)
         if metric.headline and metric.check and owed and not of_pairs:
             for role in site.roles_of(criterion):
                 found.setdefault(role, set()).add(criterion.metric)

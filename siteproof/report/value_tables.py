@@ -168,7 +168,7 @@ class Tables:
         entry = judged.site.catalogue[criterion.metric]
         evidence = criterion.answered_by == "evidence"
         derived = bool(entry.derived_from and not entry.check) and not evidence
-        has_check = entry.answerable or evidence or bool(criterion.report_only)
+        has_check = judged.site.can_answer(criterion) or evidence or bool(criterion.report_only)
         tried, how = "", ""
         if has_check:
             tried, how = self._units_of(result, _judged_as(criterion, derived=derived))

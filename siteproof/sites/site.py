@@ -72,6 +72,12 @@ class Site:
         """How many nodes a role must have: without a copy of them. Raises UserError."""
         return len(self.system.nodes[self._role(role)].nodes)
 
+    def can_answer(self, criterion: Criterion) -> bool:
+        """Whether a check or a derivation yields its metric, of a service that the site has."""
+        rule = criterion.conditions.get("service")
+        has = rule is None or rule.exact is None or rule.exact in self.system.services
+        return self.catalogue[criterion.metric].answerable and has
+
     def partition(self, name: str) -> Partition:
         """A partition by name. Raises UserError if there is none."""
         found = self.system.partitions.get(name)

@@ -334,7 +334,7 @@ def _judge(
 ) -> CriterionVerdict:
     """The verdict on a criterion. material: what was found, by the check of the metric."""
     entry = site.catalogue[criterion.metric]
-    if not entry.answerable and not criterion.report_only:
+    if not site.can_answer(criterion) and not criterion.report_only:
         why = Finding(Kind.NO_CHECK, metric=criterion.metric)
         return not_here(CriterionVerdict(name, criterion, Verdict.PENDING, (why,)), ())
     units, baselines, excused = covered(site, name, criterion, found, today)

@@ -262,7 +262,7 @@ def _awaits(judged: Judgement, result: CriterionVerdict) -> str:
         return "answered"
     if result.criterion.answered_by == "evidence":
         return "evidence"
-    if not metric.answerable:
+    if not judged.site.can_answer(result.criterion):
         return "check"
     return "inputs" if metric.derived_from and not metric.check else "measurement"
 

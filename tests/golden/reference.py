@@ -45,6 +45,7 @@ BELONGS_TO = {  # what a value belongs to, by the base of its check
     "UdpCheck": "node, peer",
     "FileSystemSweep": "point",
     "SweepCheck": "point",
+    "ServiceCheck": "service",
 }
 WHERE = {  # where the forms of VALUE and FACT are used
     "VALUE": "ID.conditions.NAME",
