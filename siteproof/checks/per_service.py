@@ -51,7 +51,7 @@ class ServiceCheck(JobCheck, special=True):
         self.entry = site.system.services[self.service]
         self.unfit, self.local = self.entry.refusal, self.entry.partition is None
         self.written = self.entry.bytes_written / 10**9
-        self.cost = "" if self.entry.cost is None else f"{self.entry.cost.normalize():f}"
+        self.cost = self.entry.price_of_test
         if self.derives_limit():
             self.time_limit = f"{int(MAX_STEPS * self.entry.timeout.to('s')) + 2 * MARGIN}s"
         return [self.entry.partition or next(iter(site.system.partitions))]

@@ -53,8 +53,8 @@ def _details(service: Service) -> list[str]:
     details = [where, f"each step at most {service.timeout}"]
     if service.transfers:
         details.append(f"writes {units.size(service.bytes_written)}")
-    if service.cost is not None:
-        details.append(f"costs {service.cost.normalize():f}")
+    if service.price_of_test:
+        details.append(f"costs {service.price_of_test}")
     return [*details, *([f"not tested: {service.refusal}"] if service.refusal else [])]
 
 

@@ -488,7 +488,33 @@ def judge_unit(
     attempts: Sequence[Sample],
     baselines: Iterable[Baseline] = (),
 ) -> NodeVerdict:
-    """The verdict on a pair, a link or the system: the median of the trials of its newest job.
+    """The verdict on a pair, a link or the system; of several services the worst one's."""
+    each = _by_service(criterion, attempts)
+    found = [_judge_newest(criterion, unit, facts, own, baselines) for own in each]
+    return min(found, key=lambda n: _badness(criterion, n))
+
+
+def _by_service(criterion: Criterion, attempts: Sequence[Sample]) -> Sequence[Sequence[Sample]]:
+    """The attempts at each service where a criterion names several, or none; else all at once."""
+    rule = criterion.conditions.get(SERVICE)
+    are_of_one = rule is not None and not rule.one_of
+    if are_of_one or not any(SERVICE in sample.conditions for sample in attempts):
+        return [attempts]
+    of_service: dict[str, list[Sample]] = {name: [] for name in (rule.one_of if rule else ()) or ()}
+    for sample in attempts:
+        if SERVICE in sample.conditions and (not rule or sample.conditions[SERVICE] in of_service):
+            of_service.setdefault(sample.conditions[SERVICE], []).append(sample)
+    return list(of_service.values())
+
+
+def _judge_newest(
+    criterion: Criterion,
+    unit: str,
+    facts: Hardware,
+    attempts: Sequence[Sample],
+    baselines: Iterable[Baseline],
+) -> NodeVerdict:
+    """The verdict of the newest job: the median of its trials.
 
     A failed trial among good ones is a missing trial, unless it was a wrong answer; where all
     failed, the most severe failure counts. Values that differ in another dimension, such as a size,

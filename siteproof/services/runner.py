@@ -48,12 +48,18 @@ def job_of(system: str, name: str, service: Service, mark: str) -> Job:
 def run(job: Job, report: Callable[[Record], None]) -> None:
     """Test a service, remove what was created, and report each record as it comes."""
     guardian = _Guardian(job)
-    number = 0
-    for act in (module(job).test, clean):
+    records: list[Record] = []
+
+    def make(act: Act) -> None:
         for record in watched(job, act, guardian):
             report(record)
-            number += 1
-    report({"done": number})
+            records.append(record)
+
+    make(module(job).test)
+    ends = [record["status"] for record in records if "end" in record]
+    if "ok" in ends or not ends:  # after a first step that failed nothing is there to be removed
+        make(clean)
+    report({"done": len(records)})
     guardian.dismiss()
     shutil.rmtree(job.scratch, ignore_errors=True)
 
@@ -127,14 +133,18 @@ def _in_child(job: Job, act: Act, writing: int, guardian: _Guardian | None) -> N
         os.dup2(null, 0)
         os.dup2(2, 1)  # what a library prints is no record
 
+        reported: list[str] = []  # the statuses of the steps
+
         def report(record: Record) -> None:
+            reported.append(record.get("status", "ok"))
             os.write(writing, json.dumps(record).encode() + b"\n")
 
-        steps = Steps(report, job.seconds)
         try:
-            act(job, steps)
-        except StepFailed:
-            pass  # its step has reported it
+            act(job, Steps(report, job.seconds))
+        except StepFailed as error:
+            if all(status == "ok" for status in reported):  # outside of every step
+                why = without_secrets(str(error))
+                report(_failed({"step": act.__name__}, error.status, why))
         except Exception as error:  # noqa: BLE001 - outside of every step
             why = without_secrets(f"{type(error).__name__}: {error}")
             report(_failed({"step": act.__name__}, "generic", why))

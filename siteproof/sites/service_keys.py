@@ -207,11 +207,16 @@ class Service(Model):
         return 2 * self.bytes_written * Decimal(self.price) / 10**9
 
     @property
+    def price_of_test(self) -> str:
+        """The same as a text of four digits; empty without a price."""
+        return "" if self.cost is None else f"{float(self.cost):.4g}"
+
+    @property
     def refusal(self) -> str:
         """Why a test of it must not begin; empty if it may."""
         if self.most_written and self.bytes_written > self.most_written.to("B"):
             written = units.size(self.bytes_written)
             return f"it would write {written}, most_written is {self.most_written}"
         if self.cost is not None and self.cost > Decimal(self.most_price):
-            return f"it would cost {self.cost.normalize():f}, most_price is {self.most_price}"
+            return f"it would cost {self.price_of_test}, most_price is {self.most_price}"
         return ""

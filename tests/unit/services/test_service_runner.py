@@ -112,6 +112,27 @@ def test_an_error_outside_of_steps_is_a_failure_without_traceback(job, far, capf
     assert "Traceback" not in "".join(capfd.readouterr())
 
 
+def test_a_failure_outside_of_steps_is_no_success(job, far):
+    def test(job, steps):
+        with steps.step("login"):
+            pass
+        raise StepFailed("login", "the key is not private")
+
+    far.test = test
+    found = ends(records(job))
+    assert found["test"] == ("login", "the key is not private")
+    assert found["clean"] == ("ok", "")
+
+
+def test_after_a_first_step_that_failed_the_service_is_not_met_again(job, far):
+    def test(job, steps):
+        with steps.step("login"):
+            raise StepFailed("login", "refused")
+
+    far.test = test
+    assert ends(records(job)) == {"login": ("login", "refused")}
+
+
 def test_a_service_that_does_not_answer_at_the_end_is_not_clean(job, far):
     def found(job):
         raise StepFailed("generic", "HTTP status 500")
