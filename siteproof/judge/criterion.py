@@ -497,13 +497,14 @@ def judge_unit(
 def _by_service(criterion: Criterion, attempts: Sequence[Sample]) -> Sequence[Sequence[Sample]]:
     """The attempts at each service where a criterion names several, or none; else all at once."""
     rule = criterion.conditions.get(SERVICE)
-    are_of_one = rule is not None and not rule.one_of
-    if are_of_one or not any(SERVICE in sample.conditions for sample in attempts):
+    # Of the header: what follows from several services has the condition, and no service.
+    used = [sample.header.conditions.get(SERVICE, "") for sample in attempts]
+    if (rule and not rule.one_of) or not any(used):
         return [attempts]
     of_service: dict[str, list[Sample]] = {name: [] for name in (rule.one_of if rule else ()) or ()}
-    for sample in attempts:
-        if SERVICE in sample.conditions and (not rule or sample.conditions[SERVICE] in of_service):
-            of_service.setdefault(sample.conditions[SERVICE], []).append(sample)
+    for name, sample in zip(used, attempts, strict=True):
+        if not rule or name in of_service:
+            of_service.setdefault(name, []).append(sample)
     return list(of_service.values())
 
 
