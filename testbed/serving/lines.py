@@ -32,7 +32,12 @@ def mode(name: str, value: str) -> str:
 
 def _rate(text: str) -> int:
     """Bytes per second, of bits per second in tc's words or of bytes per second."""
-    return values.rate(text) // 8 if text.endswith("bit") else values.disk_rate(text or "100kB")
+    if text.endswith("bit"):
+        return values.rate(text) // 8
+    number = values.size(text or "100kB")
+    if number < 1:
+        raise UsageError(f"'{text}' is out of range for a rate; for example 100kB")
+    return number
 
 
 def _bytes(text: str) -> int:
