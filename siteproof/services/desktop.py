@@ -189,7 +189,9 @@ def _first_picture(job: Job, page: Browser, url: str) -> int:
     password = job.secret("password") if job.service.password else ""
     page.answers = [password] if password else []
     page.go(url)
-    end = time.monotonic() + _SHARE * job.seconds
+    begun = time.monotonic()
+    end = begun + _SHARE * job.seconds
+    again = begun + _SHARE * job.seconds / 3
     typed = False
     while True:
         look = seen(page.evaluate(_LOOK))
@@ -198,7 +200,10 @@ def _first_picture(job: Job, page: Browser, url: str) -> int:
         _must_go_on(look, bool(password))
         if time.monotonic() > end:
             raise _too_late(look, job)
-        if not look.events:
+        if not look.events and time.monotonic() > again:
+            page.go(url)  # one of its many scripts has not arrived: a user loads it again, too
+            again = end
+        elif not look.events:
             page.evaluate(_CONNECT)
         elif "credentialsrequired" in look.events and not typed:
             typed = page.evaluate(_TYPE % json.dumps(password)) is True

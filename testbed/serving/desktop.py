@@ -1,6 +1,7 @@
 """A desktop of Debian: TigerVNC, openbox, a terminal, and noVNC for browsers."""
 
 import secrets
+import time
 from contextlib import suppress
 
 from errors import TestbedError
@@ -28,7 +29,13 @@ FAULTS = {
 }
 # The next screen cannot start before this one has ended.
 END = 'kill -KILL "$0" && while kill -0 "$0" 2>/dev/null; do sleep 0.02; done'
-WINDOW = "echo A desktop of the test bed.; date; exec sleep infinity"
+WINDOW = """\
+#!/bin/sh
+echo $$ >'{pid}'
+exec xterm -geometry 90x30+20+20 -fn fixed -ut \\
+    -e sh -c 'echo A desktop of the test bed.; date; exec sleep infinity'
+"""
+PATIENCE = 20  # seconds
 
 
 def start(place: Place) -> None:
@@ -59,13 +66,16 @@ def _screen(place: Place) -> None:
     login += ["-BlacklistThreshold", "1000000"]  # else wrong passwords would lock all users out
     _daemon(place, "screen", ["Xtigervnc", f":{DISPLAY}", *size, *login])
     place.wait_inside(VNC + DISPLAY)
-    _daemon(place, "manager", ["openbox", "--sm-disable"])
-    _window(place)
-
-
-def _window(place: Place) -> None:
-    at = ["-geometry", "90x30+20+20", "-fn", "fixed", "-ut"]
-    _daemon(place, "window", ["xterm", *at, "-e", "sh", "-c", WINDOW])
+    # A window that asks to be shown while the window manager starts is never shown.
+    place.write("window", WINDOW.format(pid=place.folder / "window.pid"), 0o700)
+    _daemon(
+        place, "manager", ["openbox", "--sm-disable", "--startup", str(place.folder / "window")]
+    )
+    end = time.monotonic() + PATIENCE
+    while not (place.folder / "window.pid").exists():
+        if time.monotonic() > end:
+            raise TestbedError(f"no window within {PATIENCE} s: {place.tail()}")
+        time.sleep(0.05)
 
 
 def _daemon(place: Place, name: str, argv: list[str]) -> None:
