@@ -17,9 +17,12 @@ from siteproof.schema import shapes
 from siteproof.services import runner, steps
 from siteproof.sites import Service, Site
 from siteproof.sites.machine import refuse_stranger
+from siteproof.slurm import client
 from siteproof.units import count
 
-OLD = 86_400  # seconds: a session that this folder does not know may still run, of another user
+OLD = (
+    14 * 86_400
+)  # seconds: a session that this folder does not know may still run, of another user
 _NO_TEST = "00000000T000000Z-0000000"  # in the mark of a job that creates nothing
 
 
@@ -66,7 +69,7 @@ def clean(names: tuple[str, ...], system: str) -> None:
 
     What is there is read from each service. Removed is what carries the name of a session that
     has ended. What tests that still run have created stays, and what a session of another user
-    has created in the last 24 hours.
+    has created in the last 14 days.
 
     Exit code: 0 nothing is left; 1 something is left, or a service did not answer; 2 wrong usage.
 
@@ -124,7 +127,8 @@ def _running() -> set[str]:
     for stage in manifest.pending(files.stages()):
         with suppress(UserError):  # a broken one is named by 'siteproof collect'
             job = manifest.load(stage, files.stages())
-            if job.watched(stage) or manifest.still_runs(stage, job):
+            in_queue = job.scheduler == "slurm" and client.queued(job.jobs)
+            if in_queue or job.watched(stage) or manifest.still_runs(stage, job):
                 found.add(job.session)
     return found
 
@@ -137,7 +141,7 @@ def _ended(running: set[str]) -> Callable[[str], bool]:
         if name in running:
             return False
         if (here / name).is_dir():
-            return True
+            return name not in _running()  # it may have begun meanwhile
         began = samples.began(name)
         return began is not None and now - began > OLD
 

@@ -59,5 +59,5 @@ def _must_be_good(found: Report) -> None:
     for step in found.steps:
         if step.status != "ok":
             raise NotUp(f"{step.name}: {step.why} ({step.status})")
-    if not found.done:
+    if not found.done or not found.steps:
         raise NotUp("the test of the service did not end")

@@ -163,18 +163,20 @@ def _served(job: Job) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        _answers(place, job.seconds)
+        _answers(process, place, job.seconds)
         yield f"http://{place}/vnc_lite.html?scale=true"
     finally:
         process.terminate()
         process.wait()
 
 
-def _answers(place: str, seconds: float) -> None:
-    """Wait until something listens there. Raises TimeoutError."""
+def _answers(process: subprocess.Popen[bytes], place: str, seconds: float) -> None:
+    """Wait until websockify listens there. Raises StepFailed; TimeoutError."""
     host, _, port = place.partition(":")
     end = time.monotonic() + seconds
     while True:
+        if process.poll() is not None:
+            raise StepFailed("generic", "websockify has ended")
         try:
             socket.create_connection((host, int(port)), seconds).close()
             return
@@ -195,7 +197,7 @@ def _first_picture(job: Job, page: Browser, url: str) -> int:
     typed = False
     while True:
         look = seen(page.evaluate(_LOOK))
-        if not look.is_blank:
+        if not look.is_blank and "connect" in look.events:
             return look.colours
         _must_go_on(look, bool(password))
         if time.monotonic() > end:

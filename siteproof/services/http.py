@@ -8,6 +8,7 @@ from __future__ import annotations
 import http.client
 import platform
 import re
+import select
 import socket
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
@@ -98,7 +99,10 @@ class Http:
         asking.succeed(answer, "of the folder")
         if len(answer.body) >= ANSWER:
             raise StepFailed("generic", f"the folder's list has more than {ANSWER} bytes")
-        return transfers.ours(sorted(listed(answer.body)))
+        names = listed(answer.body)
+        if self.ask("HEAD", f"{self._job.mark}/{transfers.LARGE}").status == http.client.OK:
+            names.add(self._job.mark)  # a server that lists nothing has it all the same
+        return transfers.ours(sorted(names))
 
     def remove(self, name: str) -> None:
         """Remove a folder of ours; what is gone is no error."""
@@ -146,6 +150,9 @@ class Http:
 
     def _connected(self) -> http.client.HTTPConnection:
         """The connection; a new one if the service has closed it."""
+        idle = self._client.sock if self._client else None
+        if idle and select.select([idle], [], [], 0)[0]:  # closed while nothing was sent
+            self._client = None
         if self._client is None or self._client.sock is None:
             self._open.close()
             sock = self._open.enter_context(asking.connected(self._job, self._url))

@@ -8,6 +8,7 @@ server for the user's next start, too: so they hold the time after which a start
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
 import re
 import secrets
@@ -81,7 +82,9 @@ def remove(job: Job, name: str) -> None:
     started = [one for one in hub.servers() if one.mark]
     if name.endswith(".ipynb"):
         for one in [one for one in started if one.ready][:1]:
-            hub.ask("DELETE", _file(hub, one.name, name))
+            answer = hub.ask("DELETE", _file(hub, one.name, name))
+            if answer.status != http.client.NOT_FOUND:
+                succeed(answer, "delete the notebook")
         return
     for one in started:
         if one.mark == name:

@@ -39,7 +39,7 @@ def executed(
     channel = _Limited()
     try:
         lines = [f"{name}: {value}" for name, value in headers.items()]
-        channel.connect(url, header=lines, socket=connection)  # type: ignore[no-untyped-call]
+        channel.connect(url, header=lines, socket=connection, redirect_limit=0)  # type: ignore[no-untyped-call]
         return "".join(_cell(channel, cell) for cell in cells)
     except websocket.WebSocketTimeoutException:
         raise TimeoutError from None

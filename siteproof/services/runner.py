@@ -15,7 +15,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -73,8 +73,7 @@ def clean(job: Job, steps: Steps) -> None:
     """Remove all that this test has created, and ask the service whether it is gone."""
     with steps.step("clean"):
         kind = module(job)
-        for name in _own(job, kind.found(job)):
-            kind.remove(job, name)
+        _remove(job, _own(job, kind.found(job)))
         if left := _own(job, kind.found(job)):
             named = ", ".join(left[:MAX_NAMED])
             raise StepFailed("generic", f"{count(len(left), 'thing')} left behind: {named}")
@@ -85,23 +84,38 @@ def clean_all(ended: Callable[[str], bool]) -> Act:
 
     def remove(job: Job, steps: Steps) -> None:
         with steps.step("clean"):
-            kind, before = module(job), set[str]()
-            for name in kind.found(job):
+            before = []
+            for name in module(job).found(job):
                 mark = marked(name)
                 if mark and ended(mark[1]):
-                    kind.remove(job, name)
-                    before.add(name)
+                    before.append(name)
                 elif mark:
                     steps.thing(name, "kept")
-            left = before.intersection(kind.found(job))
-            for name in sorted(before):
-                steps.thing(name, "left" if name in left else "removed")
+            try:
+                _remove(job, before)
+            finally:
+                left = set(before).intersection(module(job).found(job))
+                for name in before:
+                    steps.thing(name, "left" if name in left else "removed")
 
     return remove
 
 
-def _own(job: Job, names: list[str]) -> list[str]:
-    return [name for name in names if marked(name) == marked(job.mark)]
+def _remove(job: Job, names: Sequence[str]) -> None:
+    """Remove things; one that cannot be removed does not keep the others. Raises StepFailed."""
+    failed: StepFailed | None = None
+    for name in names:
+        try:
+            module(job).remove(job, name)
+        except StepFailed as error:
+            failed = failed or error
+    if failed:
+        raise failed
+
+
+def _own(job: Job, names: Sequence[str]) -> list[str]:
+    own = marked(job.mark)
+    return [name for name in names if own and marked(name) == own]
 
 
 def watched(job: Job, act: Act, guardian: _Guardian | None = None) -> Iterator[Record]:
@@ -148,6 +162,7 @@ def _in_child(job: Job, act: Act, writing: int, guardian: _Guardian | None) -> N
         except Exception as error:  # noqa: BLE001 - outside of every step
             why = without_secrets(f"{type(error).__name__}: {error}")
             report(_failed({"step": act.__name__}, "generic", why))
+        os.write(writing, b'{"over": true}\n')  # all that has failed is reported
     finally:
         os._exit(0)
 
@@ -155,7 +170,7 @@ def _in_child(job: Job, act: Act, writing: int, guardian: _Guardian | None) -> N
 def _records(job: Job, reading: int, child: int) -> Iterator[Record]:
     """What the child reports; of a step that takes too long or is killed, its end."""
     clock = _Clock(job.seconds)
-    left = b""
+    left, over = b"", False
     while clock.left > 0:
         ready, _, _ = select.select([reading], [], [], clock.left)
         data = os.read(reading, LONGEST_LINE) if ready else b""
@@ -164,14 +179,17 @@ def _records(job: Job, reading: int, child: int) -> Iterator[Record]:
         *lines, left = (left + data).split(b"\n")
         for line in lines:
             record = files.loads("the test of a service", line)
-            clock.take(record)
-            yield record
+            over = over or "over" in record
+            if "over" not in record:
+                clock.take(record)
+                yield record
     else:
         yield _failed(clock.step or {"step": "test"}, "timeout", clock.words, clock.took)
         return
     number = _end(child)
-    if clock.step:
-        yield _failed(clock.step, "killed", f"ended by signal {number}", clock.took)
+    if not over:  # it may have died between two steps, too
+        why = f"ended by signal {number}" if number > 0 else "ended before its end"
+        yield _failed(clock.step or {"step": "test"}, "killed", why, clock.took)
 
 
 class _Clock:

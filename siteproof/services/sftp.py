@@ -5,6 +5,7 @@ A far end with a shell computes its checksums itself; one with SFTP alone gives 
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Sequence
@@ -54,7 +55,7 @@ class Sftp:
         argv = ["sftp", "-F", f"{self._ssh.config}", "-b", "-", ssh.FAR]
         most = transfers.largest(self._job)
         with self._errors.open("wb") as stderr, transfers.files_of_at_most(most):
-            self._process = ssh.start(argv, self._ssh.env, stderr, pipes=True)
+            self._process = ssh.start(argv, self._ssh.env, stderr, pipes=True, at=self._job.scratch)
         self.ask(f"cd {quoted(self._job.service.folder)}")
 
     def ask(self, command: str, doing: str = "") -> list[str]:
@@ -71,7 +72,8 @@ class Sftp:
         left = ANSWER
         while line := self._process.stdout.readline(left):
             text = line.decode(errors="replace").rstrip("\n")
-            if text.startswith(_END):
+            # The name of our scratch folder, which no file at the far end can have by chance.
+            if text == f"{_END} {os.path.realpath(self._job.scratch)}":
                 return lines
             if not text.startswith(_ECHO):
                 lines.append(text)
@@ -115,6 +117,7 @@ class Sftp:
 
     def remove(self, name: str) -> None:
         """Remove a folder of ours; what is gone is no error."""
+        self.ask(f"-rm {name}")  # a link of that name goes itself; of a folder this fails
         self.ask(f"-rm {name}/*")
         self.ask(f"-rmdir {name}")
 

@@ -12,6 +12,7 @@ import shlex
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import IO
 
 from siteproof.services.steps import Job, StepFailed, private
@@ -147,12 +148,16 @@ def version() -> str:
 
 
 def start(
-    argv: Sequence[str], env: Mapping[str, str], errors: IO[bytes], pipes: bool = False
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    errors: IO[bytes],
+    pipes: bool = False,
+    at: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a tool. pipes: to talk to it. Raises StepFailed if it is missing."""
+    """Start a tool. pipes: to talk to it. at: in a folder. Raises StepFailed if it is missing."""
     talk = subprocess.PIPE if pipes else subprocess.DEVNULL
     try:
-        return subprocess.Popen(argv, stdin=talk, stdout=talk, stderr=errors, env=env)
+        return subprocess.Popen(argv, stdin=talk, stdout=talk, stderr=errors, env=env, cwd=at)
     except FileNotFoundError:
         raise StepFailed("tool_missing", f"'{argv[0]}' is not installed") from None
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -104,7 +105,8 @@ def secret(key: str, path: str) -> str:
         raise StepFailed("login", f"{key}: {path} cannot be read: {error}") from None
     if not text:
         raise StepFailed("login", f"{key}: {path} is empty")
-    _secrets.update([text, *text.splitlines()])
+    _secrets.update([text, *text.splitlines(), text.partition(":")[2]])
+    _secrets.add(b64encode(text.encode()).decode())  # as in a header of HTTP
     return text
 
 

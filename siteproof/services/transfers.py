@@ -25,6 +25,7 @@ from siteproof import units
 from siteproof.services.steps import PREFIX, Job, StepFailed, Steps
 
 MEBI = 1 << 20
+LARGE = "large"  # the name of the large file at the far end
 ANSWER = 4 * MEBI  # bytes of a tool's output that are kept; the names of 10,000 files are 1 MiB
 _OURS = re.compile(rf"{PREFIX}[A-Za-z0-9_.-]{{1,200}}")
 
@@ -87,7 +88,7 @@ def transfer(job: Job, steps: Steps, client: Client) -> None:
     with steps.step("quota"):
         _fits("the service", client.free(), service.bytes_written)
         _fits(f"{job.scratch}", shutil.disk_usage(job.scratch).free, 2 * service.bytes_written)
-    _there_and_back(job, steps, client, {"large": size}, "")
+    _there_and_back(job, steps, client, {LARGE: size}, "")
     if service.files:
         sizes = {f"small-{number:05}": small for number in range(1, service.files + 1)}
         _there_and_back(job, steps, client, sizes, "_many")

@@ -21,9 +21,10 @@ def test(job: Job, steps: Steps) -> None:
         if job.service.content not in answer.body.decode("utf-8", "replace"):
             why = f"the page does not have '{job.service.content[:60]}'"
             raise StepFailed("generic", why)
-    if is_tls(split(url)):
+    with_tls = [one for one in {job.service.address, url} if is_tls(split(one))]
+    if with_tls:
         with steps.step("certificate"):
-            left = valid_until(job, url) - datetime.now(UTC)
+            left = min(valid_until(job, one) for one in with_tls) - datetime.now(UTC)
         steps.value("certificate_days", round(left.total_seconds() / 86_400, 2), "d")
 
 
@@ -37,7 +38,9 @@ def page(job: Job) -> tuple[str, Answer]:
             return url, answer
         if not location:
             raise StepFailed("generic", f"HTTP status {answer.status} without a Location (GET)")
-        url = urljoin(url, location)
+        url, before = urljoin(url, location), url
+        if is_tls(split(before)) and not is_tls(split(url)):
+            raise StepFailed("generic", "a redirect from https to http")
     raise StepFailed("generic", f"more than {MAX_REDIRECTS} redirects")
 
 

@@ -178,6 +178,8 @@ class Service(Model):
                 raise mistake(f"kind {self.kind} without '{name}'", ", ".join(needs.must))
         if self.price and not self.most_price or self.most_price and not self.price:
             raise mistake("only one of price and most_price", "both, or none")
+        if self.files == 1:
+            raise mistake("one small file", "0, or 2 and more: one file is the large one")
         if not 1 <= self.timeout.to("s") <= 86_400:
             raise mistake(f"timeout {self.timeout}", "1 s to 24 h")
         return self

@@ -36,9 +36,20 @@ def shown(tmp_path, script, *, seconds=20, password=""):
     return steps[2][1:], values
 
 
+DRAWN = "tell('connect', {}); fill('red', 90); fill('blue', 40);"
+
+
+@NEEDS
+def test_a_picture_of_a_page_that_met_no_server_is_no_desktop(tmp_path):
+    frame, _ = shown(tmp_path, "fill('black', 200); fill('red', 50)", seconds=2)
+    assert frame == ("timeout", "noVNC has no connection after 1.8 s")
+
+
 @NEEDS
 def test_a_picture_with_two_colours_is_a_desktop(tmp_path):
-    frame, values = shown(tmp_path, "fill('black', 200); setTimeout(() => fill('red', 50), 300)")
+    frame, values = shown(
+        tmp_path, "tell('connect', {}); fill('black', 200); setTimeout(() => fill('red', 50), 300)"
+    )
     assert frame == ("ok", "")
     assert (values["colours"]["value"], values["colours"]["unit"]) == ("2", "count")
 
@@ -84,7 +95,7 @@ def test_a_lost_connection_is_generic(tmp_path):
 
 @NEEDS
 def test_the_password_is_typed_into_a_prompt(tmp_path):
-    script = f"if (prompt('Password') === '{PASSWORD}') {{ fill('red', 90); fill('blue', 40); }}"
+    script = f"if (prompt('Password') === '{PASSWORD}') {{ {DRAWN} }}"
     assert shown(tmp_path, script, password=PASSWORD)[0] == ("ok", "")
 
 
@@ -96,7 +107,7 @@ def test_the_password_is_typed_into_novncs_own_form_after_its_button(tmp_path):
     noVNC_connect_button.onclick = () => tell("credentialsrequired", {{types: ["password"]}});
     send.onclick = (event) => {{
       event.preventDefault();
-      if (noVNC_password_input.value === '{PASSWORD}') {{ fill('red', 90); fill('blue', 40); }}
+      if (noVNC_password_input.value === '{PASSWORD}') {{ {DRAWN} }}
     }};"""
     assert shown(tmp_path, script, password=PASSWORD)[0] == ("ok", "")
 

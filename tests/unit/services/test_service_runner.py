@@ -103,6 +103,42 @@ def test_a_library_that_kills_its_process_is_named(job, far):
     assert ends(records(job))["put"] == ("killed", "ended by signal 7")
 
 
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "ended by signal 9"),
+        (lambda: os._exit(0), "ended before its end"),
+        (lambda: sys.exit(3), "ended before its end"),
+    ],
+)
+def test_a_test_that_dies_between_two_steps_is_no_success(job, far, end, why):
+    def test(job, steps):
+        with steps.step("login"):
+            pass
+        end()
+
+    far.test = test
+    found = ends(records(job))
+    assert found["test"] == ("killed", why)
+    assert found["clean"] == ("ok", "")
+
+
+def test_a_thing_that_cannot_be_removed_does_not_keep_the_others(job, far):
+    def remove(job, name):
+        if name.endswith(".a"):
+            raise StepFailed("generic", "HTTP status 500")
+        (far.folder / name).unlink()
+
+    def test(job, steps):
+        with steps.step("put"):
+            far.make(job, ".a")
+            far.make(job, ".b")
+
+    far.test, far.remove = test, remove
+    assert ends(records(job))["clean"] == ("generic", "HTTP status 500")
+    assert [path.name for path in far.folder.iterdir()] == [f"{job.mark}.a"]
+
+
 def test_an_error_outside_of_steps_is_a_failure_without_traceback(job, far, capfd):
     def test(job, steps):
         raise ValueError("what\n happened")
