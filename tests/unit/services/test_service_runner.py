@@ -97,10 +97,10 @@ def test_a_step_that_hangs_is_a_timeout_and_the_rest_is_cleaned(job, far):
 def test_a_library_that_kills_its_process_is_named(job, far):
     def test(job, steps):
         with steps.step("put"):
-            os.kill(os.getpid(), signal.SIGBUS)
+            os.kill(os.getpid(), signal.SIGKILL)
 
     far.test = test
-    assert ends(records(job))["put"] == ("killed", "ended by signal 7")
+    assert ends(records(job))["put"] == ("killed", "ended by signal 9")
 
 
 @pytest.mark.parametrize(
