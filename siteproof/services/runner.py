@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -283,9 +284,10 @@ class _Guardian:
                 for child in words[-1:]:
                     with suppress(ProcessLookupError, PermissionError, ValueError):
                         os.killpg(int(child), signal.SIGKILL)
-                for _ in watched(job, clean):
+                again = _elsewhere(job)
+                for _ in watched(again, clean):
                     pass
-                shutil.rmtree(job.scratch, ignore_errors=True)
+                shutil.rmtree(again.scratch, ignore_errors=True)
         finally:
             os._exit(0)
 
@@ -295,6 +297,15 @@ class _Guardian:
         while part := os.read(self._reading, 4096):
             data += part
         return data.decode().split()
+
+
+def _elsewhere(job: Job) -> Job:
+    """The job with another scratch folder: the first may be removed with the job's own files."""
+    shutil.rmtree(job.scratch, ignore_errors=True)
+    os.chdir("/")
+    os.environ.pop("TMPDIR", None)
+    tempfile.tempdir = None
+    return replace(job, scratch=Path(tempfile.mkdtemp(prefix="siteproof-")))
 
 
 def main(path: str) -> None:

@@ -5,6 +5,7 @@ The service is a folder on this machine, so that what is left is seen on disk.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -197,6 +198,7 @@ KILLED = """
             time.sleep(60)
 
     def remove(job, name):
+        (job.scratch / "needed").write_text("")
         (far / name).unlink()
 
     kind = SimpleNamespace(test=test, found=lambda job: os.listdir(far), remove=remove)
@@ -217,6 +219,7 @@ def test_whoever_ends_the_test_what_it_created_is_removed(job, number):
         start_new_session=True,
     )
     assert process.stderr.readline() == "created\n"
+    shutil.rmtree(top / "scratch")  # as a job's own files are, when it ends
     os.killpg(process.pid, number)
     process.wait(10)
     until = time.monotonic() + 20
