@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
+from collections.abc import Sequence
 
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, run_before, variable
@@ -16,7 +16,7 @@ from siteproof.record.manifest import OfItsKind
 from siteproof.record.samples import Sample
 from siteproof.services import steps
 from siteproof.slurm import client
-from siteproof.slurm.records import Node, unusable
+from siteproof.slurm.records import unusable
 
 HERE = "here"  # the machine on which ReFrame runs, in the raw files; no node of the site
 MAX_STEPS = 12  # of one test, with the removal of what it has created
@@ -75,9 +75,7 @@ class ServiceCheck(JobCheck, special=True):
     def expected_nodes(self) -> NodeSet:
         """The first node that can take a job; the first one of all where none can."""
         known = self.site.nodes_of(self.current_partition.name)
-        states: dict[str, Node] = {}
-        if not self.is_dry_run():
-            states = client.recent_states()
+        states = {} if self.is_dry_run() else client.recent_states()
         able = known - nodesets.of(unusable(known, states)) if states else known
         return nodesets.of([(able or known)[0]])
 
@@ -105,14 +103,9 @@ class ServiceCheck(JobCheck, special=True):
         }
         self.place("service.json", [json.dumps(work)], mode=0o600)
 
-    def parts_missing(self, failed: list[Sample]) -> str:  # type: ignore[override]
+    def parts_missing(self, failed: Sequence[Sample]) -> str:
         """The first steps that failed, each with its reason."""
         return "; ".join(f"{s.dims.get('step', 'service')}: {s.why} ({s.status})" for s in failed)
-
-    def measured(self) -> set[str]:
-        """The node, when its result is there."""
-        there = (Path(self.stagedir) / "raw" / str(self.usable)).is_dir()
-        return set(self.usable) if there else set()
 
     def compared(self, metric: str) -> list[contract.Compared]:
         """The worst value of this service."""

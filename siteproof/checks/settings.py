@@ -113,7 +113,9 @@ def before_run(job_options: Sequence[str], testcases: Sequence[Any]) -> None:
     budget.report_costs(testcases)
     if testcases[0].check.is_dry_run():
         return
-    sight.look(testcases, job_options)
+    # A service that is used from here needs no node.
+    on_nodes = [case for case in testcases if not getattr(case.check, "local", False)]
+    sight.look(on_nodes, job_options)
     try:
         too_high = session.take_place()
     except UserError as error:
@@ -228,8 +230,8 @@ def _system(active: session.Session, one_at_a_time: bool) -> dict[str, Any]:
         # A stage directory a session: the first of two runs to end deletes only its own.
         "stagedir": str(active.folder / "stage" / active.name),
         "outputdir": str(active.folder / "output"),
-        # On one machine two checks at a time would disturb each other.
-        "max_local_jobs": 1,  # services, and checks on a machine without a scheduler
+        # On one machine two checks at a time would disturb each other, as would two services.
+        "max_local_jobs": 1,
         "partitions": [
             _partition(active, name, p, one_at_a_time) for name, p in system.partitions.items()
         ],

@@ -200,3 +200,16 @@ def test_a_dry_run_asks_no_node(monkeypatch):
 def test_options_that_only_sbatch_knows_are_not_given_to_srun():
     access = ["-p cpu --export=NONE", "--get-user-env=60L", "--account=staff"]
     assert sight._words(access, []) == ["-p", "cpu", "--account=staff"]
+
+
+def test_no_node_is_looked_at_for_a_service_that_is_used_from_here(monkeypatch):
+    looked = []
+    monkeypatch.setattr(settings.budget, "report_costs", lambda cases: None)
+    monkeypatch.setattr(settings.sight, "look", lambda cases, said: looked.extend(cases))
+    monkeypatch.setattr(settings.session, "take_place", lambda: None)
+    here, there = (
+        SimpleNamespace(check=SimpleNamespace(is_dry_run=lambda: False, local=local))
+        for local in (True, False)
+    )
+    settings.before_run([], [here, there])
+    assert looked == [there]
