@@ -20,16 +20,28 @@ from errors import TestbedError, UsageError
 from serving import lines
 from serving.place import PATIENCE, Bed, Place, need_root
 
+PROGRAM = Path(sys.argv[0]).name  # services or cloud
 NAMES = tuple(
     name
-    for name in ("sftp", "http", "s3", "kdc", "hub", "desktop")
+    for name in {
+        "services": ("sftp", "http", "s3", "kdc", "hub", "desktop"),
+        "cloud": ("openstack", "ceph", "galaxy"),
+    }.get(PROGRAM, ())
     if importlib.util.find_spec(f"serving.{name}")
 )
-_HELP = """\
+_HELP = {
+    "services": """\
 Real services on this one machine, for tests: each is the program that centres run, from the
 distribution, PyPI, npm or Go's module proxy, in namespaces of its own.
-"""
-_EXAMPLES = """\
+""",
+    "cloud": """\
+A real research cloud on this one machine, for tests: OpenStack with a fake hypervisor, Ceph and
+Galaxy, from the distribution and PyPI, in namespaces of its own. The first start of each fetches
+its packages, which takes minutes; later ones take them from the cache.
+""",
+}
+_EXAMPLES = {
+    "services": """\
 examples:
   services up sftp http          returns when both answer
   services site                  prints `services:` for system.yaml
@@ -42,7 +54,20 @@ examples:
 
 exit codes: 0 success, 1 failure or a service does not answer, 2 wrong usage. The environment
 variable SITEPROOF_SERVICES_STATE names another state folder than /run/siteproof-services.
-"""
+""",
+    "cloud": """\
+examples:
+  cloud up openstack             returns when its API answers
+  cloud site                     prints `services:` for system.yaml
+  cloud fault                    what can go wrong
+  cloud fault openstack no-host
+  cloud mend openstack
+  cloud down
+
+exit codes: 0 success, 1 failure or a service does not answer, 2 wrong usage. The environment
+variable SITEPROOF_CLOUD_STATE names another state folder than /run/siteproof-cloud.
+""",
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -55,7 +80,7 @@ def main() -> int:
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         args = _parser().parse_args()
-        return int(globals()[f"_{args.command}"](args, Bed()))
+        return int(globals()[f"_{args.command}"](args, Bed(PROGRAM)))
     except TestbedError as error:
         _say(str(error))
         return error.code
@@ -65,7 +90,12 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
-    parser = _Parser(prog="services", description=_HELP, epilog=_EXAMPLES, formatter_class=raw)
+    parser = _Parser(
+        prog=PROGRAM,
+        description=_HELP[PROGRAM],
+        epilog=_EXAMPLES[PROGRAM],
+        formatter_class=raw,
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     def add(name: str, what: str) -> argparse.ArgumentParser:
@@ -106,7 +136,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _say(words: str) -> None:
-    os.write(2, f"services: {words}\n".encode())
+    os.write(2, f"{PROGRAM}: {words}\n".encode())
 
 
 def _started(bed: Bed) -> list[str]:
@@ -152,7 +182,7 @@ def _up(args: argparse.Namespace, bed: Bed) -> int:
         except UsageError:
             raise
         except TestbedError as error:  # the logs stay for a look
-            raise TestbedError(f"{error}. 'services down' removes what is there") from None
+            raise TestbedError(f"{error}. '{PROGRAM} down' removes what is there") from None
         except BaseException:
             for number in (signal.SIGINT, signal.SIGTERM):  # a second one would leave it half away
                 signal.signal(number, signal.SIG_IGN)

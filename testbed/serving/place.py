@@ -21,7 +21,6 @@ from pathlib import Path
 
 from errors import TestbedError, UsageError
 
-DEFAULT, VARIABLE = "/run/siteproof-services", "SITEPROOF_SERVICES_STATE"
 CACHE, CACHE_VARIABLE = "/var/cache/siteproof-services", "SITEPROOF_SERVICES_CACHE"
 RELAY = Path(__file__).with_name("relay.py")
 CORRUPTER = Path(__file__).with_name("corrupter.py")
@@ -51,8 +50,10 @@ PATIENCE = 30  # seconds
 class Bed:
     """The state folder, and the namespaces if there are any."""
 
-    def __init__(self) -> None:
-        self.path = Path(os.environ.get(VARIABLE) or DEFAULT).resolve()
+    def __init__(self, program: str) -> None:
+        """program: services or cloud."""
+        variable = f"SITEPROOF_{program.upper()}_STATE"
+        self.path = Path(os.environ.get(variable) or f"/run/siteproof-{program}").resolve()
         self.cache = Path(os.environ.get(CACHE_VARIABLE) or CACHE).absolute()
         number = zlib.crc32(str(self.path).encode()) % 16_000
         self.link = f"svc{number}"

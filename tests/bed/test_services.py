@@ -18,7 +18,7 @@ import services_fixture
 import urllib3
 import yaml
 from clone import wait_for
-from services_fixture import PROGRAM, Services
+from services_fixture import PROGRAMS, Services
 from testbed_fixture import Testbed
 
 NAMES = ("sftp", "http", "kdc")
@@ -421,7 +421,7 @@ def test_down_leaves_nothing_behind_after_use_and_faults(other, data):
 def test_an_interrupted_up_is_removed_by_down(other, number, when):
     before = traces()
     env = os.environ | {"SITEPROOF_SERVICES_STATE": str(other.state)}
-    process = subprocess.Popen([PROGRAM, "up", *NAMES], env=env, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([PROGRAMS / "services", "up", *NAMES], env=env, stderr=subprocess.PIPE, text=True)
     wait_for(other.state.exists)
     time.sleep(when)
     process.send_signal(number)
@@ -437,7 +437,7 @@ def test_an_interrupted_up_is_removed_by_down(other, number, when):
 def test_an_interrupted_second_up_leaves_the_first(other):
     other.up("sftp")
     env = os.environ | {"SITEPROOF_SERVICES_STATE": str(other.state)}
-    process = subprocess.Popen([PROGRAM, "up", "http"], env=env, stderr=subprocess.PIPE)
+    process = subprocess.Popen([PROGRAMS / "services", "up", "http"], env=env, stderr=subprocess.PIPE)
     time.sleep(0.2)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
@@ -484,7 +484,7 @@ def test_who_is_not_root_is_told_so(words):
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # all may enter
         Path(folder).chmod(0o755)
         program = Path(folder) / "testbed"
-        shutil.copytree(PROGRAM.parent, program)
+        shutil.copytree(PROGRAMS, program)
         script = "import os, sys; os.setuid(65534); os.execv(sys.argv[1], sys.argv[1:])"
         words = [sys.executable, "-c", script, program / "services", *words]
         done = subprocess.run(words, capture_output=True, text=True)
@@ -502,7 +502,7 @@ def test_a_service_on_a_node_is_met_over_the_long_link(other):
         address = re.search(r"inet ([0-9.]+)", shown)[1]
 
         def services(*words):
-            return cluster.run([PROGRAM, *words], node="node003", env=env)
+            return cluster.run([PROGRAMS / "services", *words], node="node003", env=env)
 
         for words in (("up", "sftp", "--at", address), ("status",)):
             done = services(*words)

@@ -1,4 +1,4 @@
-"""Real services of `testbed/services` for the tests of a module, and a site that names them."""
+"""Real services of `testbed/services` or `testbed/cloud` for the tests of a module, in a site."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "testbed" / "services"
+PROGRAMS = Path(__file__).parents[2] / "testbed"
 # The last: a registry that this machine does not reach.
 _UNAVAILABLE = ("needs root", "missing Debian packages", "cannot be installed")
 
@@ -15,20 +15,20 @@ _UNAVAILABLE = ("needs root", "missing Debian packages", "cannot be installed")
 class Services:
     """A bed of services with a state folder of its own."""
 
-    def __init__(self, name):
-        self.state = Path(f"/run/siteproof-services-pytest-{os.getpid()}{name}")
+    def __init__(self, name, program="services"):
+        self.program = program
+        self.state = Path(f"/run/siteproof-{program}-pytest-{os.getpid()}{name}")
 
     def command(self, *words):
-        """Run `services WORDS…`."""
-        env = os.environ | {"SITEPROOF_SERVICES_STATE": str(self.state)}
-        return subprocess.run(
-            [PROGRAM, *words], env=env, capture_output=True, text=True, timeout=600
-        )
+        """Run `services WORDS…`, or `cloud WORDS…`."""
+        env = os.environ | {f"SITEPROOF_{self.program.upper()}_STATE": str(self.state)}
+        argv = [PROGRAMS / self.program, *words]
+        return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=1500)
 
     def must(self, *words):
         """As command, but it has to succeed. Returns stdout."""
         done = self.command(*words)
-        assert done.returncode == 0, f"services {words}: {done.stdout}{done.stderr}"
+        assert done.returncode == 0, f"{self.program} {words}: {done.stdout}{done.stderr}"
         return done.stdout
 
     def up(self, *names):
@@ -41,9 +41,9 @@ class Services:
         assert done.returncode == 0, done.stderr
 
 
-def started(request, *names):
+def started(request, *names, program="services"):
     """A generator for a fixture of a module: these services, until its end."""
-    bed = Services(f"-{request.module.__name__}")
+    bed = Services(f"-{request.module.__name__}", program)
     try:
         bed.up(*names)
         yield bed
