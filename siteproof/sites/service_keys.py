@@ -157,7 +157,7 @@ class Service(Model):
         "volume, move (shelve, then unshelve in other_zone), resize. Without it: all for which "
         "the keys are given; []: the login alone.",
     )
-    trials: Annotated[int, Field(ge=1, le=100)] = Field(
+    trials: Annotated[int, Field(ge=1, le=50)] = Field(
         1, description="OpenStack: how often all of it is done; median and worst of each step."
     )
     volume_size: Size = Field(
