@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-import os
 import secrets
 import time
 from collections import defaultdict
@@ -24,13 +23,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from siteproof.services import transfers
 from siteproof.services.guest import Guest
 from siteproof.services.openstack_api import Cloud, explained, fault
 from siteproof.services.steps import Job, StepFailed, Steps
 
 CIDR = "10.213.0.0/20"  # of a network that a test makes: 4093 addresses
-HASHES = ("sha512", "sha256", "md5")  # of images
-CHUNK = 1 << 20
+HASHES = ("sha512", "sha256")  # of images
 
 
 def test(job: Job, steps: Steps) -> None:
@@ -184,19 +183,11 @@ class _Trial:
 
 def _image(trial: _Trial) -> None:
     """An image of random bytes up and down; its hash on both sides."""
-    size = int(trial.service.size.to("B"))
-    path = trial.job.scratch / "image"
-    sums = {name: hashlib.new(name) for name in HASHES}
-    with path.open("wb") as out:
-        for begin in range(0, size, CHUNK):
-            data = os.urandom(min(CHUNK, size - begin))
-            out.write(data)
-            for one in sums.values():
-                one.update(data)
+    file = transfers.random_file(trial.job.scratch / "image", int(trial.service.size.to("B")))
     with trial.step("image_up"):
         made = trial.api.image.create_image(
             trial.name("image"),
-            filename=f"{path}",
+            filename=f"{file.path}",
             disk_format="raw",
             container_format="bare",
             visibility="private",
@@ -206,14 +197,13 @@ def _image(trial: _Trial) -> None:
             lambda seen: seen.status == "active",
             bad=("killed", "deleted", "pending_delete"),
         )
-        kind = image.hash_algo if image.hash_algo in sums else "md5"
-        cloud_sum = image.hash_value if kind == image.hash_algo else image.checksum
-        if cloud_sum != sums[kind].hexdigest():
+        known = image.hash_algo in HASHES
+        kind, found = (image.hash_algo, image.hash_value) if known else ("md5", image.checksum)
+        if found != transfers.checksum(file.path, kind):
             raise StepFailed("checksum", f"the cloud has another {kind} of the image")
-    path.unlink()
+    file.path.unlink()
     with trial.step("image_down"):
-        came = _download(trial, image, kind, size)
-        if came != sums[kind].hexdigest():
+        if _download(trial, image, file.size) != file.sha256:
             raise StepFailed("checksum", "the image that came back has another checksum")
     with trial.step("image_delete"):
         trial.api.image.delete_image(image)
@@ -223,11 +213,11 @@ def _image(trial: _Trial) -> None:
         )
 
 
-def _download(trial: _Trial, image: Any, kind: str, most: int) -> str:
-    """The checksum of an image that is read, and not kept. Raises StepFailed."""
-    digest, size = hashlib.new(kind), 0
+def _download(trial: _Trial, image: Any, most: int) -> str:
+    """The SHA-256 of an image that is read, and not kept. Raises StepFailed."""
+    digest, size = hashlib.sha256(), 0
     answer = trial.api.image.download_image(image, stream=True)
-    for part in answer.iter_content(CHUNK):
+    for part in answer.iter_content(transfers.MEBI):
         size += len(part)
         if size > most:
             raise StepFailed("checksum", f"the image that came back has more than {most} bytes")

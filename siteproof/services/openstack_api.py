@@ -25,9 +25,9 @@ from siteproof.services.steps import PREFIX, Job, StepFailed, marked
 
 PAUSE = 0.5  # seconds between two looks at a state: the resolution of all times
 ANSWER = 64 * (1 << 20)  # bytes of an answer; 1000 servers in detail are 3 MB
-MOST = 20_000  # things of a kind that are looked at
+MAX_THINGS = 20_000  # things of a kind that are looked at
 FAKE = "FAKE CONSOLE OUTPUT"  # what nova's fake driver gives as each server's console
-_SHOWN = ("username", "project", "user_domain", "project_domain", "region")
+_PUBLIC = ("username", "project", "user_domain", "project_domain", "region")
 _LATE = (exceptions.ResourceTimeout, auth_errors.ConnectTimeout, requests.Timeout)
 # What a test creates, in the order in which it can be removed.
 KINDS = ("servers", "volume snapshots", "volumes", "images", "networks", "key pairs")
@@ -58,7 +58,7 @@ class Cloud:
     @cached_property
     def api(self) -> Connection:
         """openstacksdk's connection; nothing is read from its configuration or the environment."""
-        given = self.job.pairs(shown=_SHOWN)
+        given = self.job.pairs(shown=_PUBLIC)
         region = given.pop("region", None)
         auth = _login(given) | {"auth_url": self.job.service.address}
         secret = "application_credential_secret" in auth
@@ -114,7 +114,7 @@ class Cloud:
         return "not shown"
 
     def _first(self, listing: Callable[..., Iterable[Any]], **how: Any) -> list[Any]:
-        return list(islice(listing(**how), MOST))
+        return list(islice(listing(**how), MAX_THINGS))
 
     def things(self, kind: str) -> list[Any]:
         """All things of a kind, of KINDS, that tests have created, whoever's they are."""

@@ -99,7 +99,7 @@ def test_a_test_of_a_cloud_that_is_killed_leaves_nothing_behind(bed, job, step):
     wait_for(lambda: openstack.found(given) == [], every=1)
 
 
-def test_what_is_not_ours_stays(bed, job):
+def test_what_is_not_ours_in_the_project_stays(bed, job):
     given = job("openstack")
     api = Cloud(given).api
     other = api.network.create_network(name="siteproof-of-somebody")
