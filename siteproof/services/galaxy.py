@@ -95,7 +95,9 @@ def named(job: Job) -> Model:
     path = Path(job.service.workflow)
     try:
         workflow = files.loads(path, files.read_named(path, LARGEST_WORKFLOW))
-    except (OSError, UserError) as error:
+    except OSError as error:
+        raise StepFailed("generic", f"workflow: {path}: {error.strerror}") from None
+    except UserError as error:
         raise StepFailed("generic", f"workflow: {error}") from None
     steps = workflow.get("steps") if isinstance(workflow, dict) else None
     if not isinstance(steps, dict):

@@ -110,7 +110,8 @@ class Service(Model):
     kind: ServiceKind = Field(
         description="How it is used. sftp, rsync, http (PUT and GET), s3, globus: files there and "
         "back; kerberos: kinit, then files by ssh with the ticket; jupyterhub: a server, a kernel "
-        "and a notebook; web: a page and its certificate; desktop: a picture by VNC or noVNC."
+        "and a notebook; web: a page and its certificate; desktop: a picture by VNC or noVNC; "
+        "openstack: virtual machines; galaxy: a workflow and its results."
     )
     address: str = Field(
         description="Where it is: user@host:port for sftp, rsync and kerberos, a URL for http, s3, "
@@ -134,7 +135,11 @@ class Service(Model):
     known_hosts: str = Field(
         "", description="The file with the host keys that are accepted, as ssh writes it."
     )
-    token: str = Field("", description="HTTP and JupyterHub: the file with the token.")
+    token: str = Field(
+        "",
+        description="HTTP and JupyterHub: the file with the token; Galaxy: with the API key of a "
+        "user.",
+    )
     credentials: str = Field(
         "",
         description="The file with what a login needs, a KEY=VALUE a line; s3: access_key and "
@@ -249,13 +254,6 @@ class Service(Model):
             _labelled(label)
             if not _SHA256.fullmatch(digest):
                 raise mistake(f"'{digest[:40]}' is not a SHA-256", "64 digits from 0 to f")
-        return given
-
-    @field_validator("reference_time")
-    @classmethod
-    def _positive(cls, given: units.Quantity | None) -> units.Quantity | None:
-        if given and given.to("s") <= 0:
-            raise mistake(f"reference_time {given}", "more than 0 s")
         return given
 
     @field_validator("guest_user")
