@@ -30,6 +30,7 @@ _SCHEDULED = ("scheduled", "completed")  # of a workflow all of whose jobs are k
 _REFUSED = ("failed", "cancelled", "cancelling")
 _GOOD = ("ok", "skipped")
 _BAD = ("error", "failed", "paused", "stopped", "stopping", "deleted", "deleting", "deleted_new")
+_ORDER = {"running": 0, "queued": 1}  # of jobs that are not done; then all others
 _ARRIVED = ("ok", "empty")
 _LOST = ("error", "failed_metadata", "discarded", "paused")
 _THING = re.compile(r"(\S+) \((history|workflow)\)")
@@ -129,12 +130,7 @@ def _uploaded(galaxy: Galaxy, history: str, job: Job) -> dict[str, str]:
     """The identifier of each input's dataset, when all have arrived."""
     made = {}
     for label, path in job.service.inputs.items():
-        try:
-            sent = galaxy.tools.upload_file(path, history, file_name=label, to_posix_lines=False)
-        except OSError as error:
-            if isinstance(error, TimeoutError):
-                raise
-            raise StepFailed("generic", f"inputs: {path}: {error.strerror}") from None
+        sent = galaxy.tools.upload_file(path, history, file_name=label, to_posix_lines=False)
         made[label] = id_of(sent["outputs"][0])
 
     def state() -> str:
@@ -166,24 +162,35 @@ def _run(
 
     def state() -> str:
         invocations = _invocations(galaxy, identifier)
-        jobs[:] = [
-            one for part in invocations for one in galaxy.jobs.get_jobs(invocation_id=id_of(part))
-        ]
+        jobs.clear()
         for part in invocations:
-            if part["state"] in _REFUSED:
-                raise StepFailed("generic", f"the workflow {part['state']}{_message(part)}")
-        for one in jobs:
-            if one["state"] in _BAD:
-                raise StepFailed("generic", _failure(galaxy, one))
-        for one in jobs:
-            if one["state"] not in _GOOD:
-                return f"the job of {one.get('tool_id')} is {one['state']}"
-        waiting = [part["state"] for part in invocations if part["state"] not in _SCHEDULED]
-        return f"the workflow is {waiting[0]}" if waiting else ""
+            jobs.extend(galaxy.jobs.get_jobs(invocation_id=id_of(part)))
+        _must_not_have_failed(galaxy, invocations, jobs)
+        return _still(invocations, jobs)
 
     _wait(job, state)
     ended = galaxy.invocations.show_invocation(identifier)
     return ended, seconds_of(ended, jobs)
+
+
+def _must_not_have_failed(galaxy: Galaxy, invocations: list[Model], jobs: list[Model]) -> None:
+    for part in invocations:
+        if part["state"] in _REFUSED:
+            raise StepFailed("generic", f"the workflow {part['state']}{_message(part)}")
+    failed = [one for one in jobs if one["state"] in _BAD]
+    failed.sort(key=lambda one: one["state"] == "paused")  # those wait for one that has failed
+    if failed:
+        raise StepFailed("generic", _failure(galaxy, failed[0]))
+
+
+def _still(invocations: list[Model], jobs: list[Model]) -> str:
+    """What is not yet done; the job that has come furthest before those that wait for it."""
+    open_jobs = [one for one in jobs if one["state"] not in _GOOD]
+    if open_jobs:
+        first = min(open_jobs, key=lambda one: _ORDER.get(one["state"], len(_ORDER)))
+        return f"the job of {first.get('tool_id')} is {first['state']}"
+    waiting = [part["state"] for part in invocations if part["state"] not in _SCHEDULED]
+    return f"the workflow is {waiting[0]}" if waiting else ""
 
 
 def _invocations(galaxy: Galaxy, identifier: str) -> list[Model]:

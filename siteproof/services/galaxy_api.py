@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,11 +21,14 @@ from urllib.parse import urlencode, urlsplit
 import bioblend
 from bioblend.galaxy import GalaxyInstance
 
+from siteproof import files
+from siteproof.errors import UserError
 from siteproof.services.asking import MAX_REASON, Answer, answering, ask, refused
 from siteproof.services.steps import Job, StepFailed
 
 MEBI = 1 << 20
 ANSWER = 64 * MEBI  # bytes of an answer that is no file
+LARGEST = 1 << 40  # bytes of an input
 PART = 8 * MEBI  # of an upload, which is sent in several
 _ID = re.compile(r"[0-9A-Za-z]{1,64}")  # as Galaxy encodes its numbers
 _UPLOAD = re.compile(r"[0-9A-Za-z_+-]{1,200}")
@@ -141,23 +145,33 @@ class _Upload:
 
     def upload(self) -> None:
         """Send the file, part by part."""
-        size = self._path.stat().st_size
-        answer = self._send("POST", "", {"Upload-Length": f"{size}"}, b"")
+        try:
+            with files.named(self._path, LARGEST) as handle:
+                self.session_id = self._sent(handle)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise StepFailed("generic", f"inputs: {self._path}: {error.strerror}") from None
+        except UserError as error:
+            raise StepFailed("generic", f"inputs: {error}") from None
+
+    def _sent(self, handle: int) -> str:
+        """The name of the upload, when Galaxy has all bytes of an open file."""
+        answer = self._send("POST", "", {"Upload-Length": f"{os.fstat(handle).st_size}"}, b"")
         name = answer.headers.get("location", "").rpartition("/")[2]
         if not _UPLOAD.fullmatch(name):
             raise StepFailed("generic", "the upload has no id")
         sent = 0
-        with self._path.open("rb") as file:
-            while part := file.read(PART):
-                headers = {
-                    "Upload-Offset": f"{sent}",
-                    "Content-Type": "application/offset+octet-stream",
-                }
-                answer = self._send("PATCH", f"/{name}", headers, part)
-                sent += len(part)
-                if answer.headers.get("upload-offset") != f"{sent}":
-                    raise StepFailed("generic", f"of an upload not all {sent} bytes have arrived")
-        self.session_id = name
+        while part := os.read(handle, PART):
+            headers = {
+                "Upload-Offset": f"{sent}",
+                "Content-Type": "application/offset+octet-stream",
+            }
+            answer = self._send("PATCH", f"/{name}", headers, part)
+            sent += len(part)
+            if answer.headers.get("upload-offset") != f"{sent}":
+                raise StepFailed("generic", f"of an upload not all {sent} bytes have arrived")
+        return name
 
     def _send(self, method: str, name: str, headers: Mapping[str, str], body: bytes) -> Answer:
         place = f"upload/resumable_upload{name}"

@@ -22,12 +22,12 @@ FAULTS = [  # fault, seconds for each step, the step that fails, its status and 
     (("500",), 5, "login", "generic", r"HTTP status 500 \(version\)"),
     (("hang",), 5, "login", "timeout", SILENT),
     (("down",), 5, "login", "generic", CUT_OFF),
-    (("slow-line", "--value", "80bit"), 5, "login", "timeout", SILENT),
+    (("slow-line", "--value", "10"), 5, "login", "timeout", SILENT),
     (("killed-in-the-middle", "--value", "100"), 5, "login", "generic", CUT_OFF),
     (("expired-token",), 5, "login", "login", r"HTTP status 40[13] \(users/current\)"),
-    (("queue-hangs",), 8, "upload", "timeout", "the upload of 'sequences' is .+ after 7.2 s"),
     (("job-fails",), TIME, "run", "generic", "the job of count: error, exit code 1: count: there"),
-    (("tool-hangs",), 25, "run", "timeout", "the job of count is running after 22.5 s"),
+    (("queue-hangs",), 20, "run", "timeout", "the job of .+ is new after 18 s"),
+    (("tool-hangs",), 20, "run", "timeout", "the job of count is running after 18 s"),
     (("wrong-result",), TIME, "results", "checksum", "figures: SHA-256 .{16}…, of the reference"),
 ]
 
