@@ -32,9 +32,9 @@ FAULTS = {
     "quota-full": "the project may have no further server, port or volume",
     "server-error": "no hypervisor can start a server, and it ends in ERROR",
     "volume-stuck": "no volume is made, attached or detached: each stays in between",
-    "no-host": "the scheduler finds no hypervisor",
+    "no-host": "the scheduler finds no hypervisor with room for a server",
 }
-DISABLE = "UPDATE nova.services SET disabled = {} WHERE `binary` = 'nova-compute'"
+ROOM = "UPDATE placement.inventories SET max_unit = {}"  # what one server may have of a host
 PROJECT = "SELECT id FROM keystone.project WHERE name = 'siteproof'"
 FULL = {  # tables of quotas, and a row of each; the limit is the last column
     "nova_api.quotas (project_id, resource, hard_limit)": "'{project}', 'instances'",
@@ -158,7 +158,7 @@ def fault(place: Place, name: str, value: str) -> None:
     elif name == "volume-stuck":
         _signal(place, "STOP")
     elif name == "no-host":
-        openstack_run.sql(place, DISABLE.format(1))
+        openstack_run.sql(place, ROOM.format(0))
     else:
         lines.fault(place, name, value)
 
@@ -169,7 +169,7 @@ def mend(place: Place) -> None:
         _behave(place, name, "")
     (openstack_run.root(place) / "etc/siteproof/spawn-fails").unlink(missing_ok=True)
     _signal(place, "CONT")
-    for statement in (DISABLE.format(0), *(f"DELETE FROM {table.split()[0]}" for table in FULL)):
+    for statement in (ROOM.format("total"), *(f"DELETE FROM {table.split()[0]}" for table in FULL)):
         openstack_run.sql(place, statement)
     if place.fault == "expired-token":
         _set_password(place, openstack_run.passwords(place)["siteproof"])
@@ -188,8 +188,8 @@ def _break_line(place: Place, mode: str, name: str) -> None:
 
 
 def _signal(place: Place, name: str) -> None:
-    """To cinder-volume's processes."""
-    place.run(["pkill", f"-{name}", "-f", "--", "cinder-volume --config-file"])
+    """To cinder-volume, and not to what waits for it, which could not end then."""
+    place.run(["pkill", f"-{name}", "-f", "--", "^/usr/bin/python3 [^ ]*cinder-volume"])
 
 
 def _fill_quota(place: Place) -> None:
