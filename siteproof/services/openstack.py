@@ -36,7 +36,7 @@ def test(job: Job, steps: Steps) -> None:
     """The login, then the service's scenarios, as often as it has trials."""
     cloud = Cloud(job)
     with steps.step("login"), explained():
-        cloud.api.authorize()
+        cloud.api.session.get_token()
     trials = job.service.trials
     guest = "yes" if job.service.guest_user else "no"
     steps.condition(guest=guest, tool=f"openstacksdk {version('openstacksdk')}")
