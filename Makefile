@@ -7,6 +7,7 @@
 #:   make quick      format, lint, types and unit tests, in less than a minute
 #:   make test       all tests and linters, but those on real services
 #:   make test-services  the tests on real services: SSH, HTTP, S3, Kerberos, JupyterHub, a desktop
+#:   make test-cloud  the tests on a real cloud: OpenStack, Ceph, Galaxy, and guests as nodes
 #:   make by-hand    each tool by hand and by its check in turns: ratio and 95 % interval, 8 minutes
 #:   make golden     record anew what every command prints, the screens and the reference of the docs
 #:   make clean      remove stage/, output/ and caches; perflogs/ stays
@@ -20,7 +21,7 @@
 #: For a login node without network: 'make wheels' elsewhere, carry wheels/ over, then
 #: SITEPROOF_WHEELS=wheels make venv
 
-.PHONY: help run venv packages wheels mkl quick test test-services by-hand golden clean
+.PHONY: help run venv packages wheels mkl quick test test-services test-cloud by-hand golden clean
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -47,6 +48,9 @@ test:
 
 test-services:
 	@setup/test --services
+
+test-cloud:
+	@setup/test --cloud
 
 by-hand:
 	@SITEPROOF_LONG=1 .venv/bin/python -m pytest -q -s tests/bed/test_by_hand.py

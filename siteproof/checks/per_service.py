@@ -19,7 +19,6 @@ from siteproof.slurm import client
 from siteproof.slurm.records import unusable
 
 HERE = "here"  # the machine on which ReFrame runs, in the raw files; no node of the site
-MAX_STEPS = 12  # of one test, with the removal of what it has created
 
 
 def names() -> list[str]:
@@ -53,7 +52,8 @@ class ServiceCheck(JobCheck, special=True):
         self.written = self.entry.bytes_written / 10**9
         self.cost = self.entry.price_of_test
         if self.derives_limit():
-            self.time_limit = f"{int(MAX_STEPS * self.entry.timeout.to('s')) + 2 * MARGIN}s"
+            steps_ = self.entry.most_steps
+            self.time_limit = f"{int(steps_ * self.entry.timeout.to('s')) + 2 * MARGIN}s"
         return [self.entry.partition or next(iter(site.system.partitions))]
 
     @run_after("setup")

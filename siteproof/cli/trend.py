@@ -450,4 +450,7 @@ def _plain(alert: Alert) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    return None if isinstance(value, float) and not isfinite(value) else value
+    """A number as JSON has it, with the digits in which processors of all kinds agree."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.12g}") if isfinite(value) else None

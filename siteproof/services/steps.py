@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -77,11 +77,14 @@ class Job:
         """The content of a credential's file, without blanks around it. Raises StepFailed."""
         return secret(key, getattr(self.service, key))
 
-    def pairs(self, key: str = "credentials") -> dict[str, str]:
-        """The KEY=VALUE lines of a credential's file. Raises StepFailed."""
+    def pairs(self, key: str = "credentials", shown: Container[str] = ()) -> dict[str, str]:
+        """The KEY=VALUE lines of a credential's file. Raises StepFailed.
+
+        shown: lines whose values are no secrets, such as the name of a user.
+        """
         lines = (line.partition("=") for line in self.secret(key).splitlines())
         found = {name.strip(): value.strip() for name, equals, value in lines if equals}
-        _secrets.update(value for value in found.values() if value)
+        _secrets.update(value for name, value in found.items() if value and name not in shown)
         return found
 
 

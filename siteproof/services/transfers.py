@@ -104,7 +104,7 @@ def _there_and_back(
     job: Job, steps: Steps, client: Client, sizes: Mapping[str, int], suffix: str
 ) -> None:
     """Put files and get them back. Their rate counts when their checksums have agreed."""
-    files = [_random(job.scratch / name, size) for name, size in sizes.items()]
+    files = [random_file(job.scratch / name, size) for name, size in sizes.items()]
     back = job.scratch / "back"
     back.mkdir(exist_ok=True)
     with steps.step(f"put{suffix}", direction="out"):
@@ -130,7 +130,8 @@ def _there_and_back(
     shutil.rmtree(back)
 
 
-def _random(path: Path, size: int) -> File:
+def random_file(path: Path, size: int) -> File:
+    """Make a file of random data: MiB by MiB, with its SHA-256."""
     digest = hashlib.sha256()
     with path.open("wb") as out:
         for start in range(0, size, MEBI):
@@ -142,14 +143,14 @@ def _random(path: Path, size: int) -> File:
 
 def _changed(files: Sequence[File], back: Path) -> list[str]:
     """The names of those that have not come back as they were."""
-    return [file.path.name for file in files if sha256(back / file.path.name) != file.sha256]
+    return [file.path.name for file in files if checksum(back / file.path.name) != file.sha256]
 
 
-def sha256(path: Path) -> str | None:
+def checksum(path: Path, kind: str = "sha256") -> str | None:
     """The checksum of a file; None: there is no such file."""
     try:
         with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            return hashlib.file_digest(file, kind).hexdigest()
     except FileNotFoundError:
         return None
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -17,8 +17,9 @@ from siteproof import units
 from siteproof.sites.key_types import Model, Size, Time, mistake
 
 ServiceKind = Literal[
-    "sftp", "rsync", "http", "s3", "globus", "kerberos", "jupyterhub", "web", "desktop"
+    "sftp", "rsync", "http", "s3", "globus", "kerberos", "jupyterhub", "web", "desktop", "openstack"
 ]
+Scenario = Literal["image", "network", "launch", "suspend", "snapshot", "volume", "move", "resize"]
 _PORT = r"(?::[1-9][0-9]{0,4})?"
 _HOST = r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9][A-Za-z0-9.-]{0,252})"
 _URL = re.compile(rf"https?://{_HOST}{_PORT}(?:/[!-~]{{0,400}})?")
@@ -27,6 +28,8 @@ _COLLECTIONS = re.compile(r"[0-9a-f-]{36}>[0-9a-f-]{36}")
 _SERVER = re.compile(rf"(?:https?://{_HOST}{_PORT}(?:/[!-~]{{0,400}})?|{_HOST}:[1-9][0-9]{{0,4}})")
 _END = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _PATH = re.compile(r"/[ -~]{0,400}")
+_NAME = re.compile(r"[!-~](?:[ -~]{0,253}[!-~])?")
+_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _PRICE = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 
 
@@ -66,6 +69,15 @@ KINDS: Mapping[str, Needs] = {
     ),
     "jupyterhub": Needs(_URL, "https://hub.host", ("token", "user"), ("certificates",)),
     "web": Needs(_URL, "https://portal.host", (), ("content", "http_status", "certificates")),
+    "openstack": Needs(
+        _URL,
+        "https://cloud.host:5000/v3, of Keystone",
+        ("credentials", "image", "flavor"),
+        (
+            *("certificates", "network", "zone", "other_zone", "resize_flavor", "scenarios"),
+            *("trials", "size", "volume_size", "volume_type", "guest_user"),
+        ),
+    ),
     "desktop": Needs(_SERVER, "https://host/vnc_lite.html, or host:5901", (), ("password",)),
 }
 PRIVATE = ("key", "token", "credentials", "keytab", "password")  # files of mode 600
@@ -85,7 +97,7 @@ class Service(Model):
     address: str = Field(
         description="Where it is: user@host:port for sftp, rsync and kerberos, a URL for http, s3, "
         "jupyterhub and web, a URL of noVNC or host:port of VNC for desktop, two collections for "
-        "globus."
+        "globus, the URL of Keystone for openstack."
     )
     partition: str | None = Field(
         None,
@@ -108,7 +120,8 @@ class Service(Model):
     credentials: str = Field(
         "",
         description="The file with what a login needs, a KEY=VALUE a line; s3: access_key and "
-        "secret_key; globus: client_id and client_secret.",
+        "secret_key; globus: client_id and client_secret; openstack: username, password, project, "
+        "user_domain, project_domain and region, or application_credential_id and _secret.",
     )
     keytab: str = Field("", description="Kerberos: the keytab of the principal.")
     password: str = Field("", description="Desktop: the file with the password of VNC.")
@@ -129,6 +142,34 @@ class Service(Model):
     file_size: Size = Field(
         units.Quantity(Decimal(64), "KiB"), description="Size of each small file: 64 KiB."
     )
+    image: str = Field("", description="OpenStack: the name of the image that servers boot.")
+    flavor: str = Field("", description="OpenStack: the name of the servers' flavor.")
+    resize_flavor: str = Field("", description="OpenStack: the flavor after `resize`.")
+    network: str = Field(
+        "", description="OpenStack: a network of the cloud; without it one is made for each test."
+    )
+    zone: str = Field("", description="OpenStack: the availability zone of the servers.")
+    other_zone: str = Field("", description="OpenStack: the zone, or site, to which `move` goes.")
+    scenarios: list[Scenario] | None = Field(
+        None,
+        description="OpenStack: what is done after the login: image (up and down, hash), network "
+        "(two servers on one network), launch, suspend (and stop), snapshot (and boot of it), "
+        "volume, move (shelve, then unshelve in other_zone), resize. Without it: all for which "
+        "the keys are given; []: the login alone.",
+    )
+    trials: Annotated[int, Field(ge=1, le=50)] = Field(
+        1, description="OpenStack: how often all of it is done; median and worst of each step."
+    )
+    volume_size: Size = Field(
+        units.Quantity(Decimal(1), "GiB"), description="OpenStack: size of a volume: 1 GiB."
+    )
+    volume_type: str = Field("", description="OpenStack: its type; else the cloud's default.")
+    guest_user: str = Field(
+        "",
+        description="OpenStack: who logs in to a server by ssh, with a key that the test makes; "
+        "what is written to a volume and a snapshot is then read back in another server. The "
+        "image must print its host keys to the console, as cloud-init does.",
+    )
     here: str = Field(
         "",
         description="The name of this end among the ends of transfers; the "
@@ -148,6 +189,22 @@ class Service(Model):
     def _absolute(cls, text: str) -> str:
         if text and not _PATH.fullmatch(text):
             raise mistake(f"'{text[:40]}' is not an absolute path", "such as /etc/siteproof/key")
+        return text
+
+    @field_validator(
+        "image", "flavor", "resize_flavor", "network", "zone", "other_zone", "volume_type"
+    )
+    @classmethod
+    def _name(cls, text: str) -> str:
+        if text and not _NAME.fullmatch(text):
+            raise mistake(f"'{text[:40]}' is not a name", "up to 255 printable characters")
+        return text
+
+    @field_validator("guest_user")
+    @classmethod
+    def _user(cls, text: str) -> str:
+        if text and not _USER.fullmatch(text):
+            raise mistake(f"'{text[:40]}' is not a user's name", "such as debian")
         return text
 
     @field_validator("here", "there")
@@ -178,6 +235,9 @@ class Service(Model):
                 raise mistake(f"kind {self.kind} without '{name}'", ", ".join(needs.must))
         if self.price and not self.most_price or self.most_price and not self.price:
             raise mistake("only one of price and most_price", "both, or none")
+        for name, scenario in (("other_zone", "move"), ("resize_flavor", "resize")):
+            if scenario in (self.scenarios or []) and not getattr(self, name):
+                raise mistake(f"scenario {scenario} without '{name}'", name)
         if self.files == 1:
             raise mistake("one small file", "0, or 2 and more: one file is the large one")
         if not 1 <= self.timeout.to("s") <= 86_400:
@@ -188,6 +248,19 @@ class Service(Model):
         """The keys that are given, with quantities as texts: for another process."""
         given = {name: getattr(self, name) for name in self.model_fields_set}
         return {k: str(v) if isinstance(v, units.Quantity) else v for k, v in given.items()}
+
+    @property
+    def chosen(self) -> list[Scenario]:
+        """The scenarios of a cloud: those of the site, or all for which it has the keys."""
+        if self.scenarios is not None:
+            return self.scenarios
+        needs = {"move": self.other_zone, "resize": self.resize_flavor}
+        return [name for name in get_args(Scenario) if needs.get(name, "there")]
+
+    @property
+    def most_steps(self) -> int:
+        """How many steps one test of it has at most, with the removal of what it has created."""
+        return 12 if self.kind != "openstack" else 3 + 36 * self.trials
 
     @property
     def transfers(self) -> bool:

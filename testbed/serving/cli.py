@@ -91,10 +91,7 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
     parser = _Parser(
-        prog=PROGRAM,
-        description=_HELP[PROGRAM],
-        epilog=_EXAMPLES[PROGRAM],
-        formatter_class=raw,
+        prog=PROGRAM, description=_HELP[PROGRAM], epilog=_EXAMPLES[PROGRAM], formatter_class=raw
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 

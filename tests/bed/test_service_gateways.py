@@ -1,21 +1,16 @@
 """Pages, JupyterHub and desktops as their users meet them, and each of their faults."""
 
 import json
-import os
 import re
-import secrets
 import shutil
-import signal
 import time
 
 import pytest
 import services_fixture
-import yaml
 from clone import wait_for
+from services_fixture import breaking, ends, jobs, kill_at, records
 
-from siteproof.services import browser, desktop, jupyterhub, runner, steps
-from siteproof.services.steps import Job
-from siteproof.sites import Service
+from siteproof.services import browser, desktop, jupyterhub, runner
 
 pytestmark = [
     pytest.mark.services,
@@ -78,41 +73,12 @@ def bed(request):
 
 @pytest.fixture
 def job(bed, tmp_path):
-    """Makes a test of a service; more: keys of it."""
-
-    def make(name, **more):
-        entry = yaml.safe_load(bed.must("site"))["services"][name]
-        (tmp_path / name).mkdir(exist_ok=True)
-        service = Service.model_validate({**entry, **more})
-        session = f"20261125T120000Z-{secrets.token_hex(4)[:7]}"
-        return Job(name, service, steps.mark(session, name), tmp_path / name, "mine")
-
-    return make
+    return jobs(bed, tmp_path)
 
 
 @pytest.fixture
 def faulty(bed):
-    """Makes a service go wrong, until the end of the test."""
-    broken = []
-
-    def make(name, *fault):
-        broken.append(name)
-        bed.must("fault", name, *fault)
-
-    yield make
-    for name in broken:
-        bed.must("mend", name)
-
-
-def records(job):
-    found = []
-    runner.run(job, found.append)
-    return found
-
-
-def ends(found):
-    """Each step: its status and reason."""
-    return {r["end"]["step"]: (r["status"], r["why"]) for r in found if "end" in r}
+    yield from breaking(bed)
 
 
 def nothing_is_left(bed, job):
@@ -169,26 +135,10 @@ def test_a_hub_that_allows_no_user_is_a_login(job):
     )
 
 
-def killed_at(job, step):
-    """A test whose process is killed when a step has begun."""
-    child = os.fork()
-    if child == 0:
-
-        def stop(record):
-            if record.get("begin", {}).get("step") == step:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        try:
-            runner.run(job, stop)
-        finally:
-            os._exit(1)
-    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
-
-
 @pytest.mark.parametrize("step", ["kernel", "notebook", "stop"])
 def test_a_test_of_a_hub_that_is_killed_leaves_nothing_behind(bed, job, step):
     given = job("hub")
-    killed_at(given, step)
+    kill_at(given, step)
     wait_for(lambda: jupyterhub.found(given) == [])
     nothing_is_left(bed, given)
 

@@ -10,15 +10,12 @@ from pathlib import Path
 
 import pytest
 import services_fixture
-import yaml
+from services_fixture import breaking, ends, jobs, records
 
-from siteproof.services import runner, s3, steps
-from siteproof.services.steps import Job
-from siteproof.sites import Service
+from siteproof.services import runner, s3
 
 TOOLS = pytest.mark.tool("OpenSSH", "rsync", "nginx", "versitygw (S3)", "MIT Kerberos")
 pytestmark = [pytest.mark.services, TOOLS]
-SESSION = "20261125T120000Z-0123456"
 SMALL = {"timeout": "5 s", "size": "2 MiB", "files": 3, "file_size": "4 KiB"}
 OF = {"sftp": "sftp", "rsync": "sftp", "http": "http", "s3": "s3", "kerberos": "kdc"}
 FOLDERS = ("sftp/incoming", "http/data/dav", "s3/data/siteproof", "kdc/incoming")
@@ -75,40 +72,12 @@ def bed(request):
 
 @pytest.fixture
 def job(bed, tmp_path):
-    """Makes a test of a service; more: keys of it."""
-
-    def make(name, **more):
-        entry = yaml.safe_load(bed.must("site"))["services"][name]
-        (tmp_path / name).mkdir(exist_ok=True)
-        service = Service.model_validate({**entry, **SMALL, **more})
-        return Job(name, service, steps.mark(SESSION, name), tmp_path / name, "mine")
-
-    return make
+    return jobs(bed, tmp_path, **SMALL)
 
 
 @pytest.fixture
 def faulty(bed):
-    """Makes a service go wrong, until the end of the test."""
-    broken = []
-
-    def make(name, *fault):
-        broken.append(name)
-        bed.must("fault", name, *fault)
-
-    yield make
-    for name in broken:
-        bed.must("mend", name)
-
-
-def records(job):
-    found = []
-    runner.run(job, found.append)
-    return found
-
-
-def ends(found):
-    """Each step: its status and reason."""
-    return {r["end"]["step"]: (r["status"], r["why"]) for r in found if "end" in r}
+    yield from breaking(bed)
 
 
 def files_left(bed):

@@ -421,7 +421,9 @@ def test_down_leaves_nothing_behind_after_use_and_faults(other, data):
 def test_an_interrupted_up_is_removed_by_down(other, number, when):
     before = traces()
     env = os.environ | {"SITEPROOF_SERVICES_STATE": str(other.state)}
-    process = subprocess.Popen([PROGRAMS / "services", "up", *NAMES], env=env, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [PROGRAMS / "services", "up", *NAMES], env=env, stderr=subprocess.PIPE, text=True
+    )
     wait_for(other.state.exists)
     time.sleep(when)
     process.send_signal(number)
@@ -437,7 +439,9 @@ def test_an_interrupted_up_is_removed_by_down(other, number, when):
 def test_an_interrupted_second_up_leaves_the_first(other):
     other.up("sftp")
     env = os.environ | {"SITEPROOF_SERVICES_STATE": str(other.state)}
-    process = subprocess.Popen([PROGRAMS / "services", "up", "http"], env=env, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [PROGRAMS / "services", "up", "http"], env=env, stderr=subprocess.PIPE
+    )
     time.sleep(0.2)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)

@@ -1,11 +1,18 @@
 """Real services of `testbed/services` or `testbed/cloud` for the tests of a module, in a site."""
 
 import os
+import secrets
+import signal
 import subprocess
 import warnings
 from pathlib import Path
 
 import pytest
+import yaml
+
+from siteproof.services import runner, steps
+from siteproof.services.steps import Job
+from siteproof.sites import Service
 
 PROGRAMS = Path(__file__).parents[2] / "testbed"
 # The last: a registry that this machine does not reach.
@@ -67,3 +74,57 @@ def site_of(world, bed, *, small=True):
 
 
 AMOUNT = ", size: 2 MiB, files: 3, file_size: 4 KiB"
+
+
+def jobs(bed, folder, **all_of_them):
+    """Makes a test of a service by its name. all_of_them, more: keys of the service."""
+
+    def make(name, **more):
+        entry = yaml.safe_load(bed.must("site"))["services"][name]
+        (folder / name).mkdir(exist_ok=True)
+        service = Service.model_validate({**entry, **all_of_them, **more})
+        session = f"20261125T120000Z-{secrets.token_hex(4)[:7]}"
+        return Job(name, service, steps.mark(session, name), folder / name, "mine")
+
+    return make
+
+
+def breaking(bed):
+    """A generator for a fixture: makes a service go wrong, until the end of the test."""
+    broken = []
+
+    def make(name, *fault):
+        broken.append(name)
+        bed.must("fault", name, *fault)
+
+    yield make
+    for name in broken:
+        bed.must("mend", name)
+
+
+def records(job):
+    """All that the test of a service reports."""
+    found = []
+    runner.run(job, found.append)
+    return found
+
+
+def ends(found):
+    """Each step: its status and reason."""
+    return {r["end"]["step"]: (r["status"], r["why"]) for r in found if "end" in r}
+
+
+def kill_at(job, step):
+    """Test a service in a process that is killed when a step has begun."""
+    child = os.fork()
+    if child == 0:
+
+        def stop(record):
+            if record.get("begin", {}).get("step") == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            runner.run(job, stop)
+        finally:
+            os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL

@@ -14,6 +14,7 @@ PACKAGE = TOP / "siteproof"
 NAMES = {  # of what a library is a part, or with what it comes
     "ClusterShell": "clustershell",
     "reframe": "reframe-hpc",
+    "openstack": "openstacksdk",
     "yaml": "pyyaml",
     "PIL": "matplotlib",
     "markupsafe": "jinja2",

@@ -96,10 +96,10 @@ WHY = {
     "siteproof/services/s3.py:etag": "a file of its own, made anew",
     "siteproof/services/sftp.py:begin": "a file of its own, with a limit",
     "siteproof/services/ssh.py:login": "a file of its own, with a limit",
-    "siteproof/services/transfers.py:_random": "a file of its own, made anew",
+    "siteproof/services/transfers.py:random_file": "a file of its own, made anew",
     "siteproof/services/transfers.py:run": "files of its own, with a limit",
     "siteproof/services/transfers.py:beginning": "a file of its own, of which a part is read",
-    "siteproof/services/transfers.py:sha256": "a file of its own, of which no byte is kept",
+    "siteproof/services/transfers.py:checksum": "a file of its own, of which no byte is kept",
 }
 
 

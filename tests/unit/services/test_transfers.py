@@ -55,7 +55,9 @@ class Folder:
     def differing(self, files):
         if not self.checksums:
             return None
-        return [f.path.name for f in files if transfers.sha256(self.far / f.path.name) != f.sha256]
+        return [
+            f.path.name for f in files if transfers.checksum(self.far / f.path.name) != f.sha256
+        ]
 
 
 def with_keys(tmp_path, **keys):
@@ -185,11 +187,11 @@ def test_the_rate_there_counts_if_the_far_end_agrees_and_the_way_back_fails(job,
 
 
 def test_files_are_random_so_that_no_compression_helps(tmp_path):
-    one = transfers._random(tmp_path / "one", 2**20 + 1)
+    one = transfers.random_file(tmp_path / "one", 2**20 + 1)
     data = one.path.read_bytes()
     assert len(data) == one.size == 2**20 + 1
     assert hashlib.sha256(data).hexdigest() == one.sha256
-    assert transfers._random(tmp_path / "two", one.size).sha256 != one.sha256
+    assert transfers.random_file(tmp_path / "two", one.size).sha256 != one.sha256
 
 
 def test_only_names_of_ours_are_named_and_none_that_could_be_a_path_or_an_option():

@@ -1,0 +1,138 @@
+"""What of a cloud can be tested without one: its keys, credentials, names, and host keys."""
+
+import re
+
+import pytest
+
+from siteproof.errors import UserError
+from siteproof.services import guest, openstack_api, steps
+from siteproof.services.openstack_api import Cloud, fault
+from siteproof.services.steps import Job, StepFailed
+from siteproof.sites import Service
+
+ENTRY = {
+    "kind": "openstack",
+    "address": "https://cloud.host:5000/v3",
+    "credentials": "/etc/siteproof/openstack",
+    "image": "menu",
+    "flavor": "tiny",
+}
+MARK = "siteproof-cloud-20261125T120000Z-0123456"
+
+
+def service(**more):
+    return Service.model_validate({**ENTRY, **more})
+
+
+def test_without_scenarios_all_are_chosen_for_which_the_keys_are_given():
+    assert service().chosen == ["image", "network", "launch", "suspend", "snapshot", "volume"]
+    every = service(other_zone="b", resize_flavor="small")
+    assert every.chosen == [*service().chosen, "move", "resize"]
+
+
+def test_no_scenario_is_the_login_alone():
+    assert service(scenarios=[]).chosen == []
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"scenarios": ["move"]}, "without 'other_zone'"),
+        ({"scenarios": ["resize"]}, "without 'resize_flavor'"),
+        ({"scenarios": ["explode"]}, "explode"),
+        ({"trials": 0}, "trials"),
+        ({"image": ""}, "kind openstack without 'image'"),
+        ({"flavor": "a\nb"}, "not a name"),
+        ({"guest_user": "root;id"}, "not a user's name"),
+        ({"bucket": "x"}, "'bucket' with kind openstack"),
+        ({"address": "cloud"}, "not an address of kind openstack"),
+    ],
+)
+def test_a_key_that_does_not_fit_is_refused(more, why):
+    with pytest.raises((ValueError, UserError)) as error:
+        service(**more)
+    assert why in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "lacks"),
+    [
+        ("username=a\npassword=b\n", "project"),
+        ("application_credential_id=a\n", "application_credential_secret"),
+        ("project=x\n", "username"),
+    ],
+)
+def test_a_line_that_the_credentials_lack_is_named(tmp_path, lines, lacks):
+    path = tmp_path / "credentials"
+    path.touch(mode=0o600)
+    path.write_text(lines)
+    job = Job("cloud", service(credentials=f"{path}"), MARK, tmp_path, "mine")
+    with pytest.raises(StepFailed, match=f"credentials: no line {lacks}=") as error:
+        Cloud(job).api  # noqa: B018
+    assert error.value.status == "login"
+
+
+@pytest.mark.parametrize("name", ["x", MARK, f"{MARK} (secrets)", f"{MARK} (servers) (servers)"])
+def test_a_name_that_is_none_of_ours_removes_nothing(tmp_path, name):
+    with pytest.raises(StepFailed, match="no name of what a test has created"):
+        Cloud(Job("cloud", service(), MARK, tmp_path, "mine")).remove(name)
+
+
+def test_the_names_of_what_is_left_carry_the_mark():
+    assert all(steps.marked(f"{MARK} ({kind})") for kind in openstack_api.KINDS)
+
+
+class Seen:
+    """A server as openstacksdk gives it."""
+
+    def __init__(self, status, fault=None):
+        self.status, self.fault = status, fault
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (Seen("ERROR", {"message": "No valid host was found."}), "No valid host was found."),
+        (Seen("ERROR"), "seen is ERROR"),
+        (Seen("ERROR", "text"), "seen is ERROR"),
+        (Seen("ERROR", {"code": 500}), "seen is ERROR"),
+    ],
+)
+def test_why_a_server_is_in_error_is_in_the_clouds_own_words(given, words):
+    assert words in fault(given)
+
+
+CONSOLE = """\
+ci-info: | Authorized keys from /home/debian/.ssh/authorized_keys |
+-----BEGIN SSH HOST KEY KEYS-----
+ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBK root@vm
+ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl root@vm
+-----END SSH HOST KEY KEYS-----
+[   12.3] cloud-init[500]: Cloud-init v. 22.4 finished
+"""
+
+
+def test_the_host_keys_of_a_guest_are_those_that_cloud_init_prints():
+    keys = guest.host_keys(CONSOLE)
+    assert [key.split()[0] for key in keys] == ["ecdsa-sha2-nistp256", "ssh-ed25519"]
+    assert all(re.fullmatch(r"\S+ \S+", key) for key in keys)
+
+
+@pytest.mark.parametrize(
+    "console",
+    [
+        "",
+        CONSOLE[:90],
+        CONSOLE.replace("BEGIN", "BEGUN"),
+        "-----BEGIN SSH HOST KEY KEYS-----\n* @cert-authority x\n-----END SSH HOST KEY KEYS-----",
+    ],
+)
+def test_a_console_without_host_keys_has_none(console):
+    assert guest.host_keys(console) == []
+
+
+@pytest.mark.parametrize("volume", ["../../../etc", "vda", "", "0" * 36])
+def test_a_volume_whose_identifier_is_no_uuid_is_not_used(tmp_path, volume):
+    one = guest.Guest(Cloud(Job("cloud", service(), MARK, tmp_path, "mine")), None, tmp_path)
+    with pytest.raises(StepFailed, match="no UUID"):
+        one.volume(volume, "0" * 32, write=True)
