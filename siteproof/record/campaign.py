@@ -53,7 +53,7 @@ def choose(
 
     Without a campaign and a start: the newest session in which a job could answer, with its
     campaign if it has one. If there is no such session, published values, as they can show that a
-    criterion is missed. Raises UserError for a campaign that has no sample.
+    criterion is missed; else the newest session, for the reasons why it answers nothing. Raises UserError for a campaign that has no sample.
     """
     headers = list(headers)
     if campaign:
@@ -65,7 +65,9 @@ def choose(
     if newest is None:
         if any(header.mode == PUBLISHED for header in headers):
             return lambda h: h.mode == PUBLISHED, "published values; no session yet"
-        return lambda _: False, "no session yet that could answer a criterion"
+        if not newest_first:
+            return lambda _: False, "no session yet that could answer a criterion"
+        newest = newest_first[0]  # why it does not answer is the reason then
     if newest.campaign:
         sessions = with_campaign(headers, [newest.session])
         return lambda h: h.session in sessions, f"campaign {newest.campaign}"

@@ -65,6 +65,23 @@ def ask(
 
     Raises StepFailed; TimeoutError.
     """
+    with answering(job, method, url, body=body, headers=headers) as response:
+        content = response.read(most)
+        if len(content) < most and response.length:
+            raise http.client.IncompleteRead(content)
+        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, content)
+
+
+@contextmanager
+def answering(
+    job: Job,
+    method: str,
+    url: str,
+    *,
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Iterator[http.client.HTTPResponse]:
+    """The same, with an answer whose body is still to be read, in parts of any size."""
     parts = split(url)
     with explained(job, parts), connected(job, parts) as connection:
         client = http.client.HTTPConnection(parts.hostname or "", parts.port or 0)
@@ -76,11 +93,7 @@ def ask(
             "User-Agent": "siteproof",
         }
         client.request(method, path, body, {**sent, **(headers or {})})
-        response = client.getresponse()
-        content = response.read(most)
-        if len(content) < most and response.length:
-            raise http.client.IncompleteRead(content)
-        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, content)
+        yield client.getresponse()
 
 
 def succeed(answer: Answer, what: str) -> Answer:

@@ -282,7 +282,8 @@ def _snapshot(trial: _Trial) -> None:
     """A changed server as an image, and another server of it that has the change."""
     server, change = trial.first, secrets.token_hex(16)
     if guest := trial.guest(server):
-        guest.write(change)
+        with trial.step("snapshot_write"):
+            guest.write(change)
     with trial.step("snapshot"):
         made = trial.api.compute.create_server_image(server, trial.name("snapshot"))
         image = trial.cloud.until(

@@ -17,7 +17,17 @@ from siteproof import units
 from siteproof.sites.key_types import Model, Size, Time, mistake
 
 ServiceKind = Literal[
-    "sftp", "rsync", "http", "s3", "globus", "kerberos", "jupyterhub", "web", "desktop", "openstack"
+    "sftp",
+    "rsync",
+    "http",
+    "s3",
+    "globus",
+    "kerberos",
+    "jupyterhub",
+    "web",
+    "desktop",
+    "openstack",
+    "galaxy",
 ]
 Scenario = Literal["image", "network", "launch", "suspend", "snapshot", "volume", "move", "resize"]
 _PORT = r"(?::[1-9][0-9]{0,4})?"
@@ -29,6 +39,8 @@ _SERVER = re.compile(rf"(?:https?://{_HOST}{_PORT}(?:/[!-~]{{0,400}})?|{_HOST}:[
 _END = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _PATH = re.compile(r"/[ -~]{0,400}")
 _NAME = re.compile(r"[!-~](?:[ -~]{0,253}[!-~])?")
+_LABEL = re.compile(r"[ -~]{1,200}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _PRICE = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 
@@ -78,6 +90,12 @@ KINDS: Mapping[str, Needs] = {
             *("trials", "size", "volume_size", "volume_type", "guest_user"),
         ),
     ),
+    "galaxy": Needs(
+        _URL,
+        "https://galaxy.host",
+        ("token", "workflow", "inputs", "results"),
+        ("certificates", "reference_time"),
+    ),
     "desktop": Needs(_SERVER, "https://host/vnc_lite.html, or host:5901", (), ("password",)),
 }
 PRIVATE = ("key", "token", "credentials", "keytab", "password")  # files of mode 600
@@ -92,12 +110,13 @@ class Service(Model):
     kind: ServiceKind = Field(
         description="How it is used. sftp, rsync, http (PUT and GET), s3, globus: files there and "
         "back; kerberos: kinit, then files by ssh with the ticket; jupyterhub: a server, a kernel "
-        "and a notebook; web: a page and its certificate; desktop: a picture by VNC or noVNC."
+        "and a notebook; web: a page and its certificate; desktop: a picture by VNC or noVNC; "
+        "openstack: virtual machines; galaxy: a workflow and its results."
     )
     address: str = Field(
         description="Where it is: user@host:port for sftp, rsync and kerberos, a URL for http, s3, "
         "jupyterhub and web, a URL of noVNC or host:port of VNC for desktop, two collections for "
-        "globus, the URL of Keystone for openstack."
+        "globus, the URL of Keystone for openstack, that of Galaxy for galaxy."
     )
     partition: str | None = Field(
         None,
@@ -116,7 +135,11 @@ class Service(Model):
     known_hosts: str = Field(
         "", description="The file with the host keys that are accepted, as ssh writes it."
     )
-    token: str = Field("", description="HTTP and JupyterHub: the file with the token.")
+    token: str = Field(
+        "",
+        description="HTTP and JupyterHub: the file with the token; Galaxy: with the API key of a "
+        "user.",
+    )
     credentials: str = Field(
         "",
         description="The file with what a login needs, a KEY=VALUE a line; s3: access_key and "
@@ -170,6 +193,22 @@ class Service(Model):
         "what is written to a volume and a snapshot is then read back in another server. The "
         "image must print its host keys to the console, as cloud-init does.",
     )
+    workflow: str = Field(
+        "", description="Galaxy: the file with the workflow, as Galaxy exports it (.ga)."
+    )
+    inputs: dict[str, str] = Field(
+        {}, description="Galaxy: the label of each input of the workflow, and the file for it."
+    )
+    results: dict[str, str] = Field(
+        {},
+        description="Galaxy: labels of outputs of the workflow, each with the SHA-256 that the "
+        "file has on the reference installation.",
+    )
+    reference_time: Time | None = Field(
+        None,
+        description="Galaxy: what the workflow takes on the reference installation: its "
+        "Service.run_time there.",
+    )
     here: str = Field(
         "",
         description="The name of this end among the ends of transfers; the "
@@ -184,7 +223,7 @@ class Service(Model):
         "", description="A test that would cost more does not begin, as a number: '1.50'."
     )
 
-    @field_validator("folder", "from_folder", *FILES)
+    @field_validator("folder", "from_folder", "workflow", *FILES)
     @classmethod
     def _absolute(cls, text: str) -> str:
         if text and not _PATH.fullmatch(text):
@@ -199,6 +238,23 @@ class Service(Model):
         if text and not _NAME.fullmatch(text):
             raise mistake(f"'{text[:40]}' is not a name", "up to 255 printable characters")
         return text
+
+    @field_validator("inputs")
+    @classmethod
+    def _files(cls, given: dict[str, str]) -> dict[str, str]:
+        for label, path in given.items():
+            _labelled(label)
+            cls._absolute(path)
+        return given
+
+    @field_validator("results")
+    @classmethod
+    def _digests(cls, given: dict[str, str]) -> dict[str, str]:
+        for label, digest in given.items():
+            _labelled(label)
+            if not _SHA256.fullmatch(digest):
+                raise mistake(f"'{digest[:40]}' is not a SHA-256", "64 digits from 0 to f")
+        return given
 
     @field_validator("guest_user")
     @classmethod
@@ -295,3 +351,8 @@ class Service(Model):
         if self.cost is not None and self.cost > Decimal(self.most_price):
             return f"it would cost {self.price_of_test}, most_price is {self.most_price}"
         return ""
+
+
+def _labelled(label: str) -> None:
+    if not _LABEL.fullmatch(label):
+        raise mistake(f"'{label[:40]}' is not a label", "up to 200 printable characters")

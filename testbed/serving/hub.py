@@ -4,12 +4,9 @@ The proxy is configurable-http-proxy in Python, which serves JupyterHub as the o
 needs no Node.js. The token is one of the user's own; the hub's administrator issues it.
 """
 
-import fcntl
 import json
 import secrets
 import shutil
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -18,9 +15,8 @@ from pathlib import Path
 
 from errors import TestbedError
 
-from serving import lines
-from serving.place import ENVIRONMENT, TAIL, Place
-from serving.s3 import _of_network
+from serving import lines, venvs
+from serving.place import ENVIRONMENT, Place
 
 WHAT = "JupyterHub with an IPython kernel"
 PORT, BEHIND = 8000, 18000
@@ -85,7 +81,7 @@ builtins.print = print
 
 def start(place: Place) -> None:
     """The hub, its proxy, and a user with a token; no server of the user's."""
-    venv = _install(place)
+    venv = venvs.installed(place, LOCK)  # half a minute, 280 MB
     for name in ("administrator", "password"):
         place.write(name, secrets.token_hex(20) + "\n")
     (place.folder / "home").mkdir()
@@ -101,33 +97,6 @@ def start(place: Place) -> None:
     place.relay(PORT, BEHIND)
     _until_it_answers(place)
     _issue(place)
-
-
-def _install(place: Place) -> Path:
-    """The virtual environment in the cache, made once for a lock: half a minute, 280 MB."""
-    place.cache.mkdir(parents=True, exist_ok=True)
-    with (place.cache / "hub.flock").open("w") as one_at_a_time:
-        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
-        return _installed(place.cache / "hub")
-
-
-def _installed(venv: Path) -> Path:
-    mark = venv / "hub.lock"
-    if mark.exists() and mark.read_bytes() == LOCK.read_bytes():
-        return venv
-    shutil.rmtree(venv, ignore_errors=True)
-    pip = [sys.executable, "-m", "pip", "--python", f"{venv}/bin/python", "install", "--quiet"]
-    for argv in (
-        [sys.executable, "-m", "venv", "--without-pip", str(venv)],
-        [*pip, "--require-hashes", "--only-binary", ":all:", "-r", str(LOCK)],
-    ):
-        env = _of_network() | ENVIRONMENT
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
-        if done.returncode:
-            what = " ".join(done.stderr.split())[-TAIL:]
-            raise TestbedError(f"hub: JupyterHub cannot be installed: {what}")
-    shutil.copyfile(LOCK, mark)
-    return venv
 
 
 def _home(place: Place) -> Path:

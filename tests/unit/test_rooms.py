@@ -75,6 +75,7 @@ HOME = {  # a library, and the rooms that may know it
     "matplotlib": ("figure",),
     "duckdb": ("history",),
     "ruptures": ("analysis",),
+    "bioblend": ("services",),
     "globus_sdk": ("services",),
     "keystoneauth1": ("services",),
     "openstack": ("services",),

@@ -1,0 +1,272 @@
+"""A workflow of the site's on Galaxy, its results and its time against a reference installation.
+
+History and workflow are named by the job's mark. Galaxy keeps the names of purged histories and of
+deleted workflows for its administrators; its users see neither, and no file is left.
+
+Source: PTI-TR16-005, 4.3 (Jetstream).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from decimal import Decimal
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from siteproof import files
+from siteproof.errors import UserError
+from siteproof.services.galaxy_api import Galaxy, explained, id_of
+from siteproof.services.steps import PREFIX, Job, StepFailed, Steps, marked
+
+PAUSE = 0.5  # seconds between two looks at a state
+LARGEST_WORKFLOW = 16 * (1 << 20)  # bytes of its file
+MAX_INVOCATIONS = 500  # of a workflow with those in it
+_SHARE = 0.9  # of the time limit: what is wrong is reported before the limit is over
+_SCHEDULED = ("scheduled", "completed")  # of a workflow all of whose jobs are known
+_REFUSED = ("failed", "cancelled", "cancelling")
+_GOOD = ("ok", "skipped")
+_BAD = ("error", "failed", "paused", "stopped", "stopping", "deleted", "deleting", "deleted_new")
+_ORDER = {"running": 0, "queued": 1}  # of jobs that are not done; then all others
+_ARRIVED = ("ok", "empty")
+_LOST = ("error", "failed_metadata", "discarded", "paused")
+_THING = re.compile(r"(\S+) \((history|workflow)\)")
+Model = dict[str, Any]  # what Galaxy sends
+
+
+def test(job: Job, steps: Steps) -> None:
+    """From the login to the comparison of the results, each step timed."""
+    with steps.step("login"), explained():
+        galaxy = Galaxy(job)
+        shown = galaxy.config.get_version()
+        id_of(galaxy.users.get_current_user())
+    number = f"{shown.get('version_major')}.{shown.get('version_minor')}"
+    steps.condition(protocol=f"bioblend {version('bioblend')}", tool=f"Galaxy {number}")
+    with steps.step("upload"), explained():
+        history = id_of(galaxy.histories.create_history(job.mark))
+        inputs = _uploaded(galaxy, history, job)
+    with steps.step("workflow"), explained():
+        workflow = id_of(galaxy.workflows.import_workflow_dict(named(job)))
+    with steps.step("run"), explained():
+        ended, seconds = _run(galaxy, workflow, history, inputs, job)
+    steps.value("run_time", Decimal(f"{seconds:.3f}"), "s")
+    if reference := job.service.reference_time:
+        share = seconds / float(reference.to("s"))
+        steps.value("time_of_reference", Decimal(f"{share:.3f}"), "x")
+    with steps.step("results"), explained():
+        wrong = _differing(galaxy, history, ended, job.service.results)
+        steps.value("differing_results", len(wrong), "count")
+        if wrong:
+            label, digest = next(iter(wrong.items()))
+            expected = job.service.results[label]
+            why = f"{label}: SHA-256 {digest[:16]}…, of the reference {expected[:16]}…"
+            raise StepFailed("checksum", why)
+
+
+def found(job: Job) -> list[str]:
+    """The histories of tests that are not purged, and the workflows."""
+    with explained():
+        galaxy = Galaxy(job)
+        things = [(name, "history") for name, _ in _histories(galaxy)]
+        things += [(name, "workflow") for name, _ in _workflows(galaxy)]
+    return sorted({f"{name} ({kind})" for name, kind in things})
+
+
+def remove(job: Job, name: str) -> None:
+    """Purge a history with what still runs in it, or delete a workflow; gone is no error."""
+    match = _THING.fullmatch(name)
+    if not match:
+        return
+    with explained():
+        galaxy = Galaxy(job)
+        if match[2] == "workflow":
+            for own in [one for called, one in _workflows(galaxy) if called == match[1]]:
+                galaxy.workflows.delete_workflow(own)
+            return
+        for own in [one for called, one in _histories(galaxy) if called == match[1]]:
+            _end(galaxy, own)
+            galaxy.histories.delete_history(own, purge=True)
+
+
+def named(job: Job) -> Model:
+    """The site's workflow, named by the mark. Raises StepFailed if it does not fit the entry."""
+    path = Path(job.service.workflow)
+    try:
+        workflow = files.loads(path, files.read_named(path, LARGEST_WORKFLOW))
+    except OSError as error:
+        raise StepFailed("generic", f"workflow: {path}: {error.strerror}") from None
+    except UserError as error:
+        raise StepFailed("generic", f"workflow: {error}") from None
+    steps = workflow.get("steps") if isinstance(workflow, dict) else None
+    if not isinstance(steps, dict):
+        raise StepFailed("generic", f"workflow: {path} is not a workflow as Galaxy exports it")
+    known = [step for step in steps.values() if isinstance(step, dict)]
+    inputs = {f"{s.get('label')}" for s in known if s.get("type") == "data_input"}
+    outputs = {f"{o.get('label')}" for s in known for o in s.get("workflow_outputs") or ()}
+    _must_have("input", inputs, job.service.inputs)
+    _must_have("output", outputs, job.service.results)
+    return {**workflow, "name": job.mark}
+
+
+def seconds_of(invocation: Mapping[str, Any], jobs: list[Model]) -> float:
+    """From the order to run to the end of the last job, by Galaxy's own clock."""
+    if not jobs:
+        raise StepFailed("generic", "the workflow has run no job")
+    begun = datetime.fromisoformat(invocation["create_time"])
+    return (max(datetime.fromisoformat(j["update_time"]) for j in jobs) - begun).total_seconds()
+
+
+def _must_have(what: str, known: set[str], wanted: Mapping[str, str]) -> None:
+    for label in wanted:
+        if label not in known:
+            listed = ", ".join(sorted(known)) or "none"
+            raise StepFailed("generic", f"the workflow has no {what} '{label}'; it has: {listed}")
+
+
+def _uploaded(galaxy: Galaxy, history: str, job: Job) -> dict[str, str]:
+    """The identifier of each input's dataset, when all have arrived."""
+    made = {}
+    for label, path in job.service.inputs.items():
+        sent = galaxy.tools.upload_file(path, history, file_name=label, to_posix_lines=False)
+        made[label] = id_of(sent["outputs"][0])
+
+    def state() -> str:
+        for label, dataset in made.items():
+            shown = galaxy.datasets.show_dataset(dataset)
+            if shown["state"] in _LOST:
+                why = f"upload of '{label}': {shown['state']}: {shown.get('misc_info') or ''}"
+                raise StepFailed("generic", why)
+            if shown["state"] not in _ARRIVED:
+                return f"the upload of '{label}' is {shown['state']}"
+        return ""
+
+    _wait(job, state)
+    return made
+
+
+def _run(
+    galaxy: Galaxy, workflow: str, history: str, inputs: Mapping[str, str], job: Job
+) -> tuple[Model, float]:
+    """Run the workflow to its end; what Galaxy then knows of it, and its seconds."""
+    made = galaxy.workflows.invoke_workflow(
+        workflow,
+        inputs={label: {"src": "hda", "id": dataset} for label, dataset in inputs.items()},
+        inputs_by="name",
+        history_id=history,
+    )
+    identifier = id_of(made)
+    jobs: list[Model] = []
+
+    def state() -> str:
+        invocations = _invocations(galaxy, identifier)
+        jobs.clear()
+        for part in invocations:
+            jobs.extend(galaxy.jobs.get_jobs(invocation_id=id_of(part)))
+        _must_not_have_failed(galaxy, invocations, jobs)
+        return _still(invocations, jobs)
+
+    _wait(job, state)
+    ended = galaxy.invocations.show_invocation(identifier)
+    return ended, seconds_of(ended, jobs)
+
+
+def _must_not_have_failed(galaxy: Galaxy, invocations: list[Model], jobs: list[Model]) -> None:
+    for part in invocations:
+        if part["state"] in _REFUSED:
+            raise StepFailed("generic", f"the workflow {part['state']}{_message(part)}")
+    failed = [one for one in jobs if one["state"] in _BAD]
+    failed.sort(key=lambda one: one["state"] == "paused")  # those wait for one that has failed
+    if failed:
+        raise StepFailed("generic", _failure(galaxy, failed[0]))
+
+
+def _still(invocations: list[Model], jobs: list[Model]) -> str:
+    """What is not yet done; the job that has come furthest before those that wait for it."""
+    open_jobs = [one for one in jobs if one["state"] not in _GOOD]
+    if open_jobs:
+        first = min(open_jobs, key=lambda one: _ORDER.get(one["state"], len(_ORDER)))
+        return f"the job of {first.get('tool_id')} is {first['state']}"
+    waiting = [part["state"] for part in invocations if part["state"] not in _SCHEDULED]
+    return f"the workflow is {waiting[0]}" if waiting else ""
+
+
+def _invocations(galaxy: Galaxy, identifier: str) -> list[Model]:
+    """A workflow that runs, and those in it."""
+    found: list[Model] = []
+    waiting = [identifier]
+    while waiting and len(found) < MAX_INVOCATIONS:
+        shown = galaxy.invocations.show_invocation(waiting.pop())
+        found.append(shown)
+        inner = [one for one in shown["steps"] if one.get("subworkflow_invocation_id")]
+        waiting += [id_of(one, "subworkflow_invocation_id") for one in inner]
+    return found
+
+
+def _differing(
+    galaxy: Galaxy, history: str, ended: Model, results: Mapping[str, str]
+) -> dict[str, str]:
+    """The results that are not those of the reference, with their SHA-256."""
+    wrong = {}
+    for label, expected in results.items():
+        output = ended["outputs"].get(label)
+        if output is None:
+            raise StepFailed("generic", f"{label}: not one file, but a collection, or not there")
+        digest = galaxy.sha256(history, galaxy.datasets.show_dataset(id_of(output)))
+        if digest != expected:
+            wrong[label] = digest
+    return wrong
+
+
+def _wait(job: Job, state: Callable[[], str]) -> None:
+    """Look until there is nothing left to wait for. state: what there is, or nothing."""
+    most = _SHARE * job.seconds
+    deadline = time.monotonic() + most
+    while still := state():
+        if time.monotonic() > deadline:
+            raise StepFailed("timeout", f"{still} after {most:g} s")
+        time.sleep(PAUSE)
+
+
+def _failure(galaxy: Galaxy, job: Model) -> str:
+    """Why a job has failed, in its tool's own words."""
+    shown = galaxy.jobs.show_job(id_of(job), full_details=True)
+    exited = shown.get("exit_code")
+    code = "" if exited is None else f", exit code {exited}"
+    words = f"{shown.get('tool_stderr') or shown.get('stderr') or ''}".strip()
+    return f"the job of {job.get('tool_id')}: {job['state']}{code}{': ' if words else ''}{words}"
+
+
+def _message(invocation: Model) -> str:
+    """Why Galaxy does not run a workflow, after a colon; or nothing."""
+    reasons = [f"{one.get('reason')}" for one in invocation.get("messages") or ()]
+    return f": {', '.join(reasons)}" if reasons else ""
+
+
+def _end(galaxy: Galaxy, history: str) -> None:
+    """Stop what still runs, or would be run, in a history."""
+    for one in galaxy.invocations.get_invocations(history_id=history, include_terminal=False):
+        galaxy.invocations.cancel_invocation(id_of(one))
+    for one in galaxy.jobs.get_jobs(history_id=history):
+        if one["state"] not in (*_GOOD, *_BAD):
+            galaxy.jobs.cancel_job(id_of(one))
+
+
+def _histories(galaxy: Galaxy) -> list[tuple[str, str]]:
+    """Names and identifiers of ours, also of those that were deleted and are not yet purged."""
+    listed: list[Model] = []
+    for more in ({}, {"deleted": "True", "purged": "False"}):
+        rules = {"name-contains": PREFIX, **more}
+        params = {"q": list(rules), "qv": list(rules.values()), "keys": "id,name"}
+        listed += galaxy.make_get_request(f"{galaxy.url}/histories", params=params).json()
+    return _ours(listed)
+
+
+def _workflows(galaxy: Galaxy) -> list[tuple[str, str]]:
+    return _ours(galaxy.workflows.get_workflows())
+
+
+def _ours(things: list[Model]) -> list[tuple[str, str]]:
+    return [(f"{one['name']}", id_of(one)) for one in things if marked(f"{one['name']}")]

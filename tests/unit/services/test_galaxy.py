@@ -1,0 +1,223 @@
+"""What of Galaxy can be tested without one: keys, the workflow's file, hostile answers, limits."""
+
+import hashlib
+import json
+import time
+
+import pytest
+from served import MARK, pages
+
+from siteproof.errors import UserError
+from siteproof.services import galaxy, galaxy_api
+from siteproof.services.galaxy_api import Galaxy, explained, id_of
+from siteproof.services.steps import Job, StepFailed
+from siteproof.sites import Service
+
+DIGEST = hashlib.sha256(b"").hexdigest()
+ENTRY = {
+    "kind": "galaxy",
+    "address": "https://galaxy.host/prefix/",
+    "token": "/etc/siteproof/galaxy_key",
+    "workflow": "/etc/siteproof/workflow.ga",
+    "inputs": {"reads": "/etc/siteproof/reads.fastq"},
+    "results": {"variants": DIGEST},
+}
+STEPS = {
+    "0": {"id": 0, "type": "data_input", "label": "reads"},
+    "1": {"id": 1, "type": "tool", "workflow_outputs": [{"label": "variants"}]},
+}
+KEY = "0123456789abcdef"
+
+
+def service(**more):
+    return Service.model_validate({**ENTRY, **more})
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Makes a job with an API key; more: keys of the service."""
+
+    def make(**more):
+        (tmp_path / "key").write_text(f"{KEY}\n")
+        (tmp_path / "key").chmod(0o600)
+        entry = service(**{"token": f"{tmp_path}/key", "timeout": "1 s", **more})
+        return Job("one", entry, MARK, tmp_path, "example")
+
+    return make
+
+
+@pytest.fixture
+def file_of(tmp_path, job):
+    """Makes a job whose workflow's file has a content."""
+
+    def make(content, **more):
+        path = tmp_path / "workflow.ga"
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return job(workflow=f"{path}", **more)
+
+    return make
+
+
+def test_a_service_reaches_another_process_as_it_is_written():
+    given = service(reference_time="2 min")
+    assert Service.model_validate(given.as_written()) == given
+    assert given.reference_time.to("s") == 120
+    assert not given.transfers and given.bytes_written == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"inputs": {}}, "kind galaxy without 'inputs'"),
+        ({"results": {}}, "kind galaxy without 'results'"),
+        ({"workflow": ""}, "kind galaxy without 'workflow'"),
+        ({"workflow": "workflow.ga"}, "not an absolute path"),
+        ({"inputs": {"reads": "reads.fastq"}}, "not an absolute path"),
+        ({"inputs": {"re\nads": "/reads"}}, "not a label"),
+        ({"results": {"variants": DIGEST.upper()}}, "not a SHA-256"),
+        ({"results": {"": DIGEST}}, "not a label"),
+        ({"reference_time": "0 s"}, "not above 0"),
+        ({"reference_time": "2 MB"}, "2 MB"),
+        ({"bucket": "x"}, "'bucket' with kind galaxy"),
+        ({"address": "galaxy.host"}, "not an address of kind galaxy"),
+    ],
+)
+def test_a_key_that_does_not_fit_is_refused(more, why):
+    with pytest.raises((ValueError, UserError)) as error:
+        service(**more)
+    assert why in str(error.value)
+
+
+def test_a_workflow_is_named_by_the_mark_and_otherwise_as_the_site_wrote_it(file_of):
+    given = {"name": "Mapping", "steps": STEPS, "tags": ["x"]}
+    assert galaxy.named(file_of(given)) == {**given, "name": MARK}
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "broken JSON"),
+        ("[]", "not a workflow as Galaxy exports it"),
+        ({"steps": []}, "not a workflow as Galaxy exports it"),
+        ({"steps": {}}, "no input 'reads'; it has: none"),
+        ({"steps": {"0": STEPS["0"]}}, "no output 'variants'; it has: none"),
+        ({"steps": {"0": {**STEPS["0"], "label": "a"}, "1": STEPS["1"]}}, "'reads'; it has: a"),
+    ],
+)
+def test_a_workflow_that_does_not_fit_the_entry_is_named(file_of, content, why):
+    with pytest.raises(StepFailed) as error:
+        galaxy.named(file_of(content))
+    assert (error.value.status, why in str(error.value)) == ("generic", True)
+
+
+def test_a_workflow_that_is_not_there_is_named(job):
+    with pytest.raises(StepFailed, match="workflow: /etc/siteproof/workflow.ga: no such file"):
+        galaxy.named(job())
+
+
+def test_the_time_is_from_the_order_to_the_end_of_the_last_job():
+    begun = {"create_time": "2026-11-25T17:55:14.196072"}
+    jobs = [{"update_time": f"2026-11-25T17:55:{end}"} for end in ("47.284432", "32.116548")]
+    assert galaxy.seconds_of(begun, jobs) == pytest.approx(33.08836)
+
+
+def test_a_workflow_without_a_job_has_no_time():
+    with pytest.raises(StepFailed, match="has run no job"):
+        galaxy.seconds_of({"create_time": "2026-11-25T17:55:14"}, [])
+
+
+@pytest.mark.parametrize(
+    "thing", [None, [], {}, {"id": 5}, {"id": ""}, {"id": "../histories/1"}, {"id": "1?x=1"}]
+)
+def test_what_is_no_identifier_becomes_no_part_of_a_url(thing):
+    with pytest.raises(StepFailed, match="Galaxy gave no id"):
+        id_of(thing)
+
+
+@pytest.mark.parametrize("error", [KeyError("id"), TypeError(), AttributeError(), ValueError()])
+def test_an_answer_of_another_shape_is_named_without_its_content(error):
+    with pytest.raises(StepFailed, match="the answer is not understood"), explained():
+        raise error
+
+
+def galaxy_of(job, answers, **more):
+    """A Galaxy behind which a server answers."""
+    return pages(answers), lambda at: Galaxy(job(address=f"http://{at}", **more))
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "why"),
+    [
+        (
+            (401, {}, b'{"err_msg": "No such key"}'),
+            "login",
+            r"HTTP status 401 \(version\): No such",
+        ),
+        ((500, {}, b"<html>"), "generic", r"HTTP status 500 \(version\)$"),
+        ((302, {"Location": "http://elsewhere/"}, b""), "generic", r"HTTP status 302 \(version\)"),
+        ((200, {}, b"<html>"), "generic", "not JSON"),
+        ((200, {}, b""), "generic", "not understood"),
+        ((200, {}, b"[" * 5000), "generic", "not JSON"),
+    ],
+)
+def test_an_answer_that_is_none_has_a_status_and_a_reason(job, answer, status, why):
+    served, made = galaxy_of(job, {"/api/version": answer})
+    with served as at, pytest.raises(StepFailed, match=why) as error, explained():
+        made(at).config.get_version()
+    assert error.value.status == status
+
+
+def test_an_answer_has_a_limit(job, monkeypatch):
+    monkeypatch.setattr(galaxy_api, "ANSWER", 10)
+    served, made = galaxy_of(job, {"/api/version": (200, {}, b'{"version_major": "26.1"}')})
+    with served as at, pytest.raises(StepFailed, match="more than 10 bytes"):
+        made(at).config.get_version()
+
+
+def test_a_silent_galaxy_is_a_timeout(job):
+    served, made = galaxy_of(job, {"/api/version": lambda _: time.sleep(2)})
+    with served as at, pytest.raises(TimeoutError):
+        made(at).config.get_version()
+
+
+def test_a_result_is_hashed_and_its_extension_is_data(job):
+    place = "/api/histories/1a/contents/2b/display?to_ext="
+    answers = {f"{place}txt": (200, {}, b"figures"), f"{place}data": (200, {}, b"hostile")}
+    served, made = galaxy_of(job, answers)
+    with served as at:
+        api = made(at)
+        digests = [
+            api.sha256("1a", {"id": "2b", "file_ext": name}) for name in ("txt", "a&x=/../b")
+        ]
+    assert digests == [hashlib.sha256(text).hexdigest() for text in (b"figures", b"hostile")]
+
+
+def test_a_result_that_ends_in_the_middle_has_no_checksum(job):
+    def cut(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", "100")
+        handler.end_headers()
+        handler.wfile.write(b"half")
+
+    served, made = galaxy_of(job, {"/api/histories/1a/contents/2b/display?to_ext=txt": cut})
+    with served as at, pytest.raises(StepFailed, match="ended in the middle"):
+        made(at).sha256("1a", {"id": "2b", "file_ext": "txt"})
+
+
+def test_nothing_of_the_environment_steers_it(job, monkeypatch, tmp_path):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    seen = []
+
+    def version(handler):
+        seen.append(dict(handler.headers))
+        handler.send_response(200)
+        handler.end_headers()
+        handler.wfile.write(b'{"version_major": "26.1"}')
+
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login a password b\n")
+    monkeypatch.setenv("NETRC", f"{tmp_path}/.netrc")
+    served, made = galaxy_of(job, {"/api/version": version})
+    with served as at:
+        assert made(at).config.get_version() == {"version_major": "26.1"}
+    assert seen[0]["x-api-key"] == KEY and "Authorization" not in seen[0]
