@@ -16,7 +16,13 @@ import node
 from errors import TestbedError, UsageError
 from state import ENVIRONMENT, State
 
-CARDS = {"virtio": "virtio-net-pci", "e1000": "e1000"}
+# Each way into a guest: the model of its card, and whether this machine's kernel moves its packets.
+CARDS = {
+    "virtio": ("virtio-net-pci", "off"),
+    "vhost": ("virtio-net-pci", "on"),
+    "e1000": ("e1000", "off"),
+}
+_VHOST = Path("/dev/vhost-net")
 PACKAGES = {
     "qemu-system-x86_64": "qemu-system-x86",
     "busybox": "busybox-static",
@@ -39,6 +45,8 @@ def parse(text: str, names: list[str]) -> dict[str, str]:
             cards = " or ".join(CARDS)
             raise UsageError(f"--guests: '{part}' is not NODE:CARD, each node once, {cards}")
         guests[name] = card
+    if "vhost" in guests.values() and not _VHOST.exists():
+        raise UsageError(f"--guests: vhost needs {_VHOST}, which this machine does not have")
     return guests
 
 
@@ -93,7 +101,7 @@ def _options(state: State, name: str) -> list[str]:
         "shares": ":".join(map(str, node.hidden(state))),
         "start": str(state.node_file(name, "start")),
     }
-    card = CARDS[state.settings.guests[name]]
+    card, vhost = CARDS[state.settings.guests[name]]
     return [
         *_MACHINE.split(),
         *("-name", name, "-m", str(MEMORY)),
@@ -103,7 +111,7 @@ def _options(state: State, name: str) -> list[str]:
         *("-monitor", f"unix:{_monitor(state, name)},server=on,wait=off"),
         *_share("root", "/"),
         *_share("usr", "/usr"),
-        *("-netdev", f"tap,id=net,ifname={name},script=no,downscript=no,vhost=off"),
+        *("-netdev", f"tap,id=net,ifname={name},script=no,downscript=no,vhost={vhost}"),
         *("-device", f"{card},netdev=net,mac={_mac(state, name)},romfile="),
     ]
 

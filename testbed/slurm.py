@@ -55,7 +55,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=5,bf_interval=5
 SlurmdParameters=config_overrides
 ReturnToService=2
 SlurmctldTimeout=30
-SlurmdTimeout={15 if size <= _SMALL else 60}
+SlurmdTimeout={60 if size > _SMALL or state.settings.guests else 15}
 MessageTimeout=30
 KillWait=5
 UnkillableStepTimeout=150
