@@ -49,6 +49,7 @@ MODES = ("quick", "maintenance", "acceptance", "published", "")
 REPEATED = "repeated_warning"  # condition: measured at the second attempt, as the first crashed
 EMULATED = "emulated"  # condition: by what the real thing is stood in for
 PROCESSOR = "processor"  # ... where the node itself reports that its processor is software
+HYPERVISOR = "hypervisor"  # ... where a cloud's servers are counted, and run nothing
 PUBLISHED = "published"  # mode of published values, and the condition with their source
 LAST_PLACE = 10**9  # more sessions than a system can have
 MAX_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory

@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from siteproof.record.samples import EMULATED, HYPERVISOR
 from siteproof.services import transfers
 from siteproof.services.guest import Guest
 from siteproof.services.openstack_api import Cloud, explained, fault
@@ -146,7 +147,7 @@ class _Trial:
         if not self._known:
             self._known = True
             kind = self.cloud.hypervisor(server)
-            fake = {"emulated": "hypervisor"} if kind == "fake" else {}
+            fake = {EMULATED: HYPERVISOR} if kind == "fake" else {}
             self._steps.condition(hypervisor=kind, **fake)
         return server
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from siteproof import units
 from siteproof.errors import UserError
-from siteproof.record.samples import EMULATED, PROCESSOR
+from siteproof.record.samples import EMULATED, HYPERVISOR, PROCESSOR
 from siteproof.rounding import Limit
 from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, Loc, clip
@@ -137,7 +137,7 @@ def _values(name: str, system: System | None) -> Collection[str] | None:
         return None
     if name == "file_system":
         return system.file_systems
-    return {*system.emulations(), PROCESSOR} if name == EMULATED else None
+    return {*system.emulations(), PROCESSOR, HYPERVISOR} if name == EMULATED else None
 
 
 def _conditions(
