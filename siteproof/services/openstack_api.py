@@ -73,6 +73,8 @@ class Cloud:
             cacert=self.job.service.certificates or None,
             api_timeout=self.job.seconds,
         )
+        made.session.redirect = False  # a token goes to the places of the catalogue only
+        made.session.session.trust_env = False  # no .netrc, no proxy
         for scheme in ("http://", "https://"):
             made.session.session.mount(scheme, _Limited())
         return made

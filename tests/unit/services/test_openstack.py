@@ -1,6 +1,9 @@
 """What of a cloud can be tested without one: its keys, credentials, names, and host keys."""
 
 import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
 
 import pytest
 
@@ -136,3 +139,40 @@ def test_a_volume_whose_identifier_is_no_uuid_is_not_used(tmp_path, volume):
     one = guest.Guest(Cloud(Job("cloud", service(), MARK, tmp_path, "mine")), None, tmp_path)
     with pytest.raises(StepFailed, match="no UUID"):
         one.volume(volume, "0" * 32, write=True)
+
+
+class Elsewhere(BaseHTTPRequestHandler):
+    """Sends each request to another place, and counts those that come there."""
+
+    came: ClassVar[list[str]] = []
+
+    def do_GET(self):
+        self.came.append(self.path)
+        if not self.path.startswith("/other"):
+            self.send_response(302)
+            port = self.server.server_address[1]
+            self.send_header("Location", f"http://127.0.0.1:{port}/other")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    do_POST = do_GET
+
+    def log_message(self, *args):
+        pass
+
+
+def test_an_api_that_sends_us_elsewhere_gets_no_password_there(tmp_path):
+    path = tmp_path / "credentials"
+    path.touch(mode=0o600)
+    path.write_text("username=a\npassword=secret\nproject=b\n")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        address = f"http://127.0.0.1:{server.server_address[1]}/v3"
+        job = Job("cloud", service(credentials=f"{path}", address=address), MARK, tmp_path, "mine")
+        with pytest.raises(StepFailed), openstack_api.explained():
+            Cloud(job).api.session.get_token()
+    finally:
+        server.shutdown()
+    assert Elsewhere.came
+    assert not [one for one in Elsewhere.came if one.startswith("/other")]
