@@ -9,12 +9,14 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
 import accounting
 import cgroups
 import faults
+import guest
 import network
 import node
 import outages
@@ -24,7 +26,7 @@ import runserver
 import slurm
 import wan
 from errors import TestbedError, UsageError
-from state import ENVIRONMENT, LOGIN, Settings, State, new_mark
+from state import ENVIRONMENT, LOGIN, Settings, State, new_mark, node_names
 
 _MAX_NODES = 400  # their links have two neighbours each; the kernel's ARP table holds 1024
 _HEALTHY = ("idle", "planned", "allocated", "mixed", "completing")
@@ -57,6 +59,9 @@ examples:
   testbed quota node004 0.5           half a core; 'none' takes the limit away
   testbed up 8 --sites 2 --wan 50.5ms,10gbit
                                       four nodes here, four there, and one long link between
+  testbed up 4 --guests node003:virtio,node004:e1000
+                                      two of the nodes are virtual machines
+  testbed attach node003 rbd:volumes/x:conf=/etc/ceph/ceph.conf
   testbed down
 
 exit codes: 0 success, 1 failure or not all nodes in service, 2 wrong usage; run: the command's own.
@@ -88,6 +93,13 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="folder below /tmp or /dev/shm that all nodes see (may be repeated); "
         "the clone of this program is always seen",
+    )
+    up.add_argument(
+        "--guests",
+        metavar="NODE:CARD,…",
+        default="",
+        help="nodes that are virtual machines, without KVM, and their network card: "
+        f"{' or '.join(guest.CARDS)}; commands reach them by srun alone",
     )
     up.add_argument("--sites", type=int, choices=(1, 2), default=1, help="2: half the nodes each")
     up.add_argument(
@@ -129,6 +141,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     mend = add("mend", "undo a fault, or all faults, and wait until the nodes are in service")
     mend.add_argument("words", metavar="NODE… [NAME]", nargs="+")
+    attach = add("attach", "give a guest a disk, as its next /dev/vdX")
+    attach.add_argument("guest", metavar="NODE")
+    attach.add_argument(
+        "source", metavar="SOURCE", help="a file, or rbd:POOL/IMAGE:conf=FILE on the login node"
+    )
+    add("detach", "take that disk away").add_argument("guest", metavar="NODE")
     limit = add("quota", "limit the CPUs of a node")
     limit.add_argument("node", metavar="NODE")
     limit.add_argument("cores", metavar="CORES|none", type=_cores_or_none)
@@ -164,9 +182,9 @@ def _need_root(command: str) -> None:
         raise UsageError(f"'{command}' needs root")
 
 
-def _need_packages() -> None:
+def _need_packages(packages: Mapping[str, str]) -> None:
     path = ENVIRONMENT["PATH"]
-    missing = sorted({pkg for cmd, pkg in _PACKAGES.items() if not shutil.which(cmd, path=path)})
+    missing = sorted({pkg for cmd, pkg in packages.items() if not shutil.which(cmd, path=path)})
     if missing:
         raise UsageError(f"missing Debian packages: {' '.join(missing)}")
 
@@ -184,7 +202,7 @@ def _shares(named: list[str], state: State) -> tuple[str, ...]:
 
 def _up(args: argparse.Namespace, state: State) -> int:
     _need_root("up")
-    _need_packages()
+    _need_packages(_PACKAGES | (guest.PACKAGES if args.guests else {}))
     if args.cpu_quota is not None:
         quota.check()
     joined = _wan(args)
@@ -192,10 +210,14 @@ def _up(args: argparse.Namespace, state: State) -> int:
     shares = _shares(args.share, state)
     size = len(args.names) or args.size
     slurm = Path(args.slurm).read_text() if args.slurm else ""
-    settings = Settings(new_mark(), size, shares, args.cpu_quota, joined, args.names, slurm)
+    names = list(args.names) or node_names(size)
+    guests = guest.parse(args.guests, names) if args.guests else {}
+    settings = Settings(new_mark(), size, shares, args.cpu_quota, joined, args.names, slurm, guests)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         state.create(settings)
+        if guests:
+            guest.prepare(state)
         _fill(state)
     except TestbedError:
         raise
@@ -392,6 +414,17 @@ def _mend(args: argparse.Namespace, state: State) -> int:
     return 0
 
 
+def _disk(args: argparse.Namespace, state: State) -> int:
+    _need_root(args.command)
+    if args.guest not in state.settings.guests:
+        raise UsageError(f"{args.guest} is no guest; 'testbed up --guests' makes one")
+    if args.command == "detach":
+        guest.detach(state, args.guest)
+    else:
+        guest.attach(state, args.guest, args.source)
+    return 0
+
+
 def _act(args: argparse.Namespace, state: State) -> int:
     """The older commands that act within the room."""
     _need_root(args.command)
@@ -415,7 +448,7 @@ def main() -> int:
     """The program. Returns its exit code."""
     commands = {
         "up": _up, "down": _down, "status": _status, "run": _run, "fault": _fault, "mend": _mend,
-        "sites": _sites,
+        "sites": _sites, "attach": _disk, "detach": _disk,
     }  # fmt: skip
     try:
         args = _parser().parse_args()

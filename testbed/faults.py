@@ -30,6 +30,7 @@ class Fault:
     default: the value if none is given. check(value) raises UsageError for a wrong one.
     lasts: over a power loss; the others are gone with the node's namespaces.
     outage: it takes the node out of service, so that to mend it is also to wait for the node.
+    of_guest: it is one of a virtual machine's processes, and not of what is in the machine.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Fault:
     check: Callable[[str], object] = lambda _value: None
     lasts: bool = False
     outage: bool = False
+    of_guest: bool = False
 
 
 def _nothing(_state: State, _name: str, _before: object) -> None:
@@ -59,7 +61,7 @@ RESTART = "restarted-slurmctld"  # of the cluster, not of a node, and over when 
 _TABLE = (
     Fault("slow-cpu", "the node may use only this number of cores",
           lambda state, name, value: quota.change(state, name, float(value)), _own_quota,
-          "0.5", _cores, lasts=True),
+          "0.5", _cores, lasts=True, of_guest=True),
     Fault("capped-link", "the node's link is slower, both ways",
           links.cap, links.uncap, "1gbit", values.rate),
     Fault("lossy-link", "the node's link loses this share of all packets, each way, at random",
@@ -78,9 +80,10 @@ _TABLE = (
           "needs more, and the limit shows below /sys/fs/cgroup",
           limits.limit_memory, limits.unlimit_memory, "512MiB", limits.check, lasts=True),
     Fault("hung", "no process of the node runs; its kernel answers ping",
-          outages.hang, outages.wake, outage=True),
+          outages.hang, outages.wake, outage=True, of_guest=True),
     Fault("power-loss", "links and processes are gone at once; mend boots the node",
-          lambda state, name, _value: _lose_power(state, name), _nothing, outage=True),
+          lambda state, name, _value: _lose_power(state, name), _nothing, outage=True,
+          of_guest=True),
     Fault("killed-slurmd", "kill -9 of slurmd; its jobs go on",
           lambda state, name, _value: slurm.kill_slurmd(state, name), _nothing, outage=True),
     Fault(RESTART, "slurmctld is stopped and started; no node, nothing to mend",
@@ -128,6 +131,8 @@ def inject(state: State, fault: Fault, nodes: Sequence[str], value: str) -> None
     for name in nodes:
         if node.pid(state, name) is None:
             raise UsageError(f"{name} is off")
+        if name in state.settings.guests and not fault.of_guest:
+            raise UsageError(f"{name} is a guest, which cannot have {fault.name}")
         if value_of(state, name, fault.name) is not None:
             raise UsageError(f"{name} has {fault.name} already; 'testbed mend {name}' undoes it")
     if fault.name == RESTART:

@@ -52,6 +52,12 @@ def start_router() -> None:
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1\n")
 
 
+def make_taps(nodes: list[str]) -> None:
+    """Make the links of guests, from within the room; the guest sets up its own end."""
+    for node in nodes:
+        ip_batch([f"tuntap add dev {node} mode tap vnet_hdr", f"link set {node} mtu {MTU}"])
+
+
 def connect_node(state: State, node: str) -> None:
     """Make and set up the node's link, from within its network namespace.
 

@@ -112,6 +112,7 @@ def _fails(child: int) -> bool:
 def boot(state: State, nodes: Sequence[str]) -> None:
     """Start the namespaces of nodes, from within the room; no daemon yet."""
     for_all(state, _build, nodes)
+    network.make_taps([node for node in nodes if node in state.settings.guests])
     network.connect_router(state, list(nodes))
 
 
@@ -120,7 +121,8 @@ def _build(state: State, node: str) -> None:
     cgroups.join(state, node)
     kernel.unshare(kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWNET)
     socket.sethostname(node)
-    network.connect_node(state, node)
+    if node not in state.settings.guests:
+        network.connect_node(state, node)
     _mount(state, node)
     read, write = os.pipe()
     # Only now: the next child, whichever it is, is the first process of the node.
@@ -139,7 +141,7 @@ def _mount(state: State, node: str) -> None:
     kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
     # A sysfs of the node's own: /sys/class/net must show its links, not the host's.
     kernel.mount("sysfs", "/sys", "sysfs", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
-    shares = {path: os.open(path, os.O_PATH) for path in _hidden(state)}
+    shares = {path: os.open(path, os.O_PATH) for path in hidden(state)}
     for path in PRIVATE:
         kernel.mount("tmpfs", path, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=1777")
     for path, fd in shares.items():
@@ -153,7 +155,7 @@ def _mount(state: State, node: str) -> None:
     kernel.bind(state.path / "hosts", "/etc/hosts")
 
 
-def _hidden(state: State) -> list[Path]:
+def hidden(state: State) -> list[Path]:
     """Folders that the private /tmp and /dev/shm would hide, outer ones first."""
     wanted = {Path(share) for share in state.settings.shares}
     return sorted(path for path in wanted if any(top in path.parents for top in PRIVATE))

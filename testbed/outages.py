@@ -29,7 +29,8 @@ def power_on(state: State, nodes: Sequence[str]) -> None:
     If a node lost jobs, slurmctld first has to notice that: SlurmdTimeout and some more.
     """
     off = [name for name in nodes if node.pid(state, name) is None]
-    dead = [name for name in nodes if name not in off and not slurm.slurmd_pid(state, name)]
+    on = [name for name in nodes if name not in [*off, *state.settings.guests]]
+    dead = [name for name in on if not slurm.slurmd_pid(state, name)]
     slurm.wait_until_missed(state, off)
     start = time.time()
     node.boot(state, off)
@@ -44,7 +45,8 @@ def restart_slurmctld(state: State) -> None:
     answered = [name for name, (word, _) in slurm.states(state).items() if slurm.is_up(word)]
     slurm.stop_slurmctld(state)
     slurm.start_slurmctld(state)
-    on = [name for name in answered if slurm.slurmd_pid(state, name)]
+    guests = state.settings.guests
+    on = [name for name in answered if name in guests or slurm.slurmd_pid(state, name)]
     slurm.wait_until_in_service(state, on)
 
 

@@ -152,6 +152,8 @@ def _first_process(state: State, name: str) -> int:
     first = node.pid(state, name)
     if first is None:
         raise TestbedError(f"{name} is off")
+    if name in state.settings.guests:
+        raise UsageError(f"{name} is a guest: 'testbed run srun -w {name} CMD' reaches it")
     if outages.hangs(state, name):
         raise TestbedError(f"{name} hangs")
     return first

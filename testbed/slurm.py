@@ -10,10 +10,11 @@ import time
 from collections.abc import Sequence
 
 import cgroups
+import guest
 import node
 from accounting import PATIENCE, wait_for
 from errors import TestbedError
-from state import LOGIN, State
+from state import ENVIRONMENT, LOGIN, State
 
 _MOST_MEMORY, _LEAST_MEMORY = 4096, 64  # MiB of a node
 _SMALL = 16  # nodes; more than these need a patient slurmctld on one machine
@@ -22,19 +23,10 @@ _SMALL = 16  # nodes; more than these need a patient slurmctld on one machine
 def write_configuration(state: State) -> None:
     """slurm.conf, cgroup.conf and mpi.conf."""
     size = state.settings.size
-    cores = len(os.sched_getaffinity(0))
     # UnkillableStepTimeout: with Slurm's default of 60 s it drains a healthy batch host of a busy
     # machine for "Kill task failed".
     # Debian 12's Slurm looks for a cgroup tree even where nothing uses it, unless told which.
-    shape = (
-        state.settings.slurm
-        or f"""\
-ClusterName={"testbed" if state.settings.wan is None else "testbed-wan"}
-NodeName=node[001-{size:03}] CPUs={cores} Sockets=1 CoresPerSocket={cores} ThreadsPerCore=1 \
-RealMemory={memory_of_node(size)} State=UNKNOWN
-PartitionName=compute Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-"""
-    )
+    shape = state.settings.slurm or _shape(state)
     (state.etc / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
     # By default a fence without data takes Slurm 22.05.8's tree, which does not wait for all nodes:
     # OpenMPI 4.1.4 then crashes in MPI_Init by messages of ranks that were faster.
@@ -63,7 +55,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=5,bf_interval=5
 SlurmdParameters=config_overrides
 ReturnToService=2
 SlurmctldTimeout=30
-SlurmdTimeout={15 if size <= _SMALL else 60}
+SlurmdTimeout={60 if size > _SMALL or state.settings.guests else 15}
 MessageTimeout=30
 KillWait=5
 UnkillableStepTimeout=150
@@ -77,6 +69,26 @@ AccountingStorageHost={LOGIN}
 AccountingStoragePass={state.path}/munge/socket
 AccountingStoreFlags=job_comment
 {shape}""")
+
+
+def _shape(state: State) -> str:
+    """Cluster, nodes and partitions: one of all nodes, and with guests one of each kind."""
+    cores, size = len(os.sched_getaffinity(0)), state.settings.size
+    kinds: dict[str, list[str]] = {}
+    for name in state.names():
+        kinds.setdefault(state.settings.guests.get(name, "bare"), []).append(name)
+    lines = [f"ClusterName={'testbed' if state.settings.wan is None else 'testbed-wan'}"]
+    for kind, names in kinds.items():
+        cpus, memory = (cores, memory_of_node(size)) if kind == "bare" else (1, guest.MEMORY)
+        lines.append(
+            f"NodeName={','.join(names)} CPUs={cpus} Sockets=1 CoresPerSocket={cpus} "
+            f"ThreadsPerCore=1 RealMemory={memory} State=UNKNOWN"
+        )
+    lines.append("PartitionName=compute Nodes=ALL Default=YES MaxTime=INFINITE State=UP")
+    if state.settings.guests:
+        for kind, names in kinds.items():
+            lines.append(f"PartitionName={kind} Nodes={','.join(names)} State=UP")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def memory_of_node(size: int) -> int:
@@ -94,12 +106,16 @@ def make_key(state: State) -> None:
 
 def start_munge(state: State, name: str) -> None:
     """A node's own munged, so that a credential says on which node it was made."""
-    node.must_run(state, name, [
+    node.must_run(state, name, _munged(state, name))
+
+
+def _munged(state: State, name: str) -> list[str]:
+    return [
         "munged", f"--socket={state.path}/munge/socket", f"--key-file={state.secrets}/munge.key",
         f"--log-file={state.log}/munged.{name}.log",
         f"--pid-file={state.secrets}/munged.{name}.pid",
         f"--seed-file={state.secrets}/munged.{name}.seed", "--num-threads=2", "--force",
-    ])  # fmt: skip
+    ]  # fmt: skip
 
 
 def start_slurmctld(state: State) -> None:
@@ -131,6 +147,9 @@ def start_slurmd(state: State, name: str) -> None:
 
 def boot_slurmd(state: State, name: str) -> None:
     """Start a node's munged and slurmd, and report to slurmctld that the node has booted."""
+    if name in state.settings.guests:
+        guest.boot(state, name, _start_in_guest(state, name))
+        return
     start_munge(state, name)
     _start_slurmd(state, name, "-b")
 
@@ -138,6 +157,15 @@ def boot_slurmd(state: State, name: str) -> None:
 def _start_slurmd(state: State, name: str, *options: str) -> None:
     cgroups.join(state, name)
     node.must_run(state, name, ["slurmd", *options, "-N", name])
+
+
+def _start_in_guest(state: State, name: str) -> str:
+    """What starts both in a guest, as a script of sh. Its spool is empty at each boot."""
+    return f"""\
+export PATH={ENVIRONMENT["PATH"]} SLURM_CONF={state.slurm_conf}
+mkdir {state.data}/spool/{name}
+{" ".join(_munged(state, name))} && slurmd -b -N {name}
+"""
 
 
 def slurmd_pid(state: State, name: str) -> str | None:

@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from errors import UsageError
@@ -29,7 +29,8 @@ class Settings:
 
     wan: what joins the nodes' two sites, as "RTT,RATE"; None if there is one site.
     names: those of the nodes, if they are not node001 and so on. slurm: lines for slurm.conf in
-    place of those for cluster, nodes and partitions.
+    place of those for cluster, nodes and partitions. guests: the nodes that are virtual machines,
+    with the network card of each.
     """
 
     mark: str
@@ -39,6 +40,7 @@ class Settings:
     wan: str | None = None
     names: tuple[str, ...] = ()
     slurm: str = ""
+    guests: dict[str, str] = field(default_factory=dict)
 
 
 class State:
@@ -96,8 +98,7 @@ class State:
 
     def names(self) -> list[str]:
         """All compute nodes, in order."""
-        numbers = range(1, self.settings.size + 1)
-        return list(self.settings.names) or [f"node{number:03}" for number in numbers]
+        return list(self.settings.names) or node_names(self.settings.size)
 
     def site(self, node: str) -> str:
         """Site of a node: "b" for the second half if there are two sites, else "a"."""
@@ -156,6 +157,11 @@ class State:
             raise UsageError(f"{self.path} is not a testbed's folder; nothing was removed")
         self.settings_file.unlink(missing_ok=True)
         self.path.rmdir()
+
+
+def node_names(size: int) -> list[str]:
+    """Of nodes that no one has named."""
+    return [f"node{number:03}" for number in range(1, size + 1)]
 
 
 def new_mark() -> str:

@@ -233,6 +233,10 @@ nics() {
         fi
         [ -L "$path/device" ] && field "nic.$nic.pci" "$(readlink -f "$path/device" | sed 's,.*/,,')"
         from "nic.$nic.numa_node" "$path/device/numa_node"
+        from "nic.$nic.virtual_functions" "$path/device/sriov_numvfs"
+        from "nic.$nic.virtual_functions_most" "$path/device/sriov_totalvfs"
+        [ ! -L "$path/device/physfn" ] ||
+            field "nic.$nic.function_of" "$(readlink -f "$path/device/physfn" | sed 's,.*/,,')"
         from "nic.$nic.bond_mode" "$path/bonding/mode"
         from "nic.$nic.bond_members" "$path/bonding/slaves"
         has ethtool || continue
@@ -306,6 +310,7 @@ software() {
     field kernel.machine "$(uname -m)"
     from kernel.cmdline /proc/cmdline
     from kernel.selinux /sys/fs/selinux/enforce
+    [ ! -e /dev/vhost-net ] || field kernel.vhost_net there # its own: packets of guests
     from os.tuned /etc/tuned/active_profile
     from os.timezone /etc/timezone
     awk '{ print "field module." $1 " = loaded" }' /proc/modules 2>/dev/null

@@ -85,6 +85,7 @@ def judge(
         given = Given(readings, conditions, left, job.facts)
         aside = derive.aside(given) if hasattr(derive, "aside") else {}
         readings, conditions = derive.derive(given)
+    conditions = {**conditions, **emulated(job, left.meta)}
     complete(job, readings)
     must_be_short(readings, conditions)
     if _length(aside) > LONGEST_ASIDE:
@@ -122,6 +123,17 @@ def agreed(each: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """What all runs have in common; the rest is in the dimensions of each run."""
     common = set(each[0].items()).intersection(*(other.items() for other in each))
     return {key: value for key, value in each[0].items() if (key, value) in common}
+
+
+def emulated(job: Manifest, *accounts: Mapping[str, str]) -> dict[str, str]:
+    """The condition that a processor is emulated, if one of these accounts of nodes reports it.
+
+    With it goes by what the job's link or file system is; a criterion must allow both.
+    """
+    if not any(samples.EMULATED in meta for meta in accounts):
+        return {}
+    by = [job.conditions.get(samples.EMULATED, ""), samples.PROCESSOR]
+    return {samples.EMULATED: ", ".join(filter(None, by))}
 
 
 def steered(meta: Mapping[str, str]) -> dict[str, str]:

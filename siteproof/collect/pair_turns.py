@@ -156,7 +156,7 @@ class _Turn:
             ways = self._directions(left)
             self._must_be_whole(left)
         except Exception as error:  # an error in one result must not stop the others
-            return [self._way("", self._explained(outcome.reason(error), left))]
+            return [self._way("", self._explained(outcome.reason(error), left), left)]
         return [
             self._way(way, self._judged(left, runs, way), left, runs) for way, runs in ways.items()
         ]
@@ -234,6 +234,8 @@ class _Turn:
         ends = self.client, self.server
         node, peer = ends[::-1] if direction == "in" else ends
         dims: Mapping[str, str] = {"peer": peer, **self.dims}
-        full = replace(found, dims=dims)
+        accounts = [end.meta for end in (left, self.served) if end]
+        conditions = {**found.conditions, **outcome.emulated(self.job, *accounts)}
+        full = replace(found, dims=dims, conditions=conditions)
         pair = f"{self.client}>{self.server}"
         return node, Way(self.trial, pair, direction, full, left, runs)

@@ -134,7 +134,8 @@ def read_node(stage: Stage, job: Manifest, node: str, ended: str) -> Outcome:
     except Exception as error:  # an error in one result must not stop the others
         failed = outcome.reason(error)
         status = outcome.status_of(failed, left, job, ended, [meta.get("exit", "")])
-        return Outcome(status=status, why=str(failed), host=meta)
+        by = outcome.emulated(job, meta)
+        return Outcome(conditions=by, status=status, why=str(failed), host=meta)
     return Outcome(readings, conditions, host=meta, aside=aside, origin=proof)
 
 
@@ -203,7 +204,16 @@ def _node_samples(header: Header, node: str, left: Outcome, room: int) -> Iterab
         dims, trial = _without_trial(left.dims)
         why = harmless(left.why)[:LONGEST_WHY]
         metric = f"{header.check}.*"
-        yield Sample(header, node, metric, status=left.status, why=why, dims=dims, trial=trial)
+        yield Sample(
+            header,
+            node,
+            metric,
+            status=left.status,
+            why=why,
+            dims=dims,
+            trial=trial,
+            own_conditions=own,
+        )
     for reading in left.readings:
         # Peer and point are those of the job, even if a script has noted others.
         dims, trial = _without_trial({**reading.dims, **left.dims})

@@ -77,7 +77,9 @@ def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
         failed = outcome.reason(error)
         status = outcome.status_of(failed, left, job, ended)
         why = f"{failed}{_also_before(left)}"
-        return Outcome(status=status, why=why, host=_host(left), dims=dims)
+        host = _host(left)
+        by = outcome.emulated(job, host)
+        return Outcome(conditions=by, status=status, why=why, host=host, dims=dims)
     # A run that measures all values of an axis has them as dimensions of its readings.
     own = {k: v for k, v in dims.items() if k not in tools.OF_ONE_RUN.get(job.check, ())}
     return Outcome(

@@ -94,9 +94,11 @@ def _of_kind(job: Manifest, trial: int, kind: Mapping[str, str], ways: Sequence[
         wrong = outcome.reason(error)
         return Outcome(status=wrong.status, why=str(wrong), dims=dims)
     each = [way.outcome for way in good.values()]
+    # What one pair alone is emulated by, the sum is.
+    emulated = {k: v for o in each for k, v in o.conditions.items() if k == samples.EMULATED}
     return Outcome(
         readings,
-        outcome.agreed([o.conditions for o in each]),
+        outcome.agreed([o.conditions for o in each]) | emulated,
         host=outcome.agreed([o.host for o in each]),
         dims=dims,
     )

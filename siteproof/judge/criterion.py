@@ -20,7 +20,7 @@ from siteproof.judge.severity import RANKS, UNDECIDED, WRONG, Verdict, most_seve
 from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.point import KNOB, OWN
-from siteproof.record.samples import INTERRUPTED, PUBLISHED, TOOL_MISSING
+from siteproof.record.samples import EMULATED, INTERRUPTED, PUBLISHED, TOOL_MISSING
 from siteproof.record.series import VARIABLE
 from siteproof.units import UNITS, convert
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 Excuses = Sequence[tuple[str, "Waiver"]]  # waivers with their keys in the site
 MIDDLES = ("median", "mean")
-EMULATED = "emulated"  # condition of what stands in for the real thing
 SERVICE = "service"  # condition: which service was used
 ASKED = ("mode", "file_system", SERVICE)  # conditions that a measurement has before it begins
 

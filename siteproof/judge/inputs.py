@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from siteproof.judge.criterion import EMULATED
 from siteproof.record.pair_units import LINK
+from siteproof.record.samples import EMULATED
 from siteproof.sites import Criterion, Expected, Site
 from siteproof.sites.promise import SCOPES, Subject
 

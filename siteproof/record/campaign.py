@@ -53,7 +53,8 @@ def choose(
 
     Without a campaign and a start: the newest session in which a job could answer, with its
     campaign if it has one. If there is no such session, published values, as they can show that a
-    criterion is missed; else the newest session, for the reasons why it answers nothing. Raises UserError for a campaign that has no sample.
+    criterion is missed; else the newest session, for the reasons why it answers nothing. Raises
+    UserError for a campaign that has no sample.
     """
     headers = list(headers)
     if campaign:

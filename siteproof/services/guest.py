@@ -66,7 +66,7 @@ class Guest:
         if not _ID.fullmatch(volume) or not _TOKEN.fullmatch(token):
             raise StepFailed("generic", "the volume's identifier is no UUID")
         device = f"/dev/disk/by-id/virtio-{volume[:20]}"
-        wait = f"for i in $(seq 20); do test -e {device} && break; sleep 1; done"
+        wait = f"for i in $(seq 10); do test -e {device} && break; sleep 1; done"
         if write:
             self.run(f"{wait}; sudo -n dd of={device} conv=fsync", token)
         elif self.run(f"{wait}; sudo -n head -c {len(token)} {device}").strip() != token:

@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from siteproof.record.samples import EMULATED, HYPERVISOR
 from siteproof.services import transfers
 from siteproof.services.guest import Guest
 from siteproof.services.openstack_api import Cloud, explained, fault
@@ -36,7 +37,7 @@ def test(job: Job, steps: Steps) -> None:
     """The login, then the service's scenarios, as often as it has trials."""
     cloud = Cloud(job)
     with steps.step("login"), explained():
-        cloud.api.authorize()
+        cloud.api.session.get_token()
     trials = job.service.trials
     guest = "yes" if job.service.guest_user else "no"
     steps.condition(guest=guest, tool=f"openstacksdk {version('openstacksdk')}")
@@ -146,7 +147,7 @@ class _Trial:
         if not self._known:
             self._known = True
             kind = self.cloud.hypervisor(server)
-            fake = {"emulated": "hypervisor"} if kind == "fake" else {}
+            fake = {EMULATED: HYPERVISOR} if kind == "fake" else {}
             self._steps.condition(hypervisor=kind, **fake)
         return server
 

@@ -117,14 +117,14 @@ class Cloud:
         return list(islice(listing(**how), MAX_THINGS))
 
     def things(self, kind: str) -> list[Any]:
-        """All things of a kind, of KINDS, that tests have created, whoever's they are."""
-        api = self.api
+        """All things of a kind, of KINDS, that tests have created in the project."""
+        api, own = self.api, self.api.current_project_id  # an administrator sees others', too
         listings: dict[str, Callable[[], list[Any]]] = {
             "servers": lambda: self._first(api.compute.servers, name=f"^{PREFIX}"),
             "volume snapshots": lambda: self._first(api.block_storage.snapshots),
             "volumes": lambda: self._first(api.block_storage.volumes),
-            "images": lambda: self._first(api.image.images, visibility="private"),
-            "networks": lambda: self._first(api.network.networks),
+            "images": lambda: self._first(api.image.images, owner=own),
+            "networks": lambda: self._first(api.network.networks, project_id=own),
             "key pairs": lambda: self._first(api.compute.keypairs),
         }
         with explained():

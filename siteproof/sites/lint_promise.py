@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from siteproof import units
 from siteproof.errors import UserError
+from siteproof.record.samples import EMULATED, HYPERVISOR, PROCESSOR
 from siteproof.rounding import Limit
 from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, Loc, clip
@@ -22,7 +23,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SUBJECTS = {"every node": ("node", "client", "vm"), "every pair": ("pair",)}
 _LINK_SUBJECTS = ("pair", "client", "system")
 OWNER = "system"  # baselines.yaml's one key that is no id
-ANYWHERE = ("mode", "emulated")  # conditions of every metric
+ANYWHERE = ("mode", EMULATED)  # conditions of every metric
 VALUES = {  # of conditions whose values are a closed list, whatever the site
     "mode": MODES,
     "direct": ("yes", "no"),
@@ -136,7 +137,7 @@ def _values(name: str, system: System | None) -> Collection[str] | None:
         return None
     if name == "file_system":
         return system.file_systems
-    return system.emulations() if name == "emulated" else None
+    return {*system.emulations(), PROCESSOR, HYPERVISOR} if name == EMULATED else None
 
 
 def _conditions(

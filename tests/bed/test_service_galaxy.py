@@ -26,10 +26,27 @@ FAULTS = [  # fault, seconds for each step, the step that fails, its status and 
     (("killed-in-the-middle", "--value", "100"), 5, "login", "generic", CUT_OFF),
     (("expired-token",), 5, "login", "login", r"HTTP status 40[13] \(users/current\)"),
     (("job-fails",), TIME, "run", "generic", "the job of count: error, exit code 1: count: there"),
-    (("queue-hangs",), 20, "run", "timeout", "the job of .+ is new after 18 s"),
-    (("tool-hangs",), 20, "run", "timeout", "the job of count is running after 18 s"),
+    (("queue-hangs",), 15, "run", "timeout", "the job of .+ is new after 13.5 s"),
+    (("tool-hangs",), 15, "run", "timeout", "the job of count is running after 13.5 s"),
     (("wrong-result",), TIME, "results", "checksum", "figures: SHA-256 .{16}…, of the reference"),
 ]
+
+CRITERIA = """
+HERE-GALAXY:
+  description: The results of the reference
+  metric: Service.differing_results
+  subject: service
+  equals: 0 count
+  conditions: {service: galaxy, mode: [quick, maintenance, acceptance]}
+  source: a test
+HERE-GALAXYTIME:
+  description: At most a quarter longer
+  metric: Service.time_of_reference
+  subject: service
+  at_most: 1.25 x
+  conditions: {service: galaxy, mode: [quick, maintenance, acceptance]}
+  source: a test
+"""
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +80,12 @@ def nothing_is_left(given):
     wait_for(lambda: active(given) == [], every=0.5)
     api = Galaxy(given)
     rules = {"q": ["name-contains", "deleted"], "qv": [given.mark, "True"], "view": "detailed"}
-    for one in api.make_get_request(f"{api.url}/histories", params=rules).json():
-        assert one["purged"] and one["size"] == 0
+
+    def purged():
+        listed = api.make_get_request(f"{api.url}/histories", params=rules).json()
+        return all(one["purged"] and one["size"] == 0 for one in listed)
+
+    wait_for(purged, every=0.5)  # Galaxy's worker removes the files
 
 
 def test_a_workflow_gives_the_results_of_the_reference_in_a_share_of_its_time(bed, job):
@@ -137,3 +158,23 @@ def test_a_tool_that_galaxy_does_not_have_is_named(job, tmp_path):
     assert list(failed) == ["run"]
     assert failed["run"][0] == "generic" and "no_such_tool" in failed["run"][1]
     nothing_is_left(given)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reference", "verdict"),
+    [("", "10 min", "PASS"), ("wrong-result", "100 ms", "FAIL")],
+    ids=["works", "another result, and late"],
+)
+def test_the_criteria_on_results_and_time_have_a_verdict(
+    world, bed, faulty, fault, reference, verdict
+):
+    services_fixture.site_of(world, bed, small=False)
+    path = world.site() / "system.yaml"
+    path.write_text(path.read_text().replace("results:", f"reference_time: {reference}, results:"))
+    world.site(criteria=CRITERIA, baselines="{}\n")
+    if fault:
+        faulty("galaxy", fault)
+    run = world.reframe("-n", "Service", "-r")
+    assert (run.code == 0) == (not fault), run
+    assert world.siteproof("verdict").code == (1 if fault else 0)
+    assert world.verdicts() == {"HERE-GALAXY": verdict, "HERE-GALAXYTIME": verdict}

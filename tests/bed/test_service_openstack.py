@@ -25,7 +25,7 @@ FAULTS = [  # fault, scenarios, the step that fails, its status and its reason
     (("hang",), [], "login", "timeout", SILENT),
     (("down",), [], "login", "generic", "closed|reset|aborted|refused"),
     (("expired-token",), [], "login", "login", "HTTP status 401"),
-    (("quota-full",), ["launch"], "launch", "generic", "HTTP status 403: Quota exceeded"),
+    (("quota-full",), ["launch"], "launch", "generic", "HTTP status 403: (Quota|Maximum number of ports) exceeded"),
     (("server-error",), ["launch"], "launch", "generic", "server is ERROR: .+"),
     (("no-host",), ["launch"], "launch", "generic", "server is ERROR: No valid host"),
     (("volume-stuck",), ["volume"], "volume_create", "timeout", SILENT),

@@ -25,6 +25,7 @@ def pages(answers, certificate=None):
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
+            self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             answer = answers.get(self.path, (404, {}, b""))
             if callable(answer):
                 answer(self)
@@ -36,6 +37,8 @@ def pages(answers, certificate=None):
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        do_POST = do_PATCH = do_GET
 
         def log_message(self, *words):
             pass

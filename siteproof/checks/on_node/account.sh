@@ -132,10 +132,18 @@ begin_account() {
         echo "kernel=$kernel"
         echo "job=$2"
         [ -z "${LOADEDMODULES:-}" ] || echo "modules=$LOADEDMODULES"
+        ! processor_is_emulated || echo emulated=processor
         timed_account before cpus hardware swap memory kills values "limit=$3" start
     } >meta
     read -r began _ <"$proc/uptime"
     : >facts # the script adds KEY=VALUE lines: program, n, threads …
+}
+
+# Whether this node is a virtual machine of QEMU whose processor is software. A model of its own name
+# is in cpuinfo; others are known by what CPUID has for hypervisors, which systemd-detect-virt reads.
+processor_is_emulated() {
+    grep -q '^model name.*QEMU TCG' "$proc/cpuinfo" ||
+        [ "$(systemd-detect-virt --vm 2>/dev/null)" = qemu ]
 }
 
 # end_account CODE: the rest of meta. A full disk cuts files short without a word: false then.

@@ -204,6 +204,46 @@ def test_a_result_that_ends_in_the_middle_has_no_checksum(job):
         made(at).sha256("1a", {"id": "2b", "file_ext": "txt"})
 
 
+def uploading(location, offset, seen):
+    """What a server answers to an upload. offset: what it has then; seen: gets what has arrived."""
+
+    def part(handler):
+        seen.append((handler.headers["Upload-Offset"], handler.body))
+        handler.send_response(204)
+        handler.send_header("Upload-Offset", offset)
+        handler.end_headers()
+
+    begin = (201, {"Location": location}, b"")
+    place = "/api/upload/resumable_upload"
+    return {place: begin, f"{place}/abc": part}
+
+
+def test_an_upload_goes_to_galaxy_wherever_its_answer_points_to(job, tmp_path):
+    (tmp_path / "reads").write_bytes(b"ACGT")
+    seen = []
+    served, made = galaxy_of(job, uploading("http://127.0.0.1:9/elsewhere/abc", "4", seen))
+    with served as at:
+        upload = made(at).get_tus_uploader(f"{tmp_path}/reads")
+        upload.upload()
+    assert (upload.session_id, seen) == ("abc", [("0", b"ACGT")])
+
+
+@pytest.mark.parametrize(
+    ("location", "offset", "why"),
+    [("/x/a?b=c", "4", "has no id"), ("", "4", "has no id"), ("/x/abc", "3", "not all 4 bytes")],
+)
+def test_an_upload_that_galaxy_does_not_take_is_named(job, tmp_path, location, offset, why):
+    (tmp_path / "reads").write_bytes(b"ACGT")
+    served, made = galaxy_of(job, uploading(location, offset, []))
+    with served as at, pytest.raises(StepFailed, match=why):
+        made(at).get_tus_uploader(f"{tmp_path}/reads").upload()
+
+
+def test_an_input_that_is_not_there_is_named(job):
+    with pytest.raises(StepFailed, match="inputs: /nowhere/reads: no such file"):
+        Galaxy(job()).get_tus_uploader("/nowhere/reads").upload()
+
+
 def test_nothing_of_the_environment_steers_it(job, monkeypatch, tmp_path):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
