@@ -50,6 +50,8 @@ HOOKS = {
     ' printf "#!/bin/sh\\n" >"$1/usr/bin/py3compile"; chmod 755 "$1/usr/bin/py3compile"',
     "customize": 'chroot "$1" python3 -m compileall -q -j 0 /usr/lib/python3/dist-packages || :',
 }
+# With `up`, whatever ends it, all that it has started ends, and so do its mounts.
+_ALONE = "setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc"
 MOUNT = """\
 mount -t overlay -o "lowerdir=$2,upperdir=$3,workdir=$4" overlay "$1"
 mount -t proc proc "$1/proc"
@@ -88,8 +90,8 @@ def _install(folder: Path, system: str) -> None:
     origin = "Debian "
     found = _lines(["apt-get", "indextargets", "--format", SOURCE, "Created-By: Packages"], origin)
     sources = found.replace(origin, "")
-    argv = ["mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", "--quiet"]
-    argv += [f"--aptopt={settings}", "--dpkgopt=force-unsafe-io"]
+    argv = [*_ALONE.split(), "mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory"]
+    argv += [f"--aptopt={settings}", "--quiet", "--dpkgopt=force-unsafe-io"]
     argv += [f"--dpkgopt=path-exclude={what}" for what in LEFT_OUT]
     argv += [f"--{when}-hook={what}" for when, what in HOOKS.items()]
     _do([*argv, f"--include={','.join(PACKAGES)}", system, str(folder), "-"], sources)
