@@ -19,7 +19,7 @@ from siteproof.record import descriptions, finding, pair_units
 from siteproof.record.descriptions import Fields
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, PEER
-from siteproof.record.samples import Header, Sample
+from siteproof.record.samples import EMULATED, Header, Sample
 from siteproof.sites import Criterion, Site, bought, hardware_read
 from siteproof.sites.bought import FactResult
 from siteproof.sites.promise import Subject
@@ -169,10 +169,24 @@ class Given:
             if own and not good:
                 yield self.broken(own, unit)
             elif not good:
-                yield self.missing([f"{metric} of {unit}"], unit)
+                yield self.missing([self._lacking(wanted, unit)], unit)
             elif len(good) < self.trials:
                 details = {"trials": len(good), "expected": self.trials}
                 yield Lack(finding.of(Kind.TRIALS_MISSING, details, metric=metric), unit)
+
+    def _lacking(
+        self, wanted: Criterion, unit: str, samples: Sequence[Sample] | None = None
+    ) -> str:
+        """An input without a value that counts; by what it is emulated, where that is why."""
+        check = wanted.metric.partition(".")[0]
+        attempted = self.material.of_checks.get(check, ()) if samples is None else samples
+        refused = [
+            sample.conditions[EMULATED]
+            for sample in attempts_at(attempted, wanted).get(unit, ())
+            if EMULATED in sample.conditions and why_not(wanted, sample)
+        ]
+        by = f" ({EMULATED}: {refused[0]})" if refused else ""
+        return f"{wanted.metric} of {unit}{by}"
 
     @property
     def trials(self) -> int:
@@ -196,7 +210,8 @@ class Given:
             good = [s for s in own if s.status == "ok"]
             failed += [s for s in own if s.status in WRONG or s.status != "ok" and not good]
             if not good or len(good) < self.trials:
-                lacks.append(f"{metric} of {unit}")
+                wanted = self.input(metric, subject, against=against)
+                lacks.append(self._lacking(wanted, unit, samples))
                 continue
             used += good
             for key, values in self._by_dims(metric, good).items():
@@ -293,6 +308,10 @@ class Given:
         first, *rest = [sample.conditions for sample in inputs]
         shared = {k: v for k, v in first.items() if all(other.get(k) == v for other in rest)}
         shared.pop("mode", None)
+        # What one input is emulated by, the value is.
+        for sample in inputs:
+            if EMULATED in sample.conditions:
+                shared[EMULATED] = sample.conditions[EMULATED]
         return replace(oldest, check=check, conditions=shared, expected="")
 
     def place(self, unit: str) -> tuple[str, dict[str, str]]:

@@ -208,7 +208,6 @@ VARIABLES = {  # that a user may set; those of the jobs and of the tests are not
     "SITEPROOF_CLONE": "The clone; '. ./activate' sets it.",
     "SITEPROOF_WHEELS": "A folder of wheels for setup/venv, without network.",
     "SITEPROOF_LONG": "1: 'make test' also runs the tests that take minutes.",
-    "SITEPROOF_QEMU": "1: 'make test' also boots a virtual machine.",
     "SPACK_ROOT": "The Spack of 'siteproof build', where none is on PATH.",
     "RFM_CHECK_SEARCH_PATH": "Further folders of tests, as ReFrame reads it.",
     "NO_COLOR": "Set: no colours.",

@@ -142,7 +142,7 @@ begin_account() {
 # Whether this node is a virtual machine of QEMU whose processor is software. A model of its own name
 # is in cpuinfo; others are known by what CPUID has for hypervisors, which systemd-detect-virt reads.
 processor_is_emulated() {
-    grep -q '^model name.*QEMU TCG' "$proc/cpuinfo" ||
+    grep -qs '^model name.*QEMU TCG' "$proc/cpuinfo" ||
         [ "$(systemd-detect-virt --vm 2>/dev/null)" = qemu ]
 }
 

@@ -311,3 +311,26 @@ def test_what_is_measured_dies_before_the_script_that_accounts_for_it(node):
     node.run("first_to_go")
     assert (node.proc / "self/oom_score_adj").read_text() == "500\n"
     node.run("first_to_go", SITEPROOF_TEST_PROC="/nowhere")
+
+
+# ---- a processor that is software
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("model", "machine", "emulated"),
+    [
+        ("QEMU TCG CPU version 2.5+", "none", "yes"),
+        ("AMD EPYC Processor", "qemu", "yes"),  # a model that QEMU was given; by CPUID it is QEMU
+        ("AMD EPYC Processor", "kvm", "no"),
+        ("AMD EPYC Processor", "none", "no"),
+    ],
+)
+def test_a_node_whose_processor_is_software_reports_it(node, shell, model, machine, emulated):
+    node.write(node.proc / "cpuinfo", f"processor\t: 0\nmodel name\t: {model}\n")
+    program = node.folder / "bin" / "systemd-detect-virt"
+    node.write(program, f"#!/bin/sh\necho {machine}")
+    program.chmod(0o755)
+    line = "if processor_is_emulated; then echo emulated=yes; else echo emulated=no; fi"
+    found = node.run(line, shell, PATH=f"{program.parent}:/usr/bin:/bin")
+    assert found["emulated"] == emulated
