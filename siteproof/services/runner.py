@@ -66,13 +66,13 @@ def run(job: Job, report: Callable[[Record], None]) -> None:
 
 
 def module(job: Job) -> Any:
-    """The module of a service's kind: one of those that the schema allows."""
-    return import_module(f"siteproof.services.{job.service.kind}")
+    """The module of a service's kind, one of those that the schema allows, or of a test of ours."""
+    return import_module(f"siteproof.services.{job.module}")
 
 
 def clean(job: Job, steps: Steps) -> None:
     """Remove all that this test has created, and ask the service whether it is gone."""
-    with steps.step("clean"):
+    with steps.step("clean", seconds=job.clean_seconds):
         kind = module(job)
         _remove(job, _own(job, kind.found(job)))
         if left := _own(job, kind.found(job)):

@@ -64,6 +64,16 @@ class Job:
         return float(self.service.timeout.to("s"))
 
     @property
+    def module(self) -> str:
+        """The module of this room that uses the service."""
+        return self.service.kind
+
+    @property
+    def clean_seconds(self) -> float:
+        """How long the removal of all that was created may take."""
+        return self.seconds
+
+    @property
     def here(self) -> str:
         """The name of this end."""
         return self.service.here or self.system
