@@ -45,7 +45,7 @@ class Cloud(SweepCheck, special=True):
 
     service = parameter(clouds())
     largest = variable(str, value="")  # how many servers the largest point has, for the plan
-    at = variable(str, value="")  # the partition from which the cloud is used, for the plan
+    elsewhere = variable(bool, value=False)  # no node of the site uses it, for the plan
 
     def places(self) -> list[str]:
         """The service's partition; without one the first, whose scheduler is not used."""
@@ -53,7 +53,7 @@ class Cloud(SweepCheck, special=True):
         if not self.service:
             return list(site.system.partitions)
         self.entry = site.system.services[self.service]
-        self.local, self.at = self.entry.partition is None, self.entry.partition or ""
+        self.local = self.elsewhere = self.entry.partition is None
         return [self.entry.partition or next(iter(site.system.partitions))]
 
     def roles_on(self, partition: str) -> list[str]:
