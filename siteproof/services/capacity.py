@@ -12,13 +12,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from siteproof.analysis import instances
-from siteproof.analysis.instances import ACTIVE, Figures, Instance, Listing, Request, Seen
+from siteproof.analysis.instances import ERROR, Figures, Instance, Listing, Request, Seen
 from siteproof.services import runner
 from siteproof.services.openstack_api import Cloud, explained
 from siteproof.services.steps import Job, StepFailed, Steps, without_secrets
@@ -220,7 +220,12 @@ class _Launch:
         The time ends before that of the step, so that there are figures then, too.
         """
         start, whole = time.monotonic(), LAUNCH * self.job.limit
-        end = start + whole - min(2 * self.job.seconds, whole / 2)
+        last = start + whole - min(self.job.seconds, whole / 4)
+        end = last - min(self.job.seconds, whole / 4)
+        self._until_settled(start, end)
+        self._ask_for_faults(last)
+
+    def _until_settled(self, start: float, end: float) -> None:
         left = list(self.planned)
         while time.monotonic() < end:
             if left and time.monotonic() >= self._due(start, left[0]):
@@ -231,6 +236,21 @@ class _Launch:
                     return
             self._wait(self._due(start, left[0]) if left else end)
         self.seen.take(self._listing())
+
+    def _ask_for_faults(self, end: float) -> None:
+        """Read the faults that the last listing does not have, one by one, until a time.
+
+        Nova lists none of servers that no scheduler has placed (they are in its cell 0).
+        """
+        last = self.seen.last
+        found = dict(last.instances)
+        for key, one in last.instances.items():
+            if one.status == ERROR and not one.fault and time.monotonic() < end:
+                with explained():
+                    answer = self._cloud.api.compute.get(f"/servers/{key}")
+                    shown = _object(answer, "server")
+                found[key] = replace(one, fault=_fault(shown))
+        self.seen.last = replace(last, instances=found)
 
     def _due(self, start: float, request: Request) -> float:
         """When a request is to be made, by the rate."""
@@ -360,15 +380,20 @@ def _remove_networks(cloud: Cloud, networks: list[str]) -> None:
 
 
 def _instance(request: int, one: Mapping[str, Any]) -> Instance:
-    fault = one.get("fault")
     return Instance(
         request,
         f"{one.get('status')}",
         f"{one.get('hostId') or ''}",
         moment(one.get("created")),
         moment(one.get("OS-SRV-USG:launched_at")),
-        f"{fault.get('message')}" if isinstance(fault, dict) else "",
+        _fault(one),
     )
+
+
+def _fault(shown: Mapping[str, Any]) -> str:
+    """Why a server failed, in the cloud's words; empty: not shown."""
+    fault = shown.get("fault")
+    return f"{fault.get('message')}" if isinstance(fault, dict) else ""
 
 
 def moment(text: object) -> float | None:
@@ -384,9 +409,10 @@ def _report(cloud: Cloud, steps: Steps, launch: _Launch) -> None:
     """The figures, and under which conditions they are."""
     made = instances.figures(launch.seen, launch.planned, launch.begun, launch.refused)
     _values(steps, made)
-    kind = _hypervisor(cloud, launch.seen)
-    fake = {"emulated": "hypervisor"} if kind == "fake" else {}
-    steps.condition(active_by=made.clock, hypervisor=kind, **fake)
+    if launch.seen.last.active:  # else nobody knows what would have run them
+        kind = _hypervisor(cloud, launch.seen)
+        fake = {"emulated": "hypervisor"} if kind == "fake" else {}
+        steps.condition(active_by=made.clock, hypervisor=kind, **fake)
     for note in launch.notes():
         print(without_secrets(note), file=sys.stderr)  # kept with the raw files of the point
 
@@ -404,9 +430,6 @@ def _values(steps: Steps, made: Figures) -> None:
 
 
 def _hypervisor(cloud: Cloud, seen: Seen) -> str:
-    """Of the first server that runs."""
-    first = next((key for key, one in seen.last.instances.items() if one.status == ACTIVE), None)
-    if first is None:
-        return "not shown"
+    """Of one of the servers that run."""
     with explained():
-        return cloud.hypervisor(cloud.api.compute.get_server(first))
+        return cloud.hypervisor(cloud.api.compute.get_server(min(seen.last.active)))

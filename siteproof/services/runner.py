@@ -58,6 +58,8 @@ def run(job: Job, report: Callable[[Record], None]) -> None:
 
     make(module(job).test)
     ends = [record["status"] for record in records if "end" in record]
+    if {"timeout", "killed"}.intersection(ends):
+        time.sleep(job.settle)
     if "ok" in ends or not ends:  # after a first step that failed nothing is there to be removed
         make(clean)
     report({"done": len(records)})
@@ -285,8 +287,10 @@ class _Guardian:
                     with suppress(ProcessLookupError, PermissionError, ValueError):
                         os.killpg(int(child), signal.SIGKILL)
                 again = _elsewhere(job)
-                for _ in watched(again, clean):
-                    pass
+                for pause in (0.0, again.settle) if again.settle else (0.0,):
+                    time.sleep(pause)
+                    for _ in watched(again, clean):
+                        pass
                 shutil.rmtree(again.scratch, ignore_errors=True)
         finally:
             os._exit(0)
