@@ -15,6 +15,7 @@ from siteproof.checks.job import LOCAL, MARGIN, JobCheck
 from siteproof.record.manifest import OfItsKind
 from siteproof.record.samples import Sample
 from siteproof.services import steps
+from siteproof.sites import Site
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable
 
@@ -24,6 +25,17 @@ HERE = "here"  # the machine on which ReFrame runs, in the raw files; no node of
 def names() -> list[str]:
     """The site's services; one without a name stands for none, and SKIPs."""
     return list(session.current().site.system.services) or [""]
+
+
+def settings(stage: str) -> dict[str, str]:
+    """The Python that has Siteproof, and where the test is written down."""
+    return {"SITEPROOF_PYTHON": sys.executable, "SITEPROOF_STAGE": stage}
+
+
+def work(site: Site, name: str, mark: str) -> str:
+    """A service's entry, with the files of its credentials and none of their content; as JSON."""
+    entry = site.system.services[name].as_written()
+    return json.dumps({"name": name, "mark": mark, "system": site.name, "service": entry})
 
 
 class ServiceCheck(JobCheck, special=True):
@@ -90,18 +102,13 @@ class ServiceCheck(JobCheck, special=True):
 
     def settings(self) -> dict[str, str]:
         """The Python that has Siteproof."""
-        return {"SITEPROOF_PYTHON": sys.executable, "SITEPROOF_STAGE": self.stagedir}
+        return settings(self.stagedir)
 
     @run_before("run")
     def write_service(self) -> None:
-        """The service's entry, with the files of its credentials and none of their content."""
-        work = {
-            "name": self.service,
-            "mark": steps.mark(session.current().name, self.service),
-            "system": self.site.name,
-            "service": self.entry.as_written(),
-        }
-        self.place("service.json", [json.dumps(work)], mode=0o600)
+        """What `python -m siteproof.services` reads."""
+        mark = steps.mark(session.current().name, self.service)
+        self.place("service.json", [work(self.site, self.service, mark)], mode=0o600)
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """The first steps that failed, each with its reason."""

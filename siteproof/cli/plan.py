@@ -40,6 +40,7 @@ OF_CHUNK = {"chunk", "valid_systems", "roles", "hashcode"} | {
 
 
 NO_LINK = "the site names no links"
+NO_CLOUD = "because the site names no services of kind openstack"
 NO_SLURM = "a pair needs two nodes, and the partition has no Slurm"
 NO_SOFTWARE = "no environment offers its program"
 WIDE = 110  # columns that a table needs; below it each row is a record
@@ -342,14 +343,17 @@ def _of_sweep(case: Case, site: Site, where: str) -> Row:
     if left_out:
         reason = _why_left_out(case, site)
         notes.append(f"{left_out} left out, {reason}" if points else f"{left_out} left out")
+    if points and case.get("largest"):
+        notes.append(case["largest"])
     if above_caps:
         notes.append(f"{above_caps} above the caps of -S")
     if not points and not left_out:
         reason = _why_no_point(case, site, partition, above_caps)
+    able = [socket.gethostname()] if case.get("elsewhere") else list(inventory)
     row = _of(
         case | {"time_limit": seconds},
         where,
-        list(inventory)[:nodes],
+        able[:nodes],
         ", ".join(notes),
         "" if points else reason.removeprefix("because "),
     )
@@ -360,6 +364,8 @@ def _why_left_out(case: Case, site: Site) -> str:
     """Why points of a sweep do not fit."""
     if not case.get("fs", "none"):
         return NO_FILE_SYSTEM
+    if not case.get("service", "none"):
+        return NO_CLOUD
     file_system = site.system.file_systems.get(case.get("fs") or "")
     return TOO_FEW if file_system is None or file_system.shared else UNSHARED
 

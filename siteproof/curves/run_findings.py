@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from siteproof.analysis.scaling import Packing, packing
-from siteproof.curves import best_setting, bounds, measured
+from siteproof.curves import best_setting, bounds, failing, measured
 from siteproof.curves.best_setting import Setting
 from siteproof.curves.bounds import Reached
+from siteproof.curves.failing import FirstFailure
 from siteproof.curves.measured import PER_NODE, TASKS, Curve, Row
 from siteproof.curves.sweep_runs import Progress, SweepRun, progress
 from siteproof.errors import ExitCode
@@ -39,7 +40,8 @@ class SweepReport:
     """One run. groups: the curves of each figure and panel, with the best of all where several.
 
     packings: by metric, how many tasks a node carries. path: bytes that fill the link. settings:
-    the best ones, where knobs were changed one at a time.
+    the best ones, where knobs were changed one at a time. failing: of a cloud, by line, from where
+    on servers fail.
     """
 
     site: Site = field(repr=False)
@@ -51,6 +53,7 @@ class SweepReport:
     packings: Mapping[str, Packing]
     path: Fraction | None
     settings: Sequence[Setting] = ()
+    failing: Sequence[FirstFailure] = ()
 
     @property
     def exit_code(self) -> ExitCode:
@@ -83,7 +86,7 @@ def _report(
         for s in run.good
         if all(value == OWN for name, value in s.dims.items() if name in axis.alone)
     ]
-    found = measured.collect(alone, site.catalogue, axis.name, axis.lines)
+    found = measured.collect(failing.folded(alone), site.catalogue, axis.name, axis.lines)
     groups = [_with_best(lines, axis) for lines in measured.groups(found)]
     packed = {}
     # For MPI's messages two ranks on a node are another path, and no fuller node.
@@ -100,6 +103,7 @@ def _report(
         packed,
         bounds.path(site, run),
         best_setting.best(run.good, site.catalogue) if first_knob else (),
+        failing.first(alone, axis.name, axis.lines),
     )
 
 

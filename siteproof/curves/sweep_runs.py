@@ -24,7 +24,7 @@ from siteproof.sweeps.resume import settled
 
 HASH, RESUMES = "sweep_hash", "resumes"
 POINTS, LEFT_OUT = "points", "left_out"  # provenance: how many fitted; numbers of the others
-PLACES = ("file_system", "link")  # conditions of which each value is a run of its own
+PLACES = ("file_system", "link", "service")  # conditions of which each value is a run of its own
 Dims = Mapping[str, str]
 
 
@@ -33,7 +33,8 @@ _Key = tuple[str, str, str, str, str, str]  # the first fields of a SweepRun
 
 @dataclass(frozen=True)
 class SweepRun:
-    """All samples of one run. place: file system or link; empty where it has none.
+    """All samples of one run. place: file system, link or service; empty: it has
+    none.
 
     sessions: from the first to the one that resumed last.
     """

@@ -1,8 +1,11 @@
-"""`python -m siteproof.services FILE`: what a job of the check Service runs."""
+"""`python -m siteproof.services FILE`: what a job of the check Service runs.
+
+With KEY=VALUE arguments: a point of the check Cloud, as siteproof.services.capacity reads them.
+"""
 
 import sys
-
-from siteproof.services.runner import main
+from importlib import import_module
 
 if __name__ == "__main__":  # setup imports every module
-    main(sys.argv[1])
+    room = "capacity" if sys.argv[2:] else "runner"
+    import_module(f"siteproof.services.{room}").main(*sys.argv[1:])

@@ -58,6 +58,8 @@ def run(job: Job, report: Callable[[Record], None]) -> None:
 
     make(module(job).test)
     ends = [record["status"] for record in records if "end" in record]
+    if {"timeout", "killed"}.intersection(ends):
+        time.sleep(job.settle)
     if "ok" in ends or not ends:  # after a first step that failed nothing is there to be removed
         make(clean)
     report({"done": len(records)})
@@ -66,13 +68,13 @@ def run(job: Job, report: Callable[[Record], None]) -> None:
 
 
 def module(job: Job) -> Any:
-    """The module of a service's kind: one of those that the schema allows."""
-    return import_module(f"siteproof.services.{job.service.kind}")
+    """The module of a service's kind, one of those that the schema allows, or of a test of ours."""
+    return import_module(f"siteproof.services.{job.module}")
 
 
 def clean(job: Job, steps: Steps) -> None:
     """Remove all that this test has created, and ask the service whether it is gone."""
-    with steps.step("clean"):
+    with steps.step("clean", seconds=job.clean_seconds):
         kind = module(job)
         _remove(job, _own(job, kind.found(job)))
         if left := _own(job, kind.found(job)):
@@ -285,8 +287,10 @@ class _Guardian:
                     with suppress(ProcessLookupError, PermissionError, ValueError):
                         os.killpg(int(child), signal.SIGKILL)
                 again = _elsewhere(job)
-                for _ in watched(again, clean):
-                    pass
+                for pause in (0.0, again.settle) if again.settle else (0.0,):
+                    time.sleep(pause)
+                    for _ in watched(again, clean):
+                        pass
                 shutil.rmtree(again.scratch, ignore_errors=True)
         finally:
             os._exit(0)

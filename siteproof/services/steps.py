@@ -32,6 +32,7 @@ _MARK = re.compile(
     r"siteproof-([A-Za-z_][A-Za-z0-9_-]{0,39}?)-([0-9]{8}T[0-9]{6}Z-[0-9a-f]{7})(?![0-9A-Za-z])"
 )
 LONGEST = 300  # characters of a reason
+LONGEST_SETTLE = 60.0  # seconds
 LARGEST_SECRET = 64 * 1024  # bytes
 _secrets: set[str] = set()  # what no output may have; of this process, which tests one service
 
@@ -62,6 +63,24 @@ class Job:
     def seconds(self) -> float:
         """How long each step may take."""
         return float(self.service.timeout.to("s"))
+
+    @property
+    def module(self) -> str:
+        """The module of this room that uses the service."""
+        return self.service.kind
+
+    @property
+    def clean_seconds(self) -> float:
+        """How long the removal of all that was created may take."""
+        return self.seconds
+
+    @property
+    def settle(self) -> float:
+        """Seconds in which a request that nobody waits for any more may still create something.
+
+        A cloud goes on with it; what it then creates comes after a first look at what is left.
+        """
+        return min(self.seconds, LONGEST_SETTLE) if self.service.kind == "openstack" else 0.0
 
     @property
     def here(self) -> str:

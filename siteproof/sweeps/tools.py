@@ -134,6 +134,19 @@ TOOLS = {
         },
         tasks="clients",
     ),
+    "openstack": Tool(
+        "checks.service.cloud_sweep",
+        "Cloud",
+        "Virtual machines that a cloud runs at a time.",
+        {
+            "servers": Axis("number", "Servers that are requested, and are to run.", needed=True),
+            "batch": Axis("number", "Servers of a request, at most; 1, if not given."),
+            "rate": Axis(
+                "word", "Requests a minute: a number, or unlimited, which it is if not given."
+            ),
+            "networks": Axis("number", "Networks over which they are spread; 1, if not given."),
+        },
+    ),
 }
 
 SWEEPS_ONLY = {tool.check for tool in TOOLS.values() if not tool.plain}

@@ -7,14 +7,14 @@ from siteproof.units import size
 
 
 def at(axis: str, value: object) -> str:
-    """A place on an axis with its unit: 32 tasks, 1 MiB, depth 4."""
+    """A place on an axis with its unit: 32 tasks, 64 servers, 1 MiB, depth 4."""
     text = f"{value}"
     if isinstance(value, float):
         text = f"{value:.4g}" if value < 10_000 else f"{value:.0f}"
     if axis in SIZES and text.isdigit():
         return size(int(text))
-    if axis == "tasks":
-        return "1 task" if text == "1" else f"{text} tasks"
+    if axis in ("tasks", "servers"):
+        return f"1 {axis[:-1]}" if text == "1" else f"{text} {axis}"
     return f"{axis} {text}"
 
 

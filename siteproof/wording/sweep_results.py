@@ -10,6 +10,8 @@ from siteproof.analysis.plateau import At, CurveShape, Decline, Place, Unknown
 from siteproof.analysis.scaling import Loss, Packing
 from siteproof.curves import sweep_reasons
 from siteproof.curves.best_setting import Setting
+from siteproof.curves.failing import METRIC as FAILURES
+from siteproof.curves.failing import FirstFailure
 from siteproof.curves.measured import TASKS, Curve
 from siteproof.curves.run_findings import Axis, SweepReport
 from siteproof.curves.sweep_runs import point_of
@@ -28,7 +30,13 @@ OF_RUN = (Kind.CACHED, Kind.PATH_HOLDS)  # findings with a line of their own aft
 
 def headlines(report: SweepReport) -> list[str]:
     """The sentences of a run, metric by metric."""
-    lines = [text for group in report.groups for text in of_group(report, group)]
+    lines = [
+        text
+        for group in report.groups
+        if group[0].metric != FAILURES
+        for text in of_group(report, group)
+    ]
+    lines += [of_failing(report.axis, one) for one in report.failing]
     for name, packing in report.packings.items():
         lines.append(f"{name}: {of_packing(packing)}")
     lines += [of_setting(setting) for setting in report.settings]
@@ -139,6 +147,21 @@ def _loss(loss: Loss) -> str:
     text = f"{loss.tasks_per_node} a node {change(-loss.typical)}"
     if loss.places > 1:
         text += f" (worst {change(-loss.worst)}, with {loss.worst_at} tasks)"
+    return text
+
+
+def of_failing(axis: Axis, one: FirstFailure) -> str:
+    """From where on servers of a cloud fail, and the first cause."""
+    name = f"{FAILURES} [{axis.lines} {one.line}]" if one.line else FAILURES
+    if one.at is None:
+        return f"{name}: no server failed, up to {at(axis.name, one.last)}"
+    of = f" of {one.requested}" if one.requested else ""
+    text = (
+        f"{name}: servers fail from {at(axis.name, one.at)} on, there {one.failed}{of}; "
+        f"the first cause is {one.cause}"
+    )
+    if one.without:
+        text += f"; none failed at {axis.name} {', '.join(one.without)}"
     return text
 
 

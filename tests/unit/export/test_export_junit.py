@@ -115,7 +115,7 @@ def test_an_error_and_what_is_skipped_tell_why(tmp_path, monkeypatch):
     assert case(top, "C-INCOMPLETE").find("error").get("type") == "INCOMPLETE"
     assert case(top, junit.DECIDED).find("error").text.splitlines()[1:] == [
         "C-INCOMPLETE: INCOMPLETE, not measured",
-        "C-PENDING: PENDING, no check yields Cloud.instances yet",
+        "C-PENDING: PENDING, no check yields Availability.continuous yet",
     ]
 
 

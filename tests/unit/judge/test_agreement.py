@@ -399,10 +399,10 @@ def test_a_criterion_without_a_check_is_pending_and_reframe_has_no_case_of_it(go
     good.site(
         criteria="""
         NET:
-          description: A cloud
-          metric: Cloud.instances
+          description: Days without a stop
+          metric: Availability.continuous
           subject: system
-          at_least: 10 VMs
+          at_least: 10 d
           source: test
     """
     )

@@ -1,0 +1,435 @@
+"""The capacity of a cloud: servers in batches over networks of their own, until all run or fail.
+
+One point of a sweep. What it creates carries the mark of its session, and is removed at its end;
+whether all is gone is read from the cloud.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from siteproof.analysis import instances
+from siteproof.analysis.instances import ERROR, Figures, Instance, Listing, Request, Seen
+from siteproof.services import runner
+from siteproof.services.openstack_api import Cloud, explained
+from siteproof.services.steps import Job, StepFailed, Steps, without_secrets
+from siteproof.units import count
+
+UNLIMITED = "unlimited"  # a rate: the next request as soon as the one before is answered
+LAUNCH, REMOVE, CLEAN = 0.6, 0.25, 0.12  # shares of a point's time
+POLL = 3.0  # seconds between two listings, at least
+SHARE = 4  # a listing takes at most one part in so many of the cloud's time
+MAX_NETWORKS = 100
+MAX_ANSWERS = 200  # of one listing
+PAGE = 1000  # servers in an answer; a cloud may give fewer
+_NETWORK_QUOTA = {"networks": "network", "subnets": "subnet", "ports": "port"}
+_COMPUTE_QUOTA = {
+    "instances": ("maxTotalInstances", "totalInstancesUsed"),
+    "cores": ("maxTotalCores", "totalCoresUsed"),
+    "MiB of memory": ("maxTotalRAMSize", "totalRAMUsed"),
+}
+_ID = re.compile(r"[0-9A-Za-z-]{1,64}")  # of a server: it becomes part of a path
+AGAIN = 60.0  # seconds after which what was deleted and is still there is deleted once more
+_MAX_REASONS = 20  # different ones, on stderr
+
+
+@dataclass(frozen=True)
+class CapacityJob(Job):
+    """A point. rate: requests a minute; 0: as fast as possible. limit: seconds of all of it."""
+
+    servers: int = 1
+    batch: int = 1
+    rate: int = 0
+    networks: int = 1
+    limit: float = 3600.0
+
+    @property
+    def module(self) -> str:
+        """This one."""
+        return "capacity"
+
+    @property
+    def clean_seconds(self) -> float:
+        """Removing hundreds of servers takes longer than a step of one."""
+        return max(self.seconds, CLEAN * self.limit)
+
+
+def job_of(job: Job, values: Mapping[str, str]) -> CapacityJob:
+    """The job of a point. values: servers, batch, rate, networks, limit."""
+    rate = values["rate"]
+    return CapacityJob(
+        *(job.name, job.service, job.mark, job.scratch, job.system),
+        servers=int(values["servers"]),
+        batch=int(values["batch"]),
+        rate=0 if rate == UNLIMITED else int(rate),
+        networks=int(values["networks"]),
+        limit=float(values["limit"]),
+    )
+
+
+def main(path: str, *given: str) -> None:
+    """Measure the point that KEY=VALUE arguments describe, at the service that a file describes."""
+    values = dict(one.split("=", 1) for one in given)
+    job = job_of(runner.load(Path(path)), values)
+    runner.run(job, lambda record: print(json.dumps(record), flush=True))
+
+
+def test(job: CapacityJob, steps: Steps) -> None:
+    """Networks, servers, figures, and the removal of all."""
+    cloud = Cloud(job)
+    with steps.step("login"), explained():
+        image, flavor = _image_and_flavor(cloud)
+        left = _quota(cloud)
+    steps.condition(flavor=job.service.flavor, image=job.service.image)
+    with steps.step("quota"):
+        if lacks := instances.lacking(_needed(job, flavor), left):
+            raise StepFailed("generic", f"it needs {lacks}")
+    with steps.step("networks", seconds=job.seconds * job.networks):
+        networks = [_network(cloud, number) for number in range(1, job.networks + 1)]
+    launch = _Launch(cloud, networks, f"{image.id}", f"{flavor.id}")
+    try:
+        with steps.step("launch", seconds=LAUNCH * job.limit):
+            launch.all()
+        _report(cloud, steps, launch)
+    finally:
+        begun = time.monotonic()
+        with steps.step("remove", seconds=REMOVE * job.limit):
+            launch.remove()
+    steps.value("cleanup_seconds", round(time.monotonic() - begun, 3), "s")
+
+
+def found(job: Job) -> list[str]:
+    """What tests have left at the cloud."""
+    with explained():
+        return Cloud(job).found()
+
+
+def remove(job: Job, name: str) -> None:
+    """Remove the things of one kind that one test has created."""
+    Cloud(job).remove(name)
+
+
+def _image_and_flavor(cloud: Cloud) -> tuple[Any, Any]:
+    service = cloud.job.service
+    with explained():
+        image = cloud.api.image.find_image(service.image)
+        flavor = cloud.api.compute.find_flavor(service.flavor)
+    for what, one in ((f"image '{service.image}'", image), (f"flavor '{service.flavor}'", flavor)):
+        if one is None:
+            raise StepFailed("generic", f"the cloud has no {what}")
+    return image, flavor
+
+
+def _needed(job: CapacityJob, flavor: Any) -> dict[str, int]:
+    return {
+        "instances": job.servers,
+        "cores": job.servers * int(flavor.vcpus),
+        "MiB of memory": job.servers * int(flavor.ram),
+        "networks": job.networks,
+        "subnets": job.networks,
+        "ports": job.servers,
+    }
+
+
+def _quota(cloud: Cloud) -> dict[str, int | None]:
+    """What is left of each quota of this project; None: no limit, or not shown."""
+    with explained():
+        limits = _object(cloud.api.compute.get("/limits"), "limits").get("absolute", {})
+        project = cloud.api.current_project_id
+        answer = cloud.api.network.get(f"/quotas/{project}/details.json")
+        shown = answer.json().get("quota", {}) if answer.status_code == 200 else {}
+    found = {
+        name: _left(limits.get(most), limits.get(used))
+        for name, (most, used) in _COMPUTE_QUOTA.items()
+    }
+    for name, key in _NETWORK_QUOTA.items():
+        one = shown.get(key, {})
+        found[name] = _left(one.get("limit"), one.get("used"))
+    return found
+
+
+def _left(most: object, used: object) -> int | None:
+    if not isinstance(most, int) or most < 0:
+        return None
+    return most - used if isinstance(used, int) else most
+
+
+def _object(answer: Any, key: str) -> dict[str, Any]:
+    """The object under a key of an answer. Raises StepFailed."""
+    if answer.status_code >= 400:
+        raise _refused(answer)
+    found = answer.json().get(key)
+    if not isinstance(found, dict):
+        raise StepFailed("generic", f"the answer has no '{key}'")
+    return found
+
+
+def _refused(answer: Any) -> StepFailed:
+    why = f"HTTP status {answer.status_code}: {_message(answer)}"
+    return StepFailed("login" if answer.status_code == 401 else "generic", why)
+
+
+def _message(answer: Any) -> str:
+    """What OpenStack has to say: {"forbidden": {"message": …}}."""
+    try:
+        bodies = [one for one in answer.json().values() if isinstance(one, dict)]
+    except (ValueError, AttributeError):
+        bodies = []
+    return next((f"{one['message']}" for one in bodies if one.get("message")), answer.reason)
+
+
+def _network(cloud: Cloud, number: int) -> str:
+    """The id of a new network with an IPv4 subnet of 65 000 addresses."""
+    name = f"{cloud.job.mark}-n{number}"
+    with explained():
+        made = cloud.api.network.create_network(name=name)
+        cloud.api.network.create_subnet(
+            name=name, network_id=made.id, ip_version=4, cidr=f"10.{100 + number}.0.0/16"
+        )
+    return f"{made.id}"
+
+
+class _Launch:
+    """The servers of a point: requested, listed and removed. networks: their ids, in order."""
+
+    def __init__(self, cloud: Cloud, networks: list[str], image: str, flavor: str) -> None:
+        assert isinstance(cloud.job, CapacityJob)
+        self.job, self._cloud, self._networks = cloud.job, cloud, networks
+        self._image, self._flavor = image, flavor
+        self.planned = instances.requests(self.job.servers, self.job.batch, self.job.networks)
+        self.begun: dict[int, float] = {}  # when each request was made
+        self.refused: dict[int, str] = {}
+        self.noted: Counter[str] = Counter()  # what went wrong, and did not end the test
+        self.seen = Seen()
+        self._next_listing = 0.0
+        own = re.escape(self.job.mark)
+        self._name = re.compile(rf"{own}-n[0-9]{{1,3}}-r([0-9]{{1,5}})(?:-[0-9]{{1,5}})?")
+
+    def all(self) -> None:
+        """Request all servers and wait until each runs or has failed, or the time is over.
+
+        The time ends before that of the step, so that there are figures then, too.
+        """
+        start, whole = time.monotonic(), LAUNCH * self.job.limit
+        last = start + whole - min(self.job.seconds, whole / 4)
+        end = last - min(self.job.seconds, whole / 4)
+        self._until_settled(start, end)
+        self._ask_for_faults(last)
+
+    def _until_settled(self, start: float, end: float) -> None:
+        left = list(self.planned)
+        while time.monotonic() < end:
+            if left and time.monotonic() >= self._due(start, left[0]):
+                self._request(left.pop(0))
+            if time.monotonic() >= self._next_listing:
+                self._look()
+                if not left and self._settled():
+                    return
+            self._wait(self._due(start, left[0]) if left else end)
+        self.seen.take(self._listing())
+
+    def _ask_for_faults(self, end: float) -> None:
+        """Read the faults that the last listing does not have, one by one, until a time.
+
+        Nova lists none of servers that no scheduler has placed (they are in its cell 0).
+        """
+        last = self.seen.last
+        found = dict(last.instances)
+        for key, one in last.instances.items():
+            if one.status == ERROR and not one.fault and time.monotonic() < end:
+                with explained():
+                    answer = self._cloud.api.compute.get(f"/servers/{key}")
+                    shown = _object(answer, "server")
+                found[key] = replace(one, fault=_fault(shown))
+        self.seen.last = replace(last, instances=found)
+
+    def _due(self, start: float, request: Request) -> float:
+        """When a request is to be made, by the rate."""
+        return start + (request.number - 1) * 60 / self.job.rate if self.job.rate else start
+
+    def _wait(self, due: float) -> None:
+        rest = min(due, self._next_listing) - time.monotonic()
+        if rest > 0:
+            time.sleep(rest)
+
+    def _settled(self) -> bool:
+        """Whether each server of a request that was accepted runs or has failed."""
+        listed = self.seen.last.instances.values()
+        accepted = sum(one.count for one in self.planned if one.number not in self.refused)
+        return len(listed) >= accepted and all(one.settled for one in listed)
+
+    def _request(self, request: Request) -> None:
+        """Request servers; a refusal is kept with its reason, and ends nothing."""
+        number = request.number
+        server = {
+            "name": f"{self.job.mark}-n{request.network}-r{number}",
+            "imageRef": self._image,
+            "flavorRef": self._flavor,
+            "networks": [{"uuid": self._networks[request.network - 1]}],
+            "min_count": request.count,
+            "max_count": request.count,
+        }
+        if self.job.service.zone:
+            server["availability_zone"] = self.job.service.zone
+        self.begun[number] = time.monotonic()
+        try:
+            with explained():
+                answer = self._cloud.api.compute.post("/servers", json={"server": server})
+        except TimeoutError:
+            self.refused[number] = f"timeout: no answer within {self.job.seconds:g} s"
+        except StepFailed as error:
+            self.refused[number] = f"{error}"
+        else:
+            if answer.status_code >= 400:
+                self.refused[number] = f"HTTP status {answer.status_code}: {_message(answer)}"
+
+    def _look(self) -> None:
+        """One listing. One that fails is none: the next one counts, and the last one must not."""
+        try:
+            self.seen.take(self._listing())
+        except (StepFailed, TimeoutError) as error:
+            self.noted[f"a listing failed: {error}"] += 1
+
+    def _listing(self) -> Listing:
+        """All servers of this test, as the cloud shows them now; in several answers if it must."""
+        begun = time.monotonic()
+        try:
+            return self._all_pages()
+        finally:
+            now = time.monotonic()
+            self._next_listing = now + max(POLL, (SHARE - 1) * (now - begun))
+
+    def _all_pages(self) -> Listing:
+        found: dict[str, Instance] = {}
+        marker: str | None = None
+        for answers in range(1, MAX_ANSWERS + 1):
+            servers, more = self._page(marker)
+            for one in servers:
+                match = self._name.fullmatch(f"{one.get('name')}")
+                if match and _ID.fullmatch(f"{one.get('id')}"):
+                    found[one["id"]] = _instance(int(match[1]), one)
+            if not more or not servers:
+                return Listing(time.monotonic(), found, whole=answers == 1)
+            marker = f"{servers[-1].get('id')}"
+        raise StepFailed("generic", f"a listing of more than {MAX_ANSWERS} answers")
+
+    def _page(self, marker: str | None) -> tuple[list[dict[str, Any]], bool]:
+        """The servers of one answer, and whether there are more."""
+        query = {"name": f"^{self.job.mark}-", "limit": PAGE}
+        with explained():
+            answer = self._cloud.api.compute.get(
+                "/servers/detail", params=query | ({"marker": marker} if marker else {})
+            )
+            if answer.status_code >= 400:
+                raise _refused(answer)
+            body = answer.json()
+        servers = body.get("servers")
+        if not isinstance(servers, list):
+            raise StepFailed("generic", "the answer has no 'servers'")
+        return [one for one in servers if isinstance(one, dict)], bool(body.get("servers_links"))
+
+    def remove(self) -> None:
+        """Delete all servers at once, then the networks, and read that they are gone."""
+        end = time.monotonic() + REMOVE * self.job.limit - self.job.seconds
+        deleted: dict[str, float] = {}
+        while left := self._listing().instances:
+            if time.monotonic() > end:
+                rest = f"{len(left)} of {count(len(deleted), 'server')}"
+                raise StepFailed("timeout", f"{rest} are still there")
+            for key in left:
+                if time.monotonic() - deleted.get(key, -AGAIN) >= AGAIN:
+                    self._delete(key)
+                    deleted[key] = time.monotonic()
+            self._wait(self._next_listing)
+        _remove_networks(self._cloud, self._networks)
+
+    def _delete(self, key: str) -> None:
+        with explained():
+            answer = self._cloud.api.compute.delete(f"/servers/{key}")
+        if answer.status_code >= 400 and answer.status_code != 404:
+            self.noted[f"delete: {_refused(answer)}"] += 1
+
+    def notes(self) -> list[str]:
+        """The cloud's own words about what has failed, each with how often."""
+        faults = [one.fault for one in self.seen.last.instances.values() if one.fault]
+        every = Counter([*self.refused.values(), *faults]) + self.noted
+        return [f"{number} x {why}" for why, number in every.most_common(_MAX_REASONS)]
+
+
+def _remove_networks(cloud: Cloud, networks: list[str]) -> None:
+    """Delete networks with all that is in them, and read that they are gone."""
+    api = cloud.api.network
+    with explained():
+        for network in networks:
+            for port in api.ports(network_id=network):
+                if not f"{port.device_owner}".startswith("network:"):
+                    api.delete_port(port)
+            api.delete_network(network)
+        there = {f"{one.id}" for one in api.networks()}
+    if left := there.intersection(networks):
+        raise StepFailed("generic", f"{count(len(left), 'network')} still there")
+
+
+def _instance(request: int, one: Mapping[str, Any]) -> Instance:
+    return Instance(
+        request,
+        f"{one.get('status')}",
+        f"{one.get('hostId') or ''}",
+        moment(one.get("created")),
+        moment(one.get("OS-SRV-USG:launched_at")),
+        _fault(one),
+    )
+
+
+def _fault(shown: Mapping[str, Any]) -> str:
+    """Why a server failed, in the cloud's words; empty: not shown."""
+    fault = shown.get("fault")
+    return f"{fault.get('message')}" if isinstance(fault, dict) else ""
+
+
+def moment(text: object) -> float | None:
+    """Seconds since 1970 of a time of OpenStack, which is in UTC; None if it is none."""
+    try:
+        made = datetime.fromisoformat(f"{text}")
+    except ValueError:
+        return None
+    return (made if made.tzinfo else made.replace(tzinfo=UTC)).timestamp()
+
+
+def _report(cloud: Cloud, steps: Steps, launch: _Launch) -> None:
+    """The figures, and under which conditions they are."""
+    made = instances.figures(launch.seen, launch.planned, launch.begun, launch.refused)
+    _values(steps, made)
+    if launch.seen.last.active:  # else nobody knows what would have run them
+        kind = _hypervisor(cloud, launch.seen)
+        fake = {"emulated": "hypervisor"} if kind == "fake" else {}
+        steps.condition(active_by=made.clock, hypervisor=kind, **fake)
+    for note in launch.notes():
+        print(without_secrets(note), file=sys.stderr)  # kept with the raw files of the point
+
+
+def _values(steps: Steps, made: Figures) -> None:
+    steps.value("instances", made.instances, "VMs")
+    steps.value("instances_per_network", made.per_network, "instances")
+    if made.hosts is not None:
+        steps.value("hosts", made.hosts, "nodes")
+    if made.seconds:
+        steps.value("seconds_to_active", round(made.middle, 3), "s")
+        steps.value("seconds_to_active_p95", round(made.p95, 3), "s")
+    for cause, number in (made.failures or {instances.NONE: 0}).items():
+        steps.value("failures", number, "count", cause=cause)
+
+
+def _hypervisor(cloud: Cloud, seen: Seen) -> str:
+    """Of one of the servers that run."""
+    with explained():
+        return cloud.hypervisor(cloud.api.compute.get_server(min(seen.last.active)))
