@@ -17,7 +17,7 @@ from typing import Any
 
 from errors import TestbedError, UsageError
 
-from serving import lines, openstack_config, openstack_fill, openstack_root, openstack_run
+from serving import lines, openstack_fill, openstack_root, openstack_run
 from serving.openstack_config import APIS, SITES
 from serving.place import RELAY, Place
 
@@ -28,7 +28,7 @@ FAULTS = {
     **lines.FAULTS,
     "hang": "connections are taken, and nothing is answered (--value nova: one API)",
     "500": "each request is answered with status 500 (--value nova: one API)",
-    "expired-token": "password and tokens are refused (--value 3s: tokens expire so soon)",
+    "expired-token": "the password and all tokens are refused",
     "quota-full": "the project may have no further server, port or volume",
     "server-error": "no hypervisor can start a server, and it ends in ERROR",
     "volume-stuck": "no volume is made, attached or detached: each stays in between",
@@ -150,7 +150,7 @@ def fault(place: Place, name: str, value: str) -> None:
     if name in ("500", "hang"):
         _break_line(place, name, value)
     elif name == "expired-token":
-        _expire(place, value)
+        _set_password(place, secrets.token_hex(16))
     elif name == "quota-full":
         _fill_quota(place)
     elif name == "server-error":
@@ -173,8 +173,6 @@ def mend(place: Place) -> None:
         openstack_run.sql(place, statement)
     if place.fault == "expired-token":
         _set_password(place, openstack_run.passwords(place)["siteproof"])
-    elif place.fault.startswith("expired-token"):
-        _life(place, openstack_config.LIFE)
 
 
 def _break_line(place: Place, mode: str, name: str) -> None:
@@ -196,30 +194,6 @@ def _fill_quota(place: Place) -> None:
     project = openstack_run.sql(place, PROJECT)[0]
     for table, what in FULL.items():
         openstack_run.sql(place, f"INSERT INTO {table} VALUES ({what.format(project=project)}, 0)")
-
-
-def _expire(place: Place, value: str) -> None:
-    if value:
-        _life(place, _seconds(place, value))
-    else:
-        _set_password(place, secrets.token_hex(16))
-
-
-def _seconds(place: Place, text: str) -> int:
-    if not text.removesuffix("s").isdecimal():
-        (place.folder / "fault").unlink()
-        raise UsageError(f"'{text}' is not a valid number of seconds; for example 3s")
-    return int(text.removesuffix("s"))
-
-
-def _life(place: Place, seconds: int) -> None:
-    """How long tokens are valid that are issued from now on; memcached forgets older ones."""
-    openstack_run.configure(place, seconds)
-    place.stop(f"{place.folder}/root uwsgi .*keystone-wsgi-public")
-    place.stop("memcached -u root")
-    openstack_run.daemon(place, "memcached", openstack_run.MEMCACHED.split())
-    openstack_run.serve_keystone(place)
-    openstack_run.listens(place, "keystone", "memcached")
 
 
 def _set_password(place: Place, password: str) -> None:

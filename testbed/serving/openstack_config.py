@@ -23,7 +23,6 @@ DATABASES = (
 )
 DATABASE = "mysql+pymysql://openstack:openstack@127.0.0.1"  # in namespaces of its own
 QUEUE = "transport_url = rabbit://guest:guest@127.0.0.1"
-LIFE = 86400  # seconds that a token is valid
 KEYSTONE = f"""\
 [database]
 connection = {DATABASE}/keystone
@@ -31,7 +30,7 @@ connection = {DATABASE}/keystone
 password_hash_rounds = 4
 [token]
 provider = fernet
-expiration = {{life}}
+expiration = 86400
 [cache]
 enabled = true
 backend = dogpile.cache.memcached
@@ -210,16 +209,16 @@ FOLDERS = (
 )
 
 
-def files(password: str, life: int = LIFE) -> Mapping[str, str]:
+def files(password: str) -> Mapping[str, str]:
     """Each file of settings below /etc, and its text.
 
-    password: of the user that the services are to each other. life: seconds that a token is valid.
+    password: of the user that the services are to each other.
     """
     login = LOGIN.format(password=password)
     auth = AUTH.format(login=login)
     return {
         "rabbitmq/rabbitmq.conf": RABBITMQ,
-        "keystone/keystone.conf": KEYSTONE.format(life=life),
+        "keystone/keystone.conf": KEYSTONE,
         "glance/glance-api.conf": GLANCE.format(auth=auth),
         "placement/placement.conf": PLACEMENT.format(auth=auth),
         "neutron/neutron.conf": NEUTRON.format(auth=auth),

@@ -87,10 +87,10 @@ def sql(place: Place, statement: str) -> list[str]:
     return chroot(place, ["mariadb", "-N", "-B", "-e", statement]).splitlines()
 
 
-def configure(place: Place, life: int = openstack_config.LIFE) -> None:
-    """Write all settings. life: seconds that a token is valid."""
+def configure(place: Place) -> None:
+    """Write all settings."""
     top = root(place)
-    for name, text in openstack_config.files(passwords(place)["service"], life).items():
+    for name, text in openstack_config.files(passwords(place)["service"]).items():
         path = top / "etc" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

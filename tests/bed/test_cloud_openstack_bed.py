@@ -7,7 +7,6 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from datetime import datetime
 from pathlib import Path
 
 import openstack
@@ -253,7 +252,7 @@ def test_a_volume_is_attached_copied_and_removed(cloud, launch):
 def test_faults_are_listed_and_a_wrong_one_is_refused(bed):
     listed = {line.split()[1] for line in bed.must("fault").splitlines() if "openstack" in line}
     assert listed >= {"500", "hang", "expired-token", "quota-full", "server-error", "no-host"}
-    for words in (("500", "--value", "swift"), ("expired-token", "--value", "soon")):
+    for words in (("500", "--value", "swift"), ("no-host", "--value", "1")):
         done = bed.command("fault", "openstack", *words)
         assert done.returncode == 2
         assert "Traceback" not in done.stderr
@@ -306,21 +305,6 @@ def test_password_and_tokens_are_refused(bed, login, faulty):
         opener.open(request, timeout=SOON)
     bed.must("mend", "openstack")
     list(login().compute.servers())
-
-
-def test_tokens_expire_as_soon_as_they_shall(login, faulty):
-    faulty("expired-token", "3s")
-    cloud = login()
-    token = cloud.auth_token
-    got = cloud.session.auth.get_access(cloud.session)
-    life = datetime.fromisoformat(str(got.expires)) - datetime.fromisoformat(str(got.issued))
-    assert life.total_seconds() == 3
-    time.sleep(3)
-    address = cloud.session.get_endpoint(service_type="compute", interface="public")
-    request = urllib.request.Request(f"{address}/servers", headers={"X-Auth-Token": token})
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with pytest.raises(urllib.error.HTTPError, match="401"):
-        opener.open(request, timeout=SOON)
 
 
 def test_a_full_quota_refuses_servers_volumes_and_ports(bed, cloud, launch, faulty):
