@@ -20,7 +20,11 @@ EVERY = {  # a criterion of each verdict
     "C-ERROR": ("Small reads", "RandomIo.read", "at_least: 1 MB/s, scope: every node"),
     "C-SKIP": ("Flops are told", "Hpl.gflops", "report_only: for the record"),
     "C-INCOMPLETE": ("Disks read", "BlockStorage.read", "at_least: 1 MB/s, scope: every node"),
-    "C-PENDING": ("Days without a stop", "Availability.continuous", "at_least: 1 d, subject: system"),
+    "C-PENDING": (
+        "Days without a stop",
+        "Availability.continuous",
+        "at_least: 1 d, subject: system",
+    ),
     "C-REGRESSED": ("Disks write", "BlockStorage.write", "at_least: 1 MB/s, scope: every node"),
 }
 USUAL = """\

@@ -94,7 +94,7 @@ def test_each_verdict_is_what_ci_shows(tmp_path, monkeypatch):
         assert found == ([tag] if tag else []), key
     assert {c.get("classname") for c in top.iter("testcase")} == {
         f"here.{check}"
-        for check in ("Stream", "RandomIo", "Hpl", "BlockStorage", "Cloud", "verdict")
+        for check in ("Stream", "RandomIo", "Hpl", "BlockStorage", "Availability", "verdict")
     }
 
 
