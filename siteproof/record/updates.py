@@ -74,8 +74,11 @@ class Updates:
         return any(True for _ in others) or any(_after(h, job) for h in self._describing)
 
     def _kernel(self, job: Header, nodes: Collection[str]) -> Iterator[Update]:
+        own = expected_nodes(
+            job.expected
+        )  # whose kernel it is; a derived value has other nodes, too
         for old, new, header in self._other(job, KERNEL):
-            if not expected_nodes(header.expected).isdisjoint(nodes):
+            if expected_nodes(header.expected) & set(nodes) & (own or set(nodes)):
                 yield Update("kernel", old, new)
 
     def _software(self, job: Header) -> Iterator[Update]:

@@ -234,6 +234,13 @@ def test_the_bound_of_a_partition_is_the_network_of_its_fastest_role(site):
     assert bounds._of_roles(site, ["thin", "gpu"]) is None, "that of one role is not known"
 
 
+def test_the_kernel_of_guests_ages_no_answer_of_their_hosts(tmp_path):
+    hosts = fleets.header(1, expected="n[001-008]", provenance={"kernel": "6.1.0-13"})
+    guests = fleets.header(2, expected="v[001-008]", provenance={"kernel": "6.1.0-14"})
+    both = {"n001", "v001"}  # those of a derived value
+    assert Updates([hosts, guests], tmp_path).after(hosts, both) is None
+
+
 def test_a_new_kernel_that_another_partition_has_recorded_ages_an_answer(tmp_path):
     old = fleets.header(1, expected="n[001-008]", provenance={"kernel": "6.1.0-13"})
     later = {"expected": "n[003-004]", "provenance": {"kernel": "6.1.0-14"}}
