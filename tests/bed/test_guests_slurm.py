@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.testbed,
     pytest.mark.cloud,
     pytest.mark.alone,
-    pytest.mark.tool("ReFrame", "Slurm"),
+    pytest.mark.tool("ReFrame", "Slurm", "QEMU", "Ceph"),
 ]
 
 ROLES = {"bare": "node[001-002]", "virtio": "node003", "e1000": "node004"}
