@@ -165,6 +165,6 @@ def test_a_rate_spreads_requests_over_time(job):
 
 
 @pytest.mark.parametrize("step", ["networks", "launch", "remove"])
-def test_a_point_that_is_killed_leaves_nothing_behind(job, step):
+def test_a_point_that_is_killed_leaves_nothing(job, step):
     kill_at(job(), step)
     wait_for(lambda: nothing_left(job), every=1)
