@@ -1,6 +1,7 @@
 """From nothing to the first verdict on a cluster with other names and overlapping partitions."""
 
 import os
+import re
 import time
 
 import pytest
@@ -60,7 +61,10 @@ def test_the_first_verdict_needs_no_edit(hydra, tmp_path, record_property):
     made, linted, _, verdict = outputs
     assert "batch  4 nodes, nid[000001-000004], by partition batch; also in long, debug" in made
     assert "all-milan  2 nodes, cn-a-[01-02], by partition all; also in debug" in made
-    assert "1 site, no mistake, 13 gaps" in linted
+    # Warnings: a new processor's cache may be large for the memory that the nodes of the bed have.
+    assert re.search(r"1 site, no mistake,( [12] warnings?,)? 13 gaps", linted)
+    warnings = [line for line in linted.splitlines() if "warning:" in line]
+    assert all("of the memory of" in line for line in warnings), warnings
     assert "6 passed" in verdict
     last = "verdict on hydra: 1 PASS; next: siteproof report --system hydra"
     assert verdict.splitlines()[-1] == last

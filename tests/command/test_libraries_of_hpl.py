@@ -108,4 +108,6 @@ def test_the_real_benchmark_takes_the_kernel_of_this_processor(tmp_path):
     found = Sessions(world.data / "perflogs", "thishost").of(lambda _: True)
     kernels = {s.conditions.get("blas_kernel", "") for s in found}
     assert kernels and "Nehalem" not in kernels
-    assert not [s for s in found if "blas_warning" in s.conditions]
+    # A BLAS that is older than the processor does not know it, whoever chooses.
+    warnings = {s.conditions.get("blas_warning", "") for s in found}
+    assert not [one for one in warnings if "in the environment chose" in one]
