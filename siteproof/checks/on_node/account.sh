@@ -106,6 +106,7 @@ names_of_step() {
 # shellcheck disable=SC2034  # read by the scripts that source this one
 begin_script() {
     umask o-w
+    unset IFS # with some values the static busybox of Debian crashes
     LC_ALL=C TZ=UTC
     export LC_ALL TZ
     stage=$(pwd) job=${SLURM_JOB_ID:-local} node=${SLURMD_NODENAME:-$SITEPROOF_NODE}
