@@ -78,6 +78,8 @@ def _shape(state: State) -> str:
     for name in state.names():
         kinds.setdefault(state.settings.guests.get(name, "bare"), []).append(name)
     lines = [f"ClusterName={'testbed' if state.settings.wan is None else 'testbed-wan'}"]
+    if not state.settings.guests:
+        kinds = {"bare": [f"node[001-{size:03}]"]}
     for kind, names in kinds.items():
         cpus, memory = (cores, memory_of_node(size)) if kind == "bare" else (1, guest.MEMORY)
         lines.append(
