@@ -1,4 +1,5 @@
 #!/bin/busybox sh
+# shellcheck shell=dash
 # What a guest of the test bed does first: its root, its network, and then the script $start.
 #
 # Its variables are words of the kernel's command line, which testbed/guest.py gives. The folders of
