@@ -17,6 +17,7 @@ from state import ENVIRONMENT, State
 
 PRIVATE = (Path("/tmp"), Path("/dev/shm"))
 _AT_ONCE = 2 * (os.cpu_count() or 1)
+_LARGEST_CACHE = 32 * 1024  # KiB of a node
 _KILL_PATIENCE = 120  # seconds
 
 
@@ -153,6 +154,19 @@ def _mount(state: State, node: str) -> None:
     hostname.write_text(node + "\n")
     kernel.bind(hostname, "/etc/hostname")
     kernel.bind(state.path / "hosts", "/etc/hosts")
+    _share_caches(state, node)
+
+
+def _share_caches(state: State, node: str) -> None:
+    """Smaller caches than those that all nodes have together.
+
+    Benchmarks take several times as much memory, and all nodes at once more than the machine has.
+    """
+    share = state.node_file(node, "cache")
+    share.write_text(f"{_LARGEST_CACHE}K\n")
+    for size in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cache/index*/size"):
+        if int(size.read_text().strip().removesuffix("K")) > _LARGEST_CACHE:
+            kernel.bind(share, size)
 
 
 def hidden(state: State) -> list[Path]:
