@@ -9,6 +9,7 @@ import http.client
 import json
 import secrets
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,6 +64,7 @@ def start(place: Place) -> None:
     _relay(place)
     _give_login(place, "credentials", "siteproof")
     _give_login(place, "admin", "admin")
+    _wait_for_room(place)
 
 
 @contextmanager
@@ -207,6 +209,20 @@ def _set_password(place: Place, password: str) -> None:
     openstack_run.listens(place, "memcached")
 
 
+def _wait_for_room(place: Place) -> None:
+    """Until the scheduler of volumes knows where there is room; before, each volume is an error."""
+    project = openstack_run.sql(place, "SELECT id FROM keystone.project WHERE name = 'admin'")[0]
+    token, port = _token(place), APIS["cinder"][0]
+    for _ in range(120):
+        with _answer(
+            place, token, "GET", f"{project}/scheduler-stats/get_pools", None, port
+        ) as answer:
+            if json.loads(answer.read())["pools"]:
+                return
+        time.sleep(0.5)
+    raise TestbedError("cinder: the scheduler knows no room for volumes")
+
+
 def _token(place: Place) -> str:
     """Of the administrator."""
     password = openstack_run.passwords(place)["admin"]
@@ -223,10 +239,12 @@ def _asked(place: Place, token: str, method: str, path: str, body: object = None
         return dict(json.loads(answer.read()))
 
 
-def _answer(place: Place, token: str, method: str, path: str, body: object) -> Any:
-    """Of keystone. Raises TestbedError."""
+def _answer(
+    place: Place, token: str, method: str, path: str, body: object, port: int = PORT
+) -> Any:
+    """Of keystone, or of another API. Raises TestbedError."""
     request = urllib.request.Request(
-        f"http://{place.address}:{PORT}/v3/{path}",
+        f"http://{place.address}:{port}/v3/{path}",
         method=method,
         headers={"Content-Type": "application/json", **({"X-Auth-Token": token} if token else {})},
         data=None if body is None else json.dumps(body).encode(),
