@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import services_fixture
 from clone import wait_for
+from services_fixture import breaking
 
 pytestmark = [pytest.mark.services, pytest.mark.tool("OpenSSH", "rsync", "nginx")]
 CRITERION = """
@@ -64,16 +65,7 @@ def here(world, bed):
 
 @pytest.fixture
 def faulty(bed):
-    """Makes a service go wrong, until the end of the test."""
-    mended = []
-
-    def make(name, *fault):
-        mended.append(name)
-        bed.must("fault", name, *fault)
-
-    yield make
-    for name in mended:
-        bed.must("mend", name)
+    yield from breaking(bed)
 
 
 def files_left(bed):

@@ -18,7 +18,7 @@ import services_fixture
 import urllib3
 import yaml
 from clone import wait_for
-from services_fixture import PROGRAMS, Services
+from services_fixture import PROGRAMS, Services, breaking
 from testbed_fixture import Testbed
 
 NAMES = ("sftp", "http", "kdc")
@@ -41,16 +41,7 @@ def other(request):
 
 @pytest.fixture
 def faulty(bed):
-    """Makes a service go wrong, until the end of the test."""
-    mended = []
-
-    def make(name, *fault):
-        mended.append(name)
-        bed.must("fault", name, *fault)
-
-    yield make
-    for name in mended:
-        bed.must("mend", name)
+    yield from breaking(bed)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from services_fixture import ends, records
 
 from siteproof.services import runner, steps
 from siteproof.services.steps import Job, StepFailed
@@ -43,16 +44,6 @@ def far(job, monkeypatch):
     )
     monkeypatch.setattr(runner, "module", lambda job: found)
     return found
-
-
-def records(job):
-    found = []
-    runner.run(job, found.append)
-    return found
-
-
-def ends(found):
-    return {r["end"]["step"]: (r["status"], r["why"]) for r in found if "end" in r}
 
 
 def test_what_a_test_creates_is_removed_and_what_others_have_stays(job, far):
