@@ -21,10 +21,11 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from siteproof.errors import UserError
 
+T = TypeVar("T")
 CLONE = Path(__file__).resolve().parents[1]
 
 MIB = 1 << 20
@@ -42,6 +43,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# Errors that are due to what is there. Any other is of the side that reads (EIO, ESTALE, ENOMEM …).
+_LASTING = {errno.EACCES, errno.EPERM, errno.EISDIR, errno.EINVAL, errno.ENAMETOOLONG}
 _trusted: set[int] = set()
 
 
@@ -51,6 +54,10 @@ class Refused(UserError):
 
 class TooLarge(UserError):
     """A file that is larger than its kind can be."""
+
+
+class Unread(UserError):
+    """The reading side failed: the file may be whole, and be read at another time."""
 
 
 def folder() -> Path:
@@ -145,28 +152,48 @@ def mapped_owner(folder: Path) -> str | None:
 
 
 def read(
-    path: Path,
-    *,
-    below: Path,
-    limit: int = ACCOUNT,
-    owners: Collection[int] | None = None,
-    one_name: bool = False,
+    path: Path, *, below: Path, limit: int = ACCOUNT, owners: Collection[int] | None = None
 ) -> bytes:
-    """The content of a file that somebody else may have written.
+    """The content of a file that somebody else may have written; a failed read is repeated once.
 
     below: the folder that the site or the user names; links are followed above it, and refused
     below it. limit: in bytes. owners: only their files are read; by default those of this user,
     of root, of the owner of `below`, of the site's `trusted_owners`, and of the members of its
-    group if the group may write to it. one_name: a file that has a second name is refused.
-    Raises FileNotFoundError if there is none, and UserError if it is refused.
+    group if the group may write to it.
+    Raises FileNotFoundError if there is none, Unread if the file system fails, and UserError if the
+    file is refused.
     """
-    with opened(path, below=below, limit=limit, owners=owners) as handle, _explained(path):
-        if one_name and os.fstat(handle).st_nlink > 1:
-            raise Refused(path, "refused: it is a link to another file")
-        data = _read_all(handle, limit + 1)
+    data = _repeated(lambda: _read_whole(path, below, limit, owners))
     if len(data) > limit:
         raise _too_large(path, limit)
     return data
+
+
+def _repeated(reading: Callable[[], T]) -> T:
+    """What is read; once more after an error of the file system (ESTALE is gone by then)."""
+    try:
+        return reading()
+    except Unread:
+        return reading()
+
+
+def exists(path: Path) -> bool:
+    """Whether there is anything of that name, also a broken link. Raises Unread."""
+
+    def look() -> bool:
+        try:
+            with _explained(path):
+                os.lstat(path)
+        except (FileNotFoundError, Refused):
+            return False
+        return True
+
+    return _repeated(look)
+
+
+def _read_whole(path: Path, below: Path, limit: int, owners: Collection[int] | None) -> bytes:
+    with opened(path, below=below, limit=limit, owners=owners) as handle, _explained(path):
+        return _read_all(handle, limit + 1)
 
 
 def read_text(
@@ -192,8 +219,8 @@ def opened(
     with _walked(path, below, parts[:-1], owners) as handles:
         with _explained(path):
             handles.append(_step(parts[-1], _FILE, path, handles, owners))
-        _check_owner(path, os.fstat(handles[-1]), os.fstat(handles[0]), owners)
-        _must_be_file(path, handles[-1], limit)
+            _check_owner(path, os.fstat(handles[-1]), os.fstat(handles[0]), owners)
+            _must_be_file(path, handles[-1], limit)
         yield handles[-1]
 
 
@@ -225,6 +252,10 @@ def named(path: Path, limit: int) -> Iterator[int]:
 
 def names(path: Path, *, below: Path, most: int) -> list[str]:
     """The names in a folder, sorted; never more than `most`. Arguments and errors as of `read`."""
+    return _repeated(lambda: _names(path, below, most))
+
+
+def _names(path: Path, below: Path, most: int) -> list[str]:
     found: list[str] = []
     parts = path.relative_to(below).parts
     with (
@@ -561,7 +592,8 @@ def _unreadable(path: Path, error: OSError) -> Exception:
         return Refused(path, "refused: it is a link, or not a regular file")
     if error.errno == errno.ENOTDIR:
         return Refused(path, "refused: a part of its path is a link, or not a folder")
-    return UserError(path, f"cannot be read: {error.strerror}")
+    kind = UserError if error.errno in _LASTING else Unread
+    return kind(path, f"cannot be read: {error.strerror}")
 
 
 def _too_large(path: Path, limit: int) -> TooLarge:

@@ -464,7 +464,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             done = super().run_complete() or self.was_lost()
         except JobError as error:  # cancelled by ReFrame: a node went, so it cannot start
             self.blocked, done = " ".join(str(error).split()), True
-        measured = self.measured()
+        try:
+            measured = self.measured()
+        except files.Unread:  # what is there is read at the next look, or by 'siteproof collect'
+            return done
         if not done:
             if self.watcher.cannot_start() or self.watcher.only_dead_nodes_left(measured):
                 self.job.cancel()
@@ -553,8 +556,8 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def collect(self) -> None:
         """Turn the raw files into samples."""
         perflogs, stage = files.perflogs(), Path(self.stagedir)
-        lost = self.lost_nodes()
         try:
+            lost = self.lost_nodes()
             self.plan.over = float(self.job.completion_time or 0) if self.in_batch else 0.0
             if lost or self.plan.over:
                 self.plan.lost |= lost
@@ -611,7 +614,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
 def _secret_of(stagedir: str) -> str:
     """The secret part of names on shared file systems."""
-    return hashlib.blake2b(stagedir.encode(), key=SECRET, digest_size=16).hexdigest()
+    return hashlib.blake2b(os.fsencode(stagedir), key=SECRET, digest_size=16).hexdigest()
 
 
 def _words(options: Iterable[str]) -> list[str]:

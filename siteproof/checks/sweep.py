@@ -18,7 +18,7 @@ from reframe.core.builtins import parameter, run_after, variable
 from reframe.core.logging import getlogger
 from reframe.utility import typecheck
 
-from siteproof import nodesets
+from siteproof import files, nodesets
 from siteproof.checks import contract, loading, missing, progress, session
 from siteproof.checks.budget import ALL
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, MARGIN, JobCheck
@@ -436,7 +436,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
                 stages.collect_so_far(
                     stage, session.current().folder / "perflogs", self.plan, self.known
                 )
-        except OSError:
+        except (OSError, files.Unread):
             return
         if len(self.known) > before:
             failed = sum(point.status != "ok" for point in self.known.values())

@@ -11,6 +11,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from siteproof import files
 from siteproof.collect import cores, ending, origin, outcome, raw, together
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Execution, Raw, Stage
@@ -82,14 +83,14 @@ def waiting(
 def worth_repeating(stage: Path, number: int) -> bool:
     """Whether a turn gave no value because its client or its server was missing."""
     raw_files = Stage.of(stage)
-    if not raw_files.has(name(number)):
-        return True
-    if raw_files.has(server_of(number)):
-        return False
     try:
+        if not raw_files.has(name(number)):
+            return True
+        if raw_files.has(server_of(number)):
+            return False
         left = raw.read(raw_files.result(name(number)))
         return left.number("exit") != 0 or any(run.exit != 0 for run in left.runs)
-    except OutputError:
+    except (OutputError, files.Unread):
         return True
 
 
@@ -115,6 +116,8 @@ class _Turn:
             served = raw.read(result)
             code = served.number("exit")
             self.server_proof = origin.check(result.folder, self.server, served, self.job)
+        except files.Unread:  # the collecting side failed, and not the node
+            raise
         except Exception as error:  # an error in one result must not stop the others
             broken = outcome.reason(error)
             return None, OutputError(f"the server on {self.server}: {broken}", "generic")
@@ -155,6 +158,8 @@ class _Turn:
             self._must_use_one_program(left)
             ways = self._directions(left)
             self._must_be_whole(left)
+        except files.Unread:  # the collecting side failed, and not the node
+            raise
         except Exception as error:  # an error in one result must not stop the others
             return [self._way("", self._explained(outcome.reason(error), left), left)]
         return [
@@ -209,6 +214,8 @@ class _Turn:
             conditions, readings, _ = outcome.judge(left, runs, self.job)
             served = self.served.runs if self.served else ()
             readings = [*readings, *cores.busiest(left.runs, served, way)]
+        except files.Unread:  # the collecting side failed, and not the node
+            raise
         except Exception as error:  # an error in one result must not stop the others
             return self._explained(outcome.reason(error), left, runs)
         return Outcome(readings, conditions, host=left.meta, origin=self.proof)

@@ -10,7 +10,6 @@ origin                 munge's credential over the digest of all these (siteproo
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -83,8 +82,8 @@ class Stage:
         return Result(self, self.path / "raw" / name)
 
     def has(self, name: str) -> bool:
-        """Whether there is a result, even a broken one."""
-        return os.path.lexists(self.path / "raw" / name)
+        """Whether there is a result, even a broken one. Raises files.Unread."""
+        return files.exists(self.path / "raw" / name)
 
     def names(self, wanted: Collection[str]) -> set[str]:
         """Those of the wanted results that are there."""
@@ -92,6 +91,8 @@ class Stage:
             found = files.names(self.path / "raw", below=self.path, most=MAX_RESULTS)
         except FileNotFoundError:
             return set()
+        except files.Unread:
+            raise
         except UserError:  # too many files: each by its name
             return {name for name in wanted if self.has(name)}
         return set(found).intersection(wanted)
@@ -107,21 +108,20 @@ class Result:
         self._meta: dict[str, str] | None = None
 
     def names(self) -> list[str]:
-        """What is in it. Raises OutputError."""
+        """What is in it. Raises OutputError, and files.Unread."""
         try:
             return files.names(self.folder, below=self.stage.path, most=MAX_FILES)
         except (OSError, UserError) as error:
             raise _unreadable(self.folder.name, error) from None
 
     def text(self, *parts: str, limit: int = files.OUTPUT) -> str:
-        """A file of it. Raises OutputError."""
+        """A file of it. Raises OutputError, and files.Unread."""
         try:
             data = files.read(
                 self.folder.joinpath(*parts),
                 below=self.stage.path,
                 limit=min(limit, self.left),
                 owners={self.stage.owner},
-                one_name=True,
             )
         except (OSError, UserError) as error:
             raise _unreadable("/".join(parts), error) from None
@@ -165,7 +165,7 @@ def read_meta(folder: Path | Result) -> dict[str, str]:
 
 
 def read(folder: Path | Result) -> Raw:
-    """A whole result folder. Raises OutputError where a file cannot be read.
+    """A whole result folder. Raises OutputError for a file that is none, and files.Unread.
 
     A plain path is trusted as it is: everything in it may be its owner's.
     """
@@ -174,7 +174,7 @@ def read(folder: Path | Result) -> Raw:
     stdout, stderr = result.text("stdout"), result.text("stderr")
     runs, digest = _runs(result), result.digest()
     origin = ""
-    if os.path.lexists(result.folder / "origin"):
+    if files.exists(result.folder / "origin"):
         origin = result.text("origin", limit=files.ACCOUNT).strip()
     return Raw(meta, facts, stdout, stderr, runs, origin, digest)
 
@@ -200,7 +200,7 @@ def _runs(result: Result) -> list[Execution]:
 
 def _run(result: Result, name: str) -> Execution:
     written = ""
-    if os.path.lexists(result.folder / name / "exit"):
+    if files.exists(result.folder / name / "exit"):
         written = result.text(name, "exit", limit=files.ACCOUNT).strip()
     code = int(written) if written.isascii() and written.isdigit() and len(written) < 4 else None
     return Execution(
@@ -208,6 +208,8 @@ def _run(result: Result, name: str) -> Execution:
     )
 
 
-def _unreadable(name: str, error: OSError | UserError) -> OutputError:
+def _unreadable(name: str, error: OSError | UserError) -> Exception:
+    if isinstance(error, files.Unread):  # not the node's fault, and not for good
+        return error
     why = error.what if isinstance(error, UserError) else error.strerror
     return OutputError(f"result cannot be read: {name}: {why}", "generic")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
-from siteproof import nodesets
+from siteproof import files, nodesets
 from siteproof.collect import ending, origin, outcome, raw
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Raw, Stage
@@ -47,6 +47,8 @@ def _outcomes(stage: Stage, job: Manifest, ended: str) -> list[Outcome]:
         each = _of_report(found)
         for one in each:
             outcome.must_be_short(one.readings, found.conditions)
+    except files.Unread:  # the collecting side failed, and not the node
+        raise
     except Exception as error:  # an error in one result must not stop the others
         failed = outcome.reason(error)
         status = outcome.status_of(failed, left, job, ended)

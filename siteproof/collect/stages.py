@@ -48,7 +48,8 @@ def collect(
 
     ended: the job's state in Slurm, such as TIMEOUT; explains missing nodes.
     job: the manifest, where the session that made it lives; then no file is read for it.
-    Raises UserError for a broken manifest and OSError where perflogs cannot be written.
+    Raises UserError for a broken manifest, files.Unread where the stage cannot be read now, and
+    OSError where perflogs cannot be written.
     """
     stages = perflogs.with_name("stage")
     # The samples of a running session belong to its user, even if the file system maps owners.
@@ -131,6 +132,8 @@ def read_node(stage: Stage, job: Manifest, node: str, ended: str) -> Outcome:
             outcome.must_have_ended(run, left, job)
         outcome.must_have_worked(left, job)
         conditions, readings, aside = outcome.judge(left, left.runs, job)
+    except files.Unread:  # the collecting side failed, and not the node
+        raise
     except Exception as error:  # an error in one result must not stop the others
         failed = outcome.reason(error)
         status = outcome.status_of(failed, left, job, ended, [meta.get("exit", "")])
@@ -271,6 +274,8 @@ def _ends(stage: Stage) -> Mapping[str, Cause]:
 def _ends_in(path: Path, _changed: int, owner: int) -> Mapping[str, Cause]:
     try:
         text = files.read_text(path, below=path.parent, limit=files.OUTPUT, owners={owner})
+    except files.Unread:
+        raise
     except (OSError, UserError):
         return {}
     return cause.ended_by_slurm(text)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from siteproof import nodesets
+from siteproof import files, nodesets
 from siteproof.collect import cause, ending, origin, outcome, raw
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Stage
@@ -73,6 +73,8 @@ def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
             raise OutputError(f"{lacking[0]} was not read back", "invalid")
         with_point = replace(job, facts={**job.facts, **point.values})  # what `derive` needs
         conditions, readings, _ = outcome.judge(left, left.runs, with_point)
+    except files.Unread:  # the collecting side failed, and not the node
+        raise
     except Exception as error:  # an error in one result must not stop the others
         failed = outcome.reason(error)
         status = outcome.status_of(failed, left, job, ended)

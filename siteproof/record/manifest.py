@@ -399,7 +399,7 @@ def still_runs(stage: Path, job: Manifest) -> int:
     """
     if job.scheduler != "local" or job.host != socket.gethostname():
         return 0
-    script = str(stage / "rfm_job.sh").encode()
+    script = os.fsencode(stage / "rfm_job.sh")
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
