@@ -5,6 +5,7 @@ import subprocess
 import pytest
 from clone import TOP
 from ClusterShell.NodeSet import NodeSet
+from rows import rows
 
 from siteproof.checks import watch
 from siteproof.slurm.records import parse_memory
@@ -69,14 +70,16 @@ def node(tmp_path):
     return Node(tmp_path)
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_without_a_limit_a_job_has_what_the_kernel_has(node, shell):
+@rows("shell", SHELLS)
+def test_without_a_limit_a_job_has_what_the_kernel_has(tmp_path, shell):
+    node = Node(tmp_path)
     found = node.run("account memory", shell)
     assert found == {"memory_given_kib": "16777216", "memory_given_by": "kernel"}
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_the_least_limit_of_all_groups_above_counts_in_v2(node, shell):
+@rows("shell", SHELLS)
+def test_the_least_limit_of_all_groups_above_counts_in_v2(tmp_path, shell):
+    node = Node(tmp_path)
     node.v2("/system.slice/slurmstepd.scope/job_5/step_0/user/task_0")
     node.write(node.groups / "system.slice/slurmstepd.scope/job_5/memory.max", 2 * GIB)
     node.write(node.groups / "system.slice/slurmstepd.scope/job_5/step_0/memory.max", "max\n")
@@ -108,8 +111,8 @@ def test_a_limit_above_what_the_kernel_has_limits_nothing(node):
     assert node.memory(SLURM_MEM_PER_NODE="999999") == (16384, "kernel")
 
 
-@pytest.mark.parametrize(
-    ("variables", "mib"),
+@rows(
+    "variables, mib",
     [
         ({"SLURM_MEM_PER_NODE": "3000"}, 3000),
         ({"SLURM_MEM_PER_CPU": "500", "SLURM_CPUS_ON_NODE": "4"}, 2000),
@@ -122,7 +125,8 @@ def test_a_limit_above_what_the_kernel_has_limits_nothing(node):
         ({"SLURM_MEM_PER_NODE": "9" * 30}, 16384),
     ],
 )
-def test_what_slurm_gives_is_asked_for_or_configured(node, variables, mib):
+def test_what_slurm_gives_is_asked_for_or_configured(tmp_path, variables, mib):
+    node = Node(tmp_path)
     node.write(node.folder / "memory_of_nodes", "n1 900\nn2 1500\nn3 1\n")
     assert node.memory(**variables) == (mib, "Slurm" if mib < 16384 else "kernel")
 
@@ -134,8 +138,9 @@ def test_the_least_of_slurm_and_cgroup_counts(node):
     assert node.memory(SLURM_MEM_PER_NODE="300") == (300, "Slurm")
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_the_jobs_own_kills_are_counted_beside_those_of_the_node(node, shell):
+@rows("shell", SHELLS)
+def test_the_jobs_own_kills_are_counted_beside_those_of_the_node(tmp_path, shell):
+    node = Node(tmp_path)
     node.v2("/slurm/job_5/step_0/task_0")
     node.write(node.groups / "slurm/job_5/step_0/task_0/memory.events", V2_EVENTS.format(1))
     node.write(node.groups / "slurm/job_5/memory.events", V2_EVENTS.format(2))
@@ -174,19 +179,21 @@ def fake(node, name, script):
     return f"{path.parent}:/usr/bin:/bin"
 
 
-@pytest.mark.parametrize(
-    ("quota", "cpus"),
+@rows(
+    "quota, cpus",
     [("max 100000", 8), ("250000 100000", 3), ("50000 100000", 1), ("900000 100000", 8)],
 )
-def test_a_quota_leaves_fewer_processors(node, quota, cpus):
+def test_a_quota_leaves_fewer_processors(tmp_path, quota, cpus):
+    node = Node(tmp_path)
     node.v2("/job_5")
     node.write(node.groups / "job_5/cpu.max", quota + "\n")
     path = fake(node, "nproc", "echo 8")
     assert node.run("account cpus", PATH=path) == {"cpus": str(cpus)}
 
 
-@pytest.mark.parametrize(("quota", "cpus"), [(-1, 8), (400000, 4)])
-def test_a_quota_of_v1_does_as_well(node, quota, cpus):
+@rows("quota, cpus", [(-1, 8), (400000, 4)])
+def test_a_quota_of_v1_does_as_well(tmp_path, quota, cpus):
+    node = Node(tmp_path)
     node.v1("/job_5", "cpu")
     node.write(node.groups / "cpu/job_5/cpu.cfs_quota_us", f"{quota}\n")
     node.write(node.groups / "cpu/job_5/cpu.cfs_period_us", "100000\n")
@@ -235,8 +242,8 @@ def test_nodes_that_failed_are_not_counted_as_measured(monkeypatch):
 # ---- what is made of it
 
 
-@pytest.mark.parametrize(
-    ("variables", "bytes_of_matrix"),
+@rows(
+    "variables, bytes_of_matrix",
     [
         ({}, GIB),
         ({"MEMORY": str(2 * GIB + 2**28)}, GIB + 2**27),  # what was bought, a little more
@@ -244,7 +251,8 @@ def test_nodes_that_failed_are_not_counted_as_measured(monkeypatch):
         ({"MEMORY": str(GIB)}, GIB),
     ],
 )
-def test_the_matrix_of_hpl_fits_into_what_the_job_has(node, variables, bytes_of_matrix):
+def test_the_matrix_of_hpl_fits_into_what_the_job_has(tmp_path, variables, bytes_of_matrix):
+    node = Node(tmp_path)
     node.write(node.folder / "meta", f"cpus=2\nmemory_kib=99999999\nmemory_given_kib={2 * 2**20}")
     fake(node, "xhpl", ":")
     path = fake(node, "mpirun", "sed -n 6p HPL.dat")
@@ -278,12 +286,13 @@ def solve(node, mpirun, **variables):
     return (node.folder / "facts").read_text().splitlines(), done.stderr
 
 
-@pytest.mark.parametrize(
-    ("threads", "grid", "each"),
+@rows(
+    "threads, grid, each",
     [("0", "2 2", "1"), ("1", "2 2", "1"), ("2", "1 2", "2"), ("4", "1 1", "4")],
 )
-def test_ranks_and_threads_of_hpl_fill_the_cores_and_are_facts(node, threads, grid, each):
+def test_ranks_and_threads_of_hpl_fill_the_cores_and_are_facts(tmp_path, threads, grid, each):
     """Without a BLAS that is known to have threads, a rank a core."""
+    node = Node(tmp_path)
     facts, said = solve(node, 'echo "$OMP_NUM_THREADS threads" >&2', THREADS=threads)
     assert f"asked=1000 192 {grid}" in facts
     assert f"threads={each}" in facts
@@ -316,9 +325,9 @@ def test_what_is_measured_dies_before_the_script_that_accounts_for_it(node):
 # ---- a processor that is software
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize(
-    ("model", "machine", "emulated"),
+@rows("shell", SHELLS)
+@rows(
+    "model, machine, emulated",
     [
         ("QEMU TCG CPU version 2.5+", "none", "yes"),
         ("AMD EPYC Processor", "qemu", "yes"),  # a model that QEMU was given; by CPUID it is QEMU
@@ -326,7 +335,8 @@ def test_what_is_measured_dies_before_the_script_that_accounts_for_it(node):
         ("AMD EPYC Processor", "none", "no"),
     ],
 )
-def test_a_node_whose_processor_is_software_reports_it(node, shell, model, machine, emulated):
+def test_a_node_whose_processor_is_software_reports_it(tmp_path, shell, model, machine, emulated):
+    node = Node(tmp_path)
     node.write(node.proc / "cpuinfo", f"processor\t: 0\nmodel name\t: {model}\n")
     program = node.folder / "bin" / "systemd-detect-virt"
     node.write(program, f"#!/bin/sh\necho {machine}")

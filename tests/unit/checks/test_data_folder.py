@@ -2,14 +2,14 @@
 
 from types import SimpleNamespace
 
-import pytest
+from rows import rows
 
 from siteproof import files
 from siteproof.checks import settings
 
 
-@pytest.mark.parametrize(
-    ("system", "scheduler", "in_clone", "warned"),
+@rows(
+    "system, scheduler, in_clone, warned",
     [
         ("jetstream", "slurm", True, True),
         ("jetstream", "slurm", False, False),

@@ -3,8 +3,8 @@
 import shutil
 import subprocess
 
-import pytest
 from clone import TOP
+from rows import rows
 
 from siteproof.sites import libraries
 
@@ -25,7 +25,7 @@ def told(shell, what, **variables):
     return sorted(done.stdout.splitlines())
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@rows("shell", SHELLS)
 def test_each_library_is_steered_by_variables_that_are_told(shell):
     steering = ["OPENBLAS_CORETYPE", "BLIS_ARCH_TYPE", "MKL_DEBUG_CPU_TYPE", "OMP_PLACES"]
     steering += ["KMP_AFFINITY", "GOMP_CPU_AFFINITY", "UCX_TLS", "OMPI_MCA_btl", "I_MPI_FABRICS"]
@@ -37,7 +37,7 @@ def test_each_library_is_steered_by_variables_that_are_told(shell):
     assert told(shell, "account values", **variables) == expected
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@rows("shell", SHELLS)
 def test_a_clean_set_holds_what_is_wanted_and_nothing_else_that_steers(shell):
     variables = {"UCX_TLS": "a", "UCX_NET_DEVICES": "b", "OMP_X": "c", "OMP_XY": "d", "HOME": "e"}
     variables |= {"SITEPROOF_CLEAN": "yes", "SITEPROOF_WANTED": "UCX_* OMP_X"}
@@ -49,29 +49,29 @@ def test_a_clean_set_holds_what_is_wanted_and_nothing_else_that_steers(shell):
     ]
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@rows("shell", SHELLS)
 def test_nothing_is_unset_where_no_clean_set_is_asked_for(shell):
     assert told(shell, "forget_variables; account values", UCX_TLS="a") == ["env.UCX_TLS=a"]
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@rows("shell", SHELLS)
 def test_a_value_of_several_lines_stays_one(shell):
     lines = told(shell, "account values", UCX_X="1\nexit=0\nend=5\r\x1b", OMP_EMPTY="")
     assert lines == ["env.UCX_X=1?exit=0?end=5??"]
 
 
-@pytest.mark.parametrize("name", ["UCX_TLS", "UCX_*", "UC*", "*", "LD_PRELOAD", "LD_*", "OMP_X"])
+@rows("name", ["UCX_TLS", "UCX_*", "UC*", "*", "LD_PRELOAD", "LD_*", "OMP_X"])
 def test_what_a_clean_set_would_unset_can_be_kept(name):
     assert libraries.may_steer(name)
 
 
-@pytest.mark.parametrize("name", ["PATH", "PATH*", "UCX", "LD_PRELOADS", "HOME", "I_MPI_ROOT"])
+@rows("name", ["PATH", "PATH*", "UCX", "LD_PRELOADS", "HOME", "I_MPI_ROOT"])
 def test_what_no_check_unsets_need_not_be_kept(name):
     assert not libraries.may_steer(name)
 
 
-@pytest.mark.parametrize("name", ["I_MPI_ROOT", "UCX_DIR", "MKL_HOME", "OMP_PREFIX", "FI_PATH"])
-@pytest.mark.parametrize("shell", SHELLS)
+@rows("name", ["I_MPI_ROOT", "UCX_DIR", "MKL_HOME", "OMP_PREFIX", "FI_PATH"])
+@rows("shell", SHELLS)
 def test_account_sh_leaves_alone_what_names_where_software_lies(shell, name):
     assert name.endswith(libraries.PLACES)
     assert told(shell, "account names", **{name: "v"}) == []

@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 from clone import TOP
+from rows import rows
 
 SHARED = TOP / "siteproof/checks/on_node"
 LFS = """#!/bin/sh
@@ -148,8 +149,8 @@ def test_a_composite_layout_has_the_values_of_each_component(client):
     )
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
+@rows(
+    "old, new, told",
     [
         (
             "3591168    96445440   4% ",
@@ -162,14 +163,15 @@ def test_a_composite_layout_has_the_values_of_each_component(client):
     ],
 )
 def test_a_target_that_is_too_full_or_disabled_is_named_and_nothing_is_written(
-    client, old, new, told
+    tmp_path, old, new, told
 ):
+    client = Client(tmp_path)
     client.blocks.write_text(BLOCKS.replace(old, new))
     assert client.refusal().startswith(told)
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
+@rows(
+    "line, told",
     [
         ("OST0001_UUID         : inactive device", "OST0001_UUID is inactive"),
         ("testfs-OST0001_UUID : inactive device", "testfs-OST0001_UUID is inactive"),
@@ -179,7 +181,8 @@ def test_a_target_that_is_too_full_or_disabled_is_named_and_nothing_is_written(
         ),
     ],
 )
-def test_a_target_that_is_inactive_or_does_not_answer_is_named(client, line, told):
+def test_a_target_that_is_inactive_or_does_not_answer_is_named(tmp_path, line, told):
+    client = Client(tmp_path)
     lines = BLOCKS.splitlines()
     client.blocks.write_text("\n".join([*lines[:3], line, *lines[4:]]) + "\n")
     (client.blocks.parent / "blocks.fails").touch()
@@ -213,15 +216,16 @@ def test_the_striping_that_the_site_names_is_set_and_read_again(client):
     assert "setstripe -c 4 -S 1048576 -p flash /" in client.asked.read_text()
 
 
-@pytest.mark.parametrize(
-    ("settings", "told"),
+@rows(
+    "settings, told",
     [
         ({"STRIPE_COUNT": "8"}, "stripe count 4, the site names 8"),
         ({"STRIPE_SIZE": "4194304"}, "stripe size 1048576, the site names 4194304"),
         ({"STRIPE_POOL": "disk"}, "stripe pool flash, the site names disk"),
     ],
 )
-def test_files_that_are_striped_otherwise_are_refused(client, settings, told):
+def test_files_that_are_striped_otherwise_are_refused(tmp_path, settings, told):
+    client = Client(tmp_path)
     assert client.refusal(**settings) == told
 
 

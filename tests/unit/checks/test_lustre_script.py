@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from clone import TOP
+from rows import rows
 
 from siteproof.collect.raw import Raw
 from siteproof.derive import Given, lustre
@@ -191,10 +192,9 @@ def test_owners_are_compared_with_the_list(client):
     assert named["gone"] == f"expected {user}, found none"
 
 
-@pytest.mark.parametrize(
-    "text", ["../x 1\n", "/etc/passwd 1\n", "1\n", "a x\n", "a\n", "a 1\n" * 1001]
-)
-def test_a_list_that_is_none_is_not_read(client, text):
+@rows("text", ["../x 1\n", "/etc/passwd 1\n", "1\n", "a x\n", "a\n", "a 1\n" * 1001])
+def test_a_list_that_is_none_is_not_read(tmp_path, text):
+    client = Client(tmp_path)
     client.values["OWNERS"] = "list"
     (client.top / "a").touch()
     (client.top / "list").write_text(text)

@@ -9,7 +9,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from clone import wait_for
+from clone import PATIENCE, wait_for
+from rows import rows
 
 from siteproof.checks import job
 from siteproof.collect import ending, raw
@@ -80,10 +81,21 @@ class Node:
 
     def run(self, **env):
         """What the script said itself; then `left` is there."""
-        return self.start(**env).communicate(timeout=120)[0]
+        return self.start(**env).communicate(timeout=PATIENCE)[0]
 
     def left(self, name="n1"):
         return raw.read(self.stage / "raw" / name)
+
+    def again(self, **env):
+        """The same once more, without what it left before."""
+        shutil.rmtree(self.stage / "raw/n1", ignore_errors=True)
+        return self.run(**env)
+
+
+def together(nodes):
+    """Nodes that wait most of the time, all at once; each with what its script said."""
+    running = [(node, node.start()) for node in nodes]
+    return [(node, process.communicate(timeout=PATIENCE)[0]) for node, process in running]
 
 
 def is_whole(left, swap=("swap_before", "swap_after")):
@@ -109,26 +121,30 @@ def shell(request):
     return request.param
 
 
-@pytest.fixture(params=[False, True], ids=["coreutils", "busybox applets"])
-def applets(request):
-    if request.param and not BUSYBOX:
-        pytest.skip("NOT TESTED: no busybox")
-    return request.param
+def kinds(folder, make, both=True):
+    """A node of each shell that is here, with coreutils and (both) with busybox's applets."""
+    for shell, words in SHELLS.items():
+        for applets in (False, True) if both else (False,):
+            if shutil.which(words[0]) and (BUSYBOX or not applets):
+                where = folder / f"{shell} {applets}".replace(" ", "_")
+                where.mkdir()
+                yield make(where, shell, applets)
 
 
-def test_each_shell_leaves_the_whole_account(shell, applets, tmp_path):
-    node = Node(tmp_path, shell, applets)
-    said = node.run()
-    assert is_whole(node.left()), said
-    assert said == ""
-    assert [path.name for path in (node.stage / "raw").iterdir()] == ["n1"]
+def test_each_shell_leaves_the_whole_account(tmp_path):
+    for node, said in together(kinds(tmp_path, Node)):
+        assert is_whole(node.left()), (said, node.stage)
+        assert said == "", node.stage
+        assert [path.name for path in (node.stage / "raw").iterdir()] == ["n1"], node.stage
 
 
-@pytest.mark.parametrize("missing", ["timeout", "nproc", "mktemp"])
-def test_each_shell_does_without_a_tool_that_a_node_may_lack(shell, missing, tmp_path):
-    node = Node(tmp_path, shell, without=[missing])
-    said = node.run()
-    assert is_whole(node.left()), said
+def test_each_shell_does_without_a_tool_that_a_node_may_lack(shell, tmp_path):
+    node = Node(tmp_path, shell)
+    for missing in ("timeout", "nproc", "mktemp"):
+        (node.programs / missing).rename(tmp_path / missing)
+        said = node.again()
+        assert is_whole(node.left()), (missing, said)
+        (tmp_path / missing).rename(node.programs / missing)
 
 
 def test_the_account_of_a_node_starts_few_programs(shell, tmp_path):
@@ -189,39 +205,40 @@ def test_a_full_disk_leaves_no_result(shell, tmp_path):
         subprocess.run(["umount", small], check=True)
 
 
-ENVIRONMENTS = {
-    "nothing": {},
-    "no home": {"USER": "nobody"},
-    "comma": {"LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8", "LC_NUMERIC": "de_DE.UTF-8"},
-    "no such locale": {"LC_ALL": "xx_YY.absurd", "LANG": "no/where"},
-    "CDPATH": {"CDPATH": "/tmp:/usr:/"},
-    "ENV": {"ENV": "/nowhere/env", "BASH_ENV": "/nowhere/bash_env"},
-    "several lines": {
+ENVIRONMENTS = {  # no two of one environment can hide each other
+    "a user's": {
+        **{"USER": "nobody", "LC_ALL": "xx_YY.absurd", "LANG": "no/where"},
+        **{"CDPATH": "/tmp:/usr:/", "ENV": "/nowhere/env", "BASH_ENV": "/nowhere/bash_env"},
+        **{"GREP_OPTIONS": "--color=always -v", "GREP_COLOR": "1"},
+    },
+    "comma and digits": {
+        **{"LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8", "LC_NUMERIC": "de_DE.UTF-8"},
+        **{"IFS": "0123456789", "TZ": "Nowhere/Else", "PATH_SEPARATOR": ";"},
+    },
+    "several lines and odd names": {
         "PS4": "a\nSLURM_FAKE=1\n'\"$(false)`x\\",
         "SLURM_STEP": "one\ntwo\nPATH=/nowhere\n",
         "SLURM_STEP_LAUNCHER": "'\n\"\n`",
+        **{"A-B": "1", "SLURM_WITH-DASH": "x", "1": "2", "SLURM_": "y"},
+        "TMPDIR": "/nowhere/at all",
     },
     "functions": {
         "BASH_FUNC_ml%%": "() {  SLURM_INSIDE=1\n echo function;\n}",
         "BASH_FUNC_cd%%": "() {  builtin cd /tmp;\n}",
         "BASH_FUNC_module()": "() {  :;\n}",
     },
-    "odd names": {"A-B": "1", "SLURM_WITH-DASH": "x", "1": "2", "SLURM_": "y"},
-    "no tmp": {"TMPDIR": "/nowhere/at all"},
     "options": {"SHELLOPTS": "braceexpand:errexit:hashall:noclobber:noglob:nounset:verbose"},
     "traced": {"SHELLOPTS": "braceexpand:hashall:xtrace", "POSIXLY_CORRECT": "1"},
-    "grep": {"GREP_OPTIONS": "--color=always -v", "GREP_COLOR": "1"},
-    "threads": {"IFS": "0123456789", "TZ": "Nowhere/Else", "PATH_SEPARATOR": ";"},
 }
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_no_setting_of_the_environment_reaches_the_account(name, shell, tmp_path):
+def test_no_setting_of_the_environment_reaches_the_account(shell, tmp_path):
     node = Node(tmp_path, shell)
-    if name == "functions" and shell.startswith("bash"):
-        ENVIRONMENTS[name].pop("BASH_FUNC_cd%%", None)  # bash obeys it, and so would sbatch's own
-    said = node.run(**ENVIRONMENTS[name])
-    assert is_whole(node.left()), said
+    for name, variables in ENVIRONMENTS.items():
+        if shell.startswith("bash"):  # it obeys this one, and so would sbatch's own
+            variables = {key: v for key, v in variables.items() if key != "BASH_FUNC_cd%%"}
+        said = node.again(**variables)
+        assert is_whole(node.left()), (name, said)
 
 
 def test_the_step_is_forgotten_whatever_the_environment_holds(shell, tmp_path):
@@ -232,40 +249,43 @@ def test_the_step_is_forgotten_whatever_the_environment_holds(shell, tmp_path):
     assert {n for n in names if n.startswith(("SLURM", "PMI"))} == {"SLURM_CONF"}
 
 
-@pytest.mark.parametrize("mask", [0o077, 0o000])
-def test_no_umask_lets_others_write_a_result(mask, tmp_path):
+def test_no_umask_lets_others_write_a_result(tmp_path):
     node = Node(tmp_path)
-    before = os.umask(mask)
-    try:
-        node.run()
-    finally:
-        os.umask(before)
-    assert is_whole(node.left())
-    everything = [node.stage / "raw/n1", *(node.stage / "raw/n1").rglob("*")]
-    assert not [path for path in everything if path.stat().st_mode & 0o002]
+    for mask in (0o077, 0o000):
+        before = os.umask(mask)
+        try:
+            node.again()
+        finally:
+            os.umask(before)
+        assert is_whole(node.left())
+        everything = [node.stage / "raw/n1", *(node.stage / "raw/n1").rglob("*")]
+        assert not [path for path in everything if path.stat().st_mode & 0o002], mask
 
 
-@pytest.mark.parametrize("lacks", ["timeout", "coreutils"])
-def test_a_program_that_hangs_is_ended_and_told_without_the_usual_timeout(shell, lacks, tmp_path):
-    if lacks == "coreutils" and not BUSYBOX:
-        pytest.skip("NOT TESTED: no busybox")
-    node = Node(tmp_path, shell, lacks == "coreutils", ["timeout"] if lacks == "timeout" else [])
-    mark = f"9{os.getpid()}{time.time_ns() % 10**9}"  # of a process, to find it again
-    node.measure(f"echo program=probe >>facts; echo began; sleep {mark}; echo never")
+def hanging(folder, shell, applets):
+    """A node whose program hangs; with coreutils it lacks timeout, busybox has another one."""
+    node = Node(folder, shell, applets, [] if applets else ["timeout"])
+    node.mark = f"9{os.getpid()}{time.time_ns() % 10**9}"  # of a process, to find it again
+    node.measure(f"echo program=probe >>facts; echo began; sleep {node.mark}; echo never")
     node.values["SITEPROOF_LIMIT"] = 2
-    said = node.run()
-    left = node.left()
-    assert (left.number("exit"), left.stdout) == (raw.ENDED, "began\n"), said
-    assert ending.timed_out(left.number("exit"), left.meta)
-    wait_for(lambda: not alive(mark))
+    return node
 
 
-def test_a_program_that_ignores_the_end_is_killed_without_the_usual_timeout(tmp_path):
-    node = Node(tmp_path, without=["timeout"])
+def deaf(folder):
+    node = Node(folder, without=["timeout"])
     node.measure(". ./../../account.sh; trap '' TERM; timeout -k 1 1 sh -c "
                  "'trap \"\" TERM; while :; do sleep 0.2; done'; echo \"code $?\"")  # fmt: skip
-    node.run()
-    assert node.left().stdout == "code 124\n"
+    return node
+
+
+def test_a_program_that_hangs_or_ignores_its_end_is_ended_without_the_usual_timeout(tmp_path):
+    *ended, (killed, _) = together([*kinds(tmp_path, hanging), deaf(tmp_path / "deaf")])
+    for node, said in ended:
+        left = node.left()
+        assert (left.number("exit"), left.stdout) == (raw.ENDED, "began\n"), (node.stage, said)
+        assert ending.timed_out(left.number("exit"), left.meta)
+        wait_for(lambda node=node: not alive(node.mark))
+    assert killed.left().stdout == "code 124\n"
 
 
 def test_the_fallback_of_timeout_hands_on_input_output_and_code(shell, tmp_path):
@@ -327,10 +347,25 @@ def test_what_programs_keep_in_tmp_has_a_name_that_nobody_can_take_first(tmp_pat
 # ---- the other two
 
 
-def pair(folder, shell, applets=False):
-    node = Node(folder, shell, applets, script="pair.sh")
+def sealing(node):
+    """A node with a munge that says what it was asked."""
+    node.program("munge", '#!/bin/sh\nprintf "MUNGE:%s\\n" "$*"\n')
+    node.values |= {"SITEPROOF_NONCE": "abc"}
+    return node
+
+
+def is_sealed(node):
+    """Whether turns and points bear credentials, too."""
+    for path in (node.stage / "raw").glob("0*"):
+        left = raw.read(path)
+        assert left.origin == f"MUNGE:-s siteproof abc n1 {path.name} {left.digest}"
+    return True
+
+
+def pair(folder, shell, applets):
+    node = sealing(Node(folder, shell, applets, script="pair.sh"))
     node.values |= {
-        "SITEPROOF_TURN": 8, "SITEPROOF_LEAD": 1, "SITEPROOF_LATE": 3, "SITEPROOF_KILL": 1,
+        "SITEPROOF_TURN": 6, "SITEPROOF_LEAD": 1, "SITEPROOF_LATE": 3, "SITEPROOF_KILL": 1,
         "SECONDS_OF_TURN": 1, "SIDE_OF": "x",
     }  # fmt: skip
     (node.stage / "timetable").write_text("0 00000 n1 n2 5201 n2\n0 00001 n2 n1 5202 n1\n")
@@ -339,16 +374,15 @@ def pair(folder, shell, applets=False):
     return node
 
 
-def test_each_shell_walks_a_timetable(shell, applets, tmp_path):
-    node = pair(tmp_path, shell, applets)
-    said = node.run()
-    assert is_whole(node.left("00000")), said
-    served = node.left("00001.server")
-    assert served.number("exit") == raw.ENDED, said
+def test_each_shell_walks_a_timetable(tmp_path):
+    for node, said in together(kinds(tmp_path, pair)):
+        assert is_whole(node.left("00000")), (node.stage, said)
+        assert node.left("00001.server").number("exit") == raw.ENDED, (node.stage, said)
+        assert is_sealed(node)
 
 
-def sweep(folder, shell, applets=False):
-    node = Node(folder, shell, applets, script="sweep.sh")
+def sweep(folder, shell, applets):
+    node = sealing(Node(folder, shell, applets, script="sweep.sh"))
     node.values |= {"JOB_NODES": "n1", "SWEEP_SRUN": "", "SWEEP_PATIENCE": 0, "LAUNCH": ""}
     node.values["SITEPROOF_LIMIT"] = 600
     (node.stage / "points").write_text("00001 30 1 1 1 1 0 DEPTH=1\n00002 2 1 1 1 1 0 DEPTH=2\n")
@@ -356,40 +390,48 @@ def sweep(folder, shell, applets=False):
     return node
 
 
-def test_each_shell_walks_a_sweep(shell, applets, tmp_path):
-    node = sweep(tmp_path, shell, applets)
-    said = node.run()
-    assert is_whole(node.left("00001"), swap=()), said
-    assert node.left("00002").number("exit") == raw.ENDED, said
+def test_each_shell_walks_a_sweep(tmp_path):
+    for node, said in together(kinds(tmp_path, sweep)):
+        assert is_whole(node.left("00001"), swap=()), (node.stage, said)
+        assert node.left("00002").number("exit") == raw.ENDED, (node.stage, said)
+        assert is_sealed(node)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: knobs are set by root")
-@pytest.mark.parametrize("applets", [False, True], ids=["coreutils", "busybox applets"])
-def test_each_shell_sets_a_knob_reads_it_back_and_restores_it(shell, applets, tmp_path):
-    if applets and not BUSYBOX:
-        pytest.skip("NOT TESTED: no busybox")
-    node = Node(tmp_path, shell, applets, more=("dirname", "tac"))
-    folder = node.stage / "knobs.d"
-    folder.mkdir()
-    (folder / "wanted").write_text("knob.sysctl.net.ipv4.ip_default_ttl\t77\n")
-    (folder / "peers").write_text("")
+def knob(folder, shell, applets):
+    """A node that sets a TTL of its own and holds it, and what it runs."""
+    node = Node(folder, shell, applets, more=("dirname", "tac"))
+    node.knobs = node.stage / "knobs.d"
+    node.knobs.mkdir()
+    (node.knobs / "wanted").write_text("knob.sysctl.net.ipv4.ip_default_ttl\t77\n")
+    (node.knobs / "peers").write_text("")
     node.program("ttl", "#!/bin/sh\ncat /proc/sys/net/ipv4/ip_default_ttl\n")
     node.program("all", "#!/bin/sh\nttl; sh ./knob_hold.sh hold ./knobs.d; ttl\n")
-    walk = subprocess.Popen(
-        [shutil.which("unshare"), "--net", node.programs / "all"],  # a TTL of its own
+    node.walk = subprocess.Popen(
+        [shutil.which("unshare"), "--net", node.programs / "all"],
         cwd=node.stage,
         env={"PATH": str(node.programs), "SITEPROOF_NODE": "n1"}
-        | {"SITEPROOF_KNOB_RECORDS": str(tmp_path / "records")},
+        | {"SITEPROOF_KNOB_RECORDS": str(folder / "records")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
-    wait_for(lambda: (folder / "n1.set").exists() or (folder / "n1.failed").exists())
-    (folder / "release").touch()
-    said = walk.communicate(timeout=60)[0]
-    assert (folder / "n1.set").read_text() == "knob.sysctl.net.ipv4.ip_default_ttl=77\n", said
-    assert said == "64\n64\n"
-    assert (folder / "n1.restored").exists()
+    return node
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: knobs are set by root")
+def test_each_shell_sets_a_knob_reads_it_back_and_restores_it(tmp_path):
+    nodes = [*kinds(tmp_path, knob)]
+    for node in nodes:
+        held = [node.knobs / "n1.set", node.knobs / "n1.failed"]
+        wait_for(lambda held=held: any(path.exists() for path in held))
+        (node.knobs / "release").touch()
+    for node in nodes:
+        said = node.walk.communicate(timeout=PATIENCE)[0]
+        assert (node.knobs / "n1.set").read_text() == "knob.sysctl.net.ipv4.ip_default_ttl=77\n", (
+            said
+        )
+        assert said == "64\n64\n", node.stage
+        assert (node.knobs / "n1.restored").exists(), node.stage
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: mount needs root")
@@ -414,9 +456,8 @@ def test_each_shell_measures_where_nothing_below_tmp_and_the_stage_may_be_execut
 
 
 def test_a_result_bears_a_credential_over_its_own_digest(shell, tmp_path):
-    node = Node(tmp_path, shell)
-    node.program("munge", '#!/bin/sh\nprintf "MUNGE:%s\\n" "$*"\n')
-    node.values |= {"SITEPROOF_NONCE": "abc", "SITEPROOF_MUNGE": "/run/m"}
+    node = sealing(Node(tmp_path, shell))
+    node.values |= {"SITEPROOF_MUNGE": "/run/m"}
     node.run()
     left = node.left()
     assert left.origin == f"MUNGE:-S /run/m -s siteproof abc n1 n1 {left.digest}"
@@ -429,9 +470,8 @@ def test_a_result_bears_a_credential_over_its_own_digest(shell, tmp_path):
     assert left.digest == hashlib.sha256(sums.encode()).hexdigest()
 
 
-@pytest.mark.parametrize(
-    ("tool", "told"),
-    [(None, "none: munge is not installed on the node"), ("exit 6", "no credential")],
+@rows(
+    "tool, told", [(None, "none: munge is not installed on the node"), ("exit 6", "no credential")]
 )
 def test_a_node_that_has_no_credential_says_why(tool, told, tmp_path):
     node = Node(tmp_path)
@@ -441,14 +481,3 @@ def test_a_node_that_has_no_credential_says_why(tool, told, tmp_path):
     node.run()
     assert told in node.left().origin
     assert not node.left().origin.startswith("MUNGE:")
-
-
-@pytest.mark.parametrize("make", [pair, sweep])
-def test_turns_and_points_bear_credentials_too(make, tmp_path):
-    node = make(tmp_path, "dash")
-    node.program("munge", '#!/bin/sh\nprintf "MUNGE:%s\\n" "$*"\n')
-    node.values |= {"SITEPROOF_NONCE": "abc"}
-    node.run()
-    for path in (node.stage / "raw").glob("0*"):
-        left = raw.read(path)
-        assert left.origin == f"MUNGE:-s siteproof abc n1 {path.name} {left.digest}"

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from clone import TOP
+from rows import rows
 
 from siteproof import sites
 from siteproof.checks import options
@@ -29,8 +30,8 @@ def test_nothing_is_refused_where_nothing_is_given(site):
     options.refuse(given(clean_stagedir=True, distribute=None, hooks=[], purge_env=False), site)
 
 
-@pytest.mark.parametrize(
-    ("values", "where"),
+@rows(
+    "values, where",
     [
         ({"stage": "/x"}, "--stage"),
         ({"output": "/x"}, "--output"),
@@ -65,8 +66,8 @@ def test_an_option_is_refused_by_its_name(site, values, where):
     assert refused.value.where == where
 
 
-@pytest.mark.parametrize(
-    ("variable", "values"),
+@rows(
+    "variable, values",
     [
         ("RFM_STAGE_DIR", {"stage": "/x"}),
         ("RFM_OUTPUT_DIR", {"output": "/x"}),
@@ -96,8 +97,8 @@ def test_modules_are_loaded_where_the_site_has_a_modules_system(site):
     options.refuse(given(user_modules=["gcc"]), site)
 
 
-@pytest.mark.parametrize(
-    ("word", "name"),
+@rows(
+    "word, name",
     [
         ("nodelist=node001", "nodelist"),
         ("--nodelist=node001", "nodelist"),
@@ -113,7 +114,7 @@ def test_the_name_of_a_job_option(word, name):
     assert job_keys.job_option(word) == name
 
 
-@pytest.mark.parametrize(
+@rows(
     "word",
     ["nodelist=n1", "-wn1", "nodel=n1", "nodes=1", "N=1", "ntasks=1", "x=n1", "array=1-3"]
     + ["time=1", "t=1", "D=/tmp", "output=x", "test-only", "parsable", "Q", "requeue"],
@@ -124,7 +125,7 @@ def test_a_job_option_that_says_what_the_check_says_is_refused(monkeypatch, word
         options.refuse(given(job_options=[word]), sites.load("testbed"))
 
 
-@pytest.mark.parametrize(
+@rows(
     "word",
     ["reservation=night", "account=a", "A=a", "partition=p", "p=p", "qos=q", "mem=1G", "begin=now"]
     + ["constraint=c", "exclusive", "cpus-per-task=4", "comment=x", "export=ALL", "--res=night"],
@@ -134,7 +135,7 @@ def test_other_job_options_reach_the_job(monkeypatch, word):
     options.refuse(given(job_options=[word]), sites.load("testbed"))
 
 
-@pytest.mark.parametrize("word", ["mem=1G", "reservation=night"])
+@rows("word", ["mem=1G", "reservation=night"])
 def test_a_job_option_without_a_scheduler_is_refused(site, word):
     with pytest.raises(UserError, match="no scheduler"):
         options.refuse(given(job_options=[word]), site)
@@ -150,8 +151,8 @@ class Stream:
     tags = {"cpu"}
 
 
-@pytest.mark.parametrize(
-    ("values", "variables", "where"),
+@rows(
+    "values, variables, where",
     [
         ({}, ["nodse"], "-S nodse"),
         ({}, ["Stream.nodse"], "-S Stream.nodse"),
@@ -169,8 +170,8 @@ def test_what_speaks_of_no_check_is_refused(values, variables, where):
     assert refused.value.where == where
 
 
-@pytest.mark.parametrize(
-    ("values", "variables"),
+@rows(
+    "values, variables",
     [
         ({}, ["nodes", "Stream.nodes", "Hpl.share", "Stream.chunk", "_rfm_dry_run"]),
         ({"parameterize": ["nodes=1,2", "Stream.chunk=0"]}, []),

@@ -6,12 +6,10 @@ from collections import Counter
 
 import fleets
 import pytest
-from click.testing import CliRunner
-from clone import TOP, World
+from clone import World
 
 from siteproof import nodesets, sites
 from siteproof.checks import selection, session, settings
-from siteproof.cli.plan import plan
 from siteproof.curves import bounds
 from siteproof.errors import UserErrors
 from siteproof.judge import expected
@@ -41,15 +39,21 @@ environments:
 """
 
 
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
+def write(folder, text=SYSTEM):
+    """A world with the site `mixed`."""
+    folder.mkdir(exist_ok=True)
+    made = World(folder)
     where = made.sites / "mixed"
     where.mkdir()
-    (where / "system.yaml").write_text(SYSTEM)
+    (where / "system.yaml").write_text(text)
     (where / "criteria.yaml").write_text("{}\n")
     (where / "baselines.yaml").write_text("{}\n")
     return made
+
+
+@pytest.fixture
+def world(tmp_path):
+    return write(tmp_path)
 
 
 @pytest.fixture
@@ -58,21 +62,24 @@ def site(world, monkeypatch):
     return sites.load("mixed")
 
 
-@pytest.fixture
-def planned(site, tmp_path, monkeypatch):
-    """`siteproof plan` with options: check, partition, nodes and jobs of each row that runs."""
-    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
-    monkeypatch.setenv("RFM_CONFIG_FILES", str(TOP / "reframe_settings.py"))
+SHARED = SYSTEM.replace(
+    "file_systems:\n", "file_systems:\n  all: {path: /all, kind: lustre, shared: true}\n"
+).replace("likwid, fio]", "likwid, fio, ior]")
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    """`siteproof plan` with options: of each row that runs partition, nodes, jobs and note."""
+    made = write(tmp_path_factory.mktemp("planned"), SHARED)
 
     def ask(*options, system="mixed"):
-        done = CliRunner().invoke(plan, ["--system", system, *options, "--json"])
-        assert done.exit_code == 0, done.output
-        found = json.loads(done.stdout)
-        rows = [
-            (row["check"], row["partition"], row["node_set"], row["jobs"])
-            for row in found["rows"]
-            if row["jobs"]
-        ]
+        done = made.inside("plan", "--system", system, *options, "--json")
+        assert done.code == 0, str(done)
+        found, rows = json.loads(done.out), {}
+        for row in found["rows"]:
+            if row["jobs"]:
+                what = row["partition"], row["node_set"], row["jobs"], row["note"]
+                rows.setdefault(row["check"], []).append(what)
         return rows, (found["jobs"], found["nodes"])
 
     return ask
@@ -81,62 +88,33 @@ def planned(site, tmp_path, monkeypatch):
 # Which partition measures
 
 
+@pytest.mark.command
 def test_a_run_measures_each_node_on_one_partition(planned):
-    rows, last = planned("-n", "Stream")
-    assert rows == [
-        ("Stream", "mixed:batch", "n[001-103]", 3),
-        ("Stream", "mixed:gpu", "n[104-105]", 1),
+    rows, _ = planned("-n", "Stream|RandomIo|Ior")
+    assert rows.pop("Stream") == [
+        ("mixed:batch", "n[001-103]", 3, ""),
+        ("mixed:gpu", "n[104-105]", 1, ""),
     ]
-    assert last == (4, 105)
+    # by the roles that may use the file system
+    assert rows.pop("RandomIo local") == [
+        ("mixed:batch", "n[101-103]", 1, ""),
+        ("mixed:gpu", "n[104-105]", 1, ""),
+    ]
+    # a point on the whole of one partition is not left out of another
+    assert [(row[0], row[-1]) for row in rows["Ior all"]] == [
+        ("mixed:batch", "3 points"),
+        ("mixed:gpu", "3 points"),
+    ]
+    for nodes, where, jobs in (("n[100-102]", "batch", 2), ("n104", "gpu", 1)):
+        rows, _ = planned("-n", "Stream", "-S", f"nodes={nodes}")
+        assert rows["Stream"] == [(f"mixed:{where}", nodes, jobs, "")]
 
 
+@pytest.mark.command
 def test_a_partition_that_is_named_measures_all_of_its_nodes(planned):
     rows, last = planned("-n", "Stream", system="mixed:debug")
-    assert rows == [("Stream", "mixed:debug", "n[001-105]", 4)]
+    assert rows["Stream"] == [("mixed:debug", "n[001-105]", 4, "")]
     assert last == (4, 105)
-
-
-def test_nodes_that_are_selected_are_measured_where_their_role_is(planned):
-    assert planned("-n", "Stream", "-S", "nodes=n[100-102]")[0] == [
-        ("Stream", "mixed:batch", "n[100-102]", 2)
-    ]
-    assert planned("-n", "Stream", "-S", "nodes=n104")[0] == [("Stream", "mixed:gpu", "n104", 1)]
-
-
-def test_a_file_system_is_measured_by_the_roles_that_may_use_it(planned):
-    rows, _ = planned("-n", "RandomIo")
-    assert rows == [
-        ("RandomIo local", "mixed:batch", "n[101-103]", 1),
-        ("RandomIo local", "mixed:gpu", "n[104-105]", 1),
-    ]
-
-
-def test_a_point_on_the_whole_of_one_partition_is_not_left_out_of_another(
-    world, monkeypatch, tmp_path
-):
-    shared = "  all: {path: /all, kind: lustre, shared: true}\n"
-    world.edit("system", "file_systems:\n", f"file_systems:\n{shared}", name="mixed")
-    world.edit("system", "likwid, fio]", "likwid, fio, ior]", name="mixed")
-    monkeypatch.setenv("SITEPROOF_SITES", str(world.sites))
-    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
-    monkeypatch.setenv("RFM_CONFIG_FILES", str(TOP / "reframe_settings.py"))
-    done = CliRunner().invoke(plan, ["--system", "mixed", "-n", "Ior", "--json"])
-    assert done.exit_code == 0, done.output
-    rows = {
-        row["partition"]: row
-        for row in json.loads(done.stdout)["rows"]
-        if row["check"] == "Ior all"
-    }
-    assert {where: row["note"] for where, row in rows.items()} == {
-        "mixed:batch": "3 points",
-        "mixed:gpu": "3 points",
-    }
-
-
-def test_a_file_system_that_no_role_may_use_is_skipped_and_named(world):
-    world.edit("system", "roles: [fat, gpu]", "roles: []", name="mixed")
-    done = world.reframe("--system", "mixed:gpu", "-n", "RandomIo", "--dry-run")
-    assert "the site lets no node of role gpu use local" in done.out + done.err
 
 
 def test_links_only_of_an_older_site_is_an_empty_list_of_measured_roles(site):
@@ -175,7 +153,8 @@ def test_a_job_has_nodes_of_one_role_and_each_node_once():
 
 
 def test_each_job_has_the_memory_and_the_cores_of_its_role(world):
-    done = world.reframe("--system", "mixed", "-n", "Hpl", "--dry-run")
+    world.edit("system", "roles: [fat, gpu]", "roles: []", name="mixed")
+    done = world.reframe("--system", "mixed", "-n", "Hpl|RandomIo", "--dry-run")
     assert done.code == 0, done.out + done.err
     found = {}
     for path in world.data.glob("stage/*/mixed/*/*/*/settings"):
@@ -190,6 +169,8 @@ def test_each_job_has_the_memory_and_the_cores_of_its_role(world):
         ("batch", "n101"): (2048, 128),
         ("gpu", "n104"): (512, 64),
     }
+    # and a file system that no role may use is skipped and named
+    assert "the site lets no node of role gpu use local" in done.said
 
 
 def test_reframe_gets_as_many_jobs_as_the_roles_need_and_the_smallest_processor(site, tmp_path):

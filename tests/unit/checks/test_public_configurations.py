@@ -5,9 +5,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import jsonschema
-import pytest
 import reframe
 import yaml
+from rows import rows
 
 from siteproof import sites
 from siteproof.checks import settings
@@ -36,7 +36,7 @@ def differing(found, stated):
     }
 
 
-@pytest.mark.parametrize("name", STATED)
+@rows("name", STATED)
 def test_what_a_public_configuration_states_reaches_reframe(name, tmp_path, monkeypatch):
     found, stated = built(name, tmp_path, monkeypatch), dict(STATED[name])
     jsonschema.validate(found, SCHEMA)
@@ -53,7 +53,7 @@ def test_what_a_public_configuration_states_reaches_reframe(name, tmp_path, monk
         assert not differing(environments[key], one), key
 
 
-@pytest.mark.parametrize("place", lint_jobs.VERBATIM)
+@rows("place", lint_jobs.VERBATIM)
 def test_every_key_of_reframe_is_a_key_of_the_site_or_may_stand_verbatim(place):
     of_system = SCHEMA["properties"]["systems"]["items"]["properties"]
     known = {

@@ -2,15 +2,14 @@
 
 from types import SimpleNamespace
 
-import pytest
+from rows import rows
 
 from siteproof.checks.job import JobCheck
 from siteproof.errors import UserError
 
 
-@pytest.mark.parametrize(
-    ("submitted", "broken", "expected"),
-    [(False, True, False), (True, True, True), (True, False, True)],
+@rows(
+    "submitted, broken, expected", [(False, True, False), (True, True, True), (True, False, True)]
 )
 def test_what_a_node_puts_in_the_way_costs_the_second_job_and_no_more(submitted, broken, expected):
     check = SimpleNamespace(plan=SimpleNamespace(jobs=["1"]), display_name="Stream")

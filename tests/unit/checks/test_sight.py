@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from clone import TOP, wait_for
+from rows import rows
 
 from siteproof import nodesets
 from siteproof.checks import options, session, settings, sight
@@ -24,10 +25,14 @@ SHELLS = [
 # ---- on the node
 
 
+def with_token(folder):
+    (folder / "token").write_text("abc\n")
+    return folder
+
+
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "token").write_text("abc\n")
-    return tmp_path
+    return with_token(tmp_path)
 
 
 def answer(folder, token="abc", shell=("sh",), **variables):
@@ -40,14 +45,16 @@ def answer(folder, token="abc", shell=("sh",), **variables):
     ).stdout
 
 
-@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
-def test_a_node_that_sees_the_folder_leaves_its_name_there(folder, shell):
+@rows("shell", SHELLS)
+def test_a_node_that_sees_the_folder_leaves_its_name_there(tmp_path, shell):
+    folder = with_token(tmp_path)
     assert answer(folder, shell=shell) == "n1 seen\n"
     assert (folder / "n1").read_text() == "abc\n"
 
 
-@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
-def test_a_node_without_the_folder_or_with_another_of_that_name_does_not_see_it(folder, shell):
+@rows("shell", SHELLS)
+def test_a_node_without_the_folder_or_with_another_of_that_name_does_not_see_it(tmp_path, shell):
+    folder = with_token(tmp_path)
     assert answer(folder / "not there", shell=shell) == "n1 unseen\n"
     assert answer(folder, token="other", shell=shell) == "n1 unseen\n"
     assert not (folder / "n1").exists()
@@ -97,8 +104,8 @@ def test_what_is_wrong_is_told_with_folded_nodes():
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
+@rows(
+    "words, line",
     [
         (["reservation=night"], ["--reservation=night"]),
         (["A=me", "x"], ["-A", "me", "-x"]),

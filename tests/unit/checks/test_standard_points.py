@@ -1,6 +1,7 @@
 """Which points Ior and Mdtest measure without a sweep file, and what servers may hold."""
 
 import pytest
+from rows import rows
 
 from siteproof.checks import selection, standard
 from siteproof.record.point import Point
@@ -20,7 +21,7 @@ def usable(name, partition, nodes="all"):
     return standard.usable(site.partition(partition), chosen)
 
 
-@pytest.mark.parametrize("where", ["seattle", "indianapolis"])
+@rows("where", ["seattle", "indianapolis"])
 def test_criteria_ask_for_the_points_of_which_they_speak_each_once(where):
     found = standard.of_criteria(load("sc11-wan"), "ior", where)
     thirty = {"tasks": "30", "tasks_per_node": "1", "api": "POSIX", "layout": "file_a_task"}

@@ -1,6 +1,6 @@
 """What a sweep costs, how far it is, and what came to nothing: told in one line each."""
 
-import pytest
+from rows import rows
 
 from siteproof.checks import budget
 from siteproof.checks.progress import failed_points, points_done
@@ -21,8 +21,8 @@ def test_the_cost_is_that_of_the_jobs_that_run():
     )
 
 
-@pytest.mark.parametrize(
-    ("done", "points", "seconds", "line"),
+@rows(
+    "done, points, seconds, line",
     [
         (12, 42, 336, "12 of 42 points, about 14 min left"),
         (41, 42, 410, "41 of 42 points, about a minute left"),
@@ -45,8 +45,8 @@ def test_failed_points_are_told_by_their_axes():
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "answer"),
+@rows(
+    "words, answer",
     [
         (["-c", "sweeps/", "-r"], True),
         (["-c", "/x/sweeps/sweeps.py"], True),

@@ -4,6 +4,7 @@ import time
 
 import pytest
 from ClusterShell.NodeSet import NodeSet
+from rows import rows
 
 from siteproof.checks import watch
 from siteproof.checks.watch import Watcher
@@ -88,7 +89,7 @@ def test_a_job_that_slurm_lists_again_is_not_lost(now):
         assert not waiting.lost_by_slurm(False, lambda listed=listed: listed)
 
 
-@pytest.mark.parametrize(("cancelled", "after"), [(True, 61), (False, 1061)])
+@rows("cancelled, after", [(True, 61), (False, 1061)])
 def test_of_a_running_job_slurm_is_asked_when_it_should_have_ended(now, cancelled, after):
     running = watcher()
     running.runs("RUNNING")

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import rows
 
 from siteproof import nodesets
 from siteproof.collect import cause
@@ -47,7 +47,7 @@ def test_every_recorded_end_is_known():
     assert {path.stem for path in ENDS.glob("*.txt")} == set(KNOWN)
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@rows("name", KNOWN)
 def test_the_first_signal_or_error_is_found_with_its_node(name):
     number, code, node, rank, memory, words = KNOWN[name]
     found = cause.first(read(name))
@@ -56,14 +56,14 @@ def test_the_first_signal_or_error_is_found_with_its_node(name):
     assert words in found.words
 
 
-@pytest.mark.parametrize("name", [name for name, known in KNOWN.items() if known[-1]])
+@rows("name", [name for name, known in KNOWN.items() if known[-1]])
 def test_the_reason_is_not_what_the_launcher_says_of_itself(name):
     told = cause.message("", read(name))
     assert KNOWN[name][-1] in told
     assert not any(word in told for word in LAUNCHERS)
 
 
-@pytest.mark.parametrize("text", ["", "\n", "step 3 of 9\n", "0 errors\n", "no error\n"])
+@rows("text", ["", "\n", "step 3 of 9\n", "0 errors\n", "no error\n"])
 def test_an_output_without_signal_or_error_has_no_cause(text):
     assert cause.first(text) is None
 
@@ -116,6 +116,17 @@ def test_any_text_is_read(text):
 def test_a_huge_output_is_read_at_both_ends():
     text = "x\n" * 300_000 + "Traceback (most recent call last):\n  at\nOSError: gone\n"
     assert cause.message(text, "") == "OSError: gone"
+
+
+def test_a_report_that_is_cut_short_still_says_what_it_was():
+    rule, where = "=" * 80, "=   RANK 3 PID 17 RUNNING AT node007"
+    box = f"{rule}\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n{where}\n"
+    for text in (box, f"{box}=   something else\n{rule}\nKilled (signal 9)\n"):
+        found = cause.first(text)
+        assert (found.words, found.node, found.rank) == ("a rank ended badly", "node007", "3")
+    for text in ("", "  File x\n", "  File x\n\n    y\n"):
+        found = cause.first(f"Traceback (most recent call last):\n{text}")
+        assert found.words == "a Python exception", text
 
 
 def test_of_a_text_without_end_the_beginning_and_the_end_are_read(monkeypatch):

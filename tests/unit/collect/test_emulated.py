@@ -2,15 +2,15 @@
 
 from types import SimpleNamespace
 
-import pytest
+from rows import rows
 
 from siteproof.collect import outcome
 
 REAL, SOFTWARE = {"host": "node001"}, {"host": "node002", "emulated": "processor"}
 
 
-@pytest.mark.parametrize(
-    ("link", "accounts", "by"),
+@rows(
+    "link, accounts, by",
     [
         ({}, [REAL], None),
         ({"emulated": "netem"}, [REAL], None),  # the job has that by itself

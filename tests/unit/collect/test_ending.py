@@ -1,6 +1,7 @@
 """How a node ended: by its own exit, its own times and the kernel's count, before its job's end."""
 
 import pytest
+from rows import rows
 from test_stages import Job
 
 from siteproof.collect import ending
@@ -15,24 +16,28 @@ OOM_LINES = (
 )
 
 
-@pytest.fixture
-def job(tmp_path):
-    job = Job(tmp_path)
+def of_two(folder):
+    """A job of n1 and n2, and what n2 has left."""
+    job = Job(folder)
     job.node("n2")
     return job
+
+
+@pytest.fixture
+def job(tmp_path):
+    return of_two(tmp_path)
 
 
 def test_killed_is_an_error_and_no_missing_answer():
     assert of_status("killed") is Verdict.ERROR
 
 
-@pytest.mark.parametrize("evidence", [KILLED_BY_KERNEL, ON_NODE])
-@pytest.mark.parametrize(
-    "ended", ["COMPLETED", "", "NODE_FAIL", CANCELLED, "TIMEOUT", "lost with its session"]
-)
+@rows("evidence", [KILLED_BY_KERNEL, ON_NODE])
+@rows("ended", ["COMPLETED", "", "NODE_FAIL", CANCELLED, "TIMEOUT", "lost with its session"])
 def test_a_node_whose_program_the_kernel_killed_ran_out_of_memory_however_its_job_ended(
-    job, evidence, ended
+    tmp_path, evidence, ended
 ):
+    job = of_two(tmp_path)
     job.node("n1", exit="137", out="", **evidence)
     status, why = job.failure(ended=ended)
     assert status == "killed"
@@ -55,8 +60,9 @@ def test_a_kill_elsewhere_on_the_node_explains_no_other_failure(job):
     assert job.failure() == ("generic", "likwid-bench exited with 1: no such file")
 
 
-@pytest.mark.parametrize("code", ["1", "3", "127", "143"])
-def test_a_kill_in_the_jobs_own_group_explains_whatever_followed(job, code):
+@rows("code", ["1", "3", "127", "143"])
+def test_a_kill_in_the_jobs_own_group_explains_whatever_followed(tmp_path, code):
+    job = of_two(tmp_path)
     job.node("n1", exit=code, err="a rank is gone", **KILLED_BY_KERNEL)
     assert job.failure()[0] == "killed"
 
@@ -74,7 +80,7 @@ def test_a_whole_answer_counts_whatever_else_was_killed(job):
     assert ("n1", "Stream.triad") in job.collect()
 
 
-@pytest.mark.parametrize(
+@rows(
     "kills",
     [
         {"oom_kills_before": "7"},
@@ -85,13 +91,14 @@ def test_a_whole_answer_counts_whatever_else_was_killed(job):
         {"oom_kills_before": "7", "oom_kills_after": "-8"},
     ],
 )
-def test_a_count_that_is_none_is_no_evidence(job, kills):
+def test_a_count_that_is_none_is_no_evidence(tmp_path, kills):
+    job = of_two(tmp_path)
     job.node("n1", exit="137", **kills)
     assert "out of memory" not in job.failure()[1]
 
 
-@pytest.mark.parametrize(
-    ("code", "name"),
+@rows(
+    "code, name",
     [
         ("132", "4 (SIGILL)"),
         ("134", "6 (SIGABRT)"),
@@ -103,20 +110,23 @@ def test_a_count_that_is_none_is_no_evidence(job, kills):
         ("159", "31 (SIGSYS)"),
     ],
 )
-def test_a_signal_that_nobody_sent_on_purpose_is_named(job, code, name):
+def test_a_signal_that_nobody_sent_on_purpose_is_named(tmp_path, code, name):
+    job = of_two(tmp_path)
     job.node("n1", exit=code, out="")
     status, why = job.failure()
     assert (status, f"signal {name} ended likwid-bench" in why) == ("killed", True)
 
 
-@pytest.mark.parametrize("code", ["128", "129", "130", "143", "160", "200", "255"])
-def test_what_is_no_signal_or_one_by_which_somebody_asks_is_an_exit_code(job, code):
+@rows("code", ["128", "129", "130", "143", "160", "200", "255"])
+def test_what_is_no_signal_or_one_by_which_somebody_asks_is_an_exit_code(tmp_path, code):
+    job = of_two(tmp_path)
     job.node("n1", exit=code, out="")
     assert job.failure() == ("generic", f"likwid-bench exited with {code}: no message")
 
 
-@pytest.mark.parametrize("code", ["132", "139", "1"])
-def test_a_fault_is_the_nodes_own_however_its_job_ended(job, code):
+@rows("code", ["132", "139", "1"])
+def test_a_fault_is_the_nodes_own_however_its_job_ended(tmp_path, code):
+    job = of_two(tmp_path)
     job.node("n1", exit=code)
     assert job.failure(ended=CANCELLED)[0] in ("killed", "generic")
 
@@ -143,8 +153,8 @@ def test_hydra_gives_the_bare_signal_for_an_exit_code(job):
 # ---- before or with the end of its job
 
 
-@pytest.mark.parametrize(
-    ("end", "over", "status"),
+@rows(
+    "end, over, status",
     [
         (1010, 2210.0, "killed"),  # 20 minutes before
         (1010, 1071.0, "killed"),
@@ -153,7 +163,7 @@ def test_hydra_gives_the_bare_signal_for_an_exit_code(job):
         (1010, 0.0, "interrupted"),  # nobody knows when the job ended
     ],
 )
-@pytest.mark.parametrize("ended", [CANCELLED, "NODE_FAIL", "PREEMPTED"])
+@rows("ended", [CANCELLED, "NODE_FAIL", "PREEMPTED"])
 def test_the_nodes_own_end_decides_where_it_came_before_that_of_its_job(
     tmp_path, end, over, status, ended
 ):
@@ -171,8 +181,9 @@ def test_a_time_that_is_none_does_not_come_before(tmp_path):
 # ---- without an account
 
 
-@pytest.mark.parametrize("ended", [CANCELLED, "NODE_FAIL", "TIMEOUT", "OUT_OF_MEMORY", "FAILED"])
-def test_a_node_whose_script_the_kernel_killed_is_told_by_slurm(job, ended):
+@rows("ended", [CANCELLED, "NODE_FAIL", "TIMEOUT", "OUT_OF_MEMORY", "FAILED"])
+def test_a_node_whose_script_the_kernel_killed_is_told_by_slurm(tmp_path, ended):
+    job = of_two(tmp_path)
     (job.stage / "rfm_job.err").write_text(OOM_LINES)
     assert job.failure(ended=ended) == ("killed", "out of memory, reported by Slurm for n1")
 
@@ -183,10 +194,9 @@ def test_a_node_that_slurm_saw_killed_and_that_went_down_later_was_killed(tmp_pa
     assert job.failure(ended="NODE_FAIL")[0] == "killed"
 
 
-@pytest.mark.parametrize(
-    ("ended", "status"), [("FAILED", "killed"), ("COMPLETED", "killed"), (CANCELLED, "interrupted")]
-)
-def test_a_script_that_was_killed_without_its_job_is_no_lost_node(job, ended, status):
+@rows("ended, status", [("FAILED", "killed"), ("COMPLETED", "killed"), (CANCELLED, "interrupted")])
+def test_a_script_that_was_killed_without_its_job_is_no_lost_node(tmp_path, ended, status):
+    job = of_two(tmp_path)
     (job.stage / "rfm_job.err").write_text("srun: error: n1: task 0: Killed\n")
     assert job.failure(ended=ended)[0] == status
 
@@ -209,7 +219,7 @@ def test_a_hang_after_a_kill_is_a_hang_that_tells_of_the_kill(job):
     assert why.endswith("; the kernel killed 1 process of the job")
 
 
-@pytest.mark.parametrize("code", range(1, 256))
+@rows("code", range(1, 256))
 def test_every_exit_code_has_a_status(code):
     failed = ending.failure(code, "", "", {}, "x")
     status, why = failed.status, str(failed)

@@ -7,6 +7,7 @@ from clone import OUTPUTS
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from random_cases import cases
+from rows import rows
 
 from siteproof.collect import stages
 from siteproof.collect.pair_turns import name, server_of, waiting, worth_repeating
@@ -111,11 +112,16 @@ STAR = [(0, "n1", "s1"), (0, "n2", "s1")]
 BOTH = {"n1>s1", "s1>n1"}
 
 
-@pytest.fixture
-def star(tmp_path):
-    job = Job(tmp_path, STAR)
+def one_measured(folder):
+    """A star of which the first pair has been measured."""
+    job = Job(folder, STAR)
     job.both(0)
     return job
+
+
+@pytest.fixture
+def star(tmp_path):
+    return one_measured(tmp_path)
 
 
 def test_both_directions_have_their_sender_as_node(star):
@@ -242,8 +248,8 @@ def test_a_client_that_is_silent_while_later_turns_have_results_timed_out(tmp_pa
     ]
 
 
-@pytest.mark.parametrize(
-    ("ended", "why"),
+@rows(
+    "ended, why",
     [
         ("CANCELLED", "left no result (job CANCELLED)"),
         ("", "left no result (job ended)"),
@@ -251,7 +257,8 @@ def test_a_client_that_is_silent_while_later_turns_have_results_timed_out(tmp_pa
         ("NODE_FAIL", "left no result (job NODE_FAIL)"),
     ],
 )
-def test_a_job_that_somebody_ended_accuses_nobody(star, ended, why):
+def test_a_job_that_somebody_ended_accuses_nobody(tmp_path, ended, why):
+    star = one_measured(tmp_path)
     assert star.told(ended)[0] == [("n2", "s1", 0, "interrupted", why)]
 
 
@@ -268,13 +275,10 @@ def test_a_client_that_came_too_late_is_told_so(star):
     ]
 
 
-@pytest.mark.parametrize(
-    ("ended", "status"), [("CANCELLED", "interrupted"), ("COMPLETED", "generic")]
-)
-@pytest.mark.parametrize(
-    ("codes", "whole"), [({"run": 143, "script": 143}, True), ({"run": None, "script": 143}, False)]
-)
-def test_what_a_signal_ended_with_its_job_is_no_failure(star, codes, whole, ended, status):
+@rows("ended, status", [("CANCELLED", "interrupted"), ("COMPLETED", "generic")])
+@rows("codes, whole", [({"run": 143, "script": 143}, True), ({"run": None, "script": 143}, False)])
+def test_what_a_signal_ended_with_its_job_is_no_failure(tmp_path, codes, whole, ended, status):
+    star = one_measured(tmp_path)
     star.server(1)
     star.client(1, ("out", GOOD, 0), ("in", "", codes["run"]), code=codes["script"])
     failed, good = star.told(ended)
@@ -282,10 +286,9 @@ def test_what_a_signal_ended_with_its_job_is_no_failure(star, codes, whole, ende
     assert good == BOTH | ({"n2>s1"} if whole else set())
 
 
-@pytest.mark.parametrize(
-    ("ended", "status"), [("CANCELLED", "interrupted"), ("COMPLETED", "generic")]
-)
-def test_a_server_that_hung_up_with_its_job_is_no_failure(star, ended, status):
+@rows("ended, status", [("CANCELLED", "interrupted"), ("COMPLETED", "generic")])
+def test_a_server_that_hung_up_with_its_job_is_no_failure(tmp_path, ended, status):
+    star = one_measured(tmp_path)
     star.server(1, 129)
     star.client(1, ("out", REFUSED, 1), code=1)
     assert [f[3] for f in star.told(ended)[0]] == [status]
@@ -337,8 +340,8 @@ def test_a_script_may_deny_its_figures(star):
     assert star.told()[0] == [("n2", "s1", 0, "invalid", "the clock went backwards")]
 
 
-@pytest.mark.parametrize(
-    ("dims", "why"),
+@rows(
+    "dims, why",
     [
         ("direction=sideways", "a run has direction 'sideways', expected out or in"),
         ("peer=n9", "a run must not set its peer"),
@@ -349,7 +352,8 @@ def test_a_script_may_deny_its_figures(star):
         ("program=bash", "measured by 'bash', which no parser of TcpBandwidth reads"),
     ],
 )
-def test_a_run_says_nothing_that_the_timetable_knows_better(star, dims, why):
+def test_a_run_says_nothing_that_the_timetable_knows_better(tmp_path, dims, why):
+    star = one_measured(tmp_path)
     star.server(1)
     folder = star.client(1, ("", GOOD, 0))
     (folder / "run.1" / "dims").write_text(dims + "\n")
@@ -405,11 +409,10 @@ def _binary(path):
         file.write_bytes(bytes(range(256)) * 9)
 
 
-@pytest.mark.parametrize(
-    "hurt", [_file_for_folder, _folder_for_file, _loop, _pipe, _run_is_a_file, _no_end, _binary]
-)
-@pytest.mark.parametrize("whose", [name, server_of])
-def test_broken_files_are_told_of_their_pair_and_end_in_no_traceback(star, hurt, whose):
+@rows("hurt", [_file_for_folder, _folder_for_file, _loop, _pipe, _run_is_a_file, _no_end, _binary])
+@rows("whose", [name, server_of])
+def test_broken_files_are_told_of_their_pair_and_end_in_no_traceback(tmp_path, hurt, whose):
+    star = one_measured(tmp_path)
     star.both(1)
     folder = star.stage / "raw" / whose(1)
     if whose is server_of and not (folder / "run.1").is_dir():
@@ -422,7 +425,7 @@ def test_broken_files_are_told_of_their_pair_and_end_in_no_traceback(star, hurt,
     assert whose is server_of or failed, "the client's account is broken, and nobody says so"
 
 
-@cases(60, suppress=(HealthCheck.function_scoped_fixture,))
+@cases(30, suppress=(HealthCheck.function_scoped_fixture,))
 @given(data=st.data())
 def test_hostile_texts_are_samples_that_can_be_read_again(tmp_path_factory, data):
     text = st.text(max_size=60) | st.sampled_from(

@@ -6,6 +6,7 @@ import pytest
 import recorded
 import yaml
 from clone import OUTPUTS, TOP
+from rows import rows
 from tools import OWN
 
 from siteproof.collect import outcome
@@ -40,12 +41,12 @@ def refusal(tool, stdout, stderr=""):
     return str(error.value)
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@rows("tool", TOOLS)
 def test_the_parser_of_a_tool_names_what_it_reads(tool):
     assert import_module(f"siteproof.parsers.{tool}").NEEDS
 
 
-@pytest.mark.parametrize("output", REFUSED, ids=lambda output: output.name)
+@rows("output", REFUSED)
 def test_every_refusal_names_what_is_needed_and_quotes_the_tool(output):
     parser = import_module(f"siteproof.parsers.{output.tool}")
     stream = getattr(parser, "STREAM", "stdout")
@@ -56,8 +57,8 @@ def test_every_refusal_names_what_is_needed_and_quotes_the_tool(output):
     assert why.isprintable() and len(why) < 600
 
 
-@pytest.mark.parametrize(
-    ("tool", "name", "stderr", "said"),
+@rows(
+    "tool, name, stderr, said",
     [
         ("ior", "4.0.0-text", "", "IOR-4.0.0: MPI Coordinated Test of Parallel I/O"),
         ("fio", "3.33-terse", "", "3;fio-3.33;x;0;0"),

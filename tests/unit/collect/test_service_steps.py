@@ -2,9 +2,9 @@
 
 import json
 
-import pytest
 import stages_made
 from recorded import OUTPUTS
+from rows import rows
 
 from siteproof.collect import stages
 from siteproof.record import samples
@@ -87,7 +87,7 @@ def test_rates_are_of_both_ends(tmp_path):
     assert (str(one.value), one.unit, one.dims) == ("93.5", "MB/s", rate["dims"])
 
 
-@pytest.mark.parametrize(
+@rows(
     "line",
     [
         "nonsense",
@@ -109,9 +109,7 @@ def test_what_no_test_reports_is_no_value(tmp_path, line):
     assert [s.metric for s in found] == ["Service.*"]
 
 
-@pytest.mark.parametrize(
-    ("ended", "status"), [("TIMEOUT", "timeout"), ("CANCELLED", "interrupted"), ("", "interrupted")]
-)
+@rows("ended, status", [("TIMEOUT", "timeout"), ("CANCELLED", "interrupted"), ("", "interrupted")])
 def test_a_job_without_a_result_says_how_it_ended(tmp_path, ended, status):
     found = collected(tmp_path, None, ended=ended)
     assert [(s.metric, s.status) for s in found] == [("Service.*", status)]

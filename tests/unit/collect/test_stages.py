@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import pytest
 from clone import OUTPUTS, wait_for
+from rows import rows
 
 from siteproof.collect import stages
 from siteproof.errors import UserError
@@ -115,7 +116,7 @@ def test_a_node_without_a_result_in_a_job_at_its_limit_timed_out(job):
     assert job.failure("n2", ended="TIMEOUT")[0] == "timeout"
 
 
-@pytest.mark.parametrize(
+@rows(
     "ended",
     [
         "CANCELLED",
@@ -127,13 +128,14 @@ def test_a_node_without_a_result_in_a_job_at_its_limit_timed_out(job):
         "job cancelled because it was blocked in pending state: ReqNodeNotAvail",
     ],
 )
-def test_a_job_that_was_ended_holds_nothing_against_a_node(job, ended):
+def test_a_job_that_was_ended_holds_nothing_against_a_node(tmp_path, ended):
+    job = Job(tmp_path)
     job.node("n1")
     assert job.failure("n2", ended=ended) == ("interrupted", f"left no result (job {ended})")
 
 
-@pytest.mark.parametrize(
-    ("code", "ended", "status"),
+@rows(
+    "code, ended, status",
     [
         ("143", "CANCELLED by 0", "interrupted"),
         ("137", "lost with its session", "interrupted"),
@@ -143,13 +145,15 @@ def test_a_job_that_was_ended_holds_nothing_against_a_node(job, ended):
         ("124", "CANCELLED", "timeout"),
     ],
 )
-def test_what_a_signal_ended_with_its_job_is_no_failure_of_the_node(job, code, ended, status):
+def test_what_a_signal_ended_with_its_job_is_no_failure_of_the_node(tmp_path, code, ended, status):
+    job = Job(tmp_path)
     job.node("n1", exit=code)
     assert job.failure("n1", ended=ended)[0] == status
 
 
-@pytest.mark.parametrize("ended", ["COMPLETED", "FAILED", "OUT_OF_MEMORY", ""])
-def test_a_node_that_alone_left_nothing_in_a_job_that_ended_by_itself_is_lost(job, ended):
+@rows("ended", ["COMPLETED", "FAILED", "OUT_OF_MEMORY", ""])
+def test_a_node_that_alone_left_nothing_in_a_job_that_ended_by_itself_is_lost(tmp_path, ended):
+    job = Job(tmp_path)
     job.node("n1")
     assert job.failure("n2", ended=ended)[0] == "node_lost"
 
@@ -193,8 +197,8 @@ def test_results_of_strangers_are_left_out(job):
     assert {node for node, _ in job.collect()} == {"n1", "n2"}
 
 
-@pytest.mark.parametrize(
-    ("changes", "status", "told"),
+@rows(
+    "changes, status, told",
     [
         ({"exit": "124"}, "timeout", "likwid-bench hung: ended after its time limit"),
         ({"exit": "137", "end": "1100"}, "timeout", "hung"),
@@ -229,9 +233,9 @@ def test_results_of_strangers_are_left_out(job):
         ({"facts": {"last_level_cache": "much"}}, "parse", "'much' is not a number"),
         ({"facts": {"last_level_cache": "80000000"}}, "invalid", "less than 4 times the caches"),
     ],
-    ids=lambda value: None if isinstance(value, dict) else str(value)[:25],
 )
-def test_what_went_wrong_is_a_status_and_a_reason(job, changes, status, told):
+def test_what_went_wrong_is_a_status_and_a_reason(tmp_path, changes, status, told):
+    job = Job(tmp_path)
     job.node("n2")
     job.node("n1", **changes)
     found = job.failure("n1")
@@ -246,49 +250,41 @@ def test_a_metric_that_the_catalogue_promises_and_the_output_lacks_is_an_error(t
     assert job.failure() == ("parse", "the output has no quad, expected by the catalogue")
 
 
-@pytest.mark.parametrize("key", ["swap_before", "swap_after", "memory_kib"])
-@pytest.mark.parametrize("value", [None, "", "many", "1.5"])
-def test_an_hpl_node_that_cannot_account_for_itself_is_an_error(tmp_path, key, value):
-    job = Job(tmp_path, check="Hpl", metrics=["gflops"], parsers={"xhpl": "hpl"}, derive="hpl")
-    job.node(
-        "n1",
-        out=(OUTPUTS / "hpl/2.0-n3000.txt").read_text(),
-        facts={"program": "xhpl"},
-        **{key: value},
-    )
-    assert job.failure()[0] == "parse"
-
-
-@pytest.mark.parametrize(
-    ("given", "share"), [("100000", "0.7031"), (None, "0.0044"), ("16000000", "0.0044")]
-)
-def test_the_share_of_memory_is_of_what_the_job_has(tmp_path, given, share):
-    job = Job(tmp_path, check="Hpl", metrics=["gflops"], parsers={"xhpl": "hpl"}, derive="hpl")
-    out = (OUTPUTS / "hpl/2.0-n3000.txt").read_text()
-    job.node("n1", out=out, facts={"program": "xhpl"}, memory_given_kib=given)
-    assert job.collect()["n1", "Hpl.gflops"].conditions["memory_share"] == share
-
-
-@pytest.mark.parametrize("given", ["0", "16000001", "-1", "much", "9" * 5000])
-def test_a_node_cannot_have_been_given_more_memory_than_it_has(tmp_path, given):
-    job = Job(tmp_path, check="Hpl", metrics=["gflops"], parsers={"xhpl": "hpl"}, derive="hpl")
-    out = (OUTPUTS / "hpl/2.0-n3000.txt").read_text()
-    job.node("n1", out=out, facts={"program": "xhpl"}, memory_given_kib=given)
-    assert job.failure()[0] == "parse"
-
-
-def test_an_hpl_node_that_swapped_or_lacks_cores_gave_no_valid_answer(tmp_path):
+def of_hpl(folder, facts=None, **accounts):
+    """A job of HPL, and what each node has left; accounts: of a node, entries that differ."""
     job = Job(
-        tmp_path,
+        folder,
         check="Hpl",
         metrics=["gflops"],
         parsers={"xhpl": "hpl"},
         derive="hpl",
-        facts={"cores": "24"},
+        facts=facts or {},
     )
-    out = (OUTPUTS / "hpl/2.0-n3000.txt").read_text()
-    job.node("n1", out=out, facts={"program": "xhpl"}, swap_after="9")
-    job.node("n2", out=out, facts={"program": "xhpl"})
+    for node, meta in accounts.items():
+        out = (OUTPUTS / "hpl/2.0-n3000.txt").read_text()
+        job.node(node, out=out, facts={"program": "xhpl"}, **meta)
+    return job
+
+
+@rows("key", ["swap_before", "swap_after", "memory_kib"])
+@rows("value", [None, "", "many", "1.5"])
+def test_an_hpl_node_that_cannot_account_for_itself_is_an_error(tmp_path, key, value):
+    assert of_hpl(tmp_path, n1={key: value}).failure()[0] == "parse"
+
+
+@rows("given, share", [("100000", "0.7031"), (None, "0.0044"), ("16000000", "0.0044")])
+def test_the_share_of_memory_is_of_what_the_job_has(tmp_path, given, share):
+    found = of_hpl(tmp_path, n1={"memory_given_kib": given}).collect()
+    assert found["n1", "Hpl.gflops"].conditions["memory_share"] == share
+
+
+@rows("given", ["0", "16000001", "-1", "much", "9" * 5000])
+def test_a_node_cannot_have_been_given_more_memory_than_it_has(tmp_path, given):
+    assert of_hpl(tmp_path, n1={"memory_given_kib": given}).failure()[0] == "parse"
+
+
+def test_an_hpl_node_that_swapped_or_lacks_cores_gave_no_valid_answer(tmp_path):
+    job = of_hpl(tmp_path, {"cores": "24"}, n1={"swap_after": "9"}, n2={})
     assert job.failure("n1") == ("invalid", "the node swapped 2 pages out during HPL")
     assert "2 processors, expected 24 cores" in job.failure("n2")[1]
 
@@ -382,7 +378,7 @@ def test_a_session_on_another_login_node_is_left_for_a_day(tmp_path):
     assert orphans(old) == [old.stage]
 
 
-@pytest.mark.parametrize("jobs", [[], ["17"]])
+@rows("jobs", [[], ["17"]])
 def test_a_job_that_outlives_its_session_is_no_orphan_yet(tmp_path, jobs):
     job = lost(tmp_path, "a", jobs=jobs, host=socket.gethostname())
     script = job.stage / "rfm_job.sh"
@@ -407,9 +403,7 @@ def test_a_job_that_slurm_still_holds_is_no_orphan(tmp_path, monkeypatch):
     assert orphans(job) == [job.stage]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", '{"session": "s"}', "\0", '{"expected": "n["}']
-)
+@rows("text", ["", "{", "[]", "{}", '{"session": "s"}', "\0", '{"expected": "n["}'])
 def test_a_broken_manifest_is_named_and_stops_no_other(tmp_path, text):
     broken = lost(tmp_path, "a", check="Broken")
     (broken.stage / manifest.NAME).write_text(text)
@@ -420,7 +414,7 @@ def test_a_broken_manifest_is_named_and_stops_no_other(tmp_path, text):
     assert found[other.stage] == 2
 
 
-@pytest.mark.parametrize("changed", [{"expected": "n["}, {"pid": "x"}, {"jobs": 5}, {"facts": []}])
+@rows("changed", [{"expected": "n["}, {"pid": "x"}, {"jobs": 5}, {"facts": []}])
 def test_a_manifest_with_values_of_another_kind_is_named(tmp_path, changed):
     job = lost(tmp_path, "a")
     record = json.loads((job.stage / manifest.NAME).read_text())
@@ -480,16 +474,11 @@ def test_the_command_names_a_lost_session_whose_job_still_runs(world):
     assert "nothing left" in world.siteproof("collect").out
 
 
-def test_nothing_to_collect_is_said(world):
-    done = world.siteproof("collect")
-    assert (done.code, done.out) == (0, "nothing left to collect\n")
-
-
 # ---- clocks
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "told"),
+@rows(
+    "start, end, told",
     [
         (900, 1000, None),
         (841, 1000, None),

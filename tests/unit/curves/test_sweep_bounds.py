@@ -2,6 +2,7 @@
 
 import pytest
 import sweeps_made
+from rows import rows
 from sweeps_made import of
 
 from siteproof import sites
@@ -47,14 +48,14 @@ ONE = round(MIB_OF_10_GBPS)
 SERVERS = round(2 * 4 * MIB_OF_10_GBPS)
 
 
-@pytest.mark.parametrize("kind", ["xfs", "any", "ext4", "tmpfs", "overlay", "zfs"])
+@rows("kind", ["xfs", "any", "ext4", "tmpfs", "overlay", "zfs"])
 def test_a_disk_that_all_nodes_of_one_machine_see_is_bound_by_no_network(measured, kind):
     report = measured(kind)
     assert bounds(report) == []
     assert Kind.ABOVE_BOUND not in {why.kind for why in sweep_reasons.of_curves(report)}
 
 
-@pytest.mark.parametrize("kind", ["nfs", "nfs4", "lustre", "ceph", "fuse.ceph", "gpfs", "beegfs"])
+@rows("kind", ["nfs", "nfs4", "lustre", "ceph", "fuse.ceph", "gpfs", "beegfs"])
 def test_a_shared_file_system_of_a_network_kind_is_bound_by_the_clients(measured, kind):
     assert bounds(measured(kind)) == [("clients", CLIENT)]
     assert bounds(measured(kind), 128) == [("clients", round(128 * 2 * MIB_OF_10_GBPS))]

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 from reasons import reasons
+from rows import rows
 
 from siteproof import sites
 from siteproof.curves import whole_sweep
@@ -90,9 +91,7 @@ def test_knobs_of_tcp_say_nothing_of_a_file_system(site):
     assert whole_sweep.of_all(site, sweep(8, 128, check="TcpSweep")).samples == []
 
 
-@pytest.mark.parametrize(
-    ("rpcs", "dirty", "answers"), [("own", "own", True), ("8", "own", False), ("own", "256", False)]
-)
+@rows("rpcs, dirty, answers", [("own", "own", True), ("8", "own", False), ("own", "256", False)])
 def test_what_was_measured_with_turned_knobs_answers_no_contract(site, rpcs, dirty, answers):
     """Nor does its failure accuse anybody: a sweep goes where it is slow on purpose."""
     told = {

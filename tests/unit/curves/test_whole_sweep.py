@@ -10,6 +10,7 @@ from decimal import Decimal
 import pytest
 import sweeps_made
 from reasons import kinds
+from rows import rows
 from sweeps_made import failed, of
 
 from siteproof import sites
@@ -42,10 +43,17 @@ def read(tasks, per_node):
 BOTH = {"Ior.write": write, "Ior.read": read}
 
 
-@pytest.fixture
-def site(monkeypatch):
-    monkeypatch.delenv("SITEPROOF_SITES", raising=False)
-    return sites.load("jetstream-iu")
+@pytest.fixture(scope="module")
+def site():
+    """Jetstream's, with the criteria that speak of a whole sweep; nobody changes it."""
+    with pytest.MonkeyPatch.context() as own:
+        own.delenv("SITEPROOF_SITES", raising=False)
+        whole = sites.load("jetstream-iu")
+    of_sweeps = {key: one for key, one in whole.criteria.items() if key.endswith(OF_SWEEPS)}
+    return replace(whole, criteria=of_sweeps)
+
+
+OF_SWEEPS = ("IORPAR-R", "IORPAR-W", "PLATEAU-R", "PLATEAU-W", "RANKS3")
 
 
 @pytest.fixture
@@ -60,10 +68,17 @@ def swept(site, tmp_path, monkeypatch):
             return of(file or Made.file, figures, **WHERE, **keys)
 
         @staticmethod
-        def verdicts(found):
+        def verdicts(found, only=OF_SWEEPS):
+            asked = {key: one for key, one in site.criteria.items() if key.endswith(only)}
             given = whole_sweep.of_all(site, found)
-            judged = judgement.judge_samples(site, [*found, *given.samples], "these", given)
+            judged = judgement.judge_samples(
+                replace(site, criteria=asked), [*found, *given.samples], "these", given
+            )
             return {v.id.removeprefix("JS-5.1.2.1-"): v for v in judged.verdicts}
+
+        @staticmethod
+        def ranks(found):
+            return Made.verdicts(found, ("RANKS3",))["RANKS3"]
 
     Made.site = site
     return Made
@@ -127,7 +142,7 @@ def test_trap_J23_a_plateau_that_is_not_reached_is_no_number(swept):
     assert given.reason("Ior.read_plateau", ["s0002"]) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     "spoil",
     [
         lambda swept: swept.run(points=range(1, 39)),
@@ -219,8 +234,8 @@ def ranks(loss):
     return lambda t, k: 100.0 * t * (1 - loss * (k - 1))
 
 
-@pytest.mark.parametrize(
-    ("loss", "most", "verdict"),
+@rows(
+    "loss, most, verdict",
     [
         (0.0, 4, "PASS"),
         (0.02, 3, "PASS"),
@@ -238,7 +253,7 @@ def test_RANKS3_compares_the_same_tasks_where_a_sweep_has_them(
     assert [(s.metric, s.value) for s in given] == [("Ior.tasks_per_node", most)]
     assert given[0].conditions["compared_at"] == "the same tasks"
     assert given[0].why == ("by Ior.write" if loss else "by Ior.read")
-    result = swept.verdicts(found)["RANKS3"]
+    result = swept.ranks(found)
     assert (str(result.verdict), [n.node for n in result.nodes]) == (verdict, ["jetstream-iu"])
 
 
@@ -246,13 +261,13 @@ def test_RANKS3_of_a_sweep_over_nodes_compares_the_same_nodes(swept):
     found = swept.run(
         {"Ior.write": lambda t, k: 3000.0 if k < 3 else 2849.0, "Ior.read": lambda t, k: 3000.0}
     )
-    result = swept.verdicts(found)["RANKS3"]
+    result = swept.ranks(found)
     assert str(result.verdict) == "FAIL"
     assert result.nodes[0].sample.conditions["compared_at"] == "the same nodes"
 
 
 def test_criteria_of_an_incomplete_sweep_are_incomplete_and_say_why(swept):
-    result = swept.verdicts(swept.run(points=range(1, 39)))["RANKS3"]
+    result = swept.ranks(swept.run(points=range(1, 39)))
     (why,) = result.findings
     assert (str(result.verdict), why.kind) == ("INCOMPLETE", Kind.SWEEP_INCOMPLETE)
     assert (why["done"], why["planned"]) == (38, 39)
@@ -261,25 +276,27 @@ def test_criteria_of_an_incomplete_sweep_are_incomplete_and_say_why(swept):
 
 def test_a_failed_point_of_the_sweep_is_an_error_and_one_of_another_check_none(swept):
     lost = failed(swept.file, 39, **WHERE)
-    assert str(swept.verdicts([*swept.run(points=range(1, 39)), lost])["RANKS3"].verdict) == "ERROR"
+    assert str(swept.ranks([*swept.run(points=range(1, 39)), lost]).verdict) == "ERROR"
     other = replace(
         lost, header=replace(lost.header, time="2027-01-01T00:00:00+00:00", conditions={})
     )
-    assert str(swept.verdicts([*swept.run(), other])["RANKS3"].verdict) == "PASS"
+    assert str(swept.ranks([*swept.run(), other]).verdict) == "PASS"
 
 
 def test_without_a_sweep_it_was_not_measured(swept):
-    result = swept.verdicts([])["RANKS3"]
+    result = swept.ranks([])
     assert (str(result.verdict), kinds(result)) == ("INCOMPLETE", [Kind.NOT_MEASURED])
 
 
-@pytest.mark.parametrize("key", ["IORPAR-R", "IORPAR-W", "PLATEAU-R", "PLATEAU-W"])
-def test_what_is_only_reported_decides_nothing(swept, key):
-    assert str(swept.verdicts(swept.run())[key].verdict) == "SKIP"
+def test_what_is_only_reported_decides_nothing(swept):
+    found = swept.verdicts(swept.run(), OF_SWEEPS[:4])
+    assert {key: str(one.verdict) for key, one in found.items()} == dict.fromkeys(
+        OF_SWEEPS[:4], "SKIP"
+    )
 
 
 def test_the_verdict_rebuilds_derived_figures_from_what_is_kept(world, monkeypatch):
-    """And the points of a sweep accuse no node."""
+    """And the points of a sweep, also one that failed, accuse no node."""
     world.data.mkdir()
     world.site("jetstream-iu")
     file = sweeps_made.write_sweep(world.folder / "sweeps", monkeypatch, SEED)
@@ -296,6 +313,10 @@ def test_the_verdict_rebuilds_derived_figures_from_what_is_kept(world, monkeypat
     assert "jetstream-iu: PASS, 3 ranks" in why
     kept = [s.metric for s in Sessions(world.data / "perflogs", "jetstream-iu").of(lambda _: True)]
     assert set(kept) == {"Ior.read", "Ior.write"}
+    again = [*of(file, BOTH, points=[1, 2], run=2, **WHERE), failed(file, 3, run=2, **WHERE)]
+    samples.write(world.data / "perflogs", again[0].header, again)
+    done = world.siteproof("nodes", "--system", "jetstream-iu", "--json", **where)
+    assert json.loads(done.out)["states"]["FAILED"] == ""
 
 
 def test_compare_tells_what_became_of_a_whole_sweep(world, monkeypatch):
@@ -322,18 +343,6 @@ def test_compare_tells_what_became_of_a_whole_sweep(world, monkeypatch):
     }
     assert told["Ior.write_max"] == (3325, 4987.5, "better (one value)")
     assert told["Ior.read_max"] == (29766, 29766, "same (one value)")
-
-
-def test_a_failed_point_makes_no_node_a_failed_one(world, monkeypatch):
-    world.data.mkdir()
-    world.site("jetstream-iu")
-    file = sweeps_made.write_sweep(world.folder / "sweeps", monkeypatch, SEED)
-    found = [*of(file, BOTH, points=[1, 2], **WHERE), failed(file, 3, **WHERE)]
-    samples.write(world.data / "perflogs", found[0].header, found)
-    done = world.siteproof(
-        "nodes", "--system", "jetstream-iu", "--json", SITEPROOF_SWEEPS=str(world.folder / "sweeps")
-    )
-    assert json.loads(done.out)["states"]["FAILED"] == ""
 
 
 def test_a_capped_run_answers_nothing_for_the_whole_sweep(swept):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from rows import rows
 
 from siteproof.collect.raw import Raw
 from siteproof.derive import Given, application
@@ -31,7 +32,7 @@ def test_the_known_answer_within_its_tolerance_counts():
     assert conditions == {"functions": "115"}
 
 
-@pytest.mark.parametrize("energy", ["-76.06479", "-76.0647", "76.0647917", "0"])
+@rows("energy", ["-76.06479", "-76.0647", "76.0647917", "0"])
 def test_another_answer_is_invalid_and_names_both(energy):
     with pytest.raises(OutputError, match=f"energy: {energy}.* expected -76.0647917") as error:
         derived(energy)

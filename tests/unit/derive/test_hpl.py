@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from rows import rows
 
 from siteproof.derive import hpl
 from siteproof.derive.limitations import Limit
@@ -16,8 +16,8 @@ def warning(kernel, blas, variables):
     return hpl.limit_of_blas(given | {VARIABLE + k: v for k, v in variables.items()}, FLAGS)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "blas", "chosen"),
+@rows(
+    "kernel, blas, chosen",
     [
         ("Haswell", "openblas", {"OPENBLAS_CORETYPE": "Haswell"}),
         ("Haswell", "", {"OPENBLAS_CORETYPE": "Haswell"}),

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 from recorded import OUTPUTS
+from rows import rows
 
 from siteproof.collect.raw import Execution, Raw
 from siteproof.derive import Given, workload
@@ -102,8 +103,8 @@ def test_without_a_counter_of_the_storage_there_is_no_rate_of_it():
     assert ("network_peak", "") in found
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
+@rows(
+    "change, told",
     [
         ({("mix", "right", "n2"): (213, 217)}, "at the same time for 0 s"),
         ({("mix", "right", "n2"): (210, 217)}, "at the same time for 1 s"),

@@ -1,6 +1,7 @@
 """The client beside programs that are made up: time-outs, errors, and how often it asks."""
 
 import pytest
+from rows import rows
 
 from siteproof import nodesets
 from siteproof.errors import UserError
@@ -34,7 +35,7 @@ QUESTIONS = {
 ALL = [(name, ask) for name, asks in QUESTIONS.items() for ask in asks]
 
 
-@pytest.mark.parametrize(("name", "ask"), ALL)
+@rows("name, ask", ALL)
 def test_an_error_is_told_in_one_line(name, ask, slurm):
     slurm(name, "printf 'no \\033[31mcontroller\\n  here\\n' >&2; exit 1")
     with pytest.raises(UserError) as told:
@@ -42,14 +43,14 @@ def test_an_error_is_told_in_one_line(name, ask, slurm):
     assert str(told.value) == f"{name}: no ?[31mcontroller; here"
 
 
-@pytest.mark.parametrize(("name", "ask"), ALL)
+@rows("name, ask", ALL)
 def test_an_error_without_a_word_is_told(name, ask, slurm):
     slurm(name, "exit 3")
     with pytest.raises(UserError, match=f"^{name}: failed"):
         ask()
 
 
-@pytest.mark.parametrize(("name", "ask"), ALL)
+@rows("name, ask", ALL)
 def test_a_controller_that_does_not_answer_is_told(name, ask, slurm, monkeypatch):
     monkeypatch.setattr(client, "TIMEOUT", 0.2)
     slurm(name, "exec sleep 20")
@@ -57,7 +58,7 @@ def test_a_controller_that_does_not_answer_is_told(name, ask, slurm, monkeypatch
         ask()
 
 
-@pytest.mark.parametrize(("name", "ask"), ALL)
+@rows("name, ask", ALL)
 def test_a_machine_without_slurm_is_told(name, ask, slurm, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(UserError, match=f"^{name}: not found"):
@@ -94,8 +95,8 @@ def test_each_question_is_one_call_with_times_in_seconds(slurm):
     ]
 
 
-@pytest.mark.parametrize(
-    ("script", "left"),
+@rows(
+    "script, left",
     [
         ("echo 5", {"5"}),
         ("exit 1", {"5", "6"}),
@@ -115,8 +116,8 @@ def test_without_jobs_slurm_is_not_asked(slurm):
         slurm.calls()
 
 
-@pytest.mark.parametrize(
-    ("script", "failure"),
+@rows(
+    "script, failure",
     [
         ("true", None),
         ("echo 'Invalid user id' >&2; exit 1", Failure(Cause.DENIED, "Invalid user id")),
@@ -160,16 +161,14 @@ def test_a_client_that_cannot_be_started_has_done_nothing(slurm, tmp_path, monke
         client.all_nodes()
 
 
-@pytest.mark.parametrize(
-    "script", ["true", "echo what", "printf 'NodeName=n1 State=IDLE x'", "echo 'NodeName=n1 St'"]
-)
+@rows("script", ["true", "echo what", "printf 'NodeName=n1 State=IDLE x'", "echo 'NodeName=n1 St'"])
 def test_part_of_an_answer_is_not_the_cluster(script, slurm):
     slurm("scontrol", script)
     with pytest.raises(UserError, match="scontrol: does not list all nodes"):
         client.all_nodes()
 
 
-@pytest.mark.parametrize(
+@rows(
     "script",
     [
         "true",
@@ -201,7 +200,7 @@ def test_jobs_that_are_laid_out_together_look_at_the_nodes_once(slurm, monkeypat
 
 
 def test_answers_of_nodes_are_read_when_there_are_more(slurm):
-    slurm("srun", "echo n1 seen; sleep 1; echo n2 seen; sleep 1")
+    slurm("srun", "echo n1 seen; sleep 0.4; echo n2 seen; sleep 0.4")
     texts = []
     client.on_each(nodesets.of(["n1", "n2"]), [], ["true"], lambda text: texts.append(text) or 0)
     assert texts == sorted(set(texts), key=len)

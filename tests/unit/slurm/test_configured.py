@@ -2,6 +2,7 @@
 
 import pytest
 import scontrol_made as made
+from rows import rows
 
 from siteproof.errors import UserError
 from siteproof.slurm import configured
@@ -36,8 +37,8 @@ def test_a_partition_with_who_may_not_use_it():
     assert (part.up, part.default, part.limit) == (True, False, "00:30:00")
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
+@rows(
+    "text, what",
     [
         ("", "lists no node"),
         ("slurm_load_node error: Unable to contact slurm controller", "lists no node"),
@@ -55,7 +56,7 @@ def test_what_is_no_list_of_nodes_is_refused(text, what):
         configured.parse_nodes(text)
 
 
-@pytest.mark.parametrize("name", ["a b", "--wrap=reboot", "$(reboot)", "a;b"])
+@rows("name", ["a b", "--wrap=reboot", "$(reboot)", "a;b"])
 def test_a_partition_whose_name_is_no_word_is_refused(name):
     with pytest.raises(UserError, match="not a name"):
         configured.parse_partitions(f"PartitionName={name}\n   Nodes=n1 State=UP\n")

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from clone import wait_for
+from rows import rows
 
 from siteproof.slurm import munge
 
@@ -57,7 +58,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("kind", BROKEN)
+@rows("kind", BROKEN)
 def test_a_forged_credential_is_refused_with_what_munge_reports(munged, kind):
     credential = BROKEN[kind](munged("x"))
     assert munge._by_library(credential) is None
@@ -65,7 +66,7 @@ def test_a_forged_credential_is_refused_with_what_munge_reports(munged, kind):
         munge.read(credential)
 
 
-@pytest.mark.parametrize("more", ["\0", "\0more", " ", "\n", "MUNGE:AA=:"])
+@rows("more", ["\0", "\0more", " ", "\n", "MUNGE:AA=:"])
 def test_what_is_more_than_a_credential_is_left_to_unmunge(munged, more):
     assert munge._by_library(munged("x") + more) is None
 

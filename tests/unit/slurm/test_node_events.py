@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import rows
 
 from siteproof.slurm.node_events import parse_events
 
@@ -40,8 +40,8 @@ def test_registrations_and_disconnections_of_the_cluster_are_kept_apart():
     ]
 
 
-@pytest.mark.parametrize(
-    ("state", "down"),
+@rows(
+    "state, down",
     [
         ("DOWN", True),
         ("DOWN*", True),
@@ -71,7 +71,7 @@ def test_an_event_that_ends_before_it_starts_is_named_so():
     assert one(2000, "Unknown").end is None
 
 
-@pytest.mark.parametrize(
+@rows(
     "line",
     [
         "testbed|node001|1000",

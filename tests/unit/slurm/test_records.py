@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from rows import rows
 
 from siteproof import nodesets
 from siteproof.collect import ending
@@ -85,10 +86,13 @@ def test_a_node_that_the_gate_leaves_to_others_is_lost_for_the_checks(scontrol):
 def test_what_is_cut_off_is_unknown_and_never_judged_otherwise(scontrol):
     for path, parse in ((scontrol, parse_nodes), (scontrol.with_suffix(".sinfo"), parse_sinfo)):
         text = path.read_text()
-        whole = parse(text)
-        for end in range(len(text)):
-            for name, node in parse(text[:end]).items():
-                assert whole[name].state == node.state, text[:end][-60:]
+        whole, before = parse(text), ""
+        for line in text.splitlines(keepends=True):
+            for end in range(len(line)):
+                # with the line before it, which it may belong to
+                for name, node in parse(before + line[:end]).items():
+                    assert whole[name].state == node.state, line[:end][-60:]
+            before = line
 
 
 def test_the_reservations_of_a_recording_are_read(scontrol):
@@ -101,8 +105,8 @@ def test_the_reservations_of_a_recording_are_read(scontrol):
         assert set(reservation.nodes) == {n for n in reservation.nodes if known[n].state.reserved}
 
 
-@pytest.mark.parametrize(
-    ("release", "node", "reason", "comment"),
+@rows(
+    "release, node, reason, comment",
     [
         ("22.05/mixed_lot", "node001", "bad $(DIMM), a=b | rack 7", "bought = 2021, ask"),
         ("23.11/nodes", "cn03", "NHC: check_hw_ib: no port is ACTIVE", "RMA=4711 sent, see"),
@@ -123,8 +127,8 @@ def test_words_with_blanks_and_the_fields_behind_them(release, node, reason, com
     assert (found.reason, found.comment) == (reason, comment)
 
 
-@pytest.mark.parametrize(
-    ("job", "state", "by_somebody"),
+@rows(
+    "job, state, by_somebody",
     [
         ("1", "CANCELLED by 0", True),
         ("3", "COMPLETED", False),
@@ -148,8 +152,8 @@ def test_a_job_that_ends_has_all_of_its_nodes():
     assert not parse_job_nodes("None assigned\n\n@all\nnode[1-\n")
 
 
-@pytest.mark.parametrize(
-    ("state", "by_somebody"),
+@rows(
+    "state, by_somebody",
     [
         ("CANCELLED by 1000", True),
         ("OUT_OF_MEMORY", False),
@@ -171,8 +175,8 @@ def test_who_has_ended_a_job(state, by_somebody):
 # ---- what people write, and what is no output
 
 
-@pytest.mark.parametrize(
-    ("tail", "reason", "comment"),
+@rows(
+    "tail, reason, comment",
     [
         ("", "", ""),
         (" Comment=bought = 2021 Reason=x State=DOWN", "", "bought = 2021"),
@@ -228,7 +232,7 @@ def test_reservations_are_read():
     assert [found[name].users for name in "bcd"] == [(), ("x", "root"), ()]
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "",
@@ -254,8 +258,8 @@ def test_what_is_no_output_is_no_node_and_no_reservation(text):
 # ---- which nodes can take a job
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
+@rows(
+    "line, why",
     [
         ("n1|idle*|none", "idle*: not responding"),
         ("n1|down*|Not responding", "down*: Not responding"),
@@ -271,12 +275,12 @@ def test_a_node_that_can_take_no_job_is_told_with_its_reason(line, why):
     assert unusable(["n1"], parse_sinfo(f"{line}\n")) == {"n1": why}
 
 
-@pytest.mark.parametrize("line", ["n1|idle|none", "n1|allocated|none", "n1|reserved|none"])
+@rows("line", ["n1|idle|none", "n1|allocated|none", "n1|reserved|none"])
 def test_a_node_that_can_take_a_job_is_not_told(line):
     assert unusable(["n1"], parse_sinfo(line)) == {}
 
 
-@pytest.mark.parametrize("state", ["maint", "reserved", "allocated$", "mixed$"])
+@rows("state", ["maint", "reserved", "allocated$", "mixed$"])
 def test_a_reserved_node_takes_no_job_from_outside(state):
     seen = parse_sinfo(f"n1|{state}|x")
     assert "-J reservation=NAME" in unusable(["n1"], seen, outside=True)["n1"]
@@ -286,9 +290,7 @@ def test_of_a_node_in_two_partitions_the_worst_line_stays():
     assert str(parse_sinfo("n1|idle|none\nn1|drained|x\nn1|idle|none\n")["n1"]) == "drained: x"
 
 
-@pytest.mark.parametrize(
-    "state", ["IDLE+NOT_RESPONDING", "IDLE+CLOUD+POWERED_DOWN", "IDLE+INVALID_REG", "DOWN+DRAIN"]
-)
+@rows("state", ["IDLE+NOT_RESPONDING", "IDLE+CLOUD+POWERED_DOWN", "IDLE+INVALID_REG", "DOWN+DRAIN"])
 def test_the_gate_takes_what_comes_back_by_itself(state):
     """A failed node that sleeps or is silent now would be back among the others unseen."""
     cluster = Cluster({"n1": Node("n1", node_state(state), "x")})

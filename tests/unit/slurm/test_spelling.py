@@ -1,6 +1,6 @@
 """Every state of a node, as scontrol and as sinfo write it, long and short, and what it means."""
 
-import pytest
+from rows import rows
 
 from siteproof.slurm.spelling import Base, Flag, node_state, without_resizing
 
@@ -92,7 +92,7 @@ def meaning(state):
     )
 
 
-@pytest.mark.parametrize(("scontrol", "long", "short", "means"), ROWS, ids=[r[0] for r in ROWS])
+@rows("scontrol, long, short, means", ROWS)
 def test_all_spellings_of_a_state_mean_the_same(scontrol, long, short, means):
     for said in (scontrol, long, short, long.upper(), scontrol.lower()):
         assert meaning(node_state(said)) == means, said
@@ -101,8 +101,8 @@ def test_all_spellings_of_a_state_mean_the_same(scontrol, long, short, means):
 
 # sinfo has one word where scontrol has several, and here it hides the one that counts: such a node
 # is not used, and scontrol, which the gate asks, knows that it is out.
-@pytest.mark.parametrize(
-    ("scontrol", "sinfo"),
+@rows(
+    "scontrol, sinfo",
     [
         ("DOWN+DRAIN+INVALID_REG", "inval"),
         ("DOWN+CLOUD+REBOOT_ISSUED", "reboot^"),
@@ -131,13 +131,13 @@ def test_base_state_and_flags_are_kept_apart():
     assert state.words == {"IDLE", "CLOUD", "NOT_RESPONDING", "POWERING_UP"}
 
 
-@pytest.mark.parametrize("said", ["IDLE*+DRAIN", "DOWN*+DRAIN", "ALLOCATED+DOWN", "IDLE~+DRAIN"])
+@rows("said", ["IDLE*+DRAIN", "DOWN*+DRAIN", "ALLOCATED+DOWN", "IDLE~+DRAIN"])
 def test_the_spelling_of_older_releases_is_read(said):
     assert node_state(said).taken_out
 
 
-@pytest.mark.parametrize(
-    ("said", "means"),
+@rows(
+    "said, means",
     [
         ("IDLE+NEXT_YEARS_FLAG", "ui"),
         ("MIXED+NEXT_YEARS_FLAG", "u"),
@@ -152,15 +152,15 @@ def test_a_flag_of_a_later_release_leaves_the_judgement_to_the_others(said, mean
     assert state.strange
 
 
-@pytest.mark.parametrize("said", ["", "?", "QUARANTINED", "INVALID+DRAIN", "id", "null", "é", "+"])
+@rows("said", ["", "?", "QUARANTINED", "INVALID+DRAIN", "id", "null", "é", "+"])
 def test_what_is_no_known_base_state_is_not_used(said):
     state = node_state(said)
     assert state.base is Base.UNKNOWN
     assert meaning(state) == "o"
 
 
-@pytest.mark.parametrize(
-    ("said", "left"),
+@rows(
+    "said, left",
     [
         ("RESIZING,COMPLETED", "COMPLETED"),
         ("RESIZING", "RUNNING"),

@@ -8,6 +8,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from rows import rows
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.sites import names
@@ -26,7 +27,7 @@ def test_no_environment_recipe_or_site_has_a_mistake():
     assert [str(e) for e in lint_envs.everything() + lint_envs.sites(names())] == []
 
 
-@pytest.mark.parametrize("name", env_files.names())
+@rows("name", env_files.names())
 def test_an_environment_names_nothing_that_is_a_sites(name):
     text = (env_files.FOLDER / name / "spack.yaml").read_text()
     for word in ("externals", "prefix", "openmpi", "slurm", "gcc", "target="):
@@ -98,8 +99,8 @@ def spoilt(tmp_path, monkeypatch, file, old, new):
     ]
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "told"),
+@rows(
+    "file, old, new, told",
     [
         ("io/spack.yaml", "spack:", "spock:", "unknown key 'spock'"),
         ("io/spack.yaml", "  specs:", "  spacs:", "unknown key 'spacs' (did you mean 'specs'?)"),
@@ -125,8 +126,8 @@ def test_a_mistake_in_an_environment_is_one_line(tmp_path, monkeypatch, file, ol
     assert any(told in line for line in found), found
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "told"),
+@rows(
+    "file, text, told",
     [
         ("packages.yaml", PACKAGES, None),
         (
@@ -157,8 +158,8 @@ def test_a_mistake_in_a_sites_externals_is_one_line(tmp_path, file, text, told):
     assert any(told in line for line in found) if told else found == []
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
+@rows(
+    "old, new, told",
     [
         ("class Nuttcp", "class NutTcp", "class NutTcp. Allowed: one class Nuttcp"),
         ('sha256="7', 'sha256="', "a version without its checksum"),
@@ -196,7 +197,7 @@ def test_a_lock_is_known_to_be_older_than_what_it_was_made_from(tmp_path):
     assert merge.changed(inputs, folder)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "spack: 3", "spack: {", "spack: {specs: []}"])
+@rows("text", ["", "[]", "spack: 3", "spack: {", "spack: {specs: []}"])
 def test_a_spack_yaml_changed_by_hand_is_one_line(tmp_path, text):
     (tmp_path / "spack.yaml").write_text(text)
     with pytest.raises(UserError, match="is not what 'siteproof build' wrote"):
@@ -283,14 +284,14 @@ def test_a_view_without_the_program_is_told(installed):
     assert differs().kind is Differs.FILE_MISSING
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"roots": [{}], "concrete_specs": {}}', "\x00"])
+@rows("text", ["", "[]", "{}", '{"roots": [{}], "concrete_specs": {}}', "\x00"])
 def test_a_broken_lock_is_one_line(tmp_path, text):
     (tmp_path / "spack.lock").write_text(text)
     with pytest.raises(UserError, match="is not a lock file of Spack"):
         lock.read(tmp_path / "spack.lock")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"name": 3}', "\x00"])
+@rows("text", ["", "[]", "{}", '{"name": 3}', "\x00"])
 def test_a_broken_registration_names_the_command_that_mends_it(installed, text):
     (installed[0] / "environment.json").write_text(text)
     with pytest.raises(UserError, match="siteproof build io"):

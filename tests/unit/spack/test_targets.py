@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import archspec.cpu
 import pytest
+from rows import rows
 
 from siteproof.errors import UserError
 from siteproof.sites import load
@@ -38,8 +39,8 @@ def site(partitions, **hardware):
     )
 
 
-@pytest.mark.parametrize(
-    ("stated", "found"),
+@rows(
+    "stated, found",
     [
         ({"a": "zen3"}, "zen3"),
         ({"a": "zen3", "b": "zen4"}, "zen3"),
@@ -57,8 +58,8 @@ def test_partitions_that_do_not_run_an_environment_do_not_count():
     assert targets.of(site(["a"], a="zen4", b="haswell"), "io") == "zen4"
 
 
-@pytest.mark.parametrize(
-    ("stated", "told"),
+@rows(
+    "stated, told",
     [
         ({"a": None}, "the nodes of role 'a' have no 'target', and login1 is not one of them"),
         ({"a": "haswell", "b": None}, "the nodes of role 'b' have no 'target'"),
@@ -71,7 +72,7 @@ def test_what_would_be_built_for_the_login_nodes_processor_is_refused(stated, to
         targets.refuse(site(list(stated), **stated), "io", HOST)
 
 
-@pytest.mark.parametrize("login", ["zen5", "x86_64", "haswell"])
+@rows("login", ["zen5", "x86_64", "haswell"])
 def test_a_newer_or_older_login_node_builds_for_the_nodes(login, monkeypatch):
     monkeypatch.setattr(archspec.cpu, "host", lambda: archspec.cpu.TARGETS[login])
     targets.refuse(site(["a"], a="haswell"), "io", HOST)
@@ -105,8 +106,8 @@ COMPILER = """packages:
 LUSTRE = "  lustre: {externals: [{spec: lustre@2.15.5, prefix: /usr}], buildable: false}\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
+@rows(
+    "text, told",
     [
         (
             "packages: {}\n",

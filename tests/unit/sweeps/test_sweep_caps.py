@@ -1,6 +1,7 @@
 """Caps on a run of a sweep: which points stay, which values are lowered, and what is refused."""
 
 import pytest
+from rows import rows
 
 from siteproof.errors import UserError
 from siteproof.sweeps import caps
@@ -85,8 +86,8 @@ def test_a_cap_above_every_point_is_none():
     assert asked and caps.binding(one, every, asked) == {}
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
+@rows(
+    "options, told",
     [
         ({"depth": "4"}, "-S depth=4: MySweep cannot be capped by it. Allowed: block, layout,"),
         ({"tasks": "many"}, "-S tasks=many: 'many' is not a cap. Allowed: 1, 2, 3 …."),

@@ -6,6 +6,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from random_cases import cases
+from rows import rows
 
 from siteproof.cli.lint import lint
 from siteproof.errors import UserError, UserErrors
@@ -62,8 +63,8 @@ def test_a_good_file_has_its_points_in_bytes(folder):
     assert sweep.sweep.point_limit == 300
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line"),
+@rows(
+    "old, new, line",
     [
         (
             "tool: ior",
@@ -95,6 +96,11 @@ def test_a_good_file_has_its_points_in_bytes(folder):
             "mine.yaml:7: no point meets them in constraints",
         ),
         ("repetitions: 3", "repetitions: 0", "mine.yaml:10: '0' is below 1 in repetitions"),
+        (
+            "repetitions: 3",
+            "repetitions: 1001",
+            "mine.yaml:10: '1001' is above 1000 in repetitions",
+        ),
         ("repetitions: 3", "repetitions: x", "'x' is not a whole number in repetitions"),
         (
             "order: ascending",
@@ -140,7 +146,7 @@ def test_a_run_of_messages_gives_all_sizes_so_that_several_are_a_mistake(folder)
     assert "several values of 'size'" in found[0]
 
 
-@pytest.mark.parametrize("name", ["Ior", "ior-tasks", "1st", "a__b", "ä"])
+@rows("name", ["Ior", "ior-tasks", "1st", "a__b", "ä"])
 def test_a_name_that_makes_no_class_is_a_mistake(folder, name):
     assert "is not a name of a sweep" in told(folder, GOOD, name)[0]
 
@@ -168,18 +174,13 @@ def test_a_sweep_of_more_points_than_anybody_measures_is_refused_before_they_are
     assert "more than 20000 points" in told(folder, text)[0]
 
 
-def test_lint_tells_the_mistakes_of_sweeps_too(folder):
+def test_lint_tells_the_mistakes_of_sweeps_too_and_that_one_names_a_system(folder):
     (folder / "mine.yaml").write_text(GOOD.replace("tool: ior", "tool: iorr"))
+    (folder / "other.yaml").write_text(GOOD.replace("Rates against", "What testbed does with"))
     done = CliRunner().invoke(lint, [])
     assert done.exit_code == 2
     assert "mine.yaml:2: unknown value 'iorr'" in done.output
-
-
-def test_a_sweep_names_no_system(folder):
-    (folder / "mine.yaml").write_text(GOOD.replace("Rates against", "What testbed does with"))
-    done = CliRunner().invoke(lint, [])
-    assert done.exit_code == 2
-    assert "the system 'testbed'" in done.output
+    assert "other.yaml:1: " in done.output and "the system 'testbed'" in done.output
 
 
 def test_the_shipped_sweeps_have_points():
@@ -202,7 +203,7 @@ ODD = st.one_of(
 )
 
 
-@cases(300, suppress=(HealthCheck.function_scoped_fixture,))
+@cases(60, suppress=(HealthCheck.function_scoped_fixture,))
 @given(key=st.sampled_from([*TREE, "knobs", "nonsense"]), value=ODD, inside=st.booleans())
 def test_whatever_stands_in_a_file_is_told_in_lines(folder, key, value, inside):
     tree = yaml.safe_load(GOOD)
