@@ -4,8 +4,7 @@ import json
 
 import pytest
 import services_fixture
-from clone import wait_for
-from services_fixture import breaking, ends, jobs, kill_at, records
+from services_fixture import breaking, ends, jobs, kill_at, records, until
 
 from siteproof.services import capacity, openstack
 
@@ -32,13 +31,13 @@ HERE-CAPACITY:
 
 @pytest.fixture(scope="module")
 def bed(request):
-    yield from services_fixture.started(request, "openstack", program="cloud")
+    return services_fixture.shared(request, "openstack", program="cloud")
 
 
 @pytest.fixture
 def job(bed, tmp_path):
     """Makes the test of a point; values: its axes, as texts."""
-    make = jobs(bed, tmp_path, timeout="20 s")
+    make = jobs(bed, tmp_path, timeout="120 s")
 
     def made(**values):
         own = {"servers": "4", "batch": "2", "rate": "unlimited", "networks": "1", "limit": "300"}
@@ -167,4 +166,4 @@ def test_a_rate_spreads_requests_over_time(job):
 @pytest.mark.parametrize("step", ["networks", "launch", "remove"])
 def test_a_point_that_is_killed_leaves_nothing(job, step):
     kill_at(job(), step)
-    wait_for(lambda: nothing_left(job), every=1)
+    until(lambda: nothing_left(job), "nothing of the point is left", every=1)

@@ -1,10 +1,7 @@
 """The OpenStack of `testbed/cloud`: real, each fault seen and mended, and nothing left."""
 
 import hashlib
-import json
 import os
-import subprocess
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -12,9 +9,8 @@ from pathlib import Path
 import openstack
 import pytest
 import services_fixture
-import yaml
-from clone import wait_for
 from openstack import exceptions
+from services_fixture import Faults, network_of, processes_in, until
 
 pytestmark = [
     pytest.mark.services,
@@ -35,12 +31,12 @@ SOON = 90  # seconds until a state is reached, on a busy machine
 
 @pytest.fixture(scope="module")
 def bed(request):
-    yield from services_fixture.started(request, "openstack", program="cloud")
+    return services_fixture.shared(request, "openstack", program="cloud")
 
 
 @pytest.fixture(scope="module")
 def entry(bed):
-    return yaml.safe_load(bed.must("site"))["services"]["openstack"]
+    return bed.site["openstack"]
 
 
 @pytest.fixture(scope="module")
@@ -74,15 +70,9 @@ def cloud(login):
 @pytest.fixture
 def faulty(bed):
     """Makes the cloud go wrong, until the end of the test."""
-    made = []
-
-    def make(fault, value=""):
-        made.append(fault)
-        bed.must("fault", "openstack", fault, "--value", value)
-
-    yield make
-    if made:
-        bed.must("mend", "openstack")
+    faults = Faults(bed)
+    yield lambda fault, value="": faults("openstack", fault, "--value", value)
+    faults.mend(*faults.broken)
 
 
 @pytest.fixture
@@ -116,7 +106,7 @@ def reaches(cloud, server, status):
         assert status == "ERROR" or seen.status != "ERROR", seen.fault
         return seen if seen.status == status and not seen.task_state else None
 
-    return wait_for(look, 0.3)
+    return until(look, f"the server is {status}", 0.3)
 
 
 def status_of(cloud, volume):
@@ -333,6 +323,11 @@ def test_no_host_is_found(bed, cloud, launch, faulty):
     reaches(cloud, launch(), "ACTIVE")
 
 
+def stopped(process):
+    """Whether a process takes nothing until it is told to go on."""
+    return (process / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
 def test_a_volume_stays_in_between(bed, cloud, launch, faulty):
     server = reaches(cloud, launch(), "ACTIVE")
     attached = cloud.create_volume(1, name="bed", wait=True, timeout=SOON)
@@ -340,92 +335,13 @@ def test_a_volume_stays_in_between(bed, cloud, launch, faulty):
     faulty("volume-stuck")
     new = cloud.create_volume(1, name="bed", wait=False)
     cloud.detach_volume(server, attached, wait=False)
-    time.sleep(5)
-    assert (status_of(cloud, new), status_of(cloud, attached)) == ("creating", "detaching")
+    # A volume service that is stopped never does what it is asked.
+    inside = processes_in(network_of(bed))
+    volumes = [one for one in inside if b"bin/cinder-volume" in (one / "cmdline").read_bytes()]
+    assert any(map(stopped, volumes)), volumes
+    between = ("creating", "detaching")
+    until(lambda: (status_of(cloud, new), status_of(cloud, attached)) == between, f"{between}")
     bed.must("mend", "openstack")
     for volume in (new, attached):
-        wait_for(lambda volume=volume: status_of(cloud, volume) == "available", 0.3)
+        until(lambda volume=volume: status_of(cloud, volume) == "available", "a volume", 0.3)
         cloud.delete_volume(volume.id, wait=True, timeout=SOON)
-
-
-# Nothing is left
-
-
-def namespace(bed):
-    """What all processes of a bed share, also those that show no path of it."""
-    pid = json.loads((bed.state / "bed.json").read_text())["pid"]
-    return str(Path(f"/proc/{pid}/ns/net").readlink())
-
-
-def processes_in(network):
-    found = []
-    for link in Path("/proc").glob("[0-9]*/ns/net"):
-        try:
-            found += [link] if str(link.readlink()) == network else []
-        except OSError:  # it has ended
-            continue
-    return found
-
-
-def left(bed):
-    """Mounts and files of a bed."""
-    mounts = Path("/proc/self/mounts").read_text()
-    return [bed.state] * bed.state.exists() + [
-        m for m in mounts.splitlines() if str(bed.state) in m
-    ]
-
-
-def link_to(address):
-    """The name of the link by which this machine reaches the bed."""
-    argv = ["ip", "-o", "route", "get", address]
-    words = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
-    return words[words.index("dev") + 1]
-
-
-@pytest.mark.parametrize("seconds", [1, 6])
-def test_an_interrupted_start_leaves_nothing(bed, seconds):
-    """bed: what is kept of its start is there, so that this start is short."""
-    other = services_fixture.Services(f"-interrupted-{seconds}", "cloud")
-    env = os.environ | {"SITEPROOF_CLOUD_STATE": str(other.state)}
-    program = services_fixture.PROGRAMS / "cloud"
-    started = subprocess.Popen([program, "up", "openstack"], env=env, stderr=subprocess.PIPE)
-    try:
-        wait_for((other.state / "openstack").exists)
-        network = namespace(other)
-        time.sleep(seconds)
-        started.terminate()
-        _, error = started.communicate(timeout=SOON)
-        assert started.returncode == 143, error
-        assert left(other) == []
-        wait_for(lambda: not processes_in(network))
-    finally:
-        started.kill()
-        other.command("down")
-
-
-def test_a_killed_start_is_cleared_by_down(bed):
-    other = services_fixture.Services("-killed", "cloud")
-    env = os.environ | {"SITEPROOF_CLOUD_STATE": str(other.state)}
-    program = services_fixture.PROGRAMS / "cloud"
-    started = subprocess.Popen([program, "up", "openstack"], env=env, stderr=subprocess.PIPE)
-    try:
-        wait_for((other.state / "openstack/logs/mariadb").exists)
-        network = namespace(other)
-        started.kill()
-        started.wait()
-        other.must("down")
-        assert left(other) == []
-        assert processes_in(network) == []
-    finally:
-        started.kill()
-        other.command("down")
-
-
-def test_nothing_is_left_after_down(bed, entry):
-    """The last of this file, for the bed is gone then."""
-    network, link = namespace(bed), link_to(socket_of(entry))
-    assert processes_in(network)
-    bed.must("down")
-    assert left(bed) == []
-    assert processes_in(network) == []
-    assert not Path("/sys/class/net", link).exists()

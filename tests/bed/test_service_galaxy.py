@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 import services_fixture
-from clone import wait_for
-from services_fixture import breaking, ends, jobs, kill_at, records
+from services_fixture import breaking, ends, jobs, kill_at, records, until
 
 from siteproof.services import galaxy
 from siteproof.services.galaxy_api import Galaxy, id_of
@@ -77,7 +76,7 @@ def active(given):
 def nothing_is_left(given):
     """Asked of Galaxy: no history with a file, no workflow, no job that waits or runs."""
     assert galaxy.found(given) == []
-    wait_for(lambda: active(given) == [], every=0.5)
+    until(lambda: active(given) == [], "no job waits or runs", every=0.5)
     api = Galaxy(given)
     rules = {"q": ["name-contains", "deleted"], "qv": [given.mark, "True"], "view": "detailed"}
 
@@ -85,7 +84,7 @@ def nothing_is_left(given):
         listed = api.make_get_request(f"{api.url}/histories", params=rules).json()
         return all(one["purged"] and one["size"] == 0 for one in listed)
 
-    wait_for(purged, every=0.5)  # Galaxy's worker removes the files
+    until(purged, "Galaxy's worker has removed the files", every=0.5)
 
 
 def test_a_workflow_gives_the_results_of_the_reference_in_a_share_of_its_time(bed, job):
@@ -116,7 +115,7 @@ def test_a_fault_has_its_step_its_status_and_its_reason_and_nothing_is_left(
     assert "Traceback" not in json.dumps(found)
     wrong = values(found).get("differing_results")
     assert wrong == ((1, "count") if fault == ("wrong-result",) else None)
-    bed.must("mend", "galaxy")
+    faulty.mend("galaxy")
     nothing_is_left(given)
 
 
@@ -124,7 +123,7 @@ def test_a_fault_has_its_step_its_status_and_its_reason_and_nothing_is_left(
 def test_a_test_of_galaxy_that_is_killed_leaves_nothing_behind(job, step):
     given = job("galaxy")
     kill_at(given, step)
-    wait_for(lambda: galaxy.found(given) == [], every=0.5)
+    until(lambda: galaxy.found(given) == [], "nothing of the test is found", every=0.5)
     nothing_is_left(given)
 
 

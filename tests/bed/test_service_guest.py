@@ -17,7 +17,7 @@ TOKEN = "0123456789abcdef0123456789abcdef"
 
 @pytest.fixture(scope="module")
 def bed(request):
-    yield from services_fixture.started(request, "sftp")
+    return services_fixture.shared(request, "sftp")
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from contextlib import suppress
 
 import pytest
 import services_fixture
-from clone import wait_for
-from services_fixture import breaking, ends, jobs, kill_at, records
+from services_fixture import breaking, ends, jobs, kill_at, records, until
 
 from siteproof.services import openstack
 from siteproof.services.openstack_api import Cloud
@@ -21,7 +20,9 @@ LIFE = [
     *("volume_elsewhere", "volume_elsewhere_end", "volume_snapshot", "volume_delete", "shelve"),
     *("unshelve", "resize", "resize_confirm", "delete", "clean"),
 ]
-SILENT = "no answer within 20 s"
+SILENT = "no answer within (5|20) s"
+# For each step where no answer comes in time; those before it need a part of that.
+SECONDS, AMPLE = {"hang": 5, "volume-stuck": 20}, 120
 FAULTS = [  # fault, scenarios, the step that fails, its status and its reason
     (("500",), [], "login", "generic", "HTTP status 500"),
     (("hang",), [], "login", "timeout", SILENT),
@@ -42,12 +43,12 @@ FAULTS = [  # fault, scenarios, the step that fails, its status and its reason
 
 @pytest.fixture(scope="module")
 def bed(request):
-    yield from services_fixture.started(request, "openstack", program="cloud")
+    return services_fixture.shared(request, "openstack", program="cloud")
 
 
 @pytest.fixture
 def job(bed, tmp_path):
-    return jobs(bed, tmp_path, size="1 MiB", timeout="60 s")
+    return jobs(bed, tmp_path, size="1 MiB", timeout=f"{AMPLE} s")
 
 
 @pytest.fixture
@@ -87,15 +88,17 @@ def test_a_fault_has_its_step_its_status_and_its_reason_and_nothing_is_left(
     bed, job, faulty, fault, scenarios, step, status, why
 ):
     faulty("openstack", *fault)
-    given = job("openstack", timeout="20 s", scenarios=scenarios)
+    seconds = SECONDS.get(fault[0], AMPLE)
+    given = job("openstack", timeout=f"{seconds} s", scenarios=scenarios)
     found = records(given)
     failed = {s: end for s, end in ends(found).items() if end[0] != "ok" and s != "clean"}
     assert list(failed) == [step]
     assert failed[step][0] == status
     assert re.search(why, failed[step][1])
     assert "Traceback" not in json.dumps(found)
-    bed.must("mend", "openstack")
-    wait_for(lambda: knows_us(given), every=1)
+    faulty.mend("openstack")
+    given = job("openstack")
+    until(lambda: knows_us(given), "a login is accepted again", every=1)
     for name in openstack.found(given):  # of a fault that also keeps us from removing
         openstack.remove(given, name)
     assert openstack.found(given) == []
@@ -112,7 +115,7 @@ def knows_us(given):
 def test_a_test_of_a_cloud_that_is_killed_leaves_nothing_behind(bed, job, step):
     given = job("openstack", scenarios=["image", "launch", "volume"])
     kill_at(given, step)
-    wait_for(lambda: openstack.found(given) == [], every=1)
+    until(lambda: openstack.found(given) == [], "nothing of the test is left", every=1)
 
 
 def test_what_is_not_ours_in_the_project_stays(bed, job):

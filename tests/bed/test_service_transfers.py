@@ -16,29 +16,31 @@ from siteproof.services import runner, s3
 
 TOOLS = pytest.mark.tool("OpenSSH", "rsync", "nginx", "versitygw (S3)", "MIT Kerberos")
 pytestmark = [pytest.mark.services, TOOLS]
-SMALL = {"timeout": "5 s", "size": "2 MiB", "files": 3, "file_size": "4 KiB"}
+SMALL = {"size": "2 MiB", "files": 3, "file_size": "4 KiB"}
 OF = {"sftp": "sftp", "rsync": "sftp", "http": "http", "s3": "s3", "kerberos": "kdc"}
 FOLDERS = ("sftp/incoming", "http/data/dav", "s3/data/siteproof", "kdc/incoming")
 STEPS = ["login", "quota", "put", "get", "put_many", "get_many", "clean"]
 HALF = ("killed-in-the-middle", "--value", "500000")
 SLOW = ("slow-line", "--value", "100000")
 CUT_OFF = "closed|reset|Broken pipe|EOF|without response|in the middle|write error"
-SILENT = "no answer within 5 s|timed out"
+SILENT = "no answer within (2|5|10) s|timed out"
+CHANGED = "REMOTE HOST IDENTIFICATION HAS CHANGED"
+NO_ROOM = "the service has .* free, 2.012 MiB are needed"
+# For each step: some where no answer comes in time; else nobody waits for it, so that it is ample.
+SECONDS = {("s3", "full-disk"): 8, ("kerberos", "hang"): 10, "hang": 2, "slow-line": 5}
+AMPLE = 60
 
 FAULTS = [
-    ("sftp", ("wrong-host-key",), "login", "login", "REMOTE HOST IDENTIFICATION HAS CHANGED"),
+    ("sftp", ("wrong-host-key",), "login", "login", CHANGED),
     ("sftp", ("refused-key",), "login", "login", r"Permission denied \(publickey"),
-    ("sftp", ("full-disk",), "quota", "generic", "the service has .* free, 2.012 MiB are needed"),
+    ("sftp", ("full-disk",), "quota", "generic", NO_ROOM),
     ("sftp", ("wrong-checksum",), "put", "checksum", "the far end has another checksum"),
     ("sftp", ("hang",), "login", "timeout", SILENT),
     ("sftp", ("down",), "login", "generic", "closed|reset"),
     ("sftp", SLOW, "put", "timeout", SILENT),
     ("sftp", HALF, "put", "generic", f"put large: .*({CUT_OFF})"),
-    ("rsync", ("wrong-host-key",), "login", "login", "REMOTE HOST IDENTIFICATION HAS CHANGED"),
-    ("rsync", ("full-disk",), "quota", "generic", "the service has .* free, 2.012 MiB are needed"),
+    ("rsync", ("full-disk",), "quota", "generic", NO_ROOM),
     ("rsync", ("wrong-checksum",), "put", "checksum", "the far end has another checksum"),
-    ("rsync", ("hang",), "login", "timeout", SILENT),
-    ("rsync", SLOW, "put", "timeout", SILENT),
     ("rsync", HALF, "put", "generic", f"rsync.*({CUT_OFF})"),
     ("http", ("500",), "login", "generic", r"HTTP status 500 \(of the folder\)"),
     ("http", ("expired-token",), "login", "login", r"HTTP status 401 \(of the folder\)"),
@@ -46,7 +48,6 @@ FAULTS = [
     ("http", ("full-disk",), "put", "generic", r"HTTP status 50[07] \(PUT\)"),
     ("http", ("wrong-checksum",), "get", "checksum", "what came back has another checksum"),
     ("http", ("hang",), "login", "timeout", SILENT),
-    ("http", SLOW, "put", "timeout", SILENT),
     ("http", HALF, "put", "generic", CUT_OFF),
     ("s3", ("500",), "login", "generic", "HTTP status 500"),
     ("s3", ("expired-token",), "login", "login", "SignatureDoesNotMatch"),
@@ -54,25 +55,36 @@ FAULTS = [
     ("s3", ("full-disk",), "put", "generic|timeout", ".+"),
     ("s3", ("wrong-checksum",), "get", "checksum", "what came back has another checksum"),
     ("s3", ("hang",), "login", "timeout", SILENT),
-    ("s3", SLOW, "put", "timeout", SILENT),
     ("s3", HALF, "put", "generic", CUT_OFF),
     ("kerberos", ("expired-keytab",), "ticket", "login", "Password incorrect|Preauthentication"),
     ("kerberos", ("no-kdc",), "ticket", "generic", "Cannot contact any KDC"),
-    ("kerberos", ("wrong-host-key",), "login", "login", "REMOTE HOST IDENTIFICATION HAS CHANGED"),
-    ("kerberos", ("full-disk",), "quota", "generic", "the service has .* free"),
+]
+# The same code of ours meets the same fault as in a row above: of ssh, of sftp, or of the runner.
+AGAIN = [
+    ("rsync", ("wrong-host-key",), "login", "login", CHANGED),
+    ("rsync", ("hang",), "login", "timeout", SILENT),
+    ("rsync", SLOW, "put", "timeout", SILENT),
+    ("http", SLOW, "put", "timeout", SILENT),
+    ("s3", SLOW, "put", "timeout", SILENT),
+    ("kerberos", ("wrong-host-key",), "login", "login", CHANGED),
+    ("kerberos", ("full-disk",), "quota", "generic", NO_ROOM),
     ("kerberos", ("hang",), "login", "timeout", SILENT),
     ("kerberos", HALF, "put", "generic", f"put large: .*({CUT_OFF})"),
 ]
 
 
+def named(rows, *marks):
+    return [pytest.param(*row, id=f"{row[0]}-{row[1][0]}", marks=marks) for row in rows]
+
+
 @pytest.fixture(scope="module")
 def bed(request):
-    yield from services_fixture.started(request, "sftp", "http", "s3", "kdc")
+    return services_fixture.shared(request, "sftp", "http", "s3", "kdc")
 
 
 @pytest.fixture
 def job(bed, tmp_path):
-    return jobs(bed, tmp_path, **SMALL)
+    return jobs(bed, tmp_path, **SMALL, timeout=f"{AMPLE} s")
 
 
 @pytest.fixture
@@ -83,7 +95,12 @@ def faulty(bed):
 def files_left(bed):
     """What is on the services' disks, without what they keep for themselves."""
     found = [p for folder in FOLDERS for p in (bed.state / folder).rglob("*")]
-    return [p for p in found if p.name not in ("filler", ".sgwtmp")]
+    return [p for p in found if p.name not in ("filler", ".sgwtmp") and not of_the_gateway(p)]
+
+
+def of_the_gateway(path):
+    """A file that was cut off, if the S3 server was mended, thus killed, before it removed that."""
+    return path.parent.name == ".sgwtmp" and path.is_file()
 
 
 def must_not_show_secrets(bed, text):
@@ -112,13 +129,14 @@ def test_files_go_there_and_back_and_nothing_is_left(bed, job, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "fault", "step", "status", "why"), FAULTS, ids=[f"{f[0]}-{f[1][0]}" for f in FAULTS]
+    ("name", "fault", "step", "status", "why"), named(FAULTS) + named(AGAIN, pytest.mark.long)
 )
 def test_a_fault_is_named_and_what_was_made_can_be_removed(
     bed, job, faulty, capfd, name, fault, step, status, why
 ):
     faulty(OF[name], *fault)
-    found = records(job(name))
+    seconds = SECONDS.get((name, fault[0])) or SECONDS.get(fault[0], AMPLE)
+    found = records(job(name, timeout=f"{seconds} s"))
     first = next(r for r in found if r.get("status", "ok") != "ok")
     assert first["end"]["step"] == step, ends(found)
     assert first["status"] in status.split("|"), ends(found)
@@ -126,7 +144,7 @@ def test_a_fault_is_named_and_what_was_made_can_be_removed(
     shown = json.dumps(found) + "".join(capfd.readouterr())
     assert "Traceback" not in shown
     must_not_show_secrets(bed, shown)
-    bed.must("mend", OF[name])
+    faulty.mend(OF[name])
     again = job(name)
     kind = runner.module(again)
     for left in kind.found(again):
@@ -186,7 +204,7 @@ def test_a_folder_that_is_not_there_is_named(bed, job):
 
 def test_credentials_are_in_no_argument_and_no_environment_of_a_process(bed, job, faulty):
     for name in ("sftp", "http", "s3"):
-        faulty(name, "slow-line", "--value", "1500000")
+        faulty(name, "slow-line", "--value", "3000000")
     seen = []
     for name in OF:
         runner.run(job(name), lambda record: seen.append(_processes()))

@@ -1,42 +1,33 @@
 """`testbed/services` itself: each service by its own real client, each fault, and nothing left."""
 
-import contextlib
-import hashlib
-import json
 import os
 import re
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 
 import pytest
 import services_fixture
 import urllib3
-import yaml
-from clone import wait_for
-from services_fixture import PROGRAMS, Services, breaking
-from testbed_fixture import Testbed
+from services_clients import CLIENTS, by_curl, by_sftp, curl, run, same
+from services_fixture import breaking, own, until
 
-NAMES = ("sftp", "http", "kdc")
 SIZE = 2_000_000  # bytes of a file
-pytestmark = [pytest.mark.services, pytest.mark.tool("OpenSSH", "rsync", "nginx")]
+
+pytestmark = [
+    pytest.mark.services,
+    pytest.mark.tool("OpenSSH", "rsync", "nginx", "versitygw (S3)", "MIT Kerberos"),
+]
 
 
 @pytest.fixture(scope="module")
 def bed(request):
-    yield from services_fixture.started(request, *NAMES)
+    return services_fixture.shared(request, "sftp", "http", "s3", "kdc")
 
 
 @pytest.fixture
 def other(request):
-    """A bed that nothing is in yet."""
-    bed = Services(f"-{request.node.name[:40]}")
-    yield bed
-    bed.command("down")
+    yield from own(request)
 
 
 @pytest.fixture
@@ -52,110 +43,22 @@ def data(tmp_path):
     return path
 
 
-def site(bed):
-    """The services that are up, as a site names them."""
-    return yaml.safe_load(bed.must("site"))["services"]
-
-
-def run(*argv, limit=8, **options):
-    """A client; it fails if it has no answer within some seconds."""
-    words = ["timeout", "--signal=KILL", str(limit), *map(str, argv)]
-    return subprocess.run(words, capture_output=True, text=True, **options)
-
-
-def same(one, two):
-    """Whether two files have the same bytes."""
-    return hashlib.sha256(one.read_bytes()).digest() == hashlib.sha256(two.read_bytes()).digest()
-
-
-# The clients: a file there and back. Each gives what it said, and whether the bytes are right
-
-
-def ssh_words(service, *more):
-    words = ["-F", "none", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes"]
-    words += ["-o", f"UserKnownHostsFile={service['known_hosts']}"]
-    return [*words, "-o", "GlobalKnownHostsFile=/dev/null", *more]
-
-
-def split(service):
-    """Login and port of an address."""
-    login, port = service["address"].rsplit(":", 1)
-    return login, port
-
-
-def by_sftp(service, data, *how, env=None):
-    login, port = split(service)
-    how = how or ("-i", service["key"], "-o", "IdentitiesOnly=yes")
-    back = data.with_name("back")
-    batch = f"put {data} {service['folder']}/x\nget {service['folder']}/x {back}\n"
-    batch += f"rm {service['folder']}/x\n"
-    words = ["sftp", "-b", "-", *ssh_words(service, *how), "-P", port, login]
-    done = run(*words, input=batch, env=env)
-    return done, back.exists() and same(data, back)
-
-
-def by_rsync(service, data):
-    login, port = split(service)
-    ssh = ["ssh", *ssh_words(service, "-i", service["key"]), "-p", port]
-    back, far = data.with_name("back"), f"{login}:{service['folder']}/x"
-    for pair in ((data, far), (far, back)):
-        done = run("rsync", "-e", " ".join(ssh), *pair)
-        if done.returncode:
-            break
-    run(*ssh, login, f"rm -f {service['folder']}/x")
-    return done, back.exists() and same(data, back)
-
-
-def curl(service, *words):
-    token = Path(service["token"]).read_text().strip()
-    how = ["curl", "-sS", "--fail", "--cacert", service["certificates"], "-K", "-"]
-    return run(*how, *words, input=f'header = "Authorization: Bearer {token}"\n')
-
-
-def by_curl(service, data):
-    back, far = data.with_name("back"), f"{service['address']}x"
-    done = curl(service, "-T", data, far)
-    if done.returncode == 0:
-        done = curl(service, "-o", back, far)
-        curl(service, "-X", "DELETE", far)
-    return done, back.exists() and same(data, back)
-
-
-def by_kerberos(service, data):
-    env = os.environ | {
-        "KRB5_CONFIG": service["krb5_config"],
-        "KRB5CCNAME": f"FILE:{data.with_name('ticket')}",
-    }
-    done = run("kinit", "-k", "-t", service["keytab"], service["principal"], env=env)
-    if done.returncode:
-        return done, False
-    how = "PubkeyAuthentication=no", "GSSAPIAuthentication=yes"
-    return by_sftp(service, data, "-o", how[0], "-o", how[1], env=env)
-
-
-CLIENTS = {"sftp": by_sftp, "rsync": by_rsync, "http": by_curl, "kerberos": by_kerberos}
-
-
 @pytest.mark.parametrize("name", CLIENTS)
 def test_a_real_client_moves_a_file_there_and_back(bed, data, name):
-    done, right = CLIENTS[name](site(bed)[name], data)
+    done, right = CLIENTS[name](bed.site[name], data)
     assert done.returncode == 0, done.stderr
     assert right
 
 
 def test_the_site_names_files_that_only_their_owner_may_read(bed):
-    files = {
-        path
-        for service in site(bed).values()
-        for key in ("key", "token", "keytab", "credentials")
-        if (path := service.get(key))
-    }
-    assert len(files) == 3
+    named = {"sftp": "key", "http": "token", "s3": "credentials", "kerberos": "keytab"}
+    files = {bed.site[name][key] for name, key in named.items()}
+    assert len(files) == 4
     assert {Path(path).stat().st_mode & 0o777 for path in files} == {0o600}
 
 
 def test_http_refuses_who_has_no_token_or_trusts_nobody(bed):
-    service = site(bed)["http"]
+    service = bed.site["http"]
     words = ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}"]
     done = run(*words, "--cacert", service["certificates"], service["address"])
     assert done.stdout == "401"
@@ -163,25 +66,27 @@ def test_http_refuses_who_has_no_token_or_trusts_nobody(bed):
 
 
 def test_the_front_page_is_open_to_all(bed):
-    portal = site(bed)["portal"]
+    portal = bed.site["portal"]
     done = run("curl", "-sS", "--cacert", portal["certificates"], portal["address"])
     assert portal["content"] in done.stdout
 
 
 def test_sshd_takes_no_other_key_than_the_users(bed, data):
-    service = site(bed)["sftp"] | {"key": site(bed)["sftp"]["key"].replace("user", "other")}
+    service = bed.site["sftp"] | {"key": bed.site["sftp"]["key"].replace("user", "other")}
     done, _ = by_sftp(service, data)
     assert "Permission denied" in done.stderr
 
 
-def test_s3_by_a_client_of_s3(other, data):
+def test_s3_by_a_client_of_s3(bed, faulty, data):
     """Built from the module proxy of Go the first time: some minutes."""
     minio = pytest.importorskip("minio")
-    other.up("s3")
-    service = site(other)["s3"]
+    service = bed.site["s3"]
     keys = dict(line.split("=", 1) for line in Path(service["credentials"]).read_text().split())
     host = service["address"].removeprefix("http://")
-    client = minio.Minio(host, keys["access_key"], keys["secret_key"], secure=False)
+    once = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(20))
+    client = minio.Minio(
+        host, keys["access_key"], keys["secret_key"], secure=False, http_client=once
+    )
     back = data.with_name("back")
 
     def there_and_back():
@@ -191,37 +96,36 @@ def test_s3_by_a_client_of_s3(other, data):
         return same(data, back)
 
     assert there_and_back()
-    other.must("fault", "s3", "wrong-checksum")
+    faulty("s3", "wrong-checksum")
     assert not there_and_back()
-    other.must("mend", "s3")
     for fault, why in (
         ("expired-token", "SignatureDoesNotMatch"),
         ("500", "500"),
-        ("full-disk", "500"),
+        ("down", "closed|aborted|reset"),
+        ("full-disk", "500|InternalError|No space|timed out|reset|closed"),
     ):
-        other.must("fault", "s3", fault)
+        faulty("s3", fault)
         with pytest.raises((minio.error.MinioException, urllib3.exceptions.HTTPError), match=why):
             there_and_back()
-        other.must("mend", "s3")
+    faulty.mend("s3")
     assert there_and_back()
 
 
 # Faults
 
-LINE = ("sftp", "rsync", "http", "kerberos")
-OF = {"rsync": "sftp", "kerberos": "kdc"}
-CASES = [
-    *((name, ("hang",), "") for name in LINE),
-    *((name, ("down",), "closed|reset|SSL_ERROR_SYSCALL|unexpected eof") for name in LINE),
-    *((name, ("slow-line", "--value", "800kbit"), "") for name in LINE),
+OF = {"kerberos": "kdc"}
+CASES = [  # what rsync says of the faults of the sftp server: test_service_transfers
     *(
-        (name, ("killed-in-the-middle", "--value", "500kB"), "closed|broken|reset|SSL|Broken|lost")
-        for name in LINE
+        (name, ("down",), "closed|reset|SSL_ERROR_SYSCALL|unexpected eof")
+        for name in ("sftp", "http", "kerberos")
     ),
-    *((n, ("wrong-host-key",), "verification failed") for n in ("sftp", "rsync", "kerberos")),
-    *((name, ("refused-key",), "Permission denied") for name in ("sftp", "rsync")),
-    # 11: rsync, which sometimes has no words for it
-    *((n, ("full-disk",), "Failure|No space left|error: 50|exit code 11$") for n in LINE),
+    ("http", ("killed-in-the-middle", "--value", "500kB"), "closed|Broken|reset|SSL|lost"),
+    *((name, ("wrong-host-key",), "verification failed") for name in ("sftp", "kerberos")),
+    ("sftp", ("refused-key",), "Permission denied"),
+    *(
+        (name, ("full-disk",), "Failure|No space left|error: 50")
+        for name in ("sftp", "http", "kerberos")
+    ),
     ("http", ("500",), "error: 500"),
     ("http", ("expired-token",), "error: 401"),
     ("http", ("expired-certificate",), "certificate has expired"),
@@ -230,26 +134,43 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "fault", "why"), CASES)
+@pytest.mark.parametrize(
+    ("name", "fault", "why"), CASES, ids=[f"{one[0]}-{one[1][0]}" for one in CASES]
+)
 def test_a_client_meets_a_fault_until_it_is_mended(bed, faulty, data, name, fault, why):
     of = OF.get(name, name)
     faulty(of, *fault)
-    done, _ = CLIENTS[name](site(bed)[name], data)
-    assert done.returncode != 0
-    text = f"{done.stderr} exit code {done.returncode}"
-    assert re.search(why, text), text
-    if not why:
-        assert done.returncode == -signal.SIGKILL, done.stderr  # no answer within its time
-    bed.must("mend", of)
-    done, right = CLIENTS[name](site(bed)[name], data)
+    done, _ = CLIENTS[name](bed.site[name], data)
+    assert done.returncode not in (0, -signal.SIGKILL), done
+    assert re.search(why, done.stderr), done
+    faulty.mend(of)
+    done, right = CLIENTS[name](bed.site[name], data)
     assert done.returncode == 0 and right, done.stderr
 
 
-@pytest.mark.parametrize("name", LINE)
+def test_a_client_of_a_service_that_hangs_has_no_answer_until_it_is_mended(bed, faulty, data):
+    faulty("http", "hang")
+    done = curl(bed.site["http"], bed.site["http"]["address"], limit=2)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGKILL, "", "")
+    faulty.mend("http")
+    done, right = by_curl(bed.site["http"], data)
+    assert done.returncode == 0 and right, done.stderr
+
+
+def test_a_slow_line_takes_its_time_each_way_and_alters_nothing(bed, faulty, data):
+    data.write_bytes(os.urandom(100_000))
+    faulty("http", "slow-line", "--value", "800kbit")
+    begun = time.monotonic()
+    done, right = by_curl(bed.site["http"], data)
+    assert done.returncode == 0 and right, done.stderr
+    assert time.monotonic() - begun >= 2  # a busy machine only makes it longer
+
+
+@pytest.mark.parametrize("name", ["sftp", "http", "kerberos"])
 def test_altered_bytes_come_back_without_an_error(bed, faulty, data, name):
     faulty(OF.get(name, name), "wrong-checksum")
     for _ in range(3):  # a file may have the inode of the one before it
-        done, right = CLIENTS[name](site(bed)[name], data)
+        done, right = CLIENTS[name](bed.site[name], data)
         assert done.returncode == 0, done.stderr
         assert not right
 
@@ -258,14 +179,14 @@ def test_a_mended_service_leaves_the_fault_of_another(bed, faulty, data):
     faulty("sftp", "wrong-checksum")
     faulty("kdc", "wrong-checksum")
     bed.must("mend", "kdc")
-    assert not by_sftp(site(bed)["sftp"], data)[1]
+    assert not by_sftp(bed.site["sftp"], data)[1]
 
 
 def test_a_fault_takes_the_place_of_the_one_before(bed, faulty, data):
     faulty("sftp", "refused-key")
     faulty("sftp", "wrong-checksum")
     faulty("sftp", "wrong-checksum")  # twice altered would be right again
-    done, right = by_sftp(site(bed)["sftp"], data)
+    done, right = by_sftp(bed.site["sftp"], data)
     assert done.returncode == 0 and not right
 
 
@@ -289,7 +210,7 @@ def test_a_service_that_has_died_does_not_answer(bed, faulty):
         with_conf = f"{bed.state}/sftp/sshd.conf".encode()
         if with_conf in _read(proc / "cmdline") and (proc / "comm").read_text() == "sshd\n":
             os.kill(int(proc.name), signal.SIGKILL)
-    wait_for(lambda: bed.command("status").returncode == 1)
+    until(lambda: bed.command("status").returncode == 1, "status says that sftp has died")
 
 
 def _read(path):
@@ -299,24 +220,25 @@ def _read(path):
         return b""
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (("fault", "sftp", "500"), "sftp has no fault '500'; it has: "),
-        (("fault", "sftp", "hang", "--value", "1"), "hang takes no value"),
-        (("fault", "sftp", "slow-line", "--value", "fast"), "'fast' is not a valid "),
-        (("fault", "sftp", "slow-line", "--value", "0"), "'0' is out of range"),
-        (("fault", "sftp", "killed-in-the-middle", "--value", "x"), "'x' is not a valid size"),
-        (("fault", "s3", "hang"), "s3 is not up"),
-        (("mend", "s3"), "s3 is not up"),
-        (("up", "ftp"), "invalid choice: 'ftp'"),
-    ],
-)
-def test_a_mistake_is_one_line_that_says_what_is_allowed(bed, words, why):
-    done = bed.command(*words)
-    assert done.returncode == 2
-    assert why in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+MISTAKES = [
+    (("fault", "sftp", "500"), "sftp has no fault '500'; it has: "),
+    (("fault", "sftp", "hang", "--value", "1"), "hang takes no value"),
+    (("fault", "sftp", "slow-line", "--value", "fast"), "'fast' is not a valid "),
+    (("fault", "sftp", "slow-line", "--value", "0"), "'0' is out of range"),
+    (("fault", "sftp", "killed-in-the-middle", "--value", "x"), "'x' is not a valid size"),
+    (("up", "ftp"), "invalid choice: 'ftp'"),
+]
+NOT_UP = [(("fault", "s3", "hang"), "s3 is not up"), (("mend", "s3"), "s3 is not up")]
+
+
+def test_a_mistake_is_one_line_that_says_what_is_allowed(bed, other):
+    wrong = {}
+    for given, rows in ((bed, MISTAKES), (other, NOT_UP)):
+        for words, why in rows:
+            done = given.command(*words)
+            if done.returncode != 2 or why not in done.stderr or done.stderr.count("\n") != 1:
+                wrong[words] = done
+    assert not wrong
 
 
 def test_the_list_of_faults_has_those_of_every_service(bed):
@@ -325,194 +247,19 @@ def test_the_list_of_faults_has_those_of_every_service(bed):
     assert ["http", "expired-certificate"] in rows
 
 
-# Up and down
-
-
-def traces():
-    """What a bed could leave: processes, links, mounts, files. A namespace needs a process."""
-    processes = {}
-    for proc in Path("/proc").glob("[0-9]*"):
-        line = _read(proc / "cmdline").replace(b"\0", b" ").decode(errors="replace")
-        with contextlib.suppress(OSError):
-            since = (proc / "stat").read_text().rpartition(")")[2].split()[19]
-            processes[proc.name, since] = line, (proc / "ns/net").readlink()
-    folders = ("/run", "/tmp", "/var/tmp", "/var/lib/krb5kdc", "/etc", "/root", "/dev/shm")
-    return {
-        "processes": processes,
-        "links": {path.name for path in Path("/sys/class/net").iterdir()},
-        "mounts": set(Path("/proc/mounts").read_text().splitlines()),
-        "files": {path for folder in folders for path in Path(folder).iterdir()},
-    }
-
-
-def of(bed, before, now):
-    """What is there now and was not before, of this bed: other tests run beside this one."""
-    pid = json.loads((bed.state / "bed.json").read_text())["pid"]
-    space = (Path("/proc") / pid / "ns/net").readlink()
-    return {
-        "processes": {
-            one
-            for one, (line, net) in now["processes"].items()
-            if net == space or str(bed.state) in line or f"nsenter -t {pid} " in line
-        },
-        "links": {f"svc{number}" for number in re.findall(r"svc(\d+)", _links_of(bed))},
-    }
-
-
-def _links_of(bed):
-    """Of the address of the bed, the link on this side."""
-    address = site(bed)["sftp"]["address"].split("@")[1].split(":")[0]
-    done = subprocess.run(["ip", "route", "get", address], capture_output=True, text=True)
-    return done.stdout
-
-
-def files_left(bed, before):
-    """Files that are new and bear a name of the bed or of its daemons."""
-    new = traces()["files"] - before["files"]
-    return [p for p in new if p == bed.state or re.search("krb5|sshd|nginx|ssh-", p.name)]
-
-
-def processes_of(bed):
-    """Those that name its folder, in their command or environment."""
-    name = str(bed.state).encode() + b"\0"
-    procs = Path("/proc").glob("[0-9]*")
-    return [p for p in procs if name in _read(p / "cmdline") + _read(p / "environ") + b"\0"]
-
-
-def mounts_left(bed):
-    return [
-        line for line in Path("/proc/mounts").read_text().splitlines() if str(bed.state) in line
-    ]
-
-
-def test_down_leaves_nothing_behind_after_use_and_faults(other, data):
-    before = traces()
-    other.up(*NAMES)
-    for name, client in CLIENTS.items():
-        assert client(site(other)[name], data)[1]
-    for name in NAMES:
-        other.must("fault", name, "full-disk")
-    other.must("fault", "sftp", "hang")
-    login, port = split(site(other)["sftp"])
-    run("sftp", *ssh_words(site(other)["sftp"]), "-P", port, login, limit=1)  # hangs
-    mine = of(other, before, traces())
-    assert len(mine["processes"]) > 10 and mine["links"]
-    other.must("down")
-    after = traces()
-    assert not mine["processes"] & set(after["processes"])
-    assert not mine["links"] & after["links"]
-    assert not mounts_left(other) and not files_left(other, before)
-    assert not other.state.exists()
-    assert other.command("status").returncode == 1
-    assert other.command("down").returncode == 0
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("when", [0.05, 0.2, 0.5])
-def test_an_interrupted_up_is_removed_by_down(other, number, when):
-    before = traces()
-    env = os.environ | {"SITEPROOF_SERVICES_STATE": str(other.state)}
-    process = subprocess.Popen(
-        [PROGRAMS / "services", "up", *NAMES], env=env, stderr=subprocess.PIPE, text=True
-    )
-    wait_for(other.state.exists)
-    time.sleep(when)
-    process.send_signal(number)
-    assert "Traceback" not in process.communicate(timeout=60)[1]
-    if process.returncode > 0:
-        assert not other.state.exists()
-    other.must("down")
-    assert not other.state.exists()
-    assert not mounts_left(other) and not files_left(other, before)
-    wait_for(lambda: not processes_of(other))  # what was not yet noted down ends by itself
-
-
-def test_an_interrupted_second_up_leaves_the_first(other):
-    other.up("sftp")
-    env = os.environ | {"SITEPROOF_SERVICES_STATE": str(other.state)}
-    process = subprocess.Popen(
-        [PROGRAMS / "services", "up", "http"], env=env, stderr=subprocess.PIPE
-    )
-    time.sleep(0.2)
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
-    assert "sftp" in other.must("status")
-    other.up("http")
-    assert "http" in other.must("status")
-
-
-def test_down_removes_no_folder_that_is_none_of_services(tmp_path):
-    bed = Services("")
-    bed.state = tmp_path / "of-mine"
-    bed.state.mkdir()
-    (bed.state / "thesis").write_text("dear")
-    for words in (("down",), ("up", "sftp")):
-        done = bed.command(*words)
-        assert done.returncode == 2
-        assert f"{bed.state} is not a folder of services" in done.stderr
-    assert [p.name for p in bed.state.iterdir()] == ["thesis"]
-
-
-def test_a_command_on_no_bed_makes_none(other):
-    for words in (("fault", "sftp", "hang"), ("mend", "sftp"), ("status",), ("down",)):
-        other.command(*words)
-        assert not other.state.exists(), words
+# Beds
 
 
 def test_two_beds_do_not_meet(bed, other, data):
     other.up("sftp")
-    assert site(other)["sftp"]["address"] != site(bed)["sftp"]["address"]
+    assert other.site["sftp"]["address"] != bed.site["sftp"]["address"]
     other.must("fault", "sftp", "refused-key")
-    assert by_sftp(site(bed)["sftp"], data)[1]
+    assert by_sftp(bed.site["sftp"], data)[1]
     other.must("down")
-    assert by_sftp(site(bed)["sftp"], data)[1]
+    assert by_sftp(bed.site["sftp"], data)[1]
 
 
 def test_what_is_up_stays(bed):
-    key = Path(site(bed)["sftp"]["key"]).read_text()
+    key = Path(bed.site["sftp"]["key"]).read_text()
     bed.must("up", "sftp")
-    assert Path(site(bed)["sftp"]["key"]).read_text() == key
-
-
-@pytest.mark.parametrize("words", [("up", "sftp"), ("down",), ("status",), ("site",)])
-def test_who_is_not_root_is_told_so(words):
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # all may enter
-        Path(folder).chmod(0o755)
-        program = Path(folder) / "testbed"
-        shutil.copytree(PROGRAMS, program)
-        script = "import os, sys; os.setuid(65534); os.execv(sys.argv[1], sys.argv[1:])"
-        words = [sys.executable, "-c", script, program / "services", *words]
-        done = subprocess.run(words, capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (2, "services: needs root\n")
-
-
-def test_a_service_on_a_node_is_met_over_the_long_link(other):
-    """On node003, at the other site; from node001 a round trip takes its 50.5 ms."""
-    cluster = Testbed("-services")
-    cluster.environment |= {"SITEPROOF_SERVICES_STATE": str(other.state)}
-    try:
-        cluster.up("4", "--sites", "2", "--wan", "50.5ms,1gbit")
-        env = os.environ | cluster.environment
-        shown = cluster.run(["ip", "-o", "-4", "addr", "show", "eth0"], node="node003").stdout
-        address = re.search(r"inet ([0-9.]+)", shown)[1]
-
-        def services(*words):
-            return cluster.run([PROGRAMS / "services", *words], node="node003", env=env)
-
-        for words in (("up", "sftp", "--at", address), ("status",)):
-            done = services(*words)
-            assert done.returncode == 0, done.stderr
-        wrong = services("up", "http", "--at", "10.1.1.1")
-        assert (wrong.returncode, wrong.stderr) == (2, f"services: services are up at {address}\n")
-        service = yaml.safe_load(services("site").stdout)["services"]["sftp"]
-        assert service["address"] == f"root@{address}:22"
-        login, port = split(service)
-        words = ["ssh", *ssh_words(service, "-i", service["key"]), "-p", port, login, "hostname"]
-        begun = time.monotonic()
-        far = cluster.run(words, node="node001")
-        assert time.monotonic() - begun > 3 * 0.0505, far  # TCP, and SSH's own greetings and keys
-        assert far.returncode == 0, far.stderr
-        assert services("down").returncode == 0
-        assert not other.state.exists()
-    finally:
-        cluster.down()
+    assert Path(bed.site["sftp"]["key"]).read_text() == key

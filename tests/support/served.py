@@ -51,7 +51,8 @@ def pages(answers, certificate=None):
         server.socket = context.wrap_socket(
             server.socket, server_side=True, do_handshake_on_connect=False
         )
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    # It looks that often whether it is to end: by default each half second.
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield f"127.0.0.1:{server.server_port}"
     finally:
