@@ -34,7 +34,7 @@ class Failing:
     def at(self, what, keys):
         try:
             if isinstance(what, int):
-                found = os.stat(what)
+                found = os.stat(what)  # noqa: PTH116 - a descriptor
             else:
                 found = os.stat(what, dir_fd=keys.get("dir_fd"), follow_symlinks=False)
         except OSError:
@@ -121,3 +121,34 @@ def test_a_second_name_of_a_healthy_result_elsewhere_costs_nothing(tmp_path):
     (tmp_path / "copy").hardlink_to(made.stage / "raw/n1/stdout")
     found = statuses(made)
     assert {status for status, _ in found.values()} == {"ok"}
+
+
+# ---- names that are not UTF-8
+
+STRANGE = os.fsdecode(b"\xff")
+PLACES = {
+    "the stage": lambda made: made.stage.parent / STRANGE,
+    "the folder of an environment": lambda made: made.stage.parents[1] / STRANGE / "x",
+    "the session": lambda made: made.stages / STRANGE,
+    "a result": lambda made: made.stage / "raw" / STRANGE,
+    "a run": lambda made: made.stage / "raw/n1" / STRANGE,
+}
+
+
+@rows("where, manifest", [(where, whole) for where in PLACES for whole in (True, False)])
+def test_a_folder_whose_name_is_not_utf_8_costs_nothing_else(tmp_path, where, manifest):
+    made = of_nodes(tmp_path)
+    strange = PLACES[where](made)
+    strange.mkdir(parents=True)
+    text = (made.stage / "siteproof-job.json").read_bytes() if manifest else b"{"
+    (strange / "siteproof-job.json").write_bytes(text)
+    found = dict(stages.collect_lost(made.stages, made.perflogs))
+    assert found[made.stage] == 6
+    for stage, told in found.items():
+        assert stage == made.stage or isinstance(told, UserError) or told > 0
+
+
+def test_a_job_in_a_stage_whose_name_is_not_utf_8_is_collected(tmp_path):
+    made = of_nodes(tmp_path, copy=False)
+    made.stage.rename(PLACES["the stage"](made))
+    assert list(dict(stages.collect_lost(made.stages, made.perflogs)).values()) == [6]
