@@ -74,40 +74,35 @@ def test_a_node_that_is_missing_stands_in_the_way(here):
     assert "C-TRIAD INCOMPLETE" in here.ask("accept", "latest", "--why", "x").out
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["s0001"], "the campaign or --why is missing"),
-        (["s0001", "--why", " "], "the campaign or --why is missing"),
-        (["--why", "x"], "the campaign or --why is missing"),
-        (["summer", "--why", "x"], "summer: unknown campaign or session"),
-        (["accepted", "--why", "x"], "accepted: nothing has been accepted yet"),
-        (["previous", "--why", "x"], "previous: there are 1 campaigns and sessions"),
-    ],
-)
-def test_a_wrong_word_is_refused_in_one_line(here, words, told):
+WRONG = [
+    (["s0001"], "the campaign or --why is missing"),
+    (["s0001", "--why", " "], "the campaign or --why is missing"),
+    (["--why", "x"], "the campaign or --why is missing"),
+    (["summer", "--why", "x"], "summer: unknown campaign or session"),
+    (["accepted", "--why", "x"], "accepted: nothing has been accepted yet"),
+    (["previous", "--why", "x"], "previous: there are 1 campaigns and sessions"),
+]
+
+
+def test_a_wrong_word_is_refused_in_one_line(here):
     here.keep(good())
-    assert told in here.ask("accept", *words).refused()
+    for words, told in WRONG:
+        assert told in here.ask("accept", *words).refused(), words
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{",
-        "[]",
-        "{}",
-        '{"siteproof": 1}',
-        '{"siteproof": 2}',
-        '{"siteproof": 1, "name": 5}',
-        "\x00",
-    ],
-)
-def test_a_broken_record_is_named(here, text):
+BROKEN = [
+    *("{", "[]", "{}", "\x00"),
+    *('{"siteproof": 1}', '{"siteproof": 2}', '{"siteproof": 1, "name": 5}'),
+]
+
+
+def test_a_broken_record_is_named(here):
     here.keep(good())
     here.ask("accept", "latest", "--why", "x", "--who", "ann")
     (path,) = here.records()
-    path.write_text(text)
-    assert str(path) in here.ask("accept", "--list").refused()
+    for text in BROKEN:
+        path.write_text(text)
+        assert str(path) in here.ask("accept", "--list").refused(), text
 
 
 def test_a_record_cannot_steer_the_terminal(here):
@@ -158,15 +153,15 @@ def test_compare_for_programs(here):
     assert record["rows"][0]["worst"] == {"n004": pytest.approx(-0.4)}
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["nothing", "latest"], "nothing: unknown campaign or session"),
-        (["s0001", "s0001"], "A and B are both s0001"),
-        ([], "compare: there is no earlier measurement to compare with. Name A and B"),
-        (["accepted", "latest"], "nothing has been accepted yet"),
-    ],
-)
-def test_compare_refuses_in_one_line(here, words, told):
+WRONG_PAIRS = [
+    (["nothing", "latest"], "nothing: unknown campaign or session"),
+    (["s0001", "s0001"], "A and B are both s0001"),
+    ([], "compare: there is no earlier measurement to compare with. Name A and B"),
+    (["accepted", "latest"], "nothing has been accepted yet"),
+]
+
+
+def test_compare_refuses_in_one_line(here):
     here.keep(good())
-    assert told in here.ask("compare", *words).refused()
+    for words, told in WRONG_PAIRS:
+        assert told in here.ask("compare", *words).refused(), words

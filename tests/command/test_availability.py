@@ -1,13 +1,17 @@
 """`siteproof probe` and `siteproof availability`: a real service that is stopped in between."""
 
+import importlib
 import re
 import subprocess
 import sys
 import time
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from documents_checked import check, kinds
+
+from siteproof.probes import rounds
 
 PROBES = """
 probes:
@@ -31,6 +35,27 @@ server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), SimpleHTTPRequestH
 print(server.server_address[1], flush=True)
 server.serve_forever()
 """
+
+
+class Clock(datetime):
+    """The time that siteproof sees: the test lets it go on, and nobody waits."""
+
+    ahead = 0.0
+
+    @classmethod
+    def now(cls, tz=None):
+        return datetime.now(tz) + timedelta(seconds=cls.ahead)
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    monkeypatch.setattr(Clock, "ahead", 0.0)
+    for name in ("siteproof.cli.probe", "siteproof.cli.availability"):
+        importlib.import_module(name)
+        monkeypatch.setattr(sys.modules[name], "datetime", Clock)
+    own = vars(time) | {"time": lambda: Clock.now(UTC).timestamp()}
+    monkeypatch.setattr(rounds, "time", SimpleNamespace(**own))
+    return Clock
 
 
 class Service:
@@ -70,29 +95,29 @@ def criterion(world, least=1, hours=0.0001):
 
 
 def since(seconds):
-    return f"{datetime.now(UTC) - timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}"
+    return f"{Clock.now(UTC) - timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}"
 
 
-def test_a_service_is_down_from_its_stop_to_its_start(world, service):
+def test_a_service_is_down_from_its_stop_to_its_start(world, service, clock):
     assert world.inside("probe").code == 0
-    begin = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}"
+    begin = since(0)
     assert world.inside("probe", "portal", "port", "root").code == 0
     service.stop()
-    stopped = time.time()
+    stopped = clock.now(UTC)
     done = world.inside("probe", "portal", "port", "root")
     assert done.code == 1
     assert "portal: DOWN: Connection refused" in done.out
     assert done.out.splitlines()[-1] == "1 of 3 probes answered"
-    time.sleep(3)
+    clock.ahead += 8  # less than the interval: a longer gap is no down time
     service.start()
     assert world.inside("probe", "portal", "port", "root").code == 0
-    started = time.time()
+    started = clock.now(UTC)
     done = world.inside("availability", "--from", begin, "--json")
     read = check("availability", done.out)
     rows = {(one["kind"], one["name"]): one for one in read["subjects"]}
     for key in (("service", "portal"), ("gateway", "port"), ("system", "thishost")):
         hours = rows[key]["unscheduled_hours"]
-        assert hours * 3600 == pytest.approx(started - stopped, abs=2), key
+        assert hours * 3600 == pytest.approx((started - stopped).total_seconds(), abs=2), key
         assert rows[key]["failures"] == 1
     assert rows["service", "root"]["overall"] == 100
     assert (read["exit_code"], read["missing"]) == (done.code, [])
@@ -107,17 +132,17 @@ def test_a_round_probes_what_is_due_and_a_named_service_always(world, service):
     assert world.inside("probe", "port").out.splitlines()[-1] == "1 of 1 probe answered"
 
 
-def test_the_exit_code_is_that_of_the_criteria_and_of_the_gaps(world, service):
+def test_the_exit_code_is_that_of_the_criteria_and_of_the_gaps(world, service, clock):
     begin = since(1)
     assert world.inside("probe").code == 0
     criterion(world)
-    time.sleep(1.1)
+    clock.ahead += 1.1
     done = world.inside("availability", "--from", begin)
     assert (done.code, "HERE-UP: PASS, 100 %" in done.out) == (3, True), "a second is missing"
     assert world.inside("availability", "--from", since(1)).code == 0
     service.stop()
     assert world.inside("probe", "portal").code == 1
-    time.sleep(1.1)
+    clock.ahead += 1.1
     criterion(world, least=99.9)
     done = world.inside("availability", "--from", since(1))
     assert (done.code, "HERE-UP: FAIL" in done.out) == (1, True)
@@ -143,12 +168,12 @@ def test_a_table_has_80_columns_at_most(world, service):
     assert max(map(len, table)) <= 80
 
 
-def test_what_is_wrong_in_the_record_is_named_and_never_exit_code_0(world, service):
+def test_what_is_wrong_in_the_record_is_named_and_never_exit_code_0(world, service, clock):
     world.inside("probe")
     (path,) = (world.data / "perflogs/thishost/probes").iterdir()
     with path.open("ab") as stream:
         stream.write(b"\x1b[31m broken\n")
-    time.sleep(1.1)
+    clock.ahead += 1.1
     done = world.inside("availability", "--from", since(1))
     assert done.code == 3
     assert "1 line left out: broken, in " in done.out
@@ -156,23 +181,23 @@ def test_what_is_wrong_in_the_record_is_named_and_never_exit_code_0(world, servi
     assert kinds(read) == [("lines_broken", "")]
 
 
-@pytest.mark.parametrize(
-    ("words", "what"),
-    [
-        (("probe", "nonsense"), "no service 'nonsense'"),
-        (("probe", "portl"), "did you mean 'portal'?"),
-        (("availability", "--from", "yesterday"), "'yesterday' is not a valid time"),
-        (("availability", "--from", "2030-01-01"), "is not before the end"),
-        (("availability", "--to", "soon"), "--to: 'soon' is not a valid time"),
-        (("availability", "--fetch"), "no partition of thishost has 'scheduler: slurm'"),
-        (("availability", "--system", "nowhere"), "no site 'nowhere'"),
-    ],
-)
-def test_a_mistake_is_one_line(words, what, world, service):
+MISTAKES = [
+    (("probe", "nonsense"), "no service 'nonsense'"),
+    (("probe", "portl"), "did you mean 'portal'?"),
+    (("availability", "--from", "yesterday"), "'yesterday' is not a valid time"),
+    (("availability", "--from", "2030-01-01"), "is not before the end"),
+    (("availability", "--to", "soon"), "--to: 'soon' is not a valid time"),
+    (("availability", "--fetch"), "no partition of thishost has 'scheduler: slurm'"),
+    (("availability", "--system", "nowhere"), "no site 'nowhere'"),
+]
+
+
+def test_a_mistake_is_one_line(world, service):
     world.without("sinfo", "sacctmgr")
-    done = world.inside(*words)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert what in done.err
+    for words, what in MISTAKES:
+        done = world.inside(*words)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), words
+        assert what in done.err, words
 
 
 REGISTERED = "echo 'c||1000|Unknown||0|Cluster Registered TRES'"
@@ -208,20 +233,20 @@ def test_a_second_fetch_begins_where_the_first_has_ended(slurm):
     assert time.time() - int(begin) == pytest.approx(3600, abs=20)
 
 
-@pytest.mark.parametrize(
-    ("script", "what"),
-    [
-        ("echo 'sacctmgr: error: connection refused' >&2; exit 1", "connection refused"),
-        ("exit 0", "lists no registration of this cluster"),
-        ("echo garbage", "lists no registration of this cluster"),
-    ],
-)
-def test_a_database_that_does_not_answer_is_one_line_and_no_record(slurm, script, what):
-    slurm.fake("sacctmgr", script)
-    done = slurm.inside("availability", "--fetch")
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert what in done.err
-    assert not (slurm.data / "perflogs").exists()
+NO_DATABASE = {
+    "echo 'sacctmgr: error: connection refused' >&2; exit 1": "connection refused",
+    "exit 0": "lists no registration of this cluster",
+    "echo garbage": "lists no registration of this cluster",
+}
+
+
+def test_a_database_that_does_not_answer_is_one_line_and_no_record(slurm):
+    for script, what in NO_DATABASE.items():
+        slurm.fake("sacctmgr", script)
+        done = slurm.inside("availability", "--fetch")
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), script
+        assert what in done.err
+        assert not (slurm.data / "perflogs").exists()
 
 
 def test_a_site_without_probes_has_nothing_to_probe(world):

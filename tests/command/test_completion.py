@@ -54,66 +54,60 @@ def offered(request, world):
     return ask
 
 
-def test_commands(offered):
+def test_each_shell_offers_commands_and_the_values_of_an_option(world, offered):
+    world.site("testbed")
     assert offered("ver") == ["verdict"]
-    assert {"lint", "sites", "port", "why"} <= set(offered(""))
+    assert {"testbed", "thishost"} <= set(offered("verdict", "--system", ""))
 
 
-def test_options(offered):
-    assert offered("verdict", "--cam") == ["--campaign"]
+@pytest.fixture
+def asked(world):
+    """What the command itself answers to the function of bash, without a shell."""
+
+    def ask(*words):
+        line = {"COMP_WORDS": shlex.join(["siteproof", *words]), "COMP_CWORD": str(len(words))}
+        done = world.inside(_SITEPROOF_COMPLETE="bash_complete", **line)
+        assert (done.code, done.err) == (0, ""), done
+        return [row.partition(",")[2] for row in done.out.splitlines() if row]
+
+    return ask
 
 
-@pytest.mark.parametrize(
-    "words", [("lint", ""), ("sites", ""), ("port", ""), ("verdict", "--system", "")]
-)
-def test_names_of_sites(world, offered, words):
+ALL_OF = [  # words, and what is offered at least
+    (("",), {"lint", "sites", "port", "why"}),
+    (("lint", ""), {"testbed", "thishost"}),
+    (("sites", ""), {"testbed", "thishost"}),
+    (("port", ""), {"testbed", "thishost"}),
+    (("nodes", "--metric", "Stream."), {"Stream.triad", "Stream.copy"}),
+    (("trend", "--metric", "Stream."), {"Stream.triad", "Stream.copy"}),
+    (("matrix", ""), {"TcpBandwidth.throughput"}),
+]
+JUST = [  # words, and all that is offered
+    (("verdict", "--cam"), ["--campaign"]),
+    (("sweep", "ior_"), ["ior_ranks", "ior_tasks", "ior_transfer"]),
+    (("why", "HERE-S"), ["HERE-STREAM"]),
+    (("why", "--system", "testbed", "node00"), [f"node00{number}" for number in range(1, 9)]),
+    (("plan", "--mode", ""), ["quick", "maintenance", "acceptance"]),
+    (("plan", "--mode", "q"), ["quick"]),
+    (("plan", "-n", "Hpl", "--mode", "acc"), ["acceptance"]),
+    (("plan", "--system", "testb"), ["testbed"]),
+]
+
+
+def test_commands_options_sites_metrics_sweeps_criteria_nodes_and_modes_are_offered(world, asked):
     world.site("testbed")
-    assert {"testbed", "thishost"} <= set(offered(*words))
+    found = {words: asked(*words) for words, _ in [*ALL_OF, *JUST]}
+    assert not {words: found[words] for words, least in ALL_OF if not least <= {*found[words]}}
+    assert not {
+        words: found[words] for words, whole in JUST if sorted(found[words]) != sorted(whole)
+    }
+    assert "Stream.triad" not in found["matrix", ""], "it has metrics of pairs only"
 
 
-@pytest.mark.parametrize("command", ["nodes", "trend"])
-def test_metrics(world, offered, command):
-    assert {"Stream.triad", "Stream.copy"} <= set(offered(command, "--metric", "Stream."))
-
-
-def test_a_matrix_is_offered_metrics_of_pairs_only(world, offered):
-    found = offered("matrix", "")
-    assert "TcpBandwidth.throughput" in found
-    assert "Stream.triad" not in found
-
-
-def test_sweeps(world, offered):
-    assert offered("sweep", "ior_") == ["ior_ranks", "ior_tasks", "ior_transfer"]
-
-
-def test_criteria_and_nodes(world, offered):
-    world.site("testbed")
-    assert offered("why", "HERE-S") == ["HERE-STREAM"]
-    words = ("why", "--system", "testbed", "node00")
-    assert offered(*words) == [f"node00{number}" for number in range(1, 9)]
-
-
-def test_a_broken_site_breaks_no_completion(world, offered):
+def test_a_broken_site_breaks_no_completion(world, asked):
     world.site(system="][")
-    assert offered("why", "HERE") == []
-    assert "lint" in offered("li")
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        (("plan", "--mode", ""), {"quick", "maintenance", "acceptance"}),
-        (("plan", "--mode", "q"), {"quick"}),
-        (("plan", "-n", "Hpl", "--mode", "acc"), {"acceptance"}),
-    ],
-)
-def test_modes_of_a_plan(offered, words, found):
-    assert set(offered(*words)) == found
-
-
-def test_systems_of_a_plan(world, offered):
-    world.site("testbed")
-    assert offered("plan", "--system", "testb") == ["testbed"]
+    assert asked("why", "HERE") == []
+    assert "lint" in asked("li")
 
 
 def test_the_docs_have_the_line_of_each_shell():

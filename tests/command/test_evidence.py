@@ -45,20 +45,22 @@ def give(**changes):
     return run("evidence", changes.get("id", KEY), *options)
 
 
-def verdict(key=KEY):
+def verdict(key=KEY, again=False):
+    """The criterion's answer; again: compared with what the page's program finds."""
     record = json.loads(run("verdict", "--json")[1])
-    recomputed.must_agree(judgement.judge_system("extenci"), files.perflogs())
+    if again:
+        recomputed.must_agree(judgement.judge_system("extenci"), files.perflogs())
     return next(one for one in record["criteria"] if one["id"] == key)
 
 
 def test_without_evidence_it_is_pending_and_names_what_is_due():
-    one = verdict()
+    one = verdict(again=True)
     assert (one["verdict"], one["findings"][0]["kind"]) == ("PENDING", "no_evidence")
 
 
 def test_what_was_shown_answers_with_the_files_hash(data):
     assert give()[0] == 0
-    one = verdict()
+    one = verdict(again=True)
     assert (one["verdict"], one["findings"][0]["details"]["by"]) == ("PASS", "J. Doe")
     digest = hashlib.sha256((data / "survey.pdf").read_bytes()).hexdigest()
     code, text = run("why", KEY)
@@ -68,7 +70,7 @@ def test_what_was_shown_answers_with_the_files_hash(data):
 
 def test_what_was_shown_not_to_work_fails():
     give(shows="no")
-    assert verdict()["verdict"] == "FAIL"
+    assert verdict(again=True)["verdict"] == "FAIL"
 
 
 def test_a_withdrawal_has_a_reason_and_leaves_the_record(data):
@@ -76,7 +78,7 @@ def test_a_withdrawal_has_a_reason_and_leaves_the_record(data):
     name = next(data.glob("perflogs/extenci/evidence/*.json")).stem
     assert run("evidence", "--withdraw", name)[0] == 2
     assert run("evidence", "--withdraw", name, "--note", "another system")[0] == 0
-    one = verdict()
+    one = verdict(again=True)
     assert (one["verdict"], one["findings"][0]["kind"]) == ("PENDING", "withdrawn")
     assert len(list(data.glob("perflogs/extenci/evidence/*.json"))) == 2
     assert run("evidence", "--withdraw", name, "--note", "again")[0] == 2
@@ -97,26 +99,26 @@ def test_of_two_records_of_one_day_the_later_one_counts():
     assert (one["verdict"], one["findings"][0]["message"]) == ("FAIL", "second look")
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"id": "EXT-IPERF-INT"},
-        {"id": "nothing"},
-        {"file": "missing.pdf"},
-        {"file": "."},
-        {"on": "2199-01-01"},
-        {"on": "yesterday"},
-        {"shows": "perhaps"},
-        {"by": " "},
-        {"note": "two\nlines"},
-        {"by": "x" * 3000},
-        {"shows": "3 GB/s"},
-    ],
-)
-def test_a_mistake_is_one_line_and_nothing_is_recorded(data, changes):
-    code, text = give(**changes)
-    assert (code, "\n" in text.strip()) == (2, False)
-    assert not (data / "perflogs").exists()
+MISTAKES = [
+    {"id": "EXT-IPERF-INT"},
+    {"id": "nothing"},
+    {"file": "missing.pdf"},
+    {"file": "."},
+    {"on": "2199-01-01"},
+    {"on": "yesterday"},
+    {"shows": "perhaps"},
+    {"by": " "},
+    {"note": "two\nlines"},
+    {"by": "x" * 3000},
+    {"shows": "3 GB/s"},
+]
+
+
+def test_a_mistake_is_one_line_and_nothing_is_recorded(data):
+    for changes in MISTAKES:
+        code, text = give(**changes)
+        assert (code, "\n" in text.strip()) == (2, False), changes
+        assert not (data / "perflogs").exists(), changes
 
 
 def test_a_record_that_somebody_has_changed_is_refused(data):
@@ -141,7 +143,7 @@ def copied(data, monkeypatch, key, keys):
 def test_evidence_expires_if_the_criterion_names_an_age(data, monkeypatch):
     copied(data, monkeypatch, KEY, "max_age: 4w")
     give()
-    one = verdict()
+    one = verdict(again=True)
     assert (one["verdict"], one["findings"][0]["kind"]) == ("PENDING", "too_old")
 
 

@@ -6,6 +6,7 @@ The texts come from whoever can write a node's files, a reason in Slurm, a site 
 import json
 
 import pytest
+from clone import World
 from fleets import furnish, header, names
 
 from siteproof.errors import harmless
@@ -19,8 +20,21 @@ QUOTES = (
 FIELDS = " State=DOWN Nodes=ALL Users=mallory\nNodeName=n001 State=DOWN --flag"
 
 
+@pytest.fixture(scope="module")
+def of_readers(tmp_path_factory):
+    """A world that all commands share which only read."""
+    world = World(tmp_path_factory.mktemp("hostile"))
+    world.site()
+    yield from made(world)
+
+
 @pytest.fixture
 def hostile(world):
+    """One of the test's own."""
+    yield from made(world)
+
+
+def made(world):
     """A site of eight nodes whose samples and descriptions hold the worst of texts."""
     furnish(world)
     world.trap = world.folder / "trap"
@@ -105,66 +119,66 @@ READERS = [
 ]
 
 
-@pytest.mark.parametrize("words", READERS, ids=" ".join)
-def test_what_reads_samples_prints_no_hostile_text_as_it_is(hostile, words):
-    done = printable(hostile.ask(*words))
-    assert done.code in (0, 1, 3), done
-    if words[-1] in ("n003", "n004") or words[0] in ("nodes", "gate") and len(words) == 1:
-        assert "touch" in done.out, "the text is shown, and not swallowed"
+def test_what_reads_samples_prints_no_hostile_text_as_it_is(of_readers):
+    for words in READERS:
+        done = printable(of_readers.ask(*words))
+        assert done.code in (0, 1, 3), (words, done)
+        if words[-1] in ("n003", "n004") or words[0] in ("nodes", "gate") and len(words) == 1:
+            assert "touch" in done.out, f"{words}: the text is shown, and not swallowed"
 
 
-def test_two_hostile_campaigns_are_compared(hostile):
-    done = printable(hostile.ask("compare", "before", harmless(hostile.text)))
+def test_two_hostile_campaigns_are_compared(of_readers):
+    done = printable(of_readers.ask("compare", "before", harmless(of_readers.text)))
     assert done.code in (0, 1, 3), done
     assert "touch" in done.out
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["why"],
-        ["describe"],
-        ["compare", "before"],
-        ["nodes", "--metric"],
-        ["nodes", "--campaign"],
-        ["verdict", "--campaign"],
-        ["verdict", "--since"],
-        ["gate", "--campaign"],
-        ["gate", "--limit"],
-        ["gate", "--keep-out"],
-        ["gate", "--users"],
-        ["gate", "--beside"],
-        ["accept"],
-        ["plan", "--mode"],
-        ["plan", "-S"],
-        ["sites"],
-    ],
-    ids=" ".join,
-)
-def test_a_hostile_word_of_a_user_is_a_word(hostile, command):
-    more = ["--why", hostile.text] if command == ["accept"] else []
-    printable(hostile.ask(*command, hostile.text.replace("\n", " "), *more))
+OF_A_USER = [
+    ["why"],
+    ["describe"],
+    ["compare", "before"],
+    ["nodes", "--metric"],
+    ["nodes", "--campaign"],
+    ["verdict", "--campaign"],
+    ["verdict", "--since"],
+    ["gate", "--campaign"],
+    ["gate", "--limit"],
+    ["gate", "--keep-out"],
+    ["gate", "--users"],
+    ["gate", "--beside"],
+    ["accept"],
+    ["plan", "--mode"],
+    ["plan", "-S"],
+    ["sites"],
+]
 
 
-@pytest.mark.parametrize(
-    "node",
-    [
-        "n1;touch {trap}",
-        "$(touch {trap})",
-        "-n",
-        "n1 n2",
-        "n1\x1b[2J",
-        "../n1",
-        "n1/../../x",
-        "n1=x",
-    ],
-)
-def test_no_site_may_name_a_node_so(hostile, node):
+def test_a_hostile_word_of_a_user_is_a_word(hostile):
+    for command in OF_A_USER:
+        more = ["--why", hostile.text] if command == ["accept"] else []
+        printable(hostile.ask(*command, hostile.text.replace("\n", " "), *more))
+
+
+NODES = [
+    "n1;touch {trap}",
+    "$(touch {trap})",
+    "-n",
+    "n1 n2",
+    "n1\x1b[2J",
+    "../n1",
+    "n1/../../x",
+    "n1=x",
+]
+
+
+def test_no_site_may_name_a_node_so(hostile):
     system = hostile.sites / "here/system.yaml"
-    words = json.dumps(node.format(trap=hostile.trap))
-    system.write_text(system.read_text().replace("'n[001-008]'", words))
-    done = printable(hostile.ask("verdict"))
-    assert done.code == 2, done
+    text = system.read_text()
+    for node in NODES:
+        words = json.dumps(node.format(trap=hostile.trap))
+        system.write_text(text.replace("'n[001-008]'", words))
+        done = printable(hostile.ask("verdict"))
+        assert done.code == 2, (node, done)
 
 
 SCONTROL = """

@@ -123,11 +123,21 @@ def first_screen():
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(case=CAMPAIGNS)
-def test_page_terminal_plain_and_json_agree_and_add_up(asked, case):
+def test_page_terminal_plain_json_and_first_screen_agree_and_add_up(asked, case):
     told, plain, terminal, row = asked(case)
+    cards, line, keys = first_screen()
+    all_four_agree(told, plain, terminal, row)
+    the_first_screen_has_the_numbers_of_verdict_and_gate(told, plain, cards, line, keys)
+    a_shown_value_and_its_limit_do_not_contradict_the_verdict(told, plain, case)
+    assert line.misses or (told["verdict"] == Verdict.PASS) is not bool(line.why), (
+        "what did not pass shows a missed limit or a reason"
+    )
+
+
+def all_four_agree(told, plain, terminal, row):
     counts = told["counts"]
     assert counts["expected"] == 8 == sum(counts[name] for name in STANDINGS)
     assert {name.replace("_", " "): str(counts[name]) for name in STANDINGS} == {
@@ -147,13 +157,7 @@ def test_page_terminal_plain_and_json_agree_and_add_up(asked, case):
     assert told["verdict"] in terminal.split() and f"| {told['verdict']} |" in row
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(case=CAMPAIGNS)
-def test_the_first_screen_has_the_numbers_of_verdict_and_gate(asked, case):
-    told, plain, _, _ = asked(case)
-    cards, line, keys = first_screen()
+def the_first_screen_has_the_numbers_of_verdict_and_gate(told, plain, cards, line, keys):
     rulings = json.loads(ask("gate", "--json")[1])["nodes"]
     numbers = {re.sub("(es)? back into service", "", card.label): card.number for card in cards}
     assert sum(numbers.values()) == 8 == sum(key.number for key in keys)
@@ -174,12 +178,7 @@ def test_the_first_screen_has_the_numbers_of_verdict_and_gate(asked, case):
     assert limit == plain["limit"]
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(case=CAMPAIGNS)
-def test_a_shown_value_and_its_limit_never_contradict_the_verdict(asked, case):
-    told, plain, _, _ = asked(case)
+def a_shown_value_and_its_limit_do_not_contradict_the_verdict(told, plain, case):
     worst = told["worst"]
     if worst is None:
         return
@@ -193,16 +192,6 @@ def test_a_shown_value_and_its_limit_never_contradict_the_verdict(asked, case):
     assert passes is not fails, (worst, plain["limit"])
     assert (told["margin"] < 0) <= fails
     assert worst["unit"] == case["unit"]
-
-
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(case=CAMPAIGNS)
-def test_a_criterion_that_did_not_pass_shows_a_missed_limit_or_a_reason(asked, case):
-    told, *_ = asked(case)
-    _, line, _ = first_screen()
-    assert line.misses or (told["verdict"] == Verdict.PASS) is not bool(line.why)
 
 
 def test_each_node_that_did_not_pass_is_in_one_of_the_reasons(asked):

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,27 +13,24 @@ from test_report import CRITERIA, TEXTS, world, write
 
 from siteproof.report import assemble, html, material, recompute
 
-pytestmark = pytest.mark.usefixtures("texts")
 WAIVERS = """\
 W-N003: {nodes: n003, waives: C-TRIAD, problem: a slow bank, owner: A. Vendor, expires: 2099-12-31}
 """
 
 
-@pytest.fixture
-def texts(monkeypatch):
-    monkeypatch.setattr(assemble, "CHAPTERS", TEXTS)
-
-
-@pytest.fixture
-def winter(tmp_path, monkeypatch):
-    """Its page, and the folder of its perflogs."""
-    perflogs = world(tmp_path, monkeypatch, criteria=CRITERIA)
-    write(perflogs)
-    (next((tmp_path / "sites").iterdir()) / "waivers.yaml").write_text(WAIVERS)
-    found = material.gather("here", name="winter")
-    (tmp_path / "page.html").write_text(html.page(assemble.build(found), datetime.now(UTC)))
-    found.close()
-    return tmp_path / "page.html", perflogs
+@pytest.fixture(scope="module")
+def winter(tmp_path_factory):
+    """Its page, and the folder of its perflogs, which no test changes."""
+    folder = tmp_path_factory.mktemp("sheet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assemble, "CHAPTERS", TEXTS)
+        perflogs = world(folder, patch, criteria=CRITERIA)
+        write(perflogs)
+        (next((folder / "sites").iterdir()) / "waivers.yaml").write_text(WAIVERS)
+        found = material.gather("here", name="winter")
+        (folder / "page.html").write_text(html.page(assemble.build(found), datetime.now(UTC)))
+        found.close()
+    return folder / "page.html", perflogs
 
 
 def read(winter):
@@ -111,8 +109,10 @@ def test_a_criterion_leads_to_its_values_a_value_to_its_node_and_job(winter):
     assert '<tr role="row" id="job-1">' in text and '<tr id="node-n003">' in text
 
 
-def test_a_file_that_was_changed_afterwards_and_a_value_that_it_lacks_are_found(winter, capsys):
-    path, perflogs = winter
+def test_a_file_that_was_changed_afterwards_and_a_value_that_it_lacks_are_found(
+    winter, tmp_path, capsys
+):
+    path, perflogs = winter[0], shutil.copytree(winter[1], tmp_path / "perflogs")
     texts, shown = recompute.read(str(path))
     assert recompute.recompute(texts, shown, str(perflogs)) == 0
     job = next(row for row in recompute.rows_of(texts, "jobs") if row["check"] == "Stream")

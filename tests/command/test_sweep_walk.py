@@ -153,26 +153,26 @@ def alive(stage):
     return found
 
 
-@pytest.mark.parametrize(
-    ("script", "status", "why"),
-    [
-        ("echo out of luck >&2; exit 3", "generic", "Probe exited with 3: out of luck"),
-        ("echo dd is not installed >&2; exit 127", "tool_missing", "dd is not installed"),
-        ("echo invalid=wrong data >>facts", "invalid", "wrong data"),
-        (
-            "echo program=dd >>facts",
-            "parse",
-            "dd: no summary of one copy; it printed nothing; needed: "
-            "GNU dd, with its summary on stderr in the locale C",
-        ),
-        ("exit 0", "parse", "measured by '', which no parser of Probe reads"),
-    ],
-)
-def test_a_failed_point_says_why_and_the_walk_goes_on(tmp_path, script, status, why):
-    walk = Walk(tmp_path, f'[ "$POINT_DEPTH" != 2 ] || {{ {script}; exit; }}\n{DD}')
+FAILED = {  # by depth: what the point does, its status and why
+    "2": ("echo out of luck >&2; exit 3", "generic", "Probe exited with 3: out of luck"),
+    "3": ("echo dd is not installed >&2; exit 127", "tool_missing", "dd is not installed"),
+    "4": ("echo invalid=wrong data >>facts", "invalid", "wrong data"),
+    "5": (
+        "echo program=dd >>facts",
+        "parse",
+        "dd: no summary of one copy; it printed nothing; needed: "
+        "GNU dd, with its summary on stderr in the locale C",
+    ),
+    "6": ("exit 0", "parse", "measured by '', which no parser of Probe reads"),
+}
+
+
+def test_a_failed_point_says_why_and_the_walk_goes_on(tmp_path):
+    each = "".join(f"{depth}) {script}; exit ;;\n" for depth, (script, *_) in FAILED.items())
+    walk = Walk(tmp_path, f'case "$POINT_DEPTH" in\n{each}esac\n{DD}', depths=range(1, 8))
     walk.run()
-    told = walk.collect()
-    assert told == {"1": ("ok", ""), "2": (status, why), "3": ("ok", "")}
+    whys = {depth: (status, why) for depth, (_, status, why) in FAILED.items()}
+    assert walk.collect() == {"1": ("ok", ""), **whys, "7": ("ok", "")}
 
 
 def test_what_is_measured_is_not_measured_again(tmp_path):

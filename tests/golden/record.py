@@ -13,6 +13,7 @@ import argparse
 import difflib
 import importlib
 import io
+import json
 import logging
 import os
 import pkgutil
@@ -27,6 +28,7 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import click
@@ -43,6 +45,9 @@ RECORDED = HERE / "recorded"
 PROGRAMS = ("sh", "env", "git", "uname", "nproc", "python3", "getconf")  # no Slurm, no Spack
 CUT = 400  # lines of a printed answer or file that are kept as they are; the rest is counted
 ENDS = 60  # lines of those at its end
+ROWS = 40  # the same of a file with a row a line
+WIDE = 100  # columns; a value of JSON that fits is on one line
+NAMED = 20  # paths of a JSON answer that differ and are named
 
 
 # ---- the clock
@@ -105,16 +110,37 @@ def forget_help() -> None:
 # ---- a set, unpacked
 
 
+@cache
+def _run_folder() -> tempfile.TemporaryDirectory[str]:
+    """What lives as long as this process."""
+    return tempfile.TemporaryDirectory(prefix="golden-")
+
+
+@cache
+def _unpacked(name: str) -> Path:
+    """A set's files, unpacked once and copied by each world that may change them."""
+    folder = Path(_run_folder().name) / "sets"
+    source = SETS / f"{name}.tar.gz"
+    (folder / name).mkdir(parents=True)
+    if source.exists():
+        with tarfile.open(source) as packed:
+            packed.extractall(folder, filter="data")
+    return folder / name
+
+
+@cache
+def shared(name: str) -> World:
+    """A set for commands that only read: one world in a process."""
+    return World(name, Path(_run_folder().name) / "shared" / name)
+
+
 class World:
     """A set's files in a folder of their own, and commands that know no other."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.folder = name, folder.resolve()
-        source = SETS / f"{name}.tar.gz"
-        if source.exists():
-            with tarfile.open(source) as packed:
-                packed.extractall(self.folder, filter="data")
         self.data = self.folder / name
+        shutil.copytree(_unpacked(name), self.data)
         for part in ("perflogs", "sites", "home", "bin"):
             (self.data / part).mkdir(parents=True, exist_ok=True)
         for program in PROGRAMS:
@@ -154,8 +180,20 @@ class World:
             ),
         }
 
-    def told(self, words: tuple[str, ...], minute: int = 0) -> str:
+    def told(self, words: tuple[str, ...], minute: int = 0, **variables: str) -> str:
         """Run `siteproof WORDS…` in this process: its exit code and all that it printed."""
+        code, *streams = self.asked(words, minute, **variables)
+        texts = [
+            f"--- {name}\n{_whole_lines(shorten(text))}"
+            for name, text in zip(("stdout", "stderr"), streams, strict=True)
+            if text
+        ]
+        return f"exit code {code}\n" + "".join(texts)
+
+    def asked(
+        self, words: tuple[str, ...], minute: int = 0, **variables: str
+    ) -> tuple[object, str, str]:
+        """The exit code, and the two streams in full."""
         from siteproof import cli
 
         forget_help()
@@ -165,7 +203,7 @@ class World:
             stopped_clock(datetime.fromisoformat(f"{day_of(self.name)}T12:00+00:00"), minute),
             _inside(self.data),
             warnings.catch_warnings(),
-            mock.patch.dict(os.environ, self.environment(), clear=True),
+            mock.patch.dict(os.environ, self.environment() | variables, clear=True),
             mock.patch.object(sys, "argv", ["siteproof", *words]),
             redirect_stdout(out),
             redirect_stderr(err),
@@ -175,15 +213,8 @@ class World:
                 cli.main()
             except SystemExit as end:
                 code = end.code or 0
-        texts = []
-        for name, stream in (("stdout", out), ("stderr", err)):
-            assert isinstance(stream.buffer, io.BytesIO)
-            text = self.plain(stream.buffer.getvalue().decode())
-            if name == "stderr":
-                text = _without_progress(text)
-            if text:
-                texts.append(f"--- {name}\n{_whole_lines(shorten(text))}")
-        return f"exit code {code}\n" + "".join(texts)
+        printed, said = (self.plain(one.buffer.getvalue().decode()) for one in (out, err))
+        return code, printed, _without_progress(said)
 
     def plain(self, text: str) -> str:
         """A text without what differs from place to place."""
@@ -203,7 +234,8 @@ class World:
             return shown.digest(path.read_text(encoding="utf-8")) + "\n"
         if path.suffix in (".png", ".parquet"):
             return f"{path.suffix[1:]}, written: {path.stat().st_size > 0}\n"
-        return _whole_lines(shorten(self.plain(path.read_text(encoding="utf-8"))))
+        most = (ROWS, ROWS // 4) if path.suffix in (".csv", ".jsonl") else (CUT, ENDS)
+        return _whole_lines(shorten(self.plain(path.read_text(encoding="utf-8")), *most))
 
 
 @contextmanager
@@ -227,14 +259,52 @@ def _whole_lines(text: str) -> str:
     return text if text.endswith("\n") or not text else f"{text}\n"
 
 
-def shorten(text: str) -> str:
+def shorten(text: str, cut: int = CUT, ends: int = ENDS) -> str:
     """A long text without its middle, of which the digest is kept."""
     lines = text.splitlines(keepends=True)
-    if len(lines) <= CUT:
+    if len(lines) <= cut:
         return text
-    middle = lines[CUT - ENDS : -ENDS]
+    middle = lines[cut - ends : -ends]
     told = f"[{len(middle)} lines more, sha256 {shown.sha256(''.join(middle))}]\n"
-    return "".join([*lines[: CUT - ENDS], told, *lines[-ENDS:]])
+    return "".join([*lines[: cut - ends], told, *lines[-ends:]])
+
+
+# ---- an answer in JSON
+
+
+def spelled(value: Any, margin: int = 0) -> str:
+    """JSON that a diff is readable of: what fits is on one line, what does not has one an item."""
+    flat = json.dumps(value, ensure_ascii=False)
+    if margin + len(flat) <= WIDE or not value or not isinstance(value, dict | list):
+        return flat
+    if isinstance(value, dict):
+        items = [
+            f"{json.dumps(key)}: {spelled(one, margin + len(key) + 5)}"
+            for key, one in value.items()
+        ]
+        begin, end = "{", "}"
+    else:
+        items = [spelled(one, margin + 1) for one in value]
+        begin, end = "[", "]"
+    rows = ",\n".join(items).replace("\n", "\n ")
+    return f"{begin}\n {rows}\n{end}"
+
+
+def unlike(old: Any, new: Any, path: str = "$") -> Iterator[str]:
+    """The paths at which two documents differ, each with what it was and what it is."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [*old, *(key for key in new if key not in old)]:
+            if key in old and key in new:
+                yield from unlike(old[key], new[key], f"{path}.{key}")
+            else:
+                yield f"{path}.{key}: {'only recorded' if key in old else 'only now'}"
+    elif isinstance(old, list) and isinstance(new, list):
+        if len(old) != len(new):
+            yield f"{path}: {len(old)} items -> {len(new)} items"
+        for number, (before, after) in enumerate(zip(old, new, strict=False)):
+            yield from unlike(before, after, f"{path}[{number}]")
+    elif old != new or type(old) is not type(new):
+        yield f"{path}: {json.dumps(old)} -> {json.dumps(new)}"
 
 
 # ---- a case
@@ -242,6 +312,8 @@ def shorten(text: str) -> str:
 
 def record(case: Case, world: World) -> str:
     """What a case's commands say and leave, as one text."""
+    if case.of_data:
+        return _document(case, world)
     parts = []
     for name in () if case.alone else case.files:
         (world.data / name).unlink(missing_ok=True)  # another case's
@@ -269,40 +341,46 @@ def record(case: Case, world: World) -> str:
     return "\n".join(parts)
 
 
+def _document(case: Case, world: World) -> str:
+    (words,) = case.lines
+    code, out, err = world.asked(words)
+    told = {
+        "siteproof": " ".join(words),
+        "exit code": code,
+        "stderr": err,
+        "answer": json.loads(out),
+    }
+    return spelled(told) + "\n"
+
+
 def _quoted(word: str) -> str:
     return word if re.fullmatch(r"[\w./:=,@%+\[\]>-]+", word) else f"'{word}'"
 
 
-class Worlds:
-    """Unpacked sets: one that cases which only read share, and one for each that writes."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._shared: dict[str, World] = {}
-        self._made = 0
-
-    def of(self, case: Case) -> World:
-        """The world of a case."""
-        if not case.alone and case.set in self._shared:
-            return self._shared[case.set]
-        self._made += 1
-        made = World(case.set, Path(tempfile.mkdtemp(prefix="golden-", dir=self.folder)))
-        if not case.alone:
-            self._shared[case.set] = made
-        return made
+def world_of(case: Case) -> World:
+    """One that all cases share which only read, or one of its own."""
+    if not case.alone:
+        return shared(case.set)
+    return World(case.set, Path(tempfile.mkdtemp(prefix="own-", dir=_run_folder().name)))
 
 
 def path_of(case: Case) -> Path:
-    """Where a case is recorded; its number is its place among those of its set."""
-    number = [other for other in CASES if other.set == case.set].index(case) + 1
-    return RECORDED / case.set / f"{number:02}-{case.name}.txt"
+    """Where a case is recorded."""
+    return RECORDED / case.set / f"{case.name}.{'json' if case.of_data else 'txt'}"
 
 
 def difference(case: Case, text: str) -> str:
-    """The unified diff from what is recorded to what was told now; '' if they agree."""
+    """What differs between what is recorded and what was told now; '' if they agree.
+
+    Of a text its unified diff, of a JSON answer the first paths.
+    """
     path = path_of(case)
     old = path.read_text(encoding="utf-8") if path.exists() else ""
-    name = str(path.relative_to(CLONE))
+    name = f"{case.set}/{path.name}"
+    if case.of_data:
+        found = list(unlike(json.loads(old or "{}"), json.loads(text), ""))
+        more = [f"and {len(found) - NAMED} more"] if len(found) > NAMED else []
+        return "".join(f"{name}: {one}\n" for one in [*found[:NAMED], *more])
     return "".join(
         difflib.unified_diff(
             old.splitlines(keepends=True),
@@ -316,7 +394,7 @@ def difference(case: Case, text: str) -> str:
 def left_over() -> list[Path]:
     """Recordings that no case makes any more."""
     known = {path_of(case) for case in CASES}
-    return sorted(path for path in RECORDED.glob("*/*.txt") if path not in known)
+    return sorted(path for path in RECORDED.glob("*/*") if path not in known)
 
 
 def main() -> int:
@@ -332,19 +410,17 @@ def main() -> int:
     )
     wanted = parser.parse_args()
     changed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        worlds = Worlds(Path(folder))
-        for case in (c for c in CASES if wanted.only in f"{c.set}/{c.name}"):
-            text = record(case, worlds.of(case))
-            told = difference(case, text)
-            changed += bool(told)
-            sys.stdout.write(told)
-            if wanted.write:
-                path_of(case).parent.mkdir(parents=True, exist_ok=True)
-                path_of(case).write_text(text, encoding="utf-8")
+    for case in (c for c in CASES if wanted.only in f"{c.set}/{c.name}"):
+        text = record(case, world_of(case))
+        told = difference(case, text)
+        changed += bool(told)
+        sys.stdout.write(told)
+        if wanted.write:
+            path_of(case).parent.mkdir(parents=True, exist_ok=True)
+            path_of(case).write_text(text, encoding="utf-8")
     for path in left_over():
         changed += 1
-        print(f"{path.relative_to(CLONE)}: no case records it" + (", removed" * wanted.write))
+        print(f"{path.relative_to(RECORDED)}: no case records it" + (", removed" * wanted.write))
         if wanted.write:
             path.unlink()
     print(f"{changed} of {len(CASES)} recordings " + ("renewed" if wanted.write else "differ"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import csv
+import functools
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,13 +56,18 @@ WHERE = {  # where the forms of VALUE and FACT are used
 
 def pages() -> dict[Path, str]:
     """All pages of the reference, by path."""
+    return {DOCS / name: text for name, text in _texts().items()}
+
+
+@functools.cache
+def _texts() -> dict[str, str]:
     made = {
         "reference.md": _answers(),
         "reference/keys.md": _keys(),
         "reference/metrics.md": _metrics(),
         "reference/commands.md": _commands(),
     }
-    return {DOCS / name: "\n".join([MADE, *text]) + "\n" for name, text in made.items()}
+    return {name: "\n".join([MADE, *text]) + "\n" for name, text in made.items()}
 
 
 def _answers() -> Iterator[str]:
