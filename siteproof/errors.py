@@ -83,8 +83,9 @@ class OutputError(Exception):
 
     status: the sample's status: `parse` (not understood), `invalid` (the tool's own validation
     failed), or another one of samples.STATUSES.
+    what: may quote what a tool has printed; a control character becomes `?`.
     """
 
     def __init__(self, what: str, status: str = "parse") -> None:
         self.status = status
-        super().__init__(what)
+        super().__init__(harmless(what))

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from siteproof.errors import harmless
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -14,9 +16,17 @@ class Reading:
     metric: the name without its check, such as `triad`.
     value: the digits as printed; text where the unit is `text`.
     dims: what the value belongs to beyond its node, such as {"size": "4194304"}.
+
+    A control character that a tool printed becomes `?` here, for all parsers.
     """
 
     metric: str
     value: Decimal | str
     unit: str
     dims: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        dims = {harmless(key): harmless(text) for key, text in self.dims.items()}
+        vars(self).update(metric=harmless(self.metric), unit=harmless(self.unit), dims=dims)
+        if isinstance(self.value, str):
+            vars(self)["value"] = harmless(self.value)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 
+from siteproof.errors import harmless
+
 # The last line counts: OpenBLAS prints "Core not found: X" and then which other core it took.
 _OPENBLAS = re.compile(r"^Core: ([\w-]{1,40})[ \t\r]*$", re.MULTILINE)
 _BLIS = re.compile(r"libblis: selecting sub-configuration '([\w-]{1,40})'")
@@ -81,7 +83,7 @@ def describe(text: str) -> dict[str, str]:
         "blas_version": version[1] if version else "",
         "blas_kernel": _kernel(blas, text),
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: harmless(value) for key, value in found.items() if value}
 
 
 def ranks_on_mkl(text: str) -> int:

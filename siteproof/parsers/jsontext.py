@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from siteproof.errors import OutputError, harmless
+from siteproof.errors import OutputError
 
 QUOTE = 60  # characters of a broken line
 MAX_WORD = 100  # characters of a text that becomes a condition
@@ -40,7 +40,7 @@ def _broken(tool: str, error: json.JSONDecodeError) -> OutputError:
     """Cut off where the text ends too early; else the place, such as a decimal comma."""
     if error.msg.startswith("Unterminated string") or not error.doc[error.pos :].strip():
         return OutputError(f"{tool}: its JSON is cut off")
-    found = harmless(error.doc.splitlines()[error.lineno - 1].strip())[:QUOTE]
+    found = error.doc.splitlines()[error.lineno - 1].strip()[:QUOTE]
     return OutputError(f"{tool}: its JSON is broken in line {error.lineno}: {found}")
 
 

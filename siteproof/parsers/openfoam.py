@@ -20,7 +20,7 @@ _CELLS = re.compile(r"^  nCells: ([0-9]{1,12})[ \r]*$", re.MULTILINE)
 _SOLVER = re.compile(r"^Exec   : icoFoam\b(.*)$", re.MULTILINE)
 _BUILD = re.compile(r"^Build  : ([!-~]{1,60})", re.MULTILINE)
 _TASKS = re.compile(r"^nProcs : ([0-9]{1,9})[ \r]*$", re.MULTILINE)
-_STEP = re.compile(r"^Time = (\S{1,30})[ \r]*$", re.MULTILINE)
+_STEP = re.compile(r"^Time = ([!-~]{1,30})[ \r]*$", re.MULTILINE)
 _CLOCK = re.compile(
     r"^ExecutionTime = (\S{1,30}) s  ClockTime = ([0-9]{1,12}) s[ \r]*$", re.MULTILINE
 )

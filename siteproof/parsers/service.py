@@ -101,7 +101,7 @@ def _step(record: dict[str, Any], number: int) -> Step:
 def _reading(record: dict[str, Any], number: int) -> Reading:
     metric, where = str(record["metric"]), f"service: line {number}"
     if not _NAME.fullmatch(metric):
-        raise OutputError(f"{where}: '{harmless(metric)[:40]}' is not a metric")
+        raise OutputError(f"{where}: '{metric[:40]}' is not a metric")
     value = values.number(f"{where}: {metric}", str(record.get("value")))
     return Reading(metric, value, str(record.get("unit")), _texts(record.get("dims"), number))
 
@@ -110,5 +110,5 @@ def _texts(found: Any, number: int) -> dict[str, str]:
     if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
         raise OutputError(f"service: line {number}: not an object of texts")
     if wrong := [key for key in found if not _NAME.fullmatch(key)]:
-        raise OutputError(f"service: line {number}: '{harmless(wrong[0])[:40]}' is not a name")
+        raise OutputError(f"service: line {number}: '{wrong[0][:40]}' is not a name")
     return {key: harmless(value)[:LONGEST] for key, value in found.items()}

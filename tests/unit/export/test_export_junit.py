@@ -4,9 +4,9 @@ import re
 import xml.etree.ElementTree as ET
 
 import nets
-import pytest
 from exported import EVERY, NASTY, judged, measured, site
 from fleets import broken, names, run_of
+from rows import rows
 
 from siteproof.export import junit
 
@@ -137,7 +137,7 @@ def test_values_are_in_the_output_and_in_the_properties_of_the_suite(tmp_path, m
     assert properties["C-FAIL.bound"] == ">= 100 MB/s"
 
 
-@pytest.mark.parametrize(
+@rows(
     "left_out",
     [
         (),
@@ -166,7 +166,7 @@ C-TOOL: {description: d, metric: Hpl.gflops, at_least: 1 GFLOPS, scope: every no
 """
 
 
-@pytest.mark.parametrize(("key", "code"), [("", 3), (", not_here: no compiler", 0)])
+@rows("key, code", [("", 3), (", not_here: no compiler", 0)])
 def test_a_missing_tool_is_red_unless_the_site_says_that_it_is_not_here(
     tmp_path, monkeypatch, key, code
 ):

@@ -2,7 +2,7 @@
 
 import xml.etree.ElementTree as ElementTree
 
-import pytest
+from rows import rows
 
 from siteproof import figure
 from siteproof.figure import Line, LinePlot
@@ -52,7 +52,7 @@ def test_a_text_cannot_break_the_svg():
     assert "$x_2$ 5 %" in texts(figure.svg([plot(Line("$x_2$ 5 %", [1, 2], [1, 2]), ONE)]))
 
 
-@pytest.mark.parametrize(
+@rows(
     "line",
     [
         Line("a point", [4], [7.0]),

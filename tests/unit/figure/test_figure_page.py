@@ -11,6 +11,7 @@ from math import nan
 import numpy as np
 import pytest
 from PIL import Image
+from rows import rows
 
 from siteproof.figure import (
     dates,
@@ -109,12 +110,12 @@ def once(draw):
     return draw()
 
 
-@pytest.mark.parametrize("draw", ALL)
+@rows("draw", ALL)
 def test_the_same_data_give_the_same_bytes(draw):
     assert draw() == once(draw)
 
 
-@pytest.mark.parametrize("draw", ALL)
+@rows("draw", ALL)
 def test_a_figure_is_one_element_that_takes_the_width_it_gets(draw):
     svg = once(draw)
     root = ElementTree.fromstring(svg)
@@ -145,7 +146,7 @@ def test_ids_on_a_page_are_unique_and_each_is_found():
     assert asked <= set(ids)
 
 
-@pytest.mark.parametrize(
+@rows(
     "svg",
     [
         lambda: histogram(said=EVIL, values={EVIL: 1.0, "n": 2.0}, named={EVIL: EVIL}),
@@ -180,7 +181,7 @@ def test_a_hostile_name_stays_a_text(svg):
     assert "<script" not in made and "-->" not in made
 
 
-@pytest.mark.parametrize(
+@rows(
     "values",
     [
         {},
@@ -276,9 +277,7 @@ def test_shares_become_kinds_by_what_a_repair_is_worth():
     assert told.tolist() == [TYPICAL, TYPICAL, TYPICAL, 1, 2, 3, MISSING]
 
 
-@pytest.mark.parametrize(
-    "values", [[nan] * 30, [0.0] * 30, [5.0] * 29 + [nan], [1e-12] * 30, [-3.0] + [1e15] * 29]
-)
+@rows("values", [[nan] * 30, [0.0] * 30, [5.0] * 29 + [nan], [1e-12] * 30, [-3.0] + [1e15] * 29])
 def test_a_trend_of_anything_is_drawn(values):
     told = texts(course(values, marks=[BOUND], region=Region(DAYS[3], DAYS[20], 1, 2)))
     assert "median" in told
@@ -315,7 +314,7 @@ def test_steps_and_bounds_are_told_by_line_and_word():
     assert "stroke-dasharray" in svg
 
 
-@pytest.mark.parametrize("day", [0, 12, 19, 29])
+@rows("day", [0, 12, 19, 29])
 def test_a_long_word_at_a_step_ends_within_the_picture(day):
     word = "-6.0 % on 2026-07-29, software_lock: aaaa1111bbbb2222 -> cccc3333dddd4444"
     x = time_plot.LEFT + day / 29 * (time_plot.RIGHT - time_plot.LEFT)
@@ -383,7 +382,7 @@ def test_lanes_keep_labels_apart():
     assert lanes([(0, 10), (5, 15), (11, 20), (5, 6)], 2) == [0, 1, 0, None]
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 1), (-5, 5), (99.9, 100.1), (0, 3e9), (1e-9, 2e-9)])
+@rows("low, high", [(0, 1), (-5, 5), (99.9, 100.1), (0, 3e9), (1e-9, 2e-9)])
 def test_ticks_are_round_few_and_different(low, high):
     ticks = nice_ticks(low, high)
     assert 2 <= len(ticks) <= 8
@@ -391,7 +390,7 @@ def test_ticks_are_round_few_and_different(low, high):
     assert len(set(numbers(ticks))) == len(ticks)
 
 
-@pytest.mark.parametrize("days", [0, 1, 9, 59, 61, 364, 900, 4000])
+@rows("days", [0, 1, 9, 59, 61, 364, 900, 4000])
 def test_dates_are_few_and_within(days):
     last = DAYS[0] + timedelta(days=days)
     ticks = date_ticks(DAYS[0], last)

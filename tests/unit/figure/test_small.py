@@ -4,6 +4,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from rows import rows
 
 from siteproof.figure import small
 from siteproof.figure.marks import Mark
@@ -23,7 +24,7 @@ def test_every_value_is_in_one_bar():
     assert drawn.count('class="bad"') in (1, 2)
 
 
-@pytest.mark.parametrize("values", [[5.0], [5.0] * 9, [0.0, 0.0], [-1.0, -1.0]])
+@rows("values", [[5.0], [5.0] * 9, [0.0, 0.0], [-1.0, -1.0]])
 def test_values_that_are_all_equal_are_one_bar(values):
     assert bars(small.spread(Spread("t", "s", {"ok": values}, []))) == [len(values)]
 
@@ -59,7 +60,7 @@ def test_a_long_course_has_few_points():
     assert drawn.count(",") == small.POINTS
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0, -3.0])
+@rows("value", [0.0, 1.0, -3.0])
 def test_a_level_course_is_a_line(value):
     drawn = small.course(Course("t", [value] * 5, []))
     heights = set(re.findall(r",([\d.]+)", re.search(r'points="(.*?)"', drawn)[1]))

@@ -6,6 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from clone import TOP
+from rows import rows
 
 from siteproof.cli import group
 from siteproof.sites import load
@@ -42,8 +43,7 @@ O-REPORT: {description: d, metric: Stream.copy, report_only: no value is promise
 """
 
 
-@pytest.fixture
-def centre(tmp_path, monkeypatch):
+def a_centre(tmp_path, monkeypatch):
     """The sites `old` and `new`; called, it runs `siteproof port old new`."""
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path))
     old = NEW.replace("new", "old").replace("batch", "compute").replace("fabric", "lan")
@@ -62,10 +62,13 @@ def centre(tmp_path, monkeypatch):
     return run
 
 
+centre = pytest.fixture(name="centre")(a_centre)
+
+
 RENAMED = ("--role=compute=batch", "--link=lan=fabric", "--file-system=work=scratch")
 
 
-def rows(done):
+def table(done):
     """The table, by criterion: bound, and what has no counterpart."""
     cells = [line.split("│")[1:-1] for line in done.output.splitlines() if line.startswith("│")]
     return {cell[0].strip(): (cell[1].strip(), cell[2].strip()) for cell in cells}
@@ -102,7 +105,7 @@ def test_without_write_nothing_is_written(centre):
 
 
 def test_shares_zero_and_reports_keep_their_bound_and_the_rest_is_a_gap(centre):
-    assert {key: bound for key, (bound, _) in rows(centre(*RENAMED)).items()} == {
+    assert {key: bound for key, (bound, _) in table(centre(*RENAMED)).items()} == {
         "O-SHARE": "kept",
         "O-RATE": "gap",
         "O-ZERO": "kept",
@@ -116,7 +119,7 @@ def test_shares_zero_and_reports_keep_their_bound_and_the_rest_is_a_gap(centre):
 def test_what_has_no_counterpart_is_named_and_the_exit_code_shows_it(centre):
     done = centre()
     assert done.exit_code == 3
-    missing = {key: text for key, (_, text) in rows(done).items() if text}
+    missing = {key: text for key, (_, text) in table(done).items() if text}
     assert missing == {
         "O-SHARE": "role compute",
         "O-PAIR": "link lan",
@@ -129,8 +132,11 @@ def test_what_has_no_counterpart_is_named_and_the_exit_code_shows_it(centre):
     )
 
 
-@pytest.mark.parametrize("options", [(), RENAMED])
-def test_what_is_written_is_lint_clean_and_nothing_of_it_is_in_force(centre, options):
+@rows("options", [(), RENAMED])
+def test_what_is_written_is_lint_clean_and_nothing_of_it_is_in_force(
+    tmp_path, monkeypatch, options
+):
+    centre = a_centre(tmp_path, monkeypatch)
     assert "written to" in centre(*options, "--write").output
     site, documents = examine("new")
     assert [str(one) for document in documents for one in document.sorted_mistakes()] == []
@@ -167,19 +173,20 @@ def test_a_file_is_never_replaced(centre):
 def test_a_fact_that_the_new_hardware_lacks_has_no_counterpart(centre):
     path = centre.folder / "new" / "system.yaml"
     path.write_text(path.read_text().replace("peak: 3 TFLOPS", "memory: 128 GiB"))
-    bound, missing = rows(centre(*RENAMED, "--write"))["O-SHARE"]
+    bound, missing = table(centre(*RENAMED, "--write"))["O-SHARE"]
     assert (bound, missing) == ("gap", "peak of role batch")
 
 
-@pytest.mark.parametrize(
-    ("option", "what"),
+@rows(
+    "option, what",
     [
         ("--role=comptue=batch", "did you mean 'compute'?"),
         ("--role=compute=bacth", "did you mean 'batch'?"),
         ("--link=lan", "is not a pair of names"),
     ],
 )
-def test_a_wrong_name_is_a_users_mistake(centre, option, what):
+def test_a_wrong_name_is_a_users_mistake(tmp_path, monkeypatch, option, what):
+    centre = a_centre(tmp_path, monkeypatch)
     assert what in str(centre(option).exception)
 
 
@@ -211,7 +218,7 @@ def test_the_own_site_comes_before_one_of_the_same_name_that_comes_with_siteproo
     system = centre.folder / "magellan" / "system.yaml"
     system.write_text(system.read_text().replace("old", "magellan"))
     done = CliRunner().invoke(group, ["port", "magellan", "new"])
-    assert "O-SHARE" in rows(done)
+    assert "O-SHARE" in table(done)
 
 
 def test_a_source_that_is_nowhere_is_one_line_with_the_nearest_name(centre):
@@ -222,7 +229,7 @@ def test_a_source_that_is_nowhere_is_one_line_with_the_nearest_name(centre):
 SHIPPED = sorted(path.parent.name for path in (TOP / "site-config").glob("*/system.yaml"))
 
 
-@pytest.mark.parametrize("source", SHIPPED)
+@rows("source", SHIPPED)
 def test_each_shipped_site_can_be_carried_to_another_without_a_mistake(
     source, tmp_path, monkeypatch
 ):

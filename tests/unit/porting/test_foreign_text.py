@@ -3,6 +3,7 @@
 import pytest
 import scontrol_made as made
 from click.testing import CliRunner
+from rows import rows
 
 from siteproof.cli import group
 from siteproof.errors import UserError
@@ -11,8 +12,7 @@ from siteproof.sites import load
 from siteproof.slurm import configured
 
 
-@pytest.fixture
-def new(tmp_path, monkeypatch):
+def a_folder(tmp_path, monkeypatch):
     """`siteproof sites new far` from made outputs, in a folder of sites of its own."""
     (tmp_path / "sites").mkdir()
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
@@ -28,12 +28,16 @@ def new(tmp_path, monkeypatch):
     return run
 
 
+new = pytest.fixture(name="new")(a_folder)
+
+
 def grouped(nodes, parts):
     return grouping.group(configured.parse_nodes(nodes), configured.parse_partitions(parts))
 
 
-@pytest.mark.parametrize("word", ["null", "NULL", "no", "true", "1e5", "0x10", "nan"])
-def test_a_word_of_yaml_is_a_name_like_any_other(new, word):
+@rows("word", ["null", "NULL", "no", "true", "1e5", "0x10", "nan"])
+def test_a_word_of_yaml_is_a_name_like_any_other(tmp_path, monkeypatch, word):
+    new = a_folder(tmp_path, monkeypatch)
     done = new(made.nodes("n[1-2]", arch=word), made.partition(word, "n[1-2]"))
     assert done.exit_code == 0, done.output
     (partition,) = load("far").system.partitions.values()
@@ -60,7 +64,7 @@ def test_a_node_of_a_partition_that_is_not_listed_is_named():
     assert str(found.left_out["in a partition, but not in the list of nodes"]) == "n[3-4]"
 
 
-@pytest.mark.parametrize("limit", ["\u00b2", "9" * 5000, "1--", ":"])
+@rows("limit", ["\u00b2", "9" * 5000, "1--", ":"])
 def test_a_limit_that_is_no_time_is_none(limit):
     found = grouped(made.nodes("n1"), made.partition("batch", "n1", limit=limit))
     assert len(found.roles) == 1
@@ -72,15 +76,13 @@ def test_a_gres_with_too_many_digits_counts_no_gpu():
     assert role.kind.gpus == 0
 
 
-@pytest.mark.parametrize("number", ["\u00b2", "9" * 5000, "-1", "x"])
+@rows("number", ["\u00b2", "9" * 5000, "-1", "x"])
 def test_lscpu_with_a_number_that_is_none_gives_no_cores(number):
     text = f"Architecture: x86_64\nSocket(s): {number}\nCore(s) per socket: {number}\n"
     assert one_node.read("n1", text).number("cpu.cores") == 0
 
 
-@pytest.mark.parametrize(
-    "cache", ["9K x shared by ,,", "9K x shared by -", f"{'9' * 5000}K x shared by 1"]
-)
+@rows("cache", ["9K x shared by ,,", "9K x shared by -", f"{'9' * 5000}K x shared by 1"])
 def test_a_cache_that_is_not_understood_is_none(cache):
     node = one_node.OneNode("n1", {"cpu.cache.l3": cache, "cpu.threads": "4"})
     assert node.last_level_cache == ""
@@ -98,8 +100,9 @@ def test_a_mistake_names_no_file_that_is_gone(new):
     assert new.left == []
 
 
-@pytest.mark.parametrize("name", ["show", "Null", "../x", "a'b"])
-def test_a_site_has_no_name_that_is_something_else(new, name):
+@rows("name", ["show", "Null", "../x", "a'b"])
+def test_a_site_has_no_name_that_is_something_else(tmp_path, monkeypatch, name):
+    new = a_folder(tmp_path, monkeypatch)
     done = new(made.nodes("n1"), made.partition("batch", "n1"), name=name)
     assert isinstance(done.exception, UserError)
     assert new.left == []

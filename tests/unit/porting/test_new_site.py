@@ -8,6 +8,7 @@ import pytest
 import scontrol_made as made
 from click.testing import CliRunner
 from recorded import OUTPUTS
+from rows import rows
 
 from siteproof.cli import group
 from siteproof.errors import UserError
@@ -33,8 +34,7 @@ lmod
 """
 
 
-@pytest.fixture
-def centre(tmp_path, monkeypatch):
+def a_centre(tmp_path, monkeypatch):
     """A folder of sites, and saved outputs; called, it runs `siteproof sites new`."""
     (tmp_path / "sites").mkdir()
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
@@ -48,6 +48,9 @@ def centre(tmp_path, monkeypatch):
 
     run.folder = tmp_path
     return run
+
+
+centre = pytest.fixture(name="centre")(a_centre)
 
 
 def lint():
@@ -102,12 +105,11 @@ def test_a_description_of_a_node_gives_interfaces_and_the_mismatch_with_slurm(ce
     assert "# slurm.conf: 2 x 64 x 2; n1 reports what follows" in text
 
 
-@pytest.mark.parametrize(
-    ("variable", "found"), [("LMOD_VERSION", "lmod"), ("MODULES_CMD", "envmod"), ("NONE", "")]
-)
+@rows("variable, found", [("LMOD_VERSION", "lmod"), ("MODULES_CMD", "envmod"), ("NONE", "")])
 def test_what_loads_modules_is_that_of_the_shell_or_has_to_be_named(
-    centre, monkeypatch, variable, found
+    tmp_path, monkeypatch, variable, found
 ):
+    centre = a_centre(tmp_path, monkeypatch)
     for name in ("LMOD_VERSION", "MODULES_CMD"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, "x")
@@ -141,8 +143,8 @@ def test_modules_become_environments_with_their_features(centre):
     assert set(environments) == {"system", "module-gromacs", "module-osu"}
 
 
-@pytest.mark.parametrize(
-    ("line", "module"),
+@rows(
+    "line, module",
     [
         ("GROMACS/2024.2(latest:default)", "GROMACS/2024.2"),  # Environment Modules 4 and 5
         ("GROMACS/2024.2(@latest) <aL>", "GROMACS/2024.2"),
@@ -150,21 +152,23 @@ def test_modules_become_environments_with_their_features(centre):
         ("GROMACS/2024.2 <E>", "GROMACS/2024.2"),
     ],
 )
-def test_marks_after_a_module_are_no_part_of_it(centre, line, module):
+def test_marks_after_a_module_are_no_part_of_it(tmp_path, monkeypatch, line, module):
+    centre = a_centre(tmp_path, monkeypatch)
     (centre.folder / "modules").write_text(f"/opt/modules:\n{line}\n")
     centre("--cluster", "far", "--modules", centre.folder / "modules", "--modules-system", "envmod")
     assert load("far").system.environments["module-gromacs"].modules == [module]
 
 
-@pytest.mark.parametrize(
-    ("text", "warning"),
+@rows(
+    "text, warning",
     [
         ("  GROMACS/2024.2   LAMMPS/2023 (D)\n", "'module -t avail' prints a module a line"),
         ("GROMACS\nGROMACS/2024.2\n", "those of 'module spider' may need others first"),
         ("/opt/modules:\nGROMACS/2024.2 (D)\n", ""),
     ],
 )
-def test_a_list_that_is_not_of_module_avail_is_a_warning(centre, text, warning):
+def test_a_list_that_is_not_of_module_avail_is_a_warning(tmp_path, monkeypatch, text, warning):
+    centre = a_centre(tmp_path, monkeypatch)
     (centre.folder / "modules").write_text(text)
     modules = ("--modules", centre.folder / "modules", "--modules-system", "lmod")
     done = centre("--cluster", "far", *modules)
@@ -202,12 +206,13 @@ def test_two_nodes_of_the_same_hardware_are_refused(centre):
     assert "n3, which is given, too, has the same hardware" in str(done.exception)
 
 
-@pytest.mark.parametrize(
+@rows(
     "printed",
     ["Invalid account or account/partition combination specified", "Invalid qos specification"],
 )
-def test_an_account_that_slurm_refuses_is_one_line_and_no_site(centre, monkeypatch, printed):
+def test_an_account_that_slurm_refuses_is_one_line_and_no_site(tmp_path, monkeypatch, printed):
     """As srun of Slurm 22.05 prints it, before each try again."""
+    centre = a_centre(tmp_path, monkeypatch)
     text = f"srun: error: Unable to allocate resources: {printed}\n"
     listed = made.nodes("n[1-8]"), made.partition("batch", "n[1-8]")
     idle = {f"n{n}": SimpleNamespace(state=SimpleNamespace(idle=True)) for n in range(1, 9)}
@@ -232,7 +237,7 @@ def test_an_existing_folder_is_never_changed(centre):
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     "options",
     [
         ("--account", "a b"),
@@ -244,7 +249,8 @@ def test_an_existing_folder_is_never_changed(centre):
         ("--describe",),
     ],
 )
-def test_a_wrong_option_leaves_no_folder(centre, options):
+def test_a_wrong_option_leaves_no_folder(tmp_path, monkeypatch, options):
+    centre = a_centre(tmp_path, monkeypatch)
     done = centre(*options)
     assert done.exit_code != 0
     assert list((centre.folder / "sites").iterdir()) == []
@@ -272,8 +278,9 @@ def test_show_prints_and_writes_nothing(centre):
     assert list((centre.folder / "sites").iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["new", "generic", "1st", "a/b", "../x", ""])
-def test_a_name_that_is_none_is_refused(centre, name):
+@rows("name", ["new", "generic", "1st", "a/b", "../x", ""])
+def test_a_name_that_is_none_is_refused(tmp_path, monkeypatch, name):
+    centre = a_centre(tmp_path, monkeypatch)
     done = CliRunner().invoke(group, ["sites", "new", name])
     assert done.exit_code != 0
     assert list((centre.folder / "sites").iterdir()) == []

@@ -3,6 +3,7 @@
 import pytest
 import scontrol_made as made
 from click.testing import CliRunner
+from rows import rows
 
 from siteproof import nodesets
 from siteproof.cli import group
@@ -47,8 +48,8 @@ def test_a_node_that_was_never_up_has_the_hardware_of_its_sisters():
     ]
 
 
-@pytest.mark.parametrize(
-    ("gres", "gpus"),
+@rows(
+    "gres, gpus",
     [
         ("gpu:2080ti:4(S:0-1)", 4),
         ("gpu:3090:8", 8),
@@ -108,9 +109,7 @@ def test_processors_that_are_the_cores_leave_the_threads(written):
     assert "cpu.threads: 256" in written(nodes.replace("CPUTot=256", "CPUTot=128"))
 
 
-@pytest.mark.parametrize(
-    "narrow", [("MaxNodes=UNLIMITED", "MaxNodes=1"), ("ReqResv=NO", "ReqResv=YES")]
-)
+@rows("narrow", [("MaxNodes=UNLIMITED", "MaxNodes=1"), ("ReqResv=NO", "ReqResv=YES")])
 def test_a_partition_that_takes_no_plain_job_of_many_nodes_is_not_preferred(narrow):
     parts = made.partition("a", "n[1-4]").replace(*narrow) + made.partition("z", "n[1-4]")
     (role,) = grouped(made.nodes("n[1-4]"), parts).roles
@@ -129,7 +128,7 @@ def test_a_record_cut_off_within_its_last_number_is_named():
         configured.parse_nodes(cut)
 
 
-@pytest.mark.parametrize("text", ["r[1-20]i[0-3]n[0-35]", "x[1-9]c[0-7]s[0-7]b[0-1]n0"])
+@rows("text", ["r[1-20]i[0-3]n[0-35]", "x[1-9]c[0-7]s[0-7]b[0-1]n0"])
 def test_nodes_named_by_several_numbers_are_few_terms(text):
     """ClusterShell compares each term of one set with each term of the other."""
     names = list(nodesets.parse(text))

@@ -9,6 +9,7 @@ import fleets
 import numpy as np
 import pytest
 import years
+from rows import rows
 
 from siteproof.record import samples
 from siteproof.report import material, past
@@ -245,7 +246,7 @@ NEWER = {  # the status of n002's newest run, its mode: whether its older value 
 }
 
 
-@pytest.mark.parametrize(("status", "mode"), NEWER)
+@rows("status, mode", NEWER)
 def test_a_value_that_a_newer_failure_took_back_is_not_drawn_as_good(
     status, mode, tmp_path, monkeypatch
 ):

@@ -9,6 +9,7 @@ import fleets
 import pytest
 import sweeps_made
 from clone import TOP
+from rows import rows
 
 from siteproof.published import imported
 from siteproof.record import samples
@@ -33,7 +34,7 @@ def texts(figure):
     return [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
-def rows(figure):
+def table(figure):
     return {row[0]: row[1:] for row in figure.table.rows}
 
 
@@ -80,7 +81,7 @@ def test_seed_003s_directions_differ_and_nobody_is_accused_of_it(seed):
     section = matrix.chapter(seed("extenci"))
     assert section.lead.endswith("no bad pair.")
     wan = next(f for f in section.figures if f.name.endswith("psc-tacc"))
-    held = rows(wan)
+    held = table(wan)
     assert held["mds18.psc > oss1.tacc"][2:4] == ("58.60 %", "0.546")
     assert held["oss1.tacc > mds18.psc"][2:4] == ("54.60 %", "0.586")
     assert [row[0] for row in wan.table.rows][0] == "oss1.tacc > mds18.psc"  # the worst first
@@ -112,15 +113,39 @@ def test_means_of_others_are_no_nodes_and_landmarks_alone_are_no_sweep(seed):
     assert "414 tasks" in {value for _, value, kind, *_ in listed if kind == "landmark"}
 
 
+def use(folder, patch):
+    patch.setenv("SITEPROOF_SITES", str(folder / "sites"))
+    patch.setenv("SITEPROOF_DATA", str(folder / "data"))
+
+
+def gathered(folder, patch, write, **since):
+    """What a report is made from, of a site and samples that are written into a folder."""
+    use(folder, patch)
+    write(folder, patch)
+    return material.gather("here", **since)
+
+
+@pytest.fixture(scope="module")
+def of_sweeps(tmp_path_factory):
+    """A system with a sweep before and after tuning, next to jetstream-tacc's landmarks."""
+    folder = tmp_path_factory.mktemp("swept")
+    with pytest.MonkeyPatch.context() as patch:
+        held = gathered(folder, patch, write_sweeps)
+    yield folder, held
+    held.close()
+
+
 @pytest.fixture
-def swept(tmp_path, monkeypatch):
-    """A system with a sweep before and after tuning, beside jetstream-tacc's landmarks."""
-    sweeps_made.write_site(tmp_path / "sites")
-    (tmp_path / "sites/jetstream-tacc").symlink_to(SITES / "jetstream-tacc")
-    monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
-    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path / "data"))
-    file = sweeps_made.write_sweep(tmp_path / "sweeps", monkeypatch)
-    perflogs = tmp_path / "data/perflogs"
+def swept(of_sweeps, monkeypatch):
+    use(of_sweeps[0], monkeypatch)
+    return of_sweeps[1]
+
+
+def write_sweeps(folder, patch):
+    sweeps_made.write_site(folder / "sites")
+    (folder / "sites/jetstream-tacc").symlink_to(SITES / "jetstream-tacc")
+    file = sweeps_made.write_sweep(folder / "sweeps", patch)
+    perflogs = folder / "data/perflogs"
     for run, campaign, factor in ((1, "before", 0.7), (5, "after", 1.0)):
         found = sweeps_made.of(
             file,
@@ -132,9 +157,6 @@ def swept(tmp_path, monkeypatch):
         samples.write(perflogs, found[0].header, found)
     csv = SITES / "jetstream-tacc/published.csv"
     imported.keep(csv, imported.read(csv).values(), perflogs)
-    held = material.gather("here")
-    yield held
-    held.close()
 
 
 def test_campaigns_and_landmarks_of_others_stand_in_one_figure(swept):
@@ -150,7 +172,7 @@ def test_campaigns_and_landmarks_of_others_stand_in_one_figure(swept):
         "published landmark: jetstream-tacc before-tuning, 885 MB/s at 48 tasks",
     ):
         assert text in told
-    held = rows(figure)
+    held = table(figure)
     before, after = (held[f"here {name}, tasks_per_node 1"] for name in ("before", "after"))
     assert before[0] == after[0] == "9"
     assert float(before[1].split()[0]) / float(after[1].split()[0]) == pytest.approx(0.7, abs=0.02)
@@ -161,13 +183,15 @@ def test_campaigns_and_landmarks_of_others_stand_in_one_figure(swept):
 def test_a_landmark_far_above_the_curves_is_in_the_table_only(swept, monkeypatch):
     monkeypatch.setattr(sweeps, "NEAR", 0.5)
     figure = sweeps.chapter(swept).figures[0]
-    assert "published landmark: jetstream-tacc after-tuning" in rows(figure)
+    assert "published landmark: jetstream-tacc after-tuning" in table(figure)
     assert not [text for text in texts(figure) if text.startswith("published landmark")]
 
 
-def test_a_broken_site_beside_it_is_named_and_the_figures_stand(swept, tmp_path):
-    (tmp_path / "sites/jetstream-tacc").unlink()
+def test_a_broken_site_beside_it_is_named_and_the_figures_stand(swept, of_sweeps, tmp_path):
+    link = of_sweeps[0] / "sites/jetstream-tacc"
+    link.rename(tmp_path / "kept")
     section = sweeps.chapter(swept)
+    (tmp_path / "kept").rename(link)
     assert section.figures
     assert any(p.startswith("jetstream-tacc is not compared: ") for p in section.points)
 
@@ -180,19 +204,32 @@ links:
 """
 
 
-def write_links(tmp_path, monkeypatch):
+def write_links(folder, patch):
     """A site with two links."""
-    fleets.write_site(tmp_path / "sites", 8, LINKS)
-    site = tmp_path / "sites/here/system.yaml"
+    fleets.write_site(folder / "sites", 8, LINKS)
+    site = folder / "sites/here/system.yaml"
     site.write_text(site.read_text().replace("scheduler: local", "scheduler: slurm"))
-    monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
-    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path / "data"))
+    use(folder, patch)
+
+
+@pytest.fixture(scope="module")
+def of_star(tmp_path_factory):
+    """Two links of a star; n006 is slow over the far one, n008 failed."""
+    folder = tmp_path_factory.mktemp("linked")
+    with pytest.MonkeyPatch.context() as patch:
+        held = gathered(folder, patch, write_star, since="2026-01-01T00:00")
+    yield folder, held
+    held.close()
 
 
 @pytest.fixture
-def linked(tmp_path, monkeypatch):
-    """Two links of a star; n006 is slow over the far one, n008 failed."""
-    write_links(tmp_path, monkeypatch)
+def linked(of_star, monkeypatch):
+    use(of_star[0], monkeypatch)
+    return of_star[1]
+
+
+def write_star(folder, patch):
+    write_links(folder, patch)
     rates = {"n002": 9.4, "n003": 9.4, "n004": 9.3, "n005": 4.7, "n006": 1.0, "n007": 4.6}
     for check, metric, unit in (
         ("TcpBandwidth", "throughput", "Gb/s"),
@@ -230,10 +267,7 @@ def linked(tmp_path, monkeypatch):
                         dims={"peer": "n001"},
                     )
                 )
-            samples.write(tmp_path / "data/perflogs", head, found)
-    held = material.gather("here", since="2026-01-01T00:00")
-    yield held
-    held.close()
+            samples.write(folder / "data/perflogs", head, found)
 
 
 def test_measured_links_are_compared_by_the_medians_of_their_pairs(linked):
@@ -348,8 +382,8 @@ def of_conditions(tmp_path, own):
         samples.write(tmp_path / "data/perflogs", head, found)
 
 
-@pytest.mark.parametrize(
-    ("near", "far", "compared"),
+@rows(
+    "near, far, compared",
     [
         ({"window": "1048576"}, {"window": "16777216"}, False),
         ({"mtu": "1500"}, {"mtu": "9000"}, False),

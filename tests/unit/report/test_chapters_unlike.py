@@ -9,6 +9,7 @@ import fleets
 import numpy as np
 import pytest
 import years
+from rows import rows
 
 from siteproof.record import samples
 from siteproof.record.series import Series
@@ -115,8 +116,8 @@ def test_the_bound_of_a_median_accuses_no_node(tmp_path, monkeypatch):
         assert "none was clearly worse" in told.lead
 
 
-@pytest.mark.parametrize(
-    ("rule", "beyond"),
+@rows(
+    "rule, beyond",
     [
         (
             "metric: Stream.triad, equals: 100 MB/s, rounding: nearest 10 MB/s",
@@ -165,7 +166,7 @@ def test_values_under_other_conditions_are_told_apart(tmp_path, monkeypatch):
         assert sorted(titles) == [f"Stream.triad of compute, array_size {n}" for n in (16, 8)]
 
 
-@pytest.mark.parametrize("since, shown", [("2025-12-25T00:00", 1), ("2026-01-20T00:00", 0)])
+@rows("since, shown", [("2025-12-25T00:00", 1), ("2026-01-20T00:00", 0)])
 def test_a_page_lists_the_episodes_of_its_period(tmp_path, monkeypatch, since, shown):
     with world(tmp_path, monkeypatch, MIDDLE) as (perflogs, _):
         half = years.Step("Stream.triad", 30, -0.5, ("n004",), last=37)

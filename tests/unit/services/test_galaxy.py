@@ -5,6 +5,7 @@ import json
 import time
 
 import pytest
+from rows import rows
 from served import MARK, pages
 
 from siteproof.errors import UserError
@@ -65,8 +66,8 @@ def test_a_service_reaches_another_process_as_it_is_written():
     assert not given.transfers and given.bytes_written == 0
 
 
-@pytest.mark.parametrize(
-    ("more", "why"),
+@rows(
+    "more, why",
     [
         ({"inputs": {}}, "kind galaxy without 'inputs'"),
         ({"results": {}}, "kind galaxy without 'results'"),
@@ -93,8 +94,8 @@ def test_a_workflow_is_named_by_the_mark_and_otherwise_as_the_site_wrote_it(file
     assert galaxy.named(file_of(given)) == {**given, "name": MARK}
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
+@rows(
+    "content, why",
     [
         ("", "broken JSON"),
         ("[]", "not a workflow as Galaxy exports it"),
@@ -126,15 +127,13 @@ def test_a_workflow_without_a_job_has_no_time():
         galaxy.seconds_of({"create_time": "2026-11-25T17:55:14"}, [])
 
 
-@pytest.mark.parametrize(
-    "thing", [None, [], {}, {"id": 5}, {"id": ""}, {"id": "../histories/1"}, {"id": "1?x=1"}]
-)
+@rows("thing", [None, [], {}, {"id": 5}, {"id": ""}, {"id": "../histories/1"}, {"id": "1?x=1"}])
 def test_what_is_no_identifier_becomes_no_part_of_a_url(thing):
     with pytest.raises(StepFailed, match="Galaxy gave no id"):
         id_of(thing)
 
 
-@pytest.mark.parametrize("error", [KeyError("id"), TypeError(), AttributeError(), ValueError()])
+@rows("error", [KeyError("id"), TypeError(), AttributeError(), ValueError()])
 def test_an_answer_of_another_shape_is_named_without_its_content(error):
     with pytest.raises(StepFailed, match="the answer is not understood"), explained():
         raise error
@@ -145,8 +144,8 @@ def galaxy_of(job, answers, **more):
     return pages(answers), lambda at: Galaxy(job(address=f"http://{at}", **more))
 
 
-@pytest.mark.parametrize(
-    ("answer", "status", "why"),
+@rows(
+    "answer, status, why",
     [
         (
             (401, {}, b'{"err_msg": "No such key"}'),
@@ -228,8 +227,8 @@ def test_an_upload_goes_to_galaxy_wherever_its_answer_points_to(job, tmp_path):
     assert (upload.session_id, seen) == ("abc", [("0", b"ACGT")])
 
 
-@pytest.mark.parametrize(
-    ("location", "offset", "why"),
+@rows(
+    "location, offset, why",
     [("/x/a?b=c", "4", "has no id"), ("", "4", "has no id"), ("/x/abc", "3", "not all 4 bytes")],
 )
 def test_an_upload_that_galaxy_does_not_take_is_named(job, tmp_path, location, offset, why):

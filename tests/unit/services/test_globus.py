@@ -11,6 +11,7 @@ import pytest
 import responses
 from globus_sdk import TransferClient
 from globus_sdk.testing import RegisteredResponse, load_response
+from rows import rows
 
 from siteproof.services import globus, steps
 from siteproof.services.steps import Job, StepFailed
@@ -142,8 +143,8 @@ def test_a_service_that_answers_500_is_asked_once(job, api):
     assert sum("/endpoint/" in call.request.url for call in api.calls) == 1
 
 
-@pytest.mark.parametrize(
-    ("keys", "status"),
+@rows(
+    "keys, status",
     [
         ({"fatal_error": {"code": "VERIFY_CHECKSUM", "description": "differs"}}, "checksum"),
         ({"fatal_error": {"code": "PERMISSION_DENIED", "description": "no"}}, "login"),

@@ -1,6 +1,6 @@
 """What servers of WebDAV and of plain folders answer: recorded from nginx, and of RFC 4331."""
 
-import pytest
+from rows import rows
 
 from siteproof.services import http
 
@@ -32,9 +32,7 @@ def test_a_quota_is_read_where_dav_has_one():
     assert http.free(DAV) == 596650
 
 
-@pytest.mark.parametrize(
-    "answer", [b"", PAGE, DAV[:200], DAV.replace(b"596650", b"-3"), b"\xff\xfe<", BOMB]
-)
+@rows("answer", [b"", PAGE, DAV[:200], DAV.replace(b"596650", b"-3"), b"\xff\xfe<", BOMB])
 def test_no_quota_is_read_from_anything_else(answer):
     assert http.free(answer) is None
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 
 import pytest
+from rows import rows
 from served import MARK
 
 from siteproof.services import jupyterhub
@@ -53,12 +54,12 @@ def test_a_default_server_that_its_user_has_started_since_is_not_ours():
     assert one(started=AFTER).mark == ""
 
 
-@pytest.mark.parametrize("started", [None, "", "yesterday", 5, "2026-11-25T13:17:16.405108"])
+@rows("started", [None, "", "yesterday", 5, "2026-11-25T13:17:16.405108"])
 def test_a_default_server_without_a_known_start_is_not_ours(started):
     assert one(started=started).mark == ""
 
 
-@pytest.mark.parametrize(
+@rows(
     "options",
     [
         None,
@@ -78,7 +79,7 @@ def test_a_server_that_starts_is_active():
     assert (starting.ready, starting.active) == (False, True)
 
 
-@pytest.mark.parametrize("model", [None, [], {}, {"servers": []}, {"servers": None}, "garbage"])
+@rows("model", [None, [], {}, {"servers": []}, {"servers": None}, "garbage"])
 def test_an_answer_without_servers_is_generic(model):
     with pytest.raises(StepFailed, match="has no servers") as caught:
         listed(model)
@@ -92,9 +93,7 @@ def test_the_reason_of_a_failed_start_is_in_the_last_event():
     assert failure(text.encode()) == f": {told}"
 
 
-@pytest.mark.parametrize(
-    "events", [b"", b"data: {", b"data: []\n\n", b'data: {"message": 5}', b"\xff\xfe", b"x: {}"]
-)
+@rows("events", [b"", b"data: {", b"data: []\n\n", b'data: {"message": 5}', b"\xff\xfe", b"x: {}"])
 def test_events_that_are_not_understood_have_no_reason(events):
     assert failure(events) == ""
 
@@ -129,12 +128,12 @@ def test_a_message_that_answers_our_request_is_taken():
     assert answer_to("1", json.dumps(STREAM)) == ("stream", {"name": "stdout", "text": "42\n"})
 
 
-@pytest.mark.parametrize("parent", [{}, {"msg_id": "2"}, {"msg_id": None}])
+@rows("parent", [{}, {"msg_id": "2"}, {"msg_id": None}])
 def test_a_message_that_answers_another_request_is_passed_over(parent):
     assert answer_to("1", json.dumps({**STREAM, "parent_header": parent})) == ("", {})
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "",

@@ -6,6 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
 import pytest
+from rows import rows
 
 from siteproof.errors import UserError
 from siteproof.services import guest, openstack_api, steps
@@ -37,8 +38,8 @@ def test_no_scenario_is_the_login_alone():
     assert service(scenarios=[]).chosen == []
 
 
-@pytest.mark.parametrize(
-    ("more", "why"),
+@rows(
+    "more, why",
     [
         ({"scenarios": ["move"]}, "without 'other_zone'"),
         ({"scenarios": ["resize"]}, "without 'resize_flavor'"),
@@ -57,8 +58,8 @@ def test_a_key_that_does_not_fit_is_refused(more, why):
     assert why in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("lines", "lacks"),
+@rows(
+    "lines, lacks",
     [
         ("username=a\npassword=b\n", "project"),
         ("application_credential_id=a\n", "application_credential_secret"),
@@ -75,7 +76,7 @@ def test_a_line_that_the_credentials_lack_is_named(tmp_path, lines, lacks):
     assert error.value.status == "login"
 
 
-@pytest.mark.parametrize("name", ["x", MARK, f"{MARK} (secrets)", f"{MARK} (servers) (servers)"])
+@rows("name", ["x", MARK, f"{MARK} (secrets)", f"{MARK} (servers) (servers)"])
 def test_a_name_that_is_none_of_ours_removes_nothing(tmp_path, name):
     with pytest.raises(StepFailed, match="no name of what a test has created"):
         Cloud(Job("cloud", service(), MARK, tmp_path, "mine")).remove(name)
@@ -92,8 +93,8 @@ class Seen:
         self.status, self.fault = status, fault
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
+@rows(
+    "given, words",
     [
         (Seen("ERROR", {"message": "No valid host was found."}), "No valid host was found."),
         (Seen("ERROR"), "seen is ERROR"),
@@ -121,7 +122,7 @@ def test_the_host_keys_of_a_guest_are_those_that_cloud_init_prints():
     assert all(re.fullmatch(r"\S+ \S+", key) for key in keys)
 
 
-@pytest.mark.parametrize(
+@rows(
     "console",
     [
         "",
@@ -134,7 +135,7 @@ def test_a_console_without_host_keys_has_none(console):
     assert guest.host_keys(console) == []
 
 
-@pytest.mark.parametrize("volume", ["../../../etc", "vda", "", "0" * 36])
+@rows("volume", ["../../../etc", "vda", "", "0" * 36])
 def test_a_volume_whose_identifier_is_no_uuid_is_not_used(tmp_path, volume):
     one = guest.Guest(Cloud(Job("cloud", service(), MARK, tmp_path, "mine")), None, tmp_path)
     with pytest.raises(StepFailed, match="no UUID"):

@@ -4,6 +4,7 @@ import socket
 import threading
 
 import pytest
+from rows import rows
 
 from siteproof.services import rfb
 from siteproof.services.rfb import Greeting
@@ -49,8 +50,8 @@ def test_a_server_of_3_3_decides_itself():
     assert heard == [b"RFB 003.003\n"]
 
 
-@pytest.mark.parametrize(
-    ("theirs", "spoken"),
+@rows(
+    "theirs, spoken",
     [
         ("003.005", "003.003"),
         ("003.889", "003.008"),
@@ -80,8 +81,8 @@ def test_a_refusal_of_any_length_is_cut():
     assert why.endswith(": " + "x" * rfb.MAX_REASON)
 
 
-@pytest.mark.parametrize(
-    ("parts", "why"),
+@rows(
+    "parts, why",
     [
         ((b"SSH-2.0-OpenSSH_9.2p1\r\n",), "this is not a VNC server: it sent 'SSH-2.0-Open'"),
         ((b"RFB 3.8\n",), "this is not a VNC server: it sent 'RFB 3.8'"),

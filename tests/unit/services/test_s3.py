@@ -3,13 +3,13 @@
 import hashlib
 from http.client import RemoteDisconnected
 
-import pytest
+from rows import rows
 from urllib3.exceptions import HTTPError, ProtocolError
 
 from siteproof.services import s3
 
 
-@pytest.mark.parametrize("size", [0, 1, s3.PART])
+@rows("size", [0, 1, s3.PART])
 def test_the_etag_of_one_part_is_its_md5(tmp_path, size):
     (tmp_path / "x").write_bytes(b"a" * size)
     assert s3.etag(tmp_path / "x") == hashlib.md5(b"a" * size).hexdigest()
@@ -22,8 +22,8 @@ def test_the_etag_of_several_parts_is_that_of_their_md5s(tmp_path, monkeypatch):
     assert s3.etag(tmp_path / "x") == hashlib.md5(parts).hexdigest() + "-3"
 
 
-@pytest.mark.parametrize(
-    ("error", "said"),
+@rows(
+    "error, said",
     [
         (
             ProtocolError("Connection aborted.", RemoteDisconnected("Remote end closed")),

@@ -14,6 +14,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from rows import rows
 from services_fixture import ends, records
 
 from siteproof.services import runner, steps
@@ -235,8 +236,8 @@ def test_no_credential_is_in_a_record(job, far, tmp_path):
     assert "hunter2" not in json.dumps(found)
 
 
-@pytest.mark.parametrize(
-    ("mode", "content", "why"),
+@rows(
+    "mode, content, why",
     [
         (0o644, "secret", "others may read {path} (mode 644): 'chmod 600 {path}'"),
         (0o600, "", "{path} is empty"),
@@ -254,8 +255,8 @@ def test_a_credential_that_is_not_private_is_refused(tmp_path, mode, content, wh
     assert str(error.value) == "key: " + why.format(path=path)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
+@rows(
+    "name, expected",
     [
         (f"siteproof-sftp-{SESSION}", ("sftp", SESSION)),
         (f"siteproof-sftp-2-{SESSION}.large", ("sftp-2", SESSION)),

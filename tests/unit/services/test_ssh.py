@@ -1,6 +1,6 @@
 """What OpenSSH, its sftp, rsync, df and kinit print: recorded from real ones, in Debian 12."""
 
-import pytest
+from rows import rows
 
 from siteproof.services import kerberos, rsync, sftp, ssh, steps
 from siteproof.services.steps import Job
@@ -53,15 +53,15 @@ REASONS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "status", "why"), REASONS)
+@rows("text, status, why", REASONS)
 def test_why_ssh_ended_is_the_line_that_says_it(text, status, why):
     failed = ssh.refused(text, "put")
     assert failed.status == status
     assert why in (None, str(failed))
 
 
-@pytest.mark.parametrize(
-    ("address", "parts"),
+@rows(
+    "address, parts",
     [
         ("host", ("", "host", "")),
         ("alice@host.org:22", ("alice", "host.org", "22")),
@@ -105,7 +105,7 @@ def test_free_room_by_sftp_is_that_of_users():
     assert sftp.free(SFTP_DF) == 109716732 * 1024
 
 
-@pytest.mark.parametrize("text", ["", SFTP_DF.splitlines()[0], SFTP_DF[:90], "a b c d 53%"])
+@rows("text", ["", SFTP_DF.splitlines()[0], SFTP_DF[:90], "a b c d 53%"])
 def test_no_room_is_known_without_a_whole_table_of_sftp(text):
     assert sftp.free(text) is None
 
@@ -116,12 +116,12 @@ Filesystem     1024-blocks      Used Available Capacity Mounted on
 """
 
 
-@pytest.mark.parametrize("device", ["/dev/vda1", "//server/share of all", "tank/home"])
+@rows("device", ["/dev/vda1", "//server/share of all", "tank/home"])
 def test_free_room_by_df_is_that_of_users(device):
     assert rsync.free(DF.replace("/dev/vda1", device)) == 109716732 * 1024
 
 
-@pytest.mark.parametrize("text", ["", DF.splitlines()[0], DF[:110], "df: .: Stale file handle\n"])
+@rows("text", ["", DF.splitlines()[0], DF[:110], "df: .: Stale file handle\n"])
 def test_no_room_is_known_without_a_whole_table_of_df(text):
     assert rsync.free(text) is None
 
@@ -144,8 +144,8 @@ def test_klist_says_whose_tickets_it_shows():
     assert kerberos.principal("klist: No credentials cache found (filename: /tmp/x)\n") == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "status"),
+@rows(
+    "text, status",
     [
         ("kinit: Password incorrect while getting initial credentials", "login"),
         ("kinit: Preauthentication failed while getting initial credentials", "login"),

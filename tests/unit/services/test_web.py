@@ -3,7 +3,7 @@
 import socket
 from datetime import UTC, datetime, timedelta
 
-import pytest
+from rows import rows
 from served import certificate, job, pages, steps_of
 
 from siteproof.services import web
@@ -35,8 +35,8 @@ def test_a_redirect_may_be_the_status_that_is_expected(tmp_path):
     assert steps == [("page", "ok", "")]
 
 
-@pytest.mark.parametrize(
-    ("answer", "why"),
+@rows(
+    "answer, why",
     [
         ((500, {}, b""), "HTTP status 500 (GET)"),
         ((200, {}, b"Sorry, we are closed"), "the page does not have 'Portal'"),
@@ -90,8 +90,8 @@ def test_a_trusted_certificate_has_its_days_left(tmp_path):
     assert 30.4 < float(record["value"]) <= 30.5
 
 
-@pytest.mark.parametrize(
-    ("made", "why"),
+@rows(
+    "made, why",
     [
         ({"days": -1}, "certificate has expired"),
         ({"days": 30, "since": 1}, "certificate is not yet valid"),
