@@ -73,7 +73,9 @@ def lint(
     if as_json or plain:
         print_rows(("kind", "text"), _rows(found), as_json=as_json)
     else:
-        _print(found, _answer(chosen, swept, mistakes))
+        # Of a file with too many, one line stands for all that are only counted.
+        untold = sum(document.untold - 1 for document in documents if document.untold)
+        _print(found, _answer(chosen, swept, mistakes, untold))
     raise SystemExit(ExitCode.USAGE if mistakes or not chosen else ExitCode.PASS)
 
 
@@ -160,10 +162,10 @@ def _data(chosen: list[str]) -> list[UserError]:
     return found
 
 
-def _answer(chosen: list[str], swept: list[str], mistakes: list[UserError]) -> str:
+def _answer(chosen: list[str], swept: list[str], mistakes: list[UserError], untold: int) -> str:
     if mistakes:
         wrong = {mistake.where.rpartition(":")[0] or mistake.where for mistake in mistakes}
-        return f"{count(len(mistakes), 'mistake')} in {count(len(wrong), 'file')}"
+        return f"{count(len(mistakes) + untold, 'mistake')} in {count(len(wrong), 'file')}"
     if not chosen:
         return "no site to check: SITEPROOF_SITES names the folder of sites"
     checked = count(len(chosen), "site")

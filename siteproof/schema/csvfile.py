@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=BaseModel)
 REMARK = "#"
 MAX_COLUMNS = 1000
-MAX_MISTAKES = 1000  # that are reported
 MAX_BYTES = 50_000_000  # some hundred thousand lines
 
 
@@ -31,9 +30,9 @@ def validated(document: Document, model: type[M], also: str) -> Iterator[tuple[i
     fields = model.model_fields
     required = [name for name, field in fields.items() if field.is_required()]
     for line, cells in rows(document, list(fields), [*required, also]):
-        mistakes = len(document.mistakes)
+        before = len(document.mistakes) + document.untold
         row = shapes.validate(document, (line,), model, cells)
-        if row is not None and len(document.mistakes) == mistakes:
+        if row is not None and len(document.mistakes) + document.untold == before:
             yield line, row
 
 
@@ -51,7 +50,7 @@ def rows(
             elif named:
                 what = f"{len(cells)} cells under {len(named)} columns"
                 document.add((), what, hint='Put a cell with a comma into "quotes"', line=line)
-                if len(document.mistakes) > MAX_MISTAKES:
+                if document.is_full:
                     raise Stop
             else:
                 named = _named(document, line, cells, columns, required)

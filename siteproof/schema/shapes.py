@@ -69,6 +69,11 @@ def hint(name: str, known: Iterable[str]) -> str:
     return f" (did you mean '{plain[close[0]]}'?)" if close else ""
 
 
+def near(document: Document, loc: Loc, name: str, known: Iterable[str]) -> str:
+    """The hint for a name at a key; none where the mistake would not be told."""
+    return "" if document.is_full or document.spoilt(loc) else hint(name, known)
+
+
 def _plain(name: str) -> str:
     return str(name).lower().replace("-", "_")
 
@@ -79,6 +84,9 @@ def _note(document: Document, loc: Loc, model: type[BaseModel], found: ErrorDeta
     if document.spoilt(here):
         return
     document.spoil(here)
+    if document.is_full:
+        document.untold += 1
+        return
     kind, context, value = found["type"], found.get("ctx", {}), found["input"]
     if kind == "missing":
         document.add(here[:-1], f"missing key '{here[-1]}'")

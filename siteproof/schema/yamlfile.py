@@ -37,6 +37,7 @@ MAX_BYTES = 2_000_000  # a thousand times a site of 347 nodes
 MAX_NODES = 200_000  # after aliases are followed: the limit that stops a YAML bomb
 MAX_DEPTH = 40
 MAX_TOLD = 500  # characters of a mistake
+MAX_MISTAKES = 1000  # of one file that are named; the others are counted
 
 Loc = tuple[Any, ...]
 
@@ -60,6 +61,7 @@ class Document:
         self.path = path
         self.data: Any = None
         self.mistakes: list[UserError] = []
+        self.untold = 0  # mistakes after the first MAX_MISTAKES, which are only counted
         self.warnings: list[UserError] = []
         self.gaps: dict[Loc, str] = {}
         self._lines: dict[Loc, int] = {(): 1}
@@ -76,6 +78,11 @@ class Document:
         """Remember the line of a key."""
         self._lines[loc] = line
 
+    @property
+    def is_full(self) -> bool:
+        """Whether further mistakes are only counted."""
+        return len(self.mistakes) >= MAX_MISTAKES
+
     def add(
         self,
         loc: Loc,
@@ -90,6 +97,9 @@ class Document:
 
         inside: the mistake is the key itself, so it is reported at the mapping that has it.
         """
+        if self.is_full:
+            self.untold += 1
+            return
         place = clip(_keys(loc[:-1] if inside else loc)) or self.path.name
         where = f"{shown(self.path)}:{line or self.line(loc)}"
         text = what if len(what) <= MAX_TOLD else f"{what[:MAX_TOLD]}..."
@@ -137,9 +147,12 @@ class Document:
                 self.spoil(loc)
 
     def sorted_mistakes(self) -> list[UserError]:
-        """The mistakes in the order of their lines, each once."""
+        """The mistakes in the order of their lines, each once; how many more there are."""
         unique = {str(error): error for error in self.mistakes}
-        return sorted(unique.values(), key=lambda e: int(e.where.rpartition(":")[2]))
+        found = sorted(unique.values(), key=lambda e: int(e.where.rpartition(":")[2]))
+        if self.untold:
+            found.append(UserError(shown(self.path), f"{self.untold} more mistakes"))
+        return found
 
 
 def _keys(loc: Loc) -> str:

@@ -10,7 +10,7 @@ from math import prod
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
-from siteproof.schema.shapes import hint
+from siteproof.schema.shapes import near
 from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.catalogue import ROOT, Metric
 from siteproof.sites.lint_jobs import lint_jobs
@@ -70,7 +70,9 @@ def known(document: Document, section: str) -> list[str] | None:
 def reference(document: Document, loc: Loc, name: str, what: str, names: list[str] | None) -> None:
     """Note a mistake if a key names something that does not exist."""
     if names is not None and name not in names:
-        document.follow_up(loc, f"unknown {what} '{clip(name)}'{hint(name, names)}", names)
+        document.follow_up(
+            loc, f"unknown {what} '{clip(name)}'{near(document, loc, name, names)}", names
+        )
 
 
 def node_set(document: Document, loc: Loc, text: str) -> NodeSet | None:
@@ -337,7 +339,7 @@ def _end(document: Document, system: System, key: str, link: Link, end: str) -> 
     if nodes is None or document.spoilt(loc):
         return None
     if strangers := nodes - system.inventory:
-        what = f"{clip(strangers)} not in any role{hint(text, system.nodes)}"
+        what = f"{clip(strangers)} not in any role{near(document, loc, text, system.nodes)}"
         document.follow_up(loc, what, [*system.nodes, "a set of their nodes"])
         return None
     partition = system.partitions.get(link.partition)

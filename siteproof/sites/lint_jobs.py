@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from siteproof.schema.shapes import hint
+from siteproof.schema.shapes import near
 from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites import job_keys
 from siteproof.sites.key_types import Model
@@ -104,4 +104,5 @@ def _block(document: Document, loc: Loc, place: str, given: Model) -> None:
                 document.add(here, what, hint=f"Give `{replaced[key]}` alone")
         elif key not in VERBATIM[place]:
             allowed = [*VERBATIM[place], *replaced]
-            document.add(here, f"ReFrame has no key '{clip(key)}'{hint(key, allowed)}", allowed)
+            close = near(document, here, key, allowed)
+            document.add(here, f"ReFrame has no key '{clip(key)}'{close}", allowed)

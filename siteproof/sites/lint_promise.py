@@ -11,7 +11,7 @@ from siteproof import units
 from siteproof.errors import UserError
 from siteproof.record.samples import EMULATED, HYPERVISOR, PROCESSOR
 from siteproof.rounding import Limit
-from siteproof.schema.shapes import hint
+from siteproof.schema.shapes import hint, near
 from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites import plausible_bounds
 from siteproof.sites.catalogue import MODES, Metric
@@ -122,10 +122,11 @@ def _is_no_reason(text: str) -> bool:
 
 
 def _unknown_metric(document: Document, key: str, name: str, metrics: dict[str, Metric]) -> None:
+    close = near(document, (key, "metric"), name, metrics)
     check = name.partition(".")[0]
     of_check = [m for m in metrics if m.partition(".")[0] == check]
     checks = sorted({f"{m.partition('.')[0]}.*" for m in metrics})
-    what = f"unknown metric '{clip(name)}'{hint(name, metrics)}"
+    what = f"unknown metric '{clip(name)}'{close}"
     document.follow_up((key, "metric"), what, of_check or checks)
 
 
@@ -261,8 +262,8 @@ def _bound_unit(document: Document, loc: Loc, promise: Promise, metric: Metric) 
         document.follow_up(loc, error.what, allowed)
         return None
     if bound.fact and bound.fact not in SHARE_OF:
-        near = hint(bound.fact, SHARE_OF)
-        document.follow_up(loc, f"unknown hardware fact '{clip(bound.fact)}'{near}", SHARE_OF)
+        close = hint(bound.fact, SHARE_OF)
+        document.follow_up(loc, f"unknown hardware fact '{clip(bound.fact)}'{close}", SHARE_OF)
         return None
     required, subject = kind, promise.metric
     if bound.fact:

@@ -11,7 +11,7 @@ from ClusterShell.NodeSet import NodeSet
 from pydantic import Field
 
 from siteproof import nodesets
-from siteproof.schema.shapes import hint
+from siteproof.schema.shapes import near
 from siteproof.schema.yamlfile import Document, clip
 from siteproof.sites.key_types import Day
 from siteproof.sites.lint import node_set
@@ -60,8 +60,9 @@ def lint_waiver(
             document.follow_up((key, name), "an empty text")
     if waiver.waives != EVERYTHING and waiver.waives not in known:
         what = f"'{clip(waiver.waives)}' is neither a criterion nor a metric"
+        close = near(document, (key, "waives"), waiver.waives, known)
         allowed = "all, the id of a criterion, a metric of the catalogue"
-        document.follow_up((key, "waives"), what + hint(waiver.waives, known), allowed)
+        document.follow_up((key, "waives"), f"{what}{close}", allowed)
     nodes = node_set(document, (key, "nodes"), waiver.nodes)
     if nodes is not None and inventory is not None and (strangers := nodes - inventory):
         what = f"{clip(strangers)} not in the inventory"
