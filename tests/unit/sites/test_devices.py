@@ -1,12 +1,12 @@
 """The GPUs that a kind of node has are compared with what 'siteproof describe' reads of a node."""
 
-import pytest
 from clone import SITES
+from rows import rows
 
 from siteproof.sites import bought, load
 
 
-@pytest.mark.parametrize(("found", "outcome"), [("2", "as stated"), ("0", "different")])
+@rows("found, outcome", [("2", "as stated"), ("0", "different")])
 def test_the_number_of_gpus_on_a_node_is_compared_with_its_hardware(monkeypatch, found, outcome):
     monkeypatch.setenv("SITEPROOF_SITES", str(SITES))
     site = load("fullest")

@@ -3,9 +3,9 @@
 import ast
 import json
 
-import pytest
 from click.testing import CliRunner
 from clone import TOP
+from rows import rows
 
 from siteproof.cli.sites import LISTS, sites
 from siteproof.sites import features
@@ -59,8 +59,8 @@ def test_own_checks_add_what_they_name(tmp_path):
     assert features.of_checks(tmp_path) == {"mpi", "cuda12", "solver", "fastmath"}
 
 
-@pytest.mark.parametrize(
-    ("option", "line"),
+@rows(
+    "option, line",
     [
         ("--features", "hpl  High Performance Linpack, for Hpl"),
         ("--metrics", "Hpl.gflops  GFLOPS, higher is better"),
@@ -74,7 +74,7 @@ def test_each_closed_list_is_printed_with_a_sentence(option, line):
     assert line in done.output.splitlines()
 
 
-@pytest.mark.parametrize("name", LISTS)
+@rows("name", LISTS)
 def test_each_closed_list_is_printed_for_programs(name):
     option = "--files" if name == "places" else f"--{name}"
     text = CliRunner().invoke(sites, [option])

@@ -5,16 +5,19 @@ import shutil
 import pytest
 from click.testing import CliRunner
 from clone import SITES
+from rows import rows
 
 from siteproof.cli.lint import lint
 from siteproof.sites import load
 from siteproof.sites.site import examine
 
 
-@pytest.fixture
-def example(tmp_path, monkeypatch):
+def a_copy(tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path))
     return shutil.copytree(SITES / "example", tmp_path / "example")
+
+
+example = pytest.fixture(name="example")(a_copy)
 
 
 def edit(folder, file, old, new):
@@ -47,8 +50,9 @@ def test_lint_lists_each_gap_and_ends_in_their_number(example):
     assert sum(line.startswith("siteproof: gap: ") for line in lines) == 2
 
 
-@pytest.mark.parametrize("key", ["source", "at_least", "nodes"])
-def test_a_criterion_with_a_gap_is_not_in_force(example, key):
+@rows("key", ["source", "at_least", "nodes"])
+def test_a_criterion_with_a_gap_is_not_in_force(tmp_path, monkeypatch, key):
+    example = a_copy(tmp_path, monkeypatch)
     keys = {
         "description": "d",
         "metric": "Stream.triad",
@@ -94,8 +98,9 @@ def test_a_key_that_must_be_given_cannot_be_a_gap_in_the_system(example):
     assert any("missing key 'environments'" in line for line in mistakes())
 
 
-@pytest.mark.parametrize("text", ["!gap", "!gap ''", "!gap [a, b]", "!gap {a: b}"])
-def test_a_gap_without_a_text_is_a_mistake(example, text):
+@rows("text", ["!gap", "!gap ''", "!gap [a, b]", "!gap {a: b}"])
+def test_a_gap_without_a_text_is_a_mistake(tmp_path, monkeypatch, text):
+    example = a_copy(tmp_path, monkeypatch)
     edit(example, "system.yaml", "sockets: 2", f"sockets: {text}")
     assert len(mistakes()) == 1
 

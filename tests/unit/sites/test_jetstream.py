@@ -3,16 +3,15 @@
 from decimal import Decimal
 
 import pytest
-
-from siteproof.sites import load
+import shipped
+from rows import rows
 
 SITES = ["jetstream-iu", "jetstream-tacc"]
 
 
 @pytest.fixture(params=SITES)
-def site(request, monkeypatch):
-    monkeypatch.delenv("SITEPROOF_SITES", raising=False)
-    return load(request.param)
+def site(request):
+    return shipped.site(request.param)
 
 
 def met(site, key, value, unit):
@@ -47,8 +46,8 @@ def test_trap_J1_the_peak_is_at_the_clock_under_avx(site):
     assert str(hardware.peak) == "806.4 GFLOPS"
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "unit", "passes"),
+@rows(
+    "key, value, unit, passes",
     [
         ("JS-4.1.1-HPL", "697", "GFLOPS", True),
         ("JS-4.1.1-HPL", "641.088", "GFLOPS", True),

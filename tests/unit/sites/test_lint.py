@@ -7,6 +7,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from clone import SITES
+from rows import rows
 
 from siteproof.cli.lint import lint
 from siteproof.errors import UserErrors
@@ -16,12 +17,14 @@ from siteproof.sites.site import examine
 CASES = yaml.safe_load((SITES / "mistakes.yaml").read_text())
 
 
-@pytest.fixture
-def example(tmp_path, monkeypatch):
+def a_copy(tmp_path, monkeypatch):
     """A copy of the example, in the current folder's site-config."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SITEPROOF_SITES", "site-config")
     return shutil.copytree(SITES / "example", tmp_path / "site-config" / "example")
+
+
+example = pytest.fixture(name="example")(a_copy)
 
 
 def change(example, file, pairs):
@@ -48,39 +51,48 @@ def checks():
     return ", ".join(sorted({f"{name.partition('.')[0]}.*" for name in catalogue.read()[0]}))
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_mistake(name, example):
-    case = CASES[name]
-    if "whole" in case:
-        (example / f"{case['file']}.yaml").write_text(case["whole"])
-    else:
-        change(example, case["file"], case["change"])
-    lines = [line.removeprefix("site-config/example/") for line in told()]
-    if "bad YAML" in case["told"][0]:  # the rest is the YAML library's own
-        assert len(lines) == 1
-        assert lines[0].startswith(case["told"][0].partition("bad YAML: ")[0] + "bad YAML: ")
-    else:
-        assert lines == [line.replace("{checks}", checks()) for line in case["told"]]
-    with pytest.raises(UserErrors):
-        load("example")
+def expects(case):
+    """The lines of a mistake; of one of YAML the beginning, as the rest is the library's own."""
+    if "bad YAML" in case["told"][0]:
+        return [case["told"][0].partition("bad YAML: ")[0] + "bad YAML: "]
+    return [line.replace("{checks}", checks()) for line in case["told"]]
 
 
-@pytest.mark.parametrize("file", ["system", "criteria", "baselines"])
-@pytest.mark.parametrize(
-    ("content", "what"),
-    [
+def test_each_kind_of_mistake_is_told_with_its_place_and_nothing_is_loaded(example):
+    wrong = {}
+    for name, case in CASES.items():
+        shutil.copytree(SITES / "example", example, dirs_exist_ok=True)
+        if "whole" in case:
+            (example / f"{case['file']}.yaml").write_text(case["whole"])
+        else:
+            change(example, case["file"], case["change"])
+        lines = [line.removeprefix("site-config/example/") for line in told()]
+        if "bad YAML" in case["told"][0]:
+            lines = [line.partition("bad YAML: ")[0] + "bad YAML: " for line in lines]
+        if lines != expects(case):
+            wrong[name] = lines
+        with pytest.raises(UserErrors):
+            load("example")
+    assert wrong == {}
+
+
+def test_a_file_that_cannot_be_read_is_told_in_one_line(example):
+    wrong = {}
+    for content, what in (
         (None, "1: no such file in {0}. Create it with the content '{{}}'."),
         (b"a: b\nc: \xff\n", "2: bytes that are not UTF-8 in {0}. Save it as UTF-8."),
         (b"a: b\nc: \x00\n", "2: a control character in {0}. Remove it."),
         (b"x: " + b"[" * 300_000, "1: nested too deeply in {0}. Allowed: at most 40 levels."),
         (b"- " * 300_000, "1: nested too deeply in {0}. Allowed: at most 40 levels."),
         (b"#" * 3_000_000, "1: more than 2000000 bytes in {0}"),
-    ],
-)
-def test_unreadable_file(file, content, what, example):
-    path = example / f"{file}.yaml"
-    path.unlink() if content is None else path.write_bytes(content)
-    assert told() == [f"site-config/example/{path.name}:{what.format(path.name)}"]
+    ):
+        for name in ("system.yaml", "criteria.yaml", "baselines.yaml"):
+            shutil.copytree(SITES / "example", example, dirs_exist_ok=True)
+            path = example / name
+            path.unlink() if content is None else path.write_bytes(content)
+            if told() != [f"site-config/example/{name}:{what.format(name)}"]:
+                wrong[name, what] = told()
+    assert wrong == {}
 
 
 def test_file_that_is_a_folder(example):
@@ -193,8 +205,8 @@ def test_the_shipped_sites_have_no_mistake(monkeypatch):
     assert all("section 5.1.2.1, and the id has 5.1.1.4" in line for line in warnings)
 
 
-@pytest.mark.parametrize(
-    ("row", "what"),
+@rows(
+    "row, what",
     [
         ("other,node001,n1,,,,,,x", "a host of 'other' in 2.system. Allowed: example."),
         ("example,node999,n1,,,,,,x", "'node999' is not in any role"),
@@ -203,7 +215,8 @@ def test_the_shipped_sites_have_no_mistake(monkeypatch):
         ("example,node001,n1,,,,,,x,more", "10 cells under 9 columns"),
     ],
 )
-def test_a_host_table_with_a_mistake_is_refused(example, row, what):
+def test_a_host_table_with_a_mistake_is_refused(tmp_path, monkeypatch, row, what):
+    example = a_copy(tmp_path, monkeypatch)
     head = "system,node,name,address,os,interface,driver,speed,source"
     (example / "hosts.csv").write_text(f"{head}\n{row}\n")
     (line,) = told()
@@ -244,8 +257,8 @@ def test_an_id_stands_in_one_file_only(example):
     )
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "meant"),
+@rows(
+    "old, new, meant",
     [
         ("features: [hpl]", "features: [HPL]", "hpl"),
         ("scheduler: slurm", "scheduler: SLURM", "slurm"),
@@ -256,7 +269,10 @@ def test_an_id_stands_in_one_file_only(example):
         ("clients: compute", "clients: compute\n    pattern: Random", "random:3"),
     ],
 )
-def test_capitals_dashes_and_makers_names_do_not_hide_the_right_word(example, old, new, meant):
+def test_capitals_dashes_and_makers_names_do_not_hide_the_right_word(
+    tmp_path, monkeypatch, old, new, meant
+):
+    example = a_copy(tmp_path, monkeypatch)
     change(example, "system", {old: new})
     (line,) = told()
     assert f"(did you mean '{meant}'?)" in line
@@ -269,8 +285,9 @@ def test_a_misspelt_modules_system_is_one_mistake(example):
     assert "unknown value 'Lmod' (did you mean 'lmod'?)" in line
 
 
-@pytest.mark.parametrize("text", ["TBD", "todo", "'?'", "n/a", "'-'"])
-def test_a_placeholder_is_not_a_source(example, text):
+@rows("text", ["TBD", "todo", "'?'", "n/a", "'-'"])
+def test_a_placeholder_is_not_a_source(tmp_path, monkeypatch, text):
+    example = a_copy(tmp_path, monkeypatch)
     change(example, "criteria", {"source: contract, 1": f"source: {text}"})
     (line,) = told()
     assert "is not a source in E-HPL.source" in line
@@ -283,8 +300,8 @@ def test_a_share_that_is_misspelt_is_answered_with_a_share(example):
     assert line.endswith("Allowed: a share such as '80 % of peak'.")
 
 
-@pytest.mark.parametrize(
-    ("old", "key", "meant"),
+@rows(
+    "old, key, meant",
     [
         ("role: compute", "env_vars: {A: b}", "variables"),
         ("role: compute", "environs: [system]", "environments"),
@@ -293,7 +310,8 @@ def test_a_share_that_is_misspelt_is_answered_with_a_share(example):
         ("features: [hpl]", "cc: gcc", "reframe: {cc: …}"),
     ],
 )
-def test_a_key_of_reframe_is_answered_with_that_of_the_site(example, old, key, meant):
+def test_a_key_of_reframe_is_answered_with_that_of_the_site(tmp_path, monkeypatch, old, key, meant):
+    example = a_copy(tmp_path, monkeypatch)
     between = ", " if old.startswith("features") else "\n    "
     change(example, "system", {old: f"{old}{between}{key}"})
     (line,) = told()

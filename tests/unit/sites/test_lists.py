@@ -1,11 +1,11 @@
 """Lists in a site: each entry once, and a gap in a list moves no line number."""
 
-import copy
 import shutil
 
 import pytest
 import yaml
 from clone import SITES
+from rows import rows
 
 from siteproof.sites.key_types import REPEATED
 from siteproof.sites.site import examine
@@ -13,10 +13,12 @@ from siteproof.sites.site import examine
 FILES = ("system.yaml", "criteria.yaml", "baselines.yaml", "waivers.yaml")
 
 
-@pytest.fixture
-def fullest(tmp_path, monkeypatch):
+def a_copy(tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path))
     return shutil.copytree(SITES / "fullest", tmp_path / "fullest")
+
+
+fullest = pytest.fixture(name="fullest")(a_copy)
 
 
 def mistakes():
@@ -41,20 +43,22 @@ def read(file):
 LISTS = [(file, path) for file in FILES for path in lists_of(read(file))]
 
 
-@pytest.mark.parametrize(("file", "path"), LISTS, ids=lambda part: ".".join(part[-2:]))
-def test_an_entry_of_a_list_is_there_once(fullest, file, path):
-    data = copy.deepcopy(read(file))
-    place = data
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]].append(place[path[-1]][0])
-    (fullest / file).write_text(yaml.safe_dump(data, sort_keys=False))
-    found = [line for line in mistakes() if "twice" in line]
-    if {*path} & {*REPEATED}:
-        assert found == []
-    else:
-        (line,) = found
-        assert f"{file}:" in line and path[0] in line and "each once" in line
+def test_an_entry_of_a_list_is_there_once(fullest):
+    wrong = []
+    for file, path in LISTS:
+        whole = read(file)
+        place = whole
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]].append(place[path[-1]][0])
+        before = (fullest / file).read_text()
+        (fullest / file).write_text(yaml.safe_dump(whole, sort_keys=False))
+        found = [line for line in mistakes() if "twice" in line]
+        (fullest / file).write_text(before)
+        told = [f"{file}:" in line and path[0] in line and "each once" in line for line in found]
+        if told != ([] if {*path} & {*REPEATED} else [True]):
+            wrong.append((file, path, found))
+    assert wrong == []
 
 
 def test_a_gap_in_a_list_moves_no_line_number(fullest):
@@ -72,10 +76,11 @@ def test_a_gap_in_a_list_moves_no_line_number(fullest):
     assert [gap.split(":")[1] for gap in gaps] == [str(first), str(first + 1), str(first + 3)]
 
 
-@pytest.mark.parametrize(
+@rows(
     "option", ["--mem={size", "--mem=size}", "--mem={}", "--mem={0}", "--mem={a.b}", "--mem={a!r}"]
 )
-def test_a_resource_has_plain_names_in_braces(fullest, option):
+def test_a_resource_has_plain_names_in_braces(tmp_path, monkeypatch, option):
+    fullest = a_copy(tmp_path, monkeypatch)
     text = (fullest / "system.yaml").read_text()
     assert "--mem={size}" in text
     (fullest / "system.yaml").write_text(text.replace("--mem={size}", option))

@@ -8,6 +8,7 @@ from clone import SITES
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import rows
 
 from siteproof.sites import load, pairs
 
@@ -79,7 +80,7 @@ def test_another_seed_gives_other_pairs():
     assert set(two(one)) != set(two(other))
 
 
-@pytest.mark.parametrize(("pattern", "pairs_in_all"), [("random:3", 3_000), ("all", 1_999_000)])
+@rows("pattern, pairs_in_all", [("random:3", 3_000), ("all", 1_999_000)])
 def test_memory_grows_with_the_nodes_and_not_with_their_pairs(pattern, pairs_in_all):
     everyone = nodes("n[1-2000]")
     tracemalloc.start()

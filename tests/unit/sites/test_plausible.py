@@ -5,6 +5,7 @@ import shutil
 import pytest
 from click.testing import CliRunner
 from clone import SITES
+from rows import rows
 
 from siteproof.cli.lint import lint
 from siteproof.sites.site import examine
@@ -66,8 +67,8 @@ def test_a_plausible_site_has_no_warning(warned):
     assert warned(good, hardware=hardware) == []
 
 
-@pytest.mark.parametrize(
-    ("hardware", "arithmetic"),
+@rows(
+    "hardware, arithmetic",
     [
         ("{sockets: 2, cores_per_socket: 12, peak: 80 GFLOPS, flops_per_cycle: 16}", "0.2083 GHz"),
         ("{sockets: 2, cores_per_socket: 12, peak: 8 TFLOPS, avx_base: 2 GHz}", "166.7 a cycle"),
@@ -85,8 +86,8 @@ def test_hardware_that_no_node_has(warned, hardware, arithmetic):
     assert arithmetic in line
 
 
-@pytest.mark.parametrize(
-    ("pattern", "why"),
+@rows(
+    "pattern, why",
     [
         ("login[1-4]", ""),
         ("login[0-9]+", ""),
@@ -127,8 +128,8 @@ def test_a_description_that_counts_other_nodes(warned):
     assert warned(description="Sixty-four compute nodes") == []
 
 
-@pytest.mark.parametrize(
-    ("there", "why"),
+@rows(
+    "there, why",
     [
         ("{path: /scratch, kind: lustre, shared: true}", ""),
         ("{path: /dev/shm, kind: tmpfs}", ""),
@@ -160,8 +161,8 @@ def test_parameters_that_contradict_the_hardware(warned):
 PEAK = "{peak: 800 GFLOPS, memory: 128 GiB, sockets: 2, cores_per_socket: 12}"
 
 
-@pytest.mark.parametrize(
-    ("keys", "why"),
+@rows(
+    "keys, why",
     [
         ("metric: Hpl.gflops, at_least: 20 GFLOPS", "2.5 % of the peak of role 'compute'"),
         ("metric: Hpl.gflops, at_least: 900 GFLOPS", "112.5 % of the peak of role 'compute'"),
@@ -231,8 +232,8 @@ def test_another_system_is_known_in_a_longer_word(warned, tmp_path, source, is_o
     assert found == (["names 'other', which is another system"] if is_other else [])
 
 
-@pytest.mark.parametrize(
-    ("keys", "why"),
+@rows(
+    "keys, why",
     [
         (
             "metric: Stream.triad, at_least: 60 MB/s}",
@@ -264,8 +265,8 @@ def test_a_link_without_a_speed_is_limited_by_its_interfaces(warned):
     assert warned(f"{CRITERION}{pair} 20 Mb/s}}", link="mtu: 9000") == []
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
+@rows(
+    "options, why",
     [
         ("[--acount=staff]", ["Slurm has no option 'acount' (did you mean 'account'?)"]),
         (
@@ -282,22 +283,20 @@ def test_options_of_jobs_that_slurm_does_not_know_or_that_lack_gpus(warned, opti
     assert warned(hardware=hardware, access=options) == why
 
 
-@pytest.mark.parametrize("name", ["GPU", "gpus"])
+@rows("name", ["GPU", "gpus"])
 def test_a_type_of_device_that_nothing_compares(warned, name):
     (line,) = warned(hardware=f"{{devices: {{{name}: {{count: 4}}}}}}")
     assert line == f"'{name}' is a type of device that nothing compares (did you mean 'gpu'?)"
 
 
-@pytest.mark.parametrize(
-    ("kind", "meant"), [("Lustre", "lustre"), ("luster", "lustre"), ("nfs3", "nfs"), ("XFS", "xfs")]
-)
+@rows("kind, meant", [("Lustre", "lustre"), ("luster", "lustre"), ("nfs3", "nfs"), ("XFS", "xfs")])
 def test_a_file_system_that_the_kernel_does_not_name_so(warned, kind, meant):
     found = warned(file_systems=f"{{a: {{path: /a, kind: {kind}}}}}")
     assert f"'{kind}' is not a type as the kernel names it (did you mean '{meant}'?)" in found
 
 
-@pytest.mark.parametrize(
-    ("there", "why"),
+@rows(
+    "there, why",
     [
         (
             "path: /a/$USER, kind: nfs, shared: true",
@@ -312,9 +311,7 @@ def test_a_key_of_a_file_system_without_an_effect(warned, there, why):
     assert warned(file_systems=f"{{a: {{{there}}}}}") == ([why] if why else [])
 
 
-@pytest.mark.parametrize(
-    "text", ["Some 1,000 nodes", "More than 100 nodes", "Over 20 nodes", "about 7 compute nodes"]
-)
+@rows("text", ["Some 1,000 nodes", "More than 100 nodes", "Over 20 nodes", "about 7 compute nodes"])
 def test_a_rough_number_of_nodes_contradicts_nothing(warned, text):
     assert warned(description=text) == []
 
@@ -347,8 +344,8 @@ def test_a_warning_is_no_mistake(warned):
     assert answer == "1 site, no mistake, 1 warning"
 
 
-@pytest.mark.parametrize(
-    ("condition", "allowed"),
+@rows(
+    "condition, allowed",
     [
         ("{direct: ja}", "yes, no"),
         ("{file_system: scrach}", "(did you mean 'scratch'?)"),

@@ -6,14 +6,16 @@ from collections import Counter
 from decimal import Decimal
 
 import pytest
+import shipped
 from click.testing import CliRunner
 from clone import TOP
+from rows import rows
 
 from siteproof.cli import group
 from siteproof.derive import Given, host_parameters
 from siteproof.errors import UserError, UserErrors
 from siteproof.parsers import Reading
-from siteproof.sites import load, machine, names, pairs
+from siteproof.sites import load, machine, pairs
 
 LISTED = [
     line.split()
@@ -21,11 +23,6 @@ LISTED = [
     if not line.startswith("#")
 ]
 REPORTS = sorted({site for _, *sites in LISTED for site in sites})
-
-
-@pytest.fixture(autouse=True)
-def shipped(monkeypatch):
-    monkeypatch.delenv("SITEPROOF_SITES", raising=False)
 
 
 def is_part_of(key, listed):
@@ -37,17 +34,17 @@ def test_the_list_has_every_criterion_once():
     assert len(LISTED) == len({key for key, *_ in LISTED}) == 182
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@rows("name", REPORTS)
 def test_a_site_has_every_criterion_of_its_report_and_no_other(name):
     wanted = [key for key, *sites in LISTED if name in sites]
-    found = list(load(name).criteria)
+    found = list(shipped.site(name).criteria)
     assert [k for k in wanted if not any(is_part_of(f, k) for f in found)] == []
     assert [f for f in found if not any(is_part_of(f, k) for k in wanted)] == []
 
 
-@pytest.mark.parametrize("name", names())
+@rows("name", shipped.NAMES)
 def test_every_node_is_in_one_place_and_every_parameter_has_a_partition(name):
-    site = load(name)
+    site = shipped.site(name)
     measured = {role for p in site.system.partitions.values() for role in p.measured}
     assert set(site.system.parameters) <= measured
     for partition in site.system.partitions.values():
@@ -55,10 +52,10 @@ def test_every_node_is_in_one_place_and_every_parameter_has_a_partition(name):
         assert not overlapping or name == "testbed-wan"  # its partition has both of its sites
 
 
-@pytest.mark.parametrize("name", names())
+@rows("name", shipped.NAMES)
 def test_who_measures_alone_is_no_partition_twice(name):
     """A node in two partitions that measure each node would be measured twice."""
-    site, seen = load(name), Counter()
+    site, seen = shipped.site(name), Counter()
     for partition in site.system.partitions.values():
         seen.update(site.having(partition.measured))
     assert [node for node, count in seen.items() if count > 1] == []
@@ -72,12 +69,12 @@ def test_the_inventories():
         "nebula-sriov": [2, 2, 2, 2],
         "testbed-wan": [4, 4, 8],
     }.items():
-        site = load(name)
+        site = shipped.site(name)
         assert [len(site.expected(role)) for role in site.system.nodes] == counts, name
 
 
-@pytest.mark.parametrize(
-    ("name", "link", "count"),
+@rows(
+    "name, link, count",
     [
         ("jetstream-iu", "ethernet", 2 * 347),  # every host of the criterion, both directions
         ("jetstream-tacc", "ethernet", 2 * 347),
@@ -90,20 +87,20 @@ def test_the_inventories():
     ],
 )
 def test_the_pairs_of_a_link(name, link, count):
-    site = load(name)
+    site = shipped.site(name)
     assert len(pairs.directed(site, site.system.links[link])) == count
 
 
 def test_trap_S4_thirty_streams_are_thirty_hosts_at_the_same_time():
-    site = load("sc11-wan")
+    site = shipped.site("sc11-wan")
     link = site.system.links["wan-together"]
     [together] = pairs.rounds(link.pattern, pairs.servers(site, link), pairs.clients(site, link), 0)
     assert len({client for client, _ in together}) == 30
     assert site.criteria["SC11-IPERF30-WAN"].conditions["at_once"].met_by("30")
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "value", "unit", "passes"),
+@rows(
+    "name, key, value, unit, passes",
     [
         ("sc11-wan", "SC11-RTT-LAN", "240", "us", True),
         ("sc11-wan", "SC11-RTT-WAN", "50.5", "ms", True),
@@ -130,12 +127,12 @@ def test_trap_S4_thirty_streams_are_thirty_hosts_at_the_same_time():
     ],
 )
 def test_bound(name, key, value, unit, passes):
-    assert load(name).criteria[key].met(Decimal(value), unit) == passes
+    assert shipped.site(name).criteria[key].met(Decimal(value), unit) == passes
 
 
-@pytest.mark.parametrize("name", names())
+@rows("name", shipped.NAMES)
 def test_totals_follow_from_the_inventory(name):
-    site = load(name)
+    site = shipped.site(name)
     for criterion in site.criteria.values():
         figure = criterion.metric.removeprefix("Inventory.")
         if criterion.kind != "equals" or figure not in ("nodes", "cores", "memory", "total_peak"):
@@ -153,7 +150,7 @@ def test_totals_follow_from_the_inventory(name):
 
 
 def test_a_parameter_that_differs_fails_its_own_criterion_and_no_other():
-    site = load("sc11-wan")
+    site = shipped.site("sc11-wan")
     expected = site.parameters("seattle_clients").by_name()
     found = {name: rule.exact for name, rule in expected.items()} | {"nic.eth2.mtu": "1500"}
     readings = [Reading(name, value, "text") for name, value in found.items()]
@@ -177,8 +174,9 @@ def test_a_parameter_that_differs_fails_its_own_criterion_and_no_other():
     assert {c.metric for k, c in site.criteria.items() if k.startswith("SC11-TUNE-")} <= set(counts)
 
 
-@pytest.mark.parametrize("name", names())
+@rows("name", shipped.NAMES)
 def test_nothing_measured_is_nothing_decided(name, tmp_path, monkeypatch):
+    monkeypatch.delenv("SITEPROOF_SITES", raising=False)
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
     (tmp_path / "perflogs").mkdir()
     told = CliRunner().invoke(group, ["verdict", "--system", name])
@@ -189,8 +187,7 @@ def test_nothing_measured_is_nothing_decided(name, tmp_path, monkeypatch):
 # A new system is a copy of a sister with another name and other nodes
 
 
-@pytest.fixture
-def copy(tmp_path, monkeypatch):
+def a_copy(tmp_path, monkeypatch):
     """A copy of Jetstream at IU with the name and the nodes of another system."""
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path))
     folder = shutil.copytree(TOP / "site-config" / "jetstream-iu", tmp_path / "newcloud")
@@ -199,6 +196,9 @@ def copy(tmp_path, monkeypatch):
     text = text.replace("cluster: jetstream-iu", "cluster: newcloud")
     path.write_text(re.sub(r"iu-c\[001-320\]", "nc[01-04]", text))
     return folder
+
+
+copy = pytest.fixture(name="copy")(a_copy)
 
 
 def test_a_copy_is_refused_as_long_as_it_has_the_baselines_of_its_sister(copy):
@@ -228,8 +228,9 @@ def test_a_copy_with_no_baselines_is_a_system(copy):
     assert len(pairs.directed(site, site.system.links["ethernet"])) == 2 * (4 + 7 + 20)
 
 
-@pytest.mark.parametrize(("cluster", "refused"), [("newcloud", False), ("jetstream-iu", True)])
-def test_a_copy_is_measured_on_its_own_machines_only(copy, cluster, refused, tmp_path, monkeypatch):
+@rows("cluster, refused", [("newcloud", False), ("jetstream-iu", True)])
+def test_a_copy_is_measured_on_its_own_machines_only(cluster, refused, tmp_path, monkeypatch):
+    copy = a_copy(tmp_path, monkeypatch)
     without_its_sisters_figures(copy)
     conf = tmp_path / "slurm.conf"
     conf.write_text(f"ClusterName={cluster}\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from clone import SITES, TOP
+from rows import rows
 
 from siteproof.cli.sites import sites
 from siteproof.errors import UserError, UserErrors
@@ -102,8 +103,8 @@ def test_the_inventory_cannot_be_changed_by_its_user(fixtures):
     assert len(site.expected("compute")) == 2
 
 
-@pytest.mark.parametrize(
-    ("ask", "what"),
+@rows(
+    "ask, what",
     [
         (lambda s: s.expected("compte"), "no role 'compte' (did you mean 'compute'?)"),
         (lambda s: s.partition("al"), "no partition 'al' (did you mean 'all'?)"),
@@ -140,7 +141,7 @@ def test_the_folder_of_the_clone_is_the_default(shipped):
     assert {"testbed", "thishost"} <= set(SHIPPED)  # those that the tests and 'make run' measure
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@rows("name", SHIPPED)
 def test_a_shipped_site_loads(name, shipped):
     site = load(name)
     assert site.system.system == name
@@ -169,8 +170,8 @@ def test_the_catalogue_names_what_the_checks_yield(shipped):
     assert {"Hpl.gflops", "Stream.triad", "HostParameters.mismatches"} <= heads <= set(checks)
 
 
-@pytest.mark.parametrize(
-    ("rule", "yes", "no"),
+@rows(
+    "rule, yes, no",
     [
         ("4096  87380 16777216", "4096\t87380\t16777216", "4096 87380 16777215"),
         ("off", "off", "on"),

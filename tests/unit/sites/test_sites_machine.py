@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 from clone import SITES
+from rows import rows
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.sites import load, recognise
@@ -12,8 +13,7 @@ from siteproof.sites.machine import refuse_stranger
 SMALLEST = SITES / "smallest"
 
 
-@pytest.fixture
-def machine(tmp_path, monkeypatch):
+def a_machine(tmp_path, monkeypatch):
     """A machine without Slurm, and a folder for its sites."""
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
     monkeypatch.delenv("SITEPROOF_SYSTEM", raising=False)
@@ -24,6 +24,9 @@ def machine(tmp_path, monkeypatch):
     return tmp_path
 
 
+machine = pytest.fixture(name="machine")(a_machine)
+
+
 def add(machine, name, rule, *, broken=""):
     folder = shutil.copytree(SMALLEST, machine / "sites" / name)
     text = (folder / "system.yaml").read_text().replace("system: smallest", f"system: {name}")
@@ -31,7 +34,7 @@ def add(machine, name, rule, *, broken=""):
     (folder / "system.yaml").write_text(text + broken)
 
 
-@pytest.mark.parametrize(
+@rows(
     "rule",
     [
         "{hostname: 'node[0-9]+'}",
@@ -41,13 +44,14 @@ def add(machine, name, rule, *, broken=""):
         "{fallback: true}",
     ],
 )
-def test_recognised(machine, rule):
+def test_recognised(tmp_path, monkeypatch, rule):
+    machine = a_machine(tmp_path, monkeypatch)
     add(machine, "mine", rule)
     add(machine, "other", "{cluster: other}")
     assert recognise() == "mine"
 
 
-@pytest.mark.parametrize(
+@rows(
     "rule",
     [
         "{cluster: mine}",
@@ -58,7 +62,8 @@ def test_recognised(machine, rule):
         "{hostname: 'node.*', cluster: mine}",
     ],
 )
-def test_not_recognised(machine, rule):
+def test_not_recognised(tmp_path, monkeypatch, rule):
+    machine = a_machine(tmp_path, monkeypatch)
     add(machine, "mine", rule)
     with pytest.raises(UserError) as caught:
         recognise()
@@ -93,7 +98,7 @@ def test_a_machine_with_slurm_is_no_fallback(machine):
         recognise()
 
 
-@pytest.mark.parametrize(
+@rows(
     "conf",
     [
         "ClusterName=mine\n",
@@ -107,7 +112,8 @@ def test_a_machine_with_slurm_is_no_fallback(machine):
         "\xff\nClusterName=mine\n",
     ],
 )
-def test_the_cluster_of_slurm_conf(machine, conf):
+def test_the_cluster_of_slurm_conf(tmp_path, monkeypatch, conf):
+    machine = a_machine(tmp_path, monkeypatch)
     add(machine, "mine", "{cluster: mine}")
     (machine / "slurm.conf").write_bytes(conf.encode("latin-1"))
     assert recognise() == "mine"
@@ -140,16 +146,18 @@ def test_a_person_decides(machine, monkeypatch):
     assert str(caught.value).startswith("$SITEPROOF_SYSTEM: no site 'mien' (did you mean 'mine'?)")
 
 
-@pytest.mark.parametrize("rule", ["{hostname: 'node['}", "{host: x}", "[", "", "5"])
-def test_a_broken_sister_stops_nobody(machine, rule, capsys):
+@rows("rule", ["{hostname: 'node['}", "{host: x}", "[", "", "5"])
+def test_a_broken_sister_stops_nobody(tmp_path, monkeypatch, rule, capsys):
+    machine = a_machine(tmp_path, monkeypatch)
     add(machine, "mine", "{hostname: 'node.*'}")
     add(machine, "broken", rule)
     assert recognise() == "mine"
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("rule", ["{hostname: 'node['}", "{host: x}", "[", "", "5"])
-def test_a_broken_sister_is_named_if_nothing_else_fits(machine, rule, capsys):
+@rows("rule", ["{hostname: 'node['}", "{host: x}", "[", "", "5"])
+def test_a_broken_sister_is_named_if_nothing_else_fits(tmp_path, monkeypatch, rule, capsys):
+    machine = a_machine(tmp_path, monkeypatch)
     add(machine, "here", "{fallback: true}")
     add(machine, "broken", rule)
     assert recognise() == "here"

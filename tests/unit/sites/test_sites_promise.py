@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from rows import rows
 
 from siteproof.errors import UserError
 from siteproof.rounding import Limit
@@ -28,8 +29,8 @@ HPL = criterion(at_least="80 % of peak", rounding="nearest 1 %")
 ETHERNET = criterion(at_least="1 GB/s", rounding="nearest 0.1 GB/s")
 
 
-@pytest.mark.parametrize(
-    ("gflops", "passes"),
+@rows(
+    "gflops, passes",
     [
         ("697", True),  # of 960 GFLOPS it would be 72.6 % and fail
         ("701", True),
@@ -64,8 +65,8 @@ def test_trap_J2_the_limit_and_both_figures():
     assert HPL.method == "rounding"
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "passes"),
+@rows(
+    "value, unit, passes",
     [
         ("0.95", "GB/s", True),
         ("0.949999", "GB/s", False),
@@ -80,14 +81,14 @@ def test_trap_J12_ethernet(value, unit, passes):
     assert ETHERNET.met(Decimal(value), unit) == passes
 
 
-@pytest.mark.parametrize(("value", "passes"), [("64.5", True), ("64.4999", False), ("65", True)])
+@rows("value, passes", [("64.5", True), ("64.4999", False), ("65", True)])
 def test_stream(value, passes):
     stream = criterion(at_least="65 GB/s", rounding="nearest 1 GB/s")
     assert stream.met(Decimal(value), "GB/s") == passes
     assert stream.limit("MB/s") == ("at_least", Limit(Fraction(64500), True))
 
 
-@pytest.mark.parametrize(("value", "passes"), [("190.26", True), ("190.25", False)])
+@rows("value, passes", [("190.26", True), ("190.25", False)])
 def test_trap_J20_ior_prints_mebibytes(value, passes):
     ior = criterion(at_least="200 MB/s", rounding="nearest 1 MB/s")
     assert ior.met(Decimal(value), "MiB/s") == passes
@@ -150,8 +151,8 @@ def test_the_mode_of_a_contract_is_never_quick():
     assert quick.conditions["mode"].met_by("quick")
 
 
-@pytest.mark.parametrize(
-    ("subject", "scope"),
+@rows(
+    "subject, scope",
     [
         ("node", "every node"),
         ("client", "every node"),
@@ -185,8 +186,8 @@ def test_limits_agree_with_met(value, bound, step, kind, ties):
     assert promise.met(value, "GB/s") == inside
 
 
-@pytest.mark.parametrize(
-    ("keys", "meant"),
+@rows(
+    "keys, meant",
     [
         ({"max_age": "7 Days"}, "7d"),
         ({"max_age": "48hrs"}, "48h"),
@@ -201,8 +202,8 @@ def test_a_plausible_spelling_is_answered_with_the_right_one(keys, meant):
         criterion(at_least="65 GB/s", **keys)
 
 
-@pytest.mark.parametrize(
-    ("keys", "meant"),
+@rows(
+    "keys, meant",
     [
         ({"tolerance": "5"}, "5 %"),
         ({"tolerance": "0.05"}, "0.05 x"),
@@ -218,7 +219,7 @@ def test_a_plausible_spelling_of_a_baseline_is_answered_with_the_right_one(keys,
         Baseline(**{"metric": "-", "source": "-", "taken": "2026-11-21"} | keys)
 
 
-@pytest.mark.parametrize("text", ["0", "1461110400", "2026", "2026/21/21"])
+@rows("text", ["0", "1461110400", "2026", "2026/21/21"])
 def test_a_number_is_no_day(text):
     with pytest.raises(ValidationError, match="is not a date"):
         Baseline(metric="-", source="-", taken=text)

@@ -5,13 +5,15 @@ import time
 from fnmatch import fnmatchcase
 
 import pytest
+import shipped
 from clone import PATIENCE, TOP
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from rows import rows
 
 from siteproof.parsers import description
-from siteproof.sites import bought, load, names
+from siteproof.sites import bought
 from siteproof.sites.bought import Outcome
 from siteproof.sites.read_fields import FIELDS, is_read, number_of
 from siteproof.sites.stated import NODE, Fact, FactSection
@@ -30,8 +32,8 @@ def one(field, rule, fields, unreadable=None, node="n1"):
     return result
 
 
-@pytest.mark.parametrize(
-    ("rule", "value", "good"),
+@rows(
+    "rule, value, good",
     [
         ("2.1.0", "2.1.0", True),
         ("2.1.0", "2.1", False),
@@ -101,8 +103,8 @@ def test_a_field_that_a_node_lacks_is_missing_and_one_that_it_could_not_read_is_
     assert one("nic.em1.mtu", "9000", {}, {"nic.ethtool": "no"}).outcome is Outcome.MISSING
 
 
-@pytest.mark.parametrize(
-    ("field", "unreadable"),
+@rows(
+    "field, unreadable",
     [
         ("memory.dimm.*", "memory.dimm"),
         ("raid.controller0.product_name", "raid.controller"),
@@ -190,7 +192,7 @@ def test_a_node_is_as_stated_where_its_own_values_are_stated(fields):
     assert bought.missed(bought.compare(facts, changed, {})) == len(fields)
 
 
-@pytest.mark.parametrize("value", ["a" * 10**6, "\x1b[31m" * 1000, "a b " * 10**5, "9" * 10**6])
+@rows("value", ["a" * 10**6, "\x1b[31m" * 1000, "a b " * 10**5, "9" * 10**6])
 def test_no_value_of_a_node_takes_long_or_reaches_the_terminal(value):
     begun = time.process_time()
     for rule in ({"pattern": "*a*a*a*a*a*a*a*a*b"}, {"at_least": "1 GB"}, "x"):
@@ -201,8 +203,8 @@ def test_no_value_of_a_node_takes_long_or_reaches_the_terminal(value):
     assert time.process_time() - begun < 1
 
 
-@pytest.mark.parametrize(
-    ("rule", "what"),
+@rows(
+    "rule, what",
     [
         ({}, "no value"),
         ({"exact": "a", "pattern": "b"}, "both exact and pattern"),
@@ -248,11 +250,6 @@ def test_each_field_that_a_node_reports_is_known_and_each_known_one_is_reported(
 
 
 # The shipped sites
-
-
-@pytest.fixture
-def shipped(monkeypatch):
-    monkeypatch.delenv("SITEPROOF_SITES", raising=False)
 
 
 BLADE = NEW | {  # as the report describes it, in the form of checks/system/description.sh
@@ -319,8 +316,8 @@ OF_SECTION = {  # one field of each section, which is then not as the report sta
 }
 
 
-def test_a_blade_of_jetstream_is_as_the_report_states_it(shipped):
-    site = load("jetstream-iu")
+def test_a_blade_of_jetstream_is_as_the_report_states_it():
+    site = shipped.site("jetstream-iu")
     results = bought.of_nodes(site, {"iu-c007": BLADE}, {})["iu-c007"]
     assert [r for r in results if r.outcome is not Outcome.AS_STATED] == []
     assert {r.section for r in results} == set(OF_SECTION)
@@ -329,22 +326,22 @@ def test_a_blade_of_jetstream_is_as_the_report_states_it(shipped):
     assert len(stated) == 21
 
 
-@pytest.mark.parametrize("name", OF_SECTION)
-def test_each_section_of_jetstream_misses_by_a_changed_field(name, shipped):
+@rows("name", OF_SECTION)
+def test_each_section_of_jetstream_misses_by_a_changed_field(name):
     field, value = OF_SECTION[name]
     changed = {**BLADE, field: value}
     if value is None:
         del changed[field]
-    results = bought.of_nodes(load("jetstream-iu"), {"iu-c007": changed}, {})["iu-c007"]
+    results = bought.of_nodes(shipped.site("jetstream-iu"), {"iu-c007": changed}, {})["iu-c007"]
     wrong = [result for result in bought.of_section(results, name) if result.missed]
     assert wrong
     assert all(fnmatchcase(field, result.field) for result in wrong)
 
 
-def test_without_root_and_tools_the_sections_name_what_they_lack(shipped):
+def test_without_root_and_tools_the_sections_name_what_they_lack():
     blade = {n: v for n, v in BLADE.items() if not n.startswith(("memory.dimm", "raid", "lldp"))}
     unread = {"memory.dimm": "needs root", "raid.controller": "needs root", "lldp": "no lldpctl"}
-    results = bought.of_nodes(load("jetstream-iu"), {"iu-c007": blade}, {"iu-c007": unread})
+    results = bought.of_nodes(shipped.site("jetstream-iu"), {"iu-c007": blade}, {"iu-c007": unread})
     unknown = bought.not_read(results["iu-c007"])
     assert bought.missed(results["iu-c007"]) == 0
     assert unknown["memory.dimm.*"] == "memory.dimm: needs root"
@@ -362,12 +359,12 @@ def extenci(**changed):
         "dns.consistent": "yes",
     }
     host |= {name.replace("__", "."): value for name, value in changed.items()}
-    results = bought.of_nodes(load("extenci"), {"oss00w.psc.jwan": host}, {})
+    results = bought.of_nodes(shipped.site("extenci"), {"oss00w.psc.jwan": host}, {})
     return {result.section for result in results["oss00w.psc.jwan"] if result.missed}
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "section"),
+@rows(
+    "field, value, section",
     [
         ("host__name", "mds04w.psc.jwan", "name"),
         ("address__eth0__1", "128.182.112.60", "address"),
@@ -376,15 +373,13 @@ def extenci(**changed):
         ("dns__consistent", "128.182.112.61 is mds04w and not oss00w", "consistent"),
     ],
 )
-def test_the_host_table_of_extenci_is_kept_and_missed_column_by_column(
-    field, value, section, shipped
-):
+def test_the_host_table_of_extenci_is_kept_and_missed_column_by_column(field, value, section):
     assert extenci() == set()
     assert extenci(**{field: value}) == {f"host table: {section}"}
 
 
-def test_table_1_of_nasa_is_kept_and_missed(shipped):
-    site = load("nebula-sriov")
+def test_table_1_of_nasa_is_kept_and_missed():
+    site = shipped.site("nebula-sriov")
     host = NEW | {
         "os.release": "Ubuntu 11.04",
         "kernel.release": "2.6.38-10-server",
@@ -408,10 +403,10 @@ def test_table_1_of_nasa_is_kept_and_missed(shipped):
         assert wrong.field == "memory.total"
 
 
-def test_a_gpu_of_magellan_that_is_gone_is_named(shipped):
+def test_a_gpu_of_magellan_that_is_gone_is_named():
     node = {"gpu.count": "2", "memory.total": "65923412 kB"}
     node |= {f"gpu.{n}.name": "Tesla M2070" for n in range(2)}
-    site = load("magellan")
+    site = shipped.site("magellan")
     assert bought.missed(bought.of_nodes(site, {"mag-g001": node}, {})["mag-g001"]) == 0
     lost = {**node, "gpu.count": "1"}
     del lost["gpu.1.name"]
@@ -422,9 +417,9 @@ def test_a_gpu_of_magellan_that_is_gone_is_named(shipped):
     ]
 
 
-@pytest.mark.parametrize("name", names())
-def test_each_stated_fact_names_its_source(name, shipped):
-    site = load(name)
+@rows("name", shipped.NAMES)
+def test_each_stated_fact_names_its_source(name):
+    site = shipped.site(name)
     for role in site.system.nodes:
         for node in list(site.expected(role))[:1]:
             for section in bought.sections_of(site, node).values():

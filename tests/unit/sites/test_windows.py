@@ -3,8 +3,8 @@
 import shutil
 from datetime import UTC, datetime
 
-import pytest
 from clone import SITES
+from rows import rows
 
 from siteproof.sites import load, windows_csv
 from siteproof.sites.site import examine
@@ -24,8 +24,8 @@ def mistakes(tmp_path, text, head=HEAD):
     return [error.message for error in read(path)[0].sorted_mistakes()]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@rows(
+    "text, expected",
     [
         ("2026-11-21T18:00+01:00", utc(2026, 11, 21, 17)),
         ("2026-11-21T17:00Z", utc(2026, 11, 21, 17)),
@@ -41,8 +41,8 @@ def test_a_time_has_an_offset_or_a_zone(text, expected):
     assert seconds(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("begin", "what"),
+@rows(
+    "begin, what",
     [
         ("2026-11-21T18:00", "has no offset and no zone"),
         ("2026-11-21", "has no offset and no zone"),
