@@ -563,12 +563,17 @@ def _plain(part: str, path: Path) -> str:
     return part
 
 
-def _read_all(handle: int, most: int) -> bytes:
+def rest(read: Callable[[int], bytes], most: int) -> bytes:
+    """What a stream still holds, at most so many bytes; `read(most)` would take as much memory."""
     parts = []
-    while most and (part := os.read(handle, min(most, MIB))):
+    while most and (part := read(min(most, MIB))):
         parts.append(part)
         most -= len(part)
     return b"".join(parts)
+
+
+def _read_all(handle: int, most: int) -> bytes:
+    return rest(functools.partial(os.read, handle), most)
 
 
 @contextmanager

@@ -5,15 +5,20 @@ from __future__ import annotations
 import gc
 import keyword
 import os
+import resource
 import sys
 from importlib import import_module
 from io import TextIOWrapper
+from typing import NoReturn
 
 import click
 
 from siteproof import __version__, files, installed
 from siteproof.errors import ExitCode, UserError, UserErrors
 
+# Of DuckDB, which is imported only where it is needed.
+OUT_OF_MEMORY = "OutOfMemoryException"
+NEEDED = "a small system needs some 1500 MiB, years of a large one several GiB"
 COMMANDS = {
     "accept": "Accept a campaign: later ones are compared with it.",
     "availability": "Show how long the system, its nodes and services were up.",
@@ -126,6 +131,14 @@ def _run() -> int:
     return code or ExitCode.PASS
 
 
+def _lacking() -> str:
+    """What a process that ran out of memory had, and what it needs."""
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if most == resource.RLIM_INFINITY:
+        return f"this machine has too little; {NEEDED}"
+    return f"a process may have {most >> 20} MiB here (ulimit -v); {NEEDED}"
+
+
 def main() -> None:
     """Run the command; a user's mistake becomes one line and exit code 2."""
     installed.refuse()
@@ -137,6 +150,16 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # an ASCII-only terminal
     try:
         raise SystemExit(_run())
+    except Exception as error:
+        if isinstance(error, MemoryError) or type(error).__name__ == OUT_OF_MEMORY:
+            error = UserError("memory", _lacking())
+        _end(error)
+
+
+def _end(error: Exception) -> NoReturn:
+    """End with the exit code of an error, and its words; raises what is a defect."""
+    try:
+        raise error
     except (UserError, UserErrors) as error:
         for line in str(error).splitlines():
             _print_mistake(line)

@@ -10,6 +10,7 @@ query does not read them all. It is a cache, and may be deleted at any time.
 from __future__ import annotations
 
 import os
+import resource
 import secrets
 import sys
 import tempfile
@@ -32,6 +33,7 @@ _HEADS = """
     SELECT session, check_name, strftime(time, '%Y-%m-%dT%H:%M:%S'), place,
            provenance ->> ('$."' || $nodes || '"')
     FROM runs WHERE system = $system AND source = 'siteproof'"""
+LEAST_MEMORY = 1500 << 20  # address space: below some 800 MiB DuckDB crashes, to 1,100 it fails
 MAX_THREADS = 8  # others use the login node, too
 
 
@@ -148,7 +150,14 @@ def open_history(
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A database in memory that uses no network and writes only temporary files."""
+    """A database in memory that uses no network and writes only temporary files.
+
+    Raises UserError where a limit of the shell leaves too little memory: DuckDB would crash.
+    """
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if most != resource.RLIM_INFINITY and most < LEAST_MEMORY:
+        what = f"a process may have {most >> 20} MiB of memory here, and the history needs "
+        raise UserError("ulimit -v", f"{what}{LEAST_MEMORY >> 20} MiB")
     threads = min(MAX_THREADS, len(os.sched_getaffinity(0)))
     spill = Path(tempfile.gettempdir()) / f"siteproof-history-{secrets.token_hex(8)}"
     connection = duckdb.connect(

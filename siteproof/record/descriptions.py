@@ -125,7 +125,7 @@ def read(path: Path, wanted: Callable[[str], bool] = lambda _name: True) -> dict
     try:
         packed = files.read(path, below=path.parents[2], limit=files.OUTPUT)
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
-            text = stream.read(LARGEST + 1)
+            text = files.rest(stream.read, LARGEST + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(path, f"the nodes' fields cannot be read: {error}") from None
     if len(text) > LARGEST:

@@ -253,7 +253,7 @@ def read(path: Path, nodes: Collection[str] | None = None) -> list[Sample]:
     """
     with _opened(path) as stream:
         header = _header(path, stream)
-        text = _text(path, stream.read(safe.SAMPLES))
+        text = _text(path, safe.rest(stream.read, safe.SAMPLES))
     found: list[Sample] = []
     number = 1  # the header
     try:

@@ -28,4 +28,4 @@ def stream(path: Path, limit: int = LARGEST) -> Iterator[BinaryIO]:
 def content(path: Path, limit: int = LARGEST) -> bytes:
     """All of it. Raises OSError, UserError."""
     with stream(path, limit) as opened:
-        return opened.read(limit)
+        return files.rest(opened.read, limit)
