@@ -46,6 +46,7 @@ _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK |
 # Errors that are due to what is there. Any other is of the side that reads (EIO, ESTALE, ENOMEM …).
 _LASTING = {errno.EACCES, errno.EPERM, errno.EISDIR, errno.EINVAL, errno.ENAMETOOLONG}
 _trusted: set[int] = set()
+left_out: set[Path] = set()  # what is not read, whoever asked; each command names it at its end
 
 
 class Refused(UserError):
@@ -561,6 +562,16 @@ def _plain(part: str, path: Path) -> str:
     if part in ("..", ".", "") or "/" in part or "\0" in part:
         raise Refused(path, "refused: it leads out of its folder")
     return part
+
+
+def has_plain_name(path: Path) -> bool:
+    """Whether a name is UTF-8, as all that Siteproof writes; another one is kept in `left_out`."""
+    try:
+        path.name.encode()
+    except UnicodeEncodeError:
+        left_out.add(path)
+        return False
+    return True
 
 
 def rest(read: Callable[[int], bytes], most: int) -> bytes:

@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from siteproof import __version__, files, installed
-from siteproof.errors import ExitCode, UserError, UserErrors
+from siteproof.errors import ExitCode, UserError, UserErrors, harmless
 
 # Of DuckDB, which is imported only where it is needed.
 OUT_OF_MEMORY = "OutOfMemoryException"
@@ -128,6 +128,10 @@ def _run() -> int:
     except click.Abort:  # Ctrl-C
         print(INTERRUPTED, file=sys.stderr)
         return ExitCode.INTERRUPTED
+    finally:
+        for path in sorted(files.left_out):
+            _print_mistake(harmless(f"{path}: left out: its name is not UTF-8"))
+        files.left_out.clear()
     return code or ExitCode.PASS
 
 

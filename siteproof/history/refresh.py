@@ -222,7 +222,8 @@ def _scan(perflogs: Path, systems: Sequence[str]) -> Iterator[tuple[str, Stamp]]
 def _folders(path: Path) -> list[str]:
     try:
         with os.scandir(path) as found:
-            return sorted(e.name for e in found if e.is_dir() and not e.name.startswith("."))
+            kept = (e for e in found if e.is_dir() and not e.name.startswith("."))
+            return sorted(e.name for e in kept if files.has_plain_name(Path(e)))
     except FileNotFoundError:
         return []
 
@@ -237,6 +238,8 @@ def _own(folder: Path, name: str, root: os.stat_result | None) -> Iterator[tuple
             key=lambda entry: entry.name,
         )
     for entry in entries:
+        if not files.has_plain_name(Path(entry)):
+            continue
         yield f"{name}/{entry.name}", _stamp(partial(entry.stat, follow_symlinks=False), root)
 
 

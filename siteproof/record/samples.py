@@ -347,7 +347,7 @@ def _folders(top: Path) -> list[Path]:
     if top.is_symlink():
         return [top]
     with os.scandir(top) as found:
-        kept = [e for e in found if e.name[0] != "."]
+        kept = [e for e in found if e.name[0] != "." and safe.has_plain_name(Path(e))]
         return [Path(e) for e in kept if e.is_dir() or e.is_symlink()]
 
 
@@ -359,7 +359,7 @@ def _in_folder(part: Path) -> list[Path]:
             names = [e.name for e in found if e.name.endswith(".jsonl") and e.name[0] != "."]
     except PermissionError:
         return [part]  # its reader reports the owner
-    return [part / name for name in names]
+    return [part / name for name in names if safe.has_plain_name(part / name)]
 
 
 def _dumps(record: Mapping[str, object]) -> str:
