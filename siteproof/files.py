@@ -46,7 +46,7 @@ _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK |
 # Errors that are due to what is there. Any other is of the side that reads (EIO, ESTALE, ENOMEM …).
 _LASTING = {errno.EACCES, errno.EPERM, errno.EISDIR, errno.EINVAL, errno.ENAMETOOLONG}
 _trusted: set[int] = set()
-left_out: set[Path] = set()  # what is not read, whoever asked; each command names it at its end
+left_out: set[Path] = set()  # what is never read; each command names it at its end
 
 
 class Refused(UserError):

@@ -14,6 +14,7 @@ from siteproof.cli.records import json_rows_option, plain_option, print_rows, pr
 from siteproof.cli.shared import OPEN_TO_ALL, by_system, print_text
 from siteproof.cli.sites import FILES
 from siteproof.errors import ExitCode, UserError
+from siteproof.schema.yamlfile import Document
 from siteproof.sites import Criterion, Site, check_files, manual
 from siteproof.sites.site import examine, find, lint_sites, load, names, trust
 from siteproof.spack import lint_envs as software
@@ -73,10 +74,13 @@ def lint(
     if as_json or plain:
         print_rows(("kind", "text"), _rows(found), as_json=as_json)
     else:
-        # Of a file with too many, one line stands for all that are only counted.
-        untold = sum(document.untold - 1 for document in documents if document.untold)
-        _print(found, _answer(chosen, swept, mistakes, untold))
+        _print(found, _answer(chosen, swept, mistakes, _only_counted(documents)))
     raise SystemExit(ExitCode.USAGE if mistakes or not chosen else ExitCode.PASS)
+
+
+def _only_counted(documents: list[Document]) -> int:
+    """Mistakes beyond the lines: of a file with too many, one line stands for the last ones."""
+    return sum(document.untold - 1 for document in documents if document.untold)
 
 
 def _rows(found: Found) -> list[tuple[str, str]]:

@@ -70,7 +70,7 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 
 def near(document: Document, loc: Loc, name: str, known: Iterable[str]) -> str:
-    """The hint for a name at a key; none where the mistake would not be told."""
+    """The hint for a name at a key; none where the mistake is not reported."""
     return "" if document.is_full or document.spoilt(loc) else hint(name, known)
 
 
