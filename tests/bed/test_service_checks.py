@@ -118,7 +118,7 @@ def seen_of_processes(run):
     return seen
 
 
-def test_services_that_work_pass_and_leave_nothing_behind(here, bed):
+def test_services_that_work_pass_and_leave_nothing(here, bed):
     planned = here.siteproof("plan", "-n", "Service")
     assert "4 jobs" in planned.out
     run = here.start("reframe", "-c", "checks/", "-n", "Service", "-r", "--keep-stage-files")
