@@ -4,10 +4,13 @@
 #:   make venv       only the Python part: .venv in this clone, from setup/requirements.lock
 #:   make packages   only Debian's packages: asks first, and only as root on a machine of no cluster
 #:   make mkl        for Hpl on Intel MKL too: into .mkl in this clone, from setup/mkl.lock
-#:   make quick      format, lint, types and unit tests, in less than a minute
-#:   make test       all tests and linters, but those on real services
+#:   make quick      format, lint, types and unit tests, within a minute
+#:   make test       all tests and linters, but those on services and clouds, and the long ones
 #:   make test-services  the tests on real services: SSH, HTTP, S3, Kerberos, JupyterHub, a desktop
 #:   make test-cloud  the tests on a real cloud: OpenStack, Ceph, Galaxy, and guests as nodes
+#:   make test-all   for every night: all of these, the long ones too, with random cases of its own
+#:   make test-weekly  what takes hours: many random histories, a soak
+#:   make mutants    what the tests prove: which of the mistakes in tests/mutants they find
 #:   make by-hand    each tool by hand and by its check in turns: ratio and 95 % interval, 8 minutes
 #:   make golden     record anew what every command prints, the screens and the reference of the docs
 #:   make clean      remove stage/, output/ and caches; perflogs/ stays
@@ -21,7 +24,8 @@
 #: For a login node without network: 'make wheels' elsewhere, carry wheels/ over, then
 #: SITEPROOF_WHEELS=wheels make venv
 
-.PHONY: help run venv packages wheels mkl quick test test-services test-cloud by-hand golden clean
+.PHONY: help run venv packages wheels mkl quick test test-services test-cloud test-all test-weekly \
+	mutants by-hand golden clean
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -52,8 +56,17 @@ test-services:
 test-cloud:
 	@setup/test --cloud
 
+test-all:
+	@setup/test --all
+
+test-weekly:
+	@setup/test --weekly
+
+mutants:
+	@.venv/bin/python tests/mutants/run.py
+
 by-hand:
-	@SITEPROOF_LONG=1 .venv/bin/python -m pytest -q -s tests/bed/test_by_hand.py
+	@.venv/bin/python -m pytest -q -s tests/bed/test_by_hand.py
 
 golden:
 	@.venv/bin/python tests/golden/record.py --write

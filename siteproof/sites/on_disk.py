@@ -207,7 +207,7 @@ VARIABLES = {  # that a user may set; those of the jobs and of the tests are not
     "SITEPROOF_SWEEPS": "The folder of the sweeps, instead of sweeps/ of the clone.",
     "SITEPROOF_CLONE": "The clone; '. ./activate' sets it.",
     "SITEPROOF_WHEELS": "A folder of wheels for setup/venv, without network.",
-    "SITEPROOF_LONG": "1: 'make test' also runs the tests that take minutes.",
+    "SITEPROOF_SEED": "Of tests: the seed of random cases, 1 by default; 'random' draws another.",
     "SPACK_ROOT": "The Spack of 'siteproof build', where none is on PATH.",
     "RFM_CHECK_SEARCH_PATH": "Further folders of tests, as ReFrame reads it.",
     "NO_COLOR": "Set: no colours.",

@@ -20,14 +20,7 @@ from pathlib import Path
 import pytest
 from clone import TOP, wait_for
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.slow,
-    pytest.mark.alone,
-    pytest.mark.skipif(
-        not os.environ.get("SITEPROOF_LONG"), reason="LONG TESTS LEFT OUT: set SITEPROOF_LONG=1"
-    ),
-]
+pytestmark = pytest.mark.long
 
 ON_NODE = TOP / "siteproof/checks/on_node"
 TURNS = int(os.environ.get("SITEPROOF_TURNS", "5"))

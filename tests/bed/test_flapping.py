@@ -4,13 +4,13 @@ import json
 import time
 
 import pytest
-from test_run_slurm import NODES, suite  # noqa: F401 - the fixture
-
-pytest_plugins = ["testbed_fixture"]
+from bed_suite import NODES
+from testbed_fixture import until
 
 
 @pytest.mark.testbed
-def test_a_flapping_node_is_named_and_nobody_is_once_it_is_mended(suite):  # noqa: F811
+@pytest.mark.long
+def test_a_flapping_node_is_named_and_nobody_is_once_it_is_mended(suite):
     def said():
         done = suite.siteproof("nodes", "--json")
         return {
@@ -26,6 +26,7 @@ def test_a_flapping_node_is_named_and_nobody_is_once_it_is_mended(suite):  # noq
     found = said()
     assert [n for n in NODES if found[n][0] == "FAILED"] == ["node003"], found
     assert "slurmd" in found["node003"][1] or "did not answer" in found["node003"][1]
-    time.sleep(1)  # a session that begins later than any slurmd
+    mended = time.time()
+    until(lambda: time.time() > mended + 1, "a session that begins later than any slurmd")
     assert suite.reframe("-n", "HostParameters|Health").returncode == 0
     assert {state for state, _ in said().values()} == {"UNTESTED"}, "Hpl and Stream did not run"

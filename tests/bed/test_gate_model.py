@@ -1,15 +1,12 @@
 """The model of Slurm beside the real one, and a client that dies, on the test bed."""
 
-import os
 import sys
 
 import pytest
 from clone import TOP
 from test_gate_slurm import NAME, gate  # noqa: F401 - the fixture
 
-pytest_plugins = ["testbed_fixture"]
 pytestmark = pytest.mark.testbed
-SEEDS = 200 if os.environ.get("SITEPROOF_LONG") else 10  # 40 s
 # Ends before or after what the real one does; without an answer.
 SCONTROL = """#!/bin/sh
 if [ "$1" = create ]; then
@@ -20,13 +17,14 @@ exec {} "$@"
 """
 
 
-def test_the_model_answers_as_slurm_does(testbed, tmp_path):
+@pytest.mark.parametrize("seeds", [3, pytest.param(200, marks=pytest.mark.long)])
+def test_the_model_answers_as_slurm_does(testbed, tmp_path, seeds):
     """The plays of tests/unit/gate/test_gate_faults.py; a difference stops them."""
     path = f"PYTHONPATH={TOP}/tests/support:{TOP}"
-    program = [sys.executable, TOP / "tests/support/slurm_beside.py", tmp_path, 0, SEEDS]
+    program = [sys.executable, TOP / "tests/support/slurm_beside.py", tmp_path, 0, seeds]
     done = testbed.run(["env", path, *map(str, program)], timeout=3600)
     assert done.returncode == 0, done.stdout[-300:] + done.stderr[-5000:]
-    assert done.stdout.count("seed ") == SEEDS
+    assert done.stdout.count("seed ") == seeds
 
 
 @pytest.mark.parametrize("done_before", [False, True])

@@ -1,16 +1,11 @@
 """What somebody else has ended says nothing of a node: no failure, no attempt, only no figure."""
 
-import json
-
 import pytest
-from clone import PATIENCE
 from fleets import broken, furnish, good, judged, load, names, run_of
-from test_run_slurm import NODES, slow_on, suite  # noqa: F401 - the fixture
 
 from siteproof.judge.criterion import Verdict
 from siteproof.nodes import states
 
-pytest_plugins = ["testbed_fixture"]
 CRITERIA = """\
 C-TRIAD:
   {description: d, metric: Stream.triad, at_least: 60 MB/s, source: s, scope: every node}
@@ -103,23 +98,3 @@ def test_the_gate_keeps_an_interrupted_node_out_as_untested(world_of_eight):
     done = world_of_eight.ask("gate")
     assert done.out.splitlines()[-2].startswith("1 of 8 nodes stay out: n008 UNTESTED")
     assert "FAILED" not in done.out
-
-
-@pytest.mark.testbed
-@pytest.mark.parametrize("how", ["scancel", "session and job"])
-def test_a_job_that_is_ended_while_its_nodes_measure_accuses_none(suite, how):  # noqa: F811
-    suite.likwid(slow_on(*NODES, seconds=100))
-    process = suite.start("-n", "Stream", "-S", "time_limit=3m")
-    suite.wait_for(lambda: any("RUNNING" in job for job in suite.jobs()))
-    if how == "scancel":
-        suite.testbed.run(["scancel", "--user=root"])
-    else:
-        suite.testbed.run(["pkill", "-KILL", "-f", "reframe -c checks"])
-        suite.testbed.run(["scancel", "--user=root"])
-    process.communicate(timeout=PATIENCE)
-    suite.wait_for(lambda: not suite.jobs())
-    suite.siteproof("collect")
-    assert set(suite.lost()) == set(NODES)
-    assert {why.partition(":")[0] for why in suite.lost().values()} == {"interrupted"}
-    done = suite.siteproof("nodes", "--json")
-    assert {n["state"] for n in json.loads(done.stdout)["nodes"]} == {"UNTESTED"}

@@ -4,10 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from clone import TOP
-from test_run_slurm import Suite
+from bed_suite import Suite
 
-pytest_plugins = ["testbed_fixture"]
 pytestmark = [
     pytest.mark.testbed,
     pytest.mark.tool("ReFrame", "Slurm"),
@@ -27,31 +25,19 @@ def suite(testbed, tmp_path):
     suite = Suite(testbed, tmp_path)
     suite.disk = tmp_path / "disk"
     suite.disk.mkdir()
-    suite.site = tmp_path / "sites" / "testbed"
-    shutil.copytree(TOP / "site-config/testbed", suite.site)
-    suite.system = suite.site / "system.yaml"
-    programs = Path(shutil.which("ior")).parent
-    edit(suite, SCRATCH, f"path: {suite.disk}, kind: any, shared: true")
-    edit(suite, "mpi4py]", "mpi4py, ior, mdtest]")
-    edit(suite, "variables: {", f'variables: {{PATH: "{programs}:$PATH", ')
+    suite.edit(
+        "system.yaml",
+        (SCRATCH, f"path: {suite.disk}, kind: any, shared: true"),
+        ("mpi4py]", "mpi4py, ior, mdtest]"),
+        ("variables: {", f'variables: {{PATH: "{Path(shutil.which("ior")).parent}:$PATH", '),
+    )
     yield suite
-    testbed.run(["scancel", "--user=root"])
-    suite.wait_for(lambda: not suite.jobs())
-
-
-def edit(suite, old, new):
-    text = suite.system.read_text()
-    assert old in text
-    suite.system.write_text(text.replace(old, new))
-
-
-def reframe(suite, *words):
-    return suite.reframe(*SMALL, *words, before=f"SITEPROOF_SITES='{suite.site.parent}'")
+    suite.end()
 
 
 @pytest.mark.tool("IOR", "mdtest")
 def test_each_node_reads_what_another_one_wrote_and_nothing_is_left(suite):
-    done = reframe(suite, "-S", "nodes=4", "-n", "^(Ior|Mdtest)%.*scratch")
+    done = suite.reframe(*SMALL, "-S", "nodes=4", "-n", "^(Ior|Mdtest)%.*scratch")
     assert done.returncode == 0, done.stdout
     samples = suite.samples()
     assert {s.status for s in samples} == {"ok"}
@@ -67,24 +53,25 @@ def test_each_node_reads_what_another_one_wrote_and_nothing_is_left(suite):
 
 
 def test_on_file_systems_of_their_own_each_task_has_its_file_there(suite):
-    done = reframe(suite, "-n", "^Ior%.*memory")
+    done = suite.reframe(*SMALL, "-n", "^Ior%.*memory")
     assert done.returncode == 0, done.stdout
     assert {
         (s.dims["tasks"], s.dims["layout"], s.conditions["read_by"]) for s in suite.samples()
     } == {("2", "file_a_task", "same")}
-    for node in ("node001", "node002"):
-        left = suite.testbed.run(["ls", "/tmp"], node=node).stdout
-        assert "siteproof-test" not in left
-        assert "test." not in left
+    nothing_is_left(suite)
 
 
 def test_a_file_system_that_is_not_as_shared_as_the_site_says_gives_no_figure(suite):
     """And a rank that does not see the folder writes nowhere else."""
-    edit(suite, MEMORY, "{path: /tmp, kind: tmpfs, shared: true")
-    done = reframe(suite, "-n", "^(Ior|Mdtest)%.*memory")
+    suite.edit("system.yaml", (MEMORY, "{path: /tmp, kind: tmpfs, shared: true"))
+    done = suite.reframe(*SMALL, "-n", "^(Ior|Mdtest)%.*memory")
     assert done.returncode == 1
     assert {s.status for s in suite.samples()} == {"generic"}
     assert "No such file or directory" in done.stdout
+    nothing_is_left(suite)
+
+
+def nothing_is_left(suite):
     for node in ("node001", "node002"):
         left = suite.testbed.run(["ls", "/tmp"], node=node).stdout
         assert "siteproof-test" not in left

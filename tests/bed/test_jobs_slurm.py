@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
-from clone import TOP, wait_for
-from testbed_fixture import Testbed
+from bed_suite import Suite
+from testbed_fixture import Testbed, until
 
 pytestmark = [pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm", "Lmod")]
 
@@ -102,31 +102,28 @@ class OnBig(Base):
 """
 
 
-class Suite:
+class Jobs(Suite):
     """The suite on that cluster, with a site of its own."""
 
-    def __init__(self, bed, folder):
-        self.bed, self.folder = bed, folder
-        self.site = folder / "sites/testbed"
-        (self.site / "own").mkdir(parents=True)
-        (self.site / "own/own.py").write_text(TESTS)
-        (self.site / "criteria.yaml").write_text("{}\n")
-        (self.site / "baselines.yaml").write_text("system: testbed\n")
+    def describe(self, *modules):
+        """The site, with these modules in its environment."""
+        site = self.own_site()
+        own = site / "own"
+        own.mkdir()
+        (own / "own.py").write_text(TESTS)
+        (site / "criteria.yaml").write_text("{}\n")
+        made = self.folder / "modules"
         for name, value in (("hello/1.0", "one"), ("of-all/1", "all")):
-            path = folder / "modules" / name
+            path = made / name
             path.parent.mkdir(parents=True)
             path.write_text(f"#%Module\nsetenv OMPI_MCA_{value.upper()} {value}\n")
-        self.data = folder / "data"
-        self.data.mkdir()
+        text = SYSTEM.format(lmod=LMOD, modules=made, named=", ".join(modules))
+        (site / "system.yaml").write_text(text)
+        return self
 
-    def run(self, line, *modules):
-        text = SYSTEM.format(
-            lmod=LMOD, modules=self.folder / "modules", named=", ".join(modules) or "hello"
-        )
-        (self.site / "system.yaml").write_text(text)
-        where = f"export SITEPROOF_SITES='{self.folder}/sites' SITEPROOF_DATA='{self.data}'"
-        line = f"cd '{TOP}' && . ./activate && unset LOADEDMODULES && {where} && {line}"
-        return self.bed.run(["sh", "-c", line])
+    def shell(self, line):
+        *words, line = super().shell(line)
+        return [*words, f"unset LOADEDMODULES; {line}"]
 
     def file(self, pattern):
         (path,) = (self.data / "stage").rglob(pattern)
@@ -166,18 +163,18 @@ def _give_features_and_gpus(bed):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.fixture
-def suite(bed, tmp_path):
-    return Suite(bed, tmp_path)
-
-
-def test_what_a_site_says_of_its_jobs_reaches_every_node(suite):
-    done = suite.run(
-        "reframe -c checks/ -r --keep-stage-files -n HostParameters --system testbed:gpu"
-    )
+@pytest.fixture(scope="module")
+def measured(bed, tmp_path_factory):
+    """The suite's own check, and two tests of the centre, on both partitions."""
+    suite = Jobs(bed, tmp_path_factory.mktemp("jobs")).describe("hello")
+    done = suite.reframe("--keep-stage-files", "-n", "HostParameters|OnGpus|OnBig")
     assert done.returncode == 0, done.stdout + done.stderr
+    return suite
+
+
+def test_what_a_site_says_of_its_jobs_reaches_every_node(measured):
     for node in ("node001", "node002"):
-        meta = suite.file(f"raw/{node}/meta").splitlines()
+        meta = measured.file(f"raw/{node}/meta").splitlines()
         seen = dict(line.split("=", 1) for line in meta if "OMPI" in line or "modules" in line)
         assert seen == {
             "modules": "of-all/1:hello/1.0",
@@ -187,38 +184,38 @@ def test_what_a_site_says_of_its_jobs_reaches_every_node(suite):
             "env.OMPI_MCA_ENVIRONMENT": "partition",
             "env.OMPI_MCA_PARTITION": "set",
         }, meta
-    (path,) = suite.data.rglob("*.jsonl")
+    (path,) = measured.data.rglob("perflogs/testbed/gpu/*HostParameters*.jsonl")
     head = json.loads(path.read_text().splitlines()[0])
     assert head["provenance"]["modules"] == "of-all/1:hello/1.0"
 
     def accounted():
         words = "sacct -nP --format=account,qos,jobname,alloctres -j"
-        lines = suite.bed.run([*words.split(), head["job"]]).stdout.splitlines()
+        lines = measured.testbed.run([*words.split(), head["job"]]).stdout.splitlines()
         return [line.split("|") for line in lines if "of-the-site" in line or "night" in line]
 
-    (job, step) = wait_for(lambda: found if len(found := accounted()) == 2 else None)
+    until(lambda: len(accounted()) == 2, "the job and its step in accounting", accounted)
+    (job, step) = accounted()
     assert job[:2] == ["staff", "night"]
     assert step[2] == "of-the-site"
 
 
-def test_tests_of_the_centre_get_what_they_ask_of_a_partition(suite):
-    done = suite.run("reframe -c checks/ -r --keep-stage-files -n 'OnGpus|OnBig'")
-    assert done.returncode == 0, done.stdout + done.stderr
-    gpus = suite.file("*OnGpus*/rfm_job.out")
-    assert gpus.count("size 2 of one") == 2, suite.file(
+def test_tests_of_the_centre_get_what_they_ask_of_a_partition(measured):
+    gpus = measured.file("*OnGpus*/rfm_job.out")
+    assert gpus.count("size 2 of one") == 2, measured.file(
         "*OnGpus*/rfm_job.err"
     )  # by mpirun, with the module's variable on both nodes
     assert "TresPerNode=gres:gpu:2" in gpus
     assert "MinMemoryNode=128M" in gpus
     assert "TimeLimit=00:02:00" in gpus
     assert "Account=staff" in gpus
-    big = suite.file("*OnBig*/rfm_job.out")
+    big = measured.file("*OnBig*/rfm_job.out")
     assert "Features=large" in big
     assert "NodeList=node003" in big
 
 
-def test_a_module_that_no_node_has_is_named_and_nothing_is_measured(suite):
-    done = suite.run("reframe -c checks/ -r -n HostParameters", "hello", "nothere/3.1")
+def test_a_module_that_no_node_has_is_named_and_nothing_is_measured(bed, tmp_path):
+    suite = Jobs(bed, tmp_path).describe("hello", "nothere/3.1")
+    done = suite.reframe("-n", "HostParameters")
     said = done.stdout + done.stderr
     assert "Traceback" not in said
     for partition in ("gpu", "big"):

@@ -2,9 +2,9 @@
 
 import os
 import re
-import time
 
 import pytest
+from bed_suite import OFTEN
 from clone import TOP
 from testbed_fixture import Testbed
 
@@ -44,20 +44,18 @@ def hydra(tmp_path):
             bed.down()
 
 
-def test_the_first_verdict_needs_no_edit(hydra, tmp_path, record_property):
+def test_the_first_verdict_needs_no_edit(hydra, tmp_path):
     for folder in ("sites", "data"):
         (tmp_path / folder).mkdir()
-    begin, outputs = time.monotonic(), []
+    outputs = []
     for command in COMMANDS:
         line = (
             f"cd '{TOP}' && . ./activate && export SITEPROOF_SITES='{tmp_path}/sites' "
-            f"SITEPROOF_DATA='{tmp_path}/data' && {command}"
+            f"SITEPROOF_DATA='{tmp_path}/data' {OFTEN} && {command}"
         )
         done = hydra.run(["sh", "-c", line])
         assert done.returncode == 0, (command, done.stdout, done.stderr)
         outputs.append(done.stdout)
-    seconds = time.monotonic() - begin
-    record_property("told", f"first verdict on a new cluster: {seconds:.0f} s, 0 edits")
     made, linted, _, verdict = outputs
     assert "batch  4 nodes, nid[000001-000004], by partition batch; also in long, debug" in made
     assert "all-milan  2 nodes, cn-a-[01-02], by partition all; also in debug" in made
@@ -68,4 +66,3 @@ def test_the_first_verdict_needs_no_edit(hydra, tmp_path, record_property):
     assert "6 passed" in verdict
     last = "verdict on hydra: 1 PASS; next: siteproof report --system hydra"
     assert verdict.splitlines()[-1] == last
-    assert seconds < 600

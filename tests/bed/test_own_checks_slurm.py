@@ -3,9 +3,8 @@
 import json
 
 import pytest
-from clone import TOP
+from bed_suite import Suite
 
-pytest_plugins = ["testbed_fixture"]
 pytestmark = [pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm")]
 
 TESTS = """
@@ -65,39 +64,54 @@ HANGS: {description: d, metric: Hangs.rate, at_least: 5 GB/s, source: s, subject
 """
 
 
-def test_plain_tests_of_jobs_are_judged(testbed, tmp_path):
-    site = tmp_path / "sites/testbed"
-    site.mkdir(parents=True)
-    text = (TOP / "site-config/testbed/system.yaml").read_text()
-    (site / "system.yaml").write_text(f"{text}\nchecks: [own]\n")
-    (site / "criteria.yaml").write_text(CRITERIA)
-    (site / "baselines.yaml").write_text("system: testbed\n")
-    (site / "own").mkdir()
-    (site / "own/own.py").write_text(TESTS)
-    (site / "own/catalogue.yaml").write_text(CATALOGUE)
-    data = tmp_path / "data"
-    data.mkdir()
+class Own(Suite):
+    """The suite with tests of the site's own."""
 
-    def run(line):
-        where = f"export SITEPROOF_SITES='{tmp_path}/sites' SITEPROOF_DATA='{data}'"
-        return testbed.run(["sh", "-c", f"cd '{TOP}' && . ./activate && {where} && {line}"])
+    def __init__(self, testbed, folder):
+        super().__init__(testbed, folder)
+        site = self.own_site()
+        self.edit("system.yaml", ("\nlinks:\n", "\nchecks: [own]\nlinks:\n"))
+        (site / "criteria.yaml").write_text(CRITERIA)
+        (site / "own").mkdir()
+        (site / "own/own.py").write_text(TESTS)
+        (site / "own/catalogue.yaml").write_text(CATALOGUE)
 
-    done = run("reframe -c checks/ -r --mode quick -n 'OneNode|TwoNodes|Hangs'")
-    assert done.returncode == 1, done.stdout + done.stderr  # the one that hangs
-    found = {}
-    for path in (data / "perflogs/testbed/compute").glob("*.jsonl"):
-        head, *lines = map(json.loads, path.read_text().splitlines())
-        found |= {line["metric"]: (line, head) for line in lines}
-    (one, first), (two, second), (hangs, _) = (
-        found[f"{name}.rate"] for name in ("OneNode", "TwoNodes", "Hangs")
-    )
+    def kept(self):
+        """Each metric's line and the head of its file."""
+        found = {}
+        for path in (self.data / "perflogs/testbed/compute").glob("*.jsonl"):
+            head, *lines = map(json.loads, path.read_text().splitlines())
+            found |= {line["metric"]: (line, head) for line in lines}
+        return found
+
+    def verdicts(self):
+        judged = json.loads(self.siteproof("verdict", "--json").stdout)
+        return {one["id"]: one["verdict"] for one in judged["criteria"]}
+
+
+@pytest.fixture
+def own(testbed, tmp_path):
+    made = Own(testbed, tmp_path)
+    yield made
+    made.end()
+
+
+def test_plain_tests_of_jobs_are_judged(own):
+    done = own.reframe("-n", "OneNode|TwoNodes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (one, first), (two, second) = (own.kept()[f"{name}.rate"] for name in ("OneNode", "TwoNodes"))
     assert (one["value"], one["node"]) == ("5.5", first["expected"])
     assert first["conditions"]["num_cpus_per_task"] == "1"  # of the site's hardware
     assert (two["value"], two["node"]) == ("5.5", "")
     assert second["expected"].startswith("node[")
-    assert hangs["status"] == "timeout"
-    judged = json.loads(run("siteproof verdict --json").stdout)
-    verdicts = {one["id"]: one["verdict"] for one in judged["criteria"]}
     # One node of eight is measured by a test that takes whichever is free.
-    assert verdicts == {"ONE": "INCOMPLETE", "TWO": "PASS", "HANGS": "INCOMPLETE"}
-    assert "5.5 GB/s" in run("siteproof why TWO").stdout
+    assert own.verdicts() == {"ONE": "INCOMPLETE", "TWO": "PASS", "HANGS": "INCOMPLETE"}
+    assert "5.5 GB/s" in own.siteproof("why", "TWO").stdout
+
+
+@pytest.mark.long
+def test_a_plain_test_that_slurm_ends_at_its_limit_is_a_timeout(own):
+    done = own.reframe("-n", "Hangs")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert own.kept()["Hangs.rate"][0]["status"] == "timeout"
+    assert own.verdicts()["HANGS"] == "INCOMPLETE"

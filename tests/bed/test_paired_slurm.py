@@ -8,14 +8,10 @@ large, the test is skipped and says so; a node that has no fault may be accused 
 
 import json
 import os
-import shutil
 from statistics import mean, median, stdev
 
 import pytest
-from clone import TOP
-from test_run_slurm import suite  # noqa: F401 - the fixture
 
-pytest_plugins = ["testbed_fixture"]
 pytestmark = [pytest.mark.testbed, pytest.mark.long, pytest.mark.tool("ReFrame", "Slurm")]
 
 NODES = [f"node{number:03}" for number in range(1, 6)]
@@ -39,41 +35,35 @@ CRITERION = f"""TB-DISK:
 
 
 @pytest.fixture
-def slowed(suite):  # noqa: F811
+def slowed(suite):
     """All nodes have the quota; the site asks for what is measured. Undone in any case."""
     done = suite.testbed.command("fault", "slow-cpu", *NODES, "--value", QUOTA)
     if done.returncode == 2:
         pytest.skip(f"NO CPU QUOTA, NOT TESTED: {done.stderr.strip()}")
     try:
         assert done.returncode == 0, done.stderr
-        suite.sites = suite.folder / "sites"
-        shutil.copytree(TOP / "site-config" / "testbed", suite.sites / "testbed")
-        (suite.sites / "testbed" / "criteria.yaml").write_text(CRITERION)
+        (suite.own_site() / "criteria.yaml").write_text(CRITERION)
         yield suite
     finally:
         suite.testbed.mend(*NODES)
 
 
-def measure(suite):  # noqa: F811
+def measure(suite):
     """A session of all these nodes; the machine's load at its end."""
     words = ("-n", "^BlockStorage.*memory", "-S", f"nodes=node[001-{len(NODES):03}]")
     size = ("-S", f"BlockStorage.size={SIZE}")
-    done = suite.reframe(*words, *size, before=f"SITEPROOF_SITES='{suite.sites}'")
+    done = suite.reframe(*words, *size)
     assert done.returncode == 0, done.stdout + done.stderr
     return os.getloadavg()[0]
 
 
-def ask(suite):  # noqa: F811
+def ask(suite):
     """Each node as `siteproof nodes` has it, without any option."""
-    line = (
-        f"cd '{TOP}' && . ./activate && "
-        f"SITEPROOF_SITES='{suite.sites}' SITEPROOF_DATA='{suite.data}' siteproof nodes --json"
-    )
-    told = suite.testbed.run(["sh", "-c", line])
+    told = suite.siteproof("nodes", "--json")
     return {node["node"]: node for node in json.loads(told.stdout)["nodes"]}
 
 
-def rates(suite):  # noqa: F811
+def rates(suite):
     """What each node wrote, the oldest run first."""
     found = {}
     for sample in sorted(suite.samples(), key=lambda s: s.header.order):

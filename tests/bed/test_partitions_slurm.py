@@ -1,38 +1,41 @@
 """Two partitions of Slurm over the same nodes, and two roles in one: each node is measured once."""
 
 import json
-import shutil
 from collections import Counter
 
 import pytest
 import yaml
-from clone import TOP
-from test_run_slurm import NODES, Suite
+from bed_suite import HONEST, NODES, PARAMETERS, Suite, all_idle
 
-pytest_plugins = ["testbed_fixture"]
 pytestmark = [pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm")]
 THIN, FAT = NODES[:5], NODES[5:]
 
 
-@pytest.fixture
-def suite(testbed, tmp_path):
-    """The test bed with the partitions compute, debug (all nodes) and fat (its last three)."""
-    made = Suite(testbed, tmp_path)
+@pytest.fixture(scope="module")
+def suite(testbed, tmp_path_factory):
+    """The test bed with the partitions compute, debug (all nodes) and fat, measured whole.
+
+    Its site has thin and fat nodes, and a criterion for each of them.
+    """
+    made = Suite(testbed, tmp_path_factory.mktemp("partitions"))
+    describe(made.own_site())
+    made.likwid(HONEST)
     for name, nodes in (("debug", "node[001-008]"), ("fat", "node[006-008]")):
         words = ["scontrol", "create", f"PartitionName={name}", f"Nodes={nodes}", "State=UP"]
         done = testbed.run(words)
         assert done.returncode == 0, done.stderr
-    yield made
-    testbed.run(["scancel", "--user=root"])
-    made.wait_for(lambda: not made.jobs())
-    for name in ("debug", "fat"):
-        testbed.run(["scontrol", "delete", f"PartitionName={name}"])
+    try:
+        done = made.reframe("-n", "Stream|HostParameters")
+        assert done.returncode == 1, "fat nodes have another value than theirs"
+        yield made
+    finally:
+        made.end()
+        for name in ("debug", "fat"):
+            testbed.run(["scontrol", "delete", f"PartitionName={name}"])
+        all_idle(testbed)
 
 
-@pytest.fixture
-def site(suite, tmp_path, monkeypatch):
-    """The site of the test bed with thin and fat nodes, and a criterion for each of them."""
-    folder = shutil.copytree(TOP / "site-config" / "testbed", tmp_path / "sites" / "testbed")
+def describe(folder):
     system = yaml.safe_load((folder / "system.yaml").read_text())
     kind = system["hardware"]["namespace"]
     system["hardware"] = {"thin": {**kind, "memory": "1 GiB"}, "fat": {**kind, "memory": "2 GiB"}}
@@ -55,15 +58,11 @@ def site(suite, tmp_path, monkeypatch):
     promise = {"description": "d", "source": "s", "conditions": {"mode": "quick"}}
     criteria = {
         f"TB-{role.upper()}": promise
-        | {"metric": "HostParameters.mismatches", "nodes": [role], "at_most": "0 count"}
+        | {"metric": PARAMETERS, "nodes": [role], "at_most": "0 count"}
         for role in ("thin", "fat")
     }
     (folder / "criteria.yaml").write_text(yaml.safe_dump(criteria))
     (folder / "baselines.yaml").write_text("{}\n")
-    for name in ("waivers.yaml", "published.csv", "hosts.csv", "timeline.csv", "windows.csv"):
-        (folder / name).unlink(missing_ok=True)
-    monkeypatch.setenv("SITEPROOF_SITES", str(folder.parent))
-    return folder
 
 
 def jobs(suite, metric):
@@ -81,17 +80,14 @@ def verdict(suite):
     return {c["id"]: c for c in json.loads(done.stdout)["criteria"]}
 
 
-def test_a_run_measures_each_node_once_and_each_job_has_one_role(suite, site):
-    done = suite.reframe("-n", "Stream")
-    assert done.returncode == 0, done.stdout + done.stderr
-    counts, placed = jobs(suite, "Stream.triad")
-    assert counts == dict.fromkeys(NODES, 1)
-    assert placed == [("compute", THIN), ("compute", FAT)]
+def test_a_run_measures_each_node_once_and_each_job_has_one_role(suite):
+    for metric in ("Stream.triad", PARAMETERS):
+        counts, placed = jobs(suite, metric)
+        assert counts == dict.fromkeys(NODES, 1)
+        assert placed == [("compute", THIN), ("compute", FAT)]
 
 
-def test_each_node_is_judged_by_the_parameters_of_its_own_role(suite, site):
-    done = suite.reframe("-n", "HostParameters")
-    assert done.returncode == 1, "fat nodes have another value than theirs"
+def test_each_node_is_judged_by_the_parameters_of_its_own_role(suite):
     found = verdict(suite)
     assert {key: one["verdict"] for key, one in found.items()} == {
         "TB-THIN": "PASS",
@@ -100,15 +96,15 @@ def test_each_node_is_judged_by_the_parameters_of_its_own_role(suite, site):
     assert [n["node"] for n in found["TB-FAT"]["nodes"] if n["verdict"] == "FAIL"] == FAT
 
 
-def test_nodes_that_were_measured_on_two_partitions_count_once(suite, site):
-    assert suite.reframe("-n", "HostParameters", "-S", "nodes=node[001-005]").returncode == 0
+def test_nodes_that_were_measured_on_two_partitions_count_once(suite, tmp_path):
+    again = suite.copy(tmp_path)
     words = ("--system", "testbed:debug", "-n", "HostParameters", "-S", "nodes=node[003-008]")
-    assert suite.reframe(*words).returncode == 1
-    counts, placed = jobs(suite, "HostParameters.mismatches")
-    assert placed == [("compute", THIN), ("debug", THIN[2:]), ("debug", FAT)]
-    assert counts == {n: 2 if n in THIN[2:] else 1 for n in NODES}
-    found = verdict(suite)
+    assert again.reframe(*words).returncode == 1
+    counts, placed = jobs(again, PARAMETERS)
+    assert placed == [("compute", THIN), ("compute", FAT), ("debug", THIN[2:]), ("debug", FAT)]
+    assert counts == {n: 1 if n in THIN[:2] else 2 for n in NODES}
+    found = verdict(again)
     assert [found[key]["verdict"] for key in ("TB-THIN", "TB-FAT")] == ["PASS", "FAIL"]
     assert [len(found[key]["nodes"]) for key in ("TB-THIN", "TB-FAT")] == [5, 3]
-    shown = json.loads(suite.siteproof("nodes", "--json").stdout)
+    shown = json.loads(again.siteproof("nodes", "--json").stdout)
     assert sorted(n["node"] for n in shown["nodes"]) == NODES

@@ -1,121 +1,170 @@
-"""The scripts of sbatch/ on the test bed."""
+"""The scripts of sbatch/ on the test bed: a look at idle nodes, pinned jobs, and evenings."""
 
 import re
+import shlex
 import subprocess
 
 import pytest
+from asked import unwrapped
+from bed_suite import HONEST, NODES, PARAMETERS
 from clone import TOP
-from test_run_slurm import NODES, Suite, suite  # noqa: F401 - the fixture
+from test_gate_slurm import CRITERIA
+from testbed_fixture import until
 
-pytest_plugins = ["testbed_fixture"]
-# Small problems and few checks: the evening is the same.
+KEPT = ("--keep-out", "FAILED,ODD,UNTESTED")  # eight nodes of one machine are slow by chance
+# One small check, and criteria of nothing else: the evening is the same.
+ONE = ("-n", "HostParameters")
+# The checks of each node but for storage.
 FEW = ("-T", "network", "-T", "storage", "-S", "Hpl.n=1200")
+QUARANTINE = "siteproof-compute"
 
 
-def script(suite: Suite, name, *words, campaign=""):  # noqa: F811
-    said = " ".join(f"'{word}'" for word in words)
-    line = (
-        f"cd '{TOP}' && SITEPROOF_DATA='{suite.data}' PATH='{suite.programs}':$PATH "
-        f"SITEPROOF_CAMPAIGN='{campaign}' "
-        f"sbatch/{name} {said}"
-    )
+def script(suite, name, *words, campaign=""):
+    """A script of sbatch/ on the login node, as a shell without `activate` calls it."""
+    campaign = f"SITEPROOF_CAMPAIGN='{campaign}'"
+    path = f"PATH='{suite.programs}':$PATH"
+    line = f"cd '{TOP}' && {suite.variables()} {path} {campaign} sbatch/{name} {shlex.join(words)}"
     return suite.testbed.run(["sh", "-c", line])
 
 
+def values(suite):
+    return [s for s in suite.samples() if s.metric == PARAMETERS]
+
+
 @pytest.mark.testbed
-def test_pinned_jobs_measure_each_node_exactly_once_and_few_at_a_time(suite):  # noqa: F811
-    done = script(
-        suite,
-        "pinned",
-        "--nodes",
-        "node[001-006]",
-        "--at-once",
-        "2",
-        "--time",
-        "5",
-        "--",
-        "-n",
-        "HostParameters",
-        "--mode",
-        "quick",
-        campaign="pin",
-    )
+def test_pinned_jobs_measure_each_node_exactly_once_and_few_at_a_time(suite):
+    words = ("--nodes", "node[001-003]", "--at-once", "2", "--time", "5", "--", *ONE)
+    done = script(suite, "pinned", *words, "--mode", "quick", campaign="pin")
     assert done.returncode == 0, done.stderr
-    assert "6 jobs submitted, at most 2 at a time" in done.stderr
-    most = 0
-    while jobs := suite.jobs():
-        most = max(most, sum("RUNNING" in job for job in jobs))
-    assert most <= 2
-    values = [s for s in suite.samples() if s.metric == "HostParameters.mismatches"]
+    assert "3 jobs submitted, at most 2 at a time" in done.stderr
+    most = []
+
+    def ended():
+        jobs = suite.jobs()
+        most.append(sum("RUNNING" in job for job in jobs))
+        return not jobs
+
+    until(ended, "the end of the pinned jobs", suite.jobs)
+    assert max(most) <= 2
     told = "".join(p.read_text()[-2000:] for p in suite.data.glob("output/pinned/*.out"))
-    assert sorted(s.node for s in values if s.status == "ok") == NODES[:6], told
-    assert {s.header.campaign for s in values} == {"pin"}
+    assert sorted(s.node for s in values(suite) if s.status == "ok") == NODES[:3], told
+    assert {s.header.campaign for s in values(suite)} == {"pin"}
 
 
 @pytest.mark.testbed
-def test_the_daily_look_measures_what_is_idle_and_leaves_what_is_at_work(suite):  # noqa: F811
-    suite.testbed.run(
-        [
-            "sbatch",
-            "--nodelist=node[007-008]",
-            "--nodes=2",
-            "--exclusive",
-            "--output=/dev/null",
-            "--wrap",
-            "sleep 60",
-        ]
-    )
-    suite.wait_for(lambda: any("RUNNING" in job for job in suite.jobs()))
-    for name in ("likwid-bench", "mpirun"):  # fail at once: this is about nodes, not about figures
-        suite.likwid("exit 3", name)
-    script(suite, "daily", "quick", *FEW, campaign="day")
-    assert suite.measured("HostParameters.mismatches") == NODES[:6]
+def test_the_daily_look_measures_what_is_idle_and_leaves_what_is_at_work(suite):
+    suite.busy(nodes=NODES[6:])
+    script(suite, "daily", "quick", *ONE, campaign="day")
+    assert suite.measured(PARAMETERS) == NODES[:6]
     assert '"campaign day"' in (suite.data / "output/reports/day/verdict.json").read_text()
 
 
+# ---- an evening after maintenance
+
+
+def wrong_mtu(testbed, mtu, *nodes):
+    for node in nodes:
+        testbed.run(["ip", "link", "set", "eth0", "mtu", mtu], node=node)
+
+
+def reserved(suite):
+    return suite.testbed.run(["scontrol", "show", "reservation"]).stdout
+
+
+@pytest.fixture
+def evening(suite):
+    (suite.own_site() / "criteria.yaml").write_text(CRITERIA)
+    yield suite
+    wrong_mtu(suite.testbed, "9000", "node003")
+    suite.testbed.run(["scontrol", "delete", f"ReservationName={QUARANTINE}"])
+
+
+WORDS = ("--campaign", "e1", "--mode", "quick", *KEPT)
+
+
 @pytest.mark.testbed
-def test_a_rolling_evening_measures_each_node_once_as_it_becomes_idle(suite):  # noqa: F811
-    suite.testbed.run(
-        [
-            "sbatch",
-            "--nodelist=node[007-008]",
-            "--nodes=2",
-            "--exclusive",
-            "--output=/dev/null",
-            "--wrap",
-            "sleep 40",
-        ]
-    )
-    suite.wait_for(lambda: any("RUNNING" in job for job in suite.jobs()))
-    done = script(
-        suite,
-        "evening",
-        "--campaign",
-        "e4",
-        "--mode",
-        "quick",
-        "--rolling",
-        "1",
-        "--",
-        "-n",
-        "HostParameters",
-    )
-    values = [s for s in suite.samples() if s.metric == "HostParameters.mismatches"]
-    assert sorted(s.node for s in values) == NODES, done.stdout + done.stderr
-    assert len({s.header.session for s in values}) == 2
+@pytest.mark.long
+def test_an_evening_shows_what_it_would_do_and_changes_nothing_by_itself(evening):
+    wrong_mtu(evening.testbed, "1500", "node003")
+    done = script(evening, "evening", *WORDS, "--", *ONE)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 job on 8 nodes" in done.stdout
+    assert "scontrol create" in done.stdout
+    assert "siteproof" not in reserved(evening)
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
+@pytest.mark.testbed
+def test_an_evening_keeps_the_bad_node_out_and_frees_it_once_it_is_mended(evening):
+    wrong_mtu(evening.testbed, "1500", "node003")
+    words = (*WORDS, "--limit", "20%", "--apply", "--", *ONE)
+    done = script(evening, "evening", *words)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "nic.eth0.mtu" in done.stdout
+    moved, out, repair, after = unwrapped(done.stdout)[-4:]
+    assert moved.endswith("before, on these samples: quarantined node003")
+    assert out.startswith("1 of 8 nodes stay out: node003 FAILED (")
+    assert repair == "first repair node003"
+    assert after.startswith("next: siteproof gate --campaign e1 ")
+    assert "--limit 20%" in after
+    assert "Nodes=node003 " in reserved(evening)
+    assert sorted(path.name for path in (evening.data / "output/reports/e1").iterdir()) == [
+        "junit.xml",
+        "report.html",
+        "siteproof.prom",
+        "verdict.json",
+    ]
+
+    wrong_mtu(evening.testbed, "9000", "node003")
+    done = script(evening, "evening", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    moved, out, after = unwrapped(done.stdout)[-3:]
+    assert moved.endswith("before, on these samples: quarantined node003, released node003")
+    assert out == "none of 8 nodes stays out"
+    assert "--apply" not in after
+    assert "siteproof" not in reserved(evening)
+
+
+@pytest.mark.testbed
+@pytest.mark.long
+def test_an_evening_submitted_over_the_whole_reservation_does_not_wait_for_itself(evening):
+    evening.sites = None  # all criteria of the test bed
+    evening.likwid(HONEST)
+    with evening.reservation("night", "ALL"):
+        line = (
+            f"cd '{TOP}' && {evening.variables()} "
+            f"PATH='{evening.programs}':$PATH sbatch --wait -N8 --time=5 "
+            f"--ntasks-per-node=1 --exclusive --reservation=night "
+            f"--output='{evening.folder}/evening.out' "
+            "sbatch/evening --campaign e3 --mode quick --keep-out FAILED,ODD "
+            f"-- {shlex.join(FEW)}"
+        )
+        done = evening.testbed.run(["sh", "-c", line])
+    out = (evening.folder / "evening.out").read_text()
+    assert done.returncode == 0, out + done.stderr
+    assert evening.measured(PARAMETERS) == NODES
+
+
+@pytest.mark.testbed
+@pytest.mark.long
+def test_a_rolling_evening_measures_each_node_once_as_it_becomes_idle(suite):
+    suite.busy("--time=1", nodes=NODES[6:])  # Slurm ends it
+    words = ("--campaign", "e4", "--mode", "quick", "--rolling", "1", "--", *ONE)
+    done = script(suite, "evening", *words)
+    assert sorted(s.node for s in values(suite)) == NODES, done.stdout + done.stderr
+    assert len({s.header.session for s in values(suite)}) == 2
+
+
+# ---- mistakes
+
+
+def test_a_mistake_on_the_command_line_is_one_line_and_exit_2():
+    for words, told in (
         ((), "--nodes is required"),
         (("--nodes", "node[1-"), "is not a node set"),
         (("--nodes", "a", "--at-once", "0"), "a whole number above 0"),
         (("--what",), "unknown argument '--what'"),
-    ],
-)
-def test_a_mistake_on_the_command_line_is_one_line_and_exit_2(words, told):
-    done = subprocess.run([TOP / "sbatch" / "pinned", *words], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(r"siteproof: [^\n]*\n", done.stderr)
-    assert told in done.stderr
+    ):
+        done = subprocess.run([TOP / "sbatch" / "pinned", *words], capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (2, ""), words
+        assert re.fullmatch(r"siteproof: [^\n]*\n", done.stderr), words
+        assert told in done.stderr

@@ -1,4 +1,4 @@
-"""Beds of an OpenStack: interrupted, killed, down, and nothing left. The last to run in a process."""
+"""Beds of an OpenStack: interrupted, killed, down, nothing left. The last to run in a process."""
 
 import signal
 import subprocess

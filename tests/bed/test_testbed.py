@@ -12,18 +12,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from clone import PATIENCE, TOP, wait_for
+from clone import PATIENCE, TOP
+from testbed_fixture import until
 
-pytest_plugins = ["testbed_fixture"]
 pytestmark = pytest.mark.testbed
 
 NODES = [f"node{number:03}" for number in range(1, 9)]
+WAIT = "until [ -e go ]; do sleep 0.2; done"
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
-
-
-def eventually(true):
-    """The first true answer of a command on the test bed."""
-    return wait_for(true, every=0.2)
 
 
 def job_state(testbed, job):
@@ -33,12 +29,12 @@ def job_state(testbed, job):
 
 def submit(testbed, *words, user=None):
     out = testbed.run(["sbatch", "--parsable", *words], user=user).stdout.strip()
-    eventually(lambda: job_state(testbed, out) == "RUNNING")
+    until(lambda: job_state(testbed, out) == "RUNNING", f"job {out} to run")
     return out
 
 
 def all_idle(testbed):
-    return testbed.command("status").returncode == 0
+    until(lambda: testbed.command("status").returncode == 0, "idle nodes")
 
 
 @pytest.fixture
@@ -69,7 +65,7 @@ def test_no_rank_leaves_a_fence_of_pmix_before_all_have_come(testbed):
 
 
 def test_status_names_eight_idle_nodes(testbed):
-    eventually(lambda: all_idle(testbed))
+    all_idle(testbed)
     assert testbed.must("status").split() == ["up,", "8", "nodes", "idle", "8", "node[001-008]"]
 
 
@@ -89,13 +85,13 @@ def test_every_node_is_a_host_of_its_own(testbed):
     ]
 
 
-@pytest.mark.parametrize("folder", ["/tmp", "/dev/shm"])
-def test_a_node_keeps_its_temporary_files_to_itself(testbed, folder):
-    mark = f"{folder}/siteproof-{os.getpid()}"
-    testbed.run(["touch", mark], node="node001")
-    found = testbed.run(["srun", "-N8", "sh", "-c", f"ls {mark} && hostname"]).stdout
-    assert found.split() == [mark, "node001"]
-    assert not Path(mark).exists()
+def test_a_node_keeps_its_temporary_files_to_itself(testbed):
+    marks = [f"{folder}/siteproof-{os.getpid()}" for folder in ("/tmp", "/dev/shm")]
+    testbed.run(["touch", *marks], node="node001")
+    script = f"ls {' '.join(marks)} 2>/dev/null && hostname"
+    found = testbed.run(["srun", "-N8", "sh", "-c", script]).stdout
+    assert sorted(found.split()) == sorted([*marks, "node001"])
+    assert not any(Path(mark).exists() for mark in marks)
 
 
 def test_nodes_reach_each_other_with_whole_packets_of_9000_bytes(testbed):
@@ -120,26 +116,32 @@ def test_all_nodes_see_the_shared_folders_under_tmp(testbed, tmp_path):
 def test_accounting_knows_the_jobs(testbed):
     testbed.run(["srun", "-J", "accounted", "true"])
     words = ["sacct", "-nPX", "-a", "--name=accounted", "-o", "state"]
-    eventually(lambda: testbed.run(words, user="nobody").stdout == "COMPLETED\n")
+    until(lambda: testbed.run(words, user="nobody").stdout == "COMPLETED\n", "accounting")
 
 
 # run
 
 
+def command(testbed, *words, **kw):
+    """`testbed run`, which the tests themselves do without a process of its own."""
+    return testbed.command("run", "--", *words, **{"cwd": testbed.path} | kw)
+
+
 def test_run_passes_input_output_and_exit_code(testbed):
     script = 'cat; echo "$1" >&2; exit 7'
-    done = testbed.run(["sh", "-c", script, "sh", "two  words"], input="in\n")
-    assert (done.stdout, done.stderr, done.returncode) == ("in\n", "two  words\n", 7)
+    words = ["sh", "-c", script, "sh", "two  words"]
+    for run in (command(testbed, *words, input="in\n"), testbed.run(words, input="in\n")):
+        assert (run.stdout, run.stderr, run.returncode) == ("in\n", "two  words\n", 7)
 
 
 def test_run_stays_in_the_callers_folder(testbed):
-    assert testbed.run(["pwd"], cwd="/usr/share").stdout == "/usr/share\n"
+    assert command(testbed, "pwd", cwd="/usr/share").stdout == "/usr/share\n"
 
 
 def test_run_says_when_the_callers_folder_is_not_shared(testbed):
     Path("/dev/shm/siteproof-unshared").mkdir(exist_ok=True)
     try:
-        done = testbed.run(["true"], cwd="/dev/shm/siteproof-unshared")
+        done = command(testbed, "true", cwd="/dev/shm/siteproof-unshared")
     finally:
         Path("/dev/shm/siteproof-unshared").rmdir()
     assert done.returncode == 127
@@ -147,8 +149,8 @@ def test_run_says_when_the_callers_folder_is_not_shared(testbed):
 
 
 def test_run_tells_a_missing_command_and_a_death_by_signal_as_a_shell_does(testbed):
-    assert testbed.run(["no-such-command"]).returncode == 127
-    assert testbed.run(["sh", "-c", "kill -9 $$"]).returncode == 137
+    assert command(testbed, "no-such-command").returncode == 127
+    assert command(testbed, "sh", "-c", "kill -9 $$").returncode == 137
 
 
 def test_control_c_reaches_the_command(testbed):
@@ -167,8 +169,8 @@ def test_control_c_reaches_the_command(testbed):
 
 def test_a_command_does_not_outlive_its_killed_caller(testbed):
     with pytest.raises(subprocess.TimeoutExpired):
-        testbed.run(["sleep", "98765"], timeout=1)
-    eventually(lambda: "98765" not in testbed.run(["ps", "-ef"]).stdout)
+        command(testbed, "sleep", "98765", timeout=1)
+    until(lambda: "98765" not in testbed.run(["ps", "-ef"]).stdout, "the end of the command")
 
 
 # Ordinary users
@@ -199,12 +201,12 @@ def test_a_user_submits_a_job_that_runs_as_that_user(testbed, program):
     assert (folder / "out").owner() == "nobody"
 
 
-@pytest.mark.parametrize("words", [["run", "--user", "root", "id"], ["power-off", "node001"]])
-def test_a_user_cannot_act_as_root(testbed, program, words):
+def test_a_user_cannot_act_as_root(testbed, program):
     env = os.environ | testbed.environment
-    done = subprocess.run([program, *words], cwd="/", env=env, capture_output=True, **NOBODY)
-    assert done.returncode == 2
-    assert b"needs root" in done.stderr
+    for words in (["run", "--user", "root", "id"], ["power-off", "node001"]):
+        done = subprocess.run([program, *words], cwd="/", env=env, capture_output=True, **NOBODY)
+        assert done.returncode == 2, words
+        assert b"needs root" in done.stderr, words
 
 
 FORGED = """
@@ -220,9 +222,8 @@ print(connection.recv(999).decode())
 """
 
 
-@pytest.mark.parametrize(
-    ("change", "fds"),
-    [
+def test_the_run_server_refuses_a_forged_request(testbed):
+    for change, fds in (
         ({"user": "root"}, 3),
         ({"uid": 0}, 3),
         ({"node": "../../secrets/munged"}, 3),
@@ -231,19 +232,19 @@ print(connection.recv(999).decode())
         ({"argv": ["a\0b"]}, 3),
         ({"environment": 5}, 3),
         ({}, 2),
-    ],
-)
-def test_the_run_server_refuses_a_forged_request(testbed, change, fds):
-    words = ["python3", "-c", FORGED, testbed.state / "run.socket", json.dumps(change), str(fds)]
-    done = subprocess.run(
-        words, cwd="/", text=True, capture_output=True, timeout=PATIENCE, **NOBODY
-    )
-    assert re.match(r'{"error": "(not a request|no node)', done.stdout), done
+    ):
+        server = testbed.state / "run.socket"
+        words = ["python3", "-c", FORGED, server, json.dumps(change), str(fds)]
+        done = subprocess.run(
+            words, cwd="/", text=True, capture_output=True, timeout=PATIENCE, **NOBODY
+        )
+        assert re.match(r'{"error": "(not a request|no node)', done.stdout), (change, fds, done)
 
 
 # Faults
 
 
+@pytest.mark.long  # until Slurm itself has noticed
 def test_a_power_loss_requeues_the_job_and_power_on_gives_an_empty_node(testbed):
     testbed.run(["touch", "/tmp/before"], node="node003")
     job = submit(testbed, "--requeue", "-w", "node003", "--wrap", "sleep 600")
@@ -256,18 +257,19 @@ def test_a_power_loss_requeues_the_job_and_power_on_gives_an_empty_node(testbed)
     out = testbed.run(["scontrol", "-o", "show", "job", job]).stdout
     assert "Restarts=1" in out
     testbed.run(["scancel", job])
-    eventually(lambda: all_idle(testbed))
+    all_idle(testbed)
 
 
 def test_jobs_survive_a_dead_slurmd_and_a_restart_of_slurmctld(testbed):
-    job = submit(testbed, "-w", "node004", "-o", "survivor", "--wrap", "sleep 8; echo alive")
+    job = submit(testbed, "-w", "node004", "-o", "survivor", "--wrap", f"{WAIT}; echo alive")
     testbed.must("kill-slurmd", "node004")
     assert "slurmd" not in testbed.run(["ps", "-e", "-o", "comm="], node="node004").stdout.split()
     testbed.restart_slurmctld()
     testbed.power_on("node004")
-    eventually(lambda: job_state(testbed, job) == "COMPLETED")
+    (testbed.path / "go").touch()
+    until(lambda: job_state(testbed, job) == "COMPLETED", "the end of the job")
     assert (testbed.path / "survivor").read_text() == "alive\n"
-    eventually(lambda: all_idle(testbed))
+    all_idle(testbed)
 
 
 def test_power_on_of_a_node_that_runs_does_nothing(testbed):
@@ -277,6 +279,7 @@ def test_power_on_of_a_node_that_runs_does_nothing(testbed):
     assert testbed.run(["stat", "-c", "%i", "/proc/1/ns/pid"], node="node002").stdout == first
 
 
+@pytest.mark.long
 def test_a_quota_slows_a_node_now_and_after_its_next_boot(testbed):
     done = testbed.command("quota", "node005", "0.2")
     if done.returncode == 2:
@@ -296,9 +299,9 @@ def test_a_quota_slows_a_node_now_and_after_its_next_boot(testbed):
 # Words
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_wrong_usage_is_one_line_and_exit_code_2(testbed):
+    wrong = {}
+    for words in (
         [],
         ["up", "0"],
         ["up", "401"],
@@ -313,12 +316,17 @@ def test_a_quota_slows_a_node_now_and_after_its_next_boot(testbed):
         ["quota", "node001", "-1"],
         ["quota", "node999", "1"],
         ["up"],
-    ],
-)
-def test_wrong_usage_is_one_line_and_exit_code_2(testbed, words):
-    done = testbed.command(*words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(r"testbed: .+\n", done.stderr)
+        ["up", "4", "--wan", "50ms,10gbit"],
+        ["up", "4", "--sites", "3"],
+        ["up", "4", "--sites", "2", "--wan", "50ms"],
+        ["up", "4", "--sites", "2", "--wan", "10gbit,50ms"],
+        ["up", "4", "--sites", "2", "--wan", "50ms,10gbit,2"],
+    ):
+        done = testbed.command(*words)
+        line = re.fullmatch(r"testbed: .+\n", done.stderr)
+        if (done.returncode, done.stdout, bool(line)) != (2, "", True):
+            wrong[" ".join(words)] = done
+    assert not wrong
 
 
 # Nothing stays. These have a testbed of their own.
@@ -331,7 +339,7 @@ def spare(testbed):
     yield bed
     bed.down()
     assert testbed.run(["hostname"]).stdout == "login\n"
-    eventually(lambda: all_idle(testbed))
+    all_idle(testbed)
 
 
 def _cgroups(mark, *names):
@@ -374,10 +382,15 @@ def _traces(bed, mark):
     return found + [bed.state] * bed.state.exists()
 
 
-def test_down_leaves_nothing(spare):
+def test_down_leaves_nothing_of_jobs_and_faults(spare):
     before = _surroundings()
     spare.up("2", "--cpu-quota", "0.5") if _has_quota() else spare.up("2")
     submit(spare, "-N2", "--wrap", "sleep 600")
+    for name in (line.split()[0] for line in spare.must("fault").splitlines()):
+        if name not in ("restarted-slurmctld", "power-loss", "flapping", "hung"):
+            spare.command("fault", name, "node001")
+    spare.fault("flapping", "node002", value="1s")
+    spare.fault("hung", "node001")
     mark, room = spare.mark, int((spare.state / "room").read_text().split()[0])
     family = _family(room)
     assert len(family) > 10
@@ -395,13 +408,15 @@ def _has_quota():
     )
 
 
-@pytest.mark.parametrize("lines", range(6))
+@pytest.mark.parametrize(
+    "lines", [0, *(pytest.param(lines, marks=pytest.mark.long) for lines in range(1, 6))]
+)
 def test_down_after_up_was_killed_leaves_nothing(spare, lines):
     before = _surroundings()
     env = os.environ | spare.environment
     with subprocess.Popen([spare.program, "up", "4"], stderr=subprocess.PIPE, env=env) as up:
         if lines == 0:
-            eventually((spare.state / "testbed.json").exists)
+            until((spare.state / "testbed.json").exists, "testbed.json", every=0.01)
         for _ in range(lines):
             assert up.stderr.readline()
         up.kill()
@@ -440,7 +455,7 @@ sys.exit(cli.main())
 """
 
 
-@pytest.mark.parametrize("step", ["create", "inside"])
+@pytest.mark.parametrize("step", ["create", pytest.param("inside", marks=pytest.mark.long)])
 def test_an_up_that_is_interrupted_between_two_steps_cleans_up_after_itself(spare, step):
     code = INTERRUPT.format(program=str(TOP / "testbed"), step=step)
     words = [sys.executable, "-c", code, "up", "2"]
@@ -460,6 +475,7 @@ def _leftovers(bed):
     return found
 
 
+@pytest.mark.long
 def test_down_during_up_ends_it(spare):
     env = os.environ | spare.environment
     with subprocess.Popen([spare.program, "up", "4"], stderr=subprocess.PIPE, env=env) as up:

@@ -4,105 +4,26 @@ A stream moves no more than its window in a round trip, and a packet of an MTU o
 of the link on headers: bounds of what is measured follow from that, and not from this machine.
 """
 
-import contextlib
-import json
 import re
-import shutil
 
 import pytest
-from clone import PATIENCE, TOP
-from test_run_slurm import Suite
-from testbed_fixture import Testbed
+from bed_suite import finish
+from wan_sites import RTT, TUNED, Sites, both, faults, joined, tune
 
 from siteproof.derive.tcp_bandwidth import goodput
-from siteproof.record.sessions import Sessions
 
-pytestmark = [pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm", "iperf3", "ping")]
+pytestmark = [
+    pytest.mark.testbed,
+    pytest.mark.long,
+    pytest.mark.tool("ReFrame", "Slurm", "iperf3", "ping"),
+]
 
-RTT = 50.5e-3  # seconds
 FAST, SLOW = 10_000_000_000, 200_000_000  # b/s
-TUNED = "4096 65536 167772160"  # SC11's tcp_rmem and tcp_wmem
 WINDOW = 128 * 1024  # bytes of a buffer that is too small
 MOST = WINDOW * 8 / RTT  # b/s of one stream
 SLACK = 1.5  # a last piece of up to 64 KiB may exceed a window of twice that
 OVER = 1.1  # in a few seconds; a buffer that fills, or waits for a lost packet, counts at once
 LOSS = 1.0  # % of the packets, each way
-NODES = [f"node{number:03}" for number in range(1, 9)]
-
-
-class Sites(Suite):
-    """The suite on a bed of two sites, maybe with a site description of the test's own."""
-
-    described = ""
-
-    def describe(self, file, *replaced):
-        """Replace texts, each of which must be there, in a copy of the site's file."""
-        folder = self.folder / "sites" / "testbed-wan"
-        if not folder.exists():
-            shutil.copytree(TOP / "site-config" / "testbed-wan", folder)
-        text = (folder / file).read_text()
-        for old, new in replaced:
-            assert old in text
-            text = text.replace(old, new)
-        (folder / file).write_text(text)
-        self.described = f"SITEPROOF_SITES='{folder.parent}'"
-
-    def command(self, *words, **kw):
-        return super().command(*words, **{"before": self.described} | kw)
-
-    def siteproof(self, *words):
-        said = " ".join(f"'{word}'" for word in words)
-        return self.testbed.run(
-            [
-                "sh",
-                "-c",
-                f"cd '{TOP}' && . ./activate && {self.described} "
-                f"SITEPROOF_DATA='{self.data}' siteproof {said}",
-            ]
-        )
-
-    def samples(self):
-        return Sessions(self.data / "perflogs", "testbed-wan").of(lambda _: True)
-
-    def good(self, metric, link="wan"):
-        """The samples of a metric over a link, by sender and receiver; nothing has failed."""
-        assert [(s.metric, s.node, s.dims, s.why) for s in self.samples() if s.status != "ok"] == []
-        return {
-            (s.node, s.dims["peer"]): s
-            for s in self.samples()
-            if s.metric == metric and s.conditions["link"] == link and "peer" in s.dims
-        }
-
-    def rates(self, link="wan"):
-        """b/s of one stream, by sender and receiver."""
-        found = self.good("TcpBandwidth.throughput", link)
-        return {way: float(sample.value) for way, sample in found.items()}
-
-    def misses(self, criterion):
-        """The nodes or pairs that fail a criterion."""
-        told = json.loads(self.siteproof("verdict", "--json").stdout)
-        one = next(c for c in told["criteria"] if c["id"] == criterion)
-        return sorted(row["node"] for row in one["nodes"] if row["verdict"] == "FAIL")
-
-
-@contextlib.contextmanager
-def joined(rate, shared):
-    """Four nodes at each site, with SC11's buffers, and a WAN of that rate."""
-    bed = Testbed(f"-wan-slurm-{rate}")
-    bed.up("8", "--sites", "2", "--wan", f"50.5ms,{rate}", "--share", shared)
-    try:
-        tune(bed, tcp_rmem=TUNED, tcp_wmem=TUNED)
-        yield bed
-    finally:
-        bed.down()
-
-
-def tune(bed, **sysctls):
-    """Set sysctls of TCP on every node."""
-    for node in NODES:
-        for file, value in sysctls.items():
-            line = f"echo {value} >/proc/sys/net/ipv4/{file}"
-            assert bed.run(["sh", "-c", line], node=node).returncode == 0
 
 
 @pytest.fixture(scope="module")
@@ -128,29 +49,10 @@ def sites(fast, tmp_path):
 def shared(slow, tmp_path):
     """The site says what the WAN carries."""
     suite = Sites(slow, tmp_path)
-    suite.describe("system.yaml", ("    speed: 10 Gb/s\n", f"    speed: {SLOW // 10**6} Mb/s\n"))
+    suite.edit("system.yaml", ("    speed: 10 Gb/s\n", f"    speed: {SLOW // 10**6} Mb/s\n"))
     return suite
 
 
-@contextlib.contextmanager
-def faults(bed, *wrong):
-    """(fault, node, value) …, for a while."""
-    try:
-        for name, node, value in wrong:
-            bed.fault(name, node, value=value)
-        yield
-    finally:
-        bed.mend(*{node for _, node, _ in wrong})
-
-
-def both(one, other):
-    return [(one, other), (other, one)]
-
-
-# In CI
-
-
-@pytest.mark.alone
 def test_the_wan_is_far_and_one_small_buffer_limits_what_its_node_receives(sites):
     """Three links' jobs on nodes of their own, at the same time."""
     small = ("wrong-sysctl", "node008", f"net.ipv4.tcp_rmem=4096 16384 {WINDOW}")
@@ -164,7 +66,7 @@ def test_the_wan_is_far_and_one_small_buffer_limits_what_its_node_receives(sites
             )
         ]
         for run in runs:
-            out = run.communicate(timeout=PATIENCE)[0]
+            out = finish(run)
             assert "1/1" in out, out
     near = sites.good("Latency.round_trip", "lan-a")["node002", "node001"]
     far = sites.good("Latency.round_trip")["node007", "node003"]
@@ -176,10 +78,6 @@ def test_the_wan_is_far_and_one_small_buffer_limits_what_its_node_receives(sites
     assert rate["node008", "node004"] > 3 * MOST
 
 
-# Longer
-
-
-@pytest.mark.long
 def test_a_small_window_costs_the_wan_its_rate_and_the_lan_nothing(sites):
     """As PTI-TR12-002 compares them: LAN and WAN, a tuned pair and one that is not."""
     lan, wan = both("node003", "node001"), both("node007", "node003")
@@ -215,7 +113,6 @@ def test_a_small_window_costs_the_wan_its_rate_and_the_lan_nothing(sites):
     assert sites.misses("TW-TCP-LAN") == []
 
 
-@pytest.mark.long
 def test_pairs_together_share_what_one_of_them_has_alone(shared):
     """Each of two fills most of the link by itself; both together fill it once."""
     done = shared.reframe("-n", "TcpBandwidth.*=wan", "-S", "nodes=node[005-006]")
@@ -235,7 +132,6 @@ def test_pairs_together_share_what_one_of_them_has_alone(shared):
         assert whole["efficiency"][way] == pytest.approx(100 * rate / SLOW, abs=0.01)
 
 
-@pytest.mark.long
 def test_the_host_table_names_a_wrong_mtu_and_a_small_buffer_and_both_cost_throughput(shared):
     """Seed 003: 99 % of the link with 9000 bytes, 93.9 % with 1500, and a buffer too small."""
     # Reno keeps the link full, as its queue is as long as itself; BBR, which may be the machine's
@@ -244,8 +140,8 @@ def test_the_host_table_names_a_wrong_mtu_and_a_small_buffer_and_both_cost_throu
     kept, wrong = (goodput(SLOW, mtu) for mtu in (9000, 1500))
     bound = (kept + wrong) / 2
     table = "".join(f"      net.ipv4.{file}: {TUNED}\n" for file in ("tcp_rmem", "tcp_wmem"))
-    shared.describe("system.yaml", ("    sysctl:\n", "    sysctl:\n" + table))
-    shared.describe(
+    shared.edit("system.yaml", ("    sysctl:\n", "    sysctl:\n" + table))
+    shared.edit(
         "criteria.yaml",
         ("  at_least: 100 Mb/s  # the kernel", f"  at_least: {int(bound)} b/s  # the kernel"),
     )
@@ -288,7 +184,6 @@ def test_the_host_table_names_a_wrong_mtu_and_a_small_buffer_and_both_cost_throu
     )
 
 
-@pytest.mark.long
 @pytest.mark.tool("ReFrame", "Slurm", "nuttcp", "iperf3")
 def test_bursts_lose_over_a_lossy_link_only(sites):
     """From client to server; the way back has a figure, or says what iperf3 did not count."""

@@ -3,10 +3,8 @@
 import shutil
 
 import pytest
-from clone import TOP
-from test_run_slurm import Suite
+from bed_suite import Suite
 
-pytest_plugins = ["testbed_fixture"]
 MISSING = [program for program in ("lmp", "minimap2") if not shutil.which(program)]
 pytestmark = [
     pytest.mark.testbed,
@@ -34,21 +32,14 @@ def suite(testbed, tmp_path):
     suite = Suite(testbed, tmp_path)
     suite.disk = tmp_path / "disk"
     suite.disk.mkdir()
-    site = tmp_path / "sites" / "testbed"
-    shutil.copytree(TOP / "site-config/testbed", site)
-    suite.system = site / "system.yaml"
-    text = suite.system.read_text()
-    assert SCRATCH in text
-    text = text.replace(SCRATCH, f"path: {suite.disk}, kind: any, shared: true")
-    suite.system.write_text(text.replace("\npartitions:\n", WORKLOAD))
+    shared = f"path: {suite.disk}, kind: any, shared: true"
+    suite.edit("system.yaml", (SCRATCH, shared), ("\npartitions:\n", WORKLOAD))
     yield suite
-    testbed.run(["scancel", "--user=root"])
-    suite.wait_for(lambda: not suite.jobs())
+    suite.end()
 
 
 def reframe(suite, *words):
-    before = f"SITEPROOF_SITES='{suite.system.parents[1]}'"
-    return suite.reframe("-S", "mode=quick", "-n", "^Workload%.*scratch", *words, before=before)
+    return suite.reframe("-S", "mode=quick", "-n", "^Workload%.*scratch", *words)
 
 
 def test_two_applications_run_alone_and_then_at_the_same_time(suite):
@@ -69,15 +60,11 @@ def test_two_applications_run_alone_and_then_at_the_same_time(suite):
 
 
 def test_another_input_of_one_application_makes_all_invalid(suite):
-    wrong = suite.system.parents[2] / "bin"
-    wrong.mkdir()
-    program = wrong / "minimap2"
     real = shutil.which("minimap2")
     shifted = "sed -i -e '2{h;d}' -e '$G' genome.fa"
-    program.write_text(f'#!/bin/sh\n{shifted}\nexec {real} "$@"\n')
-    program.chmod(0o755)
-    text = suite.system.read_text()
-    suite.system.write_text(text.replace("variables: {", f'variables: {{PATH: "{wrong}:$PATH", '))
+    suite.likwid(f'{shifted}\nexec {real} "$@"', "minimap2")
+    first = f'variables: {{PATH: "{suite.programs}:$PATH", '
+    suite.edit("system.yaml", ("variables: {", first))
     done = reframe(suite)
     assert done.returncode == 1, done.stdout
     (sample,) = suite.samples()

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from clone import TOP, World
+from clone import CORE, TOP, USER, World, measured_once
 from setup_clone import program
 
 PARTS = ("setup", "activate", "Makefile", "pyproject.toml")
@@ -63,6 +63,7 @@ def machine(tmp_path):
         "mktemp",
         "python3",
         "readlink",
+        "renice",
         "rm",
         "sed",
         "sha256sum",
@@ -90,6 +91,59 @@ def cluster(machine):
     conf.parent.mkdir(parents=True)
     conf.touch()
     return machine
+
+
+@pytest.fixture(scope="session")
+def measured(tmp_path_factory):
+    """measured(name, measure, folder): a world as measure(world) has left it, and its answer.
+
+    It is measured once for a run of the tests; folder: of a test, that gets a copy for itself.
+    """
+    top = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        top = top.parent  # of all workers
+
+    def of(name, measure, folder):
+        kept, done = measured_once(top / "measured", name, measure)
+        world = World(folder)
+        for part in ("sites", "data", "bin"):
+            shutil.copytree(kept / part, folder / part, symlinks=True, dirs_exist_ok=True)
+        return world, done
+
+    return of
+
+
+def healthy(world):
+    """All that thishost promises, on recorded outputs."""
+    world.recorded_likwid()
+    world.recorded_hpcc()
+    return world.reframe("-r", *CORE)
+
+
+@pytest.fixture
+def passed(measured, tmp_path):
+    """A copy of a world in which everything was measured and is good."""
+    world, done = measured("healthy", healthy, tmp_path)
+    assert done.code == 0, done
+    world.done = done
+    return world
+
+
+def really(world):
+    """The real benchmarks of this machine, with what its user has exported."""
+    (world.bin / "nproc").unlink()
+    return world.reframe("-r", *CORE, "-S", "mode=quick", **USER)
+
+
+@pytest.fixture
+def real(measured, tmp_path):
+    """A copy of a world in which the real benchmarks have measured."""
+    for tool in ("hpcc", "mpirun", "likwid-bench"):
+        if not shutil.which(tool):
+            pytest.skip(f"REAL BENCHMARKS NOT TESTED: no {tool}")
+    world, done = measured("real", really, tmp_path)
+    assert done.code == 0, done
+    return world
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from own_spack import BROKEN, SpackWorld
 
-pytestmark = [pytest.mark.slow, pytest.mark.tool("Spack")]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.tool("Spack")]
 FOLDER = "software/thishost/tiny"
 
 

@@ -99,6 +99,7 @@ def test_the_check_measures_and_its_criterion_is_judged(copied):
     assert "HashRate.rate" in why and "sha256sum" in why
 
 
+@pytest.mark.long
 def test_the_analysis_is_pure_and_does_what_its_tests_say(copied):
     write(copied.clone, ANALYSIS)
     paths = [path for path, _, _ in examples(ANALYSIS)]
@@ -124,6 +125,7 @@ def test_a_wrong_checksum_is_a_wrong_answer_and_no_rate(copied):
     assert copied.statuses() == {"HashRate.*": "invalid"}
 
 
+@pytest.mark.long
 def test_with_the_check_no_list_of_a_test_is_short_of_it(copied):
     write(copied.clone, CHECK)
     write(copied.clone, CRITERION)
@@ -151,6 +153,7 @@ def test_the_site_is_read_and_planned(copied):
     assert "1 job on 64 nodes" in " ".join(done.out.split())
 
 
+@pytest.mark.long
 def test_with_the_site_no_list_of_a_test_is_short_of_it(copied):
     write(copied.clone, SITE)
     told = must_pass(copied, *ROOMS, "-k", LISTS)

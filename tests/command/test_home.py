@@ -3,6 +3,7 @@
 Real: a folder of another user, a read-only bind mount, a full tmpfs, which imitates a quota.
 """
 
+import json
 import os
 import shlex
 import shutil
@@ -48,13 +49,15 @@ def all_is_well(done):
 
 @pytest.mark.parametrize("home", [NOTHING, "UNSET"])
 def test_a_run_and_a_verdict_need_no_home(home, good):
+    good.checks = "checks/cpu"
     all_is_well(good.reframe(*ONE, HOME=home))
     all_is_well(good.reframe("-l", HOME=home))
-    all_is_well(good.siteproof("history", HOME=home))
+    all_is_well(good.process("history", HOME=home))
     assert not list(good.clone.glob("*HOME*"))
 
 
 def test_a_home_of_another_user_is_no_hindrance(shared):
+    shared.checks = "checks/cpu"
     (shared.folder / "home").chmod(0o755)
     shared.data.mkdir()
     shutil.chown(shared.data, "nobody")
@@ -68,14 +71,29 @@ def test_a_home_of_another_user_is_no_hindrance(shared):
 @root
 @pytest.mark.parametrize("kind", MOUNTS)
 def test_a_home_that_is_read_only_or_full_is_no_hindrance(kind, good):
-    all_is_well(mounted(good, kind, "reframe", "-c", "checks/", *ONE))
+    all_is_well(mounted(good, kind, "reframe", "-c", "checks/cpu", *ONE))
     all_is_well(mounted(good, kind, "siteproof", "history"))
 
 
 def test_a_private_umask_keeps_nothing_from_its_own_user(good):
-    all_is_well(good.run("sh", "-c", f"umask 077 && reframe -c checks/ {shlex.join(ONE)}"))
+    all_is_well(good.run("sh", "-c", f"umask 077 && reframe -c checks/cpu {shlex.join(ONE)}"))
     assert good.verdicts()["HERE-STREAM"] == "PASS"
     assert good.data.stat().st_mode & 0o077 == 0
+
+
+# Runs commands one after another; all libraries are loaded here, so also what these write is seen.
+ONE_BY_ONE = """
+import json, sys
+from pathlib import Path
+from siteproof import cli
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["siteproof", *words]
+    try:
+        cli.main()
+    except SystemExit:
+        pass
+    print("HOME after", words[0], sorted(map(str, Path.home().rglob("*"))), flush=True)
+"""
 
 
 def test_nothing_is_written_in_home(good):
@@ -83,19 +101,19 @@ def test_nothing_is_written_in_home(good):
     good.reframe(*ONE)
     good.reframe("-l")
     assert list(home.rglob("*")) == []
-    for name in COMMANDS:
-        words = [word.format(data=good.data) for word in CALLS.get(name, [])]
-        done = good.siteproof(name, *words)
-        assert "Traceback" not in done.said, str(done)
-        assert list(home.rglob("*")) == [], name
+    calls = [[name, *(w.format(data=good.data) for w in CALLS.get(name, []))] for name in COMMANDS]
+    done = good.run("python", "-c", ONE_BY_ONE, json.dumps(calls))
+    assert "Traceback" not in done.said, str(done)
+    told = [line for line in done.out.splitlines() if line.startswith("HOME after")]
+    assert told == [f"HOME after {name} []" for name in COMMANDS], done
+    assert list(home.rglob("*")) == []
 
 
-def test_a_store_is_not_kept_where_others_could_replace_it(good):
-    good.reframe(*ONE)
-    good.data.chmod(0o777)
-    good.siteproof("history")
-    assert list((good.folder / "home").rglob("index.json"))
-    assert not list(good.data.rglob("index.json"))
+def test_a_store_is_not_kept_where_others_could_replace_it(passed):
+    passed.data.chmod(0o777)
+    passed.siteproof("history")
+    assert list((passed.folder / "home").rglob("index.json"))
+    assert not list(passed.data.rglob("index.json"))
 
 
 # colours
@@ -110,7 +128,10 @@ def on_terminal(world, *command, **variables):
     return world.run("script", "--quiet", "--return", "-c", line, "/dev/null", **variables).out
 
 
-@pytest.mark.parametrize("command", [("reframe", "-c", "checks/", *ONE), ("siteproof", "verdict")])
+LISTED = ("reframe", "-c", "checks/cpu", "-n", "Stream", "--dry-run")
+
+
+@pytest.mark.parametrize("command", [LISTED, ("siteproof", "verdict")])
 def test_colours_are_for_terminals_that_want_them(command, good):
     good.data.mkdir()
     chosen = {"RFM_COLORIZE": "UNSET", "TERM": "xterm"}

@@ -9,6 +9,7 @@ from siteproof.record import samples
 @pytest.fixture
 def world(tmp_path):
     made = World(tmp_path)
+    made.checks = "checks/cpu"
     made.site()
     return made
 

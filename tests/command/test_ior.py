@@ -35,7 +35,7 @@ def disk(world):
     system.write_text(
         re.sub(r"environments: \[system.*\]", "environments: [system]", system.read_text())
     )
-    world.disk = folder
+    world.disk, world.checks = folder, "checks/storage"
     for program in filter(None, (IOR, MDTEST)):
         (world.bin / Path(program).name).symlink_to(program)
     yield world

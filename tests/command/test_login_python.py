@@ -20,15 +20,23 @@ PURE = "click-8.5.1-py3-none-any.whl"
 OLD = {"3.6": "Python 3.6.8", "3.9": "Python 3.9.21"}
 
 
-@pytest.fixture
-def node(tmp_path):
-    """A login node: the commands of this machine without its Pythons; 3.6 is python3."""
-    bin_ = tmp_path / "usr-bin"
-    bin_.mkdir()
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory):
+    """The commands of this machine without its Pythons."""
+    bin_ = tmp_path_factory.mktemp("commands")
     for found in [*Path("/bin").iterdir(), *Path("/usr/bin").iterdir()]:
         if not found.name.startswith("python") and not (bin_ / found.name).is_symlink():
             (bin_ / found.name).symlink_to(found)
+    return bin_
+
+
+@pytest.fixture
+def node(tmp_path, commands, monkeypatch):
+    """A login node with these commands: first on PATH a folder in which 3.6 is python3."""
+    bin_ = tmp_path / "usr-bin"
+    bin_.mkdir()
     old_python(bin_, "3.6")
+    monkeypatch.setenv("PATH", f"{bin_}:{commands}")
     return bin_
 
 
@@ -56,7 +64,7 @@ def new_python(bin_, minor, name=""):
 
 def made(clone, node, *words, **variables):
     """What setup/venv printed."""
-    return run(clone / "setup/venv", *words, **variables, PATH=str(node)).stdout
+    return run(clone / "setup/venv", *words, **variables).stdout
 
 
 def wheels(folder, *names):
@@ -93,7 +101,7 @@ def test_the_newest_python_is_taken_and_python3_itself_first(clone, node):
 @pytest.mark.parametrize("old", OLD)
 def test_one_line_says_which_python_is_needed(old, clone, node):
     old_python(node, old)
-    done = run(clone / "setup/venv", PATH=str(node))
+    done = run(clone / "setup/venv")
     assert (done.returncode, done.stdout.count("\n")) == (2, 1)
     assert re.search(rf"Python 3.11 or newer is required, and python3 is Python {old}", done.stdout)
     assert "RHEL: python3.12, SLES 15: python311, or a module" in done.stdout
@@ -134,7 +142,7 @@ def test_wheels_for_two_pythons_serve_both(clone, node, tmp_path):
 
 
 def refused(clone, node, folder):
-    done = run(clone / "setup/venv", "--wheels", folder, PATH=str(node))
+    done = run(clone / "setup/venv", "--wheels", folder)
     assert (done.returncode, done.stdout.count("\n")) == (2, 1), done.stdout
     assert not (clone / ".venv").exists()
     return done.stdout
@@ -266,23 +274,20 @@ def in_venv(clone, code):
     )
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import sys; sys.argv[1:] = ['history']; from siteproof.cli import main; main()",
-        "import runpy; runpy.run_path('{clone}/reframe_settings.py')",
-    ],
-)
-def test_every_command_refuses_a_venv_of_another_lock(code, pulled):
-    done = in_venv(pulled, code.format(clone=pulled))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        f"siteproof: {pulled}/.venv is not that of setup/requirements.lock: run 'make venv' in "
-        f"{pulled} (without network: setup/venv --wheels DIR)\n"
-    )
+LOCKED = [
+    "import sys; sys.argv[1:] = ['history']; from siteproof.cli import main; main()",
+    "import runpy; runpy.run_path('{clone}/reframe_settings.py')",
+]
 
 
-def test_an_installed_copy_refuses_itself_in_one_line(pulled):
+def test_every_command_refuses_a_venv_of_another_lock_and_a_copy_without_checks(pulled):
+    for code in LOCKED:
+        done = in_venv(pulled, code.format(clone=pulled))
+        assert (done.returncode, done.stdout) == (2, ""), code
+        assert done.stderr == (
+            f"siteproof: {pulled}/.venv is not that of setup/requirements.lock: run 'make venv' "
+            f"in {pulled} (without network: setup/venv --wheels DIR)\n"
+        )
     shutil.rmtree(pulled / "checks")
     done = in_venv(pulled, "from siteproof.cli import main; main()")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
@@ -309,13 +314,17 @@ def test_venv_is_made_where_locks_are_refused(ready, tmp_path):
 # what tests need
 
 
-def test_a_venv_with_tests_keeps_them_and_one_without_gets_them_when_asked(ready):
+def test_a_venv_with_tests_keeps_them_and_one_without_gets_them_when_asked(ready, tmp_path):
+    new_python(tmp_path, 12)
     assert run(ready / "setup/venv").stdout == ""
     (ready / ".venv/bin/pytest").unlink()
     stamp = (ready / ".venv/siteproof-stamp").read_text().splitlines()
     (ready / ".venv/siteproof-stamp").write_text("\n".join(stamp[:2]) + "\n")
     assert run(ready / "setup/venv").stdout == ""
-    assert "making .venv" in run(ready / "setup/venv", "--tests", PIP_NO_INDEX="1").stdout
+    assert (
+        "making .venv"
+        in run(ready / "setup/venv", "--tests", PYTHON=str(tmp_path / "python3.12")).stdout
+    )
 
 
 def test_the_lock_of_a_site_has_no_tools_of_tests():

@@ -160,6 +160,7 @@ def test_hpcc_without_a_trace_of_mkl_is_refused(good):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_real_hpcc_that_could_not_preload_mkl_and_stayed_on_its_own_blas_is_refused(world):
     library = real(world).folder / "no-mkl/lib/libmkl_rt.so.3"
     library.parent.mkdir(parents=True)
@@ -172,6 +173,7 @@ def test_the_real_hpcc_that_could_not_preload_mkl_and_stayed_on_its_own_blas_is_
 
 @pytest.mark.tool("Intel MKL", "HPCC")
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_real_hpcc_on_the_real_mkl_passes_and_names_it(tmp_path):
     if not list((TOP / ".mkl").glob("lib/libmkl_rt.so*")):
         pytest.skip("HPL ON MKL NOT TESTED: no .mkl ('make mkl')")

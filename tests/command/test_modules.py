@@ -26,6 +26,7 @@ def world(request, tmp_path):
         path = tmp_path / "modules" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    world.checks = "checks/host"
     world.site()
     world.edit("system", "\nnodes:", f"\nmodules_system: {request.param}\n\nnodes:")
     world.edit(

@@ -22,7 +22,7 @@ def disk(world):
     (folder / "run 1/line\nbreak").touch()
     (folder / "siteproof-test.x.n1.1.abc").mkdir()
     world.edit("system", "path: /var/tmp", f"shared: true, path: {folder}")
-    world.disk = folder
+    world.disk, world.checks = folder, "checks/storage"
     yield world
     world.end_processes()
     shutil.rmtree(folder)
@@ -78,11 +78,11 @@ def test_a_folder_of_the_file_system_is_listed_alone(disk):
     assert (paths, conditions["folder"]) == (["er"], "run 1/deep")
 
 
-@pytest.mark.parametrize("folder", ["/etc", "../other", "a/.."])
-def test_a_folder_elsewhere_is_refused(disk, folder):
-    done = disk.reframe(*RUN, "-S", f"Namespace.folder={folder}")
-    assert done.code == 2
-    assert "is not a valid path" in done.err
+def test_a_folder_elsewhere_is_refused(disk):
+    for folder in ("/etc", "../other", "a/.."):
+        done = disk.reframe(*RUN, "-S", f"Namespace.folder={folder}")
+        assert done.code == 2, folder
+        assert "is not a valid path" in done.err, folder
 
 
 def test_what_nodes_do_not_share_is_not_compared(world):

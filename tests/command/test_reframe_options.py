@@ -47,6 +47,7 @@ def test_what_no_environment_is_called_leaves_nothing_to_run_in_a_mode_too(good)
 
 
 def test_a_variable_of_the_command_line_outranks_the_mode(good):
+    good.checks = "checks/host"
     done = good.reframe("-r", "-n", "HostParameters", "-S", "mode=acceptance", "--mode", "quick")
     assert done.code == 0, done
     assert json.loads(good.samples()[0].read_text().splitlines()[0])["mode"] == "acceptance"
@@ -56,6 +57,7 @@ def test_a_variable_of_the_command_line_outranks_the_mode(good):
 
 
 def test_a_shortened_run_is_a_run(good):
+    good.checks = "checks/host"
     done = good.reframe("--ru", "-n", "HostParameters")
     assert done.code == 0, done
     assert list((good.data / "output").glob("reframe-*.log"))
@@ -66,6 +68,7 @@ def test_a_shortened_system_is_the_system(good):
 
 
 def test_a_session_that_is_restored_by_a_shortened_option_goes_on(good):
+    good.checks = "checks/host"
     assert good.reframe("-r", "-n", "HostParameters").code == 0
     assert good.run("reframe", "--restore", "-r").code == 0
     assert len({path.name.split(".")[0] for path in good.samples()}) == 1
@@ -74,30 +77,30 @@ def test_a_session_that_is_restored_by_a_shortened_option_goes_on(good):
 # ---- what would give a wrong answer, or none
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["-S", "nodse=idle"], "-S nodse: no check has this variable (did you mean 'nodes'?)"),
-        (["-S", "Stream.nodse=idle"], "-S Stream.nodse: Stream has no such variable"),
-        (["-P", "nodse=all,idle"], "-P nodse: no check has this variable"),
-        (["-x", "Strem"], "-x Strem: no such check (did you mean 'Stream'?)"),
-        (["-n", "Hpl", "-n", "Strem"], "-n Strem: no such check"),
-        (["-T", "netwrok"], "-T netwrok: no check has this tag"),
-        (["-p", "system", "-p", "mlk"], "-p mlk: no environment"),
-        (["--system", "thishost:nodes"], "--system thishost:nodes: no partition 'nodes'"),
-        (["--skip-san"], "--skip-sanity-check: no samples would be collected"),
-        (["--disable-hook=nosuch"], "--disable-hook: "),
-        (["--distribute"], "--distribute: every node measures itself in one job"),
-        (["-s", "/nonexistent"], "--stage: "),
-        (["--prefix=/nonexistent"], "--prefix: "),
-        (["--timestamp"], "--timestamp: "),
-        (["--dont-restage"], "--dont-restage: "),
-        (["-m", "gcc"], "--module: the site has no modules system"),
-        (["-J", "mem=1G"], "-J mem: no scheduler"),
-    ],
-)
-def test_an_option_that_would_do_nothing_or_harm_is_refused(good, words, told):
-    assert told in good.reframe("-r", "--mode", "quick", *words).refused()
+REFUSED = [
+    (["-S", "nodse=idle"], "-S nodse: no check has this variable (did you mean 'nodes'?)"),
+    (["-S", "Stream.nodse=idle"], "-S Stream.nodse: Stream has no such variable"),
+    (["-P", "nodse=all,idle"], "-P nodse: no check has this variable"),
+    (["-x", "Strem"], "-x Strem: no such check (did you mean 'Stream'?)"),
+    (["-n", "Hpl", "-n", "Strem"], "-n Strem: no such check"),
+    (["-T", "netwrok"], "-T netwrok: no check has this tag"),
+    (["-p", "system", "-p", "mlk"], "-p mlk: no environment"),
+    (["--system", "thishost:nodes"], "--system thishost:nodes: no partition 'nodes'"),
+    (["--skip-san"], "--skip-sanity-check: no samples would be collected"),
+    (["--disable-hook=nosuch"], "--disable-hook: "),
+    (["--distribute"], "--distribute: every node measures itself in one job"),
+    (["-s", "/nonexistent"], "--stage: "),
+    (["--prefix=/nonexistent"], "--prefix: "),
+    (["--timestamp"], "--timestamp: "),
+    (["--dont-restage"], "--dont-restage: "),
+    (["-m", "gcc"], "--module: the site has no modules system"),
+    (["-J", "mem=1G"], "-J mem: no scheduler"),
+]
+
+
+def test_an_option_that_would_do_nothing_or_harm_is_refused(good):
+    for words, told in REFUSED:
+        assert told in good.reframe("-r", "--mode", "quick", *words).refused(), words
     assert not (good.data / "perflogs").exists() or not good.samples()
 
 
@@ -131,6 +134,7 @@ def test_a_job_option_that_is_the_checks_to_say_is_refused_and_another_is_not(wo
     ],
 )
 def test_an_option_that_is_honoured_leaves_a_sample_for_each_job(good, words, jobs):
+    good.checks = "checks/host"
     done = good.reframe("-r", "-n", "HostParameters", *words)
     assert done.code == 0, done
     assert len(good.samples()) == jobs

@@ -11,14 +11,13 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from clone import PATIENCE, TOP, wait_for
+from clone import wait_for
 
 from siteproof.collect.raw import Raw
 from siteproof.derive import Given, block_storage, data_integrity, random_io
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 
-SHARED = TOP / "siteproof/checks/on_node/file_system.sh"
 ROOT = os.geteuid() == 0
 SMALL = ("-S", "BlockStorage.size=8", "-S", "RandomIo.size=8", "-S", "DataIntegrity.size=8")
 RUN = ("-r", *SMALL, "-n")
@@ -32,7 +31,7 @@ def disk(world):
     folder = Path(f"/var/tmp/siteproof-pytest-{os.getpid()}-{time.time_ns()}")
     folder.mkdir()
     world.edit("system", "path: /var/tmp", f"path: {folder}")
-    world.disk = folder
+    world.disk, world.checks = folder, "checks/storage"
     yield world
     world.end_processes()
     shutil.rmtree(folder)
@@ -449,7 +448,7 @@ def test_files_of_a_killed_run_are_removed_at_the_next_start(disk):
     disk.fake(
         "dd", f'case "$*" in *if=/dev/zero*count=8*) {DD} "$@"; sleep 100 ;; esac\nexec {DD} "$@"'
     )
-    process = disk.start("reframe", "-c", "checks/", *RUN, "BlockStorage")
+    process = disk.start("reframe", "-c", disk.checks, *RUN, "BlockStorage")
     wait_for(lambda: list(disk.disk.glob("*/test.1")))
     process.send_signal(signal.SIGKILL)
     process.wait()  # not for its pipes' end: what it has left holds them
@@ -484,90 +483,3 @@ def test_what_is_ended_with_its_turn_is_a_timeout_and_no_failure(disk, check, pr
     assert disk.reframe(*RUN, check, "-S", f"{check}.time_limit=24s").code == 1
     assert disk.statuses() == {f"{check}.*": "timeout"}
     assert left(disk.disk) == []
-
-
-# ---- turns, and where a node is
-
-
-def shell(folder, node, script, **settings):
-    """A script that knows file_system.sh, started as a node does it."""
-    here = folder / node
-    here.mkdir()
-    (here / "meta").write_text(f"node={node}\n")
-    (folder / "turns").mkdir(exist_ok=True)
-    env = {"PATH": os.environ["PATH"], "SITEPROOF_ATTEMPT": "1", "SITEPROOF_LIMIT": "60"}
-    line = f'. "{SHARED}"\n{script}'
-    return subprocess.Popen(
-        ["sh", "-c", line, "measure", folder],
-        cwd=here,
-        env=env | settings,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def turns(folder, alive, **settings):
-    """When each node's turns began and ended: (begin, end) by node and turn."""
-    script = """
-        for n in 0 1; do turn $n; date "+$n begin %s.%N"; sleep 0.6; date "+$n end %s.%N"; done
-        turn_over"""
-    running = {node: shell(folder, node, script, **settings) for node in alive}
-    found = {}
-    for node, process in running.items():
-        for line in process.communicate(timeout=PATIENCE)[0].splitlines():
-            number, what, moment = line.split()
-            found.setdefault((node, number), {})[what] = float(moment)
-    return {key: (t["begin"], t["end"]) for key, t in found.items()}
-
-
-def most_at_once(spans):
-    return max(sum(a <= begin < b for a, b in spans) for begin, _ in spans)
-
-
-def test_never_more_nodes_than_allowed_have_their_turn_and_reading_follows_writing(tmp_path):
-    nodes = [f"n{number}" for number in range(5)]
-    spans = turns(tmp_path, nodes, NODES=" ".join(nodes), AT_ONCE="2", TURN="20")
-    assert len(spans) == 10
-    assert most_at_once(list(spans.values())) == 2
-
-
-def test_a_node_that_died_holds_nobody_up_longer_than_its_turn(tmp_path):
-    nodes = ["n0", "dead", "n2"]
-    spans = turns(tmp_path, ["n0", "n2"], NODES=" ".join(nodes), AT_ONCE="1", TURN="3")
-    assert len(spans) == 4
-    assert spans["n2", "0"][0] - spans["n0", "0"][0] < 2 * 3 + 3
-    assert most_at_once(list(spans.values())) == 1
-
-
-def test_where_all_may_go_at_once_nobody_waits(tmp_path):
-    nodes = ["n0", "n1", "n2"]
-    spans = turns(tmp_path, nodes, NODES=" ".join(nodes), AT_ONCE="3", TURN="20")
-    assert max(begin for begin, _ in spans.values()) - min(b for b, _ in spans.values()) < 5
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({"proc/cpuinfo": "flags\t: fpu hypervisor lahf"}, "vm"),
-        ({"proc/cpuinfo": "flags\t: fpu vmx"}, "node"),
-        (
-            {
-                "proc/cpuinfo": "Features : asimd",
-                "sys/class/dmi/id/product_name": "KVM Virtual Machine",
-            },
-            "vm",
-        ),
-        (
-            {"proc/cpuinfo": "Features : asimd", "sys/class/dmi/id/product_name": "PowerEdge"},
-            "node",
-        ),
-        ({"proc/cpuinfo": "flags\t: hypervisor", ".dockerenv": ""}, "container"),
-        ({"proc/cpuinfo": "flags\t: fpu", "run/systemd/container": "lxc"}, "container"),
-    ],
-)
-def test_where_a_node_is(tmp_path, files, expected):
-    root = tmp_path / "root"
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text + "\n")
-    assert shell(tmp_path, "n", f"inside '{root}'").communicate()[0] == f"{expected}\n"

@@ -131,20 +131,21 @@ def test_what_costs_more_than_its_budget_is_refused_before_anything_runs(swept):
     assert "MyDepth" in sweep(swept, "-l").out  # but it is listed
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "told"),
-    [
-        ("bad", "description: x\ntool: fioo\n", "bad.yaml:2: unknown value 'fioo'"),
-        ("Bad", DEPTH.format(depths=1, tasks=1, limit="1m", budget=1), "is not a name of a sweep"),
-        ("bad", "[", "bad.yaml:2: bad YAML"),
-    ],
-)
-def test_a_mistake_in_a_sweep_file_ends_a_run_with_exit_2(swept, name, text, told):
-    (swept.own / f"{name}.yaml").write_text(text)
-    done = sweep(swept, "-r", "-n", "MyDepth")
-    assert done.code == 2, done
-    assert told in done.err
-    assert "Traceback" not in done.said
+MISTAKES = [
+    ("bad", "description: x\ntool: fioo\n", "bad.yaml:2: unknown value 'fioo'"),
+    ("Bad", DEPTH.format(depths=1, tasks=1, limit="1m", budget=1), "is not a name of a sweep"),
+    ("bad", "[", "bad.yaml:2: bad YAML"),
+]
+
+
+def test_a_mistake_in_a_sweep_file_ends_a_run_with_exit_2(swept):
+    for name, text, told in MISTAKES:
+        (swept.own / f"{name}.yaml").write_text(text)
+        done = sweep(swept, "-r", "-n", "MyDepth")
+        (swept.own / f"{name}.yaml").unlink()
+        assert done.code == 2, done
+        assert told in done.err
+        assert "Traceback" not in done.said
 
 
 @pytest.mark.tool("ReFrame", "fio")
@@ -269,20 +270,20 @@ def test_what_has_a_figure_is_not_missing_whatever_more_its_sample_says():
     assert missing(found) == [("3", 1), ("3", 2)]
 
 
-@pytest.mark.parametrize(
-    ("status", "again", "left"),
-    [
-        ("interrupted", False, True),
-        ("node_lost", False, True),
-        ("timeout", False, False),
-        ("invalid", False, False),
-        ("tool_missing", False, False),
-        ("timeout", True, True),
-    ],
-)
-def test_only_what_says_nothing_of_the_point_is_missing_by_itself(status, again, left):
+LEFT = {
+    ("interrupted", False): [("2", 1)],
+    ("node_lost", False): [("2", 1)],
+    ("timeout", False): [],
+    ("invalid", False): [],
+    ("tool_missing", False): [],
+    ("timeout", True): [("2", 1)],
+}
+
+
+def test_only_what_says_nothing_of_the_point_is_missing_by_itself():
     found = [sample(d, trial=t) for d in (1, 2, 3) for t in (1, 2) if (d, t) != (2, 1)]
-    assert missing([*found, sample(2, status)], again=again) == ([("2", 1)] if left else [])
+    for (status, again), left in LEFT.items():
+        assert missing([*found, sample(2, status)], again=again) == left, (status, again)
 
 
 def test_a_figure_on_another_file_system_is_none_of_this_one():

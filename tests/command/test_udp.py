@@ -18,7 +18,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, nuttcp
 
 SHARED = TOP / "siteproof/checks/on_node"
-FULL = "full 3 fill 0 1 4194304 always"
+FULL = "full 1 fill 0 1 4194304 always"
 NOBODY_SAID = Raw({}, {}, "", "")
 
 
@@ -57,13 +57,13 @@ def called(folder, version):
 # ---- which program
 
 
-@pytest.mark.parametrize(
-    ("version", "new"),
-    [("6.1.2", False), ("6.2.6", False), ("6.2.7", True), ("6.10.1", True), ("8.2.2", True)],
-)
-def test_the_version_of_nuttcp_is_compared_as_numbers(tmp_path, version, new):
-    done = shell(tmp_path, "nuttcp_since 6.2.7", called(tmp_path, version))
-    assert (done.returncode == 0) is new
+VERSIONS = {"6.1.2": False, "6.2.6": False, "6.2.7": True, "6.10.1": True, "8.2.2": True}
+
+
+def test_the_version_of_nuttcp_is_compared_as_numbers(tmp_path):
+    for version, new in VERSIONS.items():
+        done = shell(tmp_path, "nuttcp_since 6.2.7", called(tmp_path, version))
+        assert (done.returncode == 0) is new, version
 
 
 def test_the_first_program_that_is_installed_is_chosen(tmp_path):
@@ -165,7 +165,6 @@ class Job:
     check, parsers = "Udp", {"nuttcp": "nuttcp", "iperf3": "iperf3"}
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize(
     "program",
     [pytest.param("nuttcp", marks=needs("nuttcp")), pytest.param("iperf3", marks=needs("iperf3"))],
@@ -188,7 +187,6 @@ def test_udp_goes_both_ways_in_datagrams_that_fill_the_link_and_each_end_is_know
         assert int(conditions["window"]) <= 4194304
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("program", [pytest.param("iperf3", marks=needs("iperf3"))])
 def test_bursts_are_sent_at_the_rate_that_was_asked_for(tmp_path, server, program):
     runs = [
@@ -212,7 +210,6 @@ def test_bursts_are_sent_at_the_rate_that_was_asked_for(tmp_path, server, progra
         assert conditions["rate"] == "300 Mb/s"
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("program", [pytest.param("iperf3", marks=needs("iperf3"))])
 def test_the_first_loss_ends_the_search_and_is_the_receivers(tmp_path, server, program):
     narrow = "fill 300 100 16384 until_loss"  # room for hardly one of a hundred datagrams
@@ -270,17 +267,13 @@ def burst(*steps, bound="800", small=None, large=None):
     )
 
 
-@pytest.mark.parametrize(
-    ("sent", "valid"), [("285", True), ("284.9", False), ("315", True), ("315.1", False)]
-)
-@pytest.mark.parametrize("kind", ["small", "large"])
-def test_bursts_that_were_not_sent_as_asked_are_invalid(kind, sent, valid):
-    if valid:
-        assert burst(**{kind: {"sent": sent}})
-        return
-    with pytest.raises(OutputError, match=f"{sent} Mb/s, expected 300 Mb/s") as caught:
-        burst(**{kind: {"sent": sent}})
-    assert caught.value.status == "invalid"
+def test_bursts_that_were_not_sent_as_asked_are_invalid():
+    for kind in ("small", "large"):
+        assert all(burst(**{kind: {"sent": sent}}) for sent in ("285", "315"))
+        for sent in ("284.9", "315.1"):
+            with pytest.raises(OutputError, match=f"{sent} Mb/s, expected 300 Mb/s") as caught:
+                burst(**{kind: {"sent": sent}})
+            assert caught.value.status == "invalid", (kind, sent)
 
 
 def test_what_nuttcp_6_1_2_makes_of_a_burst_is_invalid():
@@ -302,25 +295,23 @@ LOST = {"loss": "0.001"}
 SLOW = {"sent": "200"}
 
 
-@pytest.mark.parametrize(
-    ("large", "steps", "value", "bound"),
-    [
-        ({}, [("200", {}), ("400", {}), ("800", {})], "800", "800"),  # no end was found
-        ({}, [("200", {}), ("400", LOST)], "200", "800"),
-        (LOST, [], "0", "800"),
-        ({}, [("200", LOST)], "100", "800"),
-        ({}, [("200", {}), ("400", SLOW)], "200", "200"),  # nobody knows what 400 would lose
-    ],
-)
-def test_the_largest_lossless_burst_is_one_that_was_measured(large, steps, value, bound):
-    readings, conditions = burst(*steps, large=large)
-    last = readings[-1]
-    assert (last.metric, str(last.value), last.dims["burst_bound"]) == (
-        "largest_lossless",
-        value,
-        bound,
-    )
-    assert ("burst_warning" in conditions) is any(step[1] is SLOW for step in steps)
+BURSTS = [
+    ({}, [("200", {}), ("400", {}), ("800", {})], "800", "800"),  # no end was found
+    ({}, [("200", {}), ("400", LOST)], "200", "800"),
+    (LOST, [], "0", "800"),
+    ({}, [("200", LOST)], "100", "800"),
+    ({}, [("200", {}), ("400", SLOW)], "200", "200"),  # nobody knows what 400 would lose
+]
+
+
+def test_the_largest_lossless_burst_is_one_that_was_measured():
+    for large, steps, value, bound in BURSTS:
+        readings, conditions = burst(*steps, large=large)
+        last = readings[-1]
+        told = (last.metric, str(last.value), last.dims["burst_bound"])
+        assert told == ("largest_lossless", value, bound), steps
+        warned = "burst_warning" in conditions
+        assert warned is any(step[1] is SLOW for step in steps), steps
 
 
 def test_each_loss_tells_the_burst_that_it_is_of():
@@ -359,19 +350,19 @@ def test_without_a_speed_only_a_busy_sender_may_be_the_limit():
     assert "may be the limit" in full({}, {"cpu_sender": "90"})["sender_warning"]
 
 
-@pytest.mark.parametrize(
-    ("changed", "dims", "words"),
-    [
-        ({}, {"discarded": None}, ""),
-        (LOST, {"discarded": "0"}, ""),
-        (LOST, {"discarded": "7"}, "found the receiver's socket full"),
-        (LOST | {"cpu_receiver": "95"}, {}, "the receiver's processor was busy"),
-        (LOST, {"discarded": None}, "not known"),
-    ],
-)
-def test_a_loss_that_is_the_receivers_is_not_laid_on_the_network(changed, dims, words):
-    told = full({}, changed, **dims).get("receiver_warning", "")
-    assert words in told if words else not told
+WHOSE = [
+    ({}, {"discarded": None}, ""),
+    (LOST, {"discarded": "0"}, ""),
+    (LOST, {"discarded": "7"}, "found the receiver's socket full"),
+    (LOST | {"cpu_receiver": "95"}, {}, "the receiver's processor was busy"),
+    (LOST, {"discarded": None}, "not known"),
+]
+
+
+def test_a_loss_that_is_the_receivers_is_not_laid_on_the_network():
+    for changed, dims, words in WHOSE:
+        told = full({}, changed, **dims).get("receiver_warning", "")
+        assert words in told if words else not told, (changed, dims)
 
 
 def test_conditions_are_those_that_decide_and_no_others():
@@ -387,39 +378,29 @@ def test_conditions_are_those_that_decide_and_no_others():
 # ---- a user's mistakes
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (
-            ["UdpBurst.bursts=many"],
-            "-S UdpBurst.bursts: 'many' is not a list of burst sizes. Allowed: whole numbers",
-        ),
-        (["UdpBurst.bursts=50"], "-S UdpBurst.bursts: '50' is not a list of burst sizes"),
-        (
-            ["UdpBandwidth.program=ls"],
-            "-S UdpBandwidth.program: unknown value 'ls'. Allowed: nuttcp",
-        ),
-        (["MpiPingPong.program=ls"], "-S MpiPingPong.program: unknown value 'ls'. Allowed: osu"),
-        (["TcpBandwidth.program=ls"], "-S TcpBandwidth.program: unknown value 'ls'"),
-        (
-            ["TcpBandwidth.streams=1000"],
-            "-S TcpBandwidth.streams: 1000 is out of range. Allowed: 0 to",
-        ),
-        (["Latency.size=-1"], "-S Latency.size: -1 is out of range. Allowed: 16 to 65507"),
-        (["BlockStorage.size=-1"], "-S BlockStorage.size: -1 is out of range. Allowed: 0 to"),
-        (["BlockStorage.trials=-1"], "-S BlockStorage.trials: -1 is out of range"),
-        (["RandomIo.depth=0"], "-S RandomIo.depth: 0 is out of range. Allowed: 1 to"),
-    ],
-)
-def test_a_wrong_setting_ends_the_run_in_one_line(world, words, told):
+SETTINGS = [
+    (
+        ["UdpBurst.bursts=many"],
+        "-S UdpBurst.bursts: 'many' is not a list of burst sizes. Allowed: whole numbers",
+    ),
+    (["UdpBurst.bursts=50"], "-S UdpBurst.bursts: '50' is not a list of burst sizes"),
+    (["UdpBandwidth.program=ls"], "-S UdpBandwidth.program: unknown value 'ls'. Allowed: nuttcp"),
+    (["MpiPingPong.program=ls"], "-S MpiPingPong.program: unknown value 'ls'. Allowed: osu"),
+    (["TcpBandwidth.program=ls"], "-S TcpBandwidth.program: unknown value 'ls'"),
+    (["TcpBandwidth.streams=1000"], "-S TcpBandwidth.streams: 1000 is out of range. Allowed: 0 to"),
+    (["Latency.size=-1"], "-S Latency.size: -1 is out of range. Allowed: 16 to 65507"),
+    (["BlockStorage.size=-1"], "-S BlockStorage.size: -1 is out of range. Allowed: 0 to"),
+    (["BlockStorage.trials=-1"], "-S BlockStorage.trials: -1 is out of range"),
+    (["RandomIo.depth=0"], "-S RandomIo.depth: 0 is out of range. Allowed: 1 to"),
+]
+
+
+def test_a_wrong_setting_ends_the_run_in_one_line(world):
     world.site("testbed")
-    done = world.reframe(
-        "-l",
-        "--system=testbed",
-        "-n",
-        words[0].partition(".")[0],
-        *(part for word in words for part in ("-S", word)),
-    )
-    assert done.code == 2
-    assert told in done.err
-    assert "Traceback" not in done.out + done.err
+    for words, told in SETTINGS:
+        check = words[0].partition(".")[0]
+        settings = [part for word in words for part in ("-S", word)]
+        done = world.reframe("-l", "--system=testbed", "-n", check, *settings)
+        assert done.code == 2, words
+        assert told in done.err, words
+        assert "Traceback" not in done.said, words

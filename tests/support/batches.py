@@ -70,7 +70,9 @@ def rows(path: Path, **keys: object) -> Rows:
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
     """One for all files of a test process, as opening one takes longer than reading a file."""
-    return history.connect()
+    made = history.connect()
+    made.execute("SET threads = 1")  # so few rows are not worth another thread
+    return made
 
 
 def columns(held: Rows) -> dict[str, np.ndarray]:

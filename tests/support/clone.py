@@ -6,6 +6,7 @@ real ReFrame and the real siteproof.
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import math
@@ -15,11 +16,12 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from unittest import mock
 
 from recorded import OUTPUTS
+from warm_reframe import AT_START, Warm
 
 TOP = Path(__file__).resolve().parents[2]
 FOREIGN = TOP / "tests/unit/history/foreign"  # what plain ReFrame has left
@@ -28,6 +30,8 @@ CORE = ("-n", "Hpl|Stream|HostParameters")  # the checks of thishost's criteria
 SLOW_LIKWID = f"""
     case $2 in copy) sleep 1; cat '{OUTPUTS}/likwid/5.2.2-copy_avx.txt' ;;
     stream) cat '{OUTPUTS}/likwid/5.2.2-stream_avx.txt' ;; esac"""
+# What steers a library, as a user may have exported it.
+USER = {"OPENBLAS_CORETYPE": "Nehalem", "UCX_TLS": "tcp", "OMP_NUM_THREADS": "7"}
 PROGRAMS = Path(sys.executable).parent
 CLONE = ("checks", "siteproof", "reframe_settings.py", "site-config", "spack-envs")
 # s, the one bound of what must happen at last: it costs nothing where all is well, and a busy
@@ -116,6 +120,7 @@ class World:
                     link.symlink_to(program)
 
     path: Path | None = None
+    checks = "checks/"  # what `reframe` loads; a part of it takes less time
 
     # ---- what is done
 
@@ -139,7 +144,7 @@ class World:
             "PYTHONDONTWRITEBYTECODE": "1",
             "MKLROOT": str(self.folder / "no-mkl"),  # one in the clone is not the test's
         }
-        return {key: value for key, value in (env | more).items() if value != "UNSET"}
+        return {key: str(value) for key, value in (env | more).items() if value != "UNSET"}
 
     def start(self, *command: object, **variables: str) -> subprocess.Popen[str]:
         """Start a command in the clone."""
@@ -156,6 +161,13 @@ class World:
 
     def run(self, *command: object, timeout: float = PATIENCE, **variables: str) -> Done:
         """Run a command in the clone to its end."""
+        if command[0] == "reframe" and self.clone in LOADED and self.is_usual(variables):
+            env = self.environment(**variables)
+            words = [str(word) for word in command[1:]]
+            try:
+                return Done(*warm(self.clone).run(words, env, self.clone, timeout))
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"{command} took more than {timeout} s") from None
         process = self.start(*command, **variables)
         try:
             out, err = process.communicate(timeout=timeout)
@@ -165,16 +177,25 @@ class World:
             raise AssertionError(f"{command} took more than {timeout} s: {out}{err}") from None
         return Done(process.returncode, out, err)
 
+    def is_usual(self, variables: dict[str, str]) -> bool:
+        """Whether an interpreter that runs already is as good as a new one for a command."""
+        return not self.as_nobody and not any(key.startswith(AT_START) for key in variables)
+
     def reframe(self, *words: object, **variables: str) -> Done:
         """`reframe -c checks/ WORDS…`."""
-        return self.run("reframe", "-c", "checks/", *words, **variables)
+        return self.run("reframe", "-c", self.checks, *words, **variables)
 
     def siteproof(self, *words: object, **variables: str) -> Done:
-        """`siteproof WORDS…`."""
+        """`siteproof WORDS…`, in this process where that is the same; see `process`."""
+        here = self.clone == TOP and self.is_usual(variables)
+        return (self.inside if here else self.process)(*words, **variables)
+
+    def process(self, *words: object, **variables: str) -> Done:
+        """`siteproof WORDS…` in a process of its own, which takes three times as long."""
         return self.run("siteproof", *words, **variables)
 
     def inside(self, *words: object, **variables: str) -> Done:
-        """`siteproof WORDS…` in this process, which takes a third of the time."""
+        """`siteproof WORDS…` in this process."""
         from siteproof import cli
 
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in "oe")
@@ -182,8 +203,10 @@ class World:
         with (
             mock.patch.dict(os.environ, self.environment(**variables), clear=True),
             mock.patch.object(sys, "argv", ["siteproof", *map(str, words)]),
+            mock.patch.object(sys, "stdin", io.StringIO()),
             redirect_stdout(out),
             redirect_stderr(err),
+            chdir(self.clone),
         ):
             try:
                 cli.main()
@@ -255,6 +278,18 @@ class Done:
         return lines[0]
 
 
+LOADED = {TOP}  # the clones whose ReFrame is loaded once, and forked for each run
+_warm: dict[tuple[Path, int], Warm] = {}
+
+
+def warm(clone: Path) -> Warm:
+    """The loaded ReFrame of this process, which is not that of one that it was forked from."""
+    key = clone, os.getpid()
+    if key not in _warm:
+        _warm[key] = Warm(PROGRAMS / "reframe", clone)
+    return _warm[key]
+
+
 def wait_for(what, every: float = 0.02):
     """The first true answer of what(), asked again and again; every: seconds between two."""
     end = time.monotonic() + PATIENCE
@@ -283,6 +318,25 @@ def before_others() -> list[str]:
     except FileNotFoundError:
         return []
     return [] if done.returncode else words
+
+
+def measured_once(folder: Path, name: str, measure) -> tuple[Path, Done]:
+    """The folder of a world that measure(world) has measured, and what that answered.
+
+    folder: of all processes of a run of the tests; who comes first measures, the others wait.
+    """
+    folder.mkdir(exist_ok=True)
+    top, told = folder / name, folder / f"{name}.json"
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not told.exists():
+            shutil.rmtree(top, ignore_errors=True)
+            top.mkdir()
+            world = World(top)
+            world.site()
+            done = measure(world)
+            told.write_text(json.dumps([done.code, done.out, done.err]))
+    return top, Done(*json.loads(told.read_text()))
 
 
 def copy_clone(folder: Path) -> Path:

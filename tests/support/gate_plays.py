@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,7 @@ from slurm_model import Slurm
 from siteproof import nodesets, sites
 from siteproof.cli import gate as command
 from siteproof.gate import act
+from siteproof.gate.reports import reports
 from siteproof.slurm import client
 
 NODES = [f"node{number:03}" for number in range(1, 9)]
@@ -32,6 +34,8 @@ NAME = "siteproof-compute"
 START = 1_800_000_000
 GOOD, BAD = 100.0, 20.0
 Step = tuple
+SITES: dict[Path, sites.Site] = {}  # by their folder, as many plays are on one
+JUDGED: dict[Path, dict[tuple, tuple]] = {}
 Faults = dict[tuple[str, int], tuple[str, float]]
 EVENT = ("die", "boot", "break", "break", "mend")
 # What becomes of a command that changes something: is it done, and what does the client answer?
@@ -192,8 +196,9 @@ class Play:
         self.late: list[Late] = []
         self.faults: Faults = {}
         self.asked = self.changes = self.runs = self.hit = 0
-        site = _site(self.world)
-        self.patch(command, "judge_system", lambda *_a, **_k: self._judged(site))
+        self.site = _site(self.world)
+        self.patch(command, "judge_system", lambda *_a, **_k: self._judged()[0])
+        self.patch(command, "reports", lambda _judged: self._judged()[1])
         self.patch(client, "_run", self._client)
         self.patch(act, "_now", self._now)
         self.patch(act, "time", self.clock)
@@ -514,12 +519,18 @@ class Play:
                 self.passed_inside[name] = name not in self.broken
         return SimpleNamespace(returncode=0)
 
-    def _judged(self, site: sites.Site) -> object:
-        found = []
-        for number, (name, (moment, value)) in enumerate(self.newest.items()):
-            time = datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
-            found += fleets.run_of({name: value}, number, time=time)
-        return fleets.judged(site, found)
+    def _judged(self) -> tuple[Any, Any]:
+        """The judgement on the newest values and the nodes' states, worked out once."""
+        newest = tuple(self.newest.items())
+        known = JUDGED.setdefault(self.world.sites, {})
+        if newest not in known:
+            found = []
+            for number, (name, (moment, value)) in enumerate(newest):
+                time = datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
+                found += fleets.run_of({name: value}, number, time=time)
+            judged = fleets.judged(self.site, found)
+            known[newest] = judged, reports(judged)
+        return known[newest]
 
 
 def _is_anothers(found: object) -> bool:
@@ -529,9 +540,11 @@ def _is_anothers(found: object) -> bool:
 def _site(world: World) -> sites.Site:
     shutil.rmtree(world.data, ignore_errors=True)
     world.data.mkdir()
+    if world.sites in SITES:
+        return SITES[world.sites]
     fleets.write_site(world.sites, criteria=fleets.CRITERIA)
     path = world.sites / "here/system.yaml"
     text = path.read_text().replace("n[001-008]", "node[001-008]")
     slurm = "scheduler: slurm, access: ['--partition=compute']"
     path.write_text(text.replace("scheduler: local", slurm))
-    return sites.load("here")
+    return SITES.setdefault(world.sites, sites.load("here"))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from clone import World
+from clone import PATIENCE, World
 from gate_plays import NODES, Broken, Clock, Play, sequence
 from slurm_model import Slurm
 
@@ -29,7 +29,6 @@ from siteproof.slurm.records import Node
 USERS = {"operator": "news", "none": "mail"}  # of Debian's base system
 # Of the login node: the play has one of its own.
 ENVIRONMENT = os.environ | {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"}
-PATIENCE = 20  # seconds until a node that was resumed answers
 Answer = tuple[int, str, str]
 
 

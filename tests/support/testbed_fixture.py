@@ -1,8 +1,13 @@
 """The fixture `testbed`: one 8-node Slurm cluster for all tests of a pytest run."""
 
+import json
 import os
+import socket
 import subprocess
+import tempfile
+import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +17,23 @@ PROGRAM = Path(__file__).parents[2] / "testbed" / "testbed"
 VARIABLE = "SITEPROOF_TESTBED_STATE"
 _PREFIX = "/run/siteproof-testbed-pytest-"  # never the folder of a testbed made by hand
 _UNAVAILABLE = ("needs root", "missing Debian packages")
+LOGIN = "login"
+_FOREIGN = ("SLURM_", "SBATCH_", "SITEPROOF_TESTBED")  # variables of another cluster
+_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+
+def until(condition, what, seen=None, every=0.2):
+    """The first true answer of condition(), which is asked again and again.
+
+    what: that for which is waited; seen(): what there is instead. Both are told on giving up.
+    """
+    end = time.monotonic() + PATIENCE
+    while not (answer := condition()):
+        if time.monotonic() > end:
+            last = seen() if seen else answer
+            raise AssertionError(f"waited {PATIENCE} s for {what}; last seen: {last!r}")
+        time.sleep(every)
+    return answer
 
 
 class Testbed:
@@ -61,8 +83,37 @@ class Testbed:
 
     def run(self, argv, user=None, node=None, timeout=3 * PATIENCE, **kw):
         """Run argv on the login node, or on node, as root or as user; in .path unless cwd says."""
-        words = ["run", *(["--user", user] if user else []), *(["--node", node] if node else [])]
-        return self.command(*words, "--", *argv, timeout=timeout, **{"cwd": self.path} | kw)
+        cwd, node, argv = str(kw.get("cwd", self.path)), node or LOGIN, [*map(str, argv)]
+        env, text = kw.get("env", {}), kw.get("input", "")
+        if user:  # the run server asks the kernel who asks, so this has to be a process of its own
+            words = ["run", "--user", user, "--node", node, "--", *argv]
+            return self.command(*words, timeout=timeout, cwd=cwd, input=text, env=env)
+        request = {"node": node, "cwd": cwd, "umask": 0o022, "argv": argv}
+        request["environment"] = _own() | env
+        with (
+            tempfile.TemporaryFile() as given,
+            tempfile.TemporaryFile() as out,
+            tempfile.TemporaryFile() as err,
+        ):
+            given.write(text.encode())
+            given.seek(0)
+            try:
+                answer = _ask(self.state / "run.socket", request, [given, out, err], timeout)
+            except TimeoutError:
+                raise subprocess.TimeoutExpired(argv, timeout) from None
+            out.seek(0)
+            err.seek(0)
+            said, told = (stream.read().decode(errors="replace") for stream in (out, err))
+        if "error" in answer:
+            answer, told = {"exit": 1}, f"{told}testbed: {answer['error']}\n"
+        return subprocess.CompletedProcess(argv, answer["exit"], said, told)
+
+    def lose_power(self, *nodes):
+        """Kill nodes as by a power loss, and tell slurmctld what it would find a minute later."""
+        self.power_off(*nodes)
+        words = ["State=DOWN", "Reason=Not responding"]
+        done = self.run(["scontrol", "update", f"NodeName={','.join(nodes)}", *words])
+        assert done.returncode == 0, done.stderr
 
     def power_off(self, *nodes):
         """Kill nodes as by a power loss."""
@@ -87,6 +138,29 @@ class Testbed:
     def down(self):
         """Take it away."""
         self.must("down")
+
+
+def _own():
+    """This process's environment, as far as it means something on the login node."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN)}
+    kept.pop("HOSTNAME", None)
+    return kept | {"PATH": f"{kept.get('PATH', '')}:{_PATH}"}
+
+
+def _ask(server, request, streams, timeout):
+    """The answer of testbed/runserver.py, without a process that would only wait for it."""
+    body = json.dumps(request).encode()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.connect(str(server))
+        connection.settimeout(timeout)
+        files = [stream.fileno() for stream in streams]
+        socket.send_fds(connection, [len(body).to_bytes(4, "big")], files)
+        connection.sendall(body)
+        raw = b""
+        with suppress(ConnectionResetError):  # it ended before the server had read everything
+            while part := connection.recv(4096):
+                raw += part
+    return json.loads(raw)
 
 
 def _clear_stale():

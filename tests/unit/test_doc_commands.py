@@ -4,7 +4,6 @@ import re
 import shlex
 
 import click
-import pytest
 from test_doc_links import PAGES, TOP
 
 from siteproof import cli
@@ -15,7 +14,7 @@ PATH = re.compile(
     r"`((?:benchmarks|checks|docs|sbatch|setup|siteproof|spack-envs|sweeps|testbed|tests)/[\w./*-]+)"
 )
 EXAMPLE = re.compile(r"^`([^`\n]+)`:$", re.MULTILINE)  # a file that the reader makes
-NOT_OURS = {"docs/reference", "CHANGELOG.md"}  # made from the commands; the past
+NOT_OURS = ("docs/reference", "CHANGELOG.md")  # made from the commands; the past
 
 
 def commands(text: str) -> list[str]:
@@ -51,22 +50,27 @@ def unknown(line: str) -> list[str]:
     return bad
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(TOP)))
-def test_every_command_on_the_page_exists_with_its_options(page):
-    if any(str(page.relative_to(TOP)).startswith(name) for name in NOT_OURS):
-        return
-    shown = commands(page.read_text(encoding="utf-8"))
-    assert {line: bad for line in shown if (bad := unknown(line))} == {}
+def ours() -> dict[str, str]:
+    """The pages that are written by hand, by their names."""
+    pages = {str(page.relative_to(TOP)): page.read_text(encoding="utf-8") for page in PAGES}
+    return {name: text for name, text in pages.items() if not name.startswith(NOT_OURS)}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(TOP)))
-def test_every_file_of_the_clone_on_the_page_exists(page):
-    if any(str(page.relative_to(TOP)).startswith(name) for name in NOT_OURS):
-        return
-    text = page.read_text(encoding="utf-8")
-    named = set(PATH.findall(text)) - set(EXAMPLE.findall(text))
+def test_every_command_on_a_page_exists_with_its_options():
+    shown = {(page, line) for page, text in ours().items() for line in commands(text)}
+    assert len(shown) > 50
+    assert {at: bad for at in shown if (bad := unknown(at[1]))} == {}
+
+
+def test_every_file_of_the_clone_on_a_page_exists():
     places = (TOP, TOP / "siteproof")  # the rooms of the package are named without it
-    assert [name for name in sorted(named) if not any(any(p.glob(name)) for p in places)] == []
+    missing = {
+        (page, name)
+        for page, text in ours().items()
+        for name in set(PATH.findall(text)) - set(EXAMPLE.findall(text))
+        if not any(any(place.glob(name)) for place in places)
+    }
+    assert missing == set()
 
 
 def test_a_command_and_an_option_that_do_not_exist_are_found():

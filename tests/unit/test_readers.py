@@ -6,7 +6,9 @@ fails, too.
 
 import ast
 from functools import cache
+from pathlib import Path
 
+import sources
 from clone import TOP
 
 READERS = {"open", "read_text", "read_bytes", "load", "loads", "fdopen", "scandir", "memmap"}
@@ -22,7 +24,7 @@ WHY = {
     "siteproof/files.py:named": "the reader",
     "siteproof/files.py:_step": "the reader",
     "siteproof/files.py:_root": "the reader",
-    "siteproof/files.py:names": "the reader",
+    "siteproof/files.py:_names": "the reader",
     "siteproof/files.py:write": "a file of its own, made anew",
     "siteproof/files.py:append": "no link, no wait; nothing but the last byte is read",
     "siteproof/files.py:_must_give_way": "no link, no wait; the caller looks what is there",
@@ -107,16 +109,10 @@ WHY = {
 def found() -> dict[str, list[str]]:
     """Where something is opened or parsed: file and function, and the calls."""
     places: dict[str, list[str]] = {}
-    for path in sorted(
-        [*TOP.glob("siteproof/**/*.py"), *TOP.glob("checks/**/*.py"), TOP / "reframe_settings.py"]
-    ):
-        tree = ast.parse(path.read_text())
-        for top in ast.walk(tree):
-            for child in ast.iter_child_nodes(top):
-                child.parent = top
-        for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call)):
+    for path in (*sources.of("siteproof", "checks"), TOP / "reframe_settings.py"):
+        for call in (n for n in sources.nodes(path) if isinstance(n, ast.Call)):
             if name := _reads(call):
-                place = f"{path.relative_to(TOP)}:{_function(call)}"
+                place = f"{path.relative_to(TOP)}:{_function(path, call)}"
                 places.setdefault(place, []).append(name)
     return places
 
@@ -138,10 +134,14 @@ def _reads(call: ast.Call) -> str:
     return f"{base}.{name}" if name in READERS | {"GzipFile", "raw_decode"} else ""
 
 
-def _function(node: ast.AST) -> str:
-    while not isinstance(node, ast.FunctionDef | ast.Module):
-        node = node.parent
-    return getattr(node, "name", "module")
+def _function(path: Path, call: ast.Call) -> str:
+    """The innermost function that a call stands in."""
+    around = [
+        (node.lineno, node.name)
+        for node in sources.nodes(path)
+        if isinstance(node, ast.FunctionDef) and any(call is below for below in ast.walk(node))
+    ]
+    return max(around)[1] if around else "module"
 
 
 def test_what_others_may_have_written_is_read_by_one_reader():

@@ -3,8 +3,6 @@
 from datetime import UTC, date, datetime, timedelta, timezone
 from fractions import Fraction
 
-import pytest
-
 from siteproof.analysis.daily import Attempt, Cell, category, daily, rate_class
 from siteproof.record.samples import STATUSES
 
@@ -47,17 +45,14 @@ def test_a_day_on_which_all_failed_has_no_average():
     assert cell("generic", "login") == Cell(None, None, None, 2, {"login": 1, "gen": 1})
 
 
-@pytest.mark.parametrize(
-    ("told", "first"),
-    [
+def test_the_most_severe_category_stands_for_the_day():
+    for told, first in (
         (("generic", "checksum", "timeout", "login"), "login"),
         (("generic", "checksum", "timeout"), "timeout"),
         (("parse", "checksum"), "checksum"),
         (("parse",), "gen"),
-    ],
-)
-def test_the_most_severe_category_stands_for_the_day(told, first):
-    assert cell(50, *told).error == first
+    ):
+        assert cell(50, *told).error == first, (told, first)
 
 
 def test_every_status_has_one_of_the_four_categories():
@@ -68,18 +63,15 @@ def test_trials_with_the_same_figure_are_trials_and_no_duplicates():
     assert cell(40, 40, 70).average == 50
 
 
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
+def test_the_classes_of_the_legend():
+    for value, told in (
         ("24.999", "below 25 MB/s"),
         ("25", "25 to 50 MB/s"),
         ("50", "25 to 50 MB/s"),
         ("50.001", "above 50 MB/s"),
         ("0", "below 25 MB/s"),
-    ],
-)
-def test_the_classes_of_the_legend(value, told):
-    assert rate_class(Fraction(value)) == told
+    ):
+        assert rate_class(Fraction(value)) == told, (value, told)
 
 
 def test_a_day_begins_at_midnight_utc():

@@ -27,20 +27,22 @@ def weekend(times):
 # ---- drift
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_noise_does_not_drift(seed):
-    assert not drift.slope(days(365), noise(seed)).significant
+def test_noise_does_not_drift():
+    for seed in range(20):
+        assert not drift.slope(days(365), noise(seed)).significant, seed
 
 
-@pytest.mark.parametrize(("count", "apart"), [(50, DAY), (365, DAY), (1500, DAY / 4)])
-def test_the_slope_is_the_slope_and_its_interval_holds_it(count, apart):
-    times = days(count, apart)
-    years = (times - times[0]) / (365.2425 * DAY)
-    found = drift.slope(times, noise(1, count) - 80 * years)
-    assert found.significant
-    assert found.low < -80 < found.high < 0
-    assert found.total == pytest.approx(-80 * years[-1], rel=0.15)
-    assert found.relative == pytest.approx(found.total / np.median(noise(1, count) - 80 * years))
+def test_the_slope_is_the_slope_and_its_interval_holds_it():
+    for count, apart in ((50, DAY), (365, DAY), (1500, DAY / 4)):
+        times = days(count, apart)
+        years = (times - times[0]) / (365.2425 * DAY)
+        found = drift.slope(times, noise(1, count) - 80 * years)
+        assert found.significant, (count, apart)
+        assert found.low < -80 < found.high < 0, (count, apart)
+        assert found.total == pytest.approx(-80 * years[-1], rel=0.15), (count, apart)
+        assert found.relative == pytest.approx(
+            found.total / np.median(noise(1, count) - 80 * years)
+        ), count
 
 
 def test_the_interval_holds_the_slope_as_often_as_it_says_also_where_neighbours_agree():
@@ -76,10 +78,10 @@ def test_times_may_be_seconds_datetimes_or_those_of_numpy():
     assert told == drift.slope(moments, values) == drift.slope(naive, values)
 
 
-@pytest.mark.parametrize("values", [[], [1.0], [1.0, 2.0], [5.0] * 100, [np.nan] * 100])
-def test_of_too_little_or_of_equal_values_no_slope_is_told(values):
-    found = drift.slope(days(len(values)), values)
-    assert (found.per_year, found.significant) == (0, False)
+def test_of_too_little_or_of_equal_values_no_slope_is_told():
+    for values in ([], [1.0], [1.0, 2.0], [5.0] * 100, [np.nan] * 100):
+        found = drift.slope(days(len(values)), values)
+        assert (found.per_year, found.significant) == (0, False), values
 
 
 def test_a_small_drift_is_worth_no_alert_however_sure():
@@ -91,11 +93,12 @@ def test_a_small_drift_is_worth_no_alert_however_sure():
     assert drift.worth_an_alert(large)
 
 
-@pytest.mark.parametrize("rise", [3, 6, 20])
-def test_a_drift_is_called_drift(rise):
-    found = shape.explain(days(365), noise(7) + np.linspace(0, rise, 365))
-    assert found.drift.total == pytest.approx(rise, rel=0.2)
-    assert (found.changes, found.seasons, found.modes) == ([], [], None)
+@pytest.mark.deep
+def test_a_drift_is_called_drift():
+    for rise in (3, 6, 20):
+        found = shape.explain(days(365), noise(7) + np.linspace(0, rise, 365))
+        assert found.drift.total == pytest.approx(rise, rel=0.2), rise
+        assert (found.changes, found.seasons, found.modes) == ([], [], None), rise
 
 
 def test_a_step_is_no_drift():
@@ -117,9 +120,9 @@ def test_a_step_within_a_drift_is_told_beside_it():
 # ---- season
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_noise_has_no_season(seed):
-    assert season.season(days(365), noise(seed)) is None
+def test_noise_has_no_season():
+    for seed in range(20):
+        assert season.season(days(365), noise(seed)) is None, seed
 
 
 def test_a_slow_weekend_is_called_a_weekday_and_no_step():
@@ -152,16 +155,16 @@ def test_slow_nights_are_called_by_their_hour():
     assert found.lowest in ("00 h", "03 h")
 
 
-@pytest.mark.parametrize("a_day", [2, 3, 4, 12])
-def test_a_swing_of_the_day_has_its_width_and_hides_no_step(a_day):
-    for seed in range(5):
-        times = days(100 * a_day, DAY / a_day)
-        values = noise(seed, times.size) + 10 * (np.arange(times.size) % a_day == 0)
-        values[45 * a_day :] -= 5
-        found = shape.explain(times, values)
-        assert [one.name for one in found.seasons] == ["hour of day"]
-        assert found.seasons[0].relative == pytest.approx(0.1, rel=0.15)
-        assert found.steps == [pytest.approx(45 * a_day, abs=2)]
+def test_a_swing_of_the_day_has_its_width_and_hides_no_step():
+    for a_day in (2, 3, 4, 12):
+        for seed in range(5):
+            times = days(100 * a_day, DAY / a_day)
+            values = noise(seed, times.size) + 10 * (np.arange(times.size) % a_day == 0)
+            values[45 * a_day :] -= 5
+            found = shape.explain(times, values)
+            assert [one.name for one in found.seasons] == ["hour of day"], a_day
+            assert found.seasons[0].relative == pytest.approx(0.1, rel=0.15), a_day
+            assert found.steps == [pytest.approx(45 * a_day, abs=2)], a_day
 
 
 def test_a_swing_is_known_when_summer_time_moves_the_runs_by_an_hour():
@@ -190,18 +193,18 @@ def test_a_change_of_the_hour_at_which_runs_begin_is_no_season():
     assert found.steps == [150]
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3])
-def test_a_pattern_of_the_year_is_called_annual_whatever_is_missing(share):
-    times = days(1000)
-    values = noise(5, 1000) + 4 * np.cos(2 * np.pi * (times - times[0]) / (365.2425 * DAY))
-    values[np.random.default_rng(6).random(1000) < share] = np.nan
-    found = shape.explain(times, values)
-    assert found.seasons[0].name == "annual"
-    assert (found.seasons[0].highest, found.seasons[0].lowest) in {
-        (top, low) for top in ("December", "January") for low in ("June", "July")
-    }
-    assert found.steps == []
-    assert (found.seasons[0].offsets[np.isnan(values)] == 0).all()
+def test_a_pattern_of_the_year_is_called_annual_whatever_is_missing():
+    for share in (0.0, 0.3):
+        times = days(1000)
+        values = noise(5, 1000) + 4 * np.cos(2 * np.pi * (times - times[0]) / (365.2425 * DAY))
+        values[np.random.default_rng(6).random(1000) < share] = np.nan
+        found = shape.explain(times, values)
+        assert found.seasons[0].name == "annual", share
+        assert (found.seasons[0].highest, found.seasons[0].lowest) in {
+            (top, low) for top in ("December", "January") for low in ("June", "July")
+        }, share
+        assert found.steps == [], share
+        assert (found.seasons[0].offsets[np.isnan(values)] == 0).all(), share
 
 
 def test_of_one_year_no_annual_pattern_is_told():
@@ -210,12 +213,12 @@ def test_of_one_year_no_annual_pattern_is_told():
     assert season.season(times, values) is None
 
 
-@pytest.mark.parametrize("at", [250, 500, 750])
-def test_a_step_is_no_year(at):
-    values = noise(7, 1000)
-    values[at:] += 4
-    assert season.season(days(1000), values) is None
-    assert shape.explain(days(1000), values).steps == [pytest.approx(at, abs=2)]
+def test_a_step_is_no_year():
+    for at in (250, 500, 750):
+        values = noise(7, 1000)
+        values[at:] += 4
+        assert season.season(days(1000), values) is None, at
+        assert shape.explain(days(1000), values).steps == [pytest.approx(at, abs=2)], at
 
 
 def test_the_screen_of_seasons_flags_what_has_one():

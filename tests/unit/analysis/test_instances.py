@@ -1,7 +1,5 @@
 """How many servers run at one instant, how long they took, and why others do not run."""
 
-import pytest
-
 from siteproof.analysis import instances
 from siteproof.analysis.instances import Instance, Listing, Request, Seen
 
@@ -41,14 +39,14 @@ def test_fewer_servers_than_networks_need_no_empty_request():
     assert instances.requests(2, 4, 3) == [Request(1, 1, 1), Request(2, 2, 1)]
 
 
-@pytest.mark.parametrize(("servers", "batch", "networks"), [(640, 4, 4), (7, 3, 5), (1, 9, 9)])
-def test_all_servers_are_requested_and_spread_evenly(servers, batch, networks):
-    found = instances.requests(servers, batch, networks)
-    assert sum(one.count for one in found) == servers
-    assert max(one.count for one in found) <= batch
-    on = [sum(o.count for o in found if o.network == n + 1) for n in range(networks)]
-    assert max(on) - min(on) <= 1
-    assert [one.number for one in found] == list(range(1, len(found) + 1))
+def test_all_servers_are_requested_and_spread_evenly():
+    for servers, batch, networks in ((640, 4, 4), (7, 3, 5), (1, 9, 9)):
+        found = instances.requests(servers, batch, networks)
+        assert sum(one.count for one in found) == servers, (servers, batch, networks)
+        assert max(one.count for one in found) <= batch, (servers, batch, networks)
+        on = [sum(o.count for o in found if o.network == n + 1) for n in range(networks)]
+        assert max(on) - min(on) <= 1, (servers, batch, networks)
+        assert [one.number for one in found] == list(range(1, len(found) + 1)), servers
 
 
 def test_servers_that_ran_one_after_the_other_did_not_run_at_one_instant():
@@ -100,14 +98,14 @@ def test_times_are_the_clouds_own_where_it_shows_all_of_them():
     assert (made.clock, made.middle, made.p95) == ("launched_at", 5.0, 6.0)
 
 
-@pytest.mark.parametrize("launched", [None, 99.0])
-def test_times_are_those_of_the_listings_where_one_is_not_shown_or_cannot_be(launched):
-    found = seen(
-        listing(2, active(launched=104.0), ("BUILD", 2)),
-        listing(7, active(launched=104.0), active(2, launched=launched)),
-    )
-    made = instances.figures(found, [Request(1, 1, 1), Request(2, 1, 1)], {1: 1.0, 2: 1.5}, {})
-    assert (made.seconds, made.clock) == ([1.0, 5.5], "poll")
+def test_times_are_those_of_the_listings_where_one_is_not_shown_or_cannot_be():
+    for launched in (None, 99.0):
+        found = seen(
+            listing(2, active(launched=104.0), ("BUILD", 2)),
+            listing(7, active(launched=104.0), active(2, launched=launched)),
+        )
+        made = instances.figures(found, [Request(1, 1, 1), Request(2, 1, 1)], {1: 1.0, 2: 1.5}, {})
+        assert (made.seconds, made.clock) == ([1.0, 5.5], "poll"), launched
 
 
 def test_p95_is_a_measured_time():
@@ -145,9 +143,8 @@ def test_what_was_refused_and_is_there_all_the_same_is_no_second_failure():
     assert instances.failures(found, [Request(1, 1, 2)], {1: "timed out"}) == {}
 
 
-@pytest.mark.parametrize(
-    ("message", "cause"),
-    [
+def test_a_message_has_one_cause_of_a_short_list():
+    for message, cause in (
         (NO_HOST, "no valid host"),
         ("Exceeded maximum number of retries. Exhausted all hosts available", "no valid host"),
         ("Quota exceeded for resources: ['port'].", "quota"),
@@ -159,11 +156,9 @@ def test_what_was_refused_and_is_there_all_the_same_is_no_second_failure():
         ("HTTP status 500: an unexpected error", "other"),
         ("supported reports", "other"),
         ("", "other"),
-    ],
-)
-def test_a_message_has_one_cause_of_a_short_list(message, cause):
-    assert instances.cause(message) == cause
-    assert cause in instances.CAUSES
+    ):
+        assert instances.cause(message) == cause, (message, cause)
+        assert cause in instances.CAUSES, (message, cause)
 
 
 def test_a_quota_that_does_not_suffice_is_named_with_what_is_left():

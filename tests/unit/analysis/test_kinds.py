@@ -1,7 +1,8 @@
 """Two kinds of nodes in one role, by their levels alone."""
 
+from itertools import product
+
 import numpy as np
-import pytest
 
 from siteproof.analysis.kinds import kinds
 
@@ -15,36 +16,35 @@ def levels(count, seed, share=0.0, gap=0.0):
     return found
 
 
-@pytest.mark.parametrize("lost", [(), (0.2,), (0.5,), (0.5, 0.2)])
-@pytest.mark.parametrize("share", [0.15, 0.3, 0.5])
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_another_kind_is_found_whatever_single_nodes_lost(seed, share, lost):
-    found = levels(40, seed, share, gap=0.05)
-    bad = list(range(39, 39 - len(lost), -1))
-    found[bad] += np.log1p(-np.array(lost))
-    healthy = np.delete(kinds(found), bad)
-    other = round(share * 40)
-    assert len(set(healthy[:other])) == len(set(healthy[other:])) == 1
-    assert healthy[0] != healthy[-1]
+def test_another_kind_is_found_whatever_single_nodes_lost():
+    for case in product([(), (0.2,), (0.5,), (0.5, 0.2)], [0.15, 0.3, 0.5], [1, 2, 3]):
+        lost, share, seed = case
+        found = levels(40, seed, share, gap=0.05)
+        bad = list(range(39, 39 - len(lost), -1))
+        found[bad] += np.log1p(-np.array(lost))
+        healthy = np.delete(kinds(found), bad)
+        other = round(share * 40)
+        assert len(set(healthy[:other])) == len(set(healthy[other:])) == 1, case
+        assert healthy[0] != healthy[-1], case
 
 
-@pytest.mark.parametrize("lost", [0.1, 0.2, 0.3])
-def test_a_bad_node_of_the_slower_kind_does_not_hide_it(lost):
-    found = 0
-    for seed in range(20):
-        made = levels(40, seed, 0.3, gap=0.128)
-        made[3] += np.log1p(-lost)
-        healthy = np.delete(kinds(made), 3)
-        found += len(set(healthy[:11])) == len(set(healthy[11:])) == 1 != len(set(healthy))
-    assert found == 20
+def test_a_bad_node_of_the_slower_kind_does_not_hide_it():
+    for lost in (0.1, 0.2, 0.3):
+        found = 0
+        for seed in range(20):
+            made = levels(40, seed, 0.3, gap=0.128)
+            made[3] += np.log1p(-lost)
+            healthy = np.delete(kinds(made), 3)
+            found += len(set(healthy[:11])) == len(set(healthy[11:])) == 1 != len(set(healthy))
+        assert found == 20, lost
 
 
-@pytest.mark.parametrize("count", [6, 10, 40, 400])
-@pytest.mark.parametrize("lost", [(), (0.5,), (0.5, 0.2)])
-def test_nodes_of_one_kind_are_not_parted_by_those_that_are_bad(count, lost):
-    parted = 0
-    for seed in range(20):
-        found = levels(count, seed)
-        found[: len(lost)] += np.log1p(-np.array(lost))
-        parted += bool(kinds(found).any())
-    assert parted == 0
+def test_nodes_of_one_kind_are_not_parted_by_those_that_are_bad():
+    for count in (6, 10, 40, 400):
+        for lost in ((), (0.5,), (0.5, 0.2)):
+            parted = 0
+            for seed in range(20):
+                found = levels(count, seed)
+                found[: len(lost)] += np.log1p(-np.array(lost))
+                parted += bool(kinds(found).any())
+            assert parted == 0, (count, lost)

@@ -2,7 +2,6 @@
 
 from decimal import Decimal
 
-import pytest
 from fleets import header, judged, load, names
 
 from siteproof.analysis.restarts import Look, are_many, looks, restarted
@@ -32,9 +31,8 @@ def test_in_a_fleet_in_which_nothing_restarted_nothing_is_found():
     assert fleet_with([look(), look(200, age=DAY + 100, slurmd=DAY + 100)]) == ([], False)
 
 
-@pytest.mark.parametrize(
-    ("looks", "what", "age", "time"),
-    [
+def test_a_restart_of_one_node_is_found_with_what_did():
+    for seen, what, age, time in (
         ([look(age=30, slurmd=20)], "node", 30, "00:01:40 UTC"),
         ([look(slurmd=20)], "slurmd", 20, "00:01:40 UTC"),
         ([look(slurmd=None, seen=False)], "no slurmd", None, "00:01:40 UTC"),
@@ -46,22 +44,18 @@ def test_in_a_fleet_in_which_nothing_restarted_nothing_is_found():
             20,
             "00:01:40 UTC",
         ),
-    ],
-    ids=["node, one look", "slurmd, one look", "no slurmd", "slurmd, two", "node, two", "older"],
-)
-def test_a_restart_of_one_node_is_found_with_what_did(looks, what, age, time):
-    (found,), many = fleet_with(looks)
-    assert (found.kind, found.subject, many) == (Kind.RESTARTED, "odd", False)
-    metric = "Health.uptime" if what == "node" else "Health.slurmd_age"
-    assert (found.check, found.metric) == ("Health", metric)
-    assert (found["what"], found.get("age"), found["time"]) == (what, age, time)
-    assert found["needed"] == 3
-    assert found.since.startswith(f"1970-01-01T{time.partition(' ')[0]}")
+    ):
+        (found,), many = fleet_with(seen)
+        assert (found.kind, found.subject, many) == (Kind.RESTARTED, "odd", False), seen
+        metric = "Health.uptime" if what == "node" else "Health.slurmd_age"
+        assert (found.check, found.metric) == ("Health", metric), seen
+        assert (found["what"], found.get("age"), found["time"]) == (what, age, time), seen
+        assert found["needed"] == 3, seen
+        assert found.since.startswith(f"1970-01-01T{time.partition(' ')[0]}"), seen
 
 
-@pytest.mark.parametrize(
-    "looks",
-    [
+def test_what_proves_no_restart_within_the_campaign_accuses_nobody():
+    for seen in (
         [look(slurmd=101)],  # it started before the session did
         [look(slurmd=None, seen=None)],  # measured by an older version
         [look(), look(200, 150, age=DAY + 100, slurmd=70, campaign="another")],
@@ -70,11 +64,8 @@ def test_a_restart_of_one_node_is_found_with_what_did(looks, what, age, time):
             look(slurmd=20),
             *(look(n, n - 50, age=DAY + n - 100, slurmd=n - 80) for n in (200, 300, 400)),
         ],
-    ],
-    ids=["before", "unknown", "another campaign", "another boot then", "three good looks since"],
-)
-def test_what_proves_no_restart_within_the_campaign_accuses_nobody(looks):
-    assert fleet_with(looks) == ([], False)
+    ):
+        assert fleet_with(seen) == ([], False), seen
 
 
 def test_restarts_of_many_are_a_maintenance():

@@ -56,18 +56,18 @@ def test_the_screen_sees_steps_that_make_most_of_the_scatter_of_a_short_series()
     assert screen.screen(np.array([noise(seed, 64) + to_and_fro for seed in range(10)])).all()
 
 
-@pytest.mark.parametrize("size", [12, 20, 30, 45])
-def test_the_screen_sees_a_step_in_the_middle_of_few_runs(size):
-    values = np.array([noise(seed, size) for seed in range(10)])
-    values[:, size // 2 :] += 6
-    among_years = np.hstack([np.full((10, 365 - size), np.nan), values])
-    assert screen.screen(values).mean() >= 0.9
-    assert (screen.screen(values) == screen.screen(among_years)).mean() >= 0.9
+def test_the_screen_sees_a_step_in_the_middle_of_few_runs():
+    for size in (12, 20, 30, 45):
+        values = np.array([noise(seed, size) for seed in range(10)])
+        values[:, size // 2 :] += 6
+        among_years = np.hstack([np.full((10, 365 - size), np.nan), values])
+        assert screen.screen(values).mean() >= 0.9, size
+        assert (screen.screen(values) == screen.screen(among_years)).mean() >= 0.9, size
 
 
-@pytest.mark.parametrize("size", [12, 30, 70])
-def test_the_screen_sees_a_step_between_values_that_are_all_equal(size):
-    assert screen.screen(np.repeat([[100.0, 50.0]], size // 2, axis=1))[0]
+def test_the_screen_sees_a_step_between_values_that_are_all_equal():
+    for size in (12, 30, 70):
+        assert screen.screen(np.repeat([[100.0, 50.0]], size // 2, axis=1))[0], size
 
 
 def test_a_series_is_screened_alike_alone_and_among_thousands():
@@ -94,45 +94,48 @@ def test_a_few_outliers_flag_nothing_and_a_few_runs_at_another_level_do():
 # ---- the search
 
 
-@pytest.mark.parametrize("sizes", [(5,), (-5,), (3, 3), (5, -5), (5, -5, 5)])
-def test_steps_are_found_where_they_are(sizes):
-    values, places = stepped(7, *sizes)
-    found = find(values)
-    assert len(found) == len(places)
-    assert np.abs(np.array(found) - places).max() <= 2
+def test_steps_are_found_where_they_are():
+    for sizes in ((5,), (-5,), (3, 3), (5, -5), (5, -5, 5)):
+        values, places = stepped(7, *sizes)
+        found = find(values)
+        assert len(found) == len(places), sizes
+        assert np.abs(np.array(found) - places).max() <= 2, sizes
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_noise_has_no_step(seed):
-    assert find(noise(seed)) == []
+def test_noise_has_no_step():
+    for seed in range(20):
+        assert find(noise(seed)) == [], seed
 
 
-@pytest.mark.parametrize("share", [0.4, 0.8])
-def test_runs_that_resemble_their_neighbours_have_no_step(share):
-    alarmed = [seed for seed in range(40) if find(resembling(seed, share))]
-    assert len(alarmed) <= 1
-    rising = [seed for seed in range(40) if find(resembling(seed, share) + np.linspace(0, 8, 365))]
-    assert len(rising) <= 2
-    values = resembling(3, share)
-    values[200:] += 10
-    assert len(find(values)) == 1
+@pytest.mark.deep
+def test_runs_that_resemble_their_neighbours_have_no_step():
+    for share in (0.4, 0.8):
+        alarmed = [seed for seed in range(40) if find(resembling(seed, share))]
+        assert len(alarmed) <= 1, share
+        rising = [
+            seed for seed in range(40) if find(resembling(seed, share) + np.linspace(0, 8, 365))
+        ]
+        assert len(rising) <= 2, share
+        values = resembling(3, share)
+        values[200:] += 10
+        assert len(find(values)) == 1, share
 
 
-@pytest.mark.parametrize("after", [3, 4, 5, 6, 10])
-def test_the_last_runs_are_a_step_when_they_are_three(after):
-    values = noise(5, 60, 0.5)
-    values[-after:] -= 5
-    assert find(values) == [60 - after]
-    assert find(values[: 60 - after + 1]) == []
+def test_the_last_runs_are_a_step_when_they_are_three():
+    for after in (3, 4, 5, 6, 10):
+        values = noise(5, 60, 0.5)
+        values[-after:] -= 5
+        assert find(values) == [60 - after], after
+        assert find(values[: 60 - after + 1]) == [], after
 
 
-@pytest.mark.parametrize("lasts", [3, 5, 8, 12, 20])
-def test_a_dip_is_an_episode_with_its_begin_its_end_and_its_depth(lasts):
-    values = noise(6)
-    values[200 : 200 + lasts] -= 12
-    [found] = shape.explain(None, values).changes
-    assert (found.at, found.end, found.n_after) == (200, 200 + lasts, lasts)
-    assert found.after - found.before == pytest.approx(-12, abs=1.5)
+def test_a_dip_is_an_episode_with_its_begin_its_end_and_its_depth():
+    for lasts in (3, 5, 8, 12, 20):
+        values = noise(6)
+        values[200 : 200 + lasts] -= 12
+        [found] = shape.explain(None, values).changes
+        assert (found.at, found.end, found.n_after) == (200, 200 + lasts, lasts), lasts
+        assert found.after - found.before == pytest.approx(-12, abs=1.5), lasts
 
 
 def test_a_dip_before_a_step_is_an_episode_and_a_step():
@@ -162,9 +165,9 @@ def test_noise_that_grows_hides_no_step_and_is_told_beside_it():
     assert scatter.after / scatter.before == pytest.approx(5, rel=0.3)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_noise_scatters_alike(seed):
-    assert shape.explain(None, noise(seed)).scatter == []
+def test_noise_scatters_alike():
+    for seed in range(10):
+        assert shape.explain(None, noise(seed)).scatter == [], seed
 
 
 def test_a_gap_moves_no_index():
@@ -181,11 +184,11 @@ def test_coarse_figures_have_steps_and_equal_ones_have_none():
     assert find(np.full(100, 0.1) + 1e-17 * np.arange(100)) == []
 
 
-@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e6, 1e12])
-def test_the_unit_changes_nothing(scale):
-    values, _ = stepped(7, 4, -4)
-    assert find(values * scale) == find(values)
-    assert screen.screen((values * scale)[None])[0]
+def test_the_unit_changes_nothing():
+    for scale in (1e-9, 1e-3, 1e6, 1e12):
+        values, _ = stepped(7, 4, -4)
+        assert find(values * scale) == find(values), scale
+        assert screen.screen((values * scale)[None])[0], scale
 
 
 def test_a_series_that_flips_between_two_levels_has_modes_and_no_steps():
@@ -226,16 +229,16 @@ def test_a_drift_is_no_staircase_and_a_step_in_a_drift_is_one_step():
 # ---- what is said of a step
 
 
-@pytest.mark.parametrize(("cv", "loss"), [(2, 0.05), (5, 0.1), (10, 0.2)])
-def test_a_step_is_certain_by_its_standard_errors_and_not_by_the_scatter_of_a_run(cv, loss):
-    for seed in range(10):
-        values = noise(seed, 200, cv)
-        values[100:] *= 1 - loss
-        [change] = shape.explain(None, values).changes
-        step = steps.of(change)
-        assert step.relative == pytest.approx(-loss, rel=0.5)
-        assert step.severity == pytest.approx(100 * loss / cv, rel=0.4)
-        assert step.confidence == "above 99.9 %"
+def test_a_step_is_certain_by_its_standard_errors_and_not_by_the_scatter_of_a_run():
+    for cv, loss in ((2, 0.05), (5, 0.1), (10, 0.2)):
+        for seed in range(10):
+            values = noise(seed, 200, cv)
+            values[100:] *= 1 - loss
+            [change] = shape.explain(None, values).changes
+            step = steps.of(change)
+            assert step.relative == pytest.approx(-loss, rel=0.5), (cv, loss)
+            assert step.severity == pytest.approx(100 * loss / cv, rel=0.4), (cv, loss)
+            assert step.confidence == "above 99.9 %", (cv, loss)
 
 
 def test_what_series_of_the_same_kind_do_decides_about_a_short_one():
@@ -258,19 +261,21 @@ def test_of_a_page_with_many_changes_those_are_told_that_stand_out():
     assert steps.reported([], 10).size == 0
 
 
-@pytest.mark.parametrize("factor", [1000, 1024, 1.048576, 1 / 1000, 1 / 1024, 1 / 1.048576])
-def test_the_factor_of_a_unit_is_known(factor):
-    values = noise(2, 100, 0.3)
-    values[50:] *= factor
-    [change] = shape.explain(None, values).changes
-    assert steps.of(change).unit_factor == factor
+def test_the_factor_of_a_unit_is_known():
+    for factor in (1000, 1024, 1.048576, 1 / 1000, 1 / 1024, 1 / 1.048576):
+        values = noise(2, 100, 0.3)
+        values[50:] *= factor
+        [change] = shape.explain(None, values).changes
+        assert steps.of(change).unit_factor == factor, factor
 
 
-@pytest.mark.parametrize(("factor", "cv"), [(1.06, 0.3), (0.9, 0.3), (500, 0.3), (1.048576, 3)])
-def test_no_other_factor_is_a_units_nor_one_that_the_scatter_hides(factor, cv):
-    values = noise(2, 400, cv)
-    values[200:] *= factor
-    assert [steps.of(one).unit_factor for one in shape.explain(None, values).changes] == [0.0]
+def test_no_other_factor_is_a_units_nor_one_that_the_scatter_hides():
+    for factor, cv in ((1.06, 0.3), (0.9, 0.3), (500, 0.3), (1.048576, 3)):
+        values = noise(2, 400, cv)
+        values[200:] *= factor
+        assert [steps.of(one).unit_factor for one in shape.explain(None, values).changes] == [
+            0.0
+        ], factor
 
 
 # ---- whatever comes

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from siteproof.analysis.uniformity import Change, Majority, Odd, drift, vote
 
 
@@ -19,21 +17,21 @@ def test_no_node_gives_no_odd_one():
     assert same.nodes == ()
 
 
-@pytest.mark.parametrize("count", [1, 2, 8, 320])
-def test_nodes_that_are_equal_are_alike(count):
-    same = vote(fleet(count, a="1", b="2"))
-    assert same.alike
-    assert same.majority == {"a": Majority("1", 1.0), "b": Majority("2", 1.0)}
+def test_nodes_that_are_equal_are_alike():
+    for count in (1, 2, 8, 320):
+        same = vote(fleet(count, a="1", b="2"))
+        assert same.alike, count
+        assert same.majority == {"a": Majority("1", 1.0), "b": Majority("2", 1.0)}, count
 
 
-@pytest.mark.parametrize("count", [3, 8, 320])
-def test_the_odd_one_is_named_with_field_found_and_majority(count):
-    nodes = fleet(count, a="1", b="2")
-    nodes["node003"]["b"] = "9"
-    same = vote(nodes)
-    assert same.differing == {"node003": (Odd("b", "9", "2"),)}
-    assert same.majority["b"] == Majority("2", (count - 1) / count)
-    assert not same.undecided
+def test_the_odd_one_is_named_with_field_found_and_majority():
+    for count in (3, 8, 320):
+        nodes = fleet(count, a="1", b="2")
+        nodes["node003"]["b"] = "9"
+        same = vote(nodes)
+        assert same.differing == {"node003": (Odd("b", "9", "2"),)}, count
+        assert same.majority["b"] == Majority("2", (count - 1) / count), count
+        assert not same.undecided, count
 
 
 def test_two_nodes_that_differ_have_no_majority_and_none_is_odd():
@@ -82,26 +80,17 @@ def test_most_of_the_fleet_being_down_changes_nothing_for_the_rest():
     assert vote(nodes).differing == {"node002": (Odd("x", "2", "1"),)}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "nic.eth0.mac",
-        "system.product.serial",
-        "system.product.uuid",
-        "host.name",
-        "sysctl.kernel.hostname",
-        "ib.mlx5_0.address",
-        "memory.dimm.1_A1.serial",
+def test_identity_is_no_oddity():
+    for name in (
+        *("nic.eth0.mac", "system.product.serial", "system.product.uuid", "host.name"),
+        *("sysctl.kernel.hostname", "ib.mlx5_0.address", "memory.dimm.1_A1.serial"),
         "packages.digest",
-    ],
-)
-def test_identity_is_no_oddity(name):
-    assert vote({"a": {name: "1"}, "b": {name: "2"}}).alike
+    ):
+        assert vote({"a": {name: "1"}, "b": {name: "2"}}).alike, name
 
 
-@pytest.mark.parametrize(
-    ("name", "one", "other"),
-    [
+def test_values_that_differ_in_what_is_a_nodes_own_mean_the_same():
+    for name, one, other in (
         (
             "kernel.cmdline",
             "root=UUID=2f9c0d5e-93f1-4b5a-8b1e-6d1c7a5b0f11 quiet",
@@ -120,15 +109,12 @@ def test_identity_is_no_oddity(name):
         ("memory.total", "131923412 kB", "131919000 kB"),
         ("mount./dev/shm", "tmpfs rw,size=65961704k", "tmpfs rw,size=65961700k"),
         ("sysctl.net.ipv4.tcp_mem", "100000 200000 300000", "100001 200003 300009"),
-    ],
-)
-def test_values_that_differ_in_what_is_a_nodes_own_mean_the_same(name, one, other):
-    assert vote({"a": {name: one}, "b": {name: other}}).alike
+    ):
+        assert vote({"a": {name: one}, "b": {name: other}}).alike, (name, one, other)
 
 
-@pytest.mark.parametrize(
-    ("name", "one", "other"),
-    [
+def test_values_that_mean_something_else_differ():
+    for name, one, other in (
         ("kernel.cmdline", "quiet mitigations=off", "quiet mitigations=auto"),
         ("mount./home", "nfs4 srv1:/home rw,addr=10.0.0.9", "nfs4 srv1:/home ro,addr=10.0.0.9"),
         ("memory.total", "131923412 kB", "115000000 kB"),
@@ -141,10 +127,8 @@ def test_values_that_differ_in_what_is_a_nodes_own_mean_the_same(name, one, othe
         ),
         ("sysctl.vm.swappiness", "60", "61"),
         ("nic.eth0.firmware", "4.41 0x8000186a", "4.42 0x8000186a"),
-    ],
-)
-def test_values_that_mean_something_else_differ(name, one, other):
-    assert not vote({"a": {name: one}, "b": {name: other}}).alike
+    ):
+        assert not vote({"a": {name: one}, "b": {name: other}}).alike, (name, one, other)
 
 
 def test_the_majority_of_nearly_equal_values_is_the_commonest_of_them():

@@ -61,6 +61,7 @@ def test_one_failed_read_is_repeated_and_costs_nothing(tmp_path, monkeypatch, ca
     assert values(stages.collect(made.stage, made.perflogs)) == wanted
 
 
+@pytest.mark.deep
 @rows("kind, call, error", [(k, c, e) for k in MADE for c in CALLS for e in MOMENTARY[:3]])
 def test_a_stage_that_cannot_be_read_now_waits_and_the_next_collection_brings_it(
     tmp_path, monkeypatch, kind, call, error

@@ -16,10 +16,10 @@ def around(before, after):
     ]
 
 
-@pytest.mark.parametrize("key", changes.PROVENANCE)
-def test_each_word_of_the_provenance_is_compared(key, tmp_path):
-    sides = around({key: "1"}, {key: "2"})
-    assert reasons.changes(changes.between(*sides, tmp_path)) == [(key, "1", "2", "")]
+def test_each_word_of_the_provenance_is_compared(tmp_path):
+    for key in changes.PROVENANCE:
+        sides = around({key: "1"}, {key: "2"})
+        assert reasons.changes(changes.between(*sides, tmp_path)) == [(key, "1", "2", "")]
 
 
 def test_what_was_not_recorded_before_is_told_as_unknown(tmp_path):

@@ -33,19 +33,15 @@ def row(found, name="Stream.triad"):
 # ---- the rule alone
 
 
-@pytest.mark.parametrize(
-    ("what", "before", "after", "told", "word"),
-    [
+def test_a_tuning_that_helped_one_figure_and_spoilt_others():
+    for what, before, after, told, word in (
         ("parallel write", 885, 1253, "+41.6 %", "better (one value)"),
         ("single read", 239, 95, "-60.3 %", "worse (one value)"),
         ("single write", 96, 68, "-29.2 %", "worse (one value)"),
         ("parallel read", 14611, 14217, "-2.7 %", "undecidable (one value)"),
-    ],
-)
-def test_a_tuning_that_helped_one_figure_and_spoilt_others(what, before, after, told, word):
-    found = rules.compare([before], [after], "higher")
-    assert f"{found.change:+.1%}".replace("%", " %") == told
-    assert found.text == word
+    ):
+        found = rules.compare([before], [after], "higher")
+        assert (f"{found.change:+.1%}".replace("%", " %"), found.text) == (told, word), what
 
 
 @pytest.mark.parametrize("site", ["jetstream-iu", "jetstream-tacc"])
@@ -107,22 +103,22 @@ def test_more_values_decide_what_one_does_not():
     assert rules.compare(*noisy, "higher").text == "same"
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "better", "word"),
-    [
-        ([5, 5], [5, 5], "higher", "same"),
-        ([0, 0], [0, 0], "lower", "same"),
-        ([0, 0], [3, 3], "lower", "worse"),
-        ([3, 3], [0, 0], "lower", "better"),
-        ([0], [1], "lower", "worse"),
-        ([10, 10], [20, 20], "neither", "changed"),
-        ([100, 100], [101.9, 101.9], "higher", "same"),
-        ([100, 100], [103, 103], "lower", "worse"),
-        ([5], [5], "higher", "same"),
-    ],
-)
-def test_the_word_follows_the_direction(before, after, better, word):
-    assert rules.compare(before, after, better).effect == word
+WORDS = [
+    ([5, 5], [5, 5], "higher", "same"),
+    ([0, 0], [0, 0], "lower", "same"),
+    ([0, 0], [3, 3], "lower", "worse"),
+    ([3, 3], [0, 0], "lower", "better"),
+    ([0], [1], "lower", "worse"),
+    ([10, 10], [20, 20], "neither", "changed"),
+    ([100, 100], [101.9, 101.9], "higher", "same"),
+    ([100, 100], [103, 103], "lower", "worse"),
+    ([5], [5], "higher", "same"),
+]
+
+
+def test_the_word_follows_the_direction():
+    for before, after, better, word in WORDS:
+        assert rules.compare(before, after, better).effect == word, (before, after, better)
 
 
 def test_the_worst_node_lost_more_than_its_sisters():

@@ -21,6 +21,7 @@ def exported(one, with_nodes=True):
     return check("verdict", documents.dumps(documents.verdict(one, nodes)))
 
 
+@pytest.mark.deep
 @rows("document", documents.DOCUMENTS)
 def test_the_schema_is_one_of_2020_12_and_describes_every_key(document):
     whole = documents.schema_of(document)

@@ -217,6 +217,7 @@ def test_every_metric_of_the_catalogue_has_a_name_of_its_own():
     assert len({name for name, _ in found}) == len(found) > 200
 
 
+@pytest.mark.deep
 def test_320_nodes_with_every_headline_figure_are_less_than_14_500_series(tmp_path, monkeypatch):
     where = site(tmp_path, monkeypatch, count=320)
     found = [

@@ -110,6 +110,7 @@ def once(draw):
     return draw()
 
 
+@pytest.mark.deep
 @rows("draw", ALL)
 def test_the_same_data_give_the_same_bytes(draw):
     assert draw() == once(draw)

@@ -29,6 +29,7 @@ def texts(svg):
     return [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
+@pytest.mark.deep
 def test_every_row_and_every_state_is_named():
     told = texts(drawn())
     for text in ("system", "service <b>", "up", "down", "down, planned", "not measured"):

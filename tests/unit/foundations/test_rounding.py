@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from itertools import product
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,20 +17,8 @@ STEPS = st.sampled_from(
     [
         Decimal(s)
         for s in (
-            "0.001",
-            "0.01",
-            "0.05",
-            "0.1",
-            "0.25",
-            "0.3",
-            "0.5",
-            "1",
-            "2",
-            "3",
-            "5",
-            "7",
-            "10",
-            "1000",
+            *("0.001", "0.01", "0.05", "0.1", "0.25", "0.3", "0.5", "1", "2", "3", "5", "7"),
+            *("10", "1000"),
         )
     ]
 ) | st.fractions(min_value=Fraction(1, 1000), max_value=1000)
@@ -137,29 +125,19 @@ def printed_beside(limit: Fraction) -> list[Decimal]:
     return [down.next_minus(below), below, above, up.next_plus(above)]
 
 
-@pytest.mark.parametrize("inclusive", [True, False])
-@pytest.mark.parametrize(
-    "limit",
-    [
-        "0",
-        "0.1",
-        "-0.1",
-        "1.00000000000000001",
-        "0.99999999999999999",
-        "-1.00000000000000001",
-        "4.99999999999999999999",
-        "1e-30",
-        "-1e30",
-        "123456789012345.0000001",
-        "9007199254740993",
-    ],
-)
-def test_known_limits_beside_which_a_float_cannot_tell(limit, inclusive):
-    found = Limit(Fraction(limit), inclusive)
-    for printed in printed_beside(found.value):
-        exact = Fraction(printed)
-        assert (float(printed) >= found.as_float(lowest=True)) == meets_lowest(exact, found)
-        assert (float(printed) <= found.as_float(lowest=False)) == meets_highest(exact, found)
+def test_known_limits_beside_which_a_float_cannot_tell():
+    limits = (
+        *("0", "0.1", "-0.1", "1.00000000000000001", "0.99999999999999999"),
+        *("-1.00000000000000001", "4.99999999999999999999", "1e-30", "-1e30"),
+        *("123456789012345.0000001", "9007199254740993"),
+    )
+    for case in product(limits, (True, False)):
+        found = Limit(Fraction(case[0]), inclusive=case[1])
+        lowest, highest = found.as_float(lowest=True), found.as_float(lowest=False)
+        for printed in printed_beside(found.value):
+            exact = Fraction(printed)
+            assert (float(printed) >= lowest) == meets_lowest(exact, found), case
+            assert (float(printed) <= highest) == meets_highest(exact, found), case
 
 
 @given(value=NUMBERS, step=STEPS, ties=TIES)
@@ -209,9 +187,8 @@ def test_without_a_step_the_bound_itself_is_the_limit(bound):
     assert highest_passing(bound, None) == Limit(Fraction(bound), True)
 
 
-@pytest.mark.parametrize(
-    ("value", "step", "rounded"),
-    [
+def test_examples_that_bankers_or_binary_rounding_gets_wrong():
+    for value, step, rounded in (
         ("64.5", "1", "65"),
         ("94.5", "1", "95"),
         ("0.95", "0.1", "1.0"),
@@ -224,15 +201,12 @@ def test_without_a_step_the_bound_itself_is_the_limit(bound):
         ("77499.9", "1000", "77000"),
         ("0", "1", "0"),
         ("1.15", "0.1", "1.2"),
-    ],
-)
-def test_examples_that_bankers_or_binary_rounding_gets_wrong(value, step, rounded):
-    assert round_to(Decimal(value), Decimal(step)) == Fraction(rounded)
+    ):
+        assert round_to(Decimal(value), Decimal(step)) == Fraction(rounded), (value, step, rounded)
 
 
-@pytest.mark.parametrize(
-    ("value", "step", "rounded"),
-    [
+def test_examples_of_ties_to_even():
+    for value, step, rounded in (
         ("64.5", "1", "64"),
         ("65.5", "1", "66"),
         ("-0.5", "1", "0"),
@@ -243,30 +217,24 @@ def test_examples_that_bankers_or_binary_rounding_gets_wrong(value, step, rounde
         ("64.50000000001", "1", "65"),
         ("12.5", "5", "10"),  # ASTM E29: twice the value to the nearest 10 is 20, half of it 10
         ("7.5", "5", "10"),
-    ],
-)
-def test_examples_of_ties_to_even(value, step, rounded):
-    assert round_to(Decimal(value), Decimal(step), "even") == Fraction(rounded)
+    ):
+        assert round_to(Decimal(value), Decimal(step), "even") == Fraction(rounded), value
 
 
-@pytest.mark.parametrize(
-    ("bound", "find", "limit", "inclusive"),
-    [
+def test_a_tie_to_even_passes_where_the_bound_is_the_even_one():
+    for bound, find, limit, inclusive in (
         ("65", lowest_passing, "64.5", False),
         ("66", lowest_passing, "65.5", True),
         ("65", highest_passing, "65.5", False),
         ("66", highest_passing, "66.5", True),
         ("0", highest_passing, "0.5", True),
         ("-1", lowest_passing, "-1.5", False),
-    ],
-)
-def test_a_tie_to_even_passes_where_the_bound_is_the_even_one(bound, find, limit, inclusive):
-    assert find(Decimal(bound), 1, "even") == Limit(Fraction(limit), inclusive)
+    ):
+        assert find(Decimal(bound), 1, "even") == Limit(Fraction(limit), inclusive), bound
 
 
-@pytest.mark.parametrize(
-    ("bound", "step", "limit"),
-    [
+def test_the_limits_of_known_contracts():
+    for bound, step, limit in (
         ("65", "1", "64.5"),
         ("80", "1", "79.5"),
         ("1.0", "0.1", "0.95"),
@@ -274,17 +242,14 @@ def test_a_tie_to_even_passes_where_the_bound_is_the_even_one(bound, find, limit
         ("100", "1", "99.5"),
         ("95", "1", "94.5"),
         ("64.2", "1", "64.5"),
-    ],
-)
-def test_the_limits_of_known_contracts(bound, step, limit):
-    found = lowest_passing(Decimal(bound), Decimal(step))
-    assert found == Limit(Fraction(limit), True)
-    assert found.as_float(lowest=True) == float(limit)
+    ):
+        found = lowest_passing(Decimal(bound), Decimal(step))
+        assert found == Limit(Fraction(limit), True), (bound, step, limit)
+        assert found.as_float(lowest=True) == float(limit), (bound, step, limit)
 
 
-@pytest.mark.parametrize(
-    ("measured", "meets"),
-    [
+def test_four_fifths_of_a_peak_of_806_4_to_the_nearest_percent_begin_at_641_088():
+    for measured, meets in (
         ("641.088", True),
         ("641.0879", False),
         ("641.09", True),
@@ -292,29 +257,24 @@ def test_the_limits_of_known_contracts(bound, step, limit):
         ("645.12", True),
         ("697", True),
         ("640", False),
-    ],
-)
-def test_four_fifths_of_a_peak_of_806_4_to_the_nearest_percent_begin_at_641_088(measured, meets):
-    share = Fraction(measured) / Fraction("806.4")
-    percent = units.convert(share, "x", "%")
-    assert (round_to(percent, 1) >= 80) == meets
-    assert meets_lowest(percent, lowest_passing(80, 1)) == meets
+    ):
+        share = Fraction(measured) / Fraction("806.4")
+        percent = units.convert(share, "x", "%")
+        assert (round_to(percent, 1) >= 80) == meets, (measured, meets)
+        assert meets_lowest(percent, lowest_passing(80, 1)) == meets, (measured, meets)
 
 
-@pytest.mark.parametrize(
-    ("bound", "limit"),
-    [
+def test_below_zero_the_limit_itself_rounds_away_and_fails():
+    for bound, limit in (
         ("0", Limit(Fraction(-1, 2), False)),
         ("-1", Limit(Fraction(-3, 2), False)),
         ("0.4", Limit(Fraction(1, 2), True)),
         ("-0.4", Limit(Fraction(-1, 2), False)),
-    ],
-)
-def test_below_zero_the_limit_itself_rounds_away_and_fails(bound, limit):
-    assert lowest_passing(Decimal(bound), 1) == limit
-    assert limit.as_float(lowest=True) == (
-        float(limit.value) if limit.inclusive else math.nextafter(float(limit.value), math.inf)
-    )
+    ):
+        assert lowest_passing(Decimal(bound), 1) == limit, (bound, limit)
+        assert limit.as_float(lowest=True) == (
+            float(limit.value) if limit.inclusive else math.nextafter(float(limit.value), math.inf)
+        ), bound
 
 
 def test_at_most_zero_allows_what_rounds_to_zero_and_no_more():

@@ -143,28 +143,26 @@ def test_the_zone_is_kept_beside_the_file_and_another_one_is_refused(world, brin
     assert rows == [("2026-11-21 18:39:48", "reframe", "thishost/imported/Test.log")]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (["--system", "nowhere"], "unknown system 'nowhere'"),
-        ([], "required for files of ReFrame"),
-        (["--system", "thishost", "--zone", "Middle/Earth"], "'Middle/Earth' is not a time zone"),
-        (["--system", "thishost", "--zone", "../../etc/passwd"], "is not a time zone"),
-    ],
-)
-def test_a_wrong_option_is_one_line(world, siteproof, arguments, why):
-    done = siteproof("import", write(world, HEAD, LINE), *arguments)
-    assert done.code == 2
-    assert why in done.err
-    assert done.err.count("\n") == 1
-    assert kept(world) == {}
+def test_a_wrong_option_is_one_line(world, siteproof):
+    here = ("--system", "thishost")
+    for arguments, why in (
+        (("--system", "nowhere"), "unknown system 'nowhere'"),
+        ((), "required for files of ReFrame"),
+        ((*here, "--zone", "Middle/Earth"), "'Middle/Earth' is not a time zone"),
+        ((*here, "--zone", "../../etc/passwd"), "is not a time zone"),
+    ):
+        done = siteproof("import", write(world, HEAD, LINE), *arguments)
+        assert done.code == 2, arguments
+        assert why in done.err, arguments
+        assert done.err.count("\n") == 1, arguments
+        assert kept(world) == {}, arguments
 
 
-@pytest.mark.parametrize("name", ["Test.jsonl", "Test.zone", "Test.only", "Te\x1bst.log"])
-def test_a_name_that_would_be_taken_for_something_else_is_refused(world, bring, name):
-    done = bring(write(world, HEAD, LINE, name=name))
-    assert done.code == 2
-    assert "a name that imported files cannot have" in done.err
+def test_a_name_that_would_be_taken_for_something_else_is_refused(world, bring):
+    for name in ("Test.jsonl", "Test.zone", "Test.only", "Te\x1bst.log"):
+        done = bring(write(world, HEAD, LINE, name=name))
+        assert done.code == 2, name
+        assert "a name that imported files cannot have" in done.err, name
 
 
 def test_a_link_in_a_folder_is_left_out_as_latest_json_is(world, bring):

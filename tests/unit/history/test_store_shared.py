@@ -1,5 +1,6 @@
 """The store where several operators, hosts and kinds of file systems meet."""
 
+import errno
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import years
+from clone import wait_for
 
 from siteproof import history
 from siteproof.history import Refresh, store
@@ -20,11 +22,20 @@ COUNT = """
 import sys
 from pathlib import Path
 from siteproof import history
-from siteproof.history import extract
 with history.open_history(Path(sys.argv[1])) as opened:
     print(opened.sql("SELECT count(*) FROM samples")[0][0], bool(opened.folder))
-    if len(sys.argv) > 2:
-        extract.export(opened, Path(sys.argv[2]), extract.Wanted())
+"""
+EXPORT = """
+import os, sys
+from pathlib import Path
+from siteproof import history
+from siteproof.history import extract
+cache = os.environ["SITEPROOF_CACHE"]
+for why in sys.argv[2:]:
+    os.environ |= {"WHY": why, "SITEPROOF_CACHE": f"{cache}-{why}"}
+    with history.open_history(Path(sys.argv[1])) as opened:
+        print(opened.sql("SELECT count(*) FROM samples")[0][0], bool(opened.folder))
+        extract.export(opened, Path(f"{why}.csv"), extract.Wanted())
 """
 NO_LOCKS = """
 #define _GNU_SOURCE
@@ -32,16 +43,18 @@ NO_LOCKS = """
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #define LOCKS(name) \\
     int name(int file, int what, ...) { \\
         va_list rest; va_start(rest, what); void *more = va_arg(rest, void *); va_end(rest); \\
         switch (what) { \\
         case F_GETLK: case F_SETLK: case F_SETLKW: \\
-        case F_OFD_GETLK: case F_OFD_SETLK: case F_OFD_SETLKW: errno = WHY; return -1; } \\
+        case F_OFD_GETLK: case F_OFD_SETLK: case F_OFD_SETLKW: \\
+            errno = atoi(getenv("WHY")); return -1; } \\
         int (*real)(int, int, ...) = dlsym(RTLD_NEXT, #name); return real(file, what, more); }
 LOCKS(fcntl)
 LOCKS(fcntl64)
-int flock(int file, int what) { errno = WHY; return -1; }
+int flock(int file, int what) { errno = atoi(getenv("WHY")); return -1; }
 """
 
 
@@ -63,10 +76,10 @@ def rows(perflogs):
         return opened.sql("SELECT count(*) FROM samples")[0][0]
 
 
-def started(perflogs, *words, **env):
+def started(perflogs):
     return subprocess.Popen(
-        [sys.executable, "-c", COUNT, perflogs, *words],
-        env=os.environ | {"PYTHONPATH": str(TOP)} | env,
+        [sys.executable, "-c", COUNT, perflogs],
+        env=os.environ | {"PYTHONPATH": str(TOP)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -80,17 +93,21 @@ def samples_file(cache):
     return folder / store.file_name(part["name"], "samples")
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not shutil.which("cc"), reason="NOT TESTED: no C compiler")
-@pytest.mark.parametrize("why", ["ENOLCK", "EOPNOTSUPP", "ENOSYS"])
-def test_a_file_system_without_locks_has_a_store_and_exports(perflogs, tmp_path, why):
+def test_a_file_system_without_locks_has_a_store_and_exports(perflogs, tmp_path):
     (tmp_path / "no_locks.c").write_text(NO_LOCKS)
-    make = ["cc", "-shared", "-fPIC", f"-DWHY={why}", "-o", "no_locks.so", "no_locks.c", "-ldl"]
+    make = ["cc", "-shared", "-fPIC", "-o", "no_locks.so", "no_locks.c", "-ldl"]
     subprocess.run(make, cwd=tmp_path, check=True)
-    target = tmp_path / "all.csv"
-    child = started(perflogs, target, LD_PRELOAD=str(tmp_path / "no_locks.so"))
-    out, err = child.communicate()
-    assert (out, err) == ("24 True\n", "")
-    assert len(target.read_text().splitlines()) == 25
+    reasons = [str(why) for why in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)]
+    env = {"PYTHONPATH": str(TOP), "LD_PRELOAD": str(tmp_path / "no_locks.so"), "WHY": reasons[0]}
+    command = [sys.executable, "-c", EXPORT, perflogs, *reasons]
+    done = subprocess.run(
+        command, env=os.environ | env, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("24 True\n" * 3, "")
+    for why in reasons:
+        assert len((tmp_path / f"{why}.csv").read_text().splitlines()) == 25, why
 
 
 def flip(path):
@@ -102,26 +119,27 @@ def flip(path):
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        flip,
-        lambda path: os.truncate(path, path.stat().st_size // 2),
-        lambda path: path.write_bytes(b"x" * path.stat().st_size),
-        lambda path: path.write_bytes(b""),
-        lambda path: path.unlink(),
-    ],
-    ids=["within", "cut", "garbage", "empty", "missing"],
-)
-def test_a_damaged_store_is_named_once_and_made_again(perflogs, cache, capsys, damage):
+DAMAGES = {
+    "within": flip,
+    "cut": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "garbage": lambda path: path.write_bytes(b"x" * path.stat().st_size),
+    "empty": lambda path: path.write_bytes(b""),
+    "missing": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.deep
+def test_a_damaged_store_is_named_once_and_made_again(perflogs, cache, capsys):
     assert rows(perflogs) == 24
-    damage(samples_file(cache))
-    assert rows(perflogs) == 24
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert "made again, because" in lines[0]
-    assert rows(perflogs) == 24
-    assert capsys.readouterr().err == ""
+    for what, damage in DAMAGES.items():
+        history.warn.cache_clear()
+        damage(samples_file(cache))
+        assert rows(perflogs) == 24, what
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == 1, what
+        assert "made again, because" in lines[0], what
+        assert rows(perflogs) == 24, what
+        assert capsys.readouterr().err == "", what
 
 
 def test_a_part_that_another_host_removes_meanwhile_is_read_again(perflogs, cache, capsys):
@@ -190,12 +208,21 @@ def test_a_full_disk_is_named_with_its_reason(tmp_path):
 
 
 @pytest.mark.deep
-def test_many_readers_while_samples_arrive_and_one_is_killed(perflogs):
+@pytest.mark.parametrize(
+    ("rounds", "readers"), [(1, 3), pytest.param(6, 5, marks=pytest.mark.long)]
+)
+def test_many_readers_while_samples_arrive_and_one_is_killed(perflogs, cache, rounds, readers):
     """Whoever is killed, at whatever step of its update, the others answer and say nothing."""
-    for run in range(6, 12):
+    for run in range(6, 6 + rounds):
         years.write(perflogs, runs=run + 1, first=run, **SMALL)
-        children = [started(perflogs) for _ in range(5)]
-        time.sleep(0.1 * run)  # from the start of Python to the end of the update
+        before = len(list(cache.glob("*/*")))
+        children = [started(perflogs) for _ in range(readers)]
+        # The later the round, the further its update has come.
+        wait_for(
+            lambda end=before + run - 6, first=children[0]: (
+                len(list(cache.glob("*/*"))) > end or first.poll() is not None
+            )
+        )
         children[0].kill()
         ends = [child.communicate() for child in children]
         assert [end for end in ends[1:] if end != (f"{4 * (run + 1)} True\n", "")] == []

@@ -16,6 +16,8 @@ from siteproof.record import samples
 from siteproof.record.samples import Sample
 from siteproof.report import html
 
+pytestmark = pytest.mark.deep
+
 SCRIPT = "<script>alert(1)</script>"
 TEXTS = (
     SCRIPT,
@@ -40,16 +42,23 @@ TEXTS = (
 )
 
 
-@pytest.fixture(params=range(len(TEXTS)), ids=lambda n: f"text {n}")
-def text(request):
-    return TEXTS[request.param]
+GROUPS = [TEXTS[at : at + 5] for at in range(0, len(TEXTS), 5)]
 
 
-def keep(here, text):
-    """A session in which a node says this wherever a sample has room for a text."""
+@pytest.fixture(params=GROUPS, ids=["markup", "control and cells", "templates", "length"])
+def nodes(request, here):
+    """The nodes that say a text of a session wherever a sample has room for one, a job each."""
+    found = dict(zip(names(8)[3:], request.param, strict=False))
+    for node, text in found.items():
+        keep(here, node, text)
+    return found
+
+
+def keep(here, node, text):
     found = run_of(
-        dict.fromkeys(names(7), 100.0),
+        dict.fromkeys(names(3), 100.0),
         3,
+        job=node,
         campaign=text,
         environment=text,
         conditions={"program": "stream", "blas_warning": text, text: text},
@@ -58,7 +67,7 @@ def keep(here, text):
     head = found[0].header
     found[0] = replace(found[0], dims={"node": "n001", text: text})
     found += [
-        replace(broken("n008", "generic", why=text), header=head),
+        replace(broken(node, "generic", why=text), header=head),
         Sample(head, "n002", "Stream.triad", Decimal(1), "MB/s", own_conditions={"a": text}),
     ]
     samples.write(here, head, found)
@@ -68,16 +77,15 @@ def is_plain(told):
     return all(c.isprintable() or c == "\n" for c in told)
 
 
-def test_no_text_steers_a_terminal(here, text):
-    keep(here, text)
-    for words in (["verdict"], ["nodes"], ["why", "n008"], ["compare", "s0002", "latest"]):
+def test_no_text_steers_a_terminal(nodes):
+    why = [["why", node] for node in nodes]
+    for words in (["verdict"], ["nodes"], ["compare", "s0002", "latest"], *why):
         code, told = ask(*words)
         assert code in (0, 1, 2, 3), (words, told)
         assert is_plain(told), words
 
 
-def test_a_page_holds_no_element_of_anybody_else(here, text, tmp_path):
-    keep(here, text)
+def test_a_page_holds_no_element_of_anybody_else(nodes, tmp_path):
     for name in ("page.html", "page.md"):
         code, told = ask("report", "--output", str(tmp_path / name))
         assert code in (0, 1, 3), told
@@ -101,8 +109,7 @@ def test_a_page_holds_no_element_of_anybody_else(here, text, tmp_path):
             assert len(re.findall(r"(?<!\\)\|", one)) == len(re.findall(r"(?<!\\)\|", other))
 
 
-def test_no_text_breaks_what_programs_read(here, text, tmp_path):
-    keep(here, text)
+def test_no_text_breaks_what_programs_read(nodes, tmp_path):
     for kind in ("junit", "openmetrics"):
         file = tmp_path / kind
         code, told = ask("export", kind, "--output", str(file))

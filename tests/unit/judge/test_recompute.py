@@ -1,5 +1,6 @@
 """The program that a page carries judges the page's values alone, and agrees with the verdict."""
 
+import contextlib
 import csv
 import hashlib
 import io
@@ -10,13 +11,15 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cache
+from unittest import mock
 
 import pytest
 import recomputed
 from clone import TOP
 from hypothesis import given
 from hypothesis import strategies as st
-from random_cases import cases
+from random_cases import cases, rounds
 from test_agreement import KINDS, criterion, decimal_text, site
 from test_agreement_pairs import criterion as of_pairs
 from test_agreement_pairs import net as net
@@ -160,7 +163,7 @@ def random_campaign(seed):
 
 
 @given(seed=st.integers(0, 10**9))
-@cases(400)
+@cases(150)
 def test_every_random_campaign_is_judged_alike_from_its_page_alone(seed):
     recomputed.must_agree(random_campaign(seed))
 
@@ -192,29 +195,30 @@ def random_pairs(net, rng):
     return judgement.judge_samples(promised(net, C=of_pairs(**keys)), found, "all")
 
 
-def test_random_pairs_with_trials_sizes_and_failures_are_judged_alike(net):
-    rng = random.Random(20261124)
+@rounds(25, 400)
+def test_random_pairs_with_trials_sizes_and_failures_are_judged_alike(net, count):
+    rng = random.Random(13)  # a PASS, which is rare, is among the first
     verdicts = set()
-    for _ in range(400):
+    for _ in range(count):
         judged = random_pairs(net, rng)
         verdicts.add(str(judged.verdicts[0].verdict))
         recomputed.must_agree(judged)
     assert {"PASS", "FAIL", "ERROR", "INCOMPLETE"} <= verdicts
 
 
-@pytest.mark.parametrize("scope", ["mean", "median"])
-def test_values_in_several_units_have_one_mean_and_one_median(scope):
+def test_values_in_several_units_have_one_mean_and_one_median():
     """Two programs print MB/s and GB/s; 5, 6 and 7 GB/s are at least 6."""
-    described = site({"C": criterion(at_least="6 GB/s", scope=scope)}, "MB/s")
     head = header(1, 1, "acceptance")
     values_ = [("5000", "MB/s"), ("6", "GB/s"), ("7", "GB/s")]
     found = [
         Sample(head, f"n{n}", "Check.figure", Decimal(value), unit)
         for n, (value, unit) in enumerate(values_, 1)
     ]
-    judged = judgement.judge_samples(described, found, "all")
-    assert judged.verdicts[0].verdict == "PASS"
-    recomputed.must_agree(judged)
+    for scope in ("mean", "median"):
+        described = site({"C": criterion(at_least="6 GB/s", scope=scope)}, "MB/s")
+        judged = judgement.judge_samples(described, found, "all")
+        assert judged.verdicts[0].verdict == "PASS", scope
+        recomputed.must_agree(judged)
 
 
 def test_trials_in_several_units_have_one_median_and_the_worst_node_is_known():
@@ -236,7 +240,7 @@ def test_trials_in_several_units_have_one_median_and_the_worst_node_is_known():
 
 
 @given(seed=st.integers(0, 10**9), word=st.sampled_from(recompute.ORDER))
-@cases(100)
+@cases(25)
 def test_another_verdict_on_the_page_is_found(seed, word):
     texts = recomputed.texts(random_campaign(seed))
     changed = recomputed.changed(texts, "criteria", "stated", lambda _old: word)
@@ -247,7 +251,7 @@ def test_another_verdict_on_the_page_is_found(seed, word):
 
 
 @given(seed=st.integers(0, 10**9))
-@cases(100)
+@cases(25)
 def test_another_value_or_bound_that_decides_is_found(seed):
     judged = random_campaign(seed)
     texts = recomputed.texts(judged)
@@ -272,7 +276,7 @@ CELLS = st.text(st.sampled_from("=+-@'\t\r\n;,|\" aä5.\uff1d\u2028"), max_size=
 
 
 @given(rows=st.lists(st.tuples(CELLS, CELLS), max_size=4))
-@cases(300)
+@cases(100)
 def test_a_cell_is_read_as_it_was_and_begins_no_formula(rows):
     text = value_tables.as_csv(("a", "b"), rows)
     back = [(row["a"], row["b"]) for row in recompute.rows_of({"t": text}, "t")]
@@ -283,10 +287,10 @@ def test_a_cell_is_read_as_it_was_and_begins_no_formula(rows):
             assert number or not re.match(r"[=+\-@\uff1d]", cell), line
 
 
-@pytest.mark.parametrize("number", ["-5", "-0.25", "1E-7", "-1.5e+3", "007.10"])
-def test_a_number_is_not_changed(number):
-    assert value_tables.harmless_cell(Decimal(number)) == str(Decimal(number))
-    assert value_tables.harmless_cell(number) == number
+def test_a_number_is_not_changed():
+    for number in ("-5", "-0.25", "1E-7", "-1.5e+3", "007.10"):
+        assert value_tables.harmless_cell(Decimal(number)) == str(Decimal(number))
+        assert value_tables.harmless_cell(number) == number
 
 
 FIRST = Summary("campaign winter", "now", "1 of 1 nodes", "", "PASS", "1 PASS of 1")
@@ -332,7 +336,7 @@ def without(texts, table, where):
 
 
 @given(seed=st.integers(0, 10**9), table=st.sampled_from(["criteria", "units", "jobs"]))
-@cases(100)
+@cases(25)
 def test_a_row_without_which_others_have_no_meaning_is_missed(seed, table):
     texts = recomputed.texts(random_campaign(seed))
     owned = {row["unit"] for row in recompute.rows_of(texts, "samples")} - {""}
@@ -345,7 +349,7 @@ def test_a_row_without_which_others_have_no_meaning_is_missed(seed, table):
 
 
 @given(seed=st.integers(0, 10**9))
-@cases(100)
+@cases(25)
 def test_samples_that_were_taken_away_of_a_decided_criterion_are_missed(seed):
     judged = random_campaign(seed)
     texts = recomputed.texts(judged)
@@ -357,14 +361,15 @@ def test_samples_that_were_taken_away_of_a_decided_criterion_are_missed(seed):
             assert recomputed.again(fewer)[0] == 1, (key, unit)
 
 
-@pytest.mark.parametrize("table", ["criteria", "units", "jobs"])
-def test_a_row_that_is_there_twice_is_refused(table):
+def test_a_row_that_is_there_twice_is_refused():
     _, texts = decided()
-    lines = texts[table].splitlines(keepends=True)
-    with pytest.raises(recompute.BadFile, match="two rows with the same"):
-        recompute.Judge({**texts, table: "".join([*lines, lines[-1]])})
+    for table in ("criteria", "units", "jobs"):
+        lines = texts[table].splitlines(keepends=True)
+        with pytest.raises(recompute.BadFile, match="two rows with the same"):
+            recompute.Judge({**texts, table: "".join([*lines, lines[-1]])})
 
 
+@cache
 def excused():
     """The tables of a random campaign in which a waiver excuses what fails otherwise."""
     for seed in range(2000):
@@ -374,10 +379,10 @@ def excused():
     raise AssertionError("no waiver")
 
 
-@pytest.mark.parametrize(("column", "text"), [("expires", "2000-01-01"), ("waives", "Other.one")])
-def test_a_waiver_that_has_expired_or_waives_something_else_excuses_nothing(column, text):
-    changed = recomputed.changed(excused(), "waivers", column, lambda _old: text)
-    assert recomputed.again(changed)[0]
+def test_a_waiver_that_has_expired_or_waives_something_else_excuses_nothing():
+    for column, text in (("expires", "2000-01-01"), ("waives", "Other.one")):
+        changed = recomputed.changed(excused(), "waivers", column, lambda _old, text=text: text)
+        assert recomputed.again(changed)[0], column
 
 
 def test_a_criterion_that_was_taken_from_the_tables_is_missed_on_the_page():
@@ -439,19 +444,17 @@ PRINTED = [  # on the first screen, in the chapter and on the sheet
 ]
 
 
-@pytest.mark.parametrize(("old", "new"), PRINTED)
-def test_each_printed_text_that_the_tables_do_not_give_is_found(measured, old, new):
+def test_each_printed_text_that_the_tables_do_not_give_is_found(measured):
     recomputed.must_agree(measured)
-    places = recomputed.page(measured).count(old)
-    assert places
-    for place in range(places):
-
-        def change(text, place=place):
-            parts = text.split(old)
-            return old.join(parts[: place + 1]) + new + old.join(parts[place + 1 :])
-
-        differing, printed = page_of(measured, change)
-        assert differing, printed
+    page, missed = recomputed.page(measured), []
+    for old, new in PRINTED:
+        parts = page.split(old)
+        assert parts[1:], old
+        for place in range(1, len(parts)):
+            changed = old.join(parts[:place]) + new + old.join(parts[place:])
+            if not recomputed.again(*recomputed.read(changed))[0]:
+                missed.append((old, new, place))
+    assert not missed, missed
 
 
 def test_a_sum_that_is_not_that_of_the_table_is_found(measured):
@@ -474,13 +477,12 @@ def test_a_verdict_is_printed_with_the_worst_value_that_it_rests_on(measured):
             )
 
 
-@pytest.mark.parametrize(
-    ("table", "column", "text"),
-    [("criteria", "met", ""), ("units", "stated", ""), ("jobs", "mode", "quick")],
-)
-def test_a_cell_that_was_emptied_or_a_job_of_another_mode_differs(measured, table, column, text):
-    changed = recomputed.changed(recomputed.texts(measured), table, column, lambda _old: text)
-    assert recomputed.again(changed)[0] == 1
+def test_a_cell_that_was_emptied_or_a_job_of_another_mode_differs(measured):
+    texts = recomputed.texts(measured)
+    rows = [("criteria", "met", ""), ("units", "stated", ""), ("jobs", "mode", "quick")]
+    for table, column, text in rows:
+        changed = recomputed.changed(texts, table, column, lambda _old, text=text: text)
+        assert recomputed.again(changed)[0] == 1, (table, column)
 
 
 def test_a_table_with_a_byte_order_mark_is_read_as_without(measured):
@@ -488,18 +490,15 @@ def test_a_table_with_a_byte_order_mark_is_read_as_without(measured):
     assert recomputed.again({**texts, "criteria": "\ufeff" + texts["criteria"]})[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
+def test_what_is_wrong_with_a_table_is_named(measured):
+    texts = recomputed.texts(measured)
+    for old, new, told in (
         ("GB/s", "furlong", "unit 'furlong'"),
         ("bound_unit", "unit", "no column 'bound_unit'"),
         ("\r\nC,", "\r\nC,,", "criteria.csv, row 2 has not 29 cells"),
-    ],
-)
-def test_what_is_wrong_with_a_table_is_named(measured, old, new, told):
-    texts = recomputed.texts(measured)
-    with pytest.raises(recompute.BadFile, match=told):
-        recomputed.again({**texts, "criteria": texts["criteria"].replace(old, new)})
+    ):
+        with pytest.raises(recompute.BadFile, match=told):
+            recomputed.again({**texts, "criteria": texts["criteria"].replace(old, new)})
 
 
 def test_a_copied_answer_is_no_second_trial(measured):
@@ -525,12 +524,20 @@ def test_the_worst_of_several_sizes_is_known_where_their_units_differ():
     recomputed.must_agree(judgement.judge_samples(described, found, "all"))
 
 
-def call(*words):
+def alone(*words):
     """As a vendor calls it: a plain Python without packages or the clone."""
     done = subprocess.run(
         [sys.executable, "-S", "-B", SCRIPT, *map(str, words)], capture_output=True, text=True
     )
     return done.returncode, done.stdout + done.stderr
+
+
+def call(*words):
+    """The same in this process."""
+    out = io.StringIO()
+    argv = mock.patch.object(sys, "argv", ["recompute.py", *map(str, words)])
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), argv:
+        return recompute.main(), out.getvalue()
 
 
 @pytest.fixture
@@ -541,10 +548,10 @@ def saved(tmp_path):
 
 
 def test_page_and_saved_tables_are_judged_alike(saved, tmp_path):
-    code, printed = call(saved, "--save", tmp_path)
+    code, printed = alone(saved, "--save", tmp_path)
     assert code == 0, printed
     assert "C-0" in printed and "0 differ" in printed
-    assert call(tmp_path) == (0, printed)
+    assert alone(tmp_path) == call(tmp_path) == (0, printed)
 
 
 def test_a_verdict_that_the_page_shows_otherwise_is_found(saved):
@@ -573,6 +580,7 @@ def test_a_verdict_that_was_changed_in_a_saved_table_ends_with_1(saved, tmp_path
     assert call(tmp_path)[0] == 1
 
 
+@cache
 def decided():
     """The tables of a random campaign with a PASS and a FAIL."""
     campaigns = (random_campaign(seed) for seed in range(1000))
@@ -584,10 +592,9 @@ def decided():
 CORRUPT = 'units.csv.gz" href="data:application/gzip;base64,'
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda text: "",
+def test_a_damaged_page_ends_with_2_and_one_line(saved):
+    damages = [
+        lambda _text: "",
         lambda text: text.replace('download="units.csv"', ""),
         lambda text: text.replace('download="units.csv"', 'download="samples.csv"'),
         lambda text: text.replace("stated", "states"),
@@ -596,14 +603,13 @@ CORRUPT = 'units.csv.gz" href="data:application/gzip;base64,'
         lambda text: re.sub(
             r"(?<=,)[kMGT]?i?(B/s|b/s|FLOPS|s|ms|us|min|count)(?=,)", "ell", text, count=1
         ),
-    ],
-)
-def test_a_damaged_page_ends_with_2_and_one_line(saved, damage):
-    saved.write_text(damage(saved.read_text()))
-    code, printed = call(saved)
-    assert (code, printed.count("\n"), "Traceback" in printed) == (2, 1, False), printed
-    for words in ((saved.parent / "nothing.html",), (saved, "--save", saved / "nowhere")):
-        code, printed = call(*words)
+    ]
+    told = [call(saved.parent / "nothing.html"), call(saved, "--save", saved / "nowhere")]
+    whole = saved.read_text()
+    for damage in damages:
+        saved.write_text(damage(whole))
+        told.append(call(saved))
+    for code, printed in [*told, alone(saved)]:
         assert (code, printed.count("\n"), "Traceback" in printed) == (2, 1, False), printed
 
 
@@ -639,26 +645,26 @@ def test_it_knows_nothing_of_ours_and_is_of_python_3_6():
     assert "siteproof" not in SCRIPT.read_text()
 
 
-@pytest.mark.parametrize(
-    ("table", "column", "text"),
-    [
-        *[("samples", "value", text) for text in ("3/2", "1_000", "1e309", "1e99999999", "\u0663")],
-        ("criteria", "bound", "330/2"),
-        ("criteria", "kind", "atleast"),
-        ("samples", "use", "answr"),
-        ("criteria", "scope", "best node"),
-        ("criteria", "stated", ""),
-        ("criteria", "max_age_hours", "nan"),
-        ("criteria", "now", "2026-11-24"),
-        ("jobs", "time", "yesterday"),
-        ("jobs", "time", "2027-02-31T00:00:00.000000Z"),
-        ("waivers", "expires", "2027-02-31"),
-        *[("waivers", "expires", text) for text in ("whenever", "31.01.2027", "2027-1-3", "")],
-    ],
-)
-def test_a_cell_that_is_no_number_day_or_known_word_is_named_and_refused(table, column, text):
-    found = excused() if table == "waivers" else decided()[1]
-    changed = recomputed.changed(found, table, column, lambda old: text if old else old)
-    where = rf"{table}\.csv, row \d+, column {column}"
-    with pytest.raises(recompute.BadFile, match=where):
-        recompute.Judge(changed)
+NO_CELLS = [
+    *[("samples", "value", text) for text in ("3/2", "1_000", "1e309", "1e99999999", "\u0663")],
+    ("criteria", "bound", "330/2"),
+    ("criteria", "kind", "atleast"),
+    ("samples", "use", "answr"),
+    ("criteria", "scope", "best node"),
+    ("criteria", "stated", ""),
+    ("criteria", "max_age_hours", "nan"),
+    ("criteria", "now", "2026-11-24"),
+    ("jobs", "time", "yesterday"),
+    ("jobs", "time", "2027-02-31T00:00:00.000000Z"),
+    ("waivers", "expires", "2027-02-31"),
+    *[("waivers", "expires", text) for text in ("whenever", "31.01.2027", "2027-1-3", "")],
+]
+
+
+def test_a_cell_that_is_no_number_day_or_known_word_is_named_and_refused():
+    for table, column, text in NO_CELLS:
+        found = excused() if table == "waivers" else decided()[1]
+        changed = recomputed.changed(found, table, column, lambda old, t=text: t if old else old)
+        where = rf"{table}\.csv, row \d+, column {column}"
+        with pytest.raises(recompute.BadFile, match=where):
+            recompute.Judge(changed)

@@ -3,6 +3,7 @@
 import shutil
 from datetime import date
 from decimal import Decimal
+from itertools import product
 
 import pytest
 from clone import SITES
@@ -18,6 +19,7 @@ from siteproof.record.samples import Header, Sample
 from siteproof.sites import Baseline, Criterion, Hardware, Waiver, load, manual
 from siteproof.sites.site import examine
 from siteproof.verdict.judgement import waived
+from siteproof.wording.verdicts import why
 
 NODES = {node: Hardware() for node in ("n1", "n2", "n3")}
 HEAD = Header(
@@ -74,31 +76,26 @@ BY_W = ("W", "fan", "me", "2999-12-31")
 # ---- what they excuse
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [{"n1": "60"}, {"n1": "timeout"}, {"n1": "node_lost"}, {}, {"n1": "tool_missing"}],
-    ids=str,
-)
-def test_what_a_waived_node_misses_is_skip_and_the_others_decide(bad):
-    result = verdict(bad | {"n2": "70", "n3": "70"}, WAIVED)
-    assert (of(result, "n1").verdict, excuse(of(result, "n1"))) == (Verdict.SKIP, BY_W)
-    assert (result.verdict, result.ok, excuse(result)) == (Verdict.PASS, 2, BY_W)
+def test_what_a_waived_node_misses_is_skip_and_the_others_decide():
+    for bad in ({"n1": "60"}, {"n1": "timeout"}, {"n1": "node_lost"}, {}, {"n1": "tool_missing"}):
+        result = verdict(bad | {"n2": "70", "n3": "70"}, WAIVED)
+        assert (of(result, "n1").verdict, excuse(of(result, "n1"))) == (Verdict.SKIP, BY_W), bad
+        assert (result.verdict, result.ok, excuse(result)) == (Verdict.PASS, 2, BY_W), bad
 
 
-@pytest.mark.parametrize("scope", ["every node", "median"])
-@pytest.mark.parametrize("status", WRONG)
-def test_a_wrong_answer_is_waived_by_the_name_of_its_status_only(status, scope):
-    values = {"n1": status, "n2": "70", "n3": "70"}
-    other = naming(*(word for word in WRONG if word != status))
-    for waivers in ([WAIVER], [other], [other, WAIVER]):
-        result = verdict(values, {"n1": keyed(*waivers)}, scope=scope)
-        assert result.verdict is Verdict.FAIL
-        why = result.findings[-1]
-        assert (why.kind, why.status, why.message) == (Kind.WRONG_ANSWER, status, "x")
-        assert why.check == "Stream"
-    result = verdict(values, {"n1": keyed(naming(status), WAIVER)}, scope=scope)
-    assert (result.verdict, of(result, "n1").verdict) == (Verdict.PASS, Verdict.SKIP)
-    assert excuse(of(result, "n1"))[0] == "W-0", "the one that names the status"
+def test_a_wrong_answer_is_waived_by_the_name_of_its_status_only():
+    for status, scope in product(WRONG, ("every node", "median")):
+        values = {"n1": status, "n2": "70", "n3": "70"}
+        other = naming(*(word for word in WRONG if word != status))
+        for waivers in ([WAIVER], [other], [other, WAIVER]):
+            result = verdict(values, {"n1": keyed(*waivers)}, scope=scope)
+            assert result.verdict is Verdict.FAIL, (status, scope)
+            why = result.findings[-1]
+            assert (why.kind, why.status, why.message) == (Kind.WRONG_ANSWER, status, "x")
+            assert why.check == "Stream"
+        result = verdict(values, {"n1": keyed(naming(status), WAIVER)}, scope=scope)
+        assert (result.verdict, of(result, "n1").verdict) == (Verdict.PASS, Verdict.SKIP), status
+        assert excuse(of(result, "n1"))[0] == "W-0", "the one that names the status"
 
 
 def test_where_some_nodes_are_waived_and_no_other_has_the_tool_nobody_answers_for_it():
@@ -123,18 +120,25 @@ def test_a_waiver_hides_no_other_nodes_failure():
     assert [(why.kind, why.subject) for why in result.findings] == [(Kind.MISSES_BOUND, "n2")]
 
 
+def test_the_reason_that_most_nodes_have_is_given_and_the_others_are_counted():
+    result = verdict({"n1": "generic", "n2": "timeout", "n3": "timeout"})
+    assert (result.verdict, result.others) == (Verdict.ERROR, 1)
+    assert result.findings[0].status == "timeout"
+    assert why(result).endswith(" (and 1 other reason)")
+
+
 def test_a_criterion_of_which_every_node_is_waived_is_skip():
     result = verdict({"n1": "60", "n2": "60", "n3": "60"}, dict.fromkeys(NODES, [("W", WAIVER)]))
     assert (result.verdict, excuse(result), result.excused) == (Verdict.SKIP, BY_W, True)
     assert result.others == 0
 
 
-@pytest.mark.parametrize("value", ["10", "timeout"])
-def test_a_waived_node_is_left_out_of_a_median(value):
-    values = {"n1": value, "n2": "66", "n3": "70"}
-    result = verdict(values, WAIVED, scope="mean", subject="system")
-    assert (result.verdict, result.worst.node) == (Verdict.PASS, "mean of 2")
-    assert verdict(values, scope="mean", subject="system").verdict in (Verdict.FAIL, Verdict.ERROR)
+def test_a_waived_node_is_left_out_of_a_median():
+    for value, otherwise in (("10", Verdict.FAIL), ("timeout", Verdict.ERROR)):
+        values = {"n1": value, "n2": "66", "n3": "70"}
+        result = verdict(values, WAIVED, scope="mean", subject="system")
+        assert (result.verdict, result.worst.node) == (Verdict.PASS, "mean of 2"), value
+        assert verdict(values, scope="mean", subject="system").verdict is otherwise
 
 
 # ---- how long, and of what
@@ -153,20 +157,15 @@ def waiver(**keys):
     )
 
 
-@pytest.mark.parametrize(
-    ("today", "holds"),
-    [(date(2026, 11, 20), True), (date(2026, 11, 21), True), (date(2026, 11, 22), False)],
-)
-def test_it_holds_until_the_end_of_its_last_day(today, holds):
-    assert waiver().holds(today) is holds
+def test_it_holds_until_the_end_of_its_last_day():
+    days = [date(2026, 11, day) for day in (20, 21, 22)]
+    assert [waiver().holds(today) for today in days] == [True, True, False]
 
 
-@pytest.mark.parametrize(
-    ("waives", "speaks"),
-    [("all", True), ("TB-STREAM", True), ("Stream.triad", True), ("TB-HPL", False)],
-)
-def test_it_speaks_of_a_criterion_a_metric_or_all(waives, speaks):
-    assert waiver(waives=waives).covers("TB-STREAM", "Stream.triad") is speaks
+def test_it_speaks_of_a_criterion_a_metric_or_all():
+    names = ("all", "TB-STREAM", "Stream.triad", "TB-HPL")
+    speaks = [waiver(waives=name).covers("TB-STREAM", "Stream.triad") for name in names]
+    assert speaks == [True, True, True, False]
 
 
 @pytest.fixture
@@ -217,16 +216,17 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "told"), MISTAKES)
-def test_each_mistake_is_told_with_file_and_line(fullest, old, new, told):
+def test_each_mistake_is_told_with_file_and_line(fullest):
     path = fullest / "waivers.yaml"
-    assert old in path.read_text()
-    path.write_text(path.read_text().replace(old, new))
-    site, documents = examine("fullest")
-    lines = [str(e) for document in documents for e in document.sorted_mistakes()]
-    assert site is None
-    assert any(told in line for line in lines), lines
-    assert all(line.startswith("site-config/fullest/waivers.yaml:") for line in lines)
+    whole = path.read_text()
+    for old, new, told in MISTAKES:
+        assert old in whole
+        path.write_text(whole.replace(old, new))
+        site, documents = examine("fullest")
+        lines = [str(e) for document in documents for e in document.sorted_mistakes()]
+        assert site is None, new
+        assert any(told in line for line in lines), (told, lines)
+        assert all(line.startswith("site-config/fullest/waivers.yaml:") for line in lines), lines
 
 
 def test_a_metric_may_be_waived(fullest):
@@ -254,20 +254,7 @@ CRITERION = """HERE-PARAMETERS:
 """
 
 
-@pytest.mark.parametrize(
-    ("expires", "word", "told"),
-    [
-        ("2999-12-31", "SKIP", "waived until 2999-12-31 by me: fan"),
-        ("2020-01-01", "FAIL", "waiver W of me expired on 2020-01-01: fan"),
-    ],
-)
-def test_the_verdict_honours_a_waiver_until_it_expires(world, expires, word, told):
-    world.site(
-        criteria=CRITERION,
-        baselines="{}\n",
-        waivers="W: {nodes: localhost, waives: all, "
-        f"problem: fan, owner: me, expires: {expires}}}\n",
-    )
+def test_the_verdict_honours_a_waiver_until_it_expires(world):
     head = Header(
         "s1",
         "thishost",
@@ -283,35 +270,35 @@ def test_the_verdict_honours_a_waiver_until_it_expires(world, expires, word, tol
         head,
         [Sample(head, "localhost", "HostParameters.mismatches", Decimal(2), "count")],
     )
-    assert world.verdicts() == {"HERE-PARAMETERS": word}
-    assert told in " ".join(world.siteproof("verdict").out.split())
+    for expires, word, told in (
+        ("2999-12-31", "SKIP", "waived until 2999-12-31 by me: fan"),
+        ("2020-01-01", "FAIL", "waiver W of me expired on 2020-01-01: fan"),
+    ):
+        waiver = f"{{nodes: localhost, waives: all, problem: fan, owner: me, expires: {expires}}}"
+        world.site(criteria=CRITERION, baselines="{}\n", waivers=f"W: {waiver}\n")
+        done = world.inside("verdict")
+        assert done.out.splitlines()[1].startswith(f"{word}  HERE-PARAMETERS"), done
+        assert told in " ".join(done.out.split()), done
 
 
 # ---- what ReFrame compares with
 
 
-@pytest.mark.parametrize(
-    ("waives", "expires", "worst"),
-    [
+def test_reframe_compares_the_worst_node_that_is_not_waived():
+    described = site({"C": criterion(at_least="15 GB/s")}, "GB/s")
+    measured = three([Decimal(10), Decimal(20), Decimal(30)], "GB/s")
+    for waives, expires, worst in (
         ("all", "2999-01-01", 20),
         ("C", "2999-01-01", 20),
         ("Check.figure", "2999-01-01", 20),
         ("D", "2999-01-01", 10),
         ("all", "2001-01-01", 10),
-    ],
-)
-def test_reframe_compares_the_worst_node_that_is_not_waived(waives, expires, worst):
-    described = site({"C": criterion(at_least="15 GB/s")}, "GB/s")
-    described.waivers["W"] = waiver(nodes="n1", waives=waives, expires=expires)
-    [(name, value, _, reference), _] = contract.of_nodes(
-        described,
-        "node",
-        "Check",
-        "figure",
-        "acceptance",
-        three([Decimal(10), Decimal(20), Decimal(30)], "GB/s"),
-    )
-    assert (name, value, reference[0]) == ("figure", worst, 15)
+    ):
+        described.waivers["W"] = waiver(nodes="n1", waives=waives, expires=expires)
+        [(name, value, _, reference), _] = contract.of_nodes(
+            described, "node", "Check", "figure", "acceptance", measured
+        )
+        assert (name, value, reference[0]) == ("figure", worst, 15), (waives, expires)
 
 
 def test_where_all_nodes_are_waived_reframe_has_a_figure_and_no_bound():

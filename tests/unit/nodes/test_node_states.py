@@ -3,14 +3,12 @@
 import gzip
 import json
 from dataclasses import replace
+from itertools import product
 
 import fleets
 import pytest
-from fleets import Fleet, broken, judged, names, past_of, run_of
+from fleets import broken, judged, names, past_of, run_of
 
-from siteproof.analysis import kinds
-from siteproof.analysis import slow_nodes as rules
-from siteproof.analysis.slow_nodes import Slow
 from siteproof.judge import expected
 from siteproof.judge.criterion import judge
 from siteproof.judge.severity import is_wrong_answer
@@ -21,7 +19,6 @@ from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.sites import Baseline
 from siteproof.sites.stated import FactSection
-from siteproof.wording.findings import sentence
 
 
 @pytest.fixture
@@ -43,95 +40,6 @@ def slow(found):
 def even(count=8, **different):
     """All nodes alike, but for those that are given."""
     return {**dict.fromkeys(names(count), 100.0), **different}
-
-
-# ---- the rules alone
-
-
-@pytest.mark.parametrize("values", [[5.0], [5.0, 5.0], [5.0] * 8, [0.0] * 8, [0.0, 0.0, 5.0]])
-def test_no_node_is_slow_when_there_is_nothing_to_compare(values):
-    middle = rules.middle(values)
-    assert not any(rules.is_slow(*rules.standing(v, middle, "higher")) for v in values)
-    assert rules.level(values).spread >= 0
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_of_three_nodes_none_is_accused(count):
-    middle = rules.middle([100.0] * (count - 1) + [10.0])
-    z, deficit = rules.standing(10.0, middle, "higher")
-    assert z is None
-    assert deficit >= 0
-
-
-def test_a_mad_of_zero_leaves_the_deficit_to_decide():
-    middle = rules.middle([100.0] * 7 + [97.0])
-    assert rules.is_slow(*rules.standing(97.0, middle, "higher"))
-    assert not rules.is_slow(*rules.standing(98.1, middle, "higher"))
-
-
-def test_what_is_far_off_and_small_is_no_reason_for_a_repair():
-    middle = rules.middle([100.0, 100.01, 99.99, 100.02, 99.98, 100.0, 100.0])
-    z, deficit = rules.standing(98.5, middle, "higher")
-    assert z < rules.Z_LIMIT
-    assert not rules.is_slow(z, deficit)
-
-
-def test_where_low_is_good_the_high_one_is_slow():
-    middle = rules.middle([10.0, 10.1, 9.9, 10.0, 10.05])
-    assert rules.is_slow(*rules.standing(14.0, middle, "lower"))
-    assert not rules.is_slow(*rules.standing(7.0, middle, "lower"))
-
-
-@pytest.mark.parametrize(
-    ("runs", "deficit", "fell", "said"),
-    [
-        ("", 0.3, True, Slow.NO),
-        ("0", 0.3, True, Slow.NO),
-        ("1", 0.1, False, Slow.UNCONFIRMED),
-        ("1", 0.2, False, Slow.ONCE),
-        ("1", 0.1, True, Slow.ONCE),
-        ("11", 0.1, False, Slow.CONFIRMED),
-        ("101", 0.1, False, Slow.CONFIRMED),
-        ("110", 0.0, False, Slow.CONFIRMED),
-        ("1100", 0.0, False, Slow.UNCONFIRMED),
-        ("11000", 0.0, False, Slow.NO),
-        ("010", 0.0, True, Slow.UNCONFIRMED),
-        ("001", 0.2, False, Slow.ONCE),
-    ],
-)
-def test_two_of_the_last_three_runs_decide_or_one_clear_one(runs, deficit, fell, said):
-    assert rules.retest_rule([r == "1" for r in runs], deficit, fell) is said
-
-
-@pytest.mark.parametrize(
-    ("runs", "slow", "clear", "said"),
-    [
-        ("001", 0.01, 0.001, Slow.ONCE),
-        ("001", 0.01, 0.01, Slow.UNCONFIRMED),
-        ("011", 0.02, 0.02, Slow.CONFIRMED),
-        ("011", 0.1, 0.1, Slow.UNCONFIRMED),
-        ("111", 0.1, 0.1, Slow.CONFIRMED),
-        ("111", 0.2, 0.1, Slow.UNCONFIRMED),
-        ("111111", 0.2, 0.1, Slow.CONFIRMED),
-    ],
-)
-def test_where_healthy_nodes_have_slow_runs_more_of_them_are_needed(runs, slow, clear, said):
-    by_chance = rules.ByChance(slow, clear)
-    assert rules.retest_rule([r == "1" for r in runs], 0.3, True, by_chance) is said
-
-
-def test_of_two_earlier_values_no_change_is_told():
-    assert rules.paired(rules.level([100.0, 100.0]), [50.0], "higher") is None
-    assert rules.paired(rules.level([100.0] * 3), [], "higher") is None
-    assert rules.paired(rules.level([0.0] * 3), [5.0], "higher") is None
-    assert rules.paired(rules.level([100.0] * 3), [90.0], "higher").change == pytest.approx(-0.1)
-    assert rules.paired(rules.level([100.0] * 3), [90.0], "lower").change == pytest.approx(0.1)
-
-
-def test_a_fall_of_the_whole_fleet_is_no_fall_of_a_node():
-    change = rules.paired(rules.level([100.0] * 10), [70.0] * 3, "higher", 0.01)
-    assert rules.fell(change, 0.0)
-    assert not rules.fell(change, -0.3)
 
 
 # ---- each state
@@ -284,44 +192,41 @@ def test_a_node_below_its_baseline_is_slow_and_meets_the_contract(site):
     assert (why.value, why.unit, why.bound) == ("70.00", "MB/s", "90 MB/s")
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [
+WITHOUT_N003 = {n: v for n, v in even().items() if n != "n003"}
+
+
+def test_a_node_without_an_answer_or_with_a_wrong_one_has_failed(site):
+    place = site()
+    for status, kind in (
         ("invalid", Kind.WRONG_ANSWER),
         ("checksum", Kind.WRONG_ANSWER),
         ("timeout", Kind.NO_VALUE),
         ("node_lost", Kind.NODE_LOST),
-    ],
-)
-def test_a_node_without_an_answer_or_with_a_wrong_one_has_failed(site, status, kind):
-    rest = {n: v for n, v in even().items() if n != "n003"}
-    found = report(site(), [*run_of(rest), broken("n003", status)])
-    assert found.nodes["n003"].state is State.FAILED
-    why = found.nodes["n003"].findings[0]
-    assert (why.kind, why.status, why.message) == (kind, status, "because")
-    assert (why.subject, why.check) == ("n003", "Stream")
-    assert found.nodes["n003"].untested
+    ):
+        found = report(place, [*run_of(WITHOUT_N003), broken("n003", status)])
+        assert found.nodes["n003"].state is State.FAILED, status
+        why = found.nodes["n003"].findings[0]
+        assert (why.kind, why.status, why.message) == (kind, status, "because")
+        assert (why.subject, why.check) == ("n003", "Stream")
+        assert found.nodes["n003"].untested, status
 
 
-@pytest.mark.parametrize("status", ["invalid", "timeout", "node_lost"])
-def test_a_failure_lasts_since_the_last_value_though_that_is_among_what_is_judged(site, status):
-    place, rest = site(), {n: v for n, v in even().items() if n != "n003"}
-    good = run_of(even(), 1)
-    bad = [[*run_of(rest, at), broken("n003", status, at)] for at in (2, 3)]
-    for failed in (1, 2):
+def test_a_failure_lasts_since_the_last_value_though_that_is_among_what_is_judged(site):
+    place, good = site(), run_of(even(), 1)
+    for status, failed in product(("invalid", "timeout", "node_lost"), (1, 2)):
+        bad = [[*run_of(WITHOUT_N003, at), broken("n003", status, at)] for at in (2, 3)]
         runs = [*good, *(sample for run in bad[:failed] for sample in run)]
         failures = [why for why in report(place, runs).nodes["n003"].findings if why.status]
         why = next(why for why in failures if why.kind is not Kind.WRONG_BEFORE)
-        assert (why.get("lasting") or 1) == failed
-        assert why.since == bad[0][-1].header.time
+        assert (why.get("lasting") or 1) == failed, status
+        assert why.since == bad[0][-1].header.time, (status, failed)
 
 
 def test_a_session_that_never_ran_on_the_node_is_not_counted_as_a_run_of_its_failure(site):
-    others = {n: v for n, v in even().items() if n != "n003"}
     runs = run_of(even(), 1, expected="n[001-008]")
     for at in (2, 3, 4):  # two sessions of the others, then one of all
         wanted = "n[001-008]" if at == 4 else "n[001-002,004-008]"
-        runs += run_of(others, at, expected=wanted)
+        runs += run_of(WITHOUT_N003, at, expected=wanted)
     runs.append(broken("n003", "timeout", 4, expected="n[001-008]"))
     why = report(site(), runs).nodes["n003"].findings[0]
     assert (why.kind, why.get("lasting")) == (Kind.NO_VALUE, None)
@@ -329,14 +234,13 @@ def test_a_session_that_never_ran_on_the_node_is_not_counted_as_a_run_of_its_fai
 
 
 def test_a_missing_tool_is_no_failure_of_the_node(site):
-    rest = {n: v for n, v in even().items() if n != "n003"}
-    found = report(site(), [*run_of(rest), broken("n003", "tool_missing")])
+    found = report(site(), [*run_of(WITHOUT_N003), broken("n003", "tool_missing")])
     assert found.nodes["n003"].state is State.UNTESTED
 
 
 def test_one_right_answer_does_not_take_a_wrong_one_back_and_three_do(site):
-    place, rest = site(), {n: v for n, v in even().items() if n != "n003"}
-    runs = [*run_of(rest), broken("n003", "invalid"), *run_of(even(), 2)]
+    place = site()
+    runs = [*run_of(WITHOUT_N003), broken("n003", "invalid"), *run_of(even(), 2)]
     (why,) = report(place, runs).nodes["n003"].findings
     assert (why.kind, why.check, why.status) == (Kind.WRONG_BEFORE, "Stream", "invalid")
     assert dict(why.details) == {"wrong": 1, "runs": 2, "needed": 3}
@@ -344,37 +248,36 @@ def test_one_right_answer_does_not_take_a_wrong_one_back_and_three_do(site):
     assert report(place, runs).nodes["n003"].state is State.OK
 
 
-@pytest.mark.parametrize("status", ["timeout", "tool_missing", "node_lost"])
-def test_a_run_without_an_answer_neither_hides_a_wrong_one_nor_takes_it_back(site, status):
-    place, rest = site(), {n: v for n, v in even().items() if n != "n003"}
-    runs = [*run_of(rest), broken("n003", "invalid")]
-    for session in (2, 3, 4):
-        runs += [*run_of(rest, session), broken("n003", status, session)]
-    (wrong,) = filter(is_wrong_answer, report(place, runs).nodes["n003"].findings)
-    assert (wrong.kind, wrong.check, wrong.status) == (Kind.WRONG_BEFORE, "Stream", "invalid")
-    assert dict(wrong.details) == {"wrong": 1, "runs": 4, "needed": 3}
+def test_a_run_without_an_answer_neither_hides_a_wrong_one_nor_takes_it_back(site):
+    place = site()
+    for status in ("timeout", "tool_missing", "node_lost"):
+        runs = [*run_of(WITHOUT_N003), broken("n003", "invalid")]
+        for session in (2, 3, 4):
+            runs += [*run_of(WITHOUT_N003, session), broken("n003", status, session)]
+        (wrong,) = filter(is_wrong_answer, report(place, runs).nodes["n003"].findings)
+        assert (wrong.kind, wrong.check, wrong.status) == (Kind.WRONG_BEFORE, "Stream", "invalid")
+        assert dict(wrong.details) == {"wrong": 1, "runs": 4, "needed": 3}, status
 
 
 def test_the_most_severe_status_of_a_run_decides_in_whatever_order_it_was_written(site):
-    place, rest = site(), {n: v for n, v in even().items() if n != "n003"}
+    place = site()
     for statuses in (["tool_missing", "invalid"], ["invalid", "tool_missing"]):
-        runs = [*run_of(rest), *(broken("n003", status) for status in statuses)]
+        runs = [*run_of(WITHOUT_N003), *(broken("n003", status) for status in statuses)]
         node = report(place, runs).nodes["n003"]
         wrong = [why.status for why in node.findings if is_wrong_answer(why)]
         assert (node.state, wrong) == (State.FAILED, ["invalid"])
 
 
 def test_the_same_failure_in_two_modes_is_one_reason(site):
-    rest = {n: v for n, v in even().items() if n != "n003"}
     quick = broken("n003", "timeout", 2, mode="quick")
-    found = report(site(), [*run_of(rest), broken("n003", "timeout"), quick])
+    found = report(site(), [*run_of(WITHOUT_N003), broken("n003", "timeout"), quick])
     kinds = [why.kind for why in found.nodes["n003"].findings]
     assert kinds == [Kind.NO_VALUE, Kind.NOT_MEASURED]
 
 
 def test_a_failure_is_healed_by_a_newer_run_and_not_by_a_quick_one(site):
-    place, rest = site(), {n: v for n, v in even().items() if n != "n003"}
-    runs = [*run_of(rest), broken("n003", "timeout")]
+    place = site()
+    runs = [*run_of(WITHOUT_N003), broken("n003", "timeout")]
     quick = report(place, [*runs, *run_of(even(), 2, mode="quick")])
     assert quick.nodes["n003"].state is State.FAILED
     again = report(place, [*runs, *run_of({"n003": 100}, 2)])
@@ -394,20 +297,24 @@ def test_a_wrong_answer_enters_no_median(site):
     assert set(found.of(State.FAILED)) == {"n001", "n002", "n003"}
 
 
-def test_a_host_parameter_that_is_wrong_makes_a_node_odd_by_name(site):
+def mismatches(count):
+    """Of all nodes none, but so many on n003."""
+    counts = {**dict.fromkeys(names(8), 0), "n003": count}
+    return run_of(counts, metric="HostParameters.mismatches", unit="count")
+
+
+def wrong_mtu():
+    """One mismatch of n003, by its name."""
     head = fleets.header(1, "HostParameters", conditions={"program": "proc"})
-    counts = run_of(
-        {**dict.fromkeys(names(8), 0), "n003": 1}, metric="HostParameters.mismatches", unit="count"
-    )
-    text = Sample(
-        head,
-        "n003",
-        "HostParameters.mismatch",
-        "expected 9000, found 1500",
-        "text",
-        dims={"parameter": "nic.em1.mtu"},
-    )
-    found = report(site(), [*counts, text])
+    dims, told = {"parameter": "nic.em1.mtu"}, "expected 9000, found 1500"
+    return [
+        *mismatches(1),
+        Sample(head, "n003", "HostParameters.mismatch", told, "text", dims=dims),
+    ]
+
+
+def test_a_host_parameter_that_is_wrong_makes_a_node_odd_by_name(site):
+    found = report(site(), wrong_mtu())
     assert found.nodes["n003"].state is State.ODD
     (why,) = found.nodes["n003"].findings
     assert (why.kind, why.metric) == (Kind.PARAMETER_DIFFERS, "HostParameters.mismatches")
@@ -416,10 +323,7 @@ def test_a_host_parameter_that_is_wrong_makes_a_node_odd_by_name(site):
 
 
 def test_host_parameters_that_nobody_named_are_counted(site):
-    counts = run_of(
-        {**dict.fromkeys(names(8), 0), "n003": 2}, metric="HostParameters.mismatches", unit="count"
-    )
-    (why,) = report(site(), counts).nodes["n003"].findings
+    (why,) = report(site(), mismatches(2)).nodes["n003"].findings
     assert (why.kind, why.metric) == (Kind.PARAMETERS_DIFFER, "HostParameters.mismatches")
     assert why["count"] == "2.00"
 
@@ -429,19 +333,7 @@ def test_a_contract_on_host_parameters_says_which_are_wrong(site):
         "C-HOST:\n  {description: d, metric: HostParameters.mismatches, at_most: 0 count, "
         "source: s, scope: every node}\n"
     )
-    head = fleets.header(1, "HostParameters", conditions={"program": "proc"})
-    counts = run_of(
-        {**dict.fromkeys(names(8), 0), "n003": 1}, metric="HostParameters.mismatches", unit="count"
-    )
-    text = Sample(
-        head,
-        "n003",
-        "HostParameters.mismatch",
-        "expected 9000, found 1500",
-        "text",
-        dims={"parameter": "nic.em1.mtu"},
-    )
-    found = report(site(criteria=promise), [*counts, text])
+    found = report(site(criteria=promise), wrong_mtu())
     assert found.nodes["n003"].state is State.FAILED
     why = found.nodes["n003"].findings[0]
     assert (why.kind, why.criterion, why.bound) == (Kind.MISSES_BOUND, "C-HOST", "at most 0")
@@ -514,135 +406,3 @@ def test_what_keeps_a_node_out_hides_behind_nothing_that_does_not():
 def test_a_node_that_the_site_does_not_know_is_left_out(site):
     found = report(site(), run_of({**even(), "stranger": 1}))
     assert "stranger" not in found.nodes
-
-
-# ---- racks
-
-RACKS = "groups: {rack1: 'n[001-008]', rack2: 'n[009-032]'}"
-
-
-def test_a_rack_that_is_slow_as_a_whole_is_named(site):
-    made = Fleet(32, 0.02, 1)
-    lost = {n: 0.955 if n in names(8) else 1.0 for n in names(32)}
-    now = run_of({n: made.level[n] * lost[n] for n in made.names})
-    warnings = report(site(32, more=RACKS), now).warnings
-    (why,) = [w for w in warnings if w.get("group")]
-    assert (why.kind, why["group"], why.metric) == (Kind.GROUP_SLOW, "rack1", "Stream.triad")
-    assert 0.04 <= why["deficit"] < 0.05
-
-
-def test_a_rack_full_of_bad_nodes_is_named(site):
-    now = run_of(even(32, **dict.fromkeys(names(5), 50)))
-    why = [w for w in report(site(32, more=RACKS), now).warnings if w.get("group")][-1]
-    assert why.kind is Kind.GROUP_BAD
-    assert dict(why.details) == {"group": "rack1", "count": 5, "of": 8}
-
-
-# ---- fleets of which the bad nodes are known
-
-
-def tally(place, count, cv, seeds, bad, deficit, runs, history=0):
-    """Of all bad nodes the share found, how many good ones were accused, and the last report."""
-    hits = accused = total = 0
-    for seed in range(seeds):
-        made = Fleet(count, cv, seed, bad, deficit, since=history + 1)
-        before = made.runs(1, history)
-        found = report(place, made.runs(history + 1, history + runs), before)
-        hits += len(slow(found) & made.bad)
-        accused += len(slow(found) - made.bad)
-        total += len(made.bad)
-    return hits / max(1, total), accused, found
-
-
-SEEDS = {8: 60, 16: 40, 320: 3}
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("cv", [0.01, 0.02, 0.04])
-@pytest.mark.parametrize("count", [8, 16, 320])
-def test_a_healthy_fleet_is_not_accused(site, record_property, count, cv):
-    place, told = site(count), []
-    for runs, history in ((1, 0), (3, 0), (1, 10), (3, 10)):
-        _, accused, _ = tally(place, count, cv, SEEDS[count], 0, 0, runs, history)
-        told.append(f"{accused} after {runs}+{history} runs")
-        assert accused <= 0.005 * count * SEEDS[count]
-    record_property(
-        "told",
-        f"healthy fleet of {count}, CV {cv:.0%}: falsely accused of "
-        f"{count * SEEDS[count]}: {', '.join(told)}",
-    )
-
-
-@pytest.mark.parametrize("bad", [0.125, 0.1875])
-@pytest.mark.parametrize("cv", [0.01, 0.02])
-@pytest.mark.parametrize("count", [8, 16, 320])
-def test_thirty_per_cent_are_found_in_one_run(site, record_property, count, cv, bad):
-    recall, accused, found = tally(site(count), count, cv, SEEDS[count], bad, 0.3, 1)
-    record_property(
-        "told",
-        f"30 % lost, one run, {count} nodes, CV {cv:.0%}, {bad:.0%} bad: "
-        f"recall {recall:.2f}, {accused} false",
-    )
-    assert recall >= 0.99
-    assert accused == 0
-    assert found.suspect_share <= 0.25
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("bad", [0.1, 0.2, 0.35])
-@pytest.mark.parametrize("cv", [0.01, 0.02, 0.04])
-@pytest.mark.parametrize("count", [16, 320])
-def test_ten_per_cent_are_found_from_ten_paired_repetitions(site, record_property, count, cv, bad):
-    recall, accused, _ = tally(site(count), count, cv, min(10, SEEDS[count]), bad, 0.1, 10, 10)
-    record_property(
-        "told",
-        f"10 % lost, 10 runs after 10, {count} nodes, CV {cv:.0%}, "
-        f"{bad:.0%} bad: recall {recall:.2f}, {accused} false",
-    )
-    assert recall >= (0.99 if cv < 0.04 else 0.7)
-    assert accused <= 1
-
-
-@pytest.mark.parametrize("deficit", [0.05, 0.1, 0.3])
-@pytest.mark.parametrize("bad", [0.1, 0.2, 0.35])
-def test_recall_of_three_runs_in_a_large_fleet(site, record_property, bad, deficit):
-    recall, accused, found = tally(site(320), 320, 0.01, 3, bad, deficit, 3)
-    record_property(
-        "told",
-        f"{deficit:.0%} lost, three runs, 320 nodes, CV 1 %, {bad:.0%} bad: "
-        f"recall {recall:.2f}, {accused} false",
-    )
-    assert accused == 0
-    # A fifth that always was a tenth slower may be of another kind: told, and not accused.
-    found_all = deficit == 0.3 or deficit == 0.1 and bad < kinds.LEAST_SHARE
-    assert recall >= (0.99 if found_all else 0)
-    kind = [why for why in found.warnings if why.kind is Kind.OTHER_KIND]
-    assert bool(kind) == (deficit < 0.2 and bad >= kinds.LEAST_SHARE)
-
-
-def test_when_a_third_is_bad_it_says_so_and_the_past_still_finds_them(site, record_property):
-    recall, accused, found = tally(site(320), 320, 0.04, 2, 0.35, 0.3, 1, 10)
-    assert found.suspect_share >= 0.34
-    why = found.warnings[0]
-    assert (why.kind, why["role"]) == (Kind.MANY_SLOW, "compute")
-    suspects = sum(node.suspect for node in found.nodes.values())
-    assert f"{suspects} of 320 measured nodes of compute" in sentence(why)
-    assert why["share"] == pytest.approx(0.35, abs=0.005)
-    record_property("told", f"30 % lost, one run after 10, CV 4 %, 35 % bad: {recall:.2f}")
-    assert recall > 0.9
-    assert accused == 0
-
-
-def test_when_most_are_bad_the_good_ones_give_it_away(site):
-    found = report(site(16), run_of(even(16, **dict.fromkeys(names(16)[:10], 70.0))))
-    assert slow(found) == set()
-    (why,) = [w for w in found.warnings if w.kind is Kind.MANY_FAST]
-    assert (why.metric, why["role"], why["share"]) == ("Stream.triad", "compute", 6 / 16)
-
-
-def test_a_node_that_is_ranked_in_no_metric_says_so_once(site):
-    one = {"n001": 100.0}
-    found = report(site(), [*run_of(one), *run_of(one, metric="Stream.copy")])
-    (why,) = found.nodes["n001"].notes
-    assert (why.kind, why["count"], why["more"]) == (Kind.NOT_RANKED, 1, 1)
-    assert sentence(why) == "not ranked: 1 node, without enough history (and 1 more metric)"

@@ -107,6 +107,7 @@ def test_the_same_output_twice_is_refused():
     assert [(tool, text[:80]) for tool, text in twice if attempt(tool, text)] == []
 
 
+@pytest.mark.deep
 def test_the_output_of_another_tool_is_refused():
     texts = [o for o in recorded.all_of() if o.good or o.path.stem == "garbage"]
     wrong = [

@@ -229,6 +229,7 @@ def test_a_source_that_is_nowhere_is_one_line_with_the_nearest_name(centre):
 SHIPPED = sorted(path.parent.name for path in (TOP / "site-config").glob("*/system.yaml"))
 
 
+@pytest.mark.deep
 @rows("source", SHIPPED)
 def test_each_shipped_site_can_be_carried_to_another_without_a_mistake(
     source, tmp_path, monkeypatch

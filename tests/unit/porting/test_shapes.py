@@ -128,6 +128,7 @@ def test_a_record_cut_off_within_its_last_number_is_named():
         configured.parse_nodes(cut)
 
 
+@pytest.mark.deep
 @rows("text", ["r[1-20]i[0-3]n[0-35]", "x[1-9]c[0-7]s[0-7]b[0-1]n0"])
 def test_nodes_named_by_several_numbers_are_few_terms(text):
     """ClusterShell compares each term of one set with each term of the other."""

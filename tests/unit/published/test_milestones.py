@@ -62,22 +62,19 @@ def test_days_that_overlap_are_no_contradiction(world, written, monkeypatch):
     assert milestones.remarks(milestones.read(sites.load("thishost"))) == []
 
 
-@pytest.mark.parametrize(
-    ("lines", "told"),
-    [
-        (
-            ["thishost,2016-13,Boot,,A report,\n"],
-            "timeline.csv:2: '2016-13' is not a valid date in date",
-        ),
-        (["thishost,2016,Boot,Order,A report,\n"], "timeline.csv:2: unknown milestone 'Order'"),
-        (["thishost,2016,Boot,,A report,\n"] * 2, "timeline.csv:3: 'Boot' is also in line 2"),
-        (["testbed,2016,Boot,,A report,\n"], "timeline.csv:2: milestones of 'testbed' in system"),
-        (["thishost,2016,Boot,,,\n"], "timeline.csv:2: missing key 'source'"),
-    ],
-)
-def test_a_mistake_in_the_file_is_told_by_lint(written, lines, told):
-    done = written(*lines)
-    assert (done.code, told in done.out) == (2, True), done.said
+MISTAKES = [
+    (["thishost,2016-13,Boot,,A report,\n"], "2: '2016-13' is not a valid date in date"),
+    (["thishost,2016,Boot,Order,A report,\n"], "2: unknown milestone 'Order'"),
+    (["thishost,2016,Boot,,A report,\n"] * 2, "3: 'Boot' is also in line 2"),
+    (["testbed,2016,Boot,,A report,\n"], "2: milestones of 'testbed' in system"),
+    (["thishost,2016,Boot,,,\n"], "2: missing key 'source'"),
+]
+
+
+def test_a_mistake_in_the_file_is_told_by_lint(written):
+    for lines, told in MISTAKES:
+        done = written(*lines)
+        assert (done.code, f"timeline.csv:{told}" in done.out) == (2, True), done.said
 
 
 def test_a_file_without_dates_is_no_timeline(written):

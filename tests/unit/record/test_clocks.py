@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from fleets import header
 
 from siteproof.record import clocks, samples
@@ -68,11 +67,13 @@ def test_many_lines_of_a_kind_are_counted():
     assert every[-1] == (Kind.MORE_CLOCKS, {"count": 45})
 
 
-@pytest.mark.parametrize("year", [1, 9999])
-def test_no_year_is_too_much(year):
-    moment = datetime(year, 12, 31, 23, 59, 59, tzinfo=UTC).isoformat()
-    ends = replace(at(2, 0), time=moment)
-    assert found(at(1, -1), ends, replace(ends, session=f"{year:04}1231T235959Z-1", place=3))
+def test_no_year_is_too_much():
+    for year in (1, 9999):
+        moment = datetime(year, 12, 31, 23, 59, 59, tzinfo=UTC).isoformat()
+        ends = replace(at(2, 0), time=moment)
+        assert found(at(1, -1), ends, replace(ends, session=f"{year:04}1231T235959Z-1", place=3)), (
+            year
+        )
 
 
 def test_a_session_with_two_numbers_and_a_number_with_two_sessions_are_told():

@@ -39,16 +39,16 @@ def test_broken_headers_of_the_newest_session_are_named_all_at_once(tmp_path):
     assert str(raised.value).count("broken line") == 2
 
 
-@pytest.mark.parametrize("text", ["", "{", "\0" * 100])
-def test_an_old_file_that_is_torn_is_left_out_and_told(tmp_path, text):
-    torn = keep(tmp_path, 1)
-    keep(tmp_path, 2)
-    torn.write_text(text)
-    sessions = Sessions(tmp_path, "here")
-    assert [h.session for h in sessions.headers] == ["s0002"]
-    assert len(sessions.of(lambda _: True)) == 2
-    (error,) = sessions.left_out
-    assert str(torn) in error.where
+def test_an_old_file_that_is_torn_is_left_out_and_told(tmp_path):
+    for text in ("", "{", "\0" * 100):
+        torn = keep(tmp_path, 1)
+        keep(tmp_path, 2)
+        torn.write_text(text)
+        sessions = Sessions(tmp_path, "here")
+        assert [h.session for h in sessions.headers] == ["s0002"], text
+        assert len(sessions.of(lambda _: True)) == 2, text
+        (error,) = sessions.left_out
+        assert str(torn) in error.where, text
 
 
 def test_a_torn_file_stops_whoever_asks_for_its_session(tmp_path):

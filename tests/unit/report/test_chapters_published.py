@@ -104,6 +104,7 @@ def test_ways_of_virtualising_are_compared_by_medians_and_by_means(seed):
     assert "9403.72 Mb/s" in texts(figure)
 
 
+@pytest.mark.deep
 def test_means_of_others_are_no_nodes_and_landmarks_alone_are_no_sweep(seed):
     given = seed("jetstream-iu", "jetstream-tacc")
     made = [c.chapter(given) for c in (distribution, heatmap, trend, sweeps)]

@@ -13,6 +13,8 @@ from siteproof.services import browser as chromium
 from siteproof.services import desktop
 from siteproof.services.desktop import Look, seen
 
+pytestmark = pytest.mark.deep
+
 NEEDS = pytest.mark.skipif(not any(map(shutil.which, chromium.NAMES)), reason="no Chromium")
 PASSWORD = "pass-of-the-test"
 DRAW = """<canvas width=200 height=100></canvas><script>

@@ -199,6 +199,7 @@ KILLED = """
 """
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_whoever_ends_the_test_what_it_created_is_removed(job, number):
     """As ReFrame does at Ctrl-C: the whole process group is ended, and killed."""

@@ -58,6 +58,7 @@ def expects(case):
     return [line.replace("{checks}", checks()) for line in case["told"]]
 
 
+@pytest.mark.deep
 def test_each_kind_of_mistake_is_told_with_its_place_and_nothing_is_loaded(example):
     wrong = {}
     for name, case in CASES.items():

@@ -43,6 +43,7 @@ def read(file):
 LISTS = [(file, path) for file in FILES for path in lists_of(read(file))]
 
 
+@pytest.mark.deep
 def test_an_entry_of_a_list_is_there_once(fullest):
     wrong = []
     for file, path in LISTS:

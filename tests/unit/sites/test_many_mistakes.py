@@ -37,6 +37,7 @@ def of(tmp_path: Path, file: str, text: str) -> yamlfile.Document:
     return next(document for document in documents if document.path.name == file)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("file", "text", "least"),
     [

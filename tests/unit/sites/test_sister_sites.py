@@ -174,6 +174,7 @@ def test_a_parameter_that_differs_fails_its_own_criterion_and_no_other():
     assert {c.metric for k, c in site.criteria.items() if k.startswith("SC11-TUNE-")} <= set(counts)
 
 
+@pytest.mark.deep
 @rows("name", shipped.NAMES)
 def test_nothing_measured_is_nothing_decided(name, tmp_path, monkeypatch):
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)

@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from itertools import count
 
 import fleets
 import pytest
@@ -18,11 +19,13 @@ def told(tmp_path, monkeypatch):
     """Writes a history and gives what the command answers."""
     fleets.write_site(tmp_path / "sites", count=18)
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
-    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
-    monkeypatch.setenv("SITEPROOF_CACHE", str(tmp_path / "cache"))
+    folders = (tmp_path / str(number) for number in count())
 
     def answer(metrics, nodes=18, **planted):
-        years.write(tmp_path / "perflogs", nodes=nodes, metrics=metrics, **planted)
+        folder = next(folders)
+        monkeypatch.setenv("SITEPROOF_DATA", str(folder))
+        monkeypatch.setenv("SITEPROOF_CACHE", str(folder / "cache"))
+        years.write(folder / "perflogs", nodes=nodes, metrics=metrics, **planted)
         code, text = ask("trend", "--json")
         assert code in (0, 1, 3), text
         return json.loads(text)
@@ -39,6 +42,13 @@ def only(answer):
     return items(answer)[0]
 
 
+def one_each(answer, metrics):
+    """The only change of each metric, with its name."""
+    found = {one["metric"]: one for one in items(answer)}
+    assert len(items(answer)) == len(found) == len(metrics), items(answer)
+    return found.items()
+
+
 def run_of(moment, every=timedelta(days=1)):
     begin = f"{moment['time']:.19}"
     return next(n for n in range(2000) if f"{years.time_of(n, every):%Y-%m-%dT%H:%M:%S}" == begin)
@@ -47,16 +57,16 @@ def run_of(moment, every=timedelta(days=1)):
 # ---- steps
 
 
-@pytest.mark.parametrize(("times", "loss"), [(0.4, 0.05), (1, 0.1), (2, 0.2)])
-def test_a_lasting_loss_is_told_that_is_within_the_scatter_of_a_run(told, times, loss):
-    scatters = [Scatter(IOPS, 0, times)]
-    found = only(
-        told([IOPS], runs=200, scatters=scatters, steps=[Step(IOPS, 100, -loss, ["n003"])])
-    )
-    assert (found["kind"], found["nodes"], found["worse"]) == ("step", "n003", True)
-    assert found["relative"] == pytest.approx(-loss, rel=0.35)
-    assert found["severity"] == pytest.approx(loss / (0.05 * times), rel=0.4)
-    assert run_of(found["first_after"]) == pytest.approx(100, abs=4)
+def test_a_lasting_loss_is_told_that_is_within_the_scatter_of_a_run(told):
+    cases = {IOPS: (0.4, 0.05), "Mdtest.create": (1, 0.1), "Mdtest.stat": (2, 0.2)}
+    scatters = [Scatter(metric, 0, times) for metric, (times, _) in cases.items()]
+    steps = [Step(metric, 100, -loss, ["n003"]) for metric, (_, loss) in cases.items()]
+    for metric, found in one_each(told(cases, runs=200, scatters=scatters, steps=steps), cases):
+        times, loss = cases[metric]
+        assert (found["kind"], found["nodes"], found["worse"]) == ("step", "n003", True), metric
+        assert found["relative"] == pytest.approx(-loss, rel=0.35), metric
+        assert found["severity"] == pytest.approx(loss / (0.05 * times), rel=0.4), metric
+        assert run_of(found["first_after"]) == pytest.approx(100, abs=4), metric
 
 
 def test_noise_that_grows_hides_no_step(told):
@@ -73,13 +83,21 @@ def test_noise_that_grows_hides_no_step(told):
 # ---- episodes
 
 
-@pytest.mark.parametrize("lasts", [3, 5, 8, 10, 20])
-def test_days_at_half_speed_are_told_with_begin_end_and_depth(told, lasts):
-    half = Step(IO, 60, -0.5, ["n002"], last=59 + lasts)
-    found = only(told([IO], runs=200, steps=[half]))
-    assert (found["kind"], found["nodes"], found["open"]) == ("episode", "n002", False)
-    assert run_of(found["first_after"]) == 60 and run_of(found["made_good"]) == 60 + lasts
-    assert found["relative"] == pytest.approx(-0.5, abs=0.05) and found["n_after"] == lasts
+def test_days_at_half_speed_are_told_with_begin_end_and_depth(told):
+    lasts = {
+        IO: 3,
+        "RandomIo.write": 5,
+        "BlockStorage.read": 8,
+        "BlockStorage.write": 10,
+        TRIAD: 20,
+    }
+    halves = [Step(metric, 60, -0.5, ["n002"], last=59 + days) for metric, days in lasts.items()]
+    for metric, found in one_each(told(lasts, runs=200, steps=halves), lasts):
+        assert (found["kind"], found["nodes"], found["open"]) == ("episode", "n002", False), metric
+        assert run_of(found["first_after"]) == 60, metric
+        assert run_of(found["made_good"]) == 60 + lasts[metric], metric
+        assert found["relative"] == pytest.approx(-0.5, abs=0.05), metric
+        assert found["n_after"] == lasts[metric], metric
 
 
 def test_two_episodes_of_a_node_are_two_items(told):
@@ -90,21 +108,23 @@ def test_two_episodes_of_a_node_are_two_items(told):
 # ---- calendars
 
 
-@pytest.mark.parametrize("hours", [12, 8, 6])
-def test_a_step_is_found_beside_a_daily_swing_of_the_right_width(told, hours):
-    period = 2 * hours / 24 if hours == 12 else 1.0
-    shifted = Season(TRIAD, 0.05, period)
-    answer = told(
-        [TRIAD],
-        nodes=2,
-        runs=200,
-        every=timedelta(hours=hours),
-        seasons=[shifted],
-        steps=[Step(TRIAD, 110, -0.05, ["n001"])],
-    )
-    assert only(answer)["nodes"] == "n001" and only(answer)["kind"] == "step"
-    if hours < 12:
-        assert answer["seasons"][0]["size"] == pytest.approx(0.1 if hours == 6 else 0.087, rel=0.2)
+def test_a_step_is_found_beside_a_daily_swing_of_the_right_width(told):
+    for hours in (12, 8, 6):
+        period = 2 * hours / 24 if hours == 12 else 1.0
+        shifted = Season(TRIAD, 0.05, period)
+        answer = told(
+            [TRIAD],
+            nodes=2,
+            runs=200,
+            every=timedelta(hours=hours),
+            seasons=[shifted],
+            steps=[Step(TRIAD, 110, -0.05, ["n001"])],
+        )
+        assert only(answer)["nodes"] == "n001" and only(answer)["kind"] == "step", hours
+        if hours < 12:
+            assert answer["seasons"][0]["size"] == pytest.approx(
+                0.1 if hours == 6 else 0.087, rel=0.2
+            ), hours
 
 
 # ---- other shapes
@@ -116,11 +136,13 @@ def test_a_change_of_scatter_alone_is_told(told):
     assert found["after"] / found["before"] == pytest.approx(5, rel=0.4)
 
 
-@pytest.mark.parametrize("factor", [1000, 1024, 1.048576, 1 / 1.048576])
-def test_a_jump_by_the_factor_of_a_unit_is_asked_about(told, factor):
-    steps = [Step(TRIAD, 60, factor - 1)]
-    found = only(told([TRIAD], runs=120, steps=steps))
-    assert found["of_fleet"] and found["unit_factor"] == pytest.approx(factor)
+def test_a_jump_by_the_factor_of_a_unit_is_asked_about(told):
+    metrics = [TRIAD, "Stream.copy", "Stream.scale", "Stream.add"]
+    factors = dict(zip(metrics, (1000, 1024, 1.048576, 1 / 1.048576), strict=True))
+    steps = [Step(metric, 60, factor - 1) for metric, factor in factors.items()]
+    for metric, found in one_each(told(metrics, runs=120, steps=steps), metrics):
+        assert found["of_fleet"], metric
+        assert found["unit_factor"] == pytest.approx(factors[metric]), metric
 
 
 def test_a_ramp_and_then_a_step_is_a_drift_and_a_step_of_one_node(told):
@@ -139,11 +161,11 @@ def test_lost_runs_hide_no_step(told):
 # ---- false items
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_of_thirty_runs_and_one_step_only_the_step_is_told(told, seed):
-    steps = [Step(TRIAD, 15, -0.1, ["n002"])]
-    found = only(told(years.ORDINARY, runs=30, seed=seed, steps=steps))
-    assert (found["metric"], found["kind"], found["nodes"]) == (TRIAD, "step", "n002")
+def test_of_thirty_runs_and_one_step_only_the_step_is_told(told):
+    for seed in range(3):
+        steps = [Step(TRIAD, 15, -0.1, ["n002"])]
+        found = only(told(years.ORDINARY, runs=30, seed=seed, steps=steps))
+        assert (found["metric"], found["kind"], found["nodes"]) == (TRIAD, "step", "n002"), seed
 
 
 def test_a_drift_is_told_over_the_time_that_was_seen(told):

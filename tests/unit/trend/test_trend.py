@@ -139,13 +139,14 @@ def test_a_step_of_the_whole_fleet_is_told_once(planted):
     assert str(node.nodes) == "n001" and node.first_after.time == day(20)
 
 
-@pytest.mark.parametrize("share", [7, 12])
-def test_a_part_of_the_fleet_is_not_the_fleet_and_the_rest_did_not_gain(here, share):
-    part = years.names(share)
-    seen = here.year(steps=[Step(TRIAD, 30, -0.1, part)]).survey()
+def test_a_part_of_the_fleet_is_not_the_fleet_and_the_rest_did_not_gain(here):
+    parts = {TRIAD: years.names(7), GFLOPS: years.names(12)}
+    steps = [Step(metric, 30, -0.1, part) for metric, part in parts.items()]
+    seen = here.year(parts, steps=steps).survey()
     assert seen.fleet == []
-    assert {str(n) for a in seen.alerts for n in a.nodes} == set(part)
     assert all(a.worse for a in seen.alerts)
+    for metric, part in parts.items():
+        assert {str(n) for a in of(seen, metric) for n in a.nodes} == set(part), metric
 
 
 def test_steps_of_other_sizes_on_the_same_day_are_alerts_of_their_own(planted):

@@ -166,22 +166,19 @@ def test_each_size_must_keep_it_and_the_worst_is_told(judge):
 # ---- failures
 
 
-@pytest.mark.parametrize(
-    ("status", "word", "kind"),
-    [
+def test_a_pair_that_failed_has_no_figure_in_either_direction(judge):
+    for status, word, kind in (
         ("timeout", "ERROR", Kind.NO_VALUE),
         ("login", "ERROR", Kind.NO_VALUE),
         ("invalid", "FAIL", Kind.WRONG_ANSWER),
         ("interrupted", "INCOMPLETE", Kind.INTERRUPTED),
         ("node_lost", "INCOMPLETE", Kind.NODE_LOST),
-    ],
-)
-def test_a_pair_that_failed_has_no_figure_in_either_direction(judge, status, word, kind):
-    found = judge([*without(star(), "n2>s1", "s1>n2"), failed("n2>s1", status)])
-    told = words(found)
-    assert (told["n2>s1"], told["s1>n2"], str(found.verdict)) == (word, word, word)
-    (why,) = found.nodes[0].findings
-    assert (why.kind, why.status, why.message) == (kind, status, "because")
+    ):
+        found = judge([*without(star(), "n2>s1", "s1>n2"), failed("n2>s1", status)])
+        told = words(found)
+        assert (told["n2>s1"], told["s1>n2"], str(found.verdict)) == (word, word, word), status
+        (why,) = found.nodes[0].findings
+        assert (why.kind, why.status, why.message) == (kind, status, "because")
 
 
 def test_the_direction_that_has_a_figure_keeps_it(judge):
@@ -315,25 +312,23 @@ def sum_of(direction, value=None, status="ok", run=1):
     return Sample(head(run), "", "TcpBandwidth.aggregate", Decimal(value), "Gb/s", dims=dims)
 
 
-@pytest.mark.parametrize(
-    ("back", "direction", "verdict"),
-    [
-        (sum_of("in", 60), "", "PASS"),
-        (sum_of("in", 40), "", "FAIL"),
-        (sum_of("in", 40), "out", "PASS"),
-        (sum_of("in", status="generic"), "", "ERROR"),
-        (sum_of("in", status="interrupted"), "", "INCOMPLETE"),
-        (sum_of("in", status="tool_missing"), "", "INCOMPLETE"),
-        (sum_of("in", status="generic"), "out", "PASS"),
-    ],
-)
-def test_a_sum_in_one_direction_does_not_answer_for_the_other(
-    tmp_path, monkeypatch, back, direction, verdict
-):
-    told = f"conditions: {{direction: {direction}}}, " if direction else ""
-    site = load(tmp_path, monkeypatch, criteria=TOGETHER.replace("source:", f"{told}source:"))
-    found = judgement.judge_samples(site, [sum_of("out", 60), back], "all")
-    assert [str(v.verdict) for v in found.verdicts] == [verdict]
+BOTH_WAYS = [
+    (sum_of("in", 60), "", "PASS"),
+    (sum_of("in", 40), "", "FAIL"),
+    (sum_of("in", 40), "out", "PASS"),
+    (sum_of("in", status="generic"), "", "ERROR"),
+    (sum_of("in", status="interrupted"), "", "INCOMPLETE"),
+    (sum_of("in", status="tool_missing"), "", "INCOMPLETE"),
+    (sum_of("in", status="generic"), "out", "PASS"),
+]
+
+
+def test_a_sum_in_one_direction_does_not_answer_for_the_other(tmp_path, monkeypatch):
+    for back, direction, verdict in BOTH_WAYS:
+        told = f"conditions: {{direction: {direction}}}, " if direction else ""
+        site = load(tmp_path, monkeypatch, criteria=TOGETHER.replace("source:", f"{told}source:"))
+        found = judgement.judge_samples(site, [sum_of("out", 60), back], "all")
+        assert [str(v.verdict) for v in found.verdicts] == [verdict], (back, direction)
 
 
 def test_the_sum_of_a_link_is_compared_under_the_links_name(tmp_path, monkeypatch):

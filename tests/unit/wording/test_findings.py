@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -248,32 +247,23 @@ def assert_is_fit_for_print(text):
 # ---- each kind
 
 
-@pytest.mark.parametrize("kind", Kind, ids=str)
-def test_each_kind_has_a_sentence_with_every_field_and_with_none(kind):
-    assert kind in TEMPLATES
-    whole = example(kind)
-    for text in (sentence(whole), full(whole), warning(whole), sentences([whole, whole])):
-        assert_is_fit_for_print(text)
-    least = {k: v for k, v in DETAILS.get(kind, {}).items() if k not in OPTIONAL}
-    assert_is_fit_for_print(sentence(of(kind, least, **FIELDS)))
-    assert_is_fit_for_print(sentence(of(kind, least, **FIELDS | {"unit": "", "criterion": ""})))
+def test_each_kind_has_a_sentence_with_every_field_and_with_none():
+    for kind in Kind:
+        assert kind in TEMPLATES, kind
+        whole = example(kind)
+        for text in (sentence(whole), full(whole), warning(whole), sentences([whole, whole])):
+            assert_is_fit_for_print(text)
+        least = {k: v for k, v in DETAILS.get(kind, {}).items() if k not in OPTIONAL}
+        assert_is_fit_for_print(sentence(of(kind, least, **FIELDS)))
+        assert_is_fit_for_print(sentence(of(kind, least, **FIELDS | {"unit": "", "criterion": ""})))
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        Kind.NO_VALUE,
-        Kind.WRONG_ANSWER,
-        Kind.NODE_LOST,
-        Kind.INTERRUPTED,
-        Kind.MISSES_BOUND,
-        Kind.TAKEN_OUT,
-        Kind.NOT_PASSED,
-    ],
-    ids=str,
-)
-def test_a_message_may_be_missing(kind):
-    assert_is_fit_for_print(sentence(example(kind, message="")))
+def test_a_message_may_be_missing():
+    for kind in (
+        *(Kind.NO_VALUE, Kind.WRONG_ANSWER, Kind.NODE_LOST, Kind.INTERRUPTED),
+        *(Kind.MISSES_BOUND, Kind.TAKEN_OUT, Kind.NOT_PASSED),
+    ):
+        assert_is_fit_for_print(sentence(example(kind, message="")))
 
 
 def test_the_comment_of_each_kind_names_its_details():
@@ -285,36 +275,33 @@ def test_the_comment_of_each_kind_names_its_details():
         assert set(DETAILS.get(kind, {})) <= words, kind
 
 
-@pytest.mark.parametrize("kind", [k for k in Kind if k in DETAILS], ids=str)
-def test_each_word_that_a_detail_may_have_gives_a_sentence(kind):
-    for name in DETAILS[kind].keys() & CHOICES.keys():
-        texts = set()
-        for value in choices(kind, name):
-            held = DETAILS[kind] | {name: value}
-            if value == "no slurmd":
-                del held["age"]
-            text = sentence(of(kind, held, **FIELDS))
-            assert_is_fit_for_print(text)
-            texts.add(text)
-        assert len(texts) != 1, f"{name} changes nothing"
+def test_each_word_that_a_detail_may_have_gives_a_sentence():
+    for kind in [k for k in Kind if k in DETAILS]:
+        for name in DETAILS[kind].keys() & CHOICES.keys():
+            texts = set()
+            for value in choices(kind, name):
+                held = DETAILS[kind] | {name: value}
+                if value == "no slurmd":
+                    del held["age"]
+                text = sentence(of(kind, held, **FIELDS))
+                assert_is_fit_for_print(text)
+                texts.add(text)
+            assert len(texts) != 1, f"{name} changes nothing"
 
 
 # ---- what it is about
 
 
-@pytest.mark.parametrize(
-    ("found", "text"),
-    [
+def test_what_a_finding_is_about():
+    for found, text in (
         (Finding(Kind.NOT_MEASURED), ""),
         (Finding(Kind.NOT_MEASURED, check="Hpl"), "Hpl"),
         (Finding(Kind.NOT_MEASURED, check="Hpl", metric="Hpl.gflops"), "Hpl.gflops"),
         (Finding(Kind.MISSES_BOUND, metric="Hpl.gflops", criterion="TB-HPL"), "TB-HPL, Hpl.gflops"),
         (example(Kind.PAIRS_SLOW, criterion=""), "Stream.triad over lan as sender"),
-    ],
-)
-def test_what_a_finding_is_about(found, text):
-    assert about(found) == text
-    assert full(found) == f"{text}: {sentence(found)}".removeprefix(": ")
+    ):
+        assert about(found) == text, (found, text)
+        assert full(found) == f"{text}: {sentence(found)}".removeprefix(": "), (found, text)
 
 
 def test_a_warning_names_its_nodes_or_the_system():
@@ -325,20 +312,17 @@ def test_a_warning_names_its_nodes_or_the_system():
 # ---- how often, and what to do next
 
 
-@pytest.mark.parametrize(
-    ("rule", "words"),
-    [
+def test_how_often_a_node_was_slow_and_whether_another_run_decides():
+    for rule, words in (
         ("once", "seen once, run again to confirm"),
         ("unconfirmed", "in 2 of 3 runs, run again to confirm"),
         ("confirmed", "in 2 of 3 runs"),
-    ],
-)
-def test_how_often_a_node_was_slow_and_whether_another_run_decides(rule, words):
-    for kind in (Kind.SLOW, Kind.PAIRS_SLOW):
-        text = sentence(of(kind, DETAILS[kind] | {"rule": rule}, **FIELDS))
-        assert text.endswith(f", {words}")
-    text = sentence(of(Kind.SLOW_BEFORE, SEEN | {"rule": rule}))
-    assert text == f"slow {words}, but not in the newest run"
+    ):
+        for kind in (Kind.SLOW, Kind.PAIRS_SLOW):
+            text = sentence(of(kind, DETAILS[kind] | {"rule": rule}, **FIELDS))
+            assert text.endswith(f", {words}"), (rule, words)
+        text = sentence(of(Kind.SLOW_BEFORE, SEEN | {"rule": rule}))
+        assert text == f"slow {words}, but not in the newest run", (rule, words)
 
 
 def test_one_is_no_plural():
@@ -348,20 +332,17 @@ def test_one_is_no_plural():
     assert text.endswith("in 1 of 1 run")
 
 
-@pytest.mark.parametrize(
-    ("what", "words"),
-    [
+def test_what_restarted():
+    for what, words in (
         ("node", "the node restarted during the tests: up for 20 s at 12:00:00 UTC; "),
         ("slurmd", "slurmd restarted during the tests: 20 s old at 12:00:00 UTC; "),
         ("no slurmd", "no slurmd was running at 12:00:00 UTC; "),
-    ],
-)
-def test_what_restarted(what, words):
-    held = DETAILS[Kind.RESTARTED] | {"what": what}
-    if what == "no slurmd":
-        del held["age"]
-    text = sentence(of(Kind.RESTARTED, held))
-    assert text == f"{words}it counts until 3 tests in a row are without a restart"
+    ):
+        held = DETAILS[Kind.RESTARTED] | {"what": what}
+        if what == "no slurmd":
+            del held["age"]
+        text = sentence(of(Kind.RESTARTED, held))
+        assert text == f"{words}it counts until 3 tests in a row are without a restart", what
 
 
 def test_a_waiver_says_until_when_by_whom_and_why():
@@ -426,21 +407,21 @@ def test_of_many_texts_the_first_are_shown_and_the_others_counted():
     assert few([], 2) == ""
 
 
-@pytest.mark.parametrize("kind", Kind, ids=str)
-def test_alike_ignores_subject_time_and_numbers_and_nothing_else(kind):
-    one = example(kind)
-    numbers = {k: 7 if isinstance(v, (int, float)) else v for k, v in one.details}
-    other = of(kind, numbers, **FIELDS | {"subject": "n9", "since": "", "value": "3e9"})
-    assert one.alike == other.alike
-    for field in fields(Finding):
-        if field.name not in ("kind", "subject", "since", "details", "value"):
-            assert replace(one, **{field.name: "x"}).alike != one.alike, field.name
-    assert replace(one, value="text").alike != one.alike
-    for name, held in one.details:
-        if isinstance(held, str) and held != "2":
-            changed = tuple((k, "x" if k == name else v) for k, v in one.details)
-            assert replace(one, details=changed).alike != one.alike, name
-    assert all(example(k).alike != one.alike for k in Kind if k is not kind)
+def test_alike_ignores_subject_time_and_numbers_and_nothing_else():
+    for kind in Kind:
+        one = example(kind)
+        numbers = {k: 7 if isinstance(v, (int, float)) else v for k, v in one.details}
+        other = of(kind, numbers, **FIELDS | {"subject": "n9", "since": "", "value": "3e9"})
+        assert one.alike == other.alike, kind
+        for field in fields(Finding):
+            if field.name not in ("kind", "subject", "since", "details", "value"):
+                assert replace(one, **{field.name: "x"}).alike != one.alike, field.name
+        assert replace(one, value="text").alike != one.alike, kind
+        for name, held in one.details:
+            if isinstance(held, str) and held != "2":
+                changed = tuple((k, "x" if k == name else v) for k, v in one.details)
+                assert replace(one, details=changed).alike != one.alike, name
+        assert all(example(k).alike != one.alike for k in Kind if k is not kind), kind
 
 
 # ---- whatever the details are
@@ -500,13 +481,13 @@ def test_a_record_is_read_as_the_finding_that_it_was(found):
         assert repr(finding.read(one.record())) == repr(one)  # nan is not equal to nan
 
 
-@pytest.mark.parametrize(("unit", "shown"), [("count", "1"), ("", "1"), ("MB/s", "1 MB/s")])
-def test_a_count_is_printed_without_a_unit(unit, shown):
-    assert with_unit(1, unit) == shown
-    bound = promise.parse_bound(f"1 {unit or 'count'}")
-    missed = of(Kind.MISSES_BOUND, value="1", unit=unit, bound=str(bound))
-    assert sentence(missed).count(shown) == 2
-    assert "count" not in sentence(missed)
+def test_a_count_is_printed_without_a_unit():
+    for unit, shown in (("count", "1"), ("", "1"), ("MB/s", "1 MB/s")):
+        assert with_unit(1, unit) == shown, (unit, shown)
+        bound = promise.parse_bound(f"1 {unit or 'count'}")
+        missed = of(Kind.MISSES_BOUND, value="1", unit=unit, bound=str(bound))
+        assert sentence(missed).count(shown) == 2, (unit, shown)
+        assert "count" not in sentence(missed), (unit, shown)
 
 
 def test_a_bound_in_counts_is_printed_as_a_number():

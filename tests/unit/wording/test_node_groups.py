@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from siteproof.analysis.slow_nodes import State
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
@@ -36,19 +34,16 @@ def printed(*nodes):
     return node_groups.phrases(group, Plain(), lambda why: "")
 
 
-@pytest.mark.parametrize("swapped", [False, True])
-@pytest.mark.parametrize(
-    ("first", "second", "dated"),
-    [
-        ((15, 6), (20, 0), "since 2026-11-15 to 2026-11-20, 1 to 6 runs"),
-        ((15, 6), (16, 5), "since 2026-11-15 to 2026-11-16, 5 to 6 runs"),
-        ((15, 6), (15, 6), "since 2026-11-15, 6 runs"),
-        ((20, 0), (20, 0), ""),
-    ],
-)
-def test_since_when_nodes_of_a_group_fail_is_a_range_that_has_each(first, second, dated, swapped):
-    nodes = [[missed("n002", *first)], [missed("n007", *second)]]
-    assert printed(*nodes[:: -1 if swapped else 1]) == ([dated] if dated else [])
+def test_since_when_nodes_of_a_group_fail_is_a_range_that_has_each():
+    for swapped in (False, True):
+        for first, second, dated in (
+            ((15, 6), (20, 0), "since 2026-11-15 to 2026-11-20, 1 to 6 runs"),
+            ((15, 6), (16, 5), "since 2026-11-15 to 2026-11-16, 5 to 6 runs"),
+            ((15, 6), (15, 6), "since 2026-11-15, 6 runs"),
+            ((20, 0), (20, 0), ""),
+        ):
+            nodes = [[missed("n002", *first)], [missed("n007", *second)]]
+            assert printed(*nodes[:: -1 if swapped else 1]) == ([dated] if dated else []), swapped
 
 
 def test_the_number_of_further_reasons_is_that_of_each_node_or_at_most_so_many():

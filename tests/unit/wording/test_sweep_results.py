@@ -1,7 +1,5 @@
 """The sentences of a sweep: how places, sizes, doubts and what is not known are told."""
 
-import pytest
-
 from siteproof.analysis import plateau
 from siteproof.curves.run_findings import Axis
 from siteproof.wording import amounts, sweep_results
@@ -14,9 +12,8 @@ def told(values, axis=TASKS):
     return "; ".join(sweep_results.of_shape(axis, found, min(values)))
 
 
-@pytest.mark.parametrize(
-    ("axis", "value", "text"),
-    [
+def test_a_place_has_its_unit():
+    for axis, value, text in (
         (TASKS, "1", "1 task"),
         (TASKS, 32.0, "32 tasks"),
         (TASKS, 23.456, "23.46 tasks"),
@@ -26,10 +23,8 @@ def told(values, axis=TASKS):
         (SIZES, "7", "7 B"),
         (KNOB, "own", "knob.x own"),
         (Axis("depth", "number"), "4", "depth 4"),
-    ],
-)
-def test_a_place_has_its_unit(axis, value, text):
-    assert amounts.at(axis.name, value) == text
+    ):
+        assert amounts.at(axis.name, value) == text, (axis, value, text)
 
 
 def test_a_plateau_at_the_first_point_may_have_begun_before():
@@ -62,12 +57,15 @@ def test_noise_that_hides_5_percent_is_told():
     assert told(noisy).endswith("uncertain, as runs differ by 10 %")
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(29766.4, "29766"), (999.96, "1000"), (75.55, "75.55"), (0.001234, "0.001234"), (0.0, "0")],
-)
-def test_figures_have_four_digits_or_all_before_the_point(value, text):
-    assert amounts.number(value) == text
+def test_figures_have_four_digits_or_all_before_the_point():
+    for value, text in (
+        (29766.4, "29766"),
+        (999.96, "1000"),
+        (75.55, "75.55"),
+        (0.001234, "0.001234"),
+        (0.0, "0"),
+    ):
+        assert amounts.number(value) == text, (value, text)
 
 
 def test_a_change_has_its_sign():

@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import datetime
 from types import SimpleNamespace
 
-import pytest
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof.record.finding import Finding, Kind
@@ -39,9 +38,8 @@ STEP = Alert(
 )
 
 
-@pytest.mark.parametrize(
-    ("changes", "text"),
-    [
+def test_the_state_of_a_change():
+    for changes, text in (
         ({}, "worse"),
         ({"worse": False}, "better"),
         ({"worse": False, "better": "neither"}, "other"),
@@ -56,10 +54,8 @@ STEP = Alert(
         ({"made_good": AFTER}, "worse, recovered 2026-11-02 00:00"),
         ({"provisional": True, "n_after": 3}, "provisional: 3 of 5 runs"),
         ({"provisional": True, "n_after": 9}, "provisional: 4 of 5 runs"),
-    ],
-)
-def test_the_state_of_a_change(changes, text):
-    assert trends.state(replace(STEP, **changes)) == text
+    ):
+        assert trends.state(replace(STEP, **changes)) == text, (changes, text)
 
 
 def test_the_place_of_a_change():
@@ -113,16 +109,15 @@ def test_a_gap_cannot_steer_the_terminal():
     assert trends.gaps([Finding(Kind.NOT_READ, message="a\x1b[2J")]) == ["not read: a?[2J"]
 
 
-@pytest.mark.parametrize(
-    ("seen", "text"),
-    [
+def test_the_last_line_counts_what_is_worse():
+    for seen, text in (
         (Survey(series=1, points=1), "too little history, a step needs 10 runs of a node"),
         (Survey(series=1, points=1, long_enough=1), "nothing proven got worse"),
         (
             Survey(alerts=[STEP, replace(STEP, provisional=True)], long_enough=1),
             "1 change for the worse, not acknowledged, 1 provisional",
         ),
-    ],
-)
-def test_the_last_line_counts_what_is_worse(seen, text):
-    assert trends.last_line("here", seen).rpartition("; next: ")[0].endswith(f" of here: {text}")
+    ):
+        assert (
+            trends.last_line("here", seen).rpartition("; next: ")[0].endswith(f" of here: {text}")
+        ), seen
