@@ -39,8 +39,9 @@ def well(testbed, tmp_path_factory):
     suite = Suite(testbed, tmp_path_factory.mktemp("well"))
     log = suite.folder / "calls"
     for name in ("sbatch", "sinfo", "scontrol", "srun", "squeue"):
-        words = f"""printf '%s ' $(uname -n) {name} "$@" | tr '\\n' ' '; echo"""
-        suite.likwid(f"""{{ {words}; }} >>'{log}'\nexec /usr/bin/{name} "$@" """, name)
+        # One write a call, as two may come at once.
+        call = f"""call=$(printf '%s ' $(uname -n) {name} "$@" | tr '\\n' ' ')"""
+        suite.likwid(f"""{call}\necho "$call" >>'{log}'\nexec /usr/bin/{name} "$@" """, name)
     found = []
     for words in ((), ("-S", "nodes=3")):
         log.write_text("")

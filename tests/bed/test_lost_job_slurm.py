@@ -31,7 +31,8 @@ def test_a_job_that_slurmctld_has_lost_does_not_hold_the_session(suite):
     bed.run(["sh", "-c", KILL])
     for kept in (bed.path.parent / "slurmctld").glob("job_state*"):
         kept.unlink()
-    bed.run(["pkill", "-CONT", "slurmdbd"])
+    bed.run(["pkill", "-KILL", "slurmdbd"])  # with what it had been told and had not read
+    bed.run(["slurmdbd"])
     bed.restart_slurmctld()
     go.touch()
     out, _ = process.communicate(timeout=4 * PATIENCE)
