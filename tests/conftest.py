@@ -8,6 +8,8 @@ import pytest
 from clone import World
 from hypothesis import HealthCheck, settings
 
+from siteproof import files
+
 os.environ.pop("SITEPROOF_CAMPAIGN", None)
 os.environ["COLUMNS"] = "132"  # tables; records have tests of their own
 # A shell's '&' lets what it starts, and all that that starts, ignore Ctrl-C, and nohup a lost
@@ -45,8 +47,10 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory, monkeypatch):
-    """Derived files of a test are nobody else's."""
+def of_its_own(tmp_path_factory, monkeypatch):
+    """Derived files of a test are nobody else's, nor are the users that a site of it trusts."""
+    files._trusted.clear()
+    files.left_out.clear()
     monkeypatch.setenv("SITEPROOF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
 
 

@@ -1,0 +1,27 @@
+"""The digits of a criterion's values: as many as their noise leaves."""
+
+import fleets
+
+from siteproof.verdict.tally import Tally
+
+PLACES = [
+    ([], 0),
+    ([100, 3], 0),  # whole numbers are printed whole
+    ([999_999], 0),
+    ([1_000_000, 2_000_000], -3),  # but not large ones
+    ([100.5, 3], 1),  # of few values, and of such without noise, four digits
+    ([0, 0, 0.5], 4),
+    ([100.5] * 8, 1),
+    ([90.5, 100, 110, 120], 0),  # a standard deviation of 15
+    ([100, 100.01, 100.02, 100.03], 2),
+    ([100.5, 200.5, 300.5, 400.5], 0),  # three digits at least
+    ([123_456.78, 123_456.79, 123_456.80, 123_456.81], 0),  # and six at most
+]
+
+
+def test_values_have_the_digits_that_their_noise_leaves(tmp_path, monkeypatch):
+    site = fleets.load(tmp_path, monkeypatch, criteria=fleets.CRITERIA)
+    for values, places in PLACES:
+        found = fleets.run_of(dict(zip(fleets.names(8), values, strict=False)))
+        (verdict,) = fleets.judged(site, found).verdicts
+        assert Tally.of(site, verdict).places == places, values
