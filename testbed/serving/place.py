@@ -220,11 +220,23 @@ class Bed:
         subprocess.run(["ip", "link", "delete", self.link], capture_output=True, check=False)
         for entry in self.path.iterdir():
             if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
+                _remove_tree(entry)
             elif entry != self._file:
                 entry.unlink()
         self._file.unlink(missing_ok=True)  # the last: by it a second `down` knows the folder
         self.path.rmdir()
+
+
+def _remove_tree(path: Path) -> None:
+    """Remove a folder in which a program that was just ended may still have made a file."""
+    deadline = time.monotonic() + PATIENCE
+    while path.exists():
+        try:
+            shutil.rmtree(path)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 class Place:

@@ -3,11 +3,9 @@
 import pytest
 from bed_suite import NODES, Suite, waits
 from clone import PATIENCE
-from testbed_fixture import Testbed
+from testbed_fixture import Testbed, until
 
 pytestmark = [pytest.mark.testbed, pytest.mark.long, pytest.mark.tool("ReFrame", "Slurm")]
-# At once, as a busy slurmctld would soon have saved the job.
-KILL = "until squeue -h -t running -o %A | grep -q .; do sleep 0.05; done; pkill -KILL slurmctld"
 
 
 @pytest.fixture
@@ -24,17 +22,18 @@ def suite(tmp_path):
 def test_a_job_that_slurmctld_has_lost_does_not_hold_the_session(suite):
     """Killed before it had saved the job or told accounting about it."""
     bed, go = suite.testbed, suite.folder / "go"
+    suite.polls = ""  # a job of which accounting gives three times no answer is given up
     suite.likwid(waits(go))
     bed.run(["pkill", "-STOP", "slurmdbd"])
     process = suite.start("-n", "Stream")
-    suite.until_job("")
-    bed.run(["sh", "-c", KILL])
+    begun = "stage/*/testbed/*/*/*/raw/.node*"
+    until(lambda: len([*suite.data.glob(begun)]) == len(NODES), "all nodes to begin", suite.jobs)
+    bed.run(["pkill", "-KILL", "slurmctld"])
+    go.touch()
     for kept in (bed.path.parent / "slurmctld").glob("job_state*"):
         kept.unlink()
-    bed.run(["pkill", "-KILL", "slurmdbd"])  # with what it had been told and had not read
-    bed.run(["slurmdbd"])
+    bed.run(["pkill", "-CONT", "slurmdbd"])
     bed.restart_slurmctld()
-    go.touch()
     out, _ = process.communicate(timeout=4 * PATIENCE)
     assert "lost by Slurm" in out, out
     assert not [n for n in NODES if n not in {*suite.measured("Stream.triad"), *suite.lost()}]

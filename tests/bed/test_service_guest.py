@@ -20,6 +20,12 @@ def bed(request):
     return services_fixture.shared(request, "sftp")
 
 
+def answered(look, done):
+    """As the cloud waits: what is seen once it is done, or the last error."""
+    services_fixture.until(lambda: done(look()), "what a guest has to answer")
+    return look()
+
+
 @pytest.fixture
 def guest(bed, tmp_path):
     """Makes a guest whose console and address are given, and whose server is the bed's sshd."""
@@ -39,7 +45,7 @@ def guest(bed, tmp_path):
         server = SimpleNamespace(id="one", addresses=addresses)
         cloud = SimpleNamespace(
             job=replace(job, service=service),
-            until=lambda look, done: look() if done(look()) else pytest.fail("not in time"),
+            until=answered,
             api=SimpleNamespace(
                 compute=SimpleNamespace(get_server_console_output=lambda _: {"output": console})
             ),

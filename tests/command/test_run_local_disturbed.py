@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 from clone import CORE, PATIENCE, SLOW_LIKWID, copy_clone, reason, wait_for
@@ -198,6 +199,8 @@ def test_a_session_is_restored_from_the_report_that_is_named(good):
     report = next((good.data / "output").rglob("run-report-*.json"))
     moved = report.rename(good.folder / "report.json")
     good.recorded_likwid()
+    # Jobs of one session are ordered by the second in which they ended.
+    wait_for(lambda: time.time() // 1 > moved.stat().st_mtime // 1)
     done = good.run("reframe", f"--restore-session={moved}", "--failed", "-r")
     assert done.code == 0, done
     assert "Ran 1/1" in done.out

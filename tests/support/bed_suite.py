@@ -27,9 +27,11 @@ class Suite:
     """The suite on a test bed, with a data folder and a PATH of its own.
 
     system: its site. sites: a folder of sites of the test's own, or None for those of the clone.
+    polls: variables that say how often ReFrame looks at a job; empty: as it does on a site.
     """
 
     system, sites = "testbed", None
+    polls = OFTEN
 
     def __init__(self, testbed, folder):
         self.testbed, self.folder = testbed, folder
@@ -63,7 +65,8 @@ class Suite:
     def variables(self):
         """What a command on the login node has to know, as words of a shell."""
         sites = f"SITEPROOF_SITES='{self.sites}' " if self.sites else ""
-        return f"{sites}SITEPROOF_DATA='{self.data}' SITEPROOF_CACHE='{self.folder}/cache' {OFTEN}"
+        own = f"SITEPROOF_DATA='{self.data}' SITEPROOF_CACHE='{self.folder}/cache'"
+        return f"{sites}{own} {self.polls}"
 
     def shell(self, line):
         """The shell line with the clone's programs and the test's own first on PATH."""

@@ -56,7 +56,7 @@ def test_a_pair_at_a_fraction_of_the_others_is_bad_however_few_there_are(runs):
 
 
 @pytest.mark.deep
-@few_or(20, 5)
+@few_or(20, 6)
 def test_a_slow_trunk_is_told_and_accuses_no_node(runs):
     sizes = [(2, 6), (4, 4), (4, 12), (8, 8)]
     for case in product(sizes, (True, False), ("both", "one"), (0.02, 0.5, 0.7, 0.8)):
@@ -74,7 +74,7 @@ def test_a_slow_trunk_is_told_and_accuses_no_node(runs):
             found = asked(values, groups=groups)
             assert not found.culprits, (case, seed)
             told += [block.pairs for block in found.blocks] == [frozenset(slow)]
-        assert told >= 0.8 * runs, (case, told)
+        assert told >= 0.95 * runs, (case, told)
 
 
 def test_a_bad_node_beside_a_slow_trunk_is_accused_and_no_other():

@@ -13,7 +13,6 @@ from batches import columns, rows
 from clone import FOREIGN
 from refusals import refusal
 
-from siteproof import units
 from siteproof.checks import settings
 from siteproof.errors import UserError
 from siteproof.history import views
@@ -21,7 +20,6 @@ from siteproof.history.foreign import figures as foreign_figures
 from siteproof.history.foreign import perflog
 from siteproof.history.foreign.chosen_lines import Only
 from siteproof.history.foreign.figures import Note
-from siteproof.record import unit_names
 
 LOGS = sorted(p for p in FOREIGN.glob("[34]*/*") if p.is_file())
 REPORTS = sorted(FOREIGN.glob("reports/*.json"))
@@ -318,39 +316,6 @@ def test_lines_without_names_may_have_columns_of_their_own(log):
 
 
 # ---- units
-
-
-def test_units_have_their_names_here_or_none():
-    for printed, name in (
-        ("MB/s", "MB/s"),
-        ("GB/sec", "GB/s"),
-        ("MBytes/sec", "MB/s"),
-        ("KB/s", "kB/s"),
-        ("GiB/s", "GiB/s"),
-        ("Gbps", "Gb/s"),
-        ("Mbit/s", "Mbit/s"),
-        ("Gflop/s", "GFLOPS"),
-        ("GFlops/s", "GFLOPS"),
-        ("GFLOPS", "GFLOPS"),
-        ("Gflops/seconds", "GFLOPS"),
-        ("usec", "us"),
-        ("\u00b5s", "us"),
-        ("seconds", "s"),
-        ("%", "%"),
-        ("iterations", ""),
-        ("days/ns", "days/ns"),
-        ("ns/d", "ns/day"),
-        ("tokens/sec", "tokens/s"),
-        ("turns/sec", ""),
-        ("ns", "ns"),
-        ("turns", ""),
-        ("text", ""),
-        ("", ""),
-        ("Gflop", ""),
-        ("mB/s", ""),
-    ):
-        assert unit_names.known(printed) == name, (printed, name)
-        assert name == "" or name in units.UNITS, (printed, name)
 
 
 def test_an_unknown_unit_is_kept_and_told(log):

@@ -1,5 +1,7 @@
 """`siteproof trend` and its acknowledgements: what is printed, kept and taken back."""
 
+import json
+
 import pytest
 import years
 from click.testing import CliRunner
@@ -183,6 +185,11 @@ def test_an_id_stays_the_same_when_more_runs_come(here):
     steps = [Step(TRIAD, 30, -0.1, years.names(6))]
     before = only(here.year(steps=steps).survey().all).id
     assert only(here.year(runs=90, first=60, steps=steps).survey().all).id == before
+
+
+def test_every_alert_is_plain_data(here):
+    found = only(here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"])]).survey().all)
+    assert json.loads(json.dumps(acks.as_record(found)))["nodes"] == "n001"
 
 
 MISTAKES = [
