@@ -292,7 +292,7 @@ def walked(tmp_path_factory):
         yield lambda name: begun[name].result()
 
 
-@pytest.mark.command
+@pytest.mark.long  # by real seconds, which a busy machine does not keep; the bed walks, too
 def test_all_pairs_meet_and_no_node_is_in_two_turns_at_once(walked):
     walk = walked("all")
     assert walk.done() == list(range(6))
@@ -309,13 +309,13 @@ def test_all_pairs_meet_and_no_node_is_in_two_turns_at_once(walked):
     assert list(walk.world.iterdir()) == [], "a server outlived its turn"
 
 
-@pytest.mark.command
+@pytest.mark.long  # by real seconds, which a busy machine does not keep; the bed walks, too
 def test_all_together_meet_on_their_own_ports(walked):
     walk = walked("together")
     assert [walk.served(n) for n in walk.done()] == [True] * 5
 
 
-@pytest.mark.command
+@pytest.mark.long  # by real seconds, which a busy machine does not keep; the bed walks, too
 def test_a_late_node_costs_its_turns_and_a_second_job_measures_only_those(walked):
     walk = walked("late client")
     assert ([*walk.first], walk.left) == ([1], [0])
@@ -323,21 +323,21 @@ def test_a_late_node_costs_its_turns_and_a_second_job_measures_only_those(walked
     assert walk.first[1] == (True, walk.inode(1))
 
 
-@pytest.mark.command
+@pytest.mark.long  # by real seconds, which a busy machine does not keep; the bed walks, too
 def test_a_late_server_serves_what_is_left_and_the_rest_is_repeated(walked):
     walk = walked("late server")
     assert ([met for met, _ in walk.first.values()], walk.left) == ([False, True], [0])
     assert [walk.served(n) for n in walk.done()] == [True, True]
 
 
-@pytest.mark.command
+@pytest.mark.long  # by real seconds, which a busy machine does not keep; the bed walks, too
 def test_a_client_that_hangs_is_ended_and_its_successor_is_not_late(walked):
     walk = walked("hanging")
     assert raw.read(walk.folder / "raw" / name(0)).number("exit") == raw.ENDED
     assert walk.served(1)
 
 
-@pytest.mark.command
+@pytest.mark.long  # by real seconds, which a busy machine does not keep; the bed walks, too
 def test_clocks_may_differ_by_two_seconds(tmp_path):
     """Three pairs of clocks, each in a folder of its own, at the same time.
 
