@@ -1,5 +1,7 @@
 """A guest by ssh, against a real sshd: only what the cloud reports of it is made up here."""
 
+import shutil
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,11 +29,14 @@ def answered(look, done):
 
 
 @pytest.fixture
-def guest(bed, tmp_path):
+def guest(bed):
     """Makes a guest whose console and address are given, and whose server is the bed's sshd."""
 
+    # ssh's socket lies below: its path has at most 108 characters, more than pytest leaves.
+    short = Path(tempfile.mkdtemp(prefix="guest-"))
+
     def make(console=None, **changes):
-        job = jobs(bed, tmp_path, timeout="20 s")("sftp")
+        job = jobs(bed, short, timeout="20 s")("sftp")
         user, _, address = job.service.address.partition("@")
         if console is None:
             lines = Path(job.service.known_hosts).read_text().splitlines()
@@ -52,7 +57,8 @@ def guest(bed, tmp_path):
         )
         return Guest(cloud, server, changes.get("key", Path(job.service.key)))
 
-    return make
+    yield make
+    shutil.rmtree(short)
 
 
 def test_what_is_written_in_a_guest_is_read_there(guest):
