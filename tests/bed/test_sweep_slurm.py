@@ -113,8 +113,8 @@ def test_a_cancelled_sweep_keeps_its_points_and_resumes_at_the_rest(suite):
 
 @pytest.mark.long
 def test_a_node_that_loses_power_is_replaced_for_the_points_that_are_missing(suite, testbed):
-    swept = Swept(suite)
-    swept.python('[ "$TRIAL,$SITEPROOF_ATTEMPT" != 2,1 ] || sleep 1000')
+    swept = Swept(suite, limit="60s")
+    swept.python('[ "$TRIAL,$SITEPROOF_ATTEMPT,${3:-}" != 2,1,pingpong ] || sleep 1000')
     process = swept.start()
     swept.until_point(2)
     testbed.power_off("node002")
