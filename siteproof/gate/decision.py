@@ -16,7 +16,13 @@ from siteproof.record.finding import Finding, Kind
 
 OK, UNTESTED = str(State.OK), str(State.UNTESTED)
 STATES = tuple(map(str, State))  # the most severe first
-KEEP_OUT = ("FAILED", "ODD", "SLOW", UNTESTED)  # an UNSTABLE node goes back with a remark
+KEEP_OUT = (
+    "FAILED",
+    "FLAPPING",
+    "ODD",
+    "SLOW",
+    UNTESTED,
+)  # an UNSTABLE node goes back with a remark
 
 
 class NodeReport(Protocol):

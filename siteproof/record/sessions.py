@@ -5,7 +5,7 @@ After years there are millions of samples, and a verdict needs some thousand of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -128,7 +128,11 @@ class Sessions:
         nodes: whose samples are enough, where that saves reading; there may be others.
         Raises UserErrors, then, naming each.
         """
-        paths = list(self.paths(wanted))
+        return self._samples(list(self.paths(wanted)), nodes, needed=needed)
+
+    def _samples(
+        self, paths: Sequence[Path], nodes: Collection[str] | None, *, needed: bool
+    ) -> list[Sample]:
         unread = [path for path in paths if path not in self._read and path not in self._broken]
         read = self._read if nodes is None else self._read.copy()  # what is not whole is not kept
         for path, found in self._of_each(unread, lambda path: samples.read(path, nodes)):
@@ -147,9 +151,14 @@ class Sessions:
         """The files of some jobs, the oldest session first."""
         return {path: header for path, header in self._files if wanted(header)}
 
-    def of_job(self, job: Header) -> list[Sample]:
-        """The samples of one of `headers`."""
-        return self.of(lambda header: header is job)
+    def of_job(self, job: Header, nodes: Collection[str] | None = None) -> list[Sample]:
+        """The samples of one of `headers`. nodes: as of `of`."""
+        return self._samples([self._paths[id(job)]], nodes, needed=True)
+
+    @cached_property
+    def _paths(self) -> dict[int, Path]:
+        """The file of each of `headers`, by its identity: equal headers are no rarity."""
+        return {id(header): path for path, header in self._files}
 
     def _ours(self) -> Iterator[tuple[Path, UserError]]:
         """The broken files that a trusted user may have written."""

@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from functools import partial
+from functools import cached_property, partial
 from operator import is_
 
 from siteproof import files, sites
+from siteproof.answers import checks_asked
+from siteproof.answers.checks_asked import Attempt
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
 from siteproof.derivations.given import MAX_SESSIONS, Material, MayBe, Past
 from siteproof.errors import ExitCode
 from siteproof.judge import expected, inputs
 from siteproof.judge.age import Freshness
-from siteproof.judge.criterion import CriterionVerdict, attempts_at, judge, not_here, waiver_finding
-from siteproof.judge.severity import Verdict, exit_code, most_severe
+from siteproof.judge.criterion import (
+    CriterionVerdict,
+    attempts_at,
+    failure,
+    judge,
+    not_here,
+    waiver_finding,
+)
+from siteproof.judge.severity import WRONG, Verdict, exit_code, most_severe, of_status
 from siteproof.record import campaign, finding, pair_units, shown
 from siteproof.record.ages import Ages, moment_of
 from siteproof.record.finding import Finding, Kind
@@ -43,6 +52,8 @@ class Judgement:
     sessions: all of the system, where older ones are wanted. as_of: the moment at which the ages
     count. campaign: as the user named it. past: whether no new measurement would count. late:
     whether what was measured before some time is left out, which a run does not know of.
+    failed: of checks on nodes, which no later success has cleared, whatever criteria ask.
+    asked: the jobs of all of these checks, of sessions that may be looked at.
     """
 
     site: Site
@@ -58,6 +69,8 @@ class Judgement:
     past: bool = False
     late: bool = False
     fresh: Freshness | None = None
+    failed: Sequence[Attempt] = ()
+    asked: Sequence[Header] = ()
 
     def attempts(self, result: CriterionVerdict) -> dict[str, list[Sample]]:
         """The samples that may answer for each unit of a criterion, with what was derived for it.
@@ -73,8 +86,31 @@ class Judgement:
 
     @property
     def most_severe(self) -> Verdict | None:
-        """The most severe verdict on the criteria that decide; None if none decides."""
-        return most_severe(v.verdict for v in self.verdicts if not v.excused)
+        """The most severe verdict on what decides; None if nothing does."""
+        return most_severe(self.deciding)
+
+    @property
+    def deciding(self) -> list[Verdict]:
+        """The verdicts on the criteria that decide, and on the failed checks besides them."""
+        of_checks = [of_status(attempt.status) for attempt in self.failed_besides]
+        return [v.verdict for v in self.verdicts if not v.excused] + of_checks
+
+    @cached_property
+    def failed_besides(self) -> list[Attempt]:
+        """The failures of checks that no criterion has decided, and that no waiver covers."""
+        today = datetime.now(UTC).date()
+        decided = {
+            (unit.node, unit.sample.header.job_order)
+            for result in self.verdicts
+            for unit in result.nodes
+            if unit.sample and not result.excused
+        }
+        return [
+            attempt
+            for attempt in self.failed
+            if (attempt.node, attempt.header.job_order) not in decided
+            and not _is_waived(self.site, attempt, today)
+        ]
 
     @property
     def exit_code(self) -> ExitCode:
@@ -83,19 +119,20 @@ class Judgement:
         No PASS is whole where a file was refused, or a stage directory is set aside: either could
         hold a newer failure.
         """
-        code = exit_code(v.verdict for v in self.verdicts if not v.excused)
+        code = exit_code(self.deciding)
         unread = self.sessions is not None and (self.sessions.refused or self.sessions.set_aside)
         return ExitCode.INCOMPLETE if unread and code is ExitCode.PASS else code
 
 
 def judge_system(
-    system: str = "", *, since: str = "", name: str = "", as_of: str = ""
+    system: str = "", *, since: str = "", name: str = "", as_of: str = "", to_now: bool = False
 ) -> Judgement:
     """Judge every criterion of a system. Raises UserError and UserErrors for bad input.
 
     Without a campaign's name and a start, each criterion is answered by the newest samples that
     can, and ages count from now; otherwise from the newest of the sessions. as_of: a moment that
-    stands for now; what was measured later is not there.
+    stands for now; what was measured later is not there. to_now: failures of checks after the
+    campaign count, too.
     """
     site = sites.load(system or sites.recognise())
     files.must_exist()
@@ -119,6 +156,9 @@ def judge_system(
         chosen += f", as of {now:%Y-%m-%d %H:%M} UTC"
     background = Background.of(site, record, now, headers)
     judged = judge_samples(site, found, chosen, record.swept, fresh, background)
+    asked = record.headers if to_now else headers
+    failed = checks_asked.standing(site, asked, record.sessions.of_job)
+    judged = replace(judged, failed=failed, asked=asked)
     past = bool(as_of) or "@" in name
     if not past:  # the checks of today's clone say nothing about a moment of the past
         judged = _without_check(judged)
@@ -128,7 +168,11 @@ def judge_system(
         past=past,
         late=start is not None,
         sessions=record.sessions,
-        warnings=[*judged.warnings, *record.sessions.clock_findings],
+        warnings=[
+            *_failed(judged.failed_besides),
+            *judged.warnings,
+            *record.sessions.clock_findings,
+        ],
     )
 
 
@@ -309,6 +353,27 @@ def judge_samples(
         derived=made.samples,
         as_of=fresh.ages.now,
         fresh=fresh,
+        failed=checks_asked.of_samples(site, found),
+        asked=jobs,
+    )
+
+
+def _failed(attempts: Iterable[Attempt]) -> list[Finding]:
+    """How checks failed that no criterion asks for, each with its nodes."""
+    return finding.of_many((failure(one.sample), [one.node]) for one in attempts)
+
+
+def _is_waived(site: Site, attempt: Attempt, today: date) -> bool:
+    """Whether a waiver covers the failure of a check; a wrong answer only where it is named."""
+    metrics = [name for name, m in site.catalogue.items() if m.check == attempt.header.check]
+    keys = [("", name) for name in metrics]
+    keys += [(key, one.metric) for key, one in site.criteria.items() if one.metric in metrics]
+    return any(
+        waiver.holds(today)
+        and attempt.node in waiver.set
+        and any(waiver.covers(*key) for key in [("", ""), *keys])
+        and (attempt.status not in WRONG or attempt.status in waiver.wrong_answers)
+        for waiver in site.waivers.values()
     )
 
 

@@ -1,0 +1,1 @@
+"""Which attempts answer what is asked of a system."""
