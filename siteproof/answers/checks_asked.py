@@ -13,9 +13,16 @@ from dataclasses import dataclass
 
 from siteproof.judge.severity import WRONG, most_severe_status
 from siteproof.record.pair_units import of_pairs
-from siteproof.record.samples import INTERRUPTED, PUBLISHED, TOOL_MISSING, Header, Sample
-from siteproof.record.series import SWEEP
-from siteproof.record.updates import expected_nodes
+from siteproof.record.samples import (
+    INTERRUPTED,
+    LOST,
+    PUBLISHED,
+    SWEEP,
+    TOOL_MISSING,
+    Header,
+    Sample,
+    expected_nodes,
+)
 from siteproof.sites import Site
 
 STRICTNESS = ("", "quick", "maintenance", "acceptance")  # of a mode, the least strict first
@@ -24,7 +31,8 @@ RECENT = 10  # sessions of a check in which failures are counted …
 FLAPPING = 2  # … and with so many of its own, a node cannot be relied on
 SHARED = 3  # nodes of a job that all fail alike accuse the check, or what they share
 Asked = tuple[str, str, str]  # check, partition, environment
-Read = Callable[[Header, Collection[str]], list[Sample]]  # the samples of a job, at least of nodes
+# The samples of a job, at least of some nodes.
+Read = Callable[[Header, Collection[str]], Sequence[Sample]]
 
 
 @dataclass(frozen=True)
@@ -143,7 +151,7 @@ def flapping(samples: Iterable[Sample]) -> dict[str, list[Attempt]]:
 
 def _of_its_own(attempts_: Sequence[Attempt]) -> Iterator[Attempt]:
     """The failures of a job that not all of its nodes share; a wrong answer is always a node's."""
-    failed = [attempt for attempt in attempts_ if attempt.failed]
+    failed = [attempt for attempt in attempts_ if attempt.failed and attempt.status != LOST]
     expected = expected_nodes(failed[0].header.expected) if failed else ()
     for attempt in failed:
         alike = sum(other.status == attempt.status for other in failed)

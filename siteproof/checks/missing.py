@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import cache
 
 from siteproof import files
+from siteproof.answers import lost
 from siteproof.checks import session
 from siteproof.judge import inputs
 from siteproof.judge.age import Freshness
@@ -184,7 +185,7 @@ def _newest_statuses(found: Iterable[Sample]) -> dict[str, str]:
 def _newest(site: Site, planned: Planned) -> Answers:
     """All that may still answer; in a campaign that goes on, only its own."""
     sessions = _sessions(site.system.system)
-    headers, name = sessions.headers, session.current().campaign
+    headers, name = [*sessions.headers, *sessions.unread], session.current().campaign
     ages = Ages(headers, datetime.now(UTC))
     if name:
         headers = next(reversed(campaign.parts(headers, name)), [])
@@ -202,7 +203,10 @@ def _newest(site: Site, planned: Planned) -> Answers:
         return age is not None and age <= longest
 
     fresh = Freshness(ages, Updates(headers, sessions.perflogs))
-    return Answers(site, planned, sessions.of(wanted, needed=False), fresh, ANSWERED)
+    found = sessions.of(wanted, needed=False)
+    for of_job in lost.of_system(site, sessions).values():
+        found += [sample for sample in of_job if wanted(sample.header)]
+    return Answers(site, planned, found, fresh, ANSWERED)
 
 
 def _of_session(site: Site, planned: Planned) -> Answers:

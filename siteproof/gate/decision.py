@@ -57,8 +57,10 @@ class Excuse:
         return self.is_about(why) and not self.refuses(why)
 
     def refuses(self, why: Finding) -> bool:
-        """Whether a reason is a wrong answer whose status it does not name."""
-        return is_wrong_answer(why) and why.status not in self.wrong_answers
+        """Whether a reason is a wrong answer whose status it does not name, or may be one."""
+        return (
+            why.kind is Kind.LOST or is_wrong_answer(why) and why.status not in self.wrong_answers
+        )
 
     def is_about(self, why: Finding) -> bool:
         """Whether it waives the criterion, metric or check of a reason."""

@@ -14,7 +14,7 @@ from siteproof.nodes import as_stated
 from siteproof.record import descriptions, finding, series
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, ends
-from siteproof.record.samples import INTERRUPTED, Sample
+from siteproof.record.samples import INTERRUPTED, LOST, Sample
 from siteproof.sites import Site, bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.verdict.judgement import Judgement
@@ -64,7 +64,8 @@ def _restarts(judged: Judgement) -> Iterator[tuple[str, list[Finding], int]]:
 def _attempts(judged: Judgement) -> Iterator[Fact]:
     """Nodes on which a check broke or gave a wrong answer, and has not ended well since."""
     for attempt in judged.failed:
-        yield State.FAILED, replace(failure(attempt.sample), subject=attempt.node)
+        state = State.UNTESTED if attempt.status == LOST else State.FAILED
+        yield state, replace(failure(attempt.sample), subject=attempt.node)
 
 
 def _contract(node: NodeVerdict, parameters: Mapping[Job, list[Sample]]) -> Iterator[Fact]:
@@ -220,7 +221,7 @@ def _too_old(judged: Judgement) -> Iterator[Fact]:
     """Headline metrics whose answer does not count any more; of a node's pairs the oldest."""
     catalogue = judged.site.catalogue
     headlines = [r for r in judged.verdicts if catalogue[r.criterion.metric].headline]
-    units = [u for r in headlines if not r.excused for u in r.nodes if u.too_old and not u.waived]
+    units = [u for r in headlines if not r.excused for u in r.nodes if _is_no_more(u)]
     oldest: dict[object, Finding] = {}
     for unit in units:
         for node, why in product(ends(unit.node), unit.findings):
@@ -228,6 +229,12 @@ def _too_old(judged: Judgement) -> Iterator[Fact]:
             if why.number("age") > known.number("age"):
                 oldest[node, why.alike] = replace(why, subject=node)
     yield from ((State.UNTESTED, why) for why in oldest.values())
+
+
+def _is_no_more(unit: NodeVerdict) -> bool:
+    """Whether what answered does not count any more, or nobody knows what would have."""
+    lost = any(why.kind is Kind.LOST for why in unit.findings)
+    return lost or (unit.too_old and not unit.waived)
 
 
 def _measured(judged: Judgement) -> dict[str, dict[str, set[str]]]:

@@ -13,8 +13,7 @@ from siteproof.nodes import stored
 from siteproof.nodes.facts import Fact
 from siteproof.record import finding
 from siteproof.record.finding import Kind
-from siteproof.record.samples import Header, Sample
-from siteproof.record.updates import expected_nodes
+from siteproof.record.samples import Header, Sample, expected_nodes
 from siteproof.verdict.judgement import Judgement
 
 

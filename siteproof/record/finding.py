@@ -26,6 +26,7 @@ class Kind(StrEnum):
     WRONG_ANSWER = "wrong_answer"  # status, message: the tool's own validation failed
     FLAPPING = "flapping"  # failed, of (sessions), how: it failed now and then
     NODE_LOST = "node_lost"
+    LOST = "lost"  # message: its record cannot be read
     INTERRUPTED = "interrupted"
     TRIALS_MISSING = "trials_missing"  # trials, expected
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from pathlib import Path
 from sys import intern
 from typing import Any, BinaryIO
@@ -23,6 +24,7 @@ from siteproof import files as safe
 from siteproof import nodesets
 from siteproof.errors import UserError, harmless
 from siteproof.record import plain_tests
+from siteproof.record.pair_units import PEER
 from siteproof.units import UNITS
 
 Order = tuple[int, str, str]
@@ -41,10 +43,14 @@ MEANINGS = {  # of each status
     "tool_missing": "The node has no program that could measure it.",
     "generic": "It failed for any other reason.",
     "interrupted": "A person ended the job; it changes no answer.",
+    "lost": "Its record cannot be read, or has no line of a node that the job had to measure.",
 }
 STATUSES = tuple(MEANINGS)
 INTERRUPTED = "interrupted"  # somebody ended the job; the status does not concern the node
+LOST = "lost"  # nobody knows how it ended
+UNREAD = "unread"  # provenance: the file whose header cannot be read, in place of all else
 TOOL_MISSING = "tool_missing"  # the program is not installed where the check ran
+SWEEP = "sweep"  # the condition that names it
 MODES = ("quick", "maintenance", "acceptance", "published", "")
 REPEATED = "repeated_warning"  # condition: measured at the second attempt, as the first crashed
 EMULATED = "emulated"  # condition: by what the real thing is stood in for
@@ -106,6 +112,11 @@ class Header:
     def is_plain(self) -> bool:
         """Whether a plain ReFrame test has measured them: its units may be unknown here."""
         return plain_tests.TEST in self.provenance
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether only session, check, job and partition are known, by the name of its file."""
+        return UNREAD in self.provenance
 
     @property
     def order(self) -> Order:
@@ -255,6 +266,7 @@ def read(path: Path, nodes: Collection[str] | None = None) -> list[Sample]:
         header = _header(path, stream)
         text = _text(path, safe.rest(stream.read, safe.SAMPLES))
     found: list[Sample] = []
+    seen = _Seen(header)
     number = 1  # the header
     try:
         for line in text.removesuffix("\n").split("\n") if text else []:
@@ -262,13 +274,48 @@ def read(path: Path, nodes: Collection[str] | None = None) -> list[Sample]:
             plain = _number_in(line)
             if plain is None:
                 sample = _read_line("", header, _loads("", line))
+                seen.add(sample.node, of_node=PEER not in sample.dims)
                 if nodes is None or sample.node in nodes:
                     found.append(sample)
-            elif nodes is None or plain[0] in nodes:
+                continue
+            seen.add(plain[0])
+            if nodes is None or plain[0] in nodes:
                 found.append(_of_number(header, *plain))
     except UserError as error:
         raise UserError(f"{path}:{number}", error.what, error.allowed, error.hint) from None
-    return found
+    return found + [s for s in seen.lost(path) if nodes is None or s.node in nodes]
+
+
+class _Seen:
+    """The nodes that have a line in a file."""
+
+    def __init__(self, header: Header) -> None:
+        self._header, self._nodes = header, set[str]()
+        self._by_node = SWEEP not in header.conditions and not header.is_plain
+
+    def add(self, node: str, *, of_node: bool = True) -> None:
+        """A line. of_node: whether it is of this node alone."""
+        self._nodes.add(node)
+        self._by_node = self._by_node and of_node and bool(node)
+
+    def lost(self, path: Path) -> Iterator[Sample]:
+        """Each node that the job had to measure and that has no line, where each owes one."""
+        if not (self._by_node and self._nodes):
+            return
+        for node in sorted(expected_nodes(self._header.expected) - self._nodes):
+            why = f"{path.name} has no line of it"
+            yield Sample(self._header, node, f"{self._header.check}.*", status=LOST, why=why)
+
+
+@cache
+def expected_nodes(text: str) -> frozenset[str]:
+    """The nodes that a job had to measure; none where its header names none."""
+    if not text:
+        return frozenset()
+    try:
+        return frozenset(nodesets.parse(text))
+    except ValueError:
+        return frozenset()
 
 
 def read_as_written(line: str) -> Sample | None:

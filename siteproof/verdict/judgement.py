@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from operator import is_
 
 from siteproof import files, sites
-from siteproof.answers import checks_asked
+from siteproof.answers import checks_asked, lost
 from siteproof.answers.checks_asked import Attempt
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
@@ -29,8 +29,7 @@ from siteproof.judge.severity import WRONG, Verdict, exit_code, most_severe, of_
 from siteproof.record import campaign, finding, pair_units, shown
 from siteproof.record.ages import Ages, moment_of
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.samples import PUBLISHED, Header, Sample
-from siteproof.record.series import SWEEP
+from siteproof.record.samples import PUBLISHED, SWEEP, Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.shown import Evidence
 from siteproof.record.updates import Updates
@@ -157,7 +156,7 @@ def judge_system(
     background = Background.of(site, record, now, headers)
     judged = judge_samples(site, found, chosen, record.swept, fresh, background)
     asked = record.headers if to_now else headers
-    failed = checks_asked.standing(site, asked, record.sessions.of_job)
+    failed = checks_asked.standing(site, asked, record.of_job)
     judged = replace(judged, failed=failed, asked=asked)
     past = bool(as_of) or "@" in name
     if not past:  # the checks of today's clone say nothing about a moment of the past
@@ -236,23 +235,29 @@ class Record:
     """All that was measured on a system, with what its sweeps give as a whole.
 
     until: a moment after which nothing was measured, for a verdict as of that moment.
+    lost: what each job may have answered whose file cannot be read. metrics: those that exist.
     """
 
     sessions: Sessions
     swept: Derived
     until: datetime | None = None
+    lost: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
+    metrics: Collection[str] = ()
 
     @staticmethod
     def of(site: Site) -> Record:
         """The record of a site. Raises UserErrors for broken files."""
         sessions = Sessions(files.perflogs(), site.system.system)
         swept = sessions.of(lambda h: SWEEP in h.conditions, needed=False)
-        return Record(sessions, whole_sweep.of_all(site, swept))
+        whole = whole_sweep.of_all(site, swept)
+        unread = lost.of_system(site, sessions)
+        return Record(sessions, whole, lost=unread, metrics=site.catalogue.keys())
 
     @property
     def headers(self) -> list[Header]:
         """What the samples of each job, or of each whole sweep, share."""
         headers = [*self.sessions.headers, *(sample.header for sample in self.swept.samples)]
+        headers += self.sessions.unread
         return [header for header in headers if self._is_there(header)]
 
     def samples(
@@ -264,7 +269,15 @@ class Record:
             return wanted(header) and self._is_there(header)
 
         whole = [sample for sample in self.swept.samples if there(sample.header)]
-        return self.sessions.of(there, nodes=nodes) + whole
+        unread = [s for of_job in self.lost.values() for s in of_job if there(s.header)]
+        found = self.sessions.of(there, nodes=nodes)
+        return lost.with_unknown(self.metrics, found) + whole + unread
+
+    def of_job(self, job: Header, nodes: Collection[str]) -> Sequence[Sample]:
+        """The samples of one job, at least those of some nodes."""
+        if job.is_unread:
+            return self.lost[lost.file_of(job)]
+        return lost.with_unknown(self.metrics, self.sessions.of_job(job, nodes))
 
     def of_session(
         self, session: str, checks: set[str], nodes: Collection[str] | None
