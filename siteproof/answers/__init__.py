@@ -1,1 +1,1 @@
-"""Which attempts answer what is asked of a system."""
+"""Which attempts answer what must be known of a system."""

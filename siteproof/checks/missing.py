@@ -21,7 +21,7 @@ from siteproof.judge.criterion import of_system as criterion_of_system
 from siteproof.judge.severity import Verdict, most_severe_status
 from siteproof.record import campaign, pair_units
 from siteproof.record.ages import Ages
-from siteproof.record.samples import Header, Sample
+from siteproof.record.samples import Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.updates import Updates
 from siteproof.sites import Baseline, Criterion, Hardware, Site
@@ -191,21 +191,15 @@ def _newest(site: Site, planned: Planned) -> Answers:
         headers = next(reversed(campaign.parts(headers, name)), [])
         ages = ages.at_newest(headers)
     limits = [c.oldest for c in site.criteria.values() if planned.may_answer(c)]
-    longest = max((limit for limit in limits if limit), default=None)
-    jobs = {id(h) for h in headers if h.check == planned.check}
-
-    def wanted(header: Header) -> bool:
-        if id(header) not in jobs or not limits:
-            return False
-        if None in limits or longest is None:  # an answer of any age counts
-            return True
-        age = ages.age(header)
-        return age is not None and age <= longest
-
+    may = [header for header in headers if header.check == planned.check and limits]
+    known = [limit for limit in limits if limit]
+    if len(known) == len(limits) > 0:  # else an answer of any age counts
+        may = [h for h in may if (age := ages.age(h)) is not None and age <= max(known)]
+    jobs = set(map(id, may))
     fresh = Freshness(ages, Updates(headers, sessions.perflogs))
-    found = sessions.of(wanted, needed=False)
+    found = sessions.of(lambda header: id(header) in jobs, needed=False)
     for of_job in lost.of_system(site, sessions).values():
-        found += [sample for sample in of_job if wanted(sample.header)]
+        found += [sample for sample in of_job if id(sample.header) in jobs]
     return Answers(site, planned, found, fresh, ANSWERED)
 
 

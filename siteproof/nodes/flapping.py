@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from siteproof.analysis.slow_nodes import State
-from siteproof.answers import checks_asked
-from siteproof.answers.checks_asked import Attempt
+from siteproof.answers import checks_tried
+from siteproof.answers.checks_tried import Attempt
 from siteproof.judge.severity import most_severe_status
 from siteproof.nodes import stored
 from siteproof.nodes.facts import Fact
@@ -19,9 +19,9 @@ from siteproof.verdict.judgement import Judgement
 
 def facts(judged: Judgement) -> Iterator[Fact]:
     """Each of them that no failure keeps out, with how often it failed, and since when."""
-    jobs = checks_asked.recent(judged.site, judged.asked)
+    jobs = checks_tried.recent(judged.site, judged.tried)
     still = {attempt.node for attempt in judged.failed}
-    for node, failed in checks_asked.flapping(_failures(judged, jobs)).items():
+    for node, failed in checks_tried.flapping(_failures(judged, jobs)).items():
         if node in still:
             continue
         first = failed[0].header

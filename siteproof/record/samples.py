@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -77,6 +77,7 @@ _NUMBER_LINE = re.compile(
     r'\{"node":"([ !#-\[\]-~]*)","metric":"([ !#-\[\]-~]{0,200})",'
     r'"value":"(-?[0-9]{1,18}(?:\.[0-9]{1,18})?)","unit":"([ !#-\[\]-~]*)"\}'
 )
+_NO_NODE = re.compile(rf'"node" *: *""|"{PEER}" *:')  # in the lines of what is of no single node
 _NOTHING: Mapping[str, str] = {}  # of a sample without dimensions or conditions: most have none
 _HEADER = ("siteproof", "session", "system", "partition", "environment", "check", "job", "time")
 
@@ -257,16 +258,17 @@ def dump(header: Header, samples: Iterable[Sample]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def read(path: Path, nodes: Collection[str] | None = None) -> list[Sample]:
+def read(
+    path: Path, nodes: Collection[str] | None = None, *, with_lost: bool = False
+) -> list[Sample]:
     """All samples of one file, or those of some nodes. Raises UserError with file and line.
 
-    Each line is checked, whoever it is of.
+    Each line is checked, whoever it is of. with_lost: nodes without a line are lost.
     """
     with _opened(path) as stream:
         header = _header(path, stream)
         text = _text(path, safe.rest(stream.read, safe.SAMPLES))
     found: list[Sample] = []
-    seen = _Seen(header)
     number = 1  # the header
     try:
         for line in text.removesuffix("\n").split("\n") if text else []:
@@ -274,37 +276,30 @@ def read(path: Path, nodes: Collection[str] | None = None) -> list[Sample]:
             plain = _number_in(line)
             if plain is None:
                 sample = _read_line("", header, _loads("", line))
-                seen.add(sample.node, of_node=PEER not in sample.dims)
                 if nodes is None or sample.node in nodes:
                     found.append(sample)
-                continue
-            seen.add(plain[0])
-            if nodes is None or plain[0] in nodes:
+            elif nodes is None or plain[0] in nodes:
                 found.append(_of_number(header, *plain))
     except UserError as error:
         raise UserError(f"{path}:{number}", error.what, error.allowed, error.hint) from None
-    return found + [s for s in seen.lost(path) if nodes is None or s.node in nodes]
+    return [*found, *_lost(path, header, text, found, nodes)] if with_lost else found
 
 
-class _Seen:
-    """The nodes that have a line in a file."""
+def _lost(
+    path: Path, header: Header, text: str, found: Sequence[Sample], nodes: Collection[str] | None
+) -> Iterator[Sample]:
+    """Each of some nodes that the job had to measure and that has no line, where each owes one.
 
-    def __init__(self, header: Header) -> None:
-        self._header, self._nodes = header, set[str]()
-        self._by_node = SWEEP not in header.conditions and not header.is_plain
-
-    def add(self, node: str, *, of_node: bool = True) -> None:
-        """A line. of_node: whether it is of this node alone."""
-        self._nodes.add(node)
-        self._by_node = self._by_node and of_node and bool(node)
-
-    def lost(self, path: Path) -> Iterator[Sample]:
-        """Each node that the job had to measure and that has no line, where each owes one."""
-        if not (self._by_node and self._nodes):
-            return
-        for node in sorted(expected_nodes(self._header.expected) - self._nodes):
-            why = f"{path.name} has no line of it"
-            yield Sample(self._header, node, f"{self._header.check}.*", status=LOST, why=why)
+    A job with values of pairs or of the system as a whole, a sweep and a plain test owe none.
+    """
+    owes_none = SWEEP in header.conditions or header.is_plain or not text
+    if owes_none or _NO_NODE.search(text):
+        return
+    expected = expected_nodes(header.expected)
+    wanted = expected if nodes is None else expected.intersection(nodes)
+    for node in sorted(wanted - {sample.node for sample in found}):
+        why = f"{path.name} has no line of it"
+        yield Sample(header, node, f"{header.check}.*", status=LOST, why=why)
 
 
 @cache

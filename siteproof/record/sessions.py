@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -76,7 +76,9 @@ class Sessions:
         """
         known = {samples.path_of(self.perflogs, header) for header in self.headers}
         found = []
-        for path in [path for path, _ in self._ours() if path not in known]:
+        for path in [path for path, _ in self._ours() if _is_named_as_a_job(path)]:
+            if path in known:
+                continue
             claimed = self._claimed.get(path)
             if claimed is None:
                 found.append(self._by_name(path))
@@ -85,7 +87,7 @@ class Sessions:
         return found
 
     def _by_name(self, path: Path) -> Header:
-        session, check, job = (*path.name.removesuffix(".jsonl").split(".", 2), "", "")[:3]
+        session, check, job = path.name.removesuffix(".jsonl").split(".", 2)
         before = [header for header in self.headers if header.session <= session]
         last = max(before, key=lambda header: (header.session, header.order), default=None)
         place = session_numbers.known(self.perflogs, self.system).get(session, 0)
@@ -121,8 +123,11 @@ class Sessions:
 
     @property
     def refused(self) -> bool:
-        """Whether a file was left out that may be a result."""
-        return any(isinstance(error, files.Refused) for error in self._broken.values())
+        """Whether a file was left out that may be a result, of nobody knows what."""
+        return any(
+            isinstance(error, files.Refused) or not _is_named_as_a_job(path)
+            for path, error in self._broken.items()
+        )
 
     @property
     def open_to_all(self) -> list[Path]:
@@ -154,7 +159,8 @@ class Sessions:
     ) -> list[Sample]:
         unread = [path for path in paths if path not in self._read and path not in self._broken]
         read = self._read if nodes is None else self._read.copy()  # what is not whole is not kept
-        for path, found in self._of_each(unread, lambda path: samples.read(path, nodes)):
+        read_one = partial(samples.read, nodes=nodes, with_lost=True)
+        for path, found in self._of_each(unread, read_one):
             read[path] = self._without_number(path, found)
         if needed:
             wanted = set(paths)
@@ -195,6 +201,11 @@ class Sessions:
             except UserError as error:
                 self._broken[path] = error
         return found
+
+
+def _is_named_as_a_job(path: Path) -> bool:
+    """Whether it is named SESSION.CHECK.JOB.jsonl."""
+    return path.name.count(".") > 2 and path.name.isprintable()
 
 
 def _stop_at(errors: Iterable[UserError]) -> None:

@@ -9,8 +9,8 @@ from functools import cached_property, partial
 from operator import is_
 
 from siteproof import files, sites
-from siteproof.answers import checks_asked, lost
-from siteproof.answers.checks_asked import Attempt
+from siteproof.answers import checks_tried, choosing, lost
+from siteproof.answers.checks_tried import Attempt
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
 from siteproof.derivations.given import MAX_SESSIONS, Material, MayBe, Past
@@ -36,7 +36,7 @@ from siteproof.record.updates import Updates
 from siteproof.sites import Baseline, Criterion, Hardware, Site, Waiver, check_files, pairs
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.sweeps.tools import SWEEPS_ONLY
-from siteproof.verdict import answers, others
+from siteproof.verdict import others
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Judgement:
     sessions: all of the system, where older ones are wanted. as_of: the moment at which the ages
     count. campaign: as the user named it. past: whether no new measurement would count. late:
     whether what was measured before some time is left out, which a run does not know of.
-    failed: of checks on nodes, which no later success has cleared, whatever criteria ask.
-    asked: the jobs of all of these checks, of sessions that may be looked at.
+    failed: of checks on nodes, which no later success has cleared, whatever criteria require.
+    tried: the jobs of all of these checks, of sessions that may be looked at.
     """
 
     site: Site
@@ -69,7 +69,7 @@ class Judgement:
     late: bool = False
     fresh: Freshness | None = None
     failed: Sequence[Attempt] = ()
-    asked: Sequence[Header] = ()
+    tried: Sequence[Header] = ()
 
     def attempts(self, result: CriterionVerdict) -> dict[str, list[Sample]]:
         """The samples that may answer for each unit of a criterion, with what was derived for it.
@@ -155,9 +155,9 @@ def judge_system(
         chosen += f", as of {now:%Y-%m-%d %H:%M} UTC"
     background = Background.of(site, record, now, headers)
     judged = judge_samples(site, found, chosen, record.swept, fresh, background)
-    asked = record.headers if to_now else headers
-    failed = checks_asked.standing(site, asked, record.of_job)
-    judged = replace(judged, failed=failed, asked=asked)
+    tried = record.headers if to_now else headers
+    failed = checks_tried.standing(site, tried, record.of_job)
+    judged = replace(judged, failed=failed, tried=tried)
     past = bool(as_of) or "@" in name
     if not past:  # the checks of today's clone say nothing about a moment of the past
         judged = _without_check(judged)
@@ -194,12 +194,12 @@ def _choose(
 def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[Header], bool], str]:
     """The jobs that answer the criteria, and in words which they are."""
     owed = {
-        f"{name} {part}": answers.Owed(one, _owed_units(site, one), _checks(one))
+        f"{name} {part}": choosing.Owed(one, _owed_units(site, one), _checks(one))
         for name, criterion in site.criteria.items()
         for part, one in enumerate(inputs.answering(site, criterion))
     }
     headers = record.headers
-    chosen = answers.choose(owed, headers, record.of_session, ages)
+    chosen = choosing.choose(owed, headers, record.of_session, ages)
     if not (chosen.sessions or chosen.old_jobs):
         return campaign.choose(headers, answers=lambda _job: False)
     return chosen.wanted(headers), chosen.words(headers)
@@ -214,12 +214,12 @@ def _checks(criterion: Criterion) -> set[str]:
 def _owed_units(site: Site, criterion: Criterion) -> set[str]:
     """What an answer is looked for; any one where only samples know the pairs."""
     if criterion.report_only:
-        return {answers.ANY}
+        return {choosing.ANY}
     if not criterion.links:
         return set(expected.nodes(site, criterion))
     drawn = any(not pairs.planned(site, site.system.links[key]) for key in criterion.links)
     known = set(expected.units(site, criterion, ()))
-    return known | ({answers.ANY} if drawn and criterion.subject != "system" else set())
+    return known | ({choosing.ANY} if drawn and criterion.subject != "system" else set())
 
 
 def _without_criteria(jobs: Sequence[Header]) -> set[str]:
@@ -366,13 +366,13 @@ def judge_samples(
         derived=made.samples,
         as_of=fresh.ages.now,
         fresh=fresh,
-        failed=checks_asked.of_samples(site, found),
-        asked=jobs,
+        failed=checks_tried.of_samples(site, found),
+        tried=jobs,
     )
 
 
 def _failed(attempts: Iterable[Attempt]) -> list[Finding]:
-    """How checks failed that no criterion asks for, each with its nodes."""
+    """How checks failed that no criterion has decided, each with its nodes."""
     return finding.of_many((failure(one.sample), [one.node]) for one in attempts)
 
 

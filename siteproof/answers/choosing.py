@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from siteproof.judge.criterion import ANY as ALL
+from siteproof.judge.criterion import ANY as EACH
 from siteproof.judge.criterion import attempts_at, of_system, place, refusal, why_not
 from siteproof.record import campaign
 from siteproof.record.ages import Ages
@@ -74,7 +74,7 @@ class Owed:
         units = attempts_at(found, self.criterion)
         spoke = any(sample.node in self.left - units.keys() for sample in found)
         for unit, attempts in units.items():
-            may = set(self.left) if unit == ALL else {unit, ANY} & self.left
+            may = set(self.left) if unit == EACH else {unit, ANY} & self.left
             if not may:
                 continue
             could = [s for s in attempts if not refusal(self.criterion, s)]

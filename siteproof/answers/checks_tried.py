@@ -1,9 +1,9 @@
-"""Whether the newest attempt of each check ended well on each node, whatever a criterion asks.
+"""Whether the newest attempt of each check ended well on each node, whatever criteria require.
 
-Each check of the catalogue, in each environment of a partition, asks this of every node on which it
-has run. A failure stands until the same check has ended well on the node, in the same environment
-and in the same mode or a stricter one. A run that somebody interrupted, and a program that is not
-installed, take nothing back.
+Each check of the catalogue, in each environment of a partition, must have ended well on every node
+on which it has run. A failure stands until the same check has ended well on the node, in the same
+environment and in the same mode or a stricter one. A run that somebody interrupted, and a program
+that is not installed, take nothing back.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SAYS_NOTHING = (INTERRUPTED, TOOL_MISSING)
 RECENT = 10  # sessions of a check in which failures are counted …
 FLAPPING = 2  # … and with so many of its own, a node cannot be relied on
 SHARED = 3  # nodes of a job that all fail alike accuse the check, or what they share
-Asked = tuple[str, str, str]  # check, partition, environment
+Tried = tuple[str, str, str]  # check, partition, environment
 # The samples of a job, at least of some nodes.
 Read = Callable[[Header, Collection[str]], Sequence[Sample]]
 
@@ -54,26 +54,20 @@ class Attempt:
         """The sample with its status."""
         return next(sample for sample in self.samples if sample.status == self.status)
 
-    @property
-    def strictness(self) -> int:
-        """That of its mode."""
-        mode = self.header.mode
-        return STRICTNESS.index(mode) if mode in STRICTNESS else 0
-
 
 def standing(site: Site, headers: Iterable[Header], read: Read) -> list[Attempt]:
     """The failures that no later success has cleared, the newest first of each check and node."""
     return [
         attempt
-        for jobs in _asked(site, headers).values()
+        for jobs in _tried(site, headers).values()
         for attempt in _standing(site, jobs, read)
     ]
 
 
-def _asked(site: Site, headers: Iterable[Header]) -> Mapping[Asked, list[Header]]:
+def _tried(site: Site, headers: Iterable[Header]) -> Mapping[Tried, list[Header]]:
     """The jobs of each check that this site still runs, the newest first."""
     checks = {metric.check for metric in site.catalogue.values()}
-    found: dict[Asked, list[Header]] = {}
+    found: dict[Tried, list[Header]] = {}
     for header in sorted(headers, key=lambda header: header.job_order, reverse=True):
         partition = site.system.partitions.get(header.partition)
         runs_here = partition is not None and header.environment in partition.environments
@@ -84,6 +78,10 @@ def _asked(site: Site, headers: Iterable[Header]) -> Mapping[Asked, list[Header]
     return found
 
 
+def _strictness(mode: str) -> int:
+    return STRICTNESS.index(mode)
+
+
 def _standing(site: Site, jobs: Sequence[Header], read: Read) -> Iterator[Attempt]:
     """Those of one check in one environment. A node is looked for in each mode until it is known.
 
@@ -92,20 +90,21 @@ def _standing(site: Site, jobs: Sequence[Header], read: Read) -> Iterator[Attemp
     nodes = set(site.system.inventory)
     left = {mode: set(nodes) for mode in {header.mode for header in jobs}}
     for header in jobs:
-        expected = expected_nodes(header.expected)
-        wanted = left[header.mode] & expected if expected else set(left[header.mode])
-        if not wanted:
-            continue
-        for attempt in attempts(read(header, wanted)):
-            if attempt.node not in left[header.mode] or attempt.status in SAYS_NOTHING:
-                continue
-            if attempt.failed:
-                left[header.mode].discard(attempt.node)
-                yield attempt
-            else:
-                for mode, of_mode in left.items():
-                    if STRICTNESS.index(mode) <= attempt.strictness:
-                        of_mode.discard(attempt.node)
+        own = left[header.mode]
+        wanted = own & (expected_nodes(header.expected) or own)
+        if wanted:
+            ended = [a for a in attempts(read(header, wanted)) if a.status not in SAYS_NOTHING]
+            yield from (a for a in ended if a.failed and a.node in own)
+            _strike_off(left, header.mode, ended)
+
+
+def _strike_off(left: Mapping[str, set[str]], mode: str, ended: Iterable[Attempt]) -> None:
+    """The nodes of which no older attempt matters: in this mode, or also in less strict ones."""
+    for attempt in ended:
+        for other, nodes in left.items():
+            weaker = _strictness(other) < _strictness(mode)
+            if other == mode or (weaker and not attempt.failed):
+                nodes.discard(attempt.node)
 
 
 def of_samples(site: Site, samples: Iterable[Sample]) -> list[Attempt]:
@@ -127,7 +126,7 @@ def _by_job(samples: Iterable[Sample]) -> list[list[Sample]]:
 def recent(site: Site, headers: Iterable[Header]) -> list[Header]:
     """The jobs of each check's last sessions."""
     found: list[Header] = []
-    for jobs in _asked(site, headers).values():
+    for jobs in _tried(site, headers).values():
         sessions = list(dict.fromkeys(job.session for job in jobs))[:RECENT]
         found += [job for job in jobs if job.session in sessions]
     return found
