@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 
 from siteproof import files
@@ -21,7 +21,7 @@ from siteproof.judge.criterion import of_system as criterion_of_system
 from siteproof.judge.severity import Verdict, most_severe_status
 from siteproof.record import campaign, pair_units
 from siteproof.record.ages import Ages
-from siteproof.record.samples import Sample
+from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.updates import Updates
 from siteproof.sites import Baseline, Criterion, Hardware, Site
@@ -191,16 +191,21 @@ def _newest(site: Site, planned: Planned) -> Answers:
         headers = next(reversed(campaign.parts(headers, name)), [])
         ages = ages.at_newest(headers)
     limits = [c.oldest for c in site.criteria.values() if planned.may_answer(c)]
-    may = [header for header in headers if header.check == planned.check and limits]
     known = [limit for limit in limits if limit]
-    if len(known) == len(limits) > 0:  # else an answer of any age counts
-        may = [h for h in may if (age := ages.age(h)) is not None and age <= max(known)]
-    jobs = set(map(id, may))
+    longest = max(known) if len(known) == len(limits) > 0 else timedelta.max  # of any age
+    of_check = [header for header in headers if header.check == planned.check and limits]
+    jobs = {id(h) for h in of_check if _age(ages, h) <= longest}
     fresh = Freshness(ages, Updates(headers, sessions.perflogs))
     found = sessions.of(lambda header: id(header) in jobs, needed=False)
     for of_job in lost.of_system(site, sessions).values():
         found += [sample for sample in of_job if id(sample.header) in jobs]
     return Answers(site, planned, found, fresh, ANSWERED)
+
+
+def _age(ages: Ages, header: Header) -> timedelta:
+    """How long ago a job was; of an unknown time too long for any limit."""
+    age = ages.age(header)
+    return timedelta.max if age is None else age
 
 
 def _of_session(site: Site, planned: Planned) -> Answers:

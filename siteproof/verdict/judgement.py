@@ -235,14 +235,13 @@ class Record:
     """All that was measured on a system, with what its sweeps give as a whole.
 
     until: a moment after which nothing was measured, for a verdict as of that moment.
-    lost: what each job may have answered whose file cannot be read. metrics: those that exist.
+    lost: what each job may have answered whose file cannot be read.
     """
 
     sessions: Sessions
     swept: Derived
     until: datetime | None = None
     lost: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
-    metrics: Collection[str] = ()
 
     @staticmethod
     def of(site: Site) -> Record:
@@ -250,8 +249,7 @@ class Record:
         sessions = Sessions(files.perflogs(), site.system.system)
         swept = sessions.of(lambda h: SWEEP in h.conditions, needed=False)
         whole = whole_sweep.of_all(site, swept)
-        unread = lost.of_system(site, sessions)
-        return Record(sessions, whole, lost=unread, metrics=site.catalogue.keys())
+        return Record(sessions, whole, lost=lost.of_system(site, sessions))
 
     @property
     def headers(self) -> list[Header]:
@@ -270,14 +268,13 @@ class Record:
 
         whole = [sample for sample in self.swept.samples if there(sample.header)]
         unread = [s for of_job in self.lost.values() for s in of_job if there(s.header)]
-        found = self.sessions.of(there, nodes=nodes)
-        return lost.with_unknown(self.metrics, found) + whole + unread
+        return self.sessions.of(there, nodes=nodes) + whole + unread
 
     def of_job(self, job: Header, nodes: Collection[str]) -> Sequence[Sample]:
         """The samples of one job, at least those of some nodes."""
         if job.is_unread:
             return self.lost[lost.file_of(job)]
-        return lost.with_unknown(self.metrics, self.sessions.of_job(job, nodes))
+        return self.sessions.of_job(job, nodes)
 
     def of_session(
         self, session: str, checks: set[str], nodes: Collection[str] | None

@@ -384,7 +384,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.WRONG_ANSWER: lambda f: f"wrong answer: {_message(f)}",
     Kind.FLAPPING: "failed in {f.failed} of its last {f.of} sessions: {f.how}",
     Kind.NODE_LOST: _lost,
-    Kind.LOST: lambda f: f"lost: {_message(f)}",
+    Kind.LOST: _message,
     Kind.INTERRUPTED: lambda f: f"not measured: {_message(f)}",
     Kind.TRIALS_MISSING: "{f.trials} of {f.expected} trials gave a value",
     Kind.SETTING_CHANGED: "measured while a sweep had changed {f.setting}",
