@@ -43,6 +43,7 @@ class State(StrEnum):
     """The state of a node, the most severe first: the first of several is shown."""
 
     FAILED = "FAILED"
+    FLAPPING = "FLAPPING"
     SLOW = "SLOW"
     ODD = "ODD"
     UNTESTED = "UNTESTED"
@@ -52,6 +53,7 @@ class State(StrEnum):
 
 MEANINGS = {  # of each state
     State.FAILED: "It misses a criterion, or could not be measured.",
+    State.FLAPPING: "It failed more than once in its last ten sessions, and not in the newest.",
     State.SLOW: "It is worse than the nodes of its role, or than its own past.",
     State.ODD: "Its hardware, firmware or settings differ from the site's or the majority's.",
     State.UNTESTED: "It lacks some value that the others have, and has no other fault.",

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 
 from siteproof import files
+from siteproof.answers import lost
 from siteproof.checks import session
 from siteproof.judge import inputs
 from siteproof.judge.age import Freshness
@@ -184,25 +185,27 @@ def _newest_statuses(found: Iterable[Sample]) -> dict[str, str]:
 def _newest(site: Site, planned: Planned) -> Answers:
     """All that may still answer; in a campaign that goes on, only its own."""
     sessions = _sessions(site.system.system)
-    headers, name = sessions.headers, session.current().campaign
+    headers, name = [*sessions.headers, *sessions.unread], session.current().campaign
     ages = Ages(headers, datetime.now(UTC))
     if name:
         headers = next(reversed(campaign.parts(headers, name)), [])
         ages = ages.at_newest(headers)
     limits = [c.oldest for c in site.criteria.values() if planned.may_answer(c)]
-    longest = max((limit for limit in limits if limit), default=None)
-    jobs = {id(h) for h in headers if h.check == planned.check}
-
-    def wanted(header: Header) -> bool:
-        if id(header) not in jobs or not limits:
-            return False
-        if None in limits or longest is None:  # an answer of any age counts
-            return True
-        age = ages.age(header)
-        return age is not None and age <= longest
-
+    known = [limit for limit in limits if limit]
+    longest = max(known) if len(known) == len(limits) > 0 else timedelta.max  # of any age
+    of_check = [header for header in headers if header.check == planned.check and limits]
+    jobs = {id(h) for h in of_check if _age(ages, h) <= longest}
     fresh = Freshness(ages, Updates(headers, sessions.perflogs))
-    return Answers(site, planned, sessions.of(wanted, needed=False), fresh, ANSWERED)
+    found = sessions.of(lambda header: id(header) in jobs, needed=False)
+    for of_job in lost.of_system(site, sessions).values():
+        found += [sample for sample in of_job if id(sample.header) in jobs]
+    return Answers(site, planned, found, fresh, ANSWERED)
+
+
+def _age(ages: Ages, header: Header) -> timedelta:
+    """How long ago a job was; of an unknown time too long for any limit."""
+    age = ages.age(header)
+    return timedelta.max if age is None else age
 
 
 def _of_session(site: Site, planned: Planned) -> Answers:

@@ -146,7 +146,7 @@ def gate(
     chosen = Options(apply, share, most, certain, options, _given(context))
 
     def decided() -> tuple[Judgement, Scene]:
-        judged = judge_system(system, since=since, name=campaign, as_of=as_of)
+        judged = judge_system(system, since=since, name=campaign, as_of=as_of, to_now=True)
         wish = _wish(judged, users, drain, overlapping)
         return judged, _scene(judged, _states(keep_out), wish)
 

@@ -48,6 +48,7 @@ COLOURS = {
     State.OK: "green",
     State.SLOW: "bold yellow",
     State.FAILED: "bold red",
+    State.FLAPPING: "bold red",
     State.ODD: "magenta",
     State.UNSTABLE: "yellow",
     State.UNTESTED: "dim",
@@ -77,7 +78,7 @@ def nodes(
     plain: bool,
     untested: bool,
 ) -> None:
-    """Show whether each node is OK, SLOW, FAILED, ODD, UNSTABLE or UNTESTED, and why.
+    """Show which nodes are FAILED, FLAPPING, SLOW, ODD, UNTESTED or UNSTABLE, and why.
 
     A node is SLOW if it is far worse than the fleet's median in 2 of its last 3 runs, or in one
     run by a very large amount, or if it fell against its own past. The line 'against'

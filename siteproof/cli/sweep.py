@@ -22,8 +22,7 @@ from siteproof.curves.run_findings import SweepReport
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.export import sweep_rows
 from siteproof.record import manifest
-from siteproof.record.samples import Sample
-from siteproof.record.series import SWEEP
+from siteproof.record.samples import SWEEP, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.report import sweep_figures
 from siteproof.schema.shapes import hint

@@ -21,8 +21,8 @@ from siteproof.compare import changes
 from siteproof.record import finding, series
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import PEER, of_pairs
-from siteproof.record.samples import Sample
-from siteproof.record.series import SWEEP, JobValue, Series, comparable
+from siteproof.record.samples import SWEEP, Sample
+from siteproof.record.series import JobValue, Series, comparable
 from siteproof.sites import Metric, Site
 from siteproof.sweeps import reading
 

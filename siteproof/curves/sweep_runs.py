@@ -15,8 +15,7 @@ from siteproof.errors import UserError
 from siteproof.judge.severity import broke
 from siteproof.record import campaign as campaigns
 from siteproof.record.point import Point
-from siteproof.record.samples import Sample
-from siteproof.record.series import SWEEP
+from siteproof.record.samples import SWEEP, Sample
 from siteproof.sites import Site
 from siteproof.sweeps import caps
 from siteproof.sweeps.reading import SweepFile

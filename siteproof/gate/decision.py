@@ -16,7 +16,13 @@ from siteproof.record.finding import Finding, Kind
 
 OK, UNTESTED = str(State.OK), str(State.UNTESTED)
 STATES = tuple(map(str, State))  # the most severe first
-KEEP_OUT = ("FAILED", "ODD", "SLOW", UNTESTED)  # an UNSTABLE node goes back with a remark
+KEEP_OUT = (
+    "FAILED",
+    "FLAPPING",
+    "ODD",
+    "SLOW",
+    UNTESTED,
+)  # an UNSTABLE node goes back with a remark
 
 
 class NodeReport(Protocol):
@@ -51,8 +57,10 @@ class Excuse:
         return self.is_about(why) and not self.refuses(why)
 
     def refuses(self, why: Finding) -> bool:
-        """Whether a reason is a wrong answer whose status it does not name."""
-        return is_wrong_answer(why) and why.status not in self.wrong_answers
+        """Whether a reason is a wrong answer whose status it does not name, or may be one."""
+        return (
+            why.kind is Kind.LOST or is_wrong_answer(why) and why.status not in self.wrong_answers
+        )
 
     def is_about(self, why: Finding) -> bool:
         """Whether it waives the criterion, metric or check of a reason."""

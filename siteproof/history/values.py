@@ -45,6 +45,35 @@ FROM rows JOIN names n ON n.name = node LEFT JOIN names p ON p.name = peer
 WHERE {{which}}"""
 
 
+_FAILED = """
+SELECT file, node, metric, status, why, trial, dims FROM samples JOIN jobs USING (file)
+WHERE status <> 'ok'"""
+
+
+def failures(
+    perflogs: Path, system: str, jobs: Mapping[str, Header]
+) -> tuple[list[Sample], set[str]]:
+    """The samples without a value of some jobs, and the files that the store has; as `read`."""
+    try:
+        with open_history(perflogs, [system], only=jobs.keys()) as history:
+            there = _those_there(history, jobs)
+            found = [
+                Sample(jobs[file], node, metric, None, "", status, why, trial, json.loads(dims))
+                for file, node, metric, status, why, trial, dims in history.sql(_FAILED)
+            ]
+            return found, there
+    except (UserError, OSError, duckdb.Error) as error:
+        warn(f"the history is not used: {str(error).splitlines()[0]}")
+        return [], set()
+
+
+def _those_there(history: History, jobs: Mapping[str, Header]) -> set[str]:
+    """The files of jobs that the store has, also as its table `jobs`."""
+    there = {file for (file,) in history.sql("SELECT file FROM runs")} & jobs.keys()
+    _make(history, "jobs", _JOBS, {"file": sorted(there)})
+    return there
+
+
 def read(
     perflogs: Path, system: str, jobs: Mapping[str, Header], metrics: Mapping[str, str]
 ) -> tuple[ValueTable, set[str]]:
@@ -64,8 +93,7 @@ def read(
 def _read(
     history: History, jobs: Mapping[str, Header], metrics: Mapping[str, str]
 ) -> tuple[ValueTable, set[str]]:
-    there = {file for (file,) in history.sql("SELECT file FROM runs")} & jobs.keys()
-    _make(history, "jobs", _JOBS, {"file": sorted(there)})
+    there = _those_there(history, jobs)
     _make(history, "metrics", _METRICS, {"metric": [*metrics], "own_unit": [*metrics.values()]})
     for command in (_KINDS, _ROWS, _NAMES):
         history.sql(command)

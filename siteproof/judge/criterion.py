@@ -20,18 +20,27 @@ from siteproof.judge.severity import RANKS, UNDECIDED, WRONG, Verdict, most_seve
 from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.point import KNOB, OWN
-from siteproof.record.samples import EMULATED, INTERRUPTED, PUBLISHED, TOOL_MISSING
+from siteproof.record.samples import (
+    EMULATED,
+    INTERRUPTED,
+    LOST,
+    PUBLISHED,
+    TOOL_MISSING,
+    Sample,
+    expected_nodes,
+)
 from siteproof.record.series import VARIABLE
 from siteproof.units import UNITS, convert
 
 if TYPE_CHECKING:
     from siteproof.judge.age import Freshness
-    from siteproof.record.samples import Sample
+    from siteproof.record.samples import Header, Order
     from siteproof.sites import Baseline, Criterion, Hardware, Waiver
     from siteproof.sites.system import Value
 
 Excuses = Sequence[tuple[str, "Waiver"]]  # waivers with their keys in the site
 MIDDLES = ("median", "mean")
+ANY = ""  # in place of a unit
 SERVICE = "service"  # condition: which service was used
 ASKED = ("mode", "file_system", SERVICE)  # conditions that a measurement has before it begins
 
@@ -154,10 +163,16 @@ def units(
     attempts = attempts_at(samples, criterion)
     found = []
     for node, facts in expected.items():
-        own = not_taken_back(criterion, attempts.get(node, ()))
+        own = not_taken_back(criterion, _attempts_on(node, attempts))
         result = judge_one(criterion, node, facts, own, (baselines or {}).get(node, ()))
         found.append(_too_old(criterion, _noted(criterion, result, own), fresh))
     return found
+
+
+def _attempts_on(unit: str, attempts: Mapping[str, list[Sample]]) -> list[Sample]:
+    """Its own, and what nobody knows whether it concerns it; the newest first."""
+    own, of_any = attempts.get(unit, []), attempts.get(ANY, [])
+    return sorted([*own, *of_any], key=_place_of, reverse=True) if of_any else own
 
 
 def reported(
@@ -327,7 +342,8 @@ def _waive(node: NodeVerdict, waivers: Excuses) -> NodeVerdict:
     """
     status = node.sample.status if node.sample else ""
     holding = [w for w in waivers if status not in WRONG or status in w[1].wrong_answers]
-    if not holding or node.verdict is Verdict.PASS:
+    unknown = status == LOST  # it may have been a wrong answer
+    if not holding or unknown or node.verdict is Verdict.PASS:
         return node
     excuse = waiver_finding(*holding[-1])
     return replace(
@@ -380,6 +396,21 @@ def by_node(samples: Iterable[Sample], metric: str) -> dict[str, list[Sample]]:
     return _newest_first(found)
 
 
+def _with_lacking(samples: Iterable[Sample], metric: str) -> Iterator[Sample]:
+    """Those of a metric, and of each node of a job that lacks it, though others have it: lost."""
+    failure = metric.partition(".")[0] + ".*"
+    jobs: dict[int, tuple[Header, set[str]]] = {}
+    for sample in samples:
+        if sample.metric in (metric, failure):
+            _, nodes = jobs.setdefault(id(sample.header), (sample.header, set()))
+            nodes.add(sample.node)
+            yield sample
+    for header, nodes in jobs.values():
+        for node in expected_nodes(header.expected) - nodes if "" not in nodes else ():
+            why = f"there is no {metric} of it, and of others there is"
+            yield Sample(header, node, metric, status=LOST, why=why)
+
+
 def of_system(criterion: Criterion) -> bool:
     """Whether it covers the system or a service as a whole, rather than nodes, pairs or links."""
     whole = criterion.subject in ("system", "service") and criterion.scope == "system"
@@ -389,15 +420,16 @@ def of_system(criterion: Criterion) -> bool:
 def attempts_at(samples: Iterable[Sample], criterion: Criterion) -> dict[str, list[Sample]]:
     """The samples that may answer for each node, or pair or link, of a criterion; newest first.
 
-    Of the system as a whole, by its name.
+    Of the system as a whole, by its name. What was lost as a whole is that of ANY unit.
     """
     if not criterion.links and not of_system(criterion):
-        return by_node(samples, criterion.metric)
+        return by_node(_with_lacking(samples, criterion.metric), criterion.metric)
     failure = criterion.metric.partition(".")[0] + ".*"
     found: dict[str, list[Sample]] = {}
     for sample in samples:
         if sample.metric in (criterion.metric, failure):
-            for unit in _units(criterion, sample):
+            of_any = sample.status == LOST and not sample.node
+            for unit in [ANY] if of_any else _units(criterion, sample):
                 found.setdefault(unit, []).append(sample)
     return _newest_first(found)
 
@@ -435,8 +467,12 @@ def place(sample: Sample) -> tuple[str, str]:
 
 def _newest_first(found: dict[str, list[Sample]]) -> dict[str, list[Sample]]:
     for attempts in found.values():
-        attempts.sort(key=lambda s: (s.header.order, s.trial), reverse=True)
+        attempts.sort(key=_place_of, reverse=True)
     return found
+
+
+def _place_of(sample: Sample) -> tuple[Order, int]:
+    return sample.header.order, sample.trial
 
 
 def judge_node(
@@ -469,7 +505,7 @@ def _unanswered(criterion: Criterion, attempts: Sequence[Sample]) -> Finding:
 
 def failure(sample: Sample) -> Finding:
     """Why a sample has no value; or that its value is wrong."""
-    kinds = {"node_lost": Kind.NODE_LOST, INTERRUPTED: Kind.INTERRUPTED}
+    kinds = {"node_lost": Kind.NODE_LOST, INTERRUPTED: Kind.INTERRUPTED, LOST: Kind.LOST}
     kinds |= dict.fromkeys(WRONG, Kind.WRONG_ANSWER)
     return Finding(
         kinds.get(sample.status, Kind.NO_VALUE),
@@ -648,7 +684,7 @@ def _known_before(criterion: Criterion | Baseline, sample: Sample) -> Mapping[st
     return {
         key: rule
         for key, rule in criterion.conditions.items()
-        if key in ASKED or key in sample.dims
+        if (key in ASKED or key in sample.dims) and not sample.header.is_unread
     }
 
 

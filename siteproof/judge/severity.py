@@ -47,6 +47,7 @@ OF_STATUS = {  # the verdict on a node without a value, by the status of its sam
     "generic": Verdict.ERROR,
     "node_lost": Verdict.INCOMPLETE,
     "interrupted": Verdict.INCOMPLETE,
+    "lost": Verdict.INCOMPLETE,
     "tool_missing": Verdict.SKIP,
 }
 BROKEN = (Verdict.FAIL, Verdict.ERROR)  # it was tried, and broke or gave a wrong answer

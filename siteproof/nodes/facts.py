@@ -8,14 +8,13 @@ from itertools import product
 
 from siteproof import files
 from siteproof.analysis import restarts, uniformity
-from siteproof.analysis.slow_nodes import RETESTS, State
+from siteproof.analysis.slow_nodes import State
 from siteproof.judge.criterion import NodeVerdict, failure, of_system
-from siteproof.judge.severity import WRONG, Verdict, most_severe_status, of_status
 from siteproof.nodes import as_stated
 from siteproof.record import descriptions, finding, series
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, ends
-from siteproof.record.samples import INTERRUPTED, JobOrder, Sample
+from siteproof.record.samples import INTERRUPTED, LOST, Sample
 from siteproof.sites import Site, bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.verdict.judgement import Judgement
@@ -63,53 +62,10 @@ def _restarts(judged: Judgement) -> Iterator[tuple[str, list[Finding], int]]:
 
 
 def _attempts(judged: Judgement) -> Iterator[Fact]:
-    """Nodes on which the newest run of a check broke, or any run gave a wrong answer."""
-    attempted = [s for s in judged.samples if s.status != INTERRUPTED]
-    for (node, *_), attempts in _by_check(attempted).items():
-        broken = _newest_failure(node, attempts[-1])
-        if broken:
-            yield State.FAILED, broken
-        wrong = _wrong_before(node, attempts)
-        if wrong:
-            yield State.FAILED, wrong
-
-
-def _newest_failure(node: str, attempt: Sequence[Sample]) -> Finding | None:
-    """How the newest run of a check failed on a node; a missing tool does not count."""
-    status = most_severe_status(sample.status for sample in attempt)
-    if status == "ok" or of_status(status) is Verdict.SKIP:
-        return None
-    sample = next(sample for sample in attempt if sample.status == status)
-    return replace(failure(sample), subject=node)
-
-
-def _wrong_before(node: str, attempts: Sequence[Sequence[Sample]]) -> Finding | None:
-    """A wrong answer that the right ones since do not outweigh yet.
-
-    As many right answers must follow as the retest rule asks; a run without an answer is none.
-    """
-    statuses = [most_severe_status(s.status for s in attempt) for attempt in attempts]
-    answers = [status for status in statuses if status == "ok" or status in WRONG]
-    last = most_severe_status(answers[-RETESTS:])
-    if last not in WRONG or statuses[-1] in WRONG:
-        return None
-    count = sum(status in WRONG for status in statuses)
-    details = {"wrong": count, "runs": len(statuses), "needed": RETESTS}
-    check = attempts[-1][0].header.check
-    return finding.of(Kind.WRONG_BEFORE, details, subject=node, check=check, status=last)
-
-
-def _by_check(samples: Sequence[Sample]) -> dict[tuple[str, ...], list[list[Sample]]]:
-    """The samples of each run of a node and check, oldest run first.
-
-    A check that runs in two modes or environments is two: no quick run takes a failure back.
-    """
-    runs: dict[tuple[str, ...], dict[JobOrder, list[Sample]]] = {}
-    for sample in samples:
-        head = sample.header
-        key = (sample.node, head.check, head.mode, head.environment)
-        runs.setdefault(key, {}).setdefault(head.job_order, []).append(sample)
-    return {key: [jobs[run] for run in sorted(jobs)] for key, jobs in runs.items()}
+    """Nodes on which a check broke or gave a wrong answer, and has not ended well since."""
+    for attempt in judged.failed:
+        state = State.UNTESTED if attempt.status == LOST else State.FAILED
+        yield state, replace(failure(attempt.sample), subject=attempt.node)
 
 
 def _contract(node: NodeVerdict, parameters: Mapping[Job, list[Sample]]) -> Iterator[Fact]:
@@ -265,7 +221,7 @@ def _too_old(judged: Judgement) -> Iterator[Fact]:
     """Headline metrics whose answer does not count any more; of a node's pairs the oldest."""
     catalogue = judged.site.catalogue
     headlines = [r for r in judged.verdicts if catalogue[r.criterion.metric].headline]
-    units = [u for r in headlines if not r.excused for u in r.nodes if u.too_old and not u.waived]
+    units = [u for r in headlines if not r.excused for u in r.nodes if _is_no_more(u)]
     oldest: dict[object, Finding] = {}
     for unit in units:
         for node, why in product(ends(unit.node), unit.findings):
@@ -273,6 +229,12 @@ def _too_old(judged: Judgement) -> Iterator[Fact]:
             if why.number("age") > known.number("age"):
                 oldest[node, why.alike] = replace(why, subject=node)
     yield from ((State.UNTESTED, why) for why in oldest.values())
+
+
+def _is_no_more(unit: NodeVerdict) -> bool:
+    """Whether what answered does not count any more, or nobody knows what would have."""
+    lost = any(why.kind is Kind.LOST for why in unit.findings)
+    return lost or (unit.too_old and not unit.waived)
 
 
 def _measured(judged: Judgement) -> dict[str, dict[str, set[str]]]:

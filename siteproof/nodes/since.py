@@ -12,9 +12,8 @@ from siteproof.nodes.facts import PARAMETERS
 from siteproof.nodes.speeds import InSeries
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.samples import Header, Sample
+from siteproof.record.samples import Header, Sample, expected_nodes
 from siteproof.record.series import Series
-from siteproof.record.updates import expected_nodes
 from siteproof.record.value_table import ValueTable
 from siteproof.verdict.judgement import Judgement
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,9 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import MANY, MIN_HISTORY, Slow, State
-from siteproof.nodes import courses, earlier, events, facts, pair_ends, since
+from siteproof.nodes import courses, earlier, events, facts, flapping, pair_ends, since, stored
 from siteproof.nodes.speeds import InOneSeries, InSeries, MetricReport
-from siteproof.record import finding, series, value_table
+from siteproof.record import finding, series
 from siteproof.record.campaign import Wanted
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED, Header, Sample
@@ -28,7 +27,6 @@ from siteproof.sites import Site
 from siteproof.verdict.judgement import Judgement
 
 __all__ = ["FleetReport", "MetricReport", "NodeReport", "State", "report"]
-MANY_BYTES = 8_000_000  # of files: reading them takes longer than to start DuckDB
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     )
     nodes_only = replace(judged, samples=pair_ends.alone(judged.samples))
     of_pairs = pair_ends.judge(judged)
-    for state, why in (*facts.facts(nodes_only), *of_pairs.facts):
+    for state, why in (*facts.facts(nodes_only), *flapping.facts(judged), *of_pairs.facts):
         found.add(state, why)
     for note in of_pairs.notes:
         found.note(note)
@@ -181,27 +179,11 @@ def lately(judged: Judgement) -> ValueTable:
 
 
 def _values(site: Site, sessions: Sessions, wanted: Wanted) -> ValueTable:
-    """The values of some jobs by which nodes are ranked; of many jobs from the history's store."""
+    """The values of some jobs by which nodes are ranked."""
     metrics = series.speeds(site)
     if facts.PARAMETERS in site.catalogue:
         metrics[facts.PARAMETERS] = site.catalogue[facts.PARAMETERS].unit
-    paths = sessions.paths(wanted)
-    table, there, jobs = NO_VALUES, set[str](), dict[str, Header]()
-    if sum(map(_size, paths)) > MANY_BYTES:
-        from siteproof.history import values  # DuckDB takes longer to import than few files
-
-        jobs = {path.relative_to(sessions.perflogs).as_posix(): h for path, h in paths.items()}
-        table, there = values.read(sessions.perflogs, sessions.system, jobs, metrics)
-    stored = {id(header) for file, header in jobs.items() if file in there}
-    others = sessions.of(lambda h: wanted(h) and id(h) not in stored, needed=False)
-    return table.plus(value_table.of_samples(others, metrics))
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0  # its reader names the reason
+    return stored.values(sessions, wanted, metrics)
 
 
 def _begins(found: Sequence[Sample]) -> dict[str, tuple[int, str, str]]:

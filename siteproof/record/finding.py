@@ -24,8 +24,9 @@ class Kind(StrEnum):
     NOT_MEASURED = "not_measured"
     NO_VALUE = "no_value"  # status, message: it was tried, and broke
     WRONG_ANSWER = "wrong_answer"  # status, message: the tool's own validation failed
-    WRONG_BEFORE = "wrong_before"  # wrong, runs, needed: right answers do not outweigh it yet
+    FLAPPING = "flapping"  # failed, of (sessions), how: it failed now and then
     NODE_LOST = "node_lost"
+    LOST = "lost"  # message: its record cannot be read
     INTERRUPTED = "interrupted"
     TRIALS_MISSING = "trials_missing"  # trials, expected
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from pathlib import Path
 from sys import intern
 from typing import Any, BinaryIO
@@ -23,6 +24,7 @@ from siteproof import files as safe
 from siteproof import nodesets
 from siteproof.errors import UserError, harmless
 from siteproof.record import plain_tests
+from siteproof.record.pair_units import PEER
 from siteproof.units import UNITS
 
 Order = tuple[int, str, str]
@@ -41,10 +43,14 @@ MEANINGS = {  # of each status
     "tool_missing": "The node has no program that could measure it.",
     "generic": "It failed for any other reason.",
     "interrupted": "A person ended the job; it changes no answer.",
+    "lost": "Its record cannot be read, or has no line of a node that the job had to measure.",
 }
 STATUSES = tuple(MEANINGS)
 INTERRUPTED = "interrupted"  # somebody ended the job; the status does not concern the node
+LOST = "lost"  # nobody knows how it ended
+UNREAD = "unread"  # provenance: the file whose header cannot be read, in place of all else
 TOOL_MISSING = "tool_missing"  # the program is not installed where the check ran
+SWEEP = "sweep"  # the condition that names it
 MODES = ("quick", "maintenance", "acceptance", "published", "")
 REPEATED = "repeated_warning"  # condition: measured at the second attempt, as the first crashed
 EMULATED = "emulated"  # condition: by what the real thing is stood in for
@@ -71,6 +77,7 @@ _NUMBER_LINE = re.compile(
     r'\{"node":"([ !#-\[\]-~]*)","metric":"([ !#-\[\]-~]{0,200})",'
     r'"value":"(-?[0-9]{1,18}(?:\.[0-9]{1,18})?)","unit":"([ !#-\[\]-~]*)"\}'
 )
+_NO_NODE = re.compile(rf'"node" *: *""|"{PEER}" *:')  # in the lines of what is of no single node
 _NOTHING: Mapping[str, str] = {}  # of a sample without dimensions or conditions: most have none
 _HEADER = ("siteproof", "session", "system", "partition", "environment", "check", "job", "time")
 
@@ -106,6 +113,11 @@ class Header:
     def is_plain(self) -> bool:
         """Whether a plain ReFrame test has measured them: its units may be unknown here."""
         return plain_tests.TEST in self.provenance
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether only session, check, job and partition are known, by the name of its file."""
+        return UNREAD in self.provenance
 
     @property
     def order(self) -> Order:
@@ -246,10 +258,12 @@ def dump(header: Header, samples: Iterable[Sample]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def read(path: Path, nodes: Collection[str] | None = None) -> list[Sample]:
+def read(
+    path: Path, nodes: Collection[str] | None = None, *, with_lost: bool = False
+) -> list[Sample]:
     """All samples of one file, or those of some nodes. Raises UserError with file and line.
 
-    Each line is checked, whoever it is of.
+    Each line is checked, whoever it is of. with_lost: nodes without a line are lost.
     """
     with _opened(path) as stream:
         header = _header(path, stream)
@@ -268,7 +282,35 @@ def read(path: Path, nodes: Collection[str] | None = None) -> list[Sample]:
                 found.append(_of_number(header, *plain))
     except UserError as error:
         raise UserError(f"{path}:{number}", error.what, error.allowed, error.hint) from None
-    return found
+    return [*found, *_lost(path, header, text, found, nodes)] if with_lost else found
+
+
+def _lost(
+    path: Path, header: Header, text: str, found: Sequence[Sample], nodes: Collection[str] | None
+) -> Iterator[Sample]:
+    """Each of some nodes that the job had to measure and that has no line, where each owes one.
+
+    A job with values of pairs or of the system as a whole, a sweep and a plain test owe none.
+    """
+    owes_none = SWEEP in header.conditions or header.is_plain or not text
+    if owes_none or _NO_NODE.search(text):
+        return
+    expected = expected_nodes(header.expected)
+    wanted = expected if nodes is None else expected.intersection(nodes)
+    for node in sorted(wanted - {sample.node for sample in found}):
+        why = f"{path.name} has no line of it"
+        yield Sample(header, node, f"{header.check}.*", status=LOST, why=why)
+
+
+@cache
+def expected_nodes(text: str) -> frozenset[str]:
+    """The nodes that a job had to measure; none where its header names none."""
+    if not text:
+        return frozenset()
+    try:
+        return frozenset(nodesets.parse(text))
+    except ValueError:
+        return frozenset()
 
 
 def read_as_written(line: str) -> Sample | None:

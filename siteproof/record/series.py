@@ -29,7 +29,6 @@ NOISE = "_warning"  # ending of conditions that do not hinder a comparison
 NEARLY = Decimal("0.01")  # a problem size chosen by the memory may differ by a block
 SYSTEM = "system"  # the role of values of the whole system
 CONTRACTUAL = ("maintenance", "acceptance")  # these two measure the same; a quick run does not
-SWEEP = "sweep"  # the condition that names it
 OF_THE_SWEEP = ("sweep_hash", "cap")  # depend on the other points of the sweep
 # Conditions of the machine: a comparison is to show the effect of their change. A change of the
 # other conditions (problem size, program) makes values incomparable.

@@ -5,9 +5,10 @@ After years there are millions of samples, and a verdict needs some thousand of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,7 +16,7 @@ from siteproof import files
 from siteproof.errors import UserError, UserErrors
 from siteproof.record import clocks, samples, session_numbers, set_aside
 from siteproof.record.finding import Finding
-from siteproof.record.samples import Header, Order, Sample
+from siteproof.record.samples import UNREAD, Header, Order, Sample
 from siteproof.record.set_aside import SetAside
 
 Read = TypeVar("Read")
@@ -24,10 +25,10 @@ Read = TypeVar("Read")
 class Sessions:
     """All jobs of a system below perflogs, in the order of their sessions.
 
-    A file that cannot be read is an error for everything that needs its session, and for
-    everything else if it may be of the newest session. Otherwise it is left out, and `left_out`
-    names it. What no trusted user can have written (a link, a device, a file of another user) is
-    always left out, as nobody else may stop an answer.
+    A file of which a line cannot be read is an error for everything that needs it. Otherwise it
+    is left out, and `left_out` names it. One whose header cannot be read is one of `unread`:
+    nobody knows what it would have answered. What no trusted user can have written (a link, a
+    device, a file of another user) is always left out, as nobody else may stop an answer.
     """
 
     def __init__(self, perflogs: Path, system: str) -> None:
@@ -36,7 +37,7 @@ class Sessions:
         self._broken: dict[Path, UserError] = {}
         self._written: list[Header] = []
         self._leapt: dict[Path, Header] = {}
-        self._claimed: dict[Path, Order] = {}  # in the header of a file that is in the wrong place
+        self._claimed: dict[Path, Header] = {}  # of a file that is in the wrong place
 
     @cached_property
     def _files(self) -> list[tuple[Path, Header]]:
@@ -47,7 +48,6 @@ class Sessions:
         begin: dict[str, Order] = {}
         for _, header in found:
             begin[header.session] = min(header.order, begin.get(header.session, header.order))
-        _stop_at(self._maybe_newest(begin))
         return sorted(found, key=lambda one: (begin[one[1].session], one[0].name))
 
     def _without_leaps(self, found: list[tuple[Path, Header]]) -> list[tuple[Path, Header]]:
@@ -65,29 +65,50 @@ class Sessions:
             except UserError as error:
                 self._broken[path] = error
                 if header.system == self.system:
-                    self._claimed[path] = header.order
+                    self._claimed[path] = header
 
-    def _maybe_newest(self, begin: Mapping[str, Order]) -> Iterator[UserError]:
-        """The errors of broken files that may be of the newest session."""
-        if not self._broken:
-            return
-        places = session_numbers.known(self.perflogs, self.system)
-        newest = max(begin.values(), default=(0, "", ""))
-        for path, error in self._ours():
-            name = _session(path)
-            known, place = begin.get(name), places.get(name, 0)
-            if known is not None:
-                is_older = known < newest
-            elif place or (newest[0] and places):
-                is_older = place < newest[0]
-            else:
-                is_older = name < newest[2]
-            if not is_older or self._claimed.get(path, newest) > newest:
-                yield error
+    @cached_property
+    def unread(self) -> list[Header]:
+        """What is known of the jobs whose files have no header that can be read.
+
+        Session, check and job by the name of the file; its place by its session, or by its name
+        among those of other sessions.
+        """
+        known = {samples.path_of(self.perflogs, header) for header in self.headers}
+        found = []
+        for path in [path for path, _ in self._ours() if _is_named_as_a_job(path)]:
+            if path in known:
+                continue
+            claimed = self._claimed.get(path)
+            if claimed is None:
+                found.append(self._by_name(path))
+            elif samples.path_of(self.perflogs, claimed) not in known:  # it was moved, not copied
+                found.append(replace(claimed, provenance={UNREAD: path.name}))
+        return found
+
+    def _by_name(self, path: Path) -> Header:
+        session, check, job = path.name.removesuffix(".jsonl").split(".", 2)
+        before = [header for header in self.headers if header.session <= session]
+        last = max(before, key=lambda header: (header.session, header.order), default=None)
+        place = session_numbers.known(self.perflogs, self.system).get(session, 0)
+        moment = datetime.fromtimestamp(samples.began(session) or 0, UTC)
+        if last:
+            moment = max(moment, datetime.fromisoformat(last.time) + timedelta(seconds=1))
+        return Header(
+            session,
+            self.system,
+            path.parent.name,
+            "",
+            check,
+            job,
+            moment.isoformat(timespec="seconds"),
+            provenance={UNREAD: path.name},
+            place=place or (last.place if last else 0),
+        )
 
     @property
     def headers(self) -> list[Header]:
-        """The header of each job. Raises UserErrors naming each broken file."""
+        """The header of each job that has one."""
         return [header for _, header in self._files]
 
     @property
@@ -102,8 +123,11 @@ class Sessions:
 
     @property
     def refused(self) -> bool:
-        """Whether a file was left out that may be a result."""
-        return any(isinstance(error, files.Refused) for error in self._broken.values())
+        """Whether a file was left out that may be a result, of nobody knows what."""
+        return any(
+            isinstance(error, files.Refused) or not _is_named_as_a_job(path)
+            for path, error in self._broken.items()
+        )
 
     @property
     def open_to_all(self) -> list[Path]:
@@ -128,14 +152,19 @@ class Sessions:
         nodes: whose samples are enough, where that saves reading; there may be others.
         Raises UserErrors, then, naming each.
         """
-        paths = list(self.paths(wanted))
+        return self._samples(list(self.paths(wanted)), nodes, needed=needed)
+
+    def _samples(
+        self, paths: Sequence[Path], nodes: Collection[str] | None, *, needed: bool
+    ) -> list[Sample]:
         unread = [path for path in paths if path not in self._read and path not in self._broken]
         read = self._read if nodes is None else self._read.copy()  # what is not whole is not kept
-        for path, found in self._of_each(unread, lambda path: samples.read(path, nodes)):
+        read_one = partial(samples.read, nodes=nodes, with_lost=True)
+        for path, found in self._of_each(unread, read_one):
             read[path] = self._without_number(path, found)
         if needed:
-            sessions = {_session(path) for path in paths}
-            _stop_at(error for path, error in self._ours() if _session(path) in sessions)
+            wanted = set(paths)
+            _stop_at(error for path, error in self._ours() if path in wanted)
         return [sample for path in paths for sample in read.get(path, ())]
 
     def _without_number(self, path: Path, found: list[Sample]) -> list[Sample]:
@@ -147,9 +176,14 @@ class Sessions:
         """The files of some jobs, the oldest session first."""
         return {path: header for path, header in self._files if wanted(header)}
 
-    def of_job(self, job: Header) -> list[Sample]:
-        """The samples of one of `headers`."""
-        return self.of(lambda header: header is job)
+    def of_job(self, job: Header, nodes: Collection[str] | None = None) -> list[Sample]:
+        """The samples of one of `headers`. nodes: as of `of`."""
+        return self._samples([self._paths[id(job)]], nodes, needed=True)
+
+    @cached_property
+    def _paths(self) -> dict[int, Path]:
+        """The file of each of `headers`, by its identity: equal headers are no rarity."""
+        return {id(header): path for path, header in self._files}
 
     def _ours(self) -> Iterator[tuple[Path, UserError]]:
         """The broken files that a trusted user may have written."""
@@ -169,8 +203,9 @@ class Sessions:
         return found
 
 
-def _session(path: Path) -> str:
-    return path.name.partition(".")[0]
+def _is_named_as_a_job(path: Path) -> bool:
+    """Whether it is named SESSION.CHECK.JOB.jsonl."""
+    return path.name.count(".") > 2 and path.name.isprintable()
 
 
 def _stop_at(errors: Iterable[UserError]) -> None:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from siteproof import nodesets
 from siteproof.errors import UserError
 from siteproof.record import descriptions
-from siteproof.record.samples import Header
+from siteproof.record.samples import Header, expected_nodes
 
 KERNEL, LOCK = "kernel", "software_lock"  # of the provenance
 FIELDS = (  # of a description
@@ -142,14 +140,3 @@ def _shows_update(field: str) -> bool:
 
 def _after(header: Header, job: Header) -> bool:
     return header.session != job.session and header.order > job.order
-
-
-@cache
-def expected_nodes(text: str) -> frozenset[str]:
-    """The nodes that a job had to measure; none where its header names none."""
-    if not text:
-        return frozenset()
-    try:
-        return frozenset(nodesets.parse(text))
-    except ValueError:
-        return frozenset()

@@ -30,7 +30,7 @@ PORTRAIT = 110  # characters that fit side by side on A4 in portrait
 WRAPPED = 30  # characters from which on a text of a cell is broken
 KINDS = {  # the look of a state that is the whole text of a cell
     "bad": ("FAIL", "ERROR", "FAILED", "worse"),
-    "warn": ("REGRESSED", "SLOW", "ODD", "UNSTABLE", "nodes fell"),
+    "warn": ("REGRESSED", "FLAPPING", "SLOW", "ODD", "UNSTABLE", "nodes fell"),
     "open": ("INCOMPLETE", "PENDING", "UNTESTED", "UNDECIDED", "PUBLISHED", "undecidable"),
     "good": ("PASS", "OK", "better"),
     "none": ("SKIP",),

@@ -44,6 +44,7 @@ from typing import Dict, List, Optional, Sequence, Set, TextIO, Tuple
 Row = Dict[str, str]
 ORDER = ["FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PENDING", "SKIP", "PASS"]  # worst first
 OF_STATUS = {"node_lost": "INCOMPLETE", "interrupted": "INCOMPLETE", "tool_missing": "SKIP"}
+OF_STATUS["lost"] = "INCOMPLETE"
 WHOLE = ("criteria", "stated")  # never empty
 WRONG, MIDDLES = ("invalid", "checksum"), ("median", "mean")  # wrong answers; scopes
 HOUR, ONE = timedelta(hours=1), Fraction(1)

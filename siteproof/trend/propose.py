@@ -20,8 +20,8 @@ from siteproof.judge.criterion import MIDDLES, refusal
 from siteproof.record import finding, series
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK
-from siteproof.record.samples import Header, Sample
-from siteproof.record.series import CONTRACTUAL, SWEEP, SYSTEM, Series
+from siteproof.record.samples import SWEEP, Header, Sample
+from siteproof.record.series import CONTRACTUAL, SYSTEM, Series
 from siteproof.sites import Criterion, Site
 from siteproof.trend.finds import FLEET, Find, Stretch
 from siteproof.trend.lines import FOREIGN, Floats, Group, Ints, key_of

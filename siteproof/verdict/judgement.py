@@ -5,30 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from functools import partial
+from functools import cached_property, partial
 from operator import is_
 
 from siteproof import files, sites
+from siteproof.answers import checks_tried, choosing, lost
+from siteproof.answers.checks_tried import Attempt
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
 from siteproof.derivations.given import MAX_SESSIONS, Material, MayBe, Past
 from siteproof.errors import ExitCode
 from siteproof.judge import expected, inputs
 from siteproof.judge.age import Freshness
-from siteproof.judge.criterion import CriterionVerdict, attempts_at, judge, not_here, waiver_finding
-from siteproof.judge.severity import Verdict, exit_code, most_severe
+from siteproof.judge.criterion import (
+    CriterionVerdict,
+    attempts_at,
+    failure,
+    judge,
+    not_here,
+    waiver_finding,
+)
+from siteproof.judge.severity import WRONG, Verdict, exit_code, most_severe, of_status
 from siteproof.record import campaign, finding, pair_units, shown
 from siteproof.record.ages import Ages, moment_of
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.samples import PUBLISHED, Header, Sample
-from siteproof.record.series import SWEEP
+from siteproof.record.samples import PUBLISHED, SWEEP, Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.shown import Evidence
 from siteproof.record.updates import Updates
 from siteproof.sites import Baseline, Criterion, Hardware, Site, Waiver, check_files, pairs
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.sweeps.tools import SWEEPS_ONLY
-from siteproof.verdict import answers, others
+from siteproof.verdict import others
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,8 @@ class Judgement:
     sessions: all of the system, where older ones are wanted. as_of: the moment at which the ages
     count. campaign: as the user named it. past: whether no new measurement would count. late:
     whether what was measured before some time is left out, which a run does not know of.
+    failed: of checks on nodes, which no later success has cleared, whatever criteria require.
+    tried: the jobs of all of these checks, of sessions that may be looked at.
     """
 
     site: Site
@@ -58,6 +68,8 @@ class Judgement:
     past: bool = False
     late: bool = False
     fresh: Freshness | None = None
+    failed: Sequence[Attempt] = ()
+    tried: Sequence[Header] = ()
 
     def attempts(self, result: CriterionVerdict) -> dict[str, list[Sample]]:
         """The samples that may answer for each unit of a criterion, with what was derived for it.
@@ -73,8 +85,31 @@ class Judgement:
 
     @property
     def most_severe(self) -> Verdict | None:
-        """The most severe verdict on the criteria that decide; None if none decides."""
-        return most_severe(v.verdict for v in self.verdicts if not v.excused)
+        """The most severe verdict on what decides; None if nothing does."""
+        return most_severe(self.deciding)
+
+    @property
+    def deciding(self) -> list[Verdict]:
+        """The verdicts on the criteria that decide, and on the failed checks besides them."""
+        of_checks = [of_status(attempt.status) for attempt in self.failed_besides]
+        return [v.verdict for v in self.verdicts if not v.excused] + of_checks
+
+    @cached_property
+    def failed_besides(self) -> list[Attempt]:
+        """The failures of checks that no criterion has decided, and that no waiver covers."""
+        today = datetime.now(UTC).date()
+        decided = {
+            (unit.node, unit.sample.header.job_order)
+            for result in self.verdicts
+            for unit in result.nodes
+            if unit.sample and not result.excused
+        }
+        return [
+            attempt
+            for attempt in self.failed
+            if (attempt.node, attempt.header.job_order) not in decided
+            and not _is_waived(self.site, attempt, today)
+        ]
 
     @property
     def exit_code(self) -> ExitCode:
@@ -83,19 +118,20 @@ class Judgement:
         No PASS is whole where a file was refused, or a stage directory is set aside: either could
         hold a newer failure.
         """
-        code = exit_code(v.verdict for v in self.verdicts if not v.excused)
+        code = exit_code(self.deciding)
         unread = self.sessions is not None and (self.sessions.refused or self.sessions.set_aside)
         return ExitCode.INCOMPLETE if unread and code is ExitCode.PASS else code
 
 
 def judge_system(
-    system: str = "", *, since: str = "", name: str = "", as_of: str = ""
+    system: str = "", *, since: str = "", name: str = "", as_of: str = "", to_now: bool = False
 ) -> Judgement:
     """Judge every criterion of a system. Raises UserError and UserErrors for bad input.
 
     Without a campaign's name and a start, each criterion is answered by the newest samples that
     can, and ages count from now; otherwise from the newest of the sessions. as_of: a moment that
-    stands for now; what was measured later is not there.
+    stands for now; what was measured later is not there. to_now: failures of checks after the
+    campaign count, too.
     """
     site = sites.load(system or sites.recognise())
     files.must_exist()
@@ -119,6 +155,9 @@ def judge_system(
         chosen += f", as of {now:%Y-%m-%d %H:%M} UTC"
     background = Background.of(site, record, now, headers)
     judged = judge_samples(site, found, chosen, record.swept, fresh, background)
+    tried = record.headers if to_now else headers
+    failed = checks_tried.standing(site, tried, record.of_job)
+    judged = replace(judged, failed=failed, tried=tried)
     past = bool(as_of) or "@" in name
     if not past:  # the checks of today's clone say nothing about a moment of the past
         judged = _without_check(judged)
@@ -128,7 +167,11 @@ def judge_system(
         past=past,
         late=start is not None,
         sessions=record.sessions,
-        warnings=[*judged.warnings, *record.sessions.clock_findings],
+        warnings=[
+            *_failed(judged.failed_besides),
+            *judged.warnings,
+            *record.sessions.clock_findings,
+        ],
     )
 
 
@@ -151,12 +194,12 @@ def _choose(
 def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[Header], bool], str]:
     """The jobs that answer the criteria, and in words which they are."""
     owed = {
-        f"{name} {part}": answers.Owed(one, _owed_units(site, one), _checks(one))
+        f"{name} {part}": choosing.Owed(one, _owed_units(site, one), _checks(one))
         for name, criterion in site.criteria.items()
         for part, one in enumerate(inputs.answering(site, criterion))
     }
     headers = record.headers
-    chosen = answers.choose(owed, headers, record.of_session, ages)
+    chosen = choosing.choose(owed, headers, record.of_session, ages)
     if not (chosen.sessions or chosen.old_jobs):
         return campaign.choose(headers, answers=lambda _job: False)
     return chosen.wanted(headers), chosen.words(headers)
@@ -171,12 +214,12 @@ def _checks(criterion: Criterion) -> set[str]:
 def _owed_units(site: Site, criterion: Criterion) -> set[str]:
     """What an answer is looked for; any one where only samples know the pairs."""
     if criterion.report_only:
-        return {answers.ANY}
+        return {choosing.ANY}
     if not criterion.links:
         return set(expected.nodes(site, criterion))
     drawn = any(not pairs.planned(site, site.system.links[key]) for key in criterion.links)
     known = set(expected.units(site, criterion, ()))
-    return known | ({answers.ANY} if drawn and criterion.subject != "system" else set())
+    return known | ({choosing.ANY} if drawn and criterion.subject != "system" else set())
 
 
 def _without_criteria(jobs: Sequence[Header]) -> set[str]:
@@ -192,23 +235,27 @@ class Record:
     """All that was measured on a system, with what its sweeps give as a whole.
 
     until: a moment after which nothing was measured, for a verdict as of that moment.
+    lost: what each job may have answered whose file cannot be read.
     """
 
     sessions: Sessions
     swept: Derived
     until: datetime | None = None
+    lost: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
 
     @staticmethod
     def of(site: Site) -> Record:
         """The record of a site. Raises UserErrors for broken files."""
         sessions = Sessions(files.perflogs(), site.system.system)
         swept = sessions.of(lambda h: SWEEP in h.conditions, needed=False)
-        return Record(sessions, whole_sweep.of_all(site, swept))
+        whole = whole_sweep.of_all(site, swept)
+        return Record(sessions, whole, lost=lost.of_system(site, sessions))
 
     @property
     def headers(self) -> list[Header]:
         """What the samples of each job, or of each whole sweep, share."""
         headers = [*self.sessions.headers, *(sample.header for sample in self.swept.samples)]
+        headers += self.sessions.unread
         return [header for header in headers if self._is_there(header)]
 
     def samples(
@@ -220,7 +267,14 @@ class Record:
             return wanted(header) and self._is_there(header)
 
         whole = [sample for sample in self.swept.samples if there(sample.header)]
-        return self.sessions.of(there, nodes=nodes) + whole
+        unread = [s for of_job in self.lost.values() for s in of_job if there(s.header)]
+        return self.sessions.of(there, nodes=nodes) + whole + unread
+
+    def of_job(self, job: Header, nodes: Collection[str]) -> Sequence[Sample]:
+        """The samples of one job, at least those of some nodes."""
+        if job.is_unread:
+            return self.lost[lost.file_of(job)]
+        return self.sessions.of_job(job, nodes)
 
     def of_session(
         self, session: str, checks: set[str], nodes: Collection[str] | None
@@ -309,6 +363,27 @@ def judge_samples(
         derived=made.samples,
         as_of=fresh.ages.now,
         fresh=fresh,
+        failed=checks_tried.of_samples(site, found),
+        tried=jobs,
+    )
+
+
+def _failed(attempts: Iterable[Attempt]) -> list[Finding]:
+    """How checks failed that no criterion has decided, each with its nodes."""
+    return finding.of_many((failure(one.sample), [one.node]) for one in attempts)
+
+
+def _is_waived(site: Site, attempt: Attempt, today: date) -> bool:
+    """Whether a waiver covers the failure of a check; a wrong answer only where it is named."""
+    metrics = [name for name, m in site.catalogue.items() if m.check == attempt.header.check]
+    keys = [("", name) for name in metrics]
+    keys += [(key, one.metric) for key, one in site.criteria.items() if one.metric in metrics]
+    return any(
+        waiver.holds(today)
+        and attempt.node in waiver.set
+        and any(waiver.covers(*key) for key in [("", ""), *keys])
+        and (attempt.status not in WRONG or attempt.status in waiver.wrong_answers)
+        for waiver in site.waivers.values()
     )
 
 

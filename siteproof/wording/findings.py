@@ -382,9 +382,9 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.NOT_MEASURED: "not measured",
     Kind.NO_VALUE: lambda f: f"no value: {_message(f)}",
     Kind.WRONG_ANSWER: lambda f: f"wrong answer: {_message(f)}",
-    Kind.WRONG_BEFORE: "wrong answer in {f.wrong} of {f.runs} runs; it counts "
-    "until {f.needed} runs in a row are right",
+    Kind.FLAPPING: "failed in {f.failed} of its last {f.of} sessions: {f.how}",
     Kind.NODE_LOST: _lost,
+    Kind.LOST: _message,
     Kind.INTERRUPTED: lambda f: f"not measured: {_message(f)}",
     Kind.TRIALS_MISSING: "{f.trials} of {f.expected} trials gave a value",
     Kind.SETTING_CHANGED: "measured while a sweep had changed {f.setting}",

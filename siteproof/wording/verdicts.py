@@ -306,4 +306,6 @@ def last_line(judged: Judgement) -> str:
     counts = Counter(result.verdict for result in judged.verdicts)
     shown = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
     of = " by published values" if published_only(judged) else ""
-    return f"verdict on {judged.site.system.system}{of}: {shown or 'no criterion'}"
+    text = f"verdict on {judged.site.system.system}{of}: {shown or 'no criterion'}"
+    besides = dict.fromkeys(attempt.header.check for attempt in judged.failed_besides)
+    return f"{text}; besides, {', '.join(besides)} failed" if besides else text

@@ -283,9 +283,9 @@ def test_the_past_is_looked_through_for_the_change_and_not_read_as_a_whole(perfl
         made.write(perflogs)
     read, reader = [], record_samples.read
 
-    def counted(path, *rest):
+    def counted(path, **keys):
         read.append(path)
-        return reader(path, *rest)
+        return reader(path, **keys)
 
     monkeypatch.setattr(record_samples, "read", counted)
     one = verdicts("jetstream-iu")["JS-5.1.2.1-CEPH"]

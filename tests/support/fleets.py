@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from siteproof import sites
+from siteproof.answers import checks_tried
 from siteproof.judge import expected
 from siteproof.judge.criterion import judge
 from siteproof.record import samples, series, value_table
@@ -104,7 +105,9 @@ def judged(site: sites.Site, found: Iterable[Sample]) -> Judgement:
         judge(name, criterion, found, expected.nodes(site, criterion))
         for name, criterion in site.criteria.items()
     ]
-    return Judgement(site, "all of it", verdicts, found, [], {})
+    failed = checks_tried.of_samples(site, found)
+    tried = [sample.header for sample in found]
+    return Judgement(site, "all of it", verdicts, found, [], [], failed=failed, tried=tried)
 
 
 def past_of(site: sites.Site, found: Iterable[Sample]) -> ValueTable:

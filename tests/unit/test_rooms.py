@@ -19,7 +19,7 @@ FLOORS = {  # a floor knows those below it; 1 at the bottom
         *("nodes", "published", "trend", "verdict"),
     ),
     4: ("history", "porting"),
-    3: ("checks", "collect", "probes", "services", "slurm", "spack", "sweeps"),
+    3: ("answers", "checks", "collect", "probes", "services", "slurm", "spack", "sweeps"),
     2: ("analysis", "derive", "judge", "parsers", "record", "schema", "sites"),
     1: FOUNDATIONS,
 }
@@ -35,6 +35,7 @@ NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
     ("derivations", "links"): "what a day's transfers are is the daily matrix's",
     ("derivations", "published"): "the milestones of a site are a figure, too",
     ("verdict", "curves"): "a criterion may speak of what only a whole sweep has",
+    ("checks", "answers"): "a check measures again what is lost",
     ("checks", "collect"): "a check collects its job's raw files when it ends",
     ("checks", "services"): "what a test creates carries the session's name",
     ("checks", "slurm"): "a check asks which nodes can work",

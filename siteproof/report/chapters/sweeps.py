@@ -14,8 +14,7 @@ from siteproof.curves.sweep_runs import SweepRun
 from siteproof.errors import UserError, UserErrors
 from siteproof.figure import LinePlot, labels
 from siteproof.figure import line_plot as drawn
-from siteproof.record.samples import PUBLISHED
-from siteproof.record.series import SWEEP
+from siteproof.record.samples import PUBLISHED, SWEEP
 from siteproof.record.sessions import Sessions
 from siteproof.report import promised, published_sweeps, sweep_figures
 from siteproof.report.material import Material

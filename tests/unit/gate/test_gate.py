@@ -125,7 +125,7 @@ WRONG_EXCUSED = [
 
 
 def test_a_wrong_answer_keeps_a_node_out_unless_its_status_is_waived():
-    for kind in (Kind.WRONG_ANSWER, Kind.WRONG_BEFORE, Kind.PAIRS_WITHOUT_VALUE):
+    for kind in (Kind.WRONG_ANSWER, Kind.FLAPPING, Kind.PAIRS_WITHOUT_VALUE):
         wrong = Finding(kind, "n1", "Stream", status="invalid", message="the word Hpl is in it")
         report = Report("FAILED", [wrong, slow(kind=Kind.NOT_MEASURED)])
         for excuses, back in WRONG_EXCUSED:

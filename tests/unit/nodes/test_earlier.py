@@ -8,7 +8,7 @@ import nets
 import pytest
 from fleets import broken, header, judged, run_of
 
-from siteproof.nodes import earlier, states
+from siteproof.nodes import earlier, states, stored
 from siteproof.record import samples, series
 from siteproof.record.samples import Sample
 from siteproof.record.sessions import Sessions
@@ -68,7 +68,7 @@ def world(kept, tmp_path, monkeypatch):
     folder = shutil.copytree(kept[0], tmp_path / "perflogs")
 
     def past(of_store):
-        monkeypatch.setattr(states, "MANY_BYTES", 0 if of_store else 10**9)
+        monkeypatch.setattr(stored, "MANY_BYTES", 0 if of_store else 10**9)
         sessions = Sessions(tmp_path / "perflogs", "here")
         now = sessions.of(lambda h: h.session == "s0040")
         table = states.lately(replace(judged(site, now), sessions=sessions))

@@ -216,8 +216,7 @@ def test_a_failure_lasts_since_the_last_value_though_that_is_among_what_is_judge
     for status, failed in product(("invalid", "timeout", "node_lost"), (1, 2)):
         bad = [[*run_of(WITHOUT_N003, at), broken("n003", status, at)] for at in (2, 3)]
         runs = [*good, *(sample for run in bad[:failed] for sample in run)]
-        failures = [why for why in report(place, runs).nodes["n003"].findings if why.status]
-        why = next(why for why in failures if why.kind is not Kind.WRONG_BEFORE)
+        why = next(why for why in report(place, runs).nodes["n003"].findings if why.status)
         assert (why.get("lasting") or 1) == failed, status
         assert why.since == bad[0][-1].header.time, (status, failed)
 
@@ -238,25 +237,40 @@ def test_a_missing_tool_is_no_failure_of_the_node(site):
     assert found.nodes["n003"].state is State.UNTESTED
 
 
-def test_one_right_answer_does_not_take_a_wrong_one_back_and_three_do(site):
-    place = site()
-    runs = [*run_of(WITHOUT_N003), broken("n003", "invalid"), *run_of(even(), 2)]
-    (why,) = report(place, runs).nodes["n003"].findings
-    assert (why.kind, why.check, why.status) == (Kind.WRONG_BEFORE, "Stream", "invalid")
-    assert dict(why.details) == {"wrong": 1, "runs": 2, "needed": 3}
-    runs += [*run_of(even(), 3), *run_of(even(), 4)]
-    assert report(place, runs).nodes["n003"].state is State.OK
+FAILURES = ("invalid", "checksum", "timeout", "killed", "generic", "parse", "node_lost")
 
 
-def test_a_run_without_an_answer_neither_hides_a_wrong_one_nor_takes_it_back(site):
+def failing(status, *runs, node="n003"):
+    """Sessions in which a node fails and the others do not."""
+    others = {name: 100 for name in fleets.names(8) if name != node}
+    return [s for run in runs for s in (*run_of(others, run), broken(node, status, run))]
+
+
+def test_a_node_that_failed_twice_in_its_last_ten_sessions_cannot_be_relied_on(site):
     place = site()
-    for status in ("timeout", "tool_missing", "node_lost"):
-        runs = [*run_of(WITHOUT_N003), broken("n003", "invalid")]
-        for session in (2, 3, 4):
-            runs += [*run_of(WITHOUT_N003, session), broken("n003", status, session)]
-        (wrong,) = filter(is_wrong_answer, report(place, runs).nodes["n003"].findings)
-        assert (wrong.kind, wrong.check, wrong.status) == (Kind.WRONG_BEFORE, "Stream", "invalid")
-        assert dict(wrong.details) == {"wrong": 1, "runs": 4, "needed": 3}, status
+    for status in FAILURES:
+        once = [*failing(status, 1), *run_of(even(), 2)]
+        assert report(place, once).nodes["n003"].state is State.OK, status
+        twice = [*failing(status, 1, 2), *run_of(even(), 3)]
+        (why,) = report(place, twice).nodes["n003"].findings
+        assert (why.kind, why.check, why.status) == (Kind.FLAPPING, "Stream", status)
+        assert dict(why.details) == {"failed": 2, "of": 3, "how": f"2 {status}"}, status
+        assert why.since == fleets.header(1).time, status
+        good = [s for run in range(3, 11) for s in run_of(even(), run)]
+        assert report(place, [*twice[:-8], *good]).nodes["n003"].state is State.FLAPPING, status
+        good += run_of(even(), 11)  # now one of the two is eleven sessions ago
+        assert report(place, [*twice[:-8], *good]).nodes["n003"].state is State.OK, status
+
+
+def test_what_says_nothing_about_a_node_or_happens_to_a_whole_job_makes_none_flap(site):
+    place = site()
+    for status in ("interrupted", "tool_missing"):
+        runs = [*failing(status, 1, 2, 3), *run_of(even(), 4)]
+        assert report(place, runs).nodes["n003"].state is State.OK, status
+    all_of_them = [broken(node, "timeout", run) for run in (1, 2) for node in fleets.names(8)]
+    assert report(place, [*all_of_them, *run_of(even(), 3)]).nodes["n003"].state is State.OK
+    wrong = [broken(node, "invalid", run) for run in (1, 2) for node in fleets.names(8)]
+    assert report(place, [*wrong, *run_of(even(), 3)]).nodes["n003"].state is State.FLAPPING
 
 
 def test_the_most_severe_status_of_a_run_decides_in_whatever_order_it_was_written(site):

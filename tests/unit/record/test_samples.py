@@ -69,7 +69,8 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
 def test_a_half_written_file_is_invisible_to_readers(tmp_path):
     samples.write(tmp_path, HEADER, [GOOD])
     (tmp_path / "testbed" / "compute" / ".x.tmp").write_text("half a li")
-    assert Sessions(tmp_path, "testbed").of(lambda _: True) == [GOOD]
+    found = Sessions(tmp_path, "testbed").of(lambda _: True)
+    assert [sample for sample in found if sample.status != "lost"] == [GOOD]
 
 
 def test_a_broken_line_is_named_with_file_and_line(tmp_path):

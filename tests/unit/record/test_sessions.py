@@ -1,6 +1,7 @@
 """Sessions: a verdict tonight reads what it speaks of, and not the years before it."""
 
 from dataclasses import replace
+from itertools import product
 
 import fleets
 import pytest
@@ -30,13 +31,21 @@ def test_only_the_jobs_that_are_wanted_are_read(tmp_path):
         sessions.of(lambda _: True)
 
 
-def test_broken_headers_of_the_newest_session_are_named_all_at_once(tmp_path):
+def test_a_broken_header_leaves_what_the_name_and_the_neighbours_tell(tmp_path):
     keep(tmp_path, 1)
-    for check in ("Stream", "Health"):
-        keep(tmp_path, 2, check).write_text("{\n")
-    with pytest.raises(UserErrors) as raised:
-        _ = Sessions(tmp_path, "here").headers
-    assert str(raised.value).count("broken line") == 2
+    for run, check in product((2, 3), ("Stream", "Health")):
+        keep(tmp_path, run, check)
+    for path in tmp_path.rglob("s0002*"):
+        path.write_text("{\n")
+    sessions = Sessions(tmp_path, "here")
+    unread = sorted(sessions.unread, key=lambda header: header.check)
+    assert [(h.session, h.check, h.job, h.mode) for h in unread] == [
+        ("s0002", "Health", "1", ""),
+        ("s0002", "Stream", "1", ""),
+    ]
+    first, last = sessions.headers[0], sessions.headers[-1]
+    assert all(first.order < header.order < last.order for header in unread)
+    assert len(sessions.left_out) == 2
 
 
 def test_an_old_file_that_is_torn_is_left_out_and_told(tmp_path):
@@ -51,15 +60,16 @@ def test_an_old_file_that_is_torn_is_left_out_and_told(tmp_path):
         assert str(torn) in error.where, text
 
 
-def test_a_torn_file_stops_whoever_asks_for_its_session(tmp_path):
+def test_a_torn_file_stops_whoever_needs_it_and_nobody_else(tmp_path):
     keep(tmp_path, 1)
     torn = keep(tmp_path, 1, "Health")
     keep(tmp_path, 2)
-    torn.write_text("")
+    torn.write_text(torn.read_text() + "{")
     sessions = Sessions(tmp_path, "here")
     with pytest.raises(UserErrors, match="broken line"):
         sessions.of(lambda h: h.session == "s0001")
     assert len(sessions.of(lambda h: h.session == "s0001", needed=False)) == 2
+    assert len(sessions.of(lambda h: h.check == "Stream")) == 4
 
 
 def test_a_nodes_past_is_that_of_the_newest_sessions_of_checks_that_rank_nodes(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from siteproof.judge.criterion import ANY as EACH
 from siteproof.judge.criterion import attempts_at, of_system, place, refusal, why_not
 from siteproof.record import campaign
 from siteproof.record.ages import Ages
@@ -61,18 +62,19 @@ class Owed:
         if header.check not in self.checks:
             return False
         rule = self.criterion.conditions.get("mode")
-        return rule is None or rule.met_by(header.mode)
+        return rule is None or header.is_unread or rule.met_by(header.mode)
 
     def find_places(self, headers: Iterable[Header]) -> None:
         """Note the partitions and environments of the jobs that could answer it."""
         may = filter(self.may_be_answered_by, headers)
         self.places = {(header.partition, header.environment) for header in may}
 
-    def take(self, found: Iterable[Sample]) -> bool:
+    def take(self, found: Sequence[Sample]) -> bool:
         """Note the units that these samples answer; whether one could have answered any."""
-        spoke = False
-        for unit, attempts in attempts_at(found, self.criterion).items():
-            may = {unit, ANY} & self.left
+        units = attempts_at(found, self.criterion)
+        spoke = any(sample.node in self.left - units.keys() for sample in found)
+        for unit, attempts in units.items():
+            may = set(self.left) if unit == EACH else {unit, ANY} & self.left
             if not may:
                 continue
             could = [s for s in attempts if not refusal(self.criterion, s)]

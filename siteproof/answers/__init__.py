@@ -1,0 +1,1 @@
+"""Which attempts answer what must be known of a system."""

@@ -1,0 +1,215 @@
+"""No sick node goes free by a gap between two rules: what every command says of n003 by default."""
+
+import codecs
+import json
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import fleets
+from asked import ask
+from fleets import names, run_of
+from rows import rows
+
+from siteproof.record import samples
+from siteproof.record.samples import Sample
+
+EIGHT = "n[001-008]"
+EVERYBODY = tuple(names(8))
+OTHERS = [name for name in names(8) if name != "n003"]
+FREE, FAILED, LOST = ((0, 0, 0), "OK"), ((1, 1, 1), "FAILED"), ((3, 3, 1), "UNTESTED")
+
+
+class Here:
+    """Eight nodes and a criterion on Stream.triad; sessions of a day each, the last one today."""
+
+    def __init__(self, folder, monkeypatch, criteria=fleets.CRITERIA):
+        self.perflogs = folder / "perflogs"
+        monkeypatch.setenv("SITEPROOF_DATA", str(folder))
+        fleets.load(folder / "sites", monkeypatch, criteria=criteria)
+        begin = datetime.now(UTC).replace(microsecond=0) - timedelta(days=30)
+        monkeypatch.setattr(fleets, "START", begin)
+
+    def keep(self, found):
+        """Write what one job measured; its file."""
+        return samples.write(self.perflogs, found[0].header, found)
+
+    def passed(self, run, nodes=EVERYBODY, expected=EIGHT, **keys):
+        return self.keep(run_of(dict.fromkeys(nodes, 100), run, expected=expected, **keys))
+
+    def failed(self, run, status, check="Stream", **keys):
+        """n003 fails in a job of all; nothing is kept of the others but that they were there."""
+        head = fleets.header(run, check, expected=EIGHT, **keys)
+        metric = {"Stream": "Stream.triad", "Hpl": "Hpl.gflops"}.get(check, "Health.problems")
+        unit = {"Stream": "MB/s", "Hpl": "GFLOPS"}.get(check, "count")
+        value = Decimal(100) if unit != "count" else Decimal(0)
+        good = [Sample(head, node, metric, value, unit) for node in OTHERS]
+        return self.keep([*good, Sample(head, "n003", f"{check}.*", status=status, why="because")])
+
+    def says(self, *words):
+        """The exit codes of verdict, nodes and gate, and the state of n003."""
+        codes = tuple(int(ask(one, "--json", *words)[0]) for one in ("verdict", "nodes", "gate"))
+        text = ask("nodes", "--json", *words)[1]
+        found = json.loads(text[text.index("{") :])  # what was left out is named before it
+        return codes, next(one["state"] for one in found["nodes"] if one["node"] == "n003")
+
+
+# ---- the newest attempt of each check decides, whatever a criterion asks
+
+STATUSES = ("invalid", "checksum", "timeout", "parse", "killed", "generic", "node_lost")
+MODES = ("quick", "maintenance", "acceptance")
+
+
+@rows(
+    "check, status, mode",
+    [("Hpl", status, "maintenance") for status in STATUSES]
+    + [("Health", "timeout", mode) for mode in MODES]
+    + [("Stream", "invalid", "quick"), ("Stream", "timeout", "quick")],
+)
+def test_a_newer_failure_keeps_a_node_out_whichever_check_or_mode(
+    tmp_path, monkeypatch, check, status, mode
+):
+    here = Here(tmp_path, monkeypatch)
+    here.passed(1)
+    assert here.says() == FREE
+    here.failed(3, status, check, mode=mode)
+    code = 3 if status == "node_lost" else 1
+    assert here.says() == ((code, 1, 1), "FAILED")
+    _, text = ask("verdict")
+    assert "n003" in text
+    assert check in text.splitlines()[-1]
+
+
+@rows(
+    "failed, passed, state",
+    [
+        ("quick", "quick", "OK"),
+        ("quick", "acceptance", "OK"),
+        ("maintenance", "quick", "FAILED"),
+        ("acceptance", "maintenance", "FAILED"),
+        ("acceptance", "acceptance", "OK"),
+    ],
+)
+def test_a_success_in_the_same_or_a_stricter_mode_clears_a_failure(
+    tmp_path, monkeypatch, failed, passed, state
+):
+    here = Here(tmp_path, monkeypatch)
+    here.passed(1)
+    here.failed(2, "timeout", mode=failed)
+    here.passed(3, mode=passed)
+    assert here.says()[1] == state
+
+
+def test_what_takes_nothing_back(tmp_path, monkeypatch):
+    here = Here(tmp_path, monkeypatch)
+    here.passed(1)
+    here.failed(2, "interrupted", "Hpl")
+    assert here.says() == FREE
+    here.failed(3, "timeout", "NoSuchCheck")  # which no plan contains any more
+    assert here.says() == FREE
+    here.failed(4, "timeout", "Hpl", environment="gone")
+    assert here.says() == FREE
+
+
+def test_a_failure_after_a_campaign_stops_the_gate_of_that_campaign(tmp_path, monkeypatch):
+    here = Here(tmp_path, monkeypatch)
+    here.passed(1, campaign="winter")
+    here.failed(3, "invalid", "Hpl")
+    assert here.says("--campaign", "winter") == ((0, 0, 1), "OK")
+    assert "n003" in ask("gate", "--campaign", "winter")[1]
+
+
+def test_a_node_that_fails_now_and_then_is_the_same_with_and_without_a_campaign(
+    tmp_path, monkeypatch
+):
+    for number, status in enumerate(("node_lost", "timeout", "killed", "invalid")):
+        (folder := tmp_path / str(number)).mkdir()
+        here = Here(folder, monkeypatch)
+        for run in range(1, 20):
+            if run % 2:
+                here.failed(run, status, campaign="winter")
+            else:
+                here.passed(run, campaign="winter")
+        here.passed(20, campaign="winter")
+        expected = ((0, 1, 1), "FLAPPING")
+        assert (here.says(), here.says("--campaign", "winter")) == (expected, expected), status
+
+
+# ---- what is lost is not the older answer
+
+
+def bad_byte(data):
+    return data[:20] + b"\xff" + data[21:]
+
+
+HEADER_DAMAGES = {
+    "a bad byte in the header": bad_byte,
+    "emptied": lambda data: b"",
+    "a byte order mark": lambda data: codecs.BOM_UTF8 + data,
+    "UTF-16": lambda data: data.decode().encode("utf-16"),
+    "NUL": lambda data: b"\0" * len(data),
+    "cut within the header": lambda data: data[:30],
+    "of another session": lambda data: data.replace(b'"s0002"', b'"s0009"'),
+}
+LINE_DAMAGES = {
+    "cut at the end of a line": lambda data: b"\n".join(data.split(b"\n")[:3]) + b"\n",
+    "the line of a node is gone": lambda data: without(data, b"n003"),
+    "its metric is misspelt": lambda data: data.replace(
+        b'n003","metric":"Stream.', b'n003","metric":"Straem.'
+    ),
+    "its key node stands twice": lambda data: data.replace(
+        b'"node":"n003"', b'"node":"n003","node":"n004"'
+    ),
+}
+
+
+def without(data, text):
+    head, *lines = data.split(b"\n")
+    return b"\n".join([head, *(line for line in lines if text not in line)])
+
+
+@rows("name", [*HEADER_DAMAGES, *LINE_DAMAGES])
+def test_what_a_damaged_record_could_have_answered_is_lost(tmp_path, monkeypatch, name):
+    damage = (HEADER_DAMAGES | LINE_DAMAGES)[name]
+    for status in ("", "invalid"):
+        (folder := tmp_path / (status or "ok")).mkdir()
+        here = Here(folder, monkeypatch)
+        here.passed(1)
+        path = here.failed(2, status) if status else here.passed(2)
+        here.passed(3, nodes=("n001", "n002"), expected="n[001-002]")  # a retest of two others
+        path.write_bytes(damage(path.read_bytes()))
+        codes, state = here.says()
+        if status:  # where the line can be read, it counts for its check or node
+            assert 0 not in codes and state in ("UNTESTED", "FAILED"), name
+        else:
+            assert (codes, state) == LOST, name
+            assert "lost" in ask("verdict")[1], name
+        here.passed(4)
+        assert here.says()[1] == "OK", (name, status)
+
+
+@rows("name", [*HEADER_DAMAGES, *LINE_DAMAGES])
+def test_a_record_that_newer_ones_replace_is_no_loss(tmp_path, monkeypatch, name):
+    here = Here(tmp_path, monkeypatch)
+    path = here.passed(1)
+    here.passed(2)
+    path.write_bytes((HEADER_DAMAGES | LINE_DAMAGES)[name](path.read_bytes()))
+    assert here.says()[1] == "OK"
+
+
+def test_a_copy_beside_its_file_is_no_loss_and_a_moved_file_is_one(tmp_path, monkeypatch):
+    here = Here(tmp_path, monkeypatch)
+    here.passed(1)
+    path = here.passed(2)
+    copy = path.with_name("s0002.Stream.1 (copy).jsonl")
+    copy.write_bytes(path.read_bytes())
+    assert here.says()[1] == "OK"
+    path.unlink()
+    assert here.says()[1] == "UNTESTED"
+
+
+def test_one_broken_line_stays_a_mistake_that_is_named(tmp_path, monkeypatch):
+    here = Here(tmp_path, monkeypatch)
+    path = here.passed(1)
+    path.write_bytes(path.read_bytes().replace(b'"unit"', b'"un'))
+    code, text = ask("verdict")
+    assert (code, path.name in text) == (2, True)
