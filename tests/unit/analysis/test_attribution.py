@@ -6,7 +6,16 @@ from itertools import product
 
 import pytest
 
-from siteproof.analysis.attribution import RECEIVER, SENDER, asymmetries, blame, figures, limit
+from siteproof.analysis import slow_nodes
+from siteproof.analysis.attribution import (
+    RECEIVER,
+    SENDER,
+    _Group,
+    asymmetries,
+    blame,
+    figures,
+    limit,
+)
 
 PATTERNS = ("star", "all", "random")
 CVS = (0.01, 0.03, 0.08)
@@ -329,3 +338,13 @@ def test_a_link_with_a_hundredth_of_the_rate_is_found_in_a_small_and_noisy_star(
     found = blame(trials, "higher", hubs=["n1"])
     assert [(c.node, c.sides) for c in found.culprits] == [("n3", ("sender", "receiver"))]
     assert not found.links
+
+
+def test_the_noise_of_a_unit_is_that_of_the_mean_of_its_pairs():
+    """Half of sd / sqrt(n): each of four senders and receivers has three pairs."""
+    nodes, chance = [f"n{number}" for number in range(4)], random.Random(1)
+    values = {pair: chance.gauss(100, 5) for pair in product(nodes, nodes) if pair[0] != pair[1]}
+    group = _Group(values, "higher", (), lambda *_: False, True)
+    sd = slow_nodes.middle([*values.values(), *values.values()]).sd
+    assert group._noise(group.live.keys()) == pytest.approx(sd / 3**0.5 / 2)
+    assert _Group(values, "higher", nodes[:1], lambda *_: False, True)._noise(group.live) == 0

@@ -334,6 +334,8 @@ def test_both_directions_of_two_ends_share_a_cell():
     kinds = {("a", "b"): TYPICAL, ("b", "a"): BROKEN}
     data = Matrix("M", ["a"], ["b"], kinds, {("a", "b"): "9.9", ("b", "a"): "0.1"}, split=True)
     svg = grid.draw("m", "s", data)
+    (begin,) = re.findall(r'x="([0-9.]+)"[^>]*>upper left', svg)
+    assert 0 <= float(begin) < grid.WIDTH / 2
     cell = pixels(svg)[0]
     assert cell[2, 2] > 200 and cell[-3, -3] < 50
     assert {"9.9", "0.1", "upper left: from the row to the column; lower right: back"} <= set(
