@@ -22,12 +22,14 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from siteproof import nodesets
+from siteproof.answers.checks_tried import Attempt
 from siteproof.errors import harmless
 from siteproof.export.documents import answers, common
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
-from siteproof.judge.severity import UNDECIDED, Verdict
+from siteproof.judge.severity import UNDECIDED, Verdict, most_severe, of_status
 from siteproof.record.pair_units import ends
 from siteproof.record.samples import Header, Sample
+from siteproof.units import count
 from siteproof.verdict.judgement import Judgement
 from siteproof.wording.verdicts import bound, reason, reasons, value, why
 
@@ -43,6 +45,7 @@ COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 Job = tuple[str, str]  # session and job
 LISTED = 50  # nodes of a criterion that have a line, the worst first
 DECIDED = "every criterion was decided"
+ENDED_WELL = "every other check ended well on each node"
 
 
 def text(judged: Judgement, *, per_node: bool = False) -> str:
@@ -187,6 +190,15 @@ def _decided(top: Element, judged: Judgement) -> None:
             [", ".join(filter(None, (f"{r.id}: {r.verdict}", why(r)))) for r in lacking],
         )
     SubElement(case, "system-out").text = judged.chosen
+    if judged.failed_besides:
+        _checks(_new(suite, judged, "verdict", ENDED_WELL), judged.failed_besides)
+
+
+def _checks(case: Element, failed: Sequence[Attempt]) -> None:
+    """How checks failed that no criterion has decided, a line each."""
+    worst = most_severe(of_status(attempt.status) for attempt in failed) or Verdict.ERROR
+    lines = [f"{a.node}: {a.header.check}: {a.sample.why or a.status}" for a in failed]
+    _add_result(case, worst, f"{count(len(lines), 'check')} failed", lines)
 
 
 def _count(element: Element, suites: Sequence[Element]) -> None:

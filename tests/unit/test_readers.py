@@ -51,6 +51,7 @@ WHY = {
     # texts that we have made, or that a pattern has let pass
     "siteproof/compare/accepted.py:_read": "a copy of what files.read_json gave",
     "siteproof/history/fast.py:_join": "objects of texts that samples.py has read",
+    "siteproof/history/values.py:failures": "rows of our history: objects of texts",
     "siteproof/history/values.py:_kind": "rows of our history: objects of texts",
     "siteproof/report/past.py:_same": "rows of our history: objects of texts",
     "siteproof/trend/lines.py:_stored": "rows of our history: objects of texts",
