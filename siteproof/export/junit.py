@@ -179,19 +179,22 @@ def _decided(top: Element, judged: Judgement) -> None:
     case = _new(suite, judged, "verdict", DECIDED)
     lacking = [r for r in judged.verdicts if r.verdict in UNDECIDED and not r.excused]
     if lacking or judged.most_severe is None:
-        words = " or ".join(v for v in UNDECIDED if any(r.verdict is v for r in lacking))
-        message = f"{len(lacking)} of {len(judged.verdicts)} criteria are {words}"
-        if not lacking:
-            message = "nothing was decided at all"
         _add_result(
             case,
             Verdict.INCOMPLETE,
-            message,
+            _undecided(lacking, judged),
             [", ".join(filter(None, (f"{r.id}: {r.verdict}", why(r)))) for r in lacking],
         )
     SubElement(case, "system-out").text = judged.chosen
     if judged.failed_besides:
         _checks(_new(suite, judged, "verdict", ENDED_WELL), judged.failed_besides)
+
+
+def _undecided(lacking: Sequence[CriterionVerdict], judged: Judgement) -> str:
+    if not lacking:
+        return "nothing was decided at all"
+    words = " or ".join(v for v in UNDECIDED if any(r.verdict is v for r in lacking))
+    return f"{len(lacking)} of {len(judged.verdicts)} criteria are {words}"
 
 
 def _checks(case: Element, failed: Sequence[Attempt]) -> None:
