@@ -4,12 +4,16 @@ Each check of the catalogue, in each environment of a partition, must have ended
 on which it has run. A failure stands until the same check has ended well on the node, in the same
 environment and in the same mode or a stricter one. A run that somebody interrupted, and a program
 that is not installed, take nothing back.
+
+An attempt is the sample that decides how a check ended on a node in one job: that of the most
+severe status.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from siteproof.judge.severity import WRONG, most_severe_status
 from siteproof.record.pair_units import of_pairs
@@ -26,7 +30,7 @@ from siteproof.record.samples import (
 from siteproof.sites import Site
 
 STRICTNESS = ("", "quick", "maintenance", "acceptance")  # of a mode, the least strict first
-SAYS_NOTHING = (INTERRUPTED, TOOL_MISSING)
+NO_OUTCOME = (INTERRUPTED, TOOL_MISSING)
 RECENT = 10  # sessions of a check in which failures are counted …
 FLAPPING = 2  # … and with so many of its own, a node cannot be relied on
 SHARED = 3  # nodes of a job that all fail alike accuse the check, or what they share
@@ -35,27 +39,7 @@ Tried = tuple[str, str, str]  # check, partition, environment
 Read = Callable[[Header, Collection[str]], Sequence[Sample]]
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """What became of a check on a node in one job. status: the most severe one of its samples."""
-
-    node: str
-    header: Header
-    status: str
-    samples: Sequence[Sample]
-
-    @property
-    def failed(self) -> bool:
-        """Whether the check was tried on the node, and did not end well."""
-        return self.status not in ("ok", *SAYS_NOTHING)
-
-    @property
-    def sample(self) -> Sample:
-        """The sample with its status."""
-        return next(sample for sample in self.samples if sample.status == self.status)
-
-
-def standing(site: Site, headers: Iterable[Header], read: Read) -> list[Attempt]:
+def standing(site: Site, headers: Iterable[Header], read: Read) -> list[Sample]:
     """The failures that no later success has cleared, the newest first of each check and node."""
     return [
         attempt
@@ -64,25 +48,52 @@ def standing(site: Site, headers: Iterable[Header], read: Read) -> list[Attempt]
     ]
 
 
+def gone(site: Site, headers: Iterable[Header]) -> list[str]:
+    """The checks with results that are in no catalogue any more: they count for nothing."""
+    found = {header.check for header in headers if not (header.is_plain or _is_no_check(header))}
+    return sorted(found - {metric.check for metric in site.catalogue.values() if metric.check})
+
+
+def _is_no_check(header: Header) -> bool:
+    """Whether it is no attempt on nodes: what others have published, and a sweep."""
+    return header.mode == PUBLISHED or SWEEP in header.conditions
+
+
 def _tried(site: Site, headers: Iterable[Header]) -> Mapping[Tried, list[Header]]:
     """The jobs of each check that this site still runs, the newest first."""
-    checks = {metric.check for metric in site.catalogue.values()}
+    newest_first = sorted(headers, key=lambda header: header.job_order, reverse=True)
+    not_here = set(gone(site, newest_first))
     found: dict[Tried, list[Header]] = {}
-    for header in sorted(headers, key=lambda header: header.job_order, reverse=True):
+    unknown: list[Header] = []  # in which environment
+    for header in newest_first:
         partition = site.system.partitions.get(header.partition)
-        runs_here = partition is not None and header.environment in partition.environments
-        known = header.check in checks or header.is_plain
-        if runs_here and known and header.mode != PUBLISHED and SWEEP not in header.conditions:
+        if partition is None or header.check in not_here or _is_no_check(header):
+            continue
+        if header.environment in partition.environments:
             key = header.check, header.partition, header.environment
             found.setdefault(key, []).append(header)
+        elif header.is_unread and not header.environment:
+            unknown.append(header)
+    for header in unknown:
+        _add_unknown(found, header)
     return found
+
+
+def _add_unknown(found: dict[Tried, list[Header]], header: Header) -> None:
+    """Add it to each environment in which its check has run, in the strictest mode there."""
+    same = [key for key in found if key[:2] == (header.check, header.partition)]
+    for key in same or [(header.check, header.partition, "")]:
+        jobs = found.setdefault(key, [])
+        strictest = max((job.mode for job in jobs), key=_strictness, default="")
+        jobs.append(replace(header, mode=strictest))
+        jobs.sort(key=lambda job: job.job_order, reverse=True)
 
 
 def _strictness(mode: str) -> int:
     return STRICTNESS.index(mode)
 
 
-def _standing(site: Site, jobs: Sequence[Header], read: Read) -> Iterator[Attempt]:
+def _standing(site: Site, jobs: Sequence[Header], read: Read) -> Iterator[Sample]:
     """Those of one check in one environment. A node is looked for in each mode until it is known.
 
     After an attempt that ended well only stricter modes can have a failure that stands.
@@ -93,21 +104,21 @@ def _standing(site: Site, jobs: Sequence[Header], read: Read) -> Iterator[Attemp
         own = left[header.mode]
         wanted = own & (expected_nodes(header.expected) or own)
         if wanted:
-            ended = [a for a in attempts(read(header, wanted)) if a.status not in SAYS_NOTHING]
-            yield from (a for a in ended if a.failed and a.node in own)
+            ended = [a for a in attempts(read(header, wanted)) if a.status not in NO_OUTCOME]
+            yield from (a for a in ended if a.status != "ok" and a.node in own)
             _strike_off(left, header.mode, ended)
 
 
-def _strike_off(left: Mapping[str, set[str]], mode: str, ended: Iterable[Attempt]) -> None:
+def _strike_off(left: Mapping[str, set[str]], mode: str, ended: Iterable[Sample]) -> None:
     """The nodes of which no older attempt matters: in this mode, or also in less strict ones."""
     for attempt in ended:
         for other, nodes in left.items():
             weaker = _strictness(other) < _strictness(mode)
-            if other == mode or (weaker and not attempt.failed):
+            if other == mode or (weaker and attempt.status == "ok"):
                 nodes.discard(attempt.node)
 
 
-def of_samples(site: Site, samples: Iterable[Sample]) -> list[Attempt]:
+def of_samples(site: Site, samples: Iterable[Sample]) -> list[Sample]:
     """The failures that stand among the samples of whole jobs."""
     own = {id(of_job[0].header): of_job for of_job in _by_job(samples)}
     headers = [of_job[0].header for of_job in own.values()]
@@ -132,12 +143,12 @@ def recent(site: Site, headers: Iterable[Header]) -> list[Header]:
     return found
 
 
-def flapping(samples: Iterable[Sample]) -> dict[str, list[Attempt]]:
+def flapping(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
     """The failures of each node that failed now and then, the oldest first, one a session.
 
     samples: of the jobs of `recent`, at least those without a value.
     """
-    of_node: dict[str, dict[str, Attempt]] = {}
+    of_node: dict[str, dict[str, Sample]] = {}
     for of_job in _by_job(samples):
         for attempt in _of_its_own(attempts(of_job)):
             of_node.setdefault(attempt.node, {}).setdefault(attempt.header.session, attempt)
@@ -148,24 +159,25 @@ def flapping(samples: Iterable[Sample]) -> dict[str, list[Attempt]]:
     }
 
 
-def _of_its_own(attempts_: Sequence[Attempt]) -> Iterator[Attempt]:
+def _of_its_own(attempts_: Sequence[Sample]) -> Iterator[Sample]:
     """The failures of a job that not all of its nodes share; a wrong answer is always a node's."""
-    failed = [attempt for attempt in attempts_ if attempt.failed and attempt.status != LOST]
-    expected = expected_nodes(failed[0].header.expected) if failed else ()
-    for attempt in failed:
-        alike = sum(other.status == attempt.status for other in failed)
-        shared = alike >= max(SHARED, len(expected), len(attempts_))
-        if attempt.status in WRONG or not shared:
+    alike = Counter(attempt.status for attempt in attempts_)
+    for attempt in attempts_:
+        if attempt.status in ("ok", LOST, *NO_OUTCOME):
+            continue
+        everybody = max(SHARED, len(expected_nodes(attempt.header.expected)), len(attempts_))
+        if attempt.status in WRONG or alike[attempt.status] < everybody:
             yield attempt
 
 
-def attempts(samples: Iterable[Sample]) -> list[Attempt]:
+def attempts(samples: Iterable[Sample]) -> list[Sample]:
     """The attempts on nodes that the samples of one job are; what concerns a pair is not one."""
     of_node: dict[str, list[Sample]] = {}
     for sample in samples:
         if sample.node and not of_pairs(sample):
             of_node.setdefault(sample.node, []).append(sample)
-    return [
-        Attempt(node, own[0].header, most_severe_status(s.status for s in own), own)
-        for node, own in of_node.items()
-    ]
+    found = []
+    for own in of_node.values():
+        status = most_severe_status(sample.status for sample in own)
+        found.append(next(sample for sample in own if sample.status == status))
+    return found

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from siteproof.judge.criterion import ANY as EACH
-from siteproof.judge.criterion import attempts_at, of_system, place, refusal, why_not
+from siteproof.judge.criterion import ALL_UNITS, attempts_at, of_system, place, refusal, why_not
 from siteproof.record import campaign
 from siteproof.record.ages import Ages
 from siteproof.record.samples import TOOL_MISSING, Header, Sample
@@ -72,9 +71,11 @@ class Owed:
     def take(self, found: Sequence[Sample]) -> bool:
         """Note the units that these samples answer; whether one could have answered any."""
         units = attempts_at(found, self.criterion)
-        spoke = any(sample.node in self.left - units.keys() for sample in found)
+        without = self.left - units.keys()  # though the job may have had to measure it
+        own = (s for s in found if without and self.may_be_answered_by(s.header))
+        spoke = any(sample.node in without for sample in own)
         for unit, attempts in units.items():
-            may = set(self.left) if unit == EACH else {unit, ANY} & self.left
+            may = set(self.left) if unit == ALL_UNITS else {unit, ANY} & self.left
             if not may:
                 continue
             could = [s for s in attempts if not refusal(self.criterion, s)]
@@ -171,11 +172,17 @@ def _who_may(
         may = [header for header in jobs if one.may_be_answered_by(header)]
         if not one.left or not may:
             continue
-        limit = one.criterion.oldest
-        known = [age for header in may if (age := ages.age(header)) is not None]
-        if limit is None or known and min(known) <= limit:
+        if _in_time(one, may, ages):
             in_time.append(one)
         elif one.looked < BEYOND:
             one.looked += 1
             late.append(one)
     return in_time, late
+
+
+def _in_time(owed: Owed, jobs: Sequence[Header], ages: Ages) -> bool:
+    """Whether one of these jobs is young enough, or cannot be read."""
+    limit = owed.criterion.oldest
+    if limit is None or any(header.is_unread for header in jobs):
+        return True
+    return any((age := ages.age(header)) is not None and age <= limit for header in jobs)

@@ -194,7 +194,7 @@ def _newest(site: Site, planned: Planned) -> Answers:
     known = [limit for limit in limits if limit]
     longest = max(known) if len(known) == len(limits) > 0 else timedelta.max  # of any age
     of_check = [header for header in headers if header.check == planned.check and limits]
-    jobs = {id(h) for h in of_check if _age(ages, h) <= longest}
+    jobs = {id(header) for header in of_check if _age(ages, header) <= longest}
     fresh = Freshness(ages, Updates(headers, sessions.perflogs))
     found = sessions.of(lambda header: id(header) in jobs, needed=False)
     for of_job in lost.of_system(site, sessions).values():
@@ -203,7 +203,9 @@ def _newest(site: Site, planned: Planned) -> Answers:
 
 
 def _age(ages: Ages, header: Header) -> timedelta:
-    """How long ago a job was; of an unknown time too long for any limit."""
+    """How long ago a job was; of an unknown time too long for any limit, but for what is lost."""
+    if header.is_unread:
+        return timedelta(0)
     age = ages.age(header)
     return timedelta.max if age is None else age
 

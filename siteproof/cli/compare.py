@@ -87,13 +87,13 @@ def compare(
     result = comparison.compare(site, first, second, files.perflogs())
     print_left_out(record.sessions)
     print_clocks(record.sessions)
-    code = _exit_code(result)
+    code = _exit_code(result, record)
     if as_json:
         click.echo(json.dumps(_record(result, names, code), indent=1))
     elif plain:
         _print_plain(site, result)
     else:
-        _print(site, result, names, _next(site, names if a else (), result, whole=whole), whole)
+        _print(site, result, names, _next(site, names if a else (), code, whole=whole), whole)
     raise SystemExit(code)
 
 
@@ -128,10 +128,11 @@ def against(judged: judgement.Judgement) -> tuple[str, str] | None:
     return last.name, shlex.join(["siteproof", "compare", *names, "--system", system])
 
 
-def _exit_code(result: Comparison) -> ExitCode:
+def _exit_code(result: Comparison, record: judgement.Record) -> ExitCode:
     if any(row.change.effect is Effect.WORSE or row.worst for row in result.rows):
         return ExitCode.FAIL
-    return ExitCode.PASS if result.rows else ExitCode.INCOMPLETE
+    unread = record.sessions.unread  # one of them may be worse
+    return ExitCode.PASS if result.rows and not unread else ExitCode.INCOMPLETE
 
 
 def _print(site: Site, result: Comparison, names: Sequence[str], command: str, whole: bool) -> None:
@@ -183,10 +184,10 @@ def _folded(found: Sequence[Finding]) -> Iterator[str]:
         yield "; ".join(map(full, whys[:MAX_NAMED])) + (f"; {more} more" if more > 0 else "")
 
 
-def _next(site: Site, names: Sequence[str], result: Comparison, *, whole: bool) -> str:
+def _next(site: Site, names: Sequence[str], code: ExitCode, *, whole: bool) -> str:
     """The command for more: since when a metric is worse; else everything, or the report."""
     words = ["compare", *names, "--all"] if not whole else ["report"]
-    if _exit_code(result) is ExitCode.FAIL:
+    if code is ExitCode.FAIL:
         words = ["trend"]
     return shlex.join(["siteproof", *words, "--system", site.system.system])
 

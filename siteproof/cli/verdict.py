@@ -73,6 +73,9 @@ def verdict(system: str, since: str, campaign: str, as_of: str, as_json: bool, p
     count from the newest of them. SITEPROOF_CAMPAIGN=NAME in the environment of a run names its
     campaign.
 
+    A check that failed on a node, in any mode, and has not ended well since is a warning, and
+    counts as a criterion does.
+
     Exit code: 0 every criterion in force was decided and is met; 1 a FAIL, ERROR or REGRESSED; 2
     wrong usage or input; 3 nothing failed, but something is INCOMPLETE or PENDING, or a SKIP
     without a waiver or not_here; or nothing was decided; or a file was left out, or a stage

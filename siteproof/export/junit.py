@@ -22,7 +22,6 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from siteproof import nodesets
-from siteproof.answers.checks_tried import Attempt
 from siteproof.errors import harmless
 from siteproof.export.documents import answers, common
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
@@ -197,10 +196,10 @@ def _undecided(lacking: Sequence[CriterionVerdict], judged: Judgement) -> str:
     return f"{len(lacking)} of {len(judged.verdicts)} criteria are {words}"
 
 
-def _checks(case: Element, failed: Sequence[Attempt]) -> None:
+def _checks(case: Element, failed: Sequence[Sample]) -> None:
     """How checks failed that no criterion has decided, a line each."""
     worst = most_severe(of_status(attempt.status) for attempt in failed) or Verdict.ERROR
-    lines = [f"{a.node}: {a.header.check}: {a.sample.why or a.status}" for a in failed]
+    lines = [f"{one.node}: {one.header.check}: {one.why or one.status}" for one in failed]
     _add_result(case, worst, f"{count(len(lines), 'check')} failed", lines)
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 Excuses = Sequence[tuple[str, "Waiver"]]  # waivers with their keys in the site
 MIDDLES = ("median", "mean")
-ANY = ""  # in place of a unit
+ALL_UNITS = ""  # in place of a unit
 SERVICE = "service"  # condition: which service was used
 ASKED = ("mode", "file_system", SERVICE)  # conditions that a measurement has before it begins
 
@@ -65,6 +65,11 @@ class NodeVerdict:
     unwaived: Verdict | None = None
     too_old: bool = False
     interrupted: str = ""
+
+    @property
+    def lost(self) -> bool:
+        """Whether what may have answered it cannot be read."""
+        return any(why.kind is Kind.LOST for why in self.findings)
 
 
 @dataclass(frozen=True)
@@ -171,7 +176,7 @@ def units(
 
 def _attempts_on(unit: str, attempts: Mapping[str, list[Sample]]) -> list[Sample]:
     """Its own, and what nobody knows whether it concerns it; the newest first."""
-    own, of_any = attempts.get(unit, []), attempts.get(ANY, [])
+    own, of_any = attempts.get(unit, []), attempts.get(ALL_UNITS, [])
     return sorted([*own, *of_any], key=_place_of, reverse=True) if of_any else own
 
 
@@ -342,8 +347,7 @@ def _waive(node: NodeVerdict, waivers: Excuses) -> NodeVerdict:
     """
     status = node.sample.status if node.sample else ""
     holding = [w for w in waivers if status not in WRONG or status in w[1].wrong_answers]
-    unknown = status == LOST  # it may have been a wrong answer
-    if not holding or unknown or node.verdict is Verdict.PASS:
+    if not holding or node.lost or node.verdict is Verdict.PASS:
         return node
     excuse = waiver_finding(*holding[-1])
     return replace(
@@ -406,7 +410,8 @@ def _with_lacking(samples: Iterable[Sample], metric: str) -> Iterator[Sample]:
             nodes.add(sample.node)
             yield sample
     for header, nodes in jobs.values():
-        for node in expected_nodes(header.expected) - nodes if "" not in nodes else ():
+        owed = expected_nodes(header.expected) if header.owes_lines and "" not in nodes else set()
+        for node in owed - nodes:
             why = f"there is no {metric} of it, and of others there is"
             yield Sample(header, node, metric, status=LOST, why=why)
 
@@ -420,7 +425,7 @@ def of_system(criterion: Criterion) -> bool:
 def attempts_at(samples: Iterable[Sample], criterion: Criterion) -> dict[str, list[Sample]]:
     """The samples that may answer for each node, or pair or link, of a criterion; newest first.
 
-    Of the system as a whole, by its name. What was lost as a whole is that of ANY unit.
+    Of the system as a whole, by its name. What was lost as a whole is that of ALL_UNITS.
     """
     if not criterion.links and not of_system(criterion):
         return by_node(_with_lacking(samples, criterion.metric), criterion.metric)
@@ -429,7 +434,7 @@ def attempts_at(samples: Iterable[Sample], criterion: Criterion) -> dict[str, li
     for sample in samples:
         if sample.metric in (criterion.metric, failure):
             of_any = sample.status == LOST and not sample.node
-            for unit in [ANY] if of_any else _units(criterion, sample):
+            for unit in [ALL_UNITS] if of_any else _units(criterion, sample):
                 found.setdefault(unit, []).append(sample)
     return _newest_first(found)
 
@@ -487,7 +492,8 @@ def judge_node(
     if newest is None:
         return NodeVerdict(unit, Verdict.INCOMPLETE, (_unanswered(criterion, attempts),))
     if newest.status != "ok":
-        return NodeVerdict(unit, of_status(newest.status), (failure(newest),), newest)
+        known = None if newest.header.is_unread else newest
+        return NodeVerdict(unit, of_status(newest.status), (failure(newest),), known)
     return _compare(criterion, unit, facts, newest, baselines)
 
 
@@ -511,7 +517,7 @@ def failure(sample: Sample) -> Finding:
         kinds.get(sample.status, Kind.NO_VALUE),
         check=sample.header.check,
         status=sample.status,
-        since=sample.header.time,
+        since="" if sample.header.is_unread else sample.header.time,
         message=sample.why,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -9,12 +10,14 @@ from itertools import product
 from siteproof import files
 from siteproof.analysis import restarts, uniformity
 from siteproof.analysis.slow_nodes import State
+from siteproof.answers import checks_tried
 from siteproof.judge.criterion import NodeVerdict, failure, of_system
-from siteproof.nodes import as_stated
+from siteproof.judge.severity import most_severe_status
+from siteproof.nodes import as_stated, stored
 from siteproof.record import descriptions, finding, series
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, ends
-from siteproof.record.samples import INTERRUPTED, LOST, Sample
+from siteproof.record.samples import INTERRUPTED, LOST, Header, Sample, expected_nodes
 from siteproof.sites import Site, bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.verdict.judgement import Judgement
@@ -29,6 +32,7 @@ def facts(judged: Judgement) -> Iterator[Fact]:
     """Each node, its state, and why; the most severe reasons of a state first."""
     parameters = _parameters(judged.samples)
     yield from _attempts(judged)
+    yield from _flapping(judged)
     for _, restarted, tested in _restarts(judged):
         if not restarts.are_many(restarted, tested):
             yield from ((State.FAILED, restart) for restart in restarted)
@@ -65,7 +69,46 @@ def _attempts(judged: Judgement) -> Iterator[Fact]:
     """Nodes on which a check broke or gave a wrong answer, and has not ended well since."""
     for attempt in judged.failed:
         state = State.UNTESTED if attempt.status == LOST else State.FAILED
-        yield state, replace(failure(attempt.sample), subject=attempt.node)
+        yield state, replace(failure(attempt), subject=attempt.node)
+
+
+def _flapping(judged: Judgement) -> Iterator[Fact]:
+    """Nodes that fail now and then, unless a failure keeps them out now: how often, since when."""
+    jobs = checks_tried.recent(judged.site, judged.tried)
+    still = {attempt.node for attempt in judged.failed}
+    for node, failed in checks_tried.flapping(_failures(judged, jobs)).items():
+        if node in still:
+            continue
+        first = failed[0].header
+        why = finding.of(
+            Kind.FLAPPING,
+            {"failed": len(failed), "of": _sessions_on(node, jobs), "how": _how(failed)},
+            subject=node,
+            check=first.check,
+            status=most_severe_status(attempt.status for attempt in failed),
+            since=first.time,
+        )
+        yield State.FLAPPING, why
+
+
+def _failures(judged: Judgement, jobs: Sequence[Header]) -> Sequence[Sample]:
+    """The samples without a value of these jobs."""
+    wanted = {id(job) for job in jobs}
+    if judged.sessions is None:
+        return [s for s in judged.samples if s.status != "ok" and id(s.header) in wanted]
+    return stored.failures(judged.sessions, lambda header: id(header) in wanted)
+
+
+def _sessions_on(node: str, jobs: Sequence[Header]) -> int:
+    """In how many sessions the checks had to measure a node."""
+    on_node = (job for job in jobs if not job.expected or node in expected_nodes(job.expected))
+    return len({job.session for job in on_node})
+
+
+def _how(failed: Sequence[Sample]) -> str:
+    """`5 timeout, 2 invalid`."""
+    counts: Mapping[str, int] = Counter(attempt.status for attempt in failed)
+    return ", ".join(f"{count} {status}" for status, count in counts.items())
 
 
 def _contract(node: NodeVerdict, parameters: Mapping[Job, list[Sample]]) -> Iterator[Fact]:

@@ -14,7 +14,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import MANY, MIN_HISTORY, Slow, State
-from siteproof.nodes import courses, earlier, events, facts, flapping, pair_ends, since, stored
+from siteproof.nodes import courses, earlier, events, facts, pair_ends, since, stored
 from siteproof.nodes.speeds import InOneSeries, InSeries, MetricReport
 from siteproof.record import finding, series
 from siteproof.record.campaign import Wanted
@@ -92,7 +92,7 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     )
     nodes_only = replace(judged, samples=pair_ends.alone(judged.samples))
     of_pairs = pair_ends.judge(judged)
-    for state, why in (*facts.facts(nodes_only), *flapping.facts(judged), *of_pairs.facts):
+    for state, why in (*facts.facts(nodes_only), *of_pairs.facts):
         found.add(state, why)
     for note in of_pairs.notes:
         found.note(note)

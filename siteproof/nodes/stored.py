@@ -18,9 +18,8 @@ def values(sessions: Sessions, wanted: Wanted, metrics: Mapping[str, str]) -> Va
     """The values of some jobs. metrics: those that count, each with its unit."""
     jobs, table, there = _many(sessions, wanted), NO_VALUES, set[str]()
     if jobs:
-        from siteproof.history import (
-            values as store,  # DuckDB takes longer to import than few files
-        )
+        # DuckDB takes longer to import than few files to read.
+        from siteproof.history import values as store
 
         table, there = store.read(sessions.perflogs, sessions.system, jobs, metrics)
     return table.plus(value_table.of_samples(_others(sessions, wanted, jobs, there), metrics))

@@ -23,7 +23,10 @@ class Ages:
         self.now = now
         begins: dict[int, datetime] = {}
         for header in headers:
-            if header.mode != PUBLISHED and (moment := _began(header)) <= now + SLACK:
+            if (
+                not (header.mode == PUBLISHED or header.is_unread)
+                and (moment := _began(header)) <= now + SLACK
+            ):
                 begins[header.place] = min(moment, begins.get(header.place, moment))
         self._places = sorted(begins)
         self._latest: list[datetime] = []  # begin of any session up to this place
@@ -33,6 +36,8 @@ class Ages:
 
     def measured(self, header: Header) -> datetime | None:
         """The earliest time when it can have been measured; None if no clock confirms one."""
+        if header.is_unread:
+            return None
         own, floor = moment_of(header), self._floor(header)
         if own > self.now + SLACK:
             return floor

@@ -61,6 +61,7 @@ class Kind(StrEnum):
     NO_EVIDENCE = "no_evidence"
     WITHDRAWN = "withdrawn"  # by, message: evidence that no longer counts
     EVIDENCE = "evidence"  # by, on, file, note: what a person has shown
+    CHECK_GONE = "check_gone"
     CHECK_MISSING = "check_missing"  # file, problem, older (1: an older answer stands)
     SWEEP_INCOMPLETE = "sweep_incomplete"  # sweep, session, done, planned
 

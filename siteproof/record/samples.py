@@ -45,9 +45,9 @@ MEANINGS = {  # of each status
     "interrupted": "A person ended the job; it changes no answer.",
     "lost": "Its record cannot be read, or has no line of a node that the job had to measure.",
 }
-STATUSES = tuple(MEANINGS)
+LOST = "lost"  # nobody knows how it ended: no record has it
+STATUSES = tuple(status for status in MEANINGS if status != LOST)
 INTERRUPTED = "interrupted"  # somebody ended the job; the status does not concern the node
-LOST = "lost"  # nobody knows how it ended
 UNREAD = "unread"  # provenance: the file whose header cannot be read, in place of all else
 TOOL_MISSING = "tool_missing"  # the program is not installed where the check ran
 SWEEP = "sweep"  # the condition that names it
@@ -113,6 +113,11 @@ class Header:
     def is_plain(self) -> bool:
         """Whether a plain ReFrame test has measured them: its units may be unknown here."""
         return plain_tests.TEST in self.provenance
+
+    @property
+    def owes_lines(self) -> bool:
+        """Whether each node that it had to measure owes a line; not in a sweep or a plain test."""
+        return SWEEP not in self.conditions and not self.is_plain
 
     @property
     def is_unread(self) -> bool:
@@ -290,10 +295,9 @@ def _lost(
 ) -> Iterator[Sample]:
     """Each of some nodes that the job had to measure and that has no line, where each owes one.
 
-    A job with values of pairs or of the system as a whole, a sweep and a plain test owe none.
+    A job with values of pairs or of the system as a whole owes none.
     """
-    owes_none = SWEEP in header.conditions or header.is_plain or not text
-    if owes_none or _NO_NODE.search(text):
+    if not (header.owes_lines and text) or _NO_NODE.search(text):
         return
     expected = expected_nodes(header.expected)
     wanted = expected if nodes is None else expected.intersection(nodes)

@@ -90,7 +90,7 @@ class Sessions:
         session, check, job = path.name.removesuffix(".jsonl").split(".", 2)
         before = [header for header in self.headers if header.session <= session]
         last = max(before, key=lambda header: (header.session, header.order), default=None)
-        place = session_numbers.known(self.perflogs, self.system).get(session, 0)
+        place = self._numbers.get(session, 0)
         moment = datetime.fromtimestamp(samples.began(session) or 0, UTC)
         if last:
             moment = max(moment, datetime.fromisoformat(last.time) + timedelta(seconds=1))
@@ -105,6 +105,10 @@ class Sessions:
             provenance={UNREAD: path.name},
             place=place or (last.place if last else 0),
         )
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return session_numbers.known(self.perflogs, self.system)
 
     @property
     def headers(self) -> list[Header]:

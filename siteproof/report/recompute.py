@@ -43,12 +43,12 @@ from typing import Dict, List, Optional, Sequence, Set, TextIO, Tuple
 
 Row = Dict[str, str]
 ORDER = ["FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PENDING", "SKIP", "PASS"]  # worst first
-OF_STATUS = {"node_lost": "INCOMPLETE", "interrupted": "INCOMPLETE", "tool_missing": "SKIP"}
-OF_STATUS["lost"] = "INCOMPLETE"
+OF_STATUS = dict.fromkeys(("node_lost", "interrupted", "lost"), "INCOMPLETE")
+OF_STATUS["tool_missing"] = "SKIP"
 WHOLE = ("criteria", "stated")  # never empty
 WRONG, MIDDLES = ("invalid", "checksum"), ("median", "mean")  # wrong answers; scopes
 HOUR, ONE = timedelta(hours=1), Fraction(1)
-TABLES = ("criteria", "units", "samples", "jobs", "baselines", "waivers")
+TABLES = ("criteria", "units", "samples", "jobs", "baselines", "waivers", "checks")
 POWERS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 POWERS.update({"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50})
 SIZES = {"ns": ONE / 10**9, "us": ONE / 10**6, "ms": ONE / 1000, "s": ONE, "min": ONE * 60}
@@ -289,6 +289,7 @@ class Judge:
         self.jobs = {row["job"]: row for row in rows_of(texts, "jobs", "job")}
         self.baselines = {row["baseline"]: row for row in rows_of(texts, "baselines", "baseline")}
         self.waivers = {row["waiver"]: row for row in rows_of(texts, "waivers", "waiver")}
+        self.checks = rows_of(texts, "checks")
         self.excused_whole = set()  # type: Set[str]  # the criteria that decide nothing
         self.samples = {}  # type: Dict[Tuple[str, str, str], List[Row]]
         for row in rows_of(texts, "samples"):
@@ -818,6 +819,7 @@ def unlike_sentences(judge: Judge, rows: List[Cells], verdicts: Dict[str, str]) 
     texts = {name: text for row in rows for name, text in row.items() if name in SENTENCES}
     found = ["the page lacks its %s" % name for name in SENTENCES if name not in texts]
     each = [verdict for key, verdict in verdicts.items() if key not in judge.excused_whole]
+    each += [without_value(row).verdict for row in judge.checks]
     worst = [min(each, key=ORDER.index)] if each else ["UNDECIDED"]
     right = {TOP: worst, "lead of criteria": [], "lead of sheet": worst if each else []}
     published = "PUBLISHED" in texts.get(TOP, "") and judge.has_only_published()

@@ -68,6 +68,7 @@ COLUMNS = {
         *("step", "step_unit", "ties", "taken", "source"),
     ),
     "waivers": ("waiver", "nodes", "waives", "wrong_answers", "expires", "problem", "owner"),
+    "checks": ("check", "node", "partition", "environment", "mode", "session", "status", "why"),
 }
 WHAT = {
     "criteria": "each criterion with its rule and the verdict that this page states",
@@ -76,6 +77,7 @@ WHAT = {
     "jobs": "the session, job, time and file of each value",
     "baselines": "the baselines with their tolerances",
     "waivers": "the waivers that hold",
+    "checks": "the checks that failed, and that no criterion has decided",
 }
 ARITHMETIC = {  # of derived values whose inputs are on the page
     "TcpBandwidth.best": "max",
@@ -156,6 +158,7 @@ class Tables:
             "jobs": jobs,
             "baselines": baselines,
             "waivers": waivers,
+            "checks": list(map(_failed_check, self.material.judged.failed_besides)),
         }
 
     @cached_property
@@ -210,7 +213,8 @@ class Tables:
         expected, baselines, excused = covered(judged.site, result.id, own, judged.samples, today)
         if own.answered_by == "evidence":
             baselines, excused = {}, {}
-        attempts = attempts_at(found, own)
+        lost: dict[str, list[Any]] = {node.node: [] for node in result.nodes if node.lost}
+        attempts, excused = attempts_at(found, own) | lost, excused | lost
         stated = {node.node: node.verdict for node in result.nodes}
         hows: list[str] = []
         each = [NodeVerdict(unit, Verdict.SKIP) for unit in expected]
@@ -431,6 +435,12 @@ def _baseline(key: str, one: Baseline) -> Row:
         one.taken,
         one.source,
     )
+
+
+def _failed_check(one: Sample) -> Row:
+    head = one.header
+    place = head.partition, head.environment, head.mode, head.session
+    return (head.check, one.node, *place, one.status, one.why)
 
 
 def _moment(moment: datetime) -> str:

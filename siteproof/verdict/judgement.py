@@ -10,7 +10,6 @@ from operator import is_
 
 from siteproof import files, sites
 from siteproof.answers import checks_tried, choosing, lost
-from siteproof.answers.checks_tried import Attempt
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
 from siteproof.derivations.given import MAX_SESSIONS, Material, MayBe, Past
@@ -29,7 +28,7 @@ from siteproof.judge.severity import WRONG, Verdict, exit_code, most_severe, of_
 from siteproof.record import campaign, finding, pair_units, shown
 from siteproof.record.ages import Ages, moment_of
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.samples import PUBLISHED, SWEEP, Header, Sample
+from siteproof.record.samples import LOST, PUBLISHED, SWEEP, Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.shown import Evidence
 from siteproof.record.updates import Updates
@@ -68,7 +67,7 @@ class Judgement:
     past: bool = False
     late: bool = False
     fresh: Freshness | None = None
-    failed: Sequence[Attempt] = ()
+    failed: Sequence[Sample] = ()
     tried: Sequence[Header] = ()
 
     def attempts(self, result: CriterionVerdict) -> dict[str, list[Sample]]:
@@ -95,20 +94,27 @@ class Judgement:
         return [v.verdict for v in self.verdicts if not v.excused] + of_checks
 
     @cached_property
-    def failed_besides(self) -> list[Attempt]:
+    def failed_besides(self) -> list[Sample]:
         """The failures of checks that no criterion has decided, and that no waiver covers."""
         today = datetime.now(UTC).date()
-        decided = {
-            (unit.node, unit.sample.header.job_order)
+        units = [
+            (unit, result.criterion.metric.partition(".")[0])
             for result in self.verdicts
             for unit in result.nodes
-            if unit.sample and not result.excused
+            if not result.excused
+        ]
+        decided = {
+            (unit.node, check, unit.sample.header.job_order)
+            for unit, check in units
+            if unit.sample and unit.sample.status != "ok"
         }
+        lost = {(unit.node, check) for unit, check in units if unit.lost}
         return [
-            attempt
-            for attempt in self.failed
-            if (attempt.node, attempt.header.job_order) not in decided
-            and not _is_waived(self.site, attempt, today)
+            one
+            for one in self.failed
+            if (one.node, one.header.check, one.header.job_order) not in decided
+            and not (one.status == LOST and (one.node, one.header.check) in lost)
+            and not _is_waived(self.site, one, today)
         ]
 
     @property
@@ -154,10 +160,8 @@ def judge_system(
     if as_of:
         chosen += f", as of {now:%Y-%m-%d %H:%M} UTC"
     background = Background.of(site, record, now, headers)
+    background = background.with_tried(site, record, record.headers if to_now else headers)
     judged = judge_samples(site, found, chosen, record.swept, fresh, background)
-    tried = record.headers if to_now else headers
-    failed = checks_tried.standing(site, tried, record.of_job)
-    judged = replace(judged, failed=failed, tried=tried)
     past = bool(as_of) or "@" in name
     if not past:  # the checks of today's clone say nothing about a moment of the past
         judged = _without_check(judged)
@@ -254,9 +258,13 @@ class Record:
     @property
     def headers(self) -> list[Header]:
         """What the samples of each job, or of each whole sweep, share."""
-        headers = [*self.sessions.headers, *(sample.header for sample in self.swept.samples)]
-        headers += self.sessions.unread
-        return [header for header in headers if self._is_there(header)]
+        swept = (sample.header for sample in self.swept.samples)
+        return [*self.jobs, *filter(self._is_there, swept)]
+
+    @property
+    def jobs(self) -> list[Header]:
+        """The header of each job, also of those whose files cannot be read."""
+        return list(filter(self._is_there, [*self.sessions.headers, *self.sessions.unread]))
 
     def samples(
         self, wanted: Callable[[Header], bool], nodes: Collection[str] | None = None
@@ -288,10 +296,15 @@ class Record:
 
 @dataclass(frozen=True)
 class Background:
-    """What is judged with the chosen samples. past: as of Material. evidence: all records."""
+    """What is judged with the chosen samples. past: as of Material. evidence: all records.
+
+    tried, failed: as of Judgement.
+    """
 
     past: Past = lambda _checks, _may_be: ()
     evidence: Sequence[Evidence] = ()
+    tried: Sequence[Header] = ()
+    failed: Sequence[Sample] = ()
 
     @staticmethod
     def of(site: Site, record: Record, now: datetime, headers: Sequence[Header]) -> Background:
@@ -310,6 +323,12 @@ class Background:
         evidence = shown.read_all(files.perflogs(), site.system.system)
         known = [one for one in evidence if datetime.fromisoformat(one.recorded) <= now]
         return Background(past, known)
+
+    def with_tried(self, site: Site, record: Record, headers: Sequence[Header]) -> Background:
+        """With the failures of all checks up to the last of these jobs."""
+        last = max((header.order for header in headers), default=(0, "", ""))
+        tried = [job for job in record.jobs if job.order <= last]
+        return replace(self, tried=tried, failed=checks_tried.standing(site, tried, record.of_job))
 
 
 def judge_samples(
@@ -332,7 +351,7 @@ def judge_samples(
     of_checks: dict[str, list[Sample]] = {}
     for sample in found:
         of_checks.setdefault(_check_of(sample.metric), []).append(sample)
-    background = background or Background()
+    background = background or _background_of(site, found)
     own = (s.header for s in found if s.header.mode != PUBLISHED)
     jobs = list({id(header): header for header in own}.values())
     material = Material(site, of_checks, files.perflogs(), fresh.ages.now, background.past, jobs)
@@ -351,30 +370,45 @@ def judge_samples(
         *_interrupted(verdicts),
         *_expired(site, today),
         *_here_after_all(verdicts),
+        *(
+            Finding(Kind.CHECK_GONE, check=check)
+            for check in checks_tried.gone(site, background.tried)
+        ),
     ]
     unjudged = _unjudged(site, found)
     return Judgement(
         site,
         chosen,
         verdicts,
-        found,
+        [sample for sample in found if not sample.header.is_unread],
         unjudged,
         warnings,
         derived=made.samples,
         as_of=fresh.ages.now,
         fresh=fresh,
-        failed=checks_tried.of_samples(site, found),
-        tried=jobs,
+        failed=background.failed,
+        tried=background.tried,
     )
 
 
-def _failed(attempts: Iterable[Attempt]) -> list[Finding]:
+def _background_of(site: Site, found: Sequence[Sample]) -> Background:
+    """What is known where nothing besides these samples is."""
+    failed = checks_tried.of_samples(site, found)
+    return Background(tried=[sample.header for sample in found], failed=failed)
+
+
+def _failed(attempts: Iterable[Sample]) -> list[Finding]:
     """How checks failed that no criterion has decided, each with its nodes."""
-    return finding.of_many((failure(one.sample), [one.node]) for one in attempts)
+    return finding.of_many((failure(one), [one.node]) for one in attempts)
 
 
-def _is_waived(site: Site, attempt: Attempt, today: date) -> bool:
-    """Whether a waiver covers the failure of a check; a wrong answer only where it is named."""
+def _is_waived(site: Site, attempt: Sample, today: date) -> bool:
+    """Whether a waiver covers the failure of a check; a wrong answer only where it is named.
+
+    None covers what is lost: it may have been a wrong answer.
+    """
+    if attempt.status == LOST:
+        return False
     metrics = [name for name, m in site.catalogue.items() if m.check == attempt.header.check]
     keys = [("", name) for name in metrics]
     keys += [(key, one.metric) for key, one in site.criteria.items() if one.metric in metrics]

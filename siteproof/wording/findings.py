@@ -416,6 +416,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.NO_EVIDENCE: "the evidence of a person is due",
     Kind.WITHDRAWN: "evidence of {f.since:day} withdrawn by {f.by}: {f.message}; new one is due",
     Kind.EVIDENCE: _evidence,
+    Kind.CHECK_GONE: "has results here, is in no catalogue, and counts for nothing",
     Kind.CHECK_MISSING: _check_missing,
     Kind.SWEEP_INCOMPLETE: "sweep {f.sweep} in session {f.session} is incomplete: {f.done} of "
     "{f.planned} points",

@@ -192,7 +192,7 @@ def test_the_order_is_that_of_the_words_and_every_status_has_one():
     assert list(Verdict) == ["FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PENDING", "SKIP", "PASS"]
     assert most_severe(reversed(Verdict)) is Verdict.FAIL
     assert most_severe([]) is None
-    assert {"ok", *OF_STATUS} == set(samples.STATUSES)
+    assert {"ok", *OF_STATUS} == samples.MEANINGS.keys()
     assert WRONG == ("invalid", "checksum")
 
 

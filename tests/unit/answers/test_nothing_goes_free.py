@@ -2,30 +2,34 @@
 
 import codecs
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import fleets
 from asked import ask
+from clone import TOP
 from fleets import names, run_of
 from rows import rows
 
 from siteproof.record import samples
 from siteproof.record.samples import Sample
+from siteproof.verdict.judgement import judge_system
 
 EIGHT = "n[001-008]"
 EVERYBODY = tuple(names(8))
 OTHERS = [name for name in names(8) if name != "n003"]
-FREE, FAILED, LOST = ((0, 0, 0), "OK"), ((1, 1, 1), "FAILED"), ((3, 3, 1), "UNTESTED")
+FREE, LOST = ((0, 0, 0), "OK"), ((3, 3, 1), "UNTESTED")
 
 
 class Here:
-    """Eight nodes and a criterion on Stream.triad; sessions of a day each, the last one today."""
+    """Eight nodes and a criterion on Stream.triad; a session a day, the first 29 days ago."""
 
-    def __init__(self, folder, monkeypatch, criteria=fleets.CRITERIA):
+    def __init__(self, folder, monkeypatch):
         self.perflogs = folder / "perflogs"
         monkeypatch.setenv("SITEPROOF_DATA", str(folder))
-        fleets.load(folder / "sites", monkeypatch, criteria=criteria)
+        fleets.load(folder / "sites", monkeypatch, criteria=fleets.CRITERIA)
         begin = datetime.now(UTC).replace(microsecond=0) - timedelta(days=30)
         monkeypatch.setattr(fleets, "START", begin)
 
@@ -37,7 +41,7 @@ class Here:
         return self.keep(run_of(dict.fromkeys(nodes, 100), run, expected=expected, **keys))
 
     def failed(self, run, status, check="Stream", **keys):
-        """n003 fails in a job of all; nothing is kept of the others but that they were there."""
+        """n003 fails in a job of all; the others have a good value."""
         head = fleets.header(run, check, expected=EIGHT, **keys)
         metric = {"Stream": "Stream.triad", "Hpl": "Hpl.gflops"}.get(check, "Health.problems")
         unit = {"Stream": "MB/s", "Hpl": "GFLOPS"}.get(check, "count")
@@ -103,11 +107,29 @@ def test_what_takes_nothing_back(tmp_path, monkeypatch):
     here = Here(tmp_path, monkeypatch)
     here.passed(1)
     here.failed(2, "interrupted", "Hpl")
-    assert here.says() == FREE
-    here.failed(3, "timeout", "NoSuchCheck")  # which no plan contains any more
+    here.failed(3, "tool_missing", "Hpl")
     assert here.says() == FREE
     here.failed(4, "timeout", "Hpl", environment="gone")
     assert here.says() == FREE
+    here.failed(5, "timeout", "NoSuchCheck")  # which no plan contains any more
+    assert here.says() == FREE
+    assert "NoSuchCheck: has results here, is in no catalogue" in " ".join(
+        ask("verdict")[1].split()
+    )
+
+
+def test_two_checks_of_one_session_and_job_number_are_two(tmp_path, monkeypatch):
+    here = Here(tmp_path, monkeypatch)
+    here.passed(1)
+    here.failed(1, "timeout", "Hpl")
+    assert here.says() == ((1, 1, 1), "FAILED")
+
+
+def test_a_failure_of_one_value_is_not_hidden_by_a_good_one_of_its_job(tmp_path, monkeypatch):
+    here = Here(tmp_path, monkeypatch)
+    found = run_of(dict.fromkeys(EVERYBODY, 100), 1, expected=EIGHT)
+    here.keep([*found, Sample(found[0].header, "n003", "Stream.copy", status="invalid", why="no")])
+    assert here.says() == ((1, 1, 1), "FAILED")
 
 
 def test_a_failure_after_a_campaign_stops_the_gate_of_that_campaign(tmp_path, monkeypatch):
@@ -162,6 +184,17 @@ LINE_DAMAGES = {
 }
 
 
+def page_agrees(folder, perflogs):
+    """A page of what is judged, and what the program that it carries says of it."""
+    page = folder / "page.html"
+    assert ask("report", "--output", str(page))[0] == 0
+    script = TOP / "siteproof/report/recompute.py"
+    done = subprocess.run(
+        [sys.executable, script, page, "--perflogs", perflogs], capture_output=True, text=True
+    )
+    return done.returncode == 0, done.stdout + done.stderr
+
+
 def without(data, text):
     head, *lines = data.split(b"\n")
     return b"\n".join([head, *(line for line in lines if text not in line)])
@@ -194,6 +227,65 @@ def test_a_record_that_newer_ones_replace_is_no_loss(tmp_path, monkeypatch, name
     here.passed(2)
     path.write_bytes((HEADER_DAMAGES | LINE_DAMAGES)[name](path.read_bytes()))
     assert here.says()[1] == "OK"
+
+
+@rows("name", [*HEADER_DAMAGES, *LINE_DAMAGES])
+def test_what_is_lost_of_a_check_that_no_criterion_names_is_lost_too(tmp_path, monkeypatch, name):
+    for earlier in (False, True):  # without and with a result that can be read
+        (folder := tmp_path / str(earlier)).mkdir()
+        here = Here(folder, monkeypatch)
+        here.passed(1)
+        if earlier:
+            here.failed(2, "interrupted", "Hpl")
+        path = here.failed(3, "invalid", "Hpl", session="s0002")
+        path.write_bytes((HEADER_DAMAGES | LINE_DAMAGES)[name](path.read_bytes()))
+        codes, state = here.says()
+        assert 0 not in codes and state in ("UNTESTED", "FAILED"), (name, earlier)
+
+
+@rows("check, moved", [("Stream", False), ("Hpl", False), ("Stream", True), ("Hpl", True)])
+def test_what_is_lost_has_no_time_no_waiver_and_an_honest_page(tmp_path, monkeypatch, check, moved):
+    here = Here(tmp_path, monkeypatch)
+    here.passed(0)
+    here.passed(1)
+    path = here.failed(2, "timeout", check)
+    here.passed(3, nodes=("n001", "n002"), expected="n[001-002]")
+    if moved:
+        path.rename(path.with_name(path.name.replace(".1.", ".77.")))
+    else:
+        path.write_bytes(bad_byte(path.read_bytes()))
+    still_out = {LOST, ((3, 3, 3), "UNTESTED")}  # the gate: nothing was measured that counts
+    assert here.says() in still_out
+    text = ask("verdict")[1]
+    heading = text.splitlines()[1]
+    assert fleets.header(3).time[:10] in heading and "1970" not in text, heading
+    waiver = "W: {nodes: n003, waives: all, problem: p, owner: o, expires: 2199-01-01}\n"
+    (tmp_path / "sites/here/waivers.yaml").write_text(waiver)
+    assert here.says() in still_out
+    agrees, text = page_agrees(tmp_path, here.perflogs)
+    assert agrees, text
+
+
+def test_a_page_with_a_check_that_failed_besides_is_honest(tmp_path, monkeypatch):
+    here = Here(tmp_path, monkeypatch)
+    here.passed(1)
+    here.failed(2, "timeout", "Hpl")
+    agrees, text = page_agrees(tmp_path, here.perflogs)
+    assert agrees, text
+
+
+def test_a_session_of_another_check_is_not_taken_for_one_that_answers(tmp_path, monkeypatch):
+    two = fleets.CRITERIA + fleets.CRITERIA.replace("C-TRIAD", "C-HPL").replace(
+        "Stream.triad, at_least: 60 MB/s", "Hpl.gflops, at_least: 1 GFLOPS"
+    )
+    here = Here(tmp_path, monkeypatch)
+    (tmp_path / "sites/here/criteria.yaml").write_text(two)
+    here.passed(1)
+    for run in (2, 3, 4):  # of which n003 has no Stream
+        here.passed(run, nodes=OTHERS, expected="n[001-002,004-008]")
+        head = fleets.header(run, "Hpl", expected=EIGHT, conditions={"program": "xhpl"})
+        here.keep([Sample(head, n, "Hpl.gflops", Decimal(9), "GFLOPS") for n in EVERYBODY])
+    assert judge_system("here").chosen == "the newest answers, of session s0004 and session s0001"
 
 
 def test_a_copy_beside_its_file_is_no_loss_and_a_moved_file_is_one(tmp_path, monkeypatch):
