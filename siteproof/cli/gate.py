@@ -251,10 +251,14 @@ def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
 
 
 def _measured(judged: Judgement, scene: Scene) -> bool:
-    """Whether anything was measured here that still counts, and not only published by others."""
+    """Whether anything was measured here that still counts, and not only published by others.
+
+    What was lost of it counts, too.
+    """
     findings = [why for ruling in scene.decision.rulings.values() for why in ruling.findings]
     too_old = bool(findings) and all(why.kind is Kind.TOO_OLD for why in findings)
-    return not too_old and any(sample.header.mode != PUBLISHED for sample in judged.samples)
+    measured = any(sample.header.mode != PUBLISHED for sample in judged.samples)
+    return not too_old and (measured or bool(judged.failed))
 
 
 def _record(judged: Judgement, scene: Scene, chosen: Options) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def wrong(testbed, tmp_path_factory):
     suite.likwid(
         f"""
         case "$(hostname) $*" in node004*test.3*nocache*)
-            printf X | {DD} of="${{1#of=}}" bs=1 seek=999 conv=notrunc 2>/dev/null ;; esac
+            printf XXXXXXXX | {DD} of="${{1#of=}}" bs=1 seek=999 conv=notrunc 2>/dev/null ;; esac
         exec {DD} "$@" """,
         name="dd",
     )

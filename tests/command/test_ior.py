@@ -104,7 +104,7 @@ def test_a_file_that_changes_between_read_and_comparison_gives_no_figure(disk):
     disk.fake(
         "ior",
         f"""
-        case "$*" in *' -R'*) printf X | {DD} of=test.1 bs=1 seek=5000 conv=notrunc 2>/dev/null ;;
+        case "$*" in *' -R'*) printf XXXXXXXX | {DD} of=test.1 bs=1 seek=5000 conv=notrunc 2>/dev/null ;;
         esac
         exec {IOR} "$@" """,
     )
@@ -261,7 +261,7 @@ def test_a_rank_that_reads_other_data_than_was_written_costs_its_point(disk):
     without_ior(
         disk,
         f"""case "$*" in *' -F '*' -R'*)
-        printf X | {DD} of="$(echo {disk.disk}/*/test.1.00000000)" bs=1 seek=7000 \\
+        printf XXXXXXXX | {DD} of="$(echo {disk.disk}/*/test.1.00000000)" bs=1 seek=7000 \\
             conv=notrunc 2>/dev/null ;; esac""",
     )
     done = disk.reframe(*PARALLEL, "^Ior%")

@@ -307,7 +307,7 @@ HERE-INTEGRITY:
     disk.fake(
         "dd",
         f"""case "$*" in *test.2*nocache*)
-        printf X | {DD} of="${{1#of=}}" bs=1 seek=5000 conv=notrunc 2>/dev/null ;; esac
+        printf XXXXXXXX | {DD} of="${{1#of=}}" bs=1 seek=5000 conv=notrunc 2>/dev/null ;; esac
         exec {DD} "$@" """,
     )
     disk.reframe(*RUN, "DataIntegrity")
@@ -324,7 +324,7 @@ def test_what_fio_reads_back_changed_fails_and_gives_no_rate(disk):
         f"""
         case "$*" in *do_verify*)
             {real} "$@" --do_verify=0 >/dev/null
-            printf X | {DD} of=test.1 bs=1 seek=5000100 conv=notrunc 2>/dev/null
+            printf XXXXXXXX | {DD} of=test.1 bs=1 seek=5000100 conv=notrunc 2>/dev/null
             exec {real} "$@" --rw=read ;;
         esac
         exec {real} "$@" """,
