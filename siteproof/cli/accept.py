@@ -37,7 +37,7 @@ COLUMNS = ("campaign", "when", "who", "why", "verdicts", "despite")
 @click.option(
     "--why", default="", metavar="TEXT", help="The reason, required: it is kept in the record."
 )
-@click.option("--who", default="", metavar="NAME", help="Who accepts; without it, you.")
+@click.option("--by", "who", default="", metavar="NAME", help="Who accepts; without it, you.")
 @click.option("--despite", is_flag=True, help="Accept although criteria are not met.")
 @click.option("--list", "listed", is_flag=True, help="List what was accepted so far.")
 @json_rows_option

@@ -11,11 +11,13 @@ import click
 from siteproof.collect import stages as collecting
 from siteproof.errors import UserError, UserErrors, harmless
 from siteproof.files import folder, name_of, perflogs, stages
-from siteproof.record import manifest, set_aside
+from siteproof.judge.criterion import with_lacking
+from siteproof.record import manifest, samples, set_aside
+from siteproof.record.samples import LOST
 from siteproof.units import count
 
 LATER = "run 'siteproof collect' again when its job has ended"
-GIVE_UP = "to give one up: siteproof collect --discard STAGE"
+GIVE_UP = "to give one up: siteproof collect --discard STAGE --why TEXT"
 
 
 @click.command()
@@ -23,22 +25,31 @@ GIVE_UP = "to give one up: siteproof collect --discard STAGE"
     "--discard",
     default="",
     metavar="STAGE",
-    help="Give up what is set aside in STAGE: a stage directory, or a folder with several.",
+    help="Give up what is set aside in STAGE (a stage directory, or a folder with several), or what"
+    " is lost of a file of samples.",
 )
-def collect(discard: str) -> None:
+@click.option("--why", default="", metavar="TEXT", help="Why it is given up: kept in the record.")
+@click.option("--by", default="", metavar="NAME", help="Who gives it up; without it, you.")
+def collect(discard: str, why: str, by: str) -> None:
     """Turn the raw files of lost sessions into samples.
 
     Every run does this when it starts. Collecting twice changes nothing. A broken stage directory
     is set aside: every verdict names it, and none ends with exit code 0, until it is collected or
-    discarded. Discarding deletes nothing.
+    discarded. So is a file of samples of which something cannot be read: what it may have answered
+    is lost. Discarding deletes nothing.
 
     \b
     siteproof collect
-    siteproof collect --discard stage/20261121T180000Z-1f2e
+    siteproof collect --discard stage/20261121T180000Z-1f2e --why "power cut; measured again"
+    siteproof collect --discard perflogs/here/compute/20261121T180000Z-1f2e.Hpl.17.jsonl --why ...
     """
     if discard:
-        _discard(discard)
+        if not why.strip():
+            raise UserError("--why", "is required with --discard")
+        _discard(discard, by or name_of(os.getuid()), why)
         return
+    if why or by:
+        raise UserError("collect", "--why and --by need --discard")
     total, errors = 0, {}
     for stage, found in collecting.collect_lost(stages(), perflogs()):
         if isinstance(found, UserError):
@@ -71,15 +82,32 @@ def _still_running(errors: Collection[Path]) -> list[Path]:
     ]
 
 
-def _discard(text: str) -> None:
+def _discard(text: str, by: str, why: str) -> None:
     below = Path(os.path.normpath(folder() / text))
-    found = set_aside.below(perflogs(), below)
+    found = dict.fromkeys(set_aside.below(perflogs(), below), "") or _lost(below)
     if not found:
         known = set_aside.below(perflogs(), folder())
-        raise UserError("--discard", f"nothing is set aside at {text}", map(str, known[:5]))
-    for stage in found:
+        what = f"nothing is set aside at {text}, and nothing is lost there"
+        raise UserError("--discard", what, map(str, known[:5]))
+    for path, wrong in found.items():
         try:
-            done = set_aside.discard(perflogs(), stage, name_of(os.getuid()))
+            done = set_aside.discard(perflogs(), path, by, why, wrong)
         except OSError as error:
-            raise UserError(stage, f"cannot be discarded: {error.strerror}") from None
+            raise UserError(path, f"cannot be discarded: {error.strerror}") from None
         click.echo(harmless(f"discarded: {done.stage}"))
+
+
+def _lost(path: Path) -> dict[Path, str]:
+    """A file of samples of which something is lost, with the reason."""
+    inner = path.relative_to(perflogs()).parts if path.is_relative_to(perflogs()) else ()
+    if not inner or path not in samples.files(perflogs(), inner[0]):
+        return {}
+    try:
+        samples.must_lie_at(path, samples.read_header(path))
+        found = samples.read(path, with_lost=True)
+    except UserError as error:
+        return {path: error.message}
+    metrics = {sample.metric for sample in found if sample.status in ("ok", LOST)}
+    of_metrics = (with_lacking(found, metric) for metric in metrics)
+    lost = [one.why for of_metric in of_metrics for one in of_metric if one.status == LOST]
+    return {path: lost[0]} if lost else {}

@@ -41,7 +41,9 @@ from siteproof.wording.findings import full, fulls
 _why = click.option(
     "--why", default="", metavar="TEXT", help="The reason, required: it is kept with the change."
 )
-_who = click.option("--who", default="", metavar="NAME", help="Who acknowledges; without it, you.")
+_who = click.option(
+    "--by", "who", default="", metavar="NAME", help="Who acknowledges; without it, you."
+)
 
 
 @click.group(invoke_without_command=True)

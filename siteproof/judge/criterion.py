@@ -400,7 +400,7 @@ def by_node(samples: Iterable[Sample], metric: str) -> dict[str, list[Sample]]:
     return _newest_first(found)
 
 
-def _with_lacking(samples: Iterable[Sample], metric: str) -> Iterator[Sample]:
+def with_lacking(samples: Iterable[Sample], metric: str) -> Iterator[Sample]:
     """Those of a metric, and of each node of a job that lacks it, though others have it: lost."""
     failure = metric.partition(".")[0] + ".*"
     jobs: dict[int, tuple[Header, set[str]]] = {}
@@ -428,7 +428,7 @@ def attempts_at(samples: Iterable[Sample], criterion: Criterion) -> dict[str, li
     Of the system as a whole, by its name. What was lost as a whole is that of ALL_UNITS.
     """
     if not criterion.links and not of_system(criterion):
-        return by_node(_with_lacking(samples, criterion.metric), criterion.metric)
+        return by_node(with_lacking(samples, criterion.metric), criterion.metric)
     failure = criterion.metric.partition(".")[0] + ".*"
     found: dict[str, list[Sample]] = {}
     for sample in samples:

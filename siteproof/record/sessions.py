@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -36,7 +36,7 @@ class Sessions:
         self._read: dict[Path, list[Sample]] = {}
         self._broken: dict[Path, UserError] = {}
         self._written: list[Header] = []
-        self._leapt: dict[Path, Header] = {}
+        self._changed: dict[Path, Header] = {}  # of a file whose header does not count as written
         self._claimed: dict[Path, Header] = {}  # of a file that is in the wrong place
 
     @cached_property
@@ -44,17 +44,21 @@ class Sessions:
         read = self._of_each(samples.files(self.perflogs, self.system), samples.read_header)
         found = list(self._of_their_names(read))
         self._written = [header for _, header in found]
-        found = self._without_leaps(found)
+        found = self._as_they_count(found)
         begin: dict[str, Order] = {}
         for _, header in found:
             begin[header.session] = min(header.order, begin.get(header.session, header.order))
         return sorted(found, key=lambda one: (begin[one[1].session], one[0].name))
 
-    def _without_leaps(self, found: list[tuple[Path, Header]]) -> list[tuple[Path, Header]]:
-        """A number that is far too high does not count."""
+    def _as_they_count(self, found: list[tuple[Path, Header]]) -> list[tuple[Path, Header]]:
+        """A number that is far too high does not count, nor what somebody has given up."""
         beyond = set(session_numbers.highest(header.place for _, header in found)[1])
-        self._leapt = {p: replace(h, place=0) for p, h in found if h.place in beyond}
-        return [(path, self._leapt.get(path, header)) for path, header in found]
+        for path, header in found:
+            if header.place in beyond:
+                self._changed[path] = replace(header, place=0)
+            if self._discarded(path):
+                self._changed[path] = replace(self._changed.get(path, header), expected="")
+        return [(path, self._changed.get(path, header)) for path, header in found]
 
     def _of_their_names(self, read: Iterable[tuple[Path, Header]]) -> Iterator[tuple[Path, Header]]:
         """Those whose header fits their path; the others are broken."""
@@ -76,8 +80,8 @@ class Sessions:
         """
         known = {samples.path_of(self.perflogs, header) for header in self.headers}
         found = []
-        for path in [path for path, _ in self._ours() if _is_named_as_a_job(path)]:
-            if path in known:
+        for path, _ in self._ours():
+            if path in known or not _is_named_as_a_job(path):
                 continue
             claimed = self._claimed.get(path)
             if claimed is None:
@@ -118,7 +122,21 @@ class Sessions:
     @property
     def left_out(self) -> list[UserError]:
         """The files that were left out, each with the reason."""
-        return list(self._broken.values())
+        return [self._left_out(path, error) for path, error in self._broken.items()]
+
+    def _left_out(self, path: Path, error: UserError) -> UserError:
+        done = self._discarded(path)
+        if done is None:
+            return error
+        return UserError(error.where, f"{error.what}; discarded by {done.by}: {done.reason}")
+
+    def _discarded(self, path: Path) -> SetAside | None:
+        """How somebody gave up what is lost of a file."""
+        return self._all_discarded.get(set_aside.key(path, self.perflogs))
+
+    @cached_property
+    def _all_discarded(self) -> dict[str, SetAside]:
+        return set_aside.discarded(self.perflogs)
 
     @property
     def clock_findings(self) -> list[Finding]:
@@ -131,6 +149,7 @@ class Sessions:
         return any(
             isinstance(error, files.Refused) or not _is_named_as_a_job(path)
             for path, error in self._broken.items()
+            if not self._discarded(path)
         )
 
     @property
@@ -163,17 +182,20 @@ class Sessions:
     ) -> list[Sample]:
         unread = [path for path in paths if path not in self._read and path not in self._broken]
         read = self._read if nodes is None else self._read.copy()  # what is not whole is not kept
-        read_one = partial(samples.read, nodes=nodes, with_lost=True)
+
+        def read_one(path: Path) -> list[Sample]:
+            return samples.read(path, nodes, with_lost=not self._discarded(path))
+
         for path, found in self._of_each(unread, read_one):
-            read[path] = self._without_number(path, found)
+            read[path] = self._with_its_header(path, found)
         if needed:
             wanted = set(paths)
             _stop_at(error for path, error in self._ours() if path in wanted)
         return [sample for path in paths for sample in read.get(path, ())]
 
-    def _without_number(self, path: Path, found: list[Sample]) -> list[Sample]:
-        """The samples of a file, whose number may not count."""
-        header = self._leapt.get(path)
+    def _with_its_header(self, path: Path, found: list[Sample]) -> list[Sample]:
+        """The samples of a file, with the header as it counts."""
+        header = self._changed.get(path)
         return [replace(sample, header=header) for sample in found] if header else found
 
     def paths(self, wanted: Callable[[Header], bool]) -> dict[Path, Header]:
@@ -190,9 +212,9 @@ class Sessions:
         return {id(header): path for path, header in self._files}
 
     def _ours(self) -> Iterator[tuple[Path, UserError]]:
-        """The broken files that a trusted user may have written."""
+        """The broken files that a trusted user may have written, and nobody has discarded."""
         for path, error in self._broken.items():
-            if not isinstance(error, files.Refused):
+            if not isinstance(error, files.Refused) and not self._discarded(path):
                 yield path, error
 
     def _of_each(

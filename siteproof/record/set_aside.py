@@ -1,7 +1,7 @@
 """Stage directories that could not be collected: a small file for each, which verdicts read.
 
 The files are in `perflogs/.set-aside/` until the stage directory is collected. If somebody discards
-it, the file stays and records that.
+it, the file stays and records that; so it does for a file of samples of which something is lost.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,10 +25,10 @@ LONGEST = 500  # characters of a reason
 
 @dataclass(frozen=True)
 class SetAside:
-    """One stage directory, by its path in the data folder.
+    """One stage directory, or file of samples, by its path in the data folder.
 
     system: empty if it is not known. since, discarded: UTC; `discarded` is empty until somebody
-    (by) discards it.
+    (by) discards it, for a reason.
     """
 
     stage: str
@@ -37,6 +37,7 @@ class SetAside:
     since: str
     discarded: str = ""
     by: str = ""
+    reason: str = ""
 
     def __str__(self) -> str:
         since = f" (since {self.since[:10]})" if self.since else ""
@@ -44,7 +45,7 @@ class SetAside:
 
 
 def key(stage: Path, perflogs: Path) -> str:
-    """The name of a stage directory's file, which does not depend on the data folder."""
+    """The name of the file for a path, which does not depend on the data folder."""
     return hashlib.sha256(_inner(stage, perflogs).encode("utf-8", "replace")).hexdigest()[:32]
 
 
@@ -65,18 +66,22 @@ def clear(perflogs: Path, stage: Path) -> None:
         (perflogs / FOLDER / f"{key(stage, perflogs)}.json").unlink()
 
 
-def discard(perflogs: Path, stage: Path, by: str) -> SetAside:
-    """Mark a stage directory as discarded; nothing is deleted. Raises OSError and UserError."""
-    known = _read(perflogs, key(stage, perflogs))
-    old = known or SetAside(_inner(stage, perflogs), "", "discarded by hand", _now())
-    new = SetAside(old.stage, old.system, old.why, old.since, discarded=_now(), by=by)
-    _write(perflogs, stage, new)
+def discard(perflogs: Path, path: Path, by: str, reason: str, why: str = "") -> SetAside:
+    """Mark a path as discarded; nothing is deleted. Raises OSError and UserError.
+
+    why: what is wrong with it, where that is not recorded yet.
+    """
+    known = _read(perflogs, key(path, perflogs))
+    old = known or SetAside(_inner(path, perflogs), "", harmless(why)[:LONGEST], _now())
+    by, reason = harmless(by)[:LONGEST], harmless(reason)[:LONGEST]
+    new = replace(old, discarded=_now(), by=by, reason=reason)
+    _write(perflogs, path, new)
     return new
 
 
-def discarded(perflogs: Path) -> set[str]:
-    """The keys of discarded stage directories."""
-    return {name for name, one in _all(perflogs) if one.discarded}
+def discarded(perflogs: Path) -> dict[str, SetAside]:
+    """What was discarded, by its key."""
+    return {name: one for name, one in _all(perflogs) if one.discarded}
 
 
 def of_system(perflogs: Path, system: str) -> list[SetAside]:

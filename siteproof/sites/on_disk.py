@@ -122,7 +122,7 @@ PLACES = (
         DATA,
         "perflogs/.set-aside/*",
         "siteproof collect, reframe -r",
-        "Stage directories that could not be collected, and who discarded which.",
+        "Stage directories that could not be collected; what somebody discarded, and why.",
         "no: a result that is missing would be forgotten",
     ),
     Place(

@@ -37,10 +37,10 @@ def bed(request):
 @pytest.fixture
 def job(bed, tmp_path):
     """Makes the test of a point; values: its axes, as texts."""
-    make = jobs(bed, tmp_path, timeout="300 s")
+    make = jobs(bed, tmp_path, timeout="120 s")
 
     def made(**values):
-        own = {"servers": "4", "batch": "2", "rate": "unlimited", "networks": "1", "limit": "300"}
+        own = {"servers": "4", "batch": "2", "rate": "unlimited", "networks": "1", "limit": "900"}
         return capacity.job_of(make("openstack"), own | values)
 
     return made

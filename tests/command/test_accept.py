@@ -38,7 +38,7 @@ def test_a_campaign_is_accepted_with_who_and_why(here):
 
 def test_counts_stand_in_the_order_of_severity_also_in_an_older_record(here):
     here.keep(good(1, campaign="winter"))
-    here.ask("accept", "winter", "--why", "checked", "--who", "ann")
+    here.ask("accept", "winter", "--why", "checked", "--by", "ann")
     (path,) = here.records()
     record = json.loads(path.read_text())
     record["verdicts"] = {"PASS": 2, "PENDING": 1, "FAIL": 1, "LATER": 1}
@@ -49,10 +49,10 @@ def test_counts_stand_in_the_order_of_severity_also_in_an_older_record(here):
 
 def test_a_second_acceptance_leaves_the_first_alone(here):
     here.keep([*good(1), *good(2)])
-    here.ask("accept", "s0001", "--why", "first", "--who", "ann")
+    here.ask("accept", "s0001", "--why", "first", "--by", "ann")
     (first,) = here.records()
     text = first.read_text()
-    here.ask("accept", "latest", "--why", "second", "--who", "bob")
+    here.ask("accept", "latest", "--why", "second", "--by", "bob")
     assert first.read_text() == text
     assert len(here.records()) == 2
     last = here.ask("accept", "--list").out.splitlines()[-1]
@@ -65,7 +65,7 @@ def test_what_is_not_kept_is_not_accepted_unless_despite(here):
     assert done.code == 1
     assert done.out == "not accepted: C-TRIAD FAIL; to accept nevertheless, add --despite\n"
     assert here.records() == []
-    assert here.ask("accept", "s0001", "--why", "x", "--who", "a", "--despite").code == 0
+    assert here.ask("accept", "s0001", "--why", "x", "--by", "a", "--despite").code == 0
     assert "despite C-TRIAD FAIL" in here.ask("accept", "--list").out
 
 
@@ -98,7 +98,7 @@ BROKEN = [
 
 def test_a_broken_record_is_named(here):
     here.keep(good())
-    here.ask("accept", "latest", "--why", "x", "--who", "ann")
+    here.ask("accept", "latest", "--why", "x", "--by", "ann")
     (path,) = here.records()
     for text in BROKEN:
         path.write_text(text)
@@ -107,13 +107,13 @@ def test_a_broken_record_is_named(here):
 
 def test_a_record_cannot_steer_the_terminal(here):
     here.keep(good())
-    here.ask("accept", "latest", "--why", "red \x1b[31m", "--who", "ann")
+    here.ask("accept", "latest", "--why", "red \x1b[31m", "--by", "ann")
     assert "\x1b" not in here.ask("accept", "--list").out
 
 
 def test_records_are_no_samples(here):
     here.keep(good())
-    here.ask("accept", "latest", "--why", "x", "--who", "ann")
+    here.ask("accept", "latest", "--why", "x", "--by", "ann")
     assert here.ask("verdict").code == 0
 
 
@@ -122,7 +122,7 @@ def test_records_are_no_samples(here):
 
 def test_the_accepted_campaign_is_what_is_compared_with(here):
     here.keep([*good(1), *good(2), *run_of(dict.fromkeys(names(8), 80), 3)])
-    here.ask("accept", "s0001", "--why", "x", "--who", "ann")
+    here.ask("accept", "s0001", "--why", "x", "--by", "ann")
     done = here.ask("compare")
     assert "A: s0001, B: s0003" in done.out
     assert done.out.splitlines()[-1] == (

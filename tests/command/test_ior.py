@@ -104,7 +104,7 @@ def test_a_file_that_changes_between_read_and_comparison_gives_no_figure(disk):
     disk.fake(
         "ior",
         f"""
-        case "$*" in *' -R'*) printf XXXXXXXX | {DD} of=test.1 bs=1 seek=5000 conv=notrunc 2>/dev/null ;;
+        case "$*" in *' -R'*) printf XXX | {DD} of=test.1 bs=1 seek=5000 conv=notrunc 2>/dev/null ;;
         esac
         exec {IOR} "$@" """,
     )

@@ -7,6 +7,8 @@ from click.testing import CliRunner
 from siteproof import cli
 from siteproof.errors import UserError, UserErrors
 
+OF_NO_SYSTEM = ("lint", "collect")
+
 
 def unwrapped(told):
     """The lines of a text, each with those that continue it, which are indented."""
@@ -17,7 +19,7 @@ def ask(*words):
     """What a command prints, with its exit code; a user's mistake is 2, in lines."""
     done = CliRunner().invoke(
         cli.group,
-        [*words, *(() if "lint" in words else ("--system", "here"))],
+        [*words, *(() if {*words} & {*OF_NO_SYSTEM} else ("--system", "here"))],
         prog_name="siteproof",
     )
     if isinstance(done.exception, (UserError, UserErrors)):

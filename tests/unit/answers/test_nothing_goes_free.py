@@ -49,9 +49,13 @@ class Here:
         good = [Sample(head, node, metric, value, unit) for node in OTHERS]
         return self.keep([*good, Sample(head, "n003", f"{check}.*", status=status, why="because")])
 
+    def codes(self, *words):
+        """The exit codes of verdict, nodes and gate."""
+        return tuple(int(ask(one, "--json", *words)[0]) for one in ("verdict", "nodes", "gate"))
+
     def says(self, *words):
-        """The exit codes of verdict, nodes and gate, and the state of n003."""
-        codes = tuple(int(ask(one, "--json", *words)[0]) for one in ("verdict", "nodes", "gate"))
+        """Those, and the state of n003."""
+        codes = self.codes(*words)
         text = ask("nodes", "--json", *words)[1]
         found = json.loads(text[text.index("{") :])  # what was left out is named before it
         return codes, next(one["state"] for one in found["nodes"] if one["node"] == "n003")
@@ -254,14 +258,13 @@ def test_what_is_lost_has_no_time_no_waiver_and_an_honest_page(tmp_path, monkeyp
         path.rename(path.with_name(path.name.replace(".1.", ".77.")))
     else:
         path.write_bytes(bad_byte(path.read_bytes()))
-    still_out = {LOST, ((3, 3, 3), "UNTESTED")}  # the gate: nothing was measured that counts
-    assert here.says() in still_out
+    assert here.says() == LOST
     text = ask("verdict")[1]
     heading = text.splitlines()[1]
     assert fleets.header(3).time[:10] in heading and "1970" not in text, heading
     waiver = "W: {nodes: n003, waives: all, problem: p, owner: o, expires: 2199-01-01}\n"
     (tmp_path / "sites/here/waivers.yaml").write_text(waiver)
-    assert here.says() in still_out
+    assert here.says() == LOST
     agrees, text = page_agrees(tmp_path, here.perflogs)
     assert agrees, text
 
@@ -297,6 +300,29 @@ def test_a_copy_beside_its_file_is_no_loss_and_a_moved_file_is_one(tmp_path, mon
     assert here.says()[1] == "OK"
     path.unlink()
     assert here.says()[1] == "UNTESTED"
+
+
+@rows("name", [*HEADER_DAMAGES, "cut at the end of a line", "the line of a node is gone", "broken"])
+def test_a_person_ends_for_good_what_is_lost(tmp_path, monkeypatch, name):
+    here = Here(tmp_path, monkeypatch)
+    here.passed(1)
+    path = here.failed(2, "timeout")
+    give_up = ("collect", "--discard", str(path), "--by", "ada")
+    assert ask(*give_up, "--why", "x")[0] == 2  # nothing is lost
+    good = path.read_bytes()
+    damages = HEADER_DAMAGES | LINE_DAMAGES | {"broken": lambda data: data + b"{\n"}
+    path.write_bytes(damages[name](good))
+    assert here.codes()[0] in (2, 3)
+    assert ask(*give_up)[0] == 2  # without a reason
+    assert ask(*give_up, "--why", "power cut") == (
+        0,
+        f"discarded: perflogs/{path.relative_to(here.perflogs)}\n",
+    )
+    assert here.says() == FREE, name
+    if name not in LINE_DAMAGES:
+        assert "discarded by ada: power cut" in " ".join(ask("verdict")[1].split())
+    path.write_bytes(good)  # from a backup: it can be read, and counts
+    assert here.says()[1] == "FAILED"
 
 
 def test_one_broken_line_stays_a_mistake_that_is_named(tmp_path, monkeypatch):

@@ -342,12 +342,13 @@ def test_a_stage_is_set_aside_whatever_collecting_it_raises(made, tmp_path, monk
 def test_what_is_discarded_is_told_no_more_and_deleted_nowhere(made):
     rewrite(made, mode="quick")
     lost(made)
-    set_aside.discard(made.perflogs, made.stage, "anna")
+    set_aside.discard(made.perflogs, made.stage, "anna", "of no use")
     assert set_aside.of_system(made.perflogs, "here") == []
     assert list(stages.collect_lost(made.stages, made.perflogs)) == []
     assert (made.stage / "raw/n1/stdout").exists()
     [note] = (made.perflogs / ".set-aside").iterdir()
-    assert json.loads(note.read_text())["by"] == "anna"
+    kept = json.loads(note.read_text())
+    assert (kept["by"], kept["reason"]) == ("anna", "of no use")
 
 
 @rows("text", ["", "{", "[]", '{"stage": 1}', "[" * 100_000])
@@ -393,9 +394,12 @@ def test_every_verdict_names_what_was_set_aside_until_somebody_resolves_it(good)
     done = good.inside("collect")
     assert "is not possible in a job" in done.refused()
     assert "nothing left" not in done.out
-    assert "siteproof collect --discard STAGE" in done.out
-    assert "nothing is set aside" in good.inside("collect", "--discard", "stage/x").refused()
-    done = good.inside("collect", "--discard", f"stage/{stages_made.SESSION}")
+    assert "siteproof collect --discard STAGE --why" in done.out
+    assert (
+        "nothing is set aside"
+        in good.inside("collect", "--discard", "stage/x", "--why", "y").refused()
+    )
+    done = good.inside("collect", "--discard", f"stage/{stages_made.SESSION}", "--why", "y")
     assert (done.code, done.out.startswith("discarded: stage/")) == (0, True)
     assert "set aside" not in good.inside("verdict").out
     done = good.inside("collect")
@@ -410,5 +414,7 @@ def test_no_pass_is_whole_while_something_is_set_aside(good):
     done = good.inside("verdict")
     assert (done.code, set(good.verdicts().values())) == (3, {"PASS"})
     assert json.loads(good.inside("verdict", "--json").out)["exit_code"] == 3
-    assert good.inside("collect", "--discard", f"stage/{stages_made.SESSION}").code == 0
+    assert (
+        good.inside("collect", "--discard", f"stage/{stages_made.SESSION}", "--why", "y").code == 0
+    )
     assert good.inside("verdict").code == 0

@@ -104,7 +104,7 @@ def test_why_shows_the_runs_around_a_change_and_how_it_was_acknowledged_and_take
         f"{years.time_of(34):%Y-%m-%d %H:%M}",
     ):
         assert text in told
-    code, told = ask("trend", "ack", name, "--why", "new [red]DIMM[/red]", "--who", "ada")
+    code, told = ask("trend", "ack", name, "--why", "new [red]DIMM[/red]", "--by", "ada")
     assert code == 0 and told.startswith(f"acknowledged by ada: {name} Stream.triad of n[001-002]")
     code, told = ask("trend")
     assert code == 0
@@ -113,7 +113,7 @@ def test_why_shows_the_runs_around_a_change_and_how_it_was_acknowledged_and_take
     kept = only(changes()["acknowledged"])
     assert kept["ack"]["who"] == "ada" and kept["open"] is False
     assert "acknowledged" in ask("trend", "why", name)[1]
-    code, told = ask("trend", "unack", name, "--why", "it was not that", "--who", "bob")
+    code, told = ask("trend", "unack", name, "--why", "it was not that", "--by", "bob")
     assert code == 0 and told.startswith(f"taken back by bob: {name}")
     assert [a["id"] for a in changes()["alerts"]] == [name]
     assert len(list((here.perflogs / "here" / "trend").glob("*.json"))) == 2
@@ -247,7 +247,7 @@ def test_what_steers_a_terminal_reaches_none(here):
         changes=[Change(6, "kernel", f"6{evil}")],
     )
     name = only(changes()["alerts"])["id"]
-    ask("trend", "ack", name, "--why", f"x{evil}", "--who", f"m{evil}")
+    ask("trend", "ack", name, "--why", f"x{evil}", "--by", f"m{evil}")
     told = ask("trend")[1] + ask("trend", "why", name)[1]
     assert "owned" in told
     assert "\x1b" not in told and "\x07" not in told
