@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import cache
@@ -275,6 +275,8 @@ def read(
         text = _text(path, safe.rest(stream.read, safe.SAMPLES))
     found: list[Sample] = []
     number = 1  # the header
+    if nodes is not None and f'"{TOOL_MISSING}"' in text:
+        nodes = None  # whether the others have it matters
     try:
         for line in text.removesuffix("\n").split("\n") if text else []:
             number += 1
@@ -287,7 +289,28 @@ def read(
                 found.append(_of_number(header, *plain))
     except UserError as error:
         raise UserError(f"{path}:{number}", error.what, error.allowed, error.hint) from None
+    found = _missing_here(found)
     return [*found, *_lost(path, header, text, found, nodes)] if with_lost else found
+
+
+def _missing_here(found: list[Sample]) -> list[Sample]:
+    """Those of a job, with a failure of each node that lacks a program which others have."""
+    if all(sample.status != TOOL_MISSING for sample in found):
+        return found
+    there: dict[str, set[str]] = {}  # the nodes with a value of a metric, or of any
+    for sample in found:
+        if sample.status == "ok":
+            for metric in (sample.metric, sample.metric.partition(".")[0] + ".*"):
+                there.setdefault(metric, set()).add(sample.node)
+    lacking = "is not on this node, and on others of its job"
+    return [
+        replace(sample, status="generic", why=f"{sample.why} ({lacking})")
+        if sample.status == TOOL_MISSING
+        and sample.node
+        and there.get(sample.metric, set()) - {sample.node}
+        else sample
+        for sample in found
+    ]
 
 
 def _lost(

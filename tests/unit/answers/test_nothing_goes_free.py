@@ -111,7 +111,8 @@ def test_what_takes_nothing_back(tmp_path, monkeypatch):
     here = Here(tmp_path, monkeypatch)
     here.passed(1)
     here.failed(2, "interrupted", "Hpl")
-    here.failed(3, "tool_missing", "Hpl")
+    head = fleets.header(3, "Hpl", expected=EIGHT)
+    here.keep([Sample(head, n, "Hpl.*", status="tool_missing", why="no") for n in EVERYBODY])
     assert here.says() == FREE
     here.failed(4, "timeout", "Hpl", environment="gone")
     assert here.says() == FREE
@@ -120,6 +121,17 @@ def test_what_takes_nothing_back(tmp_path, monkeypatch):
     assert "NoSuchCheck: has results here, is in no catalogue" in " ".join(
         ask("verdict")[1].split()
     )
+
+
+@rows("check", ["Stream", "Hpl", "Health"])
+def test_a_program_that_one_node_of_a_job_lacks_is_a_failure_of_that_node(
+    tmp_path, monkeypatch, check
+):
+    here = Here(tmp_path, monkeypatch)
+    here.passed(1)
+    here.failed(2, "tool_missing", check)
+    assert here.says() == ((1, 1, 1), "FAILED")
+    assert "on others of its job" in " ".join(ask("why", "n003")[1].split())
 
 
 def test_two_checks_of_one_session_and_job_number_are_two(tmp_path, monkeypatch):

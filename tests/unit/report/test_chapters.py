@@ -241,7 +241,7 @@ NEWER = {  # the status of n002's newest run, its mode: whether its older value 
     ("timeout", "maintenance"): False,
     ("node_lost", "maintenance"): False,
     ("interrupted", "maintenance"): True,
-    ("tool_missing", "maintenance"): True,
+    ("tool_missing", "maintenance"): False,  # others of its job have the program
     ("invalid", "quick"): True,
 }
 
