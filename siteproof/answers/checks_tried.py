@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from siteproof.judge.severity import WRONG, most_severe_status
 from siteproof.record.pair_units import of_pairs
@@ -37,6 +37,11 @@ SHARED = 3  # nodes of a job that all fail alike accuse the check, or what they 
 Tried = tuple[str, str, str]  # check, partition, environment
 # The samples of a job, at least of some nodes.
 Read = Callable[[Header, Collection[str]], Sequence[Sample]]
+
+
+@dataclass(frozen=True)
+class SharedFailure(Sample):
+    """A failure that all nodes of its job share: no node is condemned by it."""
 
 
 def standing(site: Site, headers: Iterable[Header], read: Read) -> list[Sample]:
@@ -105,8 +110,17 @@ def _standing(site: Site, jobs: Sequence[Header], read: Read) -> Iterator[Sample
         wanted = own & (expected_nodes(header.expected) or own)
         if wanted:
             ended = [a for a in attempts(read(header, wanted)) if a.status not in NO_OUTCOME]
-            yield from (a for a in ended if a.status != "ok" and a.node in own)
+            if failed := [a for a in ended if a.status != "ok" and a.node in own]:
+                yield from _marked(failed, read(header, expected_nodes(header.expected) or nodes))
             _strike_off(left, header.mode, ended)
+
+
+def _marked(failed: Iterable[Sample], of_job: Iterable[Sample]) -> Iterator[Sample]:
+    """The failures of a job, those apart that all of its nodes share."""
+    own = {attempt.node for attempt in _of_its_own(attempts(of_job))}
+    for one in failed:
+        shared = one.status != LOST and one.node not in own
+        yield SharedFailure(**vars(one)) if shared else one
 
 
 def _strike_off(left: Mapping[str, set[str]], mode: str, ended: Iterable[Sample]) -> None:

@@ -68,7 +68,8 @@ def _restarts(judged: Judgement) -> Iterator[tuple[str, list[Finding], int]]:
 def _attempts(judged: Judgement) -> Iterator[Fact]:
     """Nodes on which a check broke or gave a wrong answer, and has not ended well since."""
     for attempt in judged.failed:
-        state = State.UNTESTED if attempt.status == LOST else State.FAILED
+        untested = attempt.status == LOST or isinstance(attempt, checks_tried.SharedFailure)
+        state = State.UNTESTED if untested else State.FAILED
         yield state, replace(failure(attempt), subject=attempt.node)
 
 

@@ -123,6 +123,31 @@ def test_what_takes_nothing_back(tmp_path, monkeypatch):
     )
 
 
+@rows(
+    "check, status, state",
+    [
+        ("Stream", "timeout", "UNTESTED"),
+        ("Hpl", "parse", "UNTESTED"),
+        ("Health", "generic", "UNTESTED"),
+        ("Hpl", "invalid", "FAILED"),  # a wrong answer is a node's, whoever else gives one
+    ],
+)
+def test_what_all_nodes_of_a_job_share_is_the_error_of_the_check(
+    tmp_path, monkeypatch, check, status, state
+):
+    here = Here(tmp_path, monkeypatch)
+    here.passed(1)
+    head = fleets.header(2, check, expected=EIGHT)
+    here.keep([Sample(head, n, f"{check}.*", status=status, why="because") for n in EVERYBODY])
+    assert here.says() == ((1, 3 if state == "UNTESTED" else 1, 1), state)
+    assert " ".join(ask("verdict")[1].split()).count("because") == 1
+    head = fleets.header(3, check, expected="n[001-002]")  # two of them, again
+    here.keep(
+        [Sample(head, n, f"{check}.*", status=status, why="because") for n in ("n001", "n002")]
+    )
+    assert here.says()[1] == state
+
+
 @rows("check", ["Stream", "Hpl", "Health"])
 def test_a_program_that_one_node_of_a_job_lacks_is_a_failure_of_that_node(
     tmp_path, monkeypatch, check

@@ -266,7 +266,7 @@ def hanging(folder, shell, applets):
     """A node whose program hangs; with coreutils it lacks timeout, busybox has another one."""
     node = Node(folder, shell, applets, [] if applets else ["timeout"])
     node.mark = f"9{os.getpid()}{time.time_ns() % 10**9}"  # of a process, to find it again
-    node.measure(f"echo program=probe >>facts; echo began; sleep {node.mark}; echo never")
+    node.measure(f"echo program=probe >>facts; echo began; sleep {node.mark} && echo never")
     node.values["SITEPROOF_LIMIT"] = 2
     return node
 
