@@ -6,13 +6,13 @@ with SITEPROOF_CAMPAIGN, only answers of that campaign. For a restored session, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 
 from siteproof import files
-from siteproof.answers import lost
+from siteproof.answers import checks_tried, lost
 from siteproof.checks import session
 from siteproof.judge import inputs
 from siteproof.judge.age import Freshness
@@ -50,13 +50,17 @@ class Planned:
 
 @dataclass(frozen=True)
 class Answers:
-    """What was measured of a check so far, and which of it counts as an answer."""
+    """What was measured of a check so far, and which of it counts as an answer.
+
+    failed: as of Judgement.
+    """
 
     site: Site
     planned: Planned
     found: list[Sample]
     fresh: Freshness | None
     enough: Collection[Verdict]
+    failed: Sequence[Sample] = ()
 
     def lacking(self, criterion: Criterion, expected: Mapping[str, Hardware]) -> set[str]:
         """The nodes or units without an answer; all where their median or mean misses it."""
@@ -88,8 +92,13 @@ class Answers:
 
 
 def nodes(site: Site, roles: Collection[str], planned: Planned) -> set[str]:
-    """The nodes of roles that lack an answer to some criterion that the check may answer."""
-    return _nodes(_newest(site, planned), roles)
+    """The nodes of roles that lack an answer to some criterion that the check may answer.
+
+    And those on which it failed, and has not ended well since.
+    """
+    answers = _newest(site, planned)
+    failed = {attempt.node for attempt in answers.failed if attempt.header.check == planned.check}
+    return _nodes(answers, roles) | failed & set(site.having(roles))
 
 
 def of_system(site: Site, planned: Planned) -> bool:
@@ -197,9 +206,12 @@ def _newest(site: Site, planned: Planned) -> Answers:
     jobs = {id(header) for header in of_check if _age(ages, header) <= longest}
     fresh = Freshness(ages, Updates(headers, sessions.perflogs))
     found = sessions.of(lambda header: id(header) in jobs, needed=False)
-    for of_job in lost.of_system(site, sessions).values():
+    unread = lost.of_system(site, sessions)
+    for of_job in unread.values():
         found += [sample for sample in of_job if id(sample.header) in jobs]
-    return Answers(site, planned, found, fresh, ANSWERED)
+    own = [header for header in headers if header.check == planned.check]
+    failed = checks_tried.standing(site, own, partial(lost.of_job, unread, sessions))
+    return Answers(site, planned, found, fresh, ANSWERED, failed)
 
 
 def _age(ages: Ages, header: Header) -> timedelta:

@@ -306,6 +306,7 @@ def _missing_here(found: list[Sample]) -> list[Sample]:
     return [
         replace(sample, status="generic", why=f"{sample.why} ({lacking})")
         if sample.status == TOOL_MISSING
+        and sample.node
         and not sample.dims  # a pair lacks it at either end
         and there.get(sample.metric, set()) - {sample.node}
         else sample

@@ -280,9 +280,7 @@ class Record:
 
     def of_job(self, job: Header, nodes: Collection[str]) -> Sequence[Sample]:
         """The samples of one job, at least those of some nodes."""
-        if job.is_unread:
-            return self.lost[lost.file_of(job)]
-        return self.sessions.of_job(job, nodes)
+        return lost.of_job(self.lost, self.sessions, job, nodes)
 
     def of_session(
         self, session: str, checks: set[str], nodes: Collection[str] | None

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from types import SimpleNamespace
 
 import fleets
 from asked import ask
@@ -13,6 +14,8 @@ from clone import TOP
 from fleets import names, run_of
 from rows import rows
 
+from siteproof import sites
+from siteproof.checks import missing
 from siteproof.record import samples
 from siteproof.record.samples import Sample
 from siteproof.verdict.judgement import judge_system
@@ -146,6 +149,26 @@ def test_what_all_nodes_of_a_job_share_is_the_error_of_the_check(
         [Sample(head, n, f"{check}.*", status=status, why="because") for n in ("n001", "n002")]
     )
     assert here.says()[1] == state
+
+
+@rows("check", ["Stream", "Hpl", "Health"])
+def test_what_is_missing_is_also_what_failed_whatever_criteria_require(
+    tmp_path, monkeypatch, check
+):
+    here = Here(tmp_path, monkeypatch)
+    here.passed(1)
+    here.failed(2, "timeout", check)
+    now = SimpleNamespace(campaign="", name="other")
+    monkeypatch.setattr(missing.session, "current", lambda: now)
+
+    def nodes(check):
+        missing._sessions.cache_clear()
+        site = sites.load("here")
+        return missing.nodes(site, list(site.system.nodes), missing.Planned(check, {}))
+
+    assert nodes(check) == {"n003"}
+    assert nodes("DataIntegrity") == set()
+    missing._sessions.cache_clear()
 
 
 @rows("check", ["Stream", "Hpl", "Health"])
