@@ -19,7 +19,6 @@ from siteproof.record import series
 from siteproof.record.pair_units import PEER, link_of, of_pairs
 from siteproof.record.samples import IMPLAUSIBLE, PUBLISHED, Sample
 from siteproof.record.sessions import Sessions
-from siteproof.record.value_table import in_unit
 from siteproof.sites import Hardware, Metric, Site
 from siteproof.sites.plausible_bounds import A_CORE, LIMITS
 from siteproof.units import Quantity
@@ -87,7 +86,7 @@ def _above(site: Site, metric: Metric, alike: Sequence[Sample]) -> Iterator[tupl
     times, stated, what = limit
     most = float(times * stated.to(metric.unit))
     for sample in alike:
-        if in_unit(sample.number, sample.unit, metric.unit) > most:
+        if _in_unit(metric, sample.unit, sample.number) > most:
             yield sample, f"{float(times):.3g} x {what} {stated} = {most:.4g} {metric.unit}"
 
 
@@ -132,6 +131,10 @@ def _beyond(metric: Metric, alike: Sequence[Sample]) -> Iterator[tuple[Sample, s
 def _speed(metric: Metric, sample: Sample) -> float:
     """More is better; a time that was rounded to zero is one of its last digit."""
     if metric.better == "higher":
-        return in_unit(sample.number, sample.unit, metric.unit)
+        return _in_unit(metric, sample.unit, sample.number)
     smallest = Decimal((0, (1,), int(sample.number.as_tuple().exponent)))
-    return 1 / in_unit(max(sample.number, smallest), sample.unit, metric.unit)
+    return 1 / _in_unit(metric, sample.unit, max(sample.number, smallest))
+
+
+def _in_unit(metric: Metric, unit: str, value: Decimal) -> float:
+    return float(value if unit == metric.unit else units.convert(value, unit, metric.unit))
