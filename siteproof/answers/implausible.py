@@ -95,7 +95,9 @@ def _limit(site: Site, sample: Sample) -> Limit | None:
         return _limit_of_node(site.hardware_of(site.role_of(sample.node) or ""), sample.metric)
     link = site.system.links.get(link_of(sample))
     is_rate = units.kind(sample.unit) == "rate" and sample.metric not in BURSTS
-    return (TOLERANCE, link.speed, "the link's") if link and link.speed and is_rate else None
+    if link is None or link.speed is None or link.emulated or not is_rate:
+        return None
+    return TOLERANCE, link.speed, "the link's"
 
 
 def _limit_of_node(hardware: Hardware, metric: str) -> Limit | None:

@@ -1,7 +1,7 @@
 """A value that cannot be right is an error of its node, pair or run, whatever bound it meets."""
 
 from decimal import Decimal
-from fractions import Fraction
+from types import SimpleNamespace
 
 import fleets
 from asked import ask
@@ -10,13 +10,16 @@ from test_nothing_goes_free import EIGHT, EVERYBODY, FREE, Here, page_agrees
 
 from siteproof import sites
 from siteproof.answers import implausible
+from siteproof.checks import missing
 from siteproof.record.samples import Sample
 
 BLADE = """\
 hardware:
   blade: {sockets: 2, cores_per_socket: 12, peak: 806.4 GFLOPS, avx_base: 2.1 GHz%s}
 links:
-  lan: {description: d, partition: compute, servers: n001, clients: 'n[002-008]', speed: 10 Gb/s}
+  lan: {description: d, partition: compute, servers: n001, clients: n002, speed: 10 Gb/s}
+  made: {description: d, partition: compute, servers: n001, clients: n002, speed: 10 Gb/s,
+         emulated: netem}
 """
 TURBO = ", highest_clock: 3.3 GHz"
 BANDWIDTH = ", memory_bandwidth: 136 GB/s"
@@ -130,18 +133,20 @@ def test_other_points_are_other_values_and_one_run_is_wrong_as_a_whole(tmp_path,
 
 
 @rows(
-    "metric, value, wrong",
+    "metric, link, value, wrong",
     [
-        ("TcpBandwidth.throughput", "9.9", False),
-        ("TcpBandwidth.throughput", "10.4", False),
-        ("TcpBandwidth.throughput", "12", True),
-        ("RdmaWrite.bandwidth", "12", True),
-        ("RdmaWrite.bandwidth_peak", "12", False),  # a burst into the card's memory
+        ("TcpBandwidth.throughput", "lan", "9.9", False),
+        ("TcpBandwidth.throughput", "lan", "10.4", False),
+        ("TcpBandwidth.throughput", "lan", "12", True),
+        ("TcpBandwidth.throughput", "made", "12", False),
+        ("TcpBandwidth.throughput", "gone", "12", False),
+        ("RdmaWrite.bandwidth", "lan", "12", True),
+        ("RdmaWrite.bandwidth_peak", "lan", "12", False),  # a burst into the card's memory
     ],
 )
-def test_no_pair_is_faster_than_its_link(tmp_path, monkeypatch, metric, value, wrong):
+def test_no_pair_is_faster_than_its_link(tmp_path, monkeypatch, metric, link, value, wrong):
     site = sites_of(tmp_path, monkeypatch)
-    head = fleets.header(1, metric.partition(".")[0], conditions={"link": "lan"})
+    head = fleets.header(1, metric.partition(".")[0], conditions={"link": link})
     pair = Sample(head, "n002", metric, Decimal(value), "Gb/s", dims={"peer": "n001"})
     (found,) = implausible.checked(site, [pair])
     assert (found.status == "implausible") is wrong
@@ -166,6 +171,27 @@ def test_every_node_is_looked_at_where_only_some_are_read(tmp_path, monkeypatch)
     assert here.says() == CANNOT
 
 
+def test_a_run_of_what_is_missing_measures_the_node_again(tmp_path, monkeypatch):
+    here = Here(tmp_path, monkeypatch)
+    here.passed(1)
+    here.keep(job_of("Stream.triad", "MB/s", "100", "100000"))
+    monkeypatch.setattr(missing.session, "current", lambda: SimpleNamespace(campaign=""))
+    planned = missing.Planned("Stream", {"mode": "maintenance"})
+    missing._sessions.cache_clear()
+    try:
+        assert missing.nodes(sites.load("here"), ["compute"], planned) == {"n003"}
+    finally:
+        missing._sessions.cache_clear()
+
+
+def test_what_cannot_be_right_is_not_compared(tmp_path, monkeypatch):
+    here = Here(tmp_path, monkeypatch)
+    here.passed(1)
+    here.keep(job_of("Stream.triad", "MB/s", "100", "100000"))
+    _, text = ask("compare", "s0001", "s0002")
+    assert "only in A: Stream.triad: n003" in text
+
+
 def test_a_share_of_the_peak_is_that_of_the_same_run(tmp_path, monkeypatch):
     site = sites_of(tmp_path, monkeypatch)
     found = job_of("Hpl.gflops", "GFLOPS", "700", "5645")
@@ -174,4 +200,3 @@ def test_a_share_of_the_peak_is_that_of_the_same_run(tmp_path, monkeypatch):
         "Hpl.gflops",
         "Hpl.share_of_peak",
     ]
-    assert Fraction(7) * Fraction("806.4") == Fraction("5644.8")
