@@ -26,6 +26,7 @@ from reframe.core.logging import getlogger
 from reframe.utility.sanity import make_performance_function
 
 from siteproof import files, nodesets
+from siteproof.answers import implausible
 from siteproof.checks import (
     adapter,
     contract,
@@ -564,7 +565,8 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
                 self.plan.spared += [node for node in lost if node in self.watcher.spared]
                 self.plan.save(stage, session.current().folder / "stage")
             ended = self.end_of_job()
-            self.samples = stages.collect(stage, perflogs, ended=ended, job=self.plan)
+            found = stages.collect(stage, perflogs, ended=ended, job=self.plan)
+            self.samples = implausible.checked(self.site, found)
         except OSError as error:
             raise SanityError(
                 f"samples cannot be written to {perflogs}: {error.strerror}; make room there, "

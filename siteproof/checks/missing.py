@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 
-from siteproof import files
-from siteproof.answers import checks_tried, lost
+from siteproof import sites
+from siteproof.answers import checks_tried, implausible, lost
 from siteproof.checks import session
 from siteproof.judge import inputs
 from siteproof.judge.age import Freshness
@@ -237,4 +237,4 @@ def _of_session(site: Site, planned: Planned) -> Answers:
 @cache
 def _sessions(system: str) -> Sessions:
     """All sessions of a system as this one begins."""
-    return Sessions(files.perflogs(), system)
+    return implausible.sessions_of(sites.load(system))

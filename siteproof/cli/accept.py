@@ -78,18 +78,19 @@ def accept(
             "the campaign or --why is missing",
             hint="Give both: siteproof accept CAMPAIGN --why 'TEXT'",
         )
-    sessions = Sessions(files.perflogs(), system)
+    record = Record.of(site)
+    sessions = record.sessions
     name = accepted.resolve(name, sessions.headers, before)
     found = sessions.of(accepted.jobs_of(name, sessions.headers))
-    with_it = Background.of(site, Record.of(site), datetime.now(UTC), sessions.headers)
+    with_it = Background.of(site, record, datetime.now(UTC), sessions.headers)
     judged = judge_samples(site, found, name, background=with_it)
     refused = accepted.in_the_way(judged)
     if refused and not despite:
         click.echo(f"not accepted: {', '.join(refused)}; to accept nevertheless, add --despite")
         raise SystemExit(ExitCode.FAIL)
     print_left_out(sessions)
-    record = accepted.accept(judged, name, who or user(), why.strip(), files.perflogs())
-    click.echo(f"accepted by {record.who}: {name}, {_counts(record)}")
+    kept = accepted.accept(judged, name, who or user(), why.strip(), files.perflogs())
+    click.echo(f"accepted by {kept.who}: {name}, {_counts(kept)}")
 
 
 def user() -> str:

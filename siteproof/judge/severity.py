@@ -43,6 +43,7 @@ OF_STATUS = {  # the verdict on a node without a value, by the status of its sam
     "login": Verdict.ERROR,
     "timeout": Verdict.ERROR,
     "parse": Verdict.ERROR,
+    "implausible": Verdict.ERROR,
     "killed": Verdict.ERROR,  # by a signal that nobody sent on purpose, as where memory runs out
     "generic": Verdict.ERROR,
     "node_lost": Verdict.INCOMPLETE,

@@ -18,6 +18,7 @@ from siteproof.analysis import attribution as rules
 from siteproof.analysis.attribution import RECEIVER, SENDER, Blame, Culprit, Pair, blame
 from siteproof.analysis.blocks import Block
 from siteproof.analysis.daily import Attempt, Cell, daily
+from siteproof.answers import implausible
 from siteproof.errors import UserError
 from siteproof.judge.criterion import failure, why_not
 from siteproof.judge.severity import WRONG, broke
@@ -26,7 +27,6 @@ from siteproof.record import campaign, finding, series
 from siteproof.record.finding import Detail, Finding, Kind
 from siteproof.record.pair_units import PEER, job, link_of, of_pairs
 from siteproof.record.samples import Header, JobOrder, Sample
-from siteproof.record.sessions import Sessions
 from siteproof.schema.shapes import hint
 from siteproof.sites import Criterion, Metric, Site, pairs
 from siteproof.sites.system import Link
@@ -157,7 +157,7 @@ def select(
         known = site.system.links
         raise UserError("--link", f"no link '{link}'{hint(link, known)}", known)
     files.must_exist()
-    sessions, check = Sessions(files.perflogs(), site.system.system), metric.partition(".")[0]
+    sessions, check = implausible.sessions_of(site), metric.partition(".")[0]
     jobs = [header for header in sessions.headers if header.check == check]
 
     def is_wanted(sample: Sample) -> bool:

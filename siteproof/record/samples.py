@@ -44,9 +44,11 @@ MEANINGS = {  # of each status
     "generic": "It failed for any other reason.",
     "interrupted": "A person ended the job; it changes no answer.",
     "lost": "Its record cannot be read, or has no line of a node that the job had to measure.",
+    "implausible": "Its value is above what the hardware can do, or far better than all others.",
 }
 LOST = "lost"  # nobody knows how it ended: no record has it
-STATUSES = tuple(status for status in MEANINGS if status != LOST)
+IMPLAUSIBLE = "implausible"  # the record has a value (siteproof.answers.implausible)
+STATUSES = tuple(status for status in MEANINGS if status not in (LOST, IMPLAUSIBLE))
 INTERRUPTED = "interrupted"  # somebody ended the job; the status does not concern the node
 UNREAD = "unread"  # provenance: the file whose header cannot be read, in place of all else
 TOOL_MISSING = "tool_missing"  # the program is not installed where the check ran

@@ -20,6 +20,7 @@ from siteproof.record.samples import UNREAD, Header, Order, Sample
 from siteproof.record.set_aside import SetAside
 
 Read = TypeVar("Read")
+Check = Callable[[list[Sample]], list[Sample]]
 
 
 class Sessions:
@@ -29,10 +30,11 @@ class Sessions:
     is left out, and `left_out` names it. One whose header cannot be read is one of `unread`:
     nobody knows what it would have answered. What no trusted user can have written (a link, a
     device, a file of another user) is always left out, as nobody else may stop an answer.
+    checked: what becomes of the samples of each job.
     """
 
-    def __init__(self, perflogs: Path, system: str) -> None:
-        self.perflogs, self.system = perflogs, system
+    def __init__(self, perflogs: Path, system: str, checked: Check = list) -> None:
+        self.perflogs, self.system, self._checked = perflogs, system, checked
         self._read: dict[Path, list[Sample]] = {}
         self._broken: dict[Path, UserError] = {}
         self._written: list[Header] = []
@@ -182,16 +184,18 @@ class Sessions:
     ) -> list[Sample]:
         unread = [path for path in paths if path not in self._read and path not in self._broken]
         read = self._read if nodes is None else self._read.copy()  # what is not whole is not kept
-
-        def read_one(path: Path) -> list[Sample]:
-            return samples.read(path, nodes, with_lost=not self._discarded(path))
-
-        for path, found in self._of_each(unread, read_one):
-            read[path] = self._with_its_header(path, found)
+        read |= self._of_each(unread, partial(self._read_one, nodes=nodes))
         if needed:
             wanted = set(paths)
             _stop_at(error for path, error in self._ours() if path in wanted)
         return [sample for path in paths for sample in read.get(path, ())]
+
+    def _read_one(self, path: Path, nodes: Collection[str] | None) -> list[Sample]:
+        with_lost = not self._discarded(path)
+        found = samples.read(path, nodes, with_lost=with_lost)
+        if nodes is not None and any(sample.status == "ok" for sample in found):
+            found = samples.read(path, with_lost=with_lost)  # a value is checked among all of a job
+        return self._checked(self._with_its_header(path, found))
 
     def _with_its_header(self, path: Path, found: list[Sample]) -> list[Sample]:
         """The samples of a file, with the header as it counts."""

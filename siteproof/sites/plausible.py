@@ -102,9 +102,10 @@ def _of_hardware(hardware: Hardware) -> Iterator[tuple[str, str]]:
     """Keys of a kind of node, each with what is not plausible."""
     if hardware.peak is not None:
         yield from (("peak", what) for what in _of_peak(hardware))
-    clock = hardware.avx_base
-    if clock and not CLOCK[0] <= clock.to("GHz") <= CLOCK[1]:
-        yield "avx_base", f"a clock of {clock}, and processors have {_between(CLOCK, 'GHz')}"
+    for key in ("avx_base", "highest_clock"):
+        clock = hardware.quantities.get(key)
+        if clock and not CLOCK[0] <= clock.to("GHz") <= CLOCK[1]:
+            yield key, f"a clock of {clock}, and processors have {_between(CLOCK, 'GHz')}"
     cycle = hardware.flops_per_cycle
     if cycle and not (PER_CYCLE[0] <= cycle <= PER_CYCLE[1] and cycle.bit_count() == 1):
         yield "flops_per_cycle", f"{cycle} is not a power of two up to {PER_CYCLE[1]}"

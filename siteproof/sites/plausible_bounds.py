@@ -19,7 +19,9 @@ FAR = 20  # a bound that is so many times easier than what the hardware states i
 ROUNDED_AWAY = Fraction(1, 10)  # the share of a bound that rounding may give away
 MATRIX_ELEMENT = 8  # bytes of a number in HPL's matrix
 # By metric of one node: the hardware's own figure, which it cannot exceed.
-LIMITS = {"Hpl.gflops": "peak", "Hpcg.gflops": "peak"}
+LIMITS = {"Hpl.gflops": "peak", "Hpcg.gflops": "peak"} | dict.fromkeys(
+    ("Stream.triad", "Stream.copy", "Stream.scale", "Stream.add"), "memory_bandwidth"
+)
 EXACT = ("nodes", "cores")  # of the inventory: whole numbers, which `equals` compares exactly
 # Metrics that use only a small part of that figure, so a low bound is a real one.
 SMALL_SHARE = ("Hpcg.gflops",)

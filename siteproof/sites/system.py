@@ -163,6 +163,11 @@ class Hardware(Model):
         None, description="Hardware threads of a core that the system shows; 1 if switched off."
     )
     memory: Size | None = Field(None, description="Memory of a node, all sockets together.")
+    memory_bandwidth: Rate | None = Field(
+        None,
+        description="What the memory channels of a node carry: channels x transfers a second x 8 "
+        "bytes. STREAM above it is an error of the measurement.",
+    )
     last_level_cache: Size | None = Field(
         None, description="Last-level cache of a node, all sockets together."
     )
@@ -171,6 +176,11 @@ class Hardware(Model):
     )
     avx_base: Frequency | None = Field(
         None, description="Guaranteed clock under vector load, which is not what lscpu prints."
+    )
+    highest_clock: Frequency | None = Field(
+        None,
+        description="Highest clock of a core. HPL above peak x highest_clock / avx_base, or above "
+        "twice the peak where one of them is not given, is an error of the measurement.",
     )
     flops_per_cycle: Count | None = Field(
         None, description="Double-precision operations of a core in a cycle."

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from operator import is_
 
 from siteproof import files, sites
-from siteproof.answers import checks_tried, choosing, lost
+from siteproof.answers import checks_tried, choosing, implausible, lost
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
 from siteproof.derivations.given import MAX_SESSIONS, Material, MayBe, Past
@@ -250,7 +250,7 @@ class Record:
     @staticmethod
     def of(site: Site) -> Record:
         """The record of a site. Raises UserErrors for broken files."""
-        sessions = Sessions(files.perflogs(), site.system.system)
+        sessions = implausible.sessions_of(site)
         swept = sessions.of(lambda h: SWEEP in h.conditions, needed=False)
         whole = whole_sweep.of_all(site, swept)
         return Record(sessions, whole, lost=lost.of_system(site, sessions))
