@@ -199,19 +199,25 @@ def _newest(site: Site, planned: Planned) -> Answers:
     if name:
         headers = next(reversed(campaign.parts(headers, name)), [])
         ages = ages.at_newest(headers)
-    limits = [c.oldest for c in site.criteria.values() if planned.may_answer(c)]
-    known = [limit for limit in limits if limit]
-    longest = max(known) if len(known) == len(limits) > 0 else timedelta.max  # of any age
-    of_check = [header for header in headers if header.check == planned.check and limits]
-    jobs = {id(header) for header in of_check if _age(ages, header) <= longest}
+    own = [header for header in headers if header.check == planned.check]
+    oldest = _oldest(site, planned)
+    jobs = {id(header) for header in own if oldest and _age(ages, header) <= oldest}
     fresh = Freshness(ages, Updates(headers, sessions.perflogs))
     found = sessions.of(lambda header: id(header) in jobs, needed=False)
     unread = lost.of_system(site, sessions)
     for of_job in unread.values():
         found += [sample for sample in of_job if id(sample.header) in jobs]
-    own = [header for header in headers if header.check == planned.check]
     failed = checks_tried.standing(site, own, partial(lost.of_job, unread, sessions))
     return Answers(site, planned, found, fresh, ANSWERED, failed)
+
+
+def _oldest(site: Site, planned: Planned) -> timedelta | None:
+    """The age up to which a measurement may answer; None where no criterion wants one."""
+    limits = [c.oldest for c in site.criteria.values() if planned.may_answer(c)]
+    known = [limit for limit in limits if limit]
+    if len(known) < len(limits):
+        return timedelta.max
+    return max(known, default=None)
 
 
 def _age(ages: Ages, header: Header) -> timedelta:
