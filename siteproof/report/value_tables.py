@@ -229,9 +229,7 @@ class Tables:
             verdict = stated.get(node.node)
             self.units.append((result.id, node.node, verdict, facts, " ".join(keys), updated))
             hows += self._unit(result.id, node.node, own, attempts.get(node.node, ()), typical)
-            if node.sample and node.value is not None and verdict is Verdict.INCOMPLETE:
-                lack = replace(node.sample, status=LOST)  # at another point, by its inputs
-                self._sample(result.id, node.node, "lacking", lack, group="")
+            self._lack(result.id, node, verdict)
             self._published_of(result.id, node.node, own, attempts.get(node.node, ()), hardware)
         of_all = published_values.newest_of_all(found, own)
         self._published(result.id, "", own, of_all, published_values.facts_of(expected))
@@ -300,6 +298,12 @@ class Tables:
             group = " ".join([one.metric, *compared_dims(own, one)]) if alike else _group(sample)
             use = "whole" if id(one) in whole else "input"
             self._sample(key, unit, use, one, group, of=_place(one))
+
+    def _lack(self, key: str, node: NodeVerdict, verdict: Verdict | None) -> None:
+        """Add what a unit with a value lacks at another point."""
+        if node.sample and node.value is not None and verdict is Verdict.INCOMPLETE:
+            lack = replace(node.sample, status=LOST)
+            self._sample(key, node.node, "lacking", lack, group="")
 
     def _published_of(
         self, key: str, unit: str, own: Criterion, attempts: Sequence[Sample], hardware: Hardware

@@ -9,7 +9,13 @@ import recomputed
 from rows import rows
 
 from siteproof import sites
+from siteproof.collect import stages
+from siteproof.collect.outcome import Outcome
+from siteproof.links import matrix
+from siteproof.parsers import Reading
+from siteproof.record.manifest import Manifest
 from siteproof.record.samples import Sample
+from siteproof.sites import catalogue
 from siteproof.verdict import judgement
 
 SMALL, LARGE = {"block": "4096"}, {"block": "1048576"}
@@ -246,3 +252,49 @@ def test_a_point_with_too_few_trials_is_no_pass(tmp_path, monkeypatch):
         few = between([(FOUR, [9])])
         assert here.judged([*of_all, *few]).verdict == verdict
         assert here.judged(of_all).verdict == ("PASS" if verdict == "INCOMPLETE" else "FAIL")
+
+
+# ---- what the catalogue says
+
+
+@rows(
+    "metric, dims, conditions, refused",
+    [
+        ("read", {"block": "4096"}, {"file_system": "scratch"}, ""),
+        ("read", {"block": "4096"}, {}, "file_system"),
+        ("read", {}, {"file_system": "scratch"}, "block"),
+        ("read", {}, {"file_system": "scratch", "block": "4096"}, ""),
+        ("another", {}, {}, ""),
+    ],
+)
+def test_a_sample_without_a_key_of_its_point_is_refused(metric, dims, conditions, refused):
+    point = {"read": catalogue.read()[0]["RandomIo.read"].point}
+    names = ("s", "here", "compute", "system", "RandomIo", "quick", "n1")
+    job = Manifest(*names, [metric], {}, point=point)
+    reading = Reading(metric, Decimal(1), "MB/s", dims)
+    (sample,) = stages.to_samples(job, [("n1", Outcome([reading], conditions))], 0)
+    assert (sample.status, refused in sample.why) == ("parse" if refused else "ok", True)
+    assert bool(sample.why) is bool(refused)
+
+
+def test_the_point_of_a_metric_is_known_of_what_a_criterion_may_name():
+    for name, metric in catalogue.read()[0].items():
+        assert set(metric.point) <= set(metric.conditions), name
+
+
+def test_no_day_of_a_pair_has_an_average_over_two_points(tmp_path, monkeypatch):
+    here = Here(tmp_path, monkeypatch, nets.METRIC, f"{BETWEEN}, {REPORTED}")
+    found = between([(ONE, [4, 6]), (FOUR, [8])])
+    lost = nets.failed("n2>s1")
+    days = {
+        pair: [(cell.average and float(cell.average), cell.error) for cell in of_pair.values()]
+        for pair, of_pair in matrix.by_day(here.site, [*found, lost], nets.METRIC).items()
+    }
+    assert days == {
+        ("n1", "s1 at streams 1"): [(625, "")],
+        ("n1", "s1 at streams 4"): [(1000, "")],
+        ("n2", "s1 at streams 1"): [(None, "timeout")],
+        ("n2", "s1 at streams 4"): [(None, "timeout")],
+    }
+    alone = matrix.by_day(here.site, [*between([(ONE, [4, 6])]), lost], nets.METRIC)
+    assert list(alone) == [("n1", "s1"), ("n2", "s1")]
