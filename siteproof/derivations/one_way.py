@@ -62,17 +62,19 @@ def asymmetry(given: Given) -> Iterator[Result]:
     """The slower direction as a part of the faster one, of the most unlike pair of each link."""
     for key in given.criterion.links:
         one = Given(given.material, given.criterion.like(links=[key]))
+        each = one.each(RATE, "pair")
         at: dict[Point, dict[str, list[Sample]]] = {}
-        for (pair, point), samples in one.each(RATE, "pair").items():
+        for (pair, point), samples in each.items():
             at.setdefault(point, {})[pair] = samples
-        wanted = one.units(one.input(RATE, "pair"))
-        yield from (_of_link(given, key, wanted, found) for found in at.values() or [{}])
+        every = [sample for samples in each.values() for sample in samples]
+        yield from (_of_link(one, key, found, every) for found in at.values() or [{}])
 
 
 def _of_link(
-    given: Given, key: str, wanted: Sequence[str], found: Mapping[str, Sequence[Sample]]
+    given: Given, key: str, found: Mapping[str, Sequence[Sample]], every: Sequence[Sample]
 ) -> Result:
-    """At one point. found: the trials of each pair."""
+    """At one point. found: the trials of each pair; every: those of all points, which date it."""
+    wanted = given.units(given.input(RATE, "pair"))
     if lacking := [f"{RATE} of {unit}" for unit in wanted if unit not in found]:
         return Lack(given.missing(lacking).why, key)
     values: dict[str, Fraction] = {}
@@ -88,7 +90,7 @@ def _of_link(
     back = ">".join(reversed(pair_units.ends(pair)))
     inputs = [*found[pair], *found[back]]
     texts = [f"{name} {_megabits(found[name])}" for name in (pair, back)]
-    return given.sample(values[pair], inputs, " and ".join(texts), key)
+    return given.sample(values[pair], inputs, " and ".join(texts), key, every)
 
 
 def both_ways(one_way: Sequence[Sample], other_way: Sequence[Sample]) -> Fraction | None:
