@@ -582,27 +582,25 @@ def _judge_points(
     wrong = bool(failed) and failed[0].status in WRONG
     if not good or wrong:
         return [_without_value(criterion, unit, failed or attempts)]
-    there = pair_units.by_point(good)
-    found = [_judge_trials(criterion, unit, facts, t, baselines) for t in there.values()]
-    return [*found, *_all_lacking(criterion, unit, attempts, there)]
+    there = pair_units.by_point(good).values()
+    found = [_judge_trials(criterion, unit, facts, trials, baselines) for trials in there]
+    # A missing tool counts where others are there.
+    lacks = [_without_value(criterion, unit, [s]) for s in lacking(criterion, attempts, good)]
+    return [*found, *map(_incomplete_not_skip, lacks)]
 
 
-def _all_lacking(
-    criterion: Criterion,
-    unit: str,
-    attempts: Sequence[Sample],
-    there: Mapping[Point, Sequence[Sample]],
-) -> Iterator[NodeVerdict]:
-    """The points at which the job of these good ones should have given a value, too.
-
-    A missing tool counts where others are there.
-    """
-    this_job = pair_units.job(next(iter(there.values()))[0])
-    for sample in attempts:
-        in_this_job = pair_units.job(sample) == this_job
-        lacking = in_this_job and pair_units.lacks_its_own(sample, there)
-        if lacking and not refusal(criterion, sample):
-            yield _incomplete_not_skip(_without_value(criterion, unit, [sample]))
+def lacking(
+    criterion: Criterion, attempts: Iterable[Sample], good: Iterable[Sample]
+) -> list[Sample]:
+    """The failures at points at which the job of these good ones should have given a value, too."""
+    have = [(pair_units.job(s), pair_units.point(s)) for s in good]
+    jobs, there = {job for job, _ in have}, {point for _, point in have}
+    return [
+        sample
+        for sample in attempts
+        if pair_units.lacks_its_own(sample, there) and pair_units.job(sample) in jobs
+        if not refusal(criterion, sample)
+    ]
 
 
 def _judge_trials(

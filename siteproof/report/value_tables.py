@@ -26,8 +26,8 @@ from siteproof.judge.criterion import (
     NodeVerdict,
     apart,
     attempts_at,
+    lacking,
     newest_job,
-    refusal,
     units,
     why_not,
 )
@@ -378,14 +378,9 @@ def _answers(own: Criterion, attempts: Sequence[Sample]) -> list[tuple[str, Samp
     found: list[tuple[str, Sample]] = []
     for tried in apart(own, attempts):
         answers = newest_job(own, tried)
+        good = [sample for sample in answers if sample.status == "ok"]
         found += [("answer", sample) for sample in answers]
-        there = {pair_units.point(s) for s in answers if s.status == "ok"}
-        found += [
-            ("lacking", s)
-            for s in tried
-            if answers and pair_units.job(s) == pair_units.job(answers[0])
-            if not refusal(own, s) and pair_units.lacks_its_own(s, there)
-        ]
+        found += [("lacking", sample) for sample in lacking(own, tried, good)]
     return found
 
 
