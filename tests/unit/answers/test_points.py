@@ -9,6 +9,7 @@ import recomputed
 from rows import rows
 
 from siteproof import sites
+from siteproof.checks import contract
 from siteproof.collect import stages
 from siteproof.collect.outcome import Outcome
 from siteproof.links import matrix
@@ -299,3 +300,26 @@ def test_no_day_of_a_pair_has_an_average_over_two_points(tmp_path, monkeypatch):
     }
     alone = matrix.by_day(here.site, [*between([(ONE, [4, 6])]), lost], nets.METRIC)
     assert list(alone) == [("n1", "s1"), ("n2", "s1")]
+
+
+@rows(
+    "metric, unit, bound, first, second, middle",
+    [
+        ("read", "MB/s", "at_least: 100 MB/s", (50, 820), (70, 900), 60),
+        ("read", "MB/s", "at_least: 10 MB/s", (50, 820), (70, 900), 60),
+        ("read_p99", "us", "at_most: 500 us", (2376, 163), (2400, 165), 2388),
+    ],
+)
+def test_the_median_that_reframe_compares_is_of_one_point(
+    tmp_path, monkeypatch, metric, unit, bound, first, second, middle
+):
+    name = f"RandomIo.{metric}"
+    here = Here(tmp_path, monkeypatch, name, f"{bound}, scope: median, nodes: [compute]")
+    found = [
+        sample
+        for node, (small, large) in (("n1", first), ("n2", second))
+        for sample in on_node(name, unit, [(SMALL, [small]), (LARGE, [large])], node=node)
+    ]
+    compared = contract.of_nodes(here.site, "compute", "RandomIo", metric, "acceptance", found)
+    of_nodes = {shown: (value, own) for shown, value, own, _ in compared}
+    assert of_nodes[f"{metric}_median"] == (middle, unit)
