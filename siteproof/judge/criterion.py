@@ -110,6 +110,11 @@ class CriterionVerdict:
         return sum(n.verdict in (Verdict.PASS, Verdict.REGRESSED) for n in self.nodes)
 
     @property
+    def units(self) -> int:
+        """How many units it has verdicts or values of, however many points."""
+        return len({n.node for n in self.nodes})
+
+    @property
     def worst(self) -> NodeVerdict | None:
         """The worst measured node that is not waived; None if there is none."""
         measured = [n for n in self.nodes if n.value is not None and not n.waived]

@@ -108,8 +108,7 @@ class Tally:
     @cached_property
     def reported(self) -> int:
         """How many units have a value that decides nothing."""
-        units = {node.node for node in self.result.nodes}
-        return len(units) if self.criterion.report_only else 0
+        return self.result.units if self.criterion.report_only else 0
 
     def value(self, node: NodeVerdict) -> Fraction | None:
         """The value of a unit, exactly; None without a number."""

@@ -140,7 +140,7 @@ def counted(result: CriterionVerdict) -> str:
     if not result.nodes:
         return "-"
     if result.criterion.report_only:
-        return str(len({node.node for node in result.nodes}))
+        return str(result.units)
     return f"{result.ok} of {len(result.nodes)}"
 
 

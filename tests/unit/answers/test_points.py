@@ -12,12 +12,14 @@ from siteproof import sites
 from siteproof.checks import contract
 from siteproof.collect import stages
 from siteproof.collect.outcome import Outcome
+from siteproof.export import documents
 from siteproof.links import matrix
 from siteproof.parsers import Reading
 from siteproof.record.manifest import Manifest
 from siteproof.record.samples import Sample
 from siteproof.sites import catalogue
 from siteproof.verdict import judgement
+from siteproof.wording.verdicts import value
 
 SMALL, LARGE = {"block": "4096"}, {"block": "1048576"}
 ONE, FOUR = {"streams": "1"}, {"streams": "4"}
@@ -323,3 +325,16 @@ def test_the_median_that_reframe_compares_is_of_one_point(
     compared = contract.of_nodes(here.site, "compute", "RandomIo", metric, "acceptance", found)
     of_nodes = {shown: (value, own) for shown, value, own, _ in compared}
     assert of_nodes[f"{metric}_median"] == (middle, unit)
+
+
+def test_what_programs_read_counts_units_and_names_points(tmp_path, monkeypatch):
+    here = Here(tmp_path, monkeypatch, "RandomIo.read", REPORTED)
+    found = on_node("RandomIo.read", "MB/s", [(SMALL, [46.69]), (LARGE, [822.31])])
+    judged = judgement.judge_samples(here.site, found, "all of it")
+    told = documents.criterion(judged, judged.verdicts[0])
+    rows_of = [(one["node"], one["dims"], one["number"]) for one in told["nodes"]]
+    assert rows_of == [("n1", SMALL, 46.69), ("n1", LARGE, 822.31)]
+    assert (told["nodes_expected"], told["counts"]["reported"]) == (1, 1)
+    assert value(judged.verdicts[0].nodes[0], here.site.criteria["C"]) == (
+        "46.69 MB/s at block 4096 by fio"
+    )
