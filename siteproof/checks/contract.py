@@ -26,6 +26,7 @@ from siteproof.checks.reference import Reference
 from siteproof.errors import UserError
 from siteproof.judge.criterion import MIDDLES, of_system, why_not
 from siteproof.record import pair_units
+from siteproof.record.pair_units import Point
 from siteproof.record.samples import Sample
 from siteproof.sites import Criterion
 from siteproof.sites.pairs import Pair
@@ -107,18 +108,40 @@ def _middles(
     """Median and mean of all nodes that are not excused, where a criterion has a bound for them."""
     found = []
     for scope in ("median", "mean"):
-        deciding = [
-            rule.promise
-            for rule in rules
-            if rule.promise.scope == scope and _are_all(site, rule.promise, excused, values)
+        each = [
+            _middle_at(site, name, f"{metric}_{scope}", rules, own, facts, excused)
+            for own in pair_units.by_point(values).values()
         ]
-        of_several = scope == "median" and len(values) > 1
-        if deciding or (of_several and site.catalogue[name].better == "higher"):
-            unit = _unit(deciding, facts, site.catalogue[name].unit)
-            limits = [promise.limits(unit, facts) for promise in deciding]
-            number, bound = reference.compare(_middle(scope, values, unit), limits)
-            found.append((f"{metric}_{scope}", number, unit, bound))
+        if known := [one for one in each if one]:
+            found.append(min(known, key=lambda one: one[0])[1])
     return found
+
+
+def _middle_at(
+    site: Site,
+    name: str,
+    shown: str,
+    rules: Sequence[Rule],
+    values: Sequence[Sample],
+    facts: Hardware,
+    excused: set[str],
+) -> tuple[tuple[bool, bool, Fraction], Compared] | None:
+    """Median or mean of the nodes at one point, after its place: those that break a bound first."""
+    scope, entry = shown.rpartition("_")[2], site.catalogue[name]
+    deciding = [
+        rule.promise
+        for rule in rules
+        if rule.promise.scope == scope and _are_all(site, rule.promise, excused, values)
+    ]
+    of_several = scope == "median" and len(values) > 1 and entry.better == "higher"
+    if not deciding and not of_several:
+        return None
+    unit = _unit(deciding, facts, entry.unit)
+    middle = _middle(scope, values, unit)
+    kept = all(promise.met(middle, unit, facts) for promise in deciding)
+    worth = _middle(scope, values, entry.unit) * (-1 if entry.better == "lower" else 1)
+    number, bound = reference.compare(middle, [promise.limits(unit, facts) for promise in deciding])
+    return (kept, not deciding, worth), (shown, number, unit, bound)
 
 
 def _middle(scope: str, values: Sequence[Sample], unit: str) -> Fraction:
@@ -276,10 +299,10 @@ def _unit(deciding: Iterable[Criterion | Baseline], facts: Hardware, otherwise: 
 
 
 def medians(samples: Iterable[Sample]) -> list[Sample]:
-    """One sample a node, pair or point and its dimensions: the exact median of the trials."""
-    alike: dict[tuple[str, str, str], list[Sample]] = {}
+    """One sample a node or pair and its point: the exact median of the trials."""
+    alike: dict[tuple[str, Point, str], list[Sample]] = {}
     for sample in samples:
-        key = (sample.node, pair_units.dimensions(sample), sample.unit)
+        key = (sample.node, pair_units.point(sample), sample.unit)
         alike.setdefault(key, []).append(sample)
     found = []
     for trials in alike.values():

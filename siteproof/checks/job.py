@@ -333,6 +333,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             scheduler="slurm" if self.in_batch else LOCAL,
             parsers={p: m.__name__.rpartition(".")[2] for p, m in self.parsers.items()},
             facts=self.facts(),
+            point={
+                name.partition(".")[2]: metric.point
+                for name, metric in active.site.catalogue.items()
+                if metric.point and metric.check == self.name_of_check()
+            },
             lost=lost,
             limit=int(self.seconds()),
             provenance=session.provenance(files.CLONE)

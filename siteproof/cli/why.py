@@ -276,13 +276,16 @@ def _chain(sample: Sample, margin: str) -> None:
 
 
 def _inputs_alike(inputs: Sequence[Sample]) -> list[str]:
-    """The values of each pair, link or node, trial by trial; nodes with the same share a line."""
+    """The values of each pair, link or node at a point, trial by trial; nodes with the same share a
+    line.
+    """
     values: dict[tuple[str, str, str], list[Sample]] = {}
     for one in inputs:
         pair = ">".join(filter(None, (one.node, one.dims.get(PEER, ""))))
         place = pair or one.dims.get(LINK) or one.header.system
         job = f"{one.header.time} session {one.header.session} job {one.header.job}"
-        values.setdefault((one.metric, job, place), []).append(one)
+        dims = [f" at {k} {v}" for k, v in sorted(one.dims.items()) if k not in (PEER, LINK)]
+        values.setdefault(("".join((one.metric, *dims)), job, place), []).append(one)
     alike: dict[tuple[str, str, str], list[str]] = {}
     for (metric, job, place), found in values.items():
         own = "" if PEER not in found[0].dims else place

@@ -179,7 +179,22 @@ def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: floa
         provenance={**job.provenance, **shared, **({"origin": proof} if proof else {})},
     )
     room = min(MAX_OF_ONE, files.SAMPLES // 2 // max(1, len(outcomes)))
-    return [sample for node, left in outcomes for sample in _node_samples(header, node, left, room)]
+    return [
+        sample
+        for node, left in outcomes
+        for sample in _node_samples(header, node, _at_its_points(job, header, left), room)
+    ]
+
+
+def _at_its_points(job: Manifest, header: Header, left: Outcome) -> Outcome:
+    """The outcome, unless a value lacks what belongs to its point."""
+    known = {*header.conditions, *left.conditions, *left.dims}
+    for reading in left.readings:
+        needed = job.point.get(reading.metric, ())
+        if lacking := [key for key in needed if key not in known and key not in reading.dims]:
+            why = f"{reading.metric} without {', '.join(lacking)}, its point in the catalogue"
+            return Outcome(status="parse", why=why, host=left.host, dims=left.dims)
+    return left
 
 
 def _ended(job: Manifest, outcomes: Iterable[Outcome], now: float) -> datetime:

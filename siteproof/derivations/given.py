@@ -13,12 +13,12 @@ from pathlib import Path
 from siteproof import units
 from siteproof.analysis import arithmetic
 from siteproof.judge import expected, inputs
-from siteproof.judge.criterion import attempts_at, not_taken_back, why_not
+from siteproof.judge.criterion import apart, attempts_at, newest_job, why_not
 from siteproof.judge.severity import WRONG, most_severe_status
 from siteproof.record import descriptions, finding, pair_units
 from siteproof.record.descriptions import Fields
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.pair_units import LINK, PEER
+from siteproof.record.pair_units import LINK, PEER, Point
 from siteproof.record.samples import EMULATED, Header, Sample
 from siteproof.sites import Criterion, Site, bought, hardware_read
 from siteproof.sites.bought import FactResult
@@ -27,6 +27,7 @@ from siteproof.sites.promise import Subject
 DIGITS = 12  # significant ones of a quotient
 DIFFERS_BY = ("mode", "trials", LINK, "pattern", "at_once", "partition")  # between two ways
 MAX_SESSIONS = 20  # of the past that are looked through for one value
+Place = tuple[str, Point]  # a unit, and the point of its value
 MayBe = Callable[[Header], bool]
 Past = Callable[[Collection[str], MayBe], Iterable[tuple[Header, list[Sample]]]]
 
@@ -131,15 +132,13 @@ class Given:
     def answers(
         self, wanted: Criterion, samples: Sequence[Sample] | None = None
     ) -> dict[str, list[Sample]]:
-        """Of each unit that has answered: the samples of its newest job that count."""
+        """Of each unit that has answered: the samples that count, of its newest jobs."""
         check = wanted.metric.partition(".")[0]
         attempted = self.material.of_checks.get(check, ()) if samples is None else samples
         found = {}
         for unit, attempts in attempts_at(attempted, wanted).items():
-            counted = [s for s in not_taken_back(wanted, attempts) if not why_not(wanted, s)]
-            if counted:
-                newest = pair_units.job(counted[0])
-                found[unit] = [s for s in counted if pair_units.job(s) == newest]
+            if own := [s for each in apart(wanted, attempts) for s in newest_job(wanted, each)]:
+                found[unit] = own
         return found
 
     def units(self, wanted: Criterion) -> list[str]:
@@ -149,15 +148,20 @@ class Given:
         check = wanted.metric.partition(".")[0]
         return list(expected.units(self.site, wanted, self.material.of_checks.get(check, ())))
 
-    def each(self, metric: str, subject: Subject = "node") -> dict[str, list[Sample]]:
-        """The good samples of an input of each unit that has as many as the criterion requires."""
+    def each(self, metric: str, subject: Subject = "node") -> dict[Place, list[Sample]]:
+        """The good samples of an input of each unit at each point that has enough trials."""
         wanted = self.input(metric, subject)
         answers = self.answers(wanted)
-        good = {
-            unit: [s for s in answers.get(unit, ()) if s.status == "ok"]
+        return {
+            (unit, point): trials
             for unit in self.units(wanted)
+            for point, trials in self._good(answers.get(unit, ())).items()
+            if len(trials) >= self.trials
         }
-        return {unit: own for unit, own in good.items() if own and len(own) >= self.trials}
+
+    def _good(self, samples: Sequence[Sample]) -> dict[Point, list[Sample]]:
+        """Those of a unit with a value, by their points."""
+        return pair_units.by_point([s for s in samples if s.status == "ok"], PEER, LINK)
 
     def without(self, metric: str, subject: Subject = "node") -> Iterator[Result]:
         """Why the other units have no value: the input failed, or is missing."""
@@ -165,13 +169,13 @@ class Given:
         answers = self.answers(wanted)
         for unit in self.units(wanted):
             own = answers.get(unit, [])
-            good = [s for s in own if s.status == "ok"]
-            if own and not good:
+            fewest = min(map(len, self._good(own).values()), default=0)
+            if own and not fewest:
                 yield self.broken(own, unit)
-            elif not good:
+            elif not fewest:
                 yield self.missing([self._lacking(wanted, unit)], unit)
-            elif len(good) < self.trials:
-                details = {"trials": len(good), "expected": self.trials}
+            elif fewest < self.trials:
+                details = {"trials": fewest, "expected": self.trials}
                 yield Lack(finding.of(Kind.TRIALS_MISSING, details, metric=metric), unit)
 
     def _lacking(
@@ -209,7 +213,7 @@ class Given:
         for metric, unit, own in self._inputs(metrics, subject, against, samples):
             good = [s for s in own if s.status == "ok"]
             failed += [s for s in own if s.status in WRONG or s.status != "ok" and not good]
-            if not good or len(good) < self.trials:
+            if min(map(len, self._good(own).values()), default=0) < self.trials:
                 wanted = self.input(metric, subject, against=against)
                 lacks.append(self._lacking(wanted, unit, samples))
                 continue
@@ -253,13 +257,17 @@ class Given:
         dated_by: Sequence[Sample] = (),
         whole: Sequence[Sample] = (),
     ) -> DerivedSample:
-        """The value of a unit, as old as its oldest input. unit: a node, `a>b`, or a link.
+        """The value of a unit, as old as its oldest input, at the point that its inputs share.
 
-        value: in the catalogue's unit. dated_by: the inputs whose age matters, if not all do.
-        whole: as of DerivedSample.
+        unit: a node, `a>b`, or a link. value: in the catalogue's unit. dated_by: the inputs whose
+        age matters, if not all do. whole: as of DerivedSample.
         """
         exact = value if isinstance(value, Decimal | str) else decimal(value)
         node, dims = self.place(unit)
+        of_whole = {id(one) for one in whole}
+        parts = [set(one.dims.items()) for one in inputs if id(one) not in of_whole]
+        shared = set.intersection(*parts) if parts else set()
+        dims |= {name: text for name, text in shared if name not in (PEER, LINK)}
         return DerivedSample(
             self.head(dated_by or inputs),
             node,
@@ -333,9 +341,9 @@ class Given:
 
 
 def compared_dims(criterion: Criterion, sample: Sample) -> list[str]:
-    """The dimensions in which two values must agree to be parts of one comparison."""
-    names = sorted(sample.dims.keys() - {PEER, LINK, "trial", *criterion.against})
-    return [f"{name} {sample.dims[name]}" for name in names]
+    """The point in which two values must agree to be parts of one comparison."""
+    shared = pair_units.point(sample, PEER, LINK, *criterion.against)
+    return [f"{name} {text}" for name, text in shared]
 
 
 def decimal(value: Fraction) -> Decimal:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from siteproof.analysis import arithmetic
 from siteproof.derivations.given import Given, Lack, Result
 from siteproof.record import pair_units
+from siteproof.record.pair_units import Point
 from siteproof.record.samples import Sample
 from siteproof.sites import pairs
 from siteproof.sites.system import Link
@@ -20,7 +21,7 @@ BUFFERS = ("net.core.rmem_max", "net.core.wmem_max")
 def best(given: Given) -> Iterator[Result]:
     """The highest of a pair's trials."""
     yield from given.without(RATE, "pair")
-    for pair, trials in given.each(RATE, "pair").items():
+    for (pair, _), trials in given.each(RATE, "pair").items():
         highest = max(trials, key=lambda s: rate(s))
         yield given.sample(
             _in_unit(given, rate(highest)), trials, f"the best of {len(trials)} trials", pair
@@ -30,7 +31,7 @@ def best(given: Given) -> Iterator[Result]:
 def median(given: Given) -> Iterator[Result]:
     """The median of a pair's trials."""
     yield from given.without(RATE, "pair")
-    for pair, trials in given.each(RATE, "pair").items():
+    for (pair, _), trials in given.each(RATE, "pair").items():
         value = arithmetic.middle([rate(s) for s in trials])
         yield given.sample(_in_unit(given, value), trials, f"of {len(trials)} trials", pair)
 
@@ -38,7 +39,7 @@ def median(given: Given) -> Iterator[Result]:
 def trials(given: Given) -> Iterator[Result]:
     """How many trials of a pair have a value."""
     yield from given.without(RATE, "pair")
-    for pair, found in given.each(RATE, "pair").items():
+    for (pair, _), found in given.each(RATE, "pair").items():
         numbers = [s.trial for s in found]
         why = f"trials {min(numbers)} to {max(numbers)}"
         yield given.sample(Fraction(len(set(numbers))), found, why, pair)
@@ -47,7 +48,7 @@ def trials(given: Given) -> Iterator[Result]:
 def share_of_max(given: Given) -> Iterator[Result]:
     """A pair's median as a share of the link's speed in the site; not of its rounded MB/s."""
     yield from given.without(RATE, "pair")
-    for pair, found in given.each(RATE, "pair").items():
+    for (pair, _), found in given.each(RATE, "pair").items():
         speed = link_of(given, pair).speed
         if speed is None:
             yield given.missing([f"speed of the link of {pair}"], pair)
@@ -60,13 +61,20 @@ def share_of_max(given: Given) -> Iterator[Result]:
 def asymmetry(given: Given) -> Iterator[Result]:
     """The slower direction as a part of the faster one, of the most unlike pair of each link."""
     for key in given.criterion.links:
-        yield _of_link(given, key)
+        one = Given(given.material, given.criterion.like(links=[key]))
+        each = one.each(RATE, "pair")
+        at: dict[Point, dict[str, list[Sample]]] = {}
+        for (pair, point), samples in each.items():
+            at.setdefault(point, {})[pair] = samples
+        every = [sample for samples in each.values() for sample in samples]
+        yield from (_of_link(one, key, found, every) for found in at.values() or [{}])
 
 
-def _of_link(given: Given, key: str) -> Result:
-    one = Given(given.material, given.criterion.like(links=[key]))
-    found = one.each(RATE, "pair")
-    wanted = one.units(one.input(RATE, "pair"))
+def _of_link(
+    given: Given, key: str, found: Mapping[str, Sequence[Sample]], every: Sequence[Sample]
+) -> Result:
+    """At one point. found: the trials of each pair; every: those of all points, which date it."""
+    wanted = given.units(given.input(RATE, "pair"))
     if lacking := [f"{RATE} of {unit}" for unit in wanted if unit not in found]:
         return Lack(given.missing(lacking).why, key)
     values: dict[str, Fraction] = {}
@@ -82,7 +90,7 @@ def _of_link(given: Given, key: str) -> Result:
     back = ">".join(reversed(pair_units.ends(pair)))
     inputs = [*found[pair], *found[back]]
     texts = [f"{name} {_megabits(found[name])}" for name in (pair, back)]
-    return given.sample(values[pair], inputs, " and ".join(texts), key)
+    return given.sample(values[pair], inputs, " and ".join(texts), key, every)
 
 
 def both_ways(one_way: Sequence[Sample], other_way: Sequence[Sample]) -> Fraction | None:
@@ -96,17 +104,18 @@ def service_demand(given: Given) -> Iterator[Result]:
     """Processor time of the sender for each KiB, from its share of a core and the rate."""
     yield from given.without(RATE, "pair")
     busy = given.each("TcpBandwidth.cpu_sender", "pair")
-    for pair, found in given.each(RATE, "pair").items():
-        if pair not in busy:
+    for (pair, point), found in given.each(RATE, "pair").items():
+        if (pair, point) not in busy:
             yield given.missing([f"TcpBandwidth.cpu_sender of {pair}"], pair)
             continue
-        used = arithmetic.middle([Fraction(convert(s.number, s.unit, "x")) for s in busy[pair]])
+        own = busy[pair, point]
+        used = arithmetic.middle([Fraction(convert(s.number, s.unit, "x")) for s in own])
         value = arithmetic.service_demand(used, arithmetic.middle([rate(s) for s in found]))
         if value is None:
             yield given.missing([f"{RATE} of {pair} above 0"], pair)
             continue
         why = f"{float(used):.3g} of a core busy"
-        yield given.sample(value, [*found, *busy[pair]], why, pair)
+        yield given.sample(value, [*found, *own], why, pair)
 
 
 def mtu_difference(given: Given) -> Iterator[Result]:
@@ -127,7 +136,8 @@ def mtu_difference(given: Given) -> Iterator[Result]:
 
 def buffer_shortage(given: Given) -> Iterator[Result]:
     """What a node's smaller largest buffer lacks of the most demanding of its links."""
-    read = [given.each(f"HostParameters.sysctl.{name}") for name in BUFFERS]
+    of_places = [given.each(f"HostParameters.sysctl.{name}") for name in BUFFERS]
+    read = [{node: own for (node, _), own in of.items()} for of in of_places]
     for node in given.units(given.input("HostParameters.mismatches")):
         if lacking := [n for n, of in zip(BUFFERS, read, strict=True) if node not in of]:
             yield given.missing([f"{name} of {node}" for name in lacking], node)

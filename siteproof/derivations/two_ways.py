@@ -212,8 +212,9 @@ def random_of_serial(kind: str) -> Callable[[Given], Iterator[Result]]:
     def derive(given: Given) -> Iterator[Result]:
         serial = given.each(f"BlockStorage.{kind}")
         yield from given.without(f"RandomIo.{kind}")
-        for node, random in given.each(f"RandomIo.{kind}").items():
-            yield _of_serial(given, node, random, serial.get(node, ()), f"BlockStorage.{kind}")
+        for (node, _), random in given.each(f"RandomIo.{kind}").items():
+            of_node = [s for (other, _), own in serial.items() for s in own if other == node]
+            yield _of_serial(given, node, random, of_node, f"BlockStorage.{kind}")
 
     return derive
 

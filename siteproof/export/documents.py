@@ -168,7 +168,7 @@ def criterion(judged: Judgement, result: CriterionVerdict) -> dict[str, Any]:
         "by_rounding": result.by_rounding,
         **_counted(judged, result),
         "nodes_ok": result.ok,
-        "nodes_expected": len(result.nodes),
+        "nodes_expected": result.units,
         "oldest": result.oldest and result.oldest.isoformat(timespec="seconds"),
         "age": None if result.age is None else int(result.age.total_seconds()),
         "conditions": shared,

@@ -105,7 +105,7 @@ def _facts(judged: Judgement, result: CriterionVerdict) -> dict[str, str]:
         "bound": bound(judged, result),
         "source": result.criterion.source,
         "nodes_ok": str(result.ok) if result.nodes else "",
-        "nodes_expected": str(len(result.nodes)) if result.nodes else "",
+        "nodes_expected": str(result.units) if result.nodes else "",
         "measured": max((s.header.time for s in found), default=""),
         "sessions": " ".join(sorted({s.header.session for s in found})),
         "conditions": ", ".join(f"{k} {v}" for k, v in sorted(common(found).items())),
@@ -141,7 +141,8 @@ def _new(suite: Element, judged: Judgement, check: str, name: str) -> Element:
 def _node_case(
     suite: Element, judged: Judgement, check: str, result: CriterionVerdict, node: NodeVerdict
 ) -> None:
-    case = _new(suite, judged, check, f"{_name(result)} [{node.node}]")
+    at = f" at {node.point}" if result.criterion.report_only and node.point else ""
+    case = _new(suite, judged, check, f"{_name(result)} [{node.node}{at}]")
     line = _line(result, node)
     _add_result(case, node.verdict, f"{line}; bound {bound(judged, result)}", [])
     SubElement(case, "system-out").text = line

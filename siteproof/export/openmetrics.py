@@ -183,7 +183,7 @@ def _criterion(families: Families, judged: Judgement, result: CriterionVerdict) 
             result.verdict is verdict,
             {**own, "verdict": verdict},
         )
-    for name, count in (("ok", result.ok), ("expected", len(result.nodes))):
+    for name, count in (("ok", result.ok), ("expected", result.units)):
         families.put(
             f"criterion_nodes_{name}",
             f"Nodes of a criterion that are {name}; pairs or links if it covers these",

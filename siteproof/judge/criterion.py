@@ -19,6 +19,7 @@ from siteproof.judge import published_values as published
 from siteproof.judge.severity import RANKS, UNDECIDED, WRONG, Verdict, most_severe, of_status
 from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.pair_units import Point
 from siteproof.record.point import KNOB, OWN
 from siteproof.record.samples import (
     EMULATED,
@@ -51,7 +52,7 @@ class NodeVerdict:
 
     findings: why the verdict is what it is. unwaived: what it were without the waiver. too_old: it
     was answered, and that does not count any more. interrupted: a newer session that was
-    interrupted, and so took nothing back.
+    interrupted, and so took nothing back. points: the verdict at each point, if there are several.
     """
 
     node: str
@@ -65,6 +66,14 @@ class NodeVerdict:
     unwaived: Verdict | None = None
     too_old: bool = False
     interrupted: str = ""
+    points: Sequence[NodeVerdict] = ()
+
+    @property
+    def point(self) -> str:
+        """What of its point other points of the unit do not share: `block 4096`."""
+        known = [dict(pair_units.point(one.sample)) for one in self.points if one.sample]
+        own = pair_units.point(self.sample) if self.sample else ()
+        return ", ".join(f"{k} {v}" for k, v in own if any(other.get(k) != v for other in known))
 
     @property
     def lost(self) -> bool:
@@ -99,6 +108,11 @@ class CriterionVerdict:
     def ok(self) -> int:
         """How many nodes meet the criterion."""
         return sum(n.verdict in (Verdict.PASS, Verdict.REGRESSED) for n in self.nodes)
+
+    @property
+    def units(self) -> int:
+        """How many units it has verdicts or values of, however many points."""
+        return len({n.node for n in self.nodes})
 
     @property
     def worst(self) -> NodeVerdict | None:
@@ -163,15 +177,23 @@ def units(
     fresh: Freshness | None = None,
 ) -> list[NodeVerdict]:
     """The verdict on each expected node or unit by itself, in their order."""
-    in_trials = criterion.links or of_system(criterion) or criterion.trials
-    judge_one = judge_unit if in_trials else judge_node
     attempts = attempts_at(samples, criterion)
     found = []
     for node, facts in expected.items():
-        own = not_taken_back(criterion, _attempts_on(node, attempts))
-        result = judge_one(criterion, node, facts, own, (baselines or {}).get(node, ()))
-        found.append(_too_old(criterion, _noted(criterion, result, own), fresh))
+        own_baselines = (baselines or {}).get(node, ())
+        each = [
+            _too_old(criterion, _noted(criterion, one, own), fresh)
+            for own in apart(criterion, _attempts_on(node, attempts))
+            for one in _judge_points(criterion, node, facts, own, own_baselines)
+        ]
+        found.append(_worst_point(criterion, each))
     return found
+
+
+def _worst_point(criterion: Criterion, each: Sequence[NodeVerdict]) -> NodeVerdict:
+    """The verdict that decides, with those at the other points."""
+    worst = min(each, key=lambda n: _badness(criterion, n))
+    return replace(worst, points=each) if len(each) > 1 else worst
 
 
 def _attempts_on(unit: str, attempts: Mapping[str, list[Sample]]) -> list[Sample]:
@@ -183,32 +205,44 @@ def _attempts_on(unit: str, attempts: Mapping[str, list[Sample]]) -> list[Sample
 def reported(
     criterion: Criterion, samples: Collection[Sample], expected: Collection[str]
 ) -> Iterator[NodeVerdict]:
-    """The values of what decides nothing: of each unit the median of its newest job's trials."""
+    """The values of what decides nothing: at each point the median of its newest job's trials."""
     attempts = attempts_at(samples, criterion)
     for unit in expected:
-        own = not_taken_back(criterion, attempts.get(unit, ()))
-        counted = [s for s in own if not why_not(criterion, s)]
-        newest = _newest_job(counted)
-        good = [s for s in newest if isinstance(s.value, Decimal)]
-        texts = [s for s in newest if isinstance(s.value, str)]
-        if good:
-            middle, nearest = _middle_trial(good)
-            why = Finding(Kind.REPORTED_ONLY, message=criterion.report_only or "")
-            yield NodeVerdict(unit, Verdict.SKIP, (why,), nearest, middle)
-        elif texts:
-            why = Finding(Kind.TEXT, metric=criterion.metric, value=str(texts[0].value))
-            yield NodeVerdict(unit, Verdict.SKIP, (why,), texts[0])
+        jobs = [newest_job(criterion, own) for own in apart(criterion, attempts.get(unit, ()))]
+        good = [sample for job in jobs for sample in job if sample.status == "ok"]
+        of_points = pair_units.by_point(good).values()
+        each = [_reported(criterion, unit, trials) for trials in of_points]
+        yield from (replace(one, points=each) if len(each) > 1 else one for one in each)
 
 
-def _newest_job(samples: Sequence[Sample]) -> list[Sample]:
-    """Those of the job that measured the first of them."""
-    return [s for s in samples if pair_units.job(s) == pair_units.job(samples[0])]
+def _reported(criterion: Criterion, unit: str, trials: Sequence[Sample]) -> NodeVerdict:
+    if isinstance(trials[0].value, Decimal):
+        why = Finding(Kind.REPORTED_ONLY, message=criterion.report_only or "")
+        middle, nearest = _middle_trial(trials)
+        return NodeVerdict(unit, Verdict.SKIP, (why,), nearest, middle)
+    why = Finding(Kind.TEXT, metric=criterion.metric, value=str(trials[0].value))
+    return NodeVerdict(unit, Verdict.SKIP, (why,), trials[0])
+
+
+def newest_job(criterion: Criterion, attempts: Sequence[Sample]) -> list[Sample]:
+    """The attempts that answer, of the newest job that has one."""
+    answers = (s for s in attempts if not why_not(criterion, s))
+    newest = next(answers, None)
+    if newest is None:
+        return []
+    job = pair_units.job(newest)
+    return [newest, *(sample for sample in answers if pair_units.job(sample) == job)]
 
 
 def _lacking_input(node: NodeVerdict, lacks: Mapping[str, Finding]) -> NodeVerdict:
-    """A unit that was not measured, with the reason if it is known."""
-    why = lacks.get(node.node) or lacks.get("")
-    return replace(node, findings=(why,)) if why and node.sample is None else node
+    """A unit that was not measured, with the reason if it is known; or not at all of its points."""
+    why = lacks.get(node.node)
+    if node.sample is None:
+        why = why or lacks.get("")
+        return replace(node, findings=(why,)) if why else node
+    if why is None or node.verdict is not Verdict.PASS:
+        return node
+    return NodeVerdict(node.node, Verdict.INCOMPLETE, (why,), points=(node,))
 
 
 def _too_old(criterion: Criterion, result: NodeVerdict, fresh: Freshness | None) -> NodeVerdict:
@@ -268,8 +302,11 @@ def _judge_all(
 ) -> CriterionVerdict:
     excused, deciding = _waive_all(_all_or_none_skip(nodes), waived)
     if criterion.scope in MIDDLES and deciding:
-        middle = _judge_middle(criterion, deciding, expected, baselines)
-        deciding = [_with_bound(name, middle, criterion)]
+        middles = [
+            _judge_middle(criterion, at_point, expected, baselines)
+            for at_point in _at_each_point(criterion, deciding)
+        ]
+        deciding = [_with_bound(name, _worst_point(criterion, middles), criterion)]
     worst = most_severe(node.verdict for node in deciding) or Verdict.SKIP
     nodes = sorted([*deciding, *excused], key=lambda node: _badness(criterion, node))
     findings, others = _commonest(nodes, worst)
@@ -480,21 +517,13 @@ def _place_of(sample: Sample) -> tuple[Order, int]:
     return sample.header.order, sample.trial
 
 
-def judge_node(
-    criterion: Criterion,
-    unit: str,
-    facts: Hardware,
-    attempts: Sequence[Sample],
-    baselines: Iterable[Baseline] = (),
-) -> NodeVerdict:
-    """The verdict on one node from its attempts, the newest first."""
+def _without_value(criterion: Criterion, unit: str, attempts: Sequence[Sample]) -> NodeVerdict:
+    """The verdict on a unit from its attempts, the newest first; none of them is a good answer."""
     newest = next((s for s in attempts if not why_not(criterion, s)), None)
     if newest is None:
         return NodeVerdict(unit, Verdict.INCOMPLETE, (_unanswered(criterion, attempts),))
-    if newest.status != "ok":
-        known = None if newest.header.is_unread else newest
-        return NodeVerdict(unit, of_status(newest.status), (failure(newest),), known)
-    return _compare(criterion, unit, facts, newest, baselines)
+    known = None if newest.header.is_unread else newest
+    return NodeVerdict(unit, of_status(newest.status), (failure(newest),), known)
 
 
 def _unanswered(criterion: Criterion, attempts: Sequence[Sample]) -> Finding:
@@ -522,83 +551,61 @@ def failure(sample: Sample) -> Finding:
     )
 
 
-def judge_unit(
-    criterion: Criterion,
-    unit: str,
-    facts: Hardware,
-    attempts: Sequence[Sample],
-    baselines: Iterable[Baseline] = (),
-) -> NodeVerdict:
-    """The verdict on a pair, a link or the system; of several services the worst one's."""
-    each = _by_service(criterion, attempts)
-    found = [_judge_newest(criterion, unit, facts, own, baselines) for own in each]
-    return min(found, key=lambda n: _badness(criterion, n))
+def apart(criterion: Criterion, attempts: Sequence[Sample]) -> list[Sequence[Sample]]:
+    """The attempts that count: on each file system or service where a criterion names several, or
+    none; else all at once.
+    """
+    have = [sample.header.conditions for sample in attempts]
+    key = next((name for name in pair_units.OF_JOB if any(name in one for one in have)), "")
+    rule = criterion.conditions.get(key)
+    if not key or (rule and not rule.one_of):
+        return [not_taken_back(criterion, attempts)]
+    used = [one.get(key, "") for one in have]
+    each = []
+    for name in (rule.one_of if rule else None) or dict.fromkeys(filter(None, used)):
+        may = ("", name)  # what is of no known one may be of each
+        own = [sample for sample, of in zip(attempts, used, strict=True) if of in may]
+        each.append(not_taken_back(criterion, own))
+    return each
 
 
-def _by_service(criterion: Criterion, attempts: Sequence[Sample]) -> Sequence[Sequence[Sample]]:
-    """The attempts at each service where a criterion names several, or none; else all at once."""
-    rule = criterion.conditions.get(SERVICE)
-    # Of the header: what follows from several services has the condition, and no service.
-    used = [sample.header.conditions.get(SERVICE, "") for sample in attempts]
-    if (rule and not rule.one_of) or not any(used):
-        return [attempts]
-    of_service: dict[str, list[Sample]] = {name: [] for name in (rule.one_of if rule else ()) or ()}
-    for name, sample in zip(used, attempts, strict=True):
-        if not rule or name in of_service:
-            of_service.setdefault(name, []).append(sample)
-    return list(of_service.values())
-
-
-def _judge_newest(
+def _judge_points(
     criterion: Criterion,
     unit: str,
     facts: Hardware,
     attempts: Sequence[Sample],
     baselines: Iterable[Baseline],
-) -> NodeVerdict:
-    """The verdict of the newest job: the median of its trials.
+) -> list[NodeVerdict]:
+    """The verdicts of the newest job: at each point the median of its trials.
 
     A failed trial among good ones is a missing trial, unless it was a wrong answer; where all
-    failed, the most severe failure counts. Values that differ in another dimension, such as a size,
-    are judged each by itself, and each is required; the worst decides.
+    failed, the most severe failure counts.
     """
-    answers = [s for s in attempts if not why_not(criterion, s)]
-    job = _newest_job(answers)
+    job = newest_job(criterion, attempts)
     good = [s for s in job if s.status == "ok"]
     failed = sorted((s for s in job if s.status != "ok"), key=lambda s: RANKS[of_status(s.status)])
     wrong = bool(failed) and failed[0].status in WRONG
     if not good or wrong:
-        return judge_node(criterion, unit, facts, failed or attempts)
-    alike: dict[str, list[Sample]] = {}
-    for sample in good:
-        alike.setdefault(pair_units.dimensions(sample), []).append(sample)
-    found = [_judge_trials(criterion, unit, facts, t, baselines) for t in alike.values()]
-    found += _all_lacking(criterion, unit, facts, attempts, alike)
-    return min(found, key=lambda n: _badness(criterion, n))
+        return [_without_value(criterion, unit, failed or attempts)]
+    there = pair_units.by_point(good).values()
+    found = [_judge_trials(criterion, unit, facts, trials, baselines) for trials in there]
+    # A missing tool counts where others are there.
+    lacks = [_without_value(criterion, unit, [s]) for s in lacking(criterion, attempts, good)]
+    return [*found, *map(_incomplete_not_skip, lacks)]
 
 
-def _all_lacking(
-    criterion: Criterion,
-    unit: str,
-    facts: Hardware,
-    attempts: Sequence[Sample],
-    alike: Mapping[str, Sequence[Sample]],
-) -> Iterator[NodeVerdict]:
-    """The kinds of value that the job of these good ones should have given, too.
-
-    alike: the good samples by their other dimensions, such as a size.
-    """
-    this_job = pair_units.job(next(iter(alike.values()))[0])
-    for sample in attempts:
-        in_this_job = pair_units.job(sample) == this_job
-        lacking = in_this_job and pair_units.lacks_its_own(sample, alike)
-        if lacking and not refusal(criterion, sample):
-            yield _lacking(criterion, unit, facts, sample)
-
-
-def _lacking(criterion: Criterion, unit: str, facts: Hardware, sample: Sample) -> NodeVerdict:
-    """One kind of value is missing where others are there: a missing tool counts, too."""
-    return _incomplete_not_skip(judge_node(criterion, unit, facts, [sample]))
+def lacking(
+    criterion: Criterion, attempts: Iterable[Sample], good: Iterable[Sample]
+) -> list[Sample]:
+    """The failures at points at which the job of these good ones should have given a value, too."""
+    have = [(pair_units.job(s), pair_units.point(s)) for s in good]
+    jobs, there = {job for job, _ in have}, {point for _, point in have}
+    return [
+        sample
+        for sample in attempts
+        if pair_units.lacks_its_own(sample, there) and pair_units.job(sample) in jobs
+        if not refusal(criterion, sample)
+    ]
 
 
 def _judge_trials(
@@ -762,6 +769,25 @@ def _explained(sample: Sample) -> tuple[Finding, ...]:
         return ()
     shown = " ".join(f"{n.removeprefix(VARIABLE)}={sample.conditions[n]}" for n in names)
     return (finding.of(Kind.STEERED, {"variables": shown}, metric=sample.metric),)
+
+
+def _at_each_point(
+    criterion: Criterion, nodes: Sequence[NodeVerdict]
+) -> Iterator[Sequence[NodeVerdict]]:
+    """The verdicts on all nodes at one point after the other; a node may lack its value there."""
+    at = [{_point_of(one): one for one in node.points or (node,)} for node in nodes]
+    points = dict.fromkeys(point for of_node in at for point in of_node if point is not None)
+    lack = (Finding(Kind.NOT_MEASURED, metric=criterion.metric),)
+    for point in points or [None]:
+        yield [
+            of_node.get(point, of_node.get(None, NodeVerdict(n.node, Verdict.INCOMPLETE, lack)))
+            for n, of_node in zip(nodes, at, strict=True)
+        ]
+
+
+def _point_of(node: NodeVerdict) -> Point | None:
+    """The point of its value; None without one."""
+    return pair_units.point(node.sample) if node.sample and node.value is not None else None
 
 
 def _judge_middle(

@@ -25,7 +25,7 @@ from siteproof.judge.severity import WRONG, broke
 from siteproof.links import transfers
 from siteproof.record import campaign, finding, series
 from siteproof.record.finding import Detail, Finding, Kind
-from siteproof.record.pair_units import PEER, job, link_of, of_pairs
+from siteproof.record.pair_units import PEER, by_point, job, link_of, of_pairs
 from siteproof.record.samples import Header, JobOrder, Sample
 from siteproof.schema.shapes import hint
 from siteproof.sites import Criterion, Metric, Site, pairs
@@ -209,18 +209,29 @@ def by_day(site: Site, found: Iterable[Sample], metric: str) -> dict[Pair, dict[
 
 
 def _attempts(site: Site, found: Iterable[Sample], metric: str) -> Iterator[Attempt]:
-    """Each trial of each pair of a link, unless it failed next to good ones in its job."""
+    """Each trial of each pair of a link, unless it failed next to good ones in its job.
+
+    At each of several points it is a pair of its own: `s1 at streams 4`.
+    """
     samples = [s for s in found if _is_of(s, metric)]
     both = _directed(s for s in samples if s.status == "ok")
     unit = day_unit(site.catalogue[metric])
+    points = by_point((s for s in samples if s.status == "ok"), PEER, LINK) or {(): []}
+    failed = [s for s in samples if s.status != "ok"]  # at no point, and so at each
+    for of, good in points.items():
+        at = f" at {', '.join(map(' '.join, of))}" if len(points) > 1 else ""
+        yield from _attempts_at(at, [*good, *failed], both, unit)
+
+
+def _attempts_at(at: str, samples: Sequence[Sample], both: bool, unit: str) -> Iterator[Attempt]:
     measured = {(job(s), s.node, s.dims[PEER]) for s in samples if s.status == "ok"}
     for sample in samples:
         value = None
         if sample.status == "ok":
             value = units.convert(sample.number, sample.unit, unit)
-        for pair in _pairs_of(sample, both):
-            if value is not None or (job(sample), *pair) not in measured:
-                yield Attempt(pair, _time(sample), value, sample.status)
+        for sender, receiver in _pairs_of(sample, both):
+            if value is not None or (job(sample), sender, receiver) not in measured:
+                yield Attempt((sender, receiver + at), _time(sample), value, sample.status)
 
 
 def day_unit(metric: Metric) -> str:

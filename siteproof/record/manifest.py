@@ -97,6 +97,7 @@ class Manifest:
 
     parsers: the parser's module by the program's name; derive: the module that adds readings.
     facts: the role's hardware and expected parameters, for `derive`.
+    point: by metric, what a value must have beyond its node: the point of the catalogue.
     lost: expected nodes that are not in the job, each with the reason. spared: those of them that
     Slurm reports as healthy, but that are reserved for others or outside the job.
     place: the session's number in the order of sessions; 0: older than numbers.
@@ -126,6 +127,7 @@ class Manifest:
     limit: int = 0
     started: float = 0.0
     facts: Mapping[str, object] = field(default_factory=dict)
+    point: dict[str, list[str]] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
     spared: list[str] = field(default_factory=list)
     conditions: dict[str, str] = field(default_factory=dict)
@@ -298,7 +300,7 @@ def _check(job: Manifest) -> None:
     _must_lie("place", job.place, 0, LAST_PLACE - 1)
     _must_lie("over", job.over, 0, LAST_MOMENT)
     _must(len(job.host) <= 255, "host", job.host)
-    for key in ("metrics", "parsers", "facts", "conditions", "provenance"):
+    for key in ("metrics", "parsers", "facts", "point", "conditions", "provenance"):
         _must_be_short(key, getattr(job, key))
     _check_work(job)
 

@@ -5,7 +5,7 @@ A pair is sender and receiver, with the link if a criterion has several: `a>b ov
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from siteproof.sites import Criterion
 
 PEER, LINK = "peer", "link"  # dimensions of a sample; LINK is also the condition of a pair's
+OF_JOB = ("file_system", "service")  # conditions of a whole job that belong to the point
+Point = tuple[tuple[str, str], ...]
 
 
 def of_pairs(sample: Sample) -> bool:
@@ -35,18 +37,33 @@ def job(sample: Sample) -> JobOrder:
     return sample.header.job_order
 
 
-def dimensions(sample: Sample) -> str:
-    """Its dimensions: only values with the same are compared."""
-    return str(sorted(sample.dims.items()))
+def point(sample: Sample, *without: str) -> Point:
+    """The point of a value: values of different points are never put together.
+
+    It is that of its dimensions, but the number of a trial, and of the file system or service that
+    its job used. without: names of such as do not matter.
+    """
+    used = sample.header.conditions  # what follows from several services has none in its header
+    of_job = {name: used[name] for name in OF_JOB if name in used}
+    names = (of_job | dict(sample.dims)).items()
+    return tuple(sorted(one for one in names if one[0] not in ("trial", *without)))
 
 
-def lacks_its_own(sample: Sample, there: Container[str]) -> bool:
-    """Whether it is a failure of one kind of value, such as one direction, without a value of it.
+def by_point(samples: Iterable[Sample], *without: str) -> dict[Point, list[Sample]]:
+    """Samples in their order, by their points."""
+    found: dict[Point, list[Sample]] = {}
+    for sample in samples:
+        found.setdefault(point(sample, *without), []).append(sample)
+    return found
 
-    there: dimensions with a value.
+
+def lacks_its_own(sample: Sample, there: Container[Point]) -> bool:
+    """Whether it is a failure at a point, such as one direction, without a value there.
+
+    there: points with a value.
     """
     own = sample.dims.keys() - {PEER, LINK}
-    return sample.status != "ok" and bool(own) and dimensions(sample) not in there
+    return sample.status != "ok" and bool(own) and point(sample) not in there
 
 
 def name(criterion: Criterion, sender: str, receiver: str, link: str) -> str:

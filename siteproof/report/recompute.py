@@ -260,6 +260,20 @@ class Outcome:
         self.verdict, self.why, self.sample = verdict, why, sample
         self.name, self.waived = "", ""  # of the unit; the verdict that a waiver excuses
         self.value, self.unit, self.facts = None, "", ""  # type: Optional[Fraction], str, str
+        self.points = []  # type: List[Outcome]  # at each point
+
+    def at(self, point: str) -> "Outcome":
+        """The outcome at a point; of a unit that has no value there, what it has instead."""
+        own = self.points or [self]
+        lacking = [one for one in own if one.value is None] + [Outcome("INCOMPLETE", "no value")]
+        return next(
+            (one for one in own if one.value is not None and one.point == point), lacking[0]
+        )
+
+    @property
+    def point(self) -> str:
+        """The point of its value."""
+        return self.sample["group"] if self.sample else ""
 
 
 def rank(one: Outcome) -> int:
@@ -271,6 +285,11 @@ def without_value(sample: Row) -> Outcome:
     """The outcome of a measurement that has no value, by its status."""
     verdict = "FAIL" if sample["status"] in WRONG else OF_STATUS.get(sample["status"], "ERROR")
     return Outcome(verdict, sample["status"], sample)
+
+
+def sign_of(rule: Row) -> int:
+    """Whether high values are good: 1, or -1."""
+    return -1 if rule["kind"] == "at_most" else 1
 
 
 def worst_of(found: List[Outcome], sign: int) -> Outcome:
@@ -373,7 +392,7 @@ class Judge:
 
     def each(self, rule: Row, units: Dict[str, Row]) -> Dict[str, Outcome]:
         """The outcome of each unit by itself."""
-        each = {name: self.timely(rule, row, self.unit(rule, row)) for name, row in units.items()}
+        each = {name: self.unit(rule, row) for name, row in units.items()}
         if any(one.verdict != "SKIP" for one in each.values()):
             for one in each.values():  # where it can run on some units, the others owe a value
                 one.verdict = one.verdict.replace("SKIP", "INCOMPLETE")
@@ -396,10 +415,23 @@ class Judge:
         return final
 
     def unit(self, rule: Row, row: Row) -> Outcome:
-        """One node, pair or link: the trials of its newest job, by their other dimensions."""
+        """One node, pair or link: the worst of its points, of the newest job of each."""
         answers = self.of(rule, row["unit"], "answer")
         if not answers:
             return Outcome("INCOMPLETE", "no value")
+        found = []  # type: List[Outcome]
+        for job in sorted({sample["job"] for sample in answers}):
+            found += self.points(rule, [s for s in answers if s["job"] == job], row["facts"])
+        lacking = [without_value(s) for s in self.of(rule, row["unit"], "lacking")]
+        for one in lacking:
+            one.verdict = one.verdict.replace("SKIP", "INCOMPLETE")
+        found = [self.timely(rule, row, one) for one in found + lacking]
+        worst = worst_of(found, sign_of(rule))
+        worst.points = found
+        return worst
+
+    def points(self, rule: Row, answers: List[Row], facts: str) -> List[Outcome]:
+        """The outcomes of one job: at each point that of its trials."""
         groups = {}  # type: Dict[str, List[Row]]
         for sample in answers:
             if sample["status"] == "ok":
@@ -407,12 +439,8 @@ class Judge:
         failed = [without_value(s) for s in answers if s["status"] != "ok"]
         worst = min(failed, key=rank) if failed else None
         if worst and (not groups or worst.why in WRONG):
-            return worst
-        lacking = [without_value(s) for s in self.of(rule, row["unit"], "lacking")]
-        for one in lacking:
-            one.verdict = one.verdict.replace("SKIP", "INCOMPLETE")
-        found = [self.trials(rule, trials, row["facts"]) for trials in groups.values()] + lacking
-        return worst_of(found, -1 if rule["kind"] == "at_most" else 1)
+            return [worst]
+        return [self.trials(rule, trials, facts) for trials in groups.values()]
 
     def trials(self, rule: Row, trials: List[Row], facts: str) -> Outcome:
         """The median of some trials."""
@@ -468,7 +496,14 @@ class Judge:
         return found.verdict != "PASS" and any(status not in WRONG or status in w for w in named)
 
     def middle(self, rule: Row, deciding: List[Outcome]) -> Outcome:
-        """Median or mean of all units, once each has a value."""
+        """The worst of the medians or means of all units at each point."""
+        each = [one for unit in deciding for one in unit.points if one.value is not None]
+        points = sorted({one.point for one in each}) or [""]
+        found = [self.middle_at(rule, [one.at(point) for one in deciding]) for point in points]
+        return worst_of(found, sign_of(rule))
+
+    def middle_at(self, rule: Row, deciding: List[Outcome]) -> Outcome:
+        """Median or mean of all units at one point, once each has a value."""
         lacking = [one for one in deciding if one.value is None]
         first = min(lacking, key=rank) if lacking else deciding[0]
         if lacking or first.sample is None:
@@ -521,7 +556,7 @@ class Judge:
         units = [row["unit"] for row in self.units if row["criterion"] == rule["criterion"]]
         answers = [s for unit in units for s in self.of(rule, unit, "answer")]
         for answer in answers if rule["derivation"] else []:
-            inputs = self.of(rule, answer["unit"], "input")
+            inputs = at_point(self.of(rule, answer["unit"], "input"), answer)
             if answer["status"] != "ok" or rule["derivation"] == "given":
                 given += answer["status"] == "ok"
                 continue
@@ -529,11 +564,17 @@ class Judge:
                 wrong.append("%s: the table lacks its inputs" % (answer["unit"] or "all"))
                 continue
             whole, value = self.of(rule, answer["unit"], "whole"), answer["value"]
+            whole = at_point(whole, answer)
             exact = derive(rule, inputs, whole, answer["value_unit"])
             if abs(Fraction(value) - exact) > abs(exact) * Fraction(6, 10**12):  # it has 12 digits
                 what = "%s: the value is %s, its inputs give %.12g"
                 wrong.append(what % (answer["unit"] or "all", value, float(exact)))
         return wrong, given
+
+
+def at_point(rows: List[Row], answer: Row) -> List[Row]:
+    """The inputs of a derived value at its point; all where it is of several."""
+    return [row for row in rows if row["group"] == answer["group"]] or rows
 
 
 def middles(rows: Sequence[Row], key: str, unit: str) -> Dict[str, Fraction]:
@@ -639,7 +680,7 @@ LIMIT = re.compile(
     "(?: [(]([^)]*)[)])?"
 )
 VALUE = re.compile(
-    "(-?[0-9.]+(?:e[+]?[0-9]+)?)((?: [^ ,;]+)?)(?:(?:; |, worst )(.*?))?(?:, by .*)?"
+    "(-?[0-9.]+(?:e[+]?[0-9]+)?)((?: [^ ,;]+)?)(?:(?:; |, worst )(.*?))?(?:, (?:at|by) .*)?"
 )
 TOP, LINE = "verdict at the top", "criteria of the line"
 SENTENCES = (TOP, "lead of criteria", "lead of sheet")
@@ -667,7 +708,7 @@ class Stated:
 
     def worst_of(self) -> Optional[Outcome]:
         """The unit of the worst verdict, and of these of the worst value."""
-        sign = -1 if self.rule["kind"] == "at_most" else 1
+        sign = sign_of(self.rule)
         each = [one for one in self.counted if one.value is not None and not one.waived]
         key = lambda one: (0 if self.shared else rank(one), sign * self.value(one))  # noqa: E731
         return min(each, key=key, default=None)

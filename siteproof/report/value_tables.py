@@ -11,7 +11,7 @@ import hashlib
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -24,9 +24,10 @@ from siteproof.judge import published_values
 from siteproof.judge.criterion import (
     CriterionVerdict,
     NodeVerdict,
+    apart,
     attempts_at,
-    of_system,
-    refusal,
+    lacking,
+    newest_job,
     units,
     why_not,
 )
@@ -34,7 +35,7 @@ from siteproof.judge.severity import Verdict
 from siteproof.record import pair_units, shown
 from siteproof.record.ages import moment_of
 from siteproof.record.finding import Kind
-from siteproof.record.samples import PUBLISHED, Header, Sample, path_of
+from siteproof.record.samples import LOST, PUBLISHED, Header, Sample, path_of
 from siteproof.report.material import Material
 from siteproof.report.sections import Attached
 from siteproof.sites import Baseline, Criterion, Hardware
@@ -228,6 +229,7 @@ class Tables:
             verdict = stated.get(node.node)
             self.units.append((result.id, node.node, verdict, facts, " ".join(keys), updated))
             hows += self._unit(result.id, node.node, own, attempts.get(node.node, ()), typical)
+            self._lack(result.id, node, verdict)
             self._published_of(result.id, node.node, own, attempts.get(node.node, ()), hardware)
         of_all = published_values.newest_of_all(found, own)
         self._published(result.id, "", own, of_all, published_values.facts_of(expected))
@@ -260,7 +262,6 @@ class Tables:
         baselines: Iterable[Baseline] = (),
         of: str = "",
     ) -> None:
-        dims = " ".join(f"{name}={value}" for name, value in sorted(sample.dims.items()))
         good = sample.status == "ok"
         self.samples.append(
             (
@@ -269,7 +270,7 @@ class Tables:
                 use,
                 self._number(sample),
                 sample.metric,
-                dims if group is None else group,
+                _group(sample) if group is None else group,
                 sample.trial or "",
                 sample.value if good else "",
                 sample.unit if good else "",
@@ -294,9 +295,15 @@ class Tables:
         parts = {one.metric for one in sample.inputs if id(one) not in whole}
         alike = parts == {one.metric for one in sample.whole}
         for one in sample.inputs:
-            group = " ".join([one.metric, *compared_dims(own, one)]) if alike else ""
+            group = " ".join([one.metric, *compared_dims(own, one)]) if alike else _group(sample)
             use = "whole" if id(one) in whole else "input"
             self._sample(key, unit, use, one, group, of=_place(one))
+
+    def _lack(self, key: str, node: NodeVerdict, verdict: Verdict | None) -> None:
+        """Add what a unit with a value lacks at another point."""
+        if node.sample and node.value is not None and verdict is Verdict.INCOMPLETE:
+            lack = replace(node.sample, status=LOST)
+            self._sample(key, node.node, "lacking", lack, group="")
 
     def _published_of(
         self, key: str, unit: str, own: Criterion, attempts: Sequence[Sample], hardware: Hardware
@@ -368,17 +375,13 @@ def _could_answer(own: Criterion, attempts: Iterable[Sample]) -> bool:
 
 def _answers(own: Criterion, attempts: Sequence[Sample]) -> list[tuple[str, Sample]]:
     """The samples on which the verdict on a unit rests, each with its use; the newest first."""
-    counted = [s for s in attempts if not why_not(own, s)]
-    if not counted:
-        return []
-    if not (own.links or of_system(own) or own.trials or own.report_only):
-        return [("answer", counted[0])]
-    newest = pair_units.job(counted[0])
-    in_job = [s for s in attempts if pair_units.job(s) == newest and not refusal(own, s)]
-    there = {pair_units.dimensions(s) for s in in_job if s.status == "ok"}
-    answers = [s for s in in_job if not why_not(own, s)]
-    lacking = [s for s in in_job if pair_units.lacks_its_own(s, there)]
-    return [*(("answer", s) for s in answers), *(("lacking", s) for s in lacking)]
+    found: list[tuple[str, Sample]] = []
+    for tried in apart(own, attempts):
+        answers = newest_job(own, tried)
+        good = [sample for sample in answers if sample.status == "ok"]
+        found += [("answer", sample) for sample in answers]
+        found += [("lacking", sample) for sample in lacking(own, tried, good)]
+    return found
 
 
 def _sha256(path: Path, below: Path) -> str:
@@ -395,6 +398,11 @@ def _place(sample: Sample) -> str:
     link = pair_units.link_of(sample)
     name = f"{sample.node}>{peer}" if peer else sample.node
     return f"{name} over {link}".strip() if link else name
+
+
+def _group(sample: Sample) -> str:
+    """Its point, as the tables have it."""
+    return " ".join(f"{name}={text}" for name, text in pair_units.point(sample))
 
 
 def _facts(hardware: Hardware, promises: Iterable[Promise]) -> str:

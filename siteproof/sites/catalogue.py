@@ -57,6 +57,11 @@ class Metric(Model):
         [], description="Programs that measured it in older reports, and that no check runs."
     )
     conditions: list[str] = Field([], description="Conditions that a criterion may name.")
+    point: list[str] = Field(
+        [],
+        description="What belongs to its point, such as block: a sample without it is refused, and "
+        "values of different points are never put together.",
+    )
     directed: bool = Field(
         True, description="False: a pair has one value, not one for each direction."
     )

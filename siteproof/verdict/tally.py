@@ -108,7 +108,7 @@ class Tally:
     @cached_property
     def reported(self) -> int:
         """How many units have a value that decides nothing."""
-        return len(self.result.nodes) if self.criterion.report_only else 0
+        return self.result.units if self.criterion.report_only else 0
 
     def value(self, node: NodeVerdict) -> Fraction | None:
         """The value of a unit, exactly; None without a number."""

@@ -33,13 +33,14 @@ def value(tally: Tally) -> str:
 
 
 def worst(tally: Tally) -> str:
-    """`worst n002, by hpcc`: where that value is from; empty if there is only one place for it."""
+    """`worst n002, at block 4096, by hpcc`: where that value is from; empty if it has one place."""
     if tally.worst is None or tally.worst.sample is None:
         return ""
     several = len(tally.result.nodes) > 1
     program = tally.worst.sample.conditions.get("program", PROC)
     by = "" if program == PROC or tally.criterion.programs else f"by {program}"
-    return ", ".join(filter(None, (f"worst {tally.worst.node}" if several else "", by)))
+    at = f"at {tally.worst.point}" if tally.worst.point else ""
+    return ", ".join(filter(None, (f"worst {tally.worst.node}" if several else "", at, by)))
 
 
 def limit(tally: Tally) -> str:

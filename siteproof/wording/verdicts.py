@@ -65,13 +65,16 @@ def digits(result: NodeVerdict) -> str:
 
 
 def value(result: NodeVerdict, criterion: Any) -> str:
-    """The value as measured, then rounded where the contract rounds; and which program gave it."""
+    """The value as measured, then rounded where the contract rounds; at which point of several, and
+    which program gave it.
+    """
     if result.value is None or result.sample is None:
         return "-"
     text = _with_unit(result, criterion)
     rounds = criterion.bound and (criterion.step or criterion.bound.fact)
     if result.rounded is not None and rounds:
         text += f" -> {with_unit(number(result.rounded), criterion.bound.quantity.unit)}"
+    text += f" at {result.point}" if result.point else ""
     program = result.sample.conditions.get("program", PROC)
     return f"{text} by {program}" if program != PROC else text
 
@@ -137,7 +140,7 @@ def counted(result: CriterionVerdict) -> str:
     if not result.nodes:
         return "-"
     if result.criterion.report_only:
-        return str(len(result.nodes))
+        return str(result.units)
     return f"{result.ok} of {len(result.nodes)}"
 
 
