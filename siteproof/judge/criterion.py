@@ -71,6 +71,11 @@ class NodeVerdict:
         """Whether what may have answered it cannot be read."""
         return any(why.kind is Kind.LOST for why in self.findings)
 
+    @property
+    def never_waived(self) -> bool:
+        """Whether no waiver covers it."""
+        return any(why.kind in finding.NEVER_WAIVED for why in self.findings)
+
 
 @dataclass(frozen=True)
 class CriterionVerdict:
@@ -347,7 +352,7 @@ def _waive(node: NodeVerdict, waivers: Excuses) -> NodeVerdict:
     """
     status = node.sample.status if node.sample else ""
     holding = [w for w in waivers if status not in WRONG or status in w[1].wrong_answers]
-    if not holding or node.lost or node.verdict is Verdict.PASS:
+    if not holding or node.never_waived or node.verdict is Verdict.PASS:
         return node
     excuse = waiver_finding(*holding[-1])
     return replace(

@@ -276,8 +276,7 @@ def _too_old(judged: Judgement) -> Iterator[Fact]:
 
 def _is_no_more(unit: NodeVerdict) -> bool:
     """Whether what answered does not count any more, or nobody knows what would have."""
-    lost = any(why.kind is Kind.LOST for why in unit.findings)
-    return lost or (unit.too_old and not unit.waived)
+    return unit.lost or (unit.too_old and not unit.waived)
 
 
 def _measured(judged: Judgement) -> dict[str, dict[str, set[str]]]:
