@@ -1,8 +1,8 @@
 """What has changed on nodes after an answer, as far as it is recorded: updates, and other hardware.
 
-A job's header has the kernel if its nodes agree, and the lock of the environment. Firmware, the
-kernel and the hardware of each node are in the descriptions. Packages of a distribution are not
-compared.
+A job's header has kernel and processor if its nodes agree, and the lock of the environment.
+Firmware, kernel and hardware of each node are in the descriptions. Packages of a distribution are
+not compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from siteproof.errors import UserError
 from siteproof.record import descriptions
 from siteproof.record.samples import Header, Order, expected_nodes
 
-KERNEL, LOCK = "kernel", "software_lock"  # of the provenance
+KERNEL, LOCK, PROCESSOR = "kernel", "software_lock", "processor"  # of the provenance
 FIELDS = (  # of a description
     "kernel.release",
     "kernel.version",
@@ -31,7 +31,8 @@ FIELDS = (  # of a description
     "nic.*.firmware",
     "disk.*.firmware_rev",
 )
-HARDWARE = (  # of a description: the parts of a node, and how much of them is in use
+HARDWARE = (  # the parts of a node, and how much of them is in use
+    PROCESSOR,
     "system.board*",
     "system.product*",
     "memory.dimm.*",
@@ -69,7 +70,7 @@ class Updates:
         ordered = sorted(headers, key=lambda header: header.order)
         self._by_text: dict[tuple[str, str], list[Header]] = {}
         for header in ordered:
-            for key in (KERNEL, LOCK):
+            for key in (KERNEL, LOCK, PROCESSOR):
                 if text := header.provenance.get(key):
                     self._by_text.setdefault((key, text), []).append(header)
         self._describing = [h for h in ordered if h.check == descriptions.CHECK]
@@ -94,20 +95,20 @@ class Updates:
             return None
         nodes = nodes or expected_nodes(job.expected)
         fields = (u for u in self._fields(job, nodes) if _matches(u.what, FIELDS))
-        return next(chain(self._software(job), self._kernel(job, nodes), fields), None)
+        kernel = self._of_nodes(job, nodes, KERNEL)
+        return next(chain(self._software(job), kernel, fields), None)
 
     def _changed_after(self, job: Header) -> bool:
         """Whether anything changed after a job on some node, or may have."""
         others = chain(self._other(job, LOCK), self._other(job, KERNEL))
         return any(True for _ in others) or any(_after(h, job) for h in self._describing)
 
-    def _kernel(self, job: Header, nodes: Collection[str]) -> Iterator[Update]:
-        own = expected_nodes(
-            job.expected
-        )  # whose kernel it is; a derived value has other nodes, too
-        for old, new, header in self._other(job, KERNEL):
-            if expected_nodes(header.expected) & set(nodes) & (own or set(nodes)):
-                yield Update("kernel", old, new)
+    def _of_nodes(self, job: Header, nodes: Collection[str], key: str) -> Iterator[Update]:
+        # Whose it is; a derived value has other nodes, too.
+        own = expected_nodes(job.expected) or set(nodes)
+        for old, new, header in self._other(job, key):
+            if expected_nodes(header.expected) & own & set(nodes):
+                yield Update(key, old, new)
 
     def _software(self, job: Header) -> Iterator[Update]:
         for old, new, header in self._other(job, LOCK):
@@ -127,7 +128,7 @@ class Updates:
                     yield old, new, header
 
     def _fields(self, job: Header, nodes: Collection[str]) -> Iterator[Update]:
-        """Fields of the nodes' descriptions that have changed since the job."""
+        """What is known of each single node, and has changed since the job."""
         for node in sorted(nodes):
             key = job.order, node
             if key not in self._changes:
@@ -135,6 +136,7 @@ class Updates:
             yield from self._changes[key]
 
     def _changes_of(self, node: str, job: Header) -> Iterator[Update]:
+        yield from self._of_nodes(job, [node], PROCESSOR)
         own = self._by_node.get(node, ())
         later = [header for header in own if _after(header, job)]
         if not later:

@@ -50,8 +50,8 @@ class Four:
     def keep(self, found):
         samples.write(self.perflogs, found[0].header, found)
 
-    def measured(self, run, nodes=ALL, value=100):
-        self.keep(run_of(dict.fromkeys(nodes, value), run, expected=",".join(nodes)))
+    def measured(self, run, nodes=ALL, value=100, **keys):
+        self.keep(run_of(dict.fromkeys(nodes, value), run, expected=",".join(nodes), **keys))
 
     def described(self, run, changes=None, nodes=ALL):
         """Describe nodes, those in `changes` with other fields; None: not read."""
@@ -171,6 +171,17 @@ def test_a_change_before_the_answer_or_of_an_unknown_day_is_none(four):
     four.measured(2)
     four.described(3, swapped("n001", "n002"))
     assert four.state() == ("PASS", [], [])
+
+
+def test_each_job_records_the_processor_of_its_nodes(four):
+    four.measured(1, provenance={"processor": "EPYC 1"})
+    four.measured(2, ["n001"], provenance={"processor": "EPYC 1"})
+    assert four.state() == ("PASS", [], [])
+    other = {"processor": "EPYC 2"}
+    four.keep(run_of({"n002": 9}, 3, "Hpl.gflops", "GFLOPS", expected="n002", provenance=other))
+    verdict, (why,), untested = four.state()
+    assert (verdict, why["details"]["what"]) == ("INCOMPLETE", "processor")
+    assert "n002" in untested
 
 
 def test_a_miss_on_other_hardware_is_no_answer_either(four):
