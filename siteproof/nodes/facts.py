@@ -18,7 +18,7 @@ from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, ends
 from siteproof.record.samples import INTERRUPTED, LOST, Header, Sample, expected_nodes
-from siteproof.sites import Site, bought
+from siteproof.sites import Metric, Site, bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.verdict.judgement import Judgement
 from siteproof.verdict.missed import MAX_SHOWN, PARAMETERS, Missed, unlike
@@ -216,10 +216,13 @@ def _promised(site: Site) -> dict[str, set[str]]:
 
 
 def _too_old(judged: Judgement) -> Iterator[Fact]:
-    """Headline metrics whose answer does not count any more; of a node's pairs the oldest."""
-    catalogue = judged.site.catalogue
-    headlines = [r for r in judged.verdicts if catalogue[r.criterion.metric].headline]
-    units = [u for r in headlines if not r.excused for u in r.nodes if _is_no_more(u)]
+    """What nobody knows, and headline metrics that are too old; of a node's pairs the oldest."""
+    units = [
+        unit
+        for result in judged.verdicts
+        for unit in result.nodes
+        if not result.excused and _is_no_more(unit, judged.site.catalogue[result.criterion.metric])
+    ]
     oldest: dict[object, Finding] = {}
     for unit in units:
         for node, why in product(ends(unit.node), unit.findings):
@@ -229,9 +232,8 @@ def _too_old(judged: Judgement) -> Iterator[Fact]:
     yield from ((State.UNTESTED, why) for why in oldest.values())
 
 
-def _is_no_more(unit: NodeVerdict) -> bool:
-    """Whether what answered does not count any more, or nobody knows what would have."""
-    return unit.lost or (unit.too_old and not unit.waived)
+def _is_no_more(unit: NodeVerdict, metric: Metric) -> bool:
+    return unit.never_waived or (unit.too_old and not unit.waived and metric.headline)
 
 
 def _measured(judged: Judgement) -> dict[str, dict[str, set[str]]]:

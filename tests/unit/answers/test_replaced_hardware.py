@@ -173,6 +173,17 @@ def test_a_change_before_the_answer_or_of_an_unknown_day_is_none(four):
     assert four.state() == ("PASS", [], [])
 
 
+def test_a_metric_that_is_no_headline_keeps_its_node_out_too(four):
+    criteria = fleets.CRITERIA.replace("Stream.triad", "Stream.copy")
+    (four.folder / "sites/here/criteria.yaml").write_text(criteria)
+    four.described(1)
+    four.measured(1)
+    four.keep(run_of(dict.fromkeys(ALL, 100), 2, "Stream.copy", expected=",".join(ALL)))
+    assert four.state() == ("PASS", [], [])
+    four.described(3, {"n003": ONE["board"]})
+    assert four.state()[0::2] == ("INCOMPLETE", ["n003"])
+
+
 def test_each_job_records_the_processor_of_its_nodes(four):
     four.measured(1, provenance={"processor": "EPYC 1"})
     four.measured(2, ["n001"], provenance={"processor": "EPYC 1"})
