@@ -12,7 +12,7 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import State
 from siteproof.judge.severity import is_wrong_answer
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import NEVER_WAIVED, Finding, Kind
 
 OK, UNTESTED = str(State.OK), str(State.UNTESTED)
 STATES = tuple(map(str, State))  # the most severe first
@@ -58,9 +58,8 @@ class Excuse:
 
     def refuses(self, why: Finding) -> bool:
         """Whether a reason is a wrong answer whose status it does not name, or may be one."""
-        return (
-            why.kind is Kind.LOST or is_wrong_answer(why) and why.status not in self.wrong_answers
-        )
+        unnamed = is_wrong_answer(why) and why.status not in self.wrong_answers
+        return unnamed or why.kind in NEVER_WAIVED
 
     def is_about(self, why: Finding) -> bool:
         """Whether it waives the criterion, metric or check of a reason."""

@@ -1,4 +1,4 @@
-"""Whether an answer is too old: by its criterion's `max_age`, or by what was updated since."""
+"""Whether an answer is too old: by its criterion's `max_age`, or by what has changed since."""
 
 from __future__ import annotations
 
@@ -41,14 +41,18 @@ class Freshness:
     ) -> Finding | None:
         """Why an answer does not count any more; None if it does.
 
-        verdict: the one that it gives. nodes: those whose updates matter. Where the clock was wrong
+        verdict: the one that it gives. nodes: those whose changes matter. Where the clock was wrong
         a promise that is kept takes the longest age that it may have, one that is broken the
         shortest.
         """
-        limit = criterion.oldest
-        if limit is None or published(sample):
+        if published(sample):
             return None
+        limit = criterion.oldest
         answer = None if verdict is Verdict.PASS else str(verdict)
+        if self.updates and (other := self.updates.replaced(sample.header, nodes)):
+            return finding.of(Kind.REPLACED, {**other._asdict(), "answer": answer})
+        if limit is None:
+            return None
         age = self.ages.age(sample.header, youngest=verdict in BROKEN)
         if age is None:
             clock = sample.header.time[:16]

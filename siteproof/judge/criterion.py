@@ -7,7 +7,7 @@ comes from a program that may answer it; values are rounded by the rule of the c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -30,7 +30,6 @@ from siteproof.record.samples import (
     Sample,
     expected_nodes,
 )
-from siteproof.record.series import VARIABLE
 from siteproof.units import UNITS, convert
 
 if TYPE_CHECKING:
@@ -79,6 +78,11 @@ class NodeVerdict:
     def lost(self) -> bool:
         """Whether what may have answered it cannot be read."""
         return any(why.kind is Kind.LOST for why in self.findings)
+
+    @property
+    def never_waived(self) -> bool:
+        """Whether no waiver covers it."""
+        return any(why.kind in finding.NEVER_WAIVED for why in self.findings)
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,7 @@ def judge(
     waived: Mapping[str, Excuses] | None = None,
     fresh: Freshness | None = None,
     lacks: Mapping[str, Finding] | None = None,
+    explain: Callable[[Sample], tuple[Finding, ...]] | None = None,
 ) -> CriterionVerdict:
     """The verdict on one criterion whose metric some check yields: the most severe one on any node.
 
@@ -146,7 +151,7 @@ def judge(
     baselines: those of the metric that cover a node, by node. waived: nodes that may miss it,
     each with its waivers; what they miss is SKIP, and the others decide. fresh: decides which
     answers are too old; without it no answer is. lacks: why a unit has no value, or under "" why
-    none has, where that is known.
+    none has, where that is known. explain: why a value misses its bound, as far as that shows.
     """
     if criterion.report_only:
         why = (Finding(Kind.REPORTED_ONLY, message=criterion.report_only),)
@@ -157,7 +162,7 @@ def judge(
         missing = Finding(Kind.NO_PAIR if criterion.links else Kind.ROLE_EMPTY)
         return not_here(CriterionVerdict(name, criterion, Verdict.INCOMPLETE, (missing,)), ())
     found = [
-        _with_bound(name, n, criterion)
+        _with_bound(name, n, criterion, explain)
         for n in units(criterion, samples, expected, baselines, fresh)
     ]
     found = [_lacking_input(n, lacks or {}) for n in found]
@@ -384,7 +389,7 @@ def _waive(node: NodeVerdict, waivers: Excuses) -> NodeVerdict:
     """
     status = node.sample.status if node.sample else ""
     holding = [w for w in waivers if status not in WRONG or status in w[1].wrong_answers]
-    if not holding or node.lost or node.verdict is Verdict.PASS:
+    if not holding or node.never_waived or node.verdict is Verdict.PASS:
         return node
     excuse = waiver_finding(*holding[-1])
     return replace(
@@ -746,7 +751,7 @@ def _judge_value(
     """One value, of a node or of all of them, against the criterion and then its baselines."""
     rounded = criterion.rounded(value, sample.unit, facts)
     if not criterion.met_by(rounded):
-        return NodeVerdict(name, Verdict.FAIL, _explained(sample), sample, value, rounded)
+        return NodeVerdict(name, Verdict.FAIL, (), sample, value, rounded)
     verdict = Verdict.PASS
     why: tuple[Finding, ...] = ()
     for baseline in baselines:
@@ -758,17 +763,6 @@ def _judge_value(
         criterion, value, sample.unit, facts
     )
     return NodeVerdict(name, verdict, why, sample, value, rounded, by_rounding)
-
-
-def _explained(sample: Sample) -> tuple[Finding, ...]:
-    """The steps of a service that failed, or the variables that controlled a library."""
-    if sample.why and SERVICE in sample.conditions:
-        return (Finding(Kind.STEPS_FAILED, metric=sample.metric, message=sample.why),)
-    names = sorted(name for name in sample.conditions if name.startswith(VARIABLE))
-    if not names:
-        return ()
-    shown = " ".join(f"{n.removeprefix(VARIABLE)}={sample.conditions[n]}" for n in names)
-    return (finding.of(Kind.STEERED, {"variables": shown}, metric=sample.metric),)
 
 
 def _at_each_point(
@@ -815,8 +809,13 @@ def _judge_middle(
     return _judge_value(criterion, name, Fraction(middle), sample, expected[node], own)
 
 
-def _with_bound(name: str, node: NodeVerdict, criterion: Criterion) -> NodeVerdict:
-    """With the value and the bound or the baseline that it misses, if it misses one."""
+def _with_bound(
+    name: str,
+    node: NodeVerdict,
+    criterion: Criterion,
+    explain: Callable[[Sample], tuple[Finding, ...]] | None = None,
+) -> NodeVerdict:
+    """With the value, the bound or the baseline that it misses, and why; if it misses one."""
     sample = node.sample
     misses = node.verdict in (Verdict.FAIL, Verdict.REGRESSED)
     if not misses or sample is None or sample.status != "ok":
@@ -836,7 +835,8 @@ def _with_bound(name: str, node: NodeVerdict, criterion: Criterion) -> NodeVerdi
         since=sample.header.time,
     )
     if node.verdict is Verdict.FAIL:
-        return replace(node, findings=(missed, *node.findings))
+        reasons = explain(sample) if explain else ()
+        return replace(node, findings=(missed, *node.findings, *reasons))
     findings = (
         replace(missed, kind=why.kind, bound=why.bound) if why.kind is Kind.BELOW_BASELINE else why
         for why in node.findings

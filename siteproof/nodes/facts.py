@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -14,23 +14,20 @@ from siteproof.answers import checks_tried
 from siteproof.judge.criterion import NodeVerdict, failure, of_system
 from siteproof.judge.severity import most_severe_status
 from siteproof.nodes import as_stated, stored
-from siteproof.record import descriptions, finding, series
+from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, ends
 from siteproof.record.samples import INTERRUPTED, LOST, Header, Sample, expected_nodes
-from siteproof.sites import Site, bought
+from siteproof.sites import Metric, Site, bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.verdict.judgement import Judgement
+from siteproof.verdict.missed import MAX_SHOWN, PARAMETERS, Missed, unlike
 
 Fact = tuple[State, Finding]  # what a node is, and why; the finding's subject is the node
-Job = tuple[str, str, str]  # node, session, job
-PARAMETER, PARAMETERS = "HostParameters.mismatch", "HostParameters.mismatches"
-MAX_SHOWN = 5  # differing fields, and mismatches, of a node
 
 
 def facts(judged: Judgement) -> Iterator[Fact]:
     """Each node, its state, and why; the most severe reasons of a state first."""
-    parameters = _parameters(judged.samples)
     yield from _attempts(judged)
     yield from _flapping(judged)
     for _, restarted, tested in _restarts(judged):
@@ -38,8 +35,8 @@ def facts(judged: Judgement) -> Iterator[Fact]:
             yield from ((State.FAILED, restart) for restart in restarted)
     for result in judged.verdicts:
         for verdict in result.nodes:
-            yield from _contract(verdict, parameters)
-    yield from _mismatches(judged.samples, parameters)
+            yield from _contract(verdict)
+    yield from _mismatches(judged)
     yield from _odd_descriptions(judged)
     yield from _odd_conditions(judged.samples)
     yield from _interrupted(judged.samples)
@@ -112,62 +109,26 @@ def _how(failed: Sequence[Sample]) -> str:
     return ", ".join(f"{count} {status}" for status, count in counts.items())
 
 
-def _contract(node: NodeVerdict, parameters: Mapping[Job, list[Sample]]) -> Iterator[Fact]:
+def _contract(node: NodeVerdict) -> Iterator[Fact]:
     states = {Kind.MISSES_BOUND: State.FAILED, Kind.BELOW_BASELINE: State.SLOW}
+    differing = [why for why in node.findings if why.kind is Kind.PARAMETER_DIFFERS]
+    which = "; ".join(f"{why['parameter']}: {why.value}" for why in differing)
     for why in node.findings:
         if why.kind in states and node.sample is not None:
-            yield states[why.kind], replace(why, message=_which(node.sample, parameters))
+            yield states[why.kind], replace(why, message=which)
 
 
-def _job(sample: Sample) -> Job:
-    return sample.node, sample.header.session, sample.header.job
-
-
-def _parameters(samples: Iterable[Sample]) -> dict[Job, list[Sample]]:
-    """The host parameters that are not as expected, of each node in each job."""
-    found: dict[Job, list[Sample]] = {}
-    for sample in samples:
-        if sample.metric == PARAMETER and "parameter" in sample.dims:
-            found.setdefault(_job(sample), []).append(sample)
-    return found
-
-
-def _which(sample: Sample, parameters: Mapping[Job, list[Sample]]) -> str:
-    """The first mismatches by name: a count alone does not help."""
-    if sample.metric != PARAMETERS:
-        return ""
-    found = [f"{s.dims['parameter']}: {s.value}" for s in parameters.get(_job(sample), [])]
-    more = [f"{len(found) - MAX_SHOWN} more"] if len(found) > MAX_SHOWN else []
-    return "; ".join([*found[:MAX_SHOWN], *more])
-
-
-def _mismatches(
-    samples: Sequence[Sample], parameters: Mapping[Job, list[Sample]]
-) -> Iterator[Fact]:
-    counts = [s for s in samples if s.metric == PARAMETERS and s.status == "ok"]
+def _mismatches(judged: Judgement) -> Iterator[Fact]:
+    counts = [s for s in judged.samples if s.metric == PARAMETERS and s.status == "ok"]
     newest = {s.node: s for s in sorted(counts, key=lambda s: s.header.order)}
+    missed = Missed(judged.site, judged.samples)
     for node, sample in newest.items():
         if sample.number <= 0:
             continue
-        named = parameters.get(_job(sample), [])
-        for one in named:
-            yield (
-                State.ODD,
-                finding.of(
-                    Kind.PARAMETER_DIFFERS,
-                    {"parameter": one.dims["parameter"]},
-                    subject=node,
-                    check=sample.header.check,
-                    metric=PARAMETERS,
-                    value=str(one.value),
-                ),
-            )
-        if not named:
-            details = {"count": str(sample.value)}
-            yield (
-                State.ODD,
-                finding.of(Kind.PARAMETERS_DIFFER, details, subject=node, metric=PARAMETERS),
-            )
+        count = {"count": str(sample.value)}
+        named = missed.parameters(sample)
+        named = named or [finding.of(Kind.PARAMETERS_DIFFER, count, metric=PARAMETERS)]
+        yield from ((State.ODD, replace(why, subject=node)) for why in named)
 
 
 def _odd_descriptions(judged: Judgement) -> Iterator[Fact]:
@@ -216,14 +177,8 @@ def _odd_conditions(samples: Sequence[Sample]) -> Iterator[Fact]:
         if sample.status != "ok" or (sample.node, check) in seen:
             continue
         seen.add((sample.node, check))
-        own, common = series.conditions(sample), sample.header.conditions
-        for key in sorted(sample.own_conditions.keys() & common.keys() & own.keys()):
-            if own[key] != common[key]:
-                details = {"condition": key, "found": own[key], "majority": common[key]}
-                yield (
-                    State.ODD,
-                    finding.of(Kind.CONDITION_DIFFERS, details, subject=sample.node, check=check),
-                )
+        for why in unlike(sample):
+            yield State.ODD, replace(why, subject=sample.node, check=check)
 
 
 def _interrupted(samples: Sequence[Sample]) -> Iterator[Fact]:
@@ -262,10 +217,13 @@ def _promised(site: Site) -> dict[str, set[str]]:
 
 
 def _too_old(judged: Judgement) -> Iterator[Fact]:
-    """Headline metrics whose answer does not count any more; of a node's pairs the oldest."""
-    catalogue = judged.site.catalogue
-    headlines = [r for r in judged.verdicts if catalogue[r.criterion.metric].headline]
-    units = [u for r in headlines if not r.excused for u in r.nodes if _is_no_more(u)]
+    """What nobody knows, and headline metrics that are too old; of a node's pairs the oldest."""
+    units = [
+        unit
+        for result in judged.verdicts
+        for unit in result.nodes
+        if not result.excused and _is_no_more(unit, judged.site.catalogue[result.criterion.metric])
+    ]
     oldest: dict[object, Finding] = {}
     for unit in units:
         for node, why in product(ends(unit.node), unit.findings):
@@ -275,10 +233,8 @@ def _too_old(judged: Judgement) -> Iterator[Fact]:
     yield from ((State.UNTESTED, why) for why in oldest.values())
 
 
-def _is_no_more(unit: NodeVerdict) -> bool:
-    """Whether what answered does not count any more, or nobody knows what would have."""
-    lost = any(why.kind is Kind.LOST for why in unit.findings)
-    return lost or (unit.too_old and not unit.waived)
+def _is_no_more(unit: NodeVerdict, metric: Metric) -> bool:
+    return unit.never_waived or (unit.too_old and not unit.waived and metric.headline)
 
 
 def _measured(judged: Judgement) -> dict[str, dict[str, set[str]]]:

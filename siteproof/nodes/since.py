@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from siteproof.nodes.facts import PARAMETERS
 from siteproof.nodes.speeds import InSeries
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
@@ -16,6 +15,7 @@ from siteproof.record.samples import Header, Sample, expected_nodes
 from siteproof.record.series import Series
 from siteproof.record.value_table import ValueTable
 from siteproof.verdict.judgement import Judgement
+from siteproof.verdict.missed import PARAMETERS
 
 WITHOUT_VALUE = (Kind.NO_VALUE, Kind.WRONG_ANSWER, Kind.NODE_LOST, Kind.NOT_MEASURED)
 OF_PARAMETERS = (Kind.PARAMETER_DIFFERS, Kind.PARAMETERS_DIFFER)

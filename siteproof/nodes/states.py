@@ -25,6 +25,7 @@ from siteproof.record.sessions import Sessions
 from siteproof.record.value_table import NO_VALUES, NOBODY, ValueTable
 from siteproof.sites import Site
 from siteproof.verdict.judgement import Judgement
+from siteproof.verdict.missed import PARAMETERS
 
 __all__ = ["FleetReport", "MetricReport", "NodeReport", "State", "report"]
 
@@ -161,7 +162,7 @@ def lately(judged: Judgement) -> ValueTable:
     if judged.sessions is None or not measured:
         return NO_VALUES
     ranked = {m.check for m in judged.site.catalogue.values() if series.is_speed(m)}
-    ranked.add(facts.PARAMETERS.partition(".")[0])
+    ranked.add(PARAMETERS.partition(".")[0])
     own = {s.header.session for s in measured}
     wanted = ranked & {s.header.check for s in measured}
     start = _begins(measured)
@@ -181,8 +182,8 @@ def lately(judged: Judgement) -> ValueTable:
 def _values(site: Site, sessions: Sessions, wanted: Wanted) -> ValueTable:
     """The values of some jobs by which nodes are ranked."""
     metrics = series.speeds(site)
-    if facts.PARAMETERS in site.catalogue:
-        metrics[facts.PARAMETERS] = site.catalogue[facts.PARAMETERS].unit
+    if PARAMETERS in site.catalogue:
+        metrics[PARAMETERS] = site.catalogue[PARAMETERS].unit
     return stored.values(sessions, wanted, metrics)
 
 

@@ -38,6 +38,7 @@ class Kind(StrEnum):
     PUBLISHED = "published"  # source, own, keeps (yes, no, unknown), by_rounding, decides
     TOO_OLD = "too_old"  # age, limit (seconds), answer
     AGE_UNKNOWN = "age_unknown"  # clock, answer
+    REPLACED = "replaced"  # what, before, after, answer: it was measured on other hardware
     UPDATED_SINCE = "updated_since"  # age (seconds), what, before, after, answer
 
     # A value
@@ -196,6 +197,9 @@ class Kind(StrEnum):
     PROBES_NOT_KNOWN = "probes_not_known"  # names, count
     LINES_BROKEN = "lines_broken"  # file, count
     EVENT_BACKWARDS = "event_backwards"  # state, begin, end
+
+
+NEVER_WAIVED = (Kind.LOST, Kind.REPLACED)  # nobody knows how good it is
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,25 @@
-"""Updates of kernel, firmware and software lock after an answer, as far as they are recorded.
+"""What has changed on nodes after an answer, as far as it is recorded: updates, and other hardware.
 
-A job's header has the kernel if its nodes agree, and the lock of the environment. Firmware and the
-kernel of each node are in the descriptions. Packages of a distribution are not compared.
+A job's header has kernel and processor if its nodes agree, and the lock of the environment.
+Firmware, kernel and hardware of each node are in the descriptions. Packages of a distribution are
+not compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from siteproof.errors import UserError
 from siteproof.record import descriptions
-from siteproof.record.samples import Header, expected_nodes
+from siteproof.record.samples import Header, Order, expected_nodes
 
-KERNEL, LOCK = "kernel", "software_lock"  # of the provenance
+KERNEL, LOCK, PROCESSOR = "kernel", "software_lock", "processor"  # of the provenance
 FIELDS = (  # of a description
     "kernel.release",
     "kernel.version",
@@ -28,10 +31,32 @@ FIELDS = (  # of a description
     "nic.*.firmware",
     "disk.*.firmware_rev",
 )
+HARDWARE = (  # the parts of a node, and how much of them is in use
+    PROCESSOR,
+    "system.board*",
+    "system.product*",
+    "memory.dimm.*",
+    "memory.numa.*",
+    "memory.total",
+    "cpu.model",
+    "cpu.family",
+    "cpu.sockets",
+    "cpu.cores",
+    "cpu.threads*",
+    "cpu.online",
+    "nic.*.mac",
+    "ib.*.address",
+    "gpu.*.serial",
+    "gpu.*.uuid",
+)
+VIRTUAL = "nic.*.function_of"  # of an interface whose address may differ after each boot
+GUID = len("00:11:22:33:44:55:66:77")  # at the end of InfiniBand's MAC; that of Ethernet is shorter
+_KB = re.compile(r"(\d+) kB")  # of memory.total and memory.numa.*
+TAKEN = 0.02  # of the memory, at most, by kernel and firmware: less than any DIMM
 
 
 class Update(NamedTuple):
-    """What was updated: kernel, software lock or a field of a description."""
+    """What has changed: kernel, software lock or a field of a description."""
 
     what: str
     before: str
@@ -45,16 +70,22 @@ class Updates:
         ordered = sorted(headers, key=lambda header: header.order)
         self._by_text: dict[tuple[str, str], list[Header]] = {}
         for header in ordered:
-            for key in (KERNEL, LOCK):
+            for key in (KERNEL, LOCK, PROCESSOR):
                 if text := header.provenance.get(key):
                     self._by_text.setdefault((key, text), []).append(header)
         self._describing = [h for h in ordered if h.check == descriptions.CHECK]
         self._perflogs = perflogs
         self._known: dict[tuple[str, str], Mapping[str, Mapping[str, str]]] = {}
+        self._changes: dict[tuple[Order, str], list[Update]] = {}
         self._last: dict[int, tuple[Header, bool]] = {}  # keeps each header, so also its id
 
+    def replaced(self, job: Header, nodes: Collection[str]) -> Update | None:
+        """The first hardware that is another since a job on one of these nodes; nodes: as below."""
+        fields = self._fields(job, nodes or expected_nodes(job.expected))
+        return next((u for u in fields if _matches(u.what, HARDWARE)), None)
+
     def after(self, job: Header, nodes: Collection[str]) -> Update | None:
-        """The first change since a job on one of these nodes; None: nothing changed.
+        """The first update since a job on one of these nodes; None: there was none.
 
         nodes: if empty, those that the job had to measure.
         """
@@ -63,21 +94,21 @@ class Updates:
         if self._last[id(job)][1]:  # as nearly always, and thousands of nodes have the same job
             return None
         nodes = nodes or expected_nodes(job.expected)
-        updates = chain(self._software(job), self._kernel(job, nodes), self._fields(job, nodes))
-        return next(updates, None)
+        fields = (u for u in self._fields(job, nodes) if _matches(u.what, FIELDS))
+        kernel = self._of_nodes(job, nodes, KERNEL)
+        return next(chain(self._software(job), kernel, fields), None)
 
     def _changed_after(self, job: Header) -> bool:
         """Whether anything changed after a job on some node, or may have."""
         others = chain(self._other(job, LOCK), self._other(job, KERNEL))
         return any(True for _ in others) or any(_after(h, job) for h in self._describing)
 
-    def _kernel(self, job: Header, nodes: Collection[str]) -> Iterator[Update]:
-        own = expected_nodes(
-            job.expected
-        )  # whose kernel it is; a derived value has other nodes, too
-        for old, new, header in self._other(job, KERNEL):
-            if expected_nodes(header.expected) & set(nodes) & (own or set(nodes)):
-                yield Update("kernel", old, new)
+    def _of_nodes(self, job: Header, nodes: Collection[str], key: str) -> Iterator[Update]:
+        # Whose it is; a derived value has other nodes, too.
+        own = expected_nodes(job.expected) or set(nodes)
+        for old, new, header in self._other(job, key):
+            if expected_nodes(header.expected) & own & set(nodes):
+                yield Update(key, old, new)
 
     def _software(self, job: Header) -> Iterator[Update]:
         for old, new, header in self._other(job, LOCK):
@@ -97,45 +128,71 @@ class Updates:
                     yield old, new, header
 
     def _fields(self, job: Header, nodes: Collection[str]) -> Iterator[Update]:
-        """Fields of the nodes' descriptions that have changed since the job."""
-        later = [header for header in self._describing if _after(header, job)]
+        """What is known of each single node, and has changed since the job."""
+        for node in sorted(nodes):
+            key = job.order, node
+            if key not in self._changes:
+                self._changes[key] = list(self._changes_of(node, job))
+            yield from self._changes[key]
+
+    def _changes_of(self, node: str, job: Header) -> Iterator[Update]:
+        yield from self._of_nodes(job, [node], PROCESSOR)
+        own = self._by_node.get(node, ())
+        later = [header for header in own if _after(header, job)]
         if not later:
             return
-        earlier = [header for header in self._describing if not _after(header, job)]
-        for node in nodes:
-            before = self._newest(earlier, node)
-            for header in later:
-                now = self._read(header).get(node, {})
-                yield from _changed(before, now)
-                before = {**now, **before}
+        earlier = (self._read(h).get(node) for h in reversed(own) if not _after(h, job))
+        before = next(filter(None, earlier), {})
+        for header in later:
+            now = self._read(header).get(node, {})
+            yield from _changed(before, now)
+            before = {**now, **before}
 
-    def _newest(self, headers: Sequence[Header], node: str) -> Mapping[str, str]:
-        """The newest fields of a node in some descriptions."""
-        for header in reversed(headers):
-            if fields := self._read(header).get(node):
-                return fields
-        return {}
+    @cached_property
+    def _by_node(self) -> dict[str, list[Header]]:
+        """The jobs that have described each node, the oldest first."""
+        found: dict[str, list[Header]] = {}
+        for header in self._describing:
+            for node in expected_nodes(header.expected) or self._read(header):
+                found.setdefault(node, []).append(header)
+        return found
 
     def _read(self, header: Header) -> Mapping[str, Mapping[str, str]]:
-        """The fields of each node that show an update; none if they cannot be read."""
+        """The fields of each node that show a change; none if they cannot be read."""
         key = header.session, header.job
         if key not in self._known:
             try:
                 path = descriptions.path_of(self._perflogs, header)
-                self._known[key] = descriptions.read(path, _shows_update)
+                self._known[key] = descriptions.read(path, _shows_change)
             except UserError:
                 self._known[key] = {}  # reported by whatever needs the descriptions themselves
         return self._known[key]
 
 
 def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[Update]:
+    """The fields of both that differ, but for the addresses of virtual interfaces."""
     for name in sorted(now.keys() & before.keys()):
-        if now[name] != before[name]:
+        virtual = f"{name.removesuffix('.mac')}.function_of" in now
+        if now[name] != before[name] and not virtual and not _nearly(name, before[name], now[name]):
             yield Update(name, before[name], now[name])
 
 
-def _shows_update(field: str) -> bool:
-    return any(fnmatchcase(field, name) for name in FIELDS)
+def _nearly(name: str, before: str, now: str) -> bool:
+    """Whether only a little of the memory differs, or the queue in front of InfiniBand's GUID."""
+    if name.endswith(".mac"):
+        return before[-GUID:] == now[-GUID:]
+    pairs = zip(map(int, _KB.findall(before)), map(int, _KB.findall(now)), strict=False)
+    near = all(abs(one - other) <= TAKEN * max(one, other) for one, other in pairs)
+    return near and _KB.sub("kB", before) == _KB.sub("kB", now)
+
+
+@lru_cache(2**16)
+def _matches(field: str, names: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(field, name) for name in names)
+
+
+def _shows_change(field: str) -> bool:
+    return _matches(field, (*FIELDS, *HARDWARE, VIRTUAL))
 
 
 def _after(header: Header, job: Header) -> bool:

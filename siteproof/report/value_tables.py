@@ -214,8 +214,8 @@ class Tables:
         expected, baselines, excused = covered(judged.site, result.id, own, judged.samples, today)
         if own.answered_by == "evidence":
             baselines, excused = {}, {}
-        lost: dict[str, list[Any]] = {node.node: [] for node in result.nodes if node.lost}
-        attempts, excused = attempts_at(found, own) | lost, excused | lost
+        unknown: dict[str, list[Any]] = {n.node: [] for n in result.nodes if n.never_waived}
+        attempts, excused = attempts_at(found, own) | unknown, excused | unknown
         stated = {node.node: node.verdict for node in result.nodes}
         hows: list[str] = []
         each = [NodeVerdict(unit, Verdict.SKIP) for unit in expected]
@@ -413,8 +413,9 @@ def _facts(hardware: Hardware, promises: Iterable[Promise]) -> str:
 
 
 def _updated(node: NodeVerdict) -> str:
-    """What was updated after an answer that does not count any more for it."""
-    found = next((f for f in node.findings if f.kind is Kind.UPDATED_SINCE), None)
+    """What has changed after an answer that does not count any more for it."""
+    kinds = (Kind.UPDATED_SINCE, Kind.REPLACED)
+    found = next((f for f in node.findings if f.kind in kinds), None)
     if not (node.too_old and found):
         return ""
     return "; ".join(f"{name} {text}" for name, text in found.details if name != "age") or "yes"

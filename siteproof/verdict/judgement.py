@@ -36,6 +36,7 @@ from siteproof.sites import Baseline, Criterion, Hardware, Site, Waiver, check_f
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.sweeps.tools import SWEEPS_ONLY
 from siteproof.verdict import others
+from siteproof.verdict.missed import Missed
 
 
 @dataclass(frozen=True)
@@ -354,10 +355,11 @@ def judge_samples(
     jobs = list({id(header): header for header in own}.values())
     material = Material(site, of_checks, files.perflogs(), fresh.ages.now, background.past, jobs)
     made = others.Derived()
+    missed = Missed(site, of_checks.get("HostParameters", ()))
     verdicts = [
         others.by_evidence(key, criterion, site, background.evidence, made, fresh)
         if criterion.answered_by == "evidence"
-        else _judge(site, key, criterion, found, material, today, fresh, made)
+        else _judge(site, key, criterion, found, material, today, fresh, made, missed)
         for key, criterion in site.criteria.items()
     ]
     if swept:
@@ -438,6 +440,7 @@ def _judge(
     today: date,
     fresh: Freshness,
     made: others.Derived,
+    missed: Missed,
 ) -> CriterionVerdict:
     """The verdict on a criterion. material: what was found, by the check of the metric."""
     entry = site.catalogue[criterion.metric]
@@ -449,7 +452,7 @@ def _judge(
     def judged(
         own: Criterion, samples: Sequence[Sample], lacks: Mapping[str, Finding] | None = None
     ) -> CriterionVerdict:
-        result = judge(name, own, samples, units, baselines, excused, fresh, lacks)
+        result = judge(*(name, own, samples, units, baselines, excused, fresh, lacks, missed.why))
         if own.report_only and entry.better == "lower":
             result = replace(result, nodes=list(reversed(result.nodes)))
         return result

@@ -396,6 +396,9 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.AGE_UNKNOWN: lambda f: (
         f"measured at an unknown time: the clock showed {f.clock}{_answer(f)}"
     ),
+    Kind.REPLACED: lambda f: (
+        f"measured before {f.what} changed: {f.before} -> {f.after}{_answer(f)}"
+    ),
     Kind.UPDATED_SINCE: lambda f: (
         f"measured {f.age:age} ago, before {f.what} changed: {f.before} -> {f.after}{_answer(f)}"
     ),

@@ -357,16 +357,6 @@ def test_it_passes_by_rounding_and_says_so():
     assert verdict(*all_three(64.49), rounding="nearest 1 GB/s").verdict is Verdict.FAIL
 
 
-def test_a_failure_names_the_variables_that_steered_a_library():
-    steered = {"conditions": {"program": "stream", "env.OMP_NUM_THREADS": "2", "env.KMP_X": "1"}}
-    found = verdict(*all_three(60, **steered))
-    assert found.verdict is Verdict.FAIL
-    steers = (Kind.STEERED, {"variables": "KMP_X=1 OMP_NUM_THREADS=2"})
-    assert reasons(found) == [(Kind.MISSES_BOUND, {}), steers]
-    assert verdict(*all_three(70, **steered)).findings == ()
-    assert reasons(verdict(*all_three(60))) == [(Kind.MISSES_BOUND, {})]
-
-
 def test_the_most_common_reason_is_given_and_the_others_are_counted():
     found = verdict(bad("n1", "parse"), bad("n2", "timeout"), bad("n3", "timeout"))
     assert ([why.status for why in found.findings], found.others) == (["timeout"], 1)

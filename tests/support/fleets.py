@@ -16,6 +16,7 @@ from siteproof.record import samples, series, value_table
 from siteproof.record.samples import Header, Sample
 from siteproof.record.value_table import ValueTable
 from siteproof.verdict.judgement import Judgement
+from siteproof.verdict.missed import Missed
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 SYSTEM = """\
@@ -101,8 +102,9 @@ def broken(
 def judged(site: sites.Site, found: Iterable[Sample]) -> Judgement:
     """The judgement on samples, whichever session they are of."""
     found = list(found)
+    missed = Missed(site, found)
     verdicts = [
-        judge(name, criterion, found, expected.nodes(site, criterion))
+        judge(name, criterion, found, expected.nodes(site, criterion), explain=missed.why)
         for name, criterion in site.criteria.items()
     ]
     failed = checks_tried.of_samples(site, found)

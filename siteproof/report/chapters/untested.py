@@ -32,6 +32,7 @@ WITHOUT_VALUE = (
     Kind.INTERRUPTED,
     Kind.TOO_OLD,
     Kind.AGE_UNKNOWN,
+    Kind.REPLACED,
     Kind.UPDATED_SINCE,
     Kind.PAIRS_WITHOUT_VALUE,
 )

@@ -51,6 +51,7 @@ DETAILS = {  # of each kind that has some
     Kind.PUBLISHED: {"source": "the report, 3.2", "own": 1, "keeps": "yes", "by_rounding": 1},
     Kind.TOO_OLD: {"age": 30 * DAY, "limit": 7 * DAY, "answer": "FAIL"},
     Kind.AGE_UNKNOWN: {"clock": "2031-01-01T00:00", "answer": "FAIL"},
+    Kind.REPLACED: {"what": "nic.eth0.mac", "before": "a", "after": "b", "answer": "FAIL"},
     Kind.UPDATED_SINCE: {
         "age": 3 * DAY,
         "what": "kernel",
@@ -214,7 +215,10 @@ CHOICES = {  # details of which each value has words of its own
 }
 FREE = {
     (kind, "what")
-    for kind in (Kind.UPDATED_SINCE, Kind.CHANGED, Kind.FLEET_UNSTABLE, Kind.LINE_UNSTABLE)
+    for kind in (
+        *(Kind.REPLACED, Kind.UPDATED_SINCE, Kind.CHANGED),
+        *(Kind.FLEET_UNSTABLE, Kind.LINE_UNSTABLE),
+    )
 }
 OPTIONAL = {
     "answer",
