@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from siteproof import files, history, nodesets, sites
+from siteproof.cli import gate_lists
 from siteproof.cli.compare import against, share
 from siteproof.cli.records import (
     plain_option,
@@ -32,6 +33,7 @@ from siteproof.cli.shared import (
 )
 from siteproof.errors import UserError
 from siteproof.export import documents
+from siteproof.gate import act
 from siteproof.nodes import states
 from siteproof.nodes.states import FleetReport, MetricReport, NodeReport, State
 from siteproof.record.finding import Finding, Kind
@@ -139,6 +141,8 @@ def _print(judged: Judgement, report: FleetReport) -> None:
     )
     for line in _remarks(judged, report):
         print_wrapped(line)
+    if not judged.past:
+        gate_lists.print_left(act.out_of_service(judged.site), "in Slurm")
     _print_commands(judged, report)
     counts = {state: len(report.of(state)) for state in State}
     states_ = ", ".join(f"{n} {state}" for state, n in counts.items() if n)

@@ -10,11 +10,13 @@ import click
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import State
+from siteproof.cli.gate_lists import print_left
 from siteproof.cli.records import print_answer, print_wrapped
 from siteproof.cli.shared import by_subject, json_option, which_answers
 from siteproof.derivations.given import DerivedSample
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
+from siteproof.gate import act
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, why_not
 from siteproof.judge.severity import Verdict, exit_code
 from siteproof.record.finding import Finding
@@ -62,7 +64,7 @@ def why(subject: str, system: str, since: str, campaign: str, as_of: str, as_jso
         for unit in result.nodes
         if of_criterion or _is_about(unit.node, subject)
     ]
-    if not (of_criterion or found):
+    if not (of_criterion or found or judged.site.role_of(subject)):
         raise _unknown(judged, subject)
     node = None if of_criterion else _report(judged, subject)
     code = _code(of_criterion, found) or (documents.state_exit_code([node.state]) if node else 0)
@@ -233,6 +235,9 @@ def _node(judged: Judgement, node: str, found: Sequence[Found], report: NodeRepo
     print_wrapped(f"{node} of {judged.site.system.system}, {judged.chosen}{state}")
     for reason in fulls(Shown(judged).all(report.findings)) if report else ():
         print_wrapped(f"  {reason}")
+    if report and not judged.past:
+        in_slurm = act.out_of_service(judged.site)
+        print_left({node: in_slurm[node]} if node in in_slurm else {}, "in Slurm")
     for result in dict.fromkeys(r.id for r, _ in found):
         _units(judged, node, [(r, v) for r, v in found if r.id == result])
     for sample in judged.samples:

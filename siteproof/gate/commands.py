@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import Enum
 
 from ClusterShell.NodeSet import NodeSet
@@ -380,7 +381,7 @@ def taken_out(node: Node) -> Finding:
     else:
         details, kind = {"state": state_of(node)}, Kind.TAKEN_OUT
         details |= {"by": node.by} if node.by else {}
-    return finding.of(kind, details, subject=node.name, message=node.reason)
+    return _reported(kind, details, node)
 
 
 def unknown(node: str) -> Finding:
@@ -390,8 +391,21 @@ def unknown(node: str) -> Finding:
 
 def not_responding(node: Node) -> Finding:
     """That a node is down or does not answer."""
-    state = {"state": state_of(node)}
-    return finding.of(Kind.NOT_RESPONDING, state, subject=node.name, message=node.reason)
+    return _reported(Kind.NOT_RESPONDING, {"state": state_of(node)}, node)
+
+
+def _reported(kind: Kind, details: Mapping[str, str], node: Node) -> Finding:
+    """With the reason that Slurm has, and since when."""
+    since = f"{datetime.fromtimestamp(node.since, UTC):%Y-%m-%dT%H:%M:%S+00:00}" * bool(node.since)
+    return finding.of(kind, details, subject=node.name, message=node.reason, since=since)
+
+
+def out_of_service(node: Node) -> Finding | None:
+    """Why a node takes no users' jobs; None if it does."""
+    who = standing(node)
+    if who is Standing.IN_SERVICE:
+        return None
+    return not_responding(node) if who is Standing.DEAD else taken_out(node)
 
 
 def drained_by_us(node: Node) -> bool:

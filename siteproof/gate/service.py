@@ -106,7 +106,7 @@ def _place(
             return Place(node, Service.PASSED, since=since)
         return Place(node, Service.BY_US, Finding(Kind.NOT_TESTED_INSIDE, node), since)
     if standing is Standing.DEAD:
-        return Place(node, Service.DOWN, commands.not_responding(known))
+        return Place(node, Service.DOWN, commands.not_responding(known), known.since or None)
     if standing is Standing.BY_US:
         return Place(node, Service.BY_US)
     if ruling.back:

@@ -16,7 +16,7 @@ from siteproof.judge.severity import most_severe_status
 from siteproof.nodes import as_stated, stored
 from siteproof.record import descriptions, finding, series
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.pair_units import LINK, ends
+from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.samples import INTERRUPTED, LOST, Header, Sample, expected_nodes
 from siteproof.sites import Site, bought
 from siteproof.sites.bought import FactResult, Outcome
@@ -244,6 +244,16 @@ def _untested(judged: Judgement) -> Iterator[Fact]:
             for node in site.expected(role):
                 if node not in have.get(name, ()):
                     yield State.UNTESTED, Finding(Kind.NOT_MEASURED, node, check, name)
+
+
+def never_measured(judged: Judgement) -> Iterator[Fact]:
+    """Nodes on which checks run, and of which nothing is among what is judged."""
+    site = judged.site
+    roles = {role for one in site.system.partitions.values() for role in one.measured}
+    tried = {node for s in judged.samples for node in (s.node, s.dims.get(PEER))}
+    for node in site.having(roles):
+        if node not in tried:
+            yield State.UNTESTED, Finding(Kind.NOT_MEASURED, node)
 
 
 def _promised(site: Site) -> dict[str, set[str]]:

@@ -268,7 +268,8 @@ def _links(f: Fields) -> str:
 
 def _taken_out(f: Fields) -> str:
     state = f"{f.state} by {f.by}" if f.by else f"{f.state}"
-    return f"{state}: {f.message}" if f.message else state
+    since = f", since {f.since:day}" if f.since else ""
+    return (f"{state}: {f.message}" if f.message else state) + since
 
 
 def _changed(f: Fields) -> str:

@@ -1,0 +1,116 @@
+"""What nobody has measured, what Slurm reports of a node, and since when a node is as it is."""
+
+import json
+from datetime import UTC, datetime
+
+import fleets
+import pytest
+from asked import ask
+from fleets import names, run_of
+from rows import rows
+
+from siteproof.errors import UserError
+from siteproof.record import samples
+from siteproof.slurm import client, records
+from siteproof.slurm.records import Node
+from siteproof.slurm.spelling import node_state
+
+BROKE = int(datetime(2026, 11, 12, 8, tzinfo=UTC).timestamp())
+LOGIN = "\nnodes: {compute: {set: 'n[001-008]'}, login: {set: login1}}\npartitions:\n"
+LOGIN += "  login: {description: L, role: login, scheduler: local, environments: [system]}\n"
+
+
+def answer(command):
+    text = ask(command, "--json")[1]
+    return json.loads(text[text.index("{") :])
+
+
+def codes():
+    return tuple(ask(command)[0] for command in ("verdict", "nodes", "gate"))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Makes a site of eight nodes; `keep` writes what a job measured."""
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
+    (tmp_path / "perflogs").mkdir()
+
+    def site(criteria="{}\n", scheduler="local", login=False):
+        path = fleets.write_site(tmp_path / "sites", criteria=criteria) / "here/system.yaml"
+        text = path.read_text().replace("scheduler: local", f"scheduler: {scheduler}")
+        if login:
+            head, tail = text.split("\nnodes:")
+            text = head + LOGIN + tail.split("partitions:\n")[1]
+        path.write_text(text)
+        monkeypatch.setenv("SITEPROOF_SITES", str(path.parents[1]))
+
+    site.folder = tmp_path
+    site.keep = lambda found: samples.write(tmp_path / "perflogs", found[0].header, found)
+    return site
+
+
+# ---- what nobody has measured
+
+
+@rows("criteria", ["{}\n", fleets.CRITERIA])
+def test_nodes_of_which_nothing_was_measured_are_untested(here, criteria):
+    here(criteria)
+    assert codes() == (3, 3, 3)
+    assert {node["state"] for node in answer("nodes")["nodes"]} == {"UNTESTED"}
+
+
+def test_a_role_of_which_nothing_was_measured_is_untested_whatever_others_have(here):
+    here(login=True)
+    here.keep(run_of(dict.fromkeys(names(8), 100)))
+    found = {node["node"]: node["state"] for node in answer("nodes")["nodes"]}
+    assert found == {**dict.fromkeys(names(8), "OK"), "login1": "UNTESTED"}
+    assert ask("why", "login1")[0] == 3
+
+
+# ---- what Slurm reports of a node
+
+
+def slurm_of(monkeypatch, *nodes):
+    """Slurm has these nodes, and no reservation."""
+    monkeypatch.setattr(client, "all_nodes", lambda: {node.name: node for node in nodes})
+    monkeypatch.setattr(client, "reservations", dict)
+    monkeypatch.setattr(client, "jobs_on", lambda _nodes: [])
+
+
+@rows(
+    "state, reason, shown",
+    [
+        ("DOWN", "Not responding", "down: Not responding, since 2026-11-12"),
+        ("IDLE+DRAIN", "bad DIMM", "drain+idle by ann: bad DIMM, since 2026-11-12"),
+        ("IDLE+DRAIN", "NHC: disk", "drain+idle: NHC: disk, since 2026-11-12 (by Slurm or a"),
+    ],
+)
+def test_what_slurm_reports_of_a_node_is_shown_with_its_time(
+    here, monkeypatch, state, reason, shown
+):
+    here(scheduler="slurm")
+    others = [Node(name) for name in names(8) if name != "n003"]
+    node = Node("n003", node_state(state), reason, by="ann", since=BROKE)
+    slurm_of(monkeypatch, *others, node, Node("elsewhere", node_state("DOWN")))
+    for command in (["nodes"], ["why", "n003"]):
+        text = ask(*command)[1]
+        assert f"n003  in Slurm: {shown}" in text, text
+        assert "elsewhere" not in text
+    here.keep(run_of(dict.fromkeys(names(8), 100)))
+    assert shown in ask("gate")[1]
+
+
+def test_where_slurm_does_not_answer_the_nodes_are_listed(here, monkeypatch):
+    here(scheduler="slurm")
+
+    def silent():
+        raise UserError("scontrol", "no answer")
+
+    monkeypatch.setattr(client, "all_nodes", silent)
+    assert (ask("nodes")[0], ask("why", "n003")[0]) == (3, 3)
+
+
+@rows("stamp, since", [("1794470400", 1794470400), ("2026-11-12T08:00:00", 0), ("9" * 40, 0)])
+def test_the_time_of_a_reason_is_read(stamp, since):
+    text = f"NodeName=n1 State=DOWN Reason=gone [slurm@{stamp}] Comment=x\n"
+    assert records.parse_nodes(text)["n1"].since == since
