@@ -236,7 +236,7 @@ def release(
     members: the nodes that the gate has put in; a colleague may have added others. tested: those
     that were measured since then. A node that is down stays.
     """
-    passed = (reservation.nodes & decision.passed & members & tested) - _gone(cluster)
+    passed = (reservation.nodes & decision.back & members & tested) - _gone(cluster)
     passed -= nodesets.of(moved)
     stay = reservation.nodes - passed
     left = {n: moved.get(n) or _why_kept(n, decision, cluster, members) for n in stay}
@@ -265,7 +265,7 @@ def left_over(
 
     members, tested: as in release; without a pass inside, a drained node stays drained.
     """
-    ready = (decision.passed & members & tested) - _gone(cluster) - nodesets.of(moved)
+    ready = (decision.back & members & tested) - _gone(cluster) - nodesets.of(moved)
     known = [cluster.nodes[n] for n in outside if n in cluster.nodes]
     drained = [n for n in known if drained_by_us(n)]
     resumed = [n for n in drained if n.name in ready]
@@ -442,7 +442,7 @@ def _why_kept(node: str, decision: Decision, cluster: Cluster, members: NodeSet)
     known = cluster.nodes.get(node)
     if known and known.state.gone:
         return not_responding(known)
-    if ruling.passed:
+    if ruling.back:
         return Finding(Kind.NOT_TESTED_INSIDE, node)
     shown = "; ".join(fulls(ruling.findings)[:2])
     return finding.of(Kind.NOT_PASSED, {"state": ruling.state}, subject=node, message=shown)

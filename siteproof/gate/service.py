@@ -100,7 +100,7 @@ def _place(
         return Place(node, Service.BY_OTHERS, Finding(Kind.PUT_BY_OTHERS, node))
     if quarantine:
         since = quarantine.since[node]
-        if not ruling.passed or standing is Standing.DEAD:
+        if not ruling.back or standing is Standing.DEAD:
             return Place(node, Service.BY_US, since=since)
         if node in quarantine.tested:
             return Place(node, Service.PASSED, since=since)

@@ -9,10 +9,11 @@ from asked import ask
 from fleets import names, run_of
 from rows import rows
 
+from siteproof import nodesets
 from siteproof.errors import UserError
 from siteproof.record import samples
 from siteproof.slurm import client, records
-from siteproof.slurm.records import Node
+from siteproof.slurm.records import Node, Reservation
 from siteproof.slurm.spelling import node_state
 
 BROKE = int(datetime(2026, 11, 12, 8, tzinfo=UTC).timestamp())
@@ -114,3 +115,49 @@ def test_where_slurm_does_not_answer_the_nodes_are_listed(here, monkeypatch):
 def test_the_time_of_a_reason_is_read(stamp, since):
     text = f"NodeName=n1 State=DOWN Reason=gone [slurm@{stamp}] Comment=x\n"
     assert records.parse_nodes(text)["n1"].since == since
+
+
+# ---- a missing measurement is no repair
+
+
+def in_quarantine(monkeypatch, folder, nodes, put_in):
+    """The gate has put these nodes into its reservation."""
+    name = "siteproof-compute"
+    slurm_of(monkeypatch, *map(Node, names(8)))
+    held = Reservation(name, put_in, nodesets.parse(nodes))
+    monkeypatch.setattr(client, "reservations", lambda: {name: held})
+    record = {"what": "create", "reservation": name, "phase": "after", "start": put_in}
+    record |= {"nodes": nodes, "added": nodes, "unix": put_in, "error": ""}
+    (folder / "perflogs/here/gate.jsonl").write_text(f"{json.dumps(record)}\n")
+
+
+@rows("check", ["HostParameters.mismatches", "Health.problems"])
+def test_untested_nodes_are_the_same_in_the_quarantine_and_outside(here, monkeypatch, check):
+    here(fleets.CRITERIA, scheduler="slurm")
+    found = run_of(dict.fromkeys(names(8), 0), 2, check, "count")
+    here.keep(found)
+    before = datetime.fromisoformat(found[0].header.time).timestamp() - 3600
+    in_quarantine(monkeypatch, here.folder, "n[001-002]", int(before))
+    text = ask("gate")[1]
+    assert "8 of 8 nodes stay out" in " ".join(text.split())
+    assert "repair" not in text
+    assert text.splitlines()[-1].startswith("next: reframe -c checks/ -r")
+    may = ("--keep-out", "FAILED", "--release")
+    assert "2 of 2 nodes may be released" in ask("gate", *may)[1]
+    text = ask("gate", *may[:-1])[1]
+    assert text.splitlines()[-2:] == [
+        "none of 8 nodes stays out",
+        "next: siteproof gate --system here --keep-out FAILED --release --apply",
+    ]
+
+
+def test_what_failed_is_repaired_and_what_lacks_a_value_is_measured(here, monkeypatch):
+    here(fleets.CRITERIA, scheduler="slurm")
+    values = dict.fromkeys(names(8)[1:], 100)
+    found = run_of({**values, "n002": 20}, 2)
+    here.keep(found)
+    before = datetime.fromisoformat(found[0].header.time).timestamp() - 3600
+    in_quarantine(monkeypatch, here.folder, "n[001-002]", int(before))
+    *_, repair, command = ask("gate")[1].splitlines()
+    assert repair == "first repair n002"
+    assert command.endswith("--retest --apply")
