@@ -10,13 +10,12 @@ import click
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import State
-from siteproof.cli.gate_lists import print_left
+from siteproof.cli.gate_lists import print_in_slurm
 from siteproof.cli.records import print_answer, print_wrapped
 from siteproof.cli.shared import by_subject, json_option, which_answers
 from siteproof.derivations.given import DerivedSample
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
-from siteproof.gate import act
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, why_not
 from siteproof.judge.severity import Verdict, exit_code
 from siteproof.record.finding import Finding
@@ -119,9 +118,9 @@ def _report(judged: Judgement, subject: str) -> NodeReport | None:
     """The node that is the subject, in its state as 'siteproof nodes' has it; None of a pair."""
     if judged.site.role_of(subject) is None:
         return None
-    from siteproof.nodes import states  # numpy, which a criterion does not need
+    from siteproof.gate import reports  # numpy, which a criterion does not need
 
-    return states.report(judged, states.lately(judged)).nodes.get(subject)
+    return reports.fleet(judged).nodes.get(subject)
 
 
 def _samples(judged: Judgement, found: Sequence[Found]) -> list[dict[str, object]]:
@@ -235,9 +234,7 @@ def _node(judged: Judgement, node: str, found: Sequence[Found], report: NodeRepo
     print_wrapped(f"{node} of {judged.site.system.system}, {judged.chosen}{state}")
     for reason in fulls(Shown(judged).all(report.findings)) if report else ():
         print_wrapped(f"  {reason}")
-    if report and not judged.past:
-        in_slurm = act.out_of_service(judged.site)
-        print_left({node: in_slurm[node]} if node in in_slurm else {}, "in Slurm")
+    print_in_slurm(judged, node)
     for result in dict.fromkeys(r.id for r, _ in found):
         _units(judged, node, [(r, v) for r, v in found if r.id == result])
     for sample in judged.samples:

@@ -94,8 +94,7 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     of_pairs = pair_ends.judge(judged)
     for state, why in (*facts.facts(nodes_only), *of_pairs.facts):
         found.add(state, why)
-    for state, why in facts.never_measured(judged):
-        found.add_first(state, why)
+    found.add_first(facts.never_measured(judged))
     for note in of_pairs.notes:
         found.note(note)
     warnings = [*facts.warnings(nodes_only), *of_pairs.warnings]
@@ -212,10 +211,11 @@ class _Found:
         if why.subject in self.nodes:
             self._reasons[why.subject].setdefault((state, replace(why, since="")), why)
 
-    def add_first(self, state: State, why: Finding) -> None:
-        """A reason for a node that has no other."""
-        if not self._reasons.get(why.subject):
-            self.add(state, why)
+    def add_first(self, reasons: Iterable[facts.Fact]) -> None:
+        """Reasons for those nodes that have no other."""
+        for state, why in reasons:
+            if not self._reasons.get(why.subject):
+                self.add(state, why)
 
     def note(self, why: Finding) -> None:
         if why.subject in self.nodes:

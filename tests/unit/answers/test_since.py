@@ -1,7 +1,10 @@
 """What nobody has measured, what Slurm reports of a node, and since when a node is as it is."""
 
 import json
-from datetime import UTC, datetime
+import random
+import re
+import shutil
+from datetime import UTC, datetime, timedelta
 
 import fleets
 import pytest
@@ -161,3 +164,60 @@ def test_what_failed_is_repaired_and_what_lacks_a_value_is_measured(here, monkey
     *_, repair, command = ask("gate")[1].splitlines()
     assert repair == "first repair n002"
     assert command.endswith("--retest --apply")
+
+
+# ---- one since
+
+
+def years_of(here, monkeypatch, runs, loss, first, criteria="{}\n", better=100, **keys):
+    """Daily runs to yesterday; n003 is worse by a share from a run on. The day of that run."""
+    here(criteria)
+    begin = datetime.now(UTC).replace(microsecond=0) - timedelta(days=runs)
+    monkeypatch.setattr(fleets, "START", begin)
+    chance = random.Random(1)
+    for run in range(runs):
+        values = {name: better * (1 + chance.gauss(0, 0.002)) for name in names(8)}
+        values["n003"] *= 1 - loss * (run >= first)
+        here.keep(run_of(values, run, **keys))
+    return f"{begin + timedelta(days=first):%Y-%m-%d}"
+
+
+BOUND = fleets.CRITERIA.replace("60 MB/s", "95 MB/s")
+
+
+@rows(
+    "runs, first, criteria, metric, unit",
+    [
+        (70, 20, "{}\n", "Stream.triad", "MB/s"),  # longer ago than the runs that are compared
+        (70, 20, BOUND, "Stream.triad", "MB/s"),
+        (70, 50, "{}\n", "Hpl.gflops", "GFLOPS"),
+        (30, 28, BOUND, "Stream.triad", "MB/s"),  # too short for the search
+    ],
+)
+def test_every_command_and_the_page_have_one_since(
+    tmp_path, here, monkeypatch, runs, first, criteria, metric, unit
+):
+    shutil.rmtree(here.folder / "perflogs")
+    (here.folder / "perflogs").mkdir()
+    day = years_of(here, monkeypatch, runs, 0.1, first, criteria, metric=metric, unit=unit)
+    found = {
+        "nodes": next(n["findings"] for n in answer("nodes")["nodes"] if n["node"] == "n003"),
+        "gate": next(n["findings"] for n in answer("gate")["nodes"] if n["node"] == "n003"),
+        "why": json.loads(ask("why", "n003", "--json")[1])["state_findings"],
+        "export": next(
+            n["findings"]
+            for n in json.loads(ask("export", "json")[1])["fleet"]["nodes"]
+            if n["node"] == "n003"
+        ),
+    }
+    for command, findings in found.items():
+        assert {why["since"][:10] for why in findings} == {day}, command
+        assert {why["details"]["lasting"] for why in findings} == {runs - first}, command
+    page = here.folder / "page.html"
+    assert ask("report", "--output", str(page))[0] in (0, 1, 3)
+    text = page.read_text()
+    assert set(re.findall(r"since (\d{4}-\d\d-\d\d) \(\d+ runs\)", text)) == {day}
+    if runs > 30:
+        (change,) = {why["alert"] for why in found["nodes"]}
+        assert f"since {day}, {runs - first} runs  change {change}" in ask("nodes")[1]
+        assert change in ask("trend")[1]
