@@ -168,7 +168,8 @@ def _remarks(judged: Judgement, report: FleetReport) -> Iterator[str]:
         yield f"{SET_ASIDE}{stage}"
     notes: dict[object, dict[str, Finding]] = {}
     for node in report.nodes.values():
-        for note in (n for n in node.notes if n.kind is not Kind.NOT_RANKED):
+        repair = [node.repair] if node.repair and node.state is not State.OK else []
+        for note in (*(n for n in node.notes if n.kind is not Kind.NOT_RANKED), *repair):
             notes.setdefault(note.alike, {})[node.node] = note
     shown = Shown(judged)
     for same in notes.values():

@@ -232,7 +232,8 @@ def _alike(result: CriterionVerdict, units: Sequence[NodeVerdict]) -> list[tuple
 def _node(judged: Judgement, node: str, found: Sequence[Found], report: NodeReport | None) -> None:
     state = f": {report.state}" if report else ""
     print_wrapped(f"{node} of {judged.site.system.system}, {judged.chosen}{state}")
-    for reason in fulls(Shown(judged).all(report.findings)) if report else ():
+    repair = [report.repair] if report and report.repair else []
+    for reason in fulls([*(Shown(judged).all(report.findings) if report else ()), *repair]):
         print_wrapped(f"  {reason}")
     print_in_slurm(judged, node)
     for result in dict.fromkeys(r.id for r, _ in found):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from siteproof import files, trend
 from siteproof.gate.decision import Excuse
 from siteproof.judge.criterion import waiver_finding
-from siteproof.nodes import states
+from siteproof.nodes import facts, states
 from siteproof.nodes.states import FleetReport
+from siteproof.record import repairs
 from siteproof.sites import Site, Waiver
 from siteproof.sites.waiver import EVERYTHING
 from siteproof.trend import Survey, explaining
@@ -24,18 +25,21 @@ if TYPE_CHECKING:
 
 
 def fleet(judged: Judgement, search: Search | None = None) -> FleetReport:
-    """The state of every node; what a change of the history explains is dated by that change."""
-    found = states.report(judged, states.lately(judged))
+    """The state of every node, and since when: a repair is a new beginning.
+
+    What a change of the history explains is dated by that change.
+    """
+    found, repaired = states.report(judged, states.lately(judged)), facts.repaired(judged)
+    nodes = {}
     with ExitStack() as stack:
         search = search or _search(judged, stack)
-        nodes = {
-            node.node: replace(
-                node,
-                findings=explaining.explained(node.findings, search),
-                notes=explaining.explained(node.notes, search),
+        for node in found.nodes.values():
+            repair = repaired[node.node].of_node(node.node) if node.node in repaired else None
+            findings, notes = (
+                [repairs.since(repair, why) for why in explaining.explained(whys, search)]
+                for whys in (node.findings, node.notes)
             )
-            for node in found.nodes.values()
-        }
+            nodes[node.node] = replace(node, findings=findings, notes=notes, repair=repair)
     return replace(found, nodes=nodes)
 
 

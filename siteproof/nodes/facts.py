@@ -14,9 +14,10 @@ from siteproof.answers import checks_tried
 from siteproof.judge.criterion import NodeVerdict, failure, of_system
 from siteproof.judge.severity import most_severe_status
 from siteproof.nodes import as_stated, stored
-from siteproof.record import descriptions, finding, series
+from siteproof.record import descriptions, finding, repairs, series
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, PEER, ends
+from siteproof.record.repairs import Repair
 from siteproof.record.samples import INTERRUPTED, LOST, Header, Sample, expected_nodes
 from siteproof.sites import Site, bought
 from siteproof.sites.bought import FactResult, Outcome
@@ -76,7 +77,7 @@ def _flapping(judged: Judgement) -> Iterator[Fact]:
     """Nodes that fail now and then, unless a failure keeps them out now: how often, since when."""
     jobs = checks_tried.recent(judged.site, judged.tried)
     still = {attempt.node for attempt in judged.failed}
-    for node, failed in checks_tried.flapping(_failures(judged, jobs)).items():
+    for node, failed in checks_tried.flapping(_failures(judged, jobs), repaired(judged)).items():
         if node in still:
             continue
         first = failed[0].header
@@ -89,6 +90,12 @@ def _flapping(judged: Judgement) -> Iterator[Fact]:
             since=first.time,
         )
         yield State.FLAPPING, why
+
+
+def repaired(judged: Judgement) -> Mapping[str, Repair]:
+    """The last repair of each node, of those that count in this judgement."""
+    until = judged.as_of if judged.past else None
+    return repairs.newest(files.perflogs(), judged.site.system.system, until)
 
 
 def _failures(judged: Judgement, jobs: Sequence[Header]) -> Sequence[Sample]:

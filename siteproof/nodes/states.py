@@ -35,7 +35,8 @@ class NodeReport:
 
     metrics: by metric, with its dimensions if it has any. notes: what proves nothing yet, such as
     one slow run that another has to confirm. suspect: slow by any measure, proven or not.
-    untested: a headline metric has no value, whatever else is wrong with the node.
+    untested: a headline metric has no value, whatever else is wrong with the node. repair: the last
+    one that a person has recorded.
     """
 
     node: str
@@ -46,6 +47,7 @@ class NodeReport:
     notes: list[Finding] = field(default_factory=list)
     suspect: bool = False
     untested: bool = False
+    repair: Finding | None = None
 
 
 @dataclass(frozen=True)

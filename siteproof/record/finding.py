@@ -24,6 +24,7 @@ class Kind(StrEnum):
     NOT_MEASURED = "not_measured"
     NO_VALUE = "no_value"  # status, message: it was tried, and broke
     WRONG_ANSWER = "wrong_answer"  # status, message: the tool's own validation failed
+    REPAIRED = "repaired"  # by, ticket; since: when; message: what a person has done
     FLAPPING = "flapping"  # failed, of (sessions), how: it failed now and then
     NODE_LOST = "node_lost"
     LOST = "lost"  # message: its record cannot be read

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.trend.alerts import Alert, Survey
 
@@ -41,10 +40,7 @@ def _dated(why: Finding, change: Alert) -> Finding:
         return replace(why, alert=change.id)
     # Of a change that was acknowledged, the runs until then are known.
     lasting = max(change.n_after, int(why.number("lasting")))
-    details = [detail for detail in why.details if detail[0] != "lasting"]
-    return replace(
-        why,
-        alert=change.id,
-        since=f"{change.begin.time.isoformat(timespec='seconds')}+00:00",
-        details=(*details, *finding.details(lasting=lasting)),
-    )
+    since = f"{change.begin.time.isoformat(timespec='seconds')}+00:00"
+    details = dict(why.details) | {"lasting": lasting}
+    details |= {"began": since} if "began" in details else {}
+    return replace(why, alert=change.id, since=since, details=tuple(details.items()))

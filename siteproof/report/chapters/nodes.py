@@ -27,10 +27,11 @@ MAX_GROUPS = 3  # of nodes in a sentence, each with its reason
 def chapter(material: Material) -> Section:
     """The nodes that stay out, those that go back with a remark, and the states of all."""
     titles = ("Nodes that stay out", "Nodes that go back into service with a remark")
-    found = zip(_tabled(material), titles, strict=True)
-    tables = [_table(material, rulings, title) for rulings, title in found if rulings]
+    named = zip(_tabled(material), titles, strict=True)
+    tables = [_table(material, rulings, title) for rulings, title in named if rulings]
     tables.append(_states(material))
-    parts = list(filter(None, (waivers.section(material), _doubts(material), _notes(material))))
+    found = (waivers.section(material), _doubts(material), _notes(material), _repairs(material))
+    parts = list(filter(None, found))
     return Section("nodes", "Nodes", brief(material), tables, sections=parts)
 
 
@@ -100,6 +101,17 @@ def _notes(material: Material) -> Section | None:
     table = limited(("nodes", "seen once"), rows, MAX_ROWS, "siteproof nodes")
     lead = f"Run again: {retest}." if retest else "Nothing has to be run again."
     return Section("retest", "Nodes to test again", lead, [table] if rows else [])
+
+
+def _repairs(material: Material) -> Section | None:
+    """The last repair of each node."""
+    groups: dict[object, list[Finding]] = {}
+    for node in material.fleet.nodes.values():
+        if node.repair:
+            groups.setdefault((node.repair.alike, node.repair.since), []).append(node.repair)
+    points = [f"{nodes(one.subject for one in same)}: {full(*same)}" for same in groups.values()]
+    lead = "The last repair of each node, as it was recorded with siteproof repaired."
+    return Section("repairs", "Repairs", lead, points=points) if points else None
 
 
 def _by_subject(rulings: Iterable[Ruling]) -> list[str]:

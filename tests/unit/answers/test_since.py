@@ -15,6 +15,7 @@ from rows import rows
 from siteproof import nodesets
 from siteproof.errors import UserError
 from siteproof.record import samples
+from siteproof.record.samples import Sample
 from siteproof.slurm import client, records
 from siteproof.slurm.records import Node, Reservation
 from siteproof.slurm.spelling import node_state
@@ -37,9 +38,10 @@ def codes():
 def here(tmp_path, monkeypatch):
     """Makes a site of eight nodes; `keep` writes what a job measured."""
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
-    (tmp_path / "perflogs").mkdir()
 
     def site(criteria="{}\n", scheduler="local", login=False):
+        shutil.rmtree(tmp_path / "perflogs", ignore_errors=True)  # of an earlier row
+        (tmp_path / "perflogs").mkdir()
         path = fleets.write_site(tmp_path / "sites", criteria=criteria) / "here/system.yaml"
         text = path.read_text().replace("scheduler: local", f"scheduler: {scheduler}")
         if login:
@@ -195,10 +197,8 @@ BOUND = fleets.CRITERIA.replace("60 MB/s", "95 MB/s")
     ],
 )
 def test_every_command_and_the_page_have_one_since(
-    tmp_path, here, monkeypatch, runs, first, criteria, metric, unit
+    here, monkeypatch, runs, first, criteria, metric, unit
 ):
-    shutil.rmtree(here.folder / "perflogs")
-    (here.folder / "perflogs").mkdir()
     day = years_of(here, monkeypatch, runs, 0.1, first, criteria, metric=metric, unit=unit)
     found = {
         "nodes": next(n["findings"] for n in answer("nodes")["nodes"] if n["node"] == "n003"),
@@ -221,3 +221,91 @@ def test_every_command_and_the_page_have_one_since(
         (change,) = {why["alert"] for why in found["nodes"]}
         assert f"since {day}, {runs - first} runs  change {change}" in ask("nodes")[1]
         assert change in ask("trend")[1]
+
+
+# ---- a repair that a person records
+
+
+def repair(*words, nodes="n003"):
+    return ask("repaired", nodes, "--by", "J. Doe", "--why", "new DIMM", *words)
+
+
+def broken(here, run, status="timeout", **keys):
+    values = {name: 100 for name in names(8) if name != "n003"}
+    found = run_of(values, run, expected="n[001-008]", **keys)
+    head = found[0].header
+    here.keep([*found, Sample(head, "n003", "Stream.*", status=status, why="because")])
+
+
+def state_of(node="n003"):
+    return next(one for one in answer("nodes")["nodes"] if one["node"] == node)
+
+
+@rows("status", ["timeout", "invalid", "node_lost"])
+def test_a_repair_ends_flapping_and_clears_no_failure(here, monkeypatch, status):
+    here(fleets.CRITERIA)
+    monkeypatch.setattr(
+        fleets, "START", datetime.now(UTC).replace(microsecond=0) - timedelta(days=9)
+    )
+    for run in (1, 3):
+        broken(here, run, status)
+        here.keep(run_of(dict.fromkeys(names(8), 100), run + 1))
+    assert (ask("nodes")[0], state_of()["state"]) == (1, "FLAPPING")
+    assert repair("--ticket", "HW-17")[0] == 0
+    assert (ask("nodes")[0], ask("gate")[0], state_of()["state"]) == (0, 0, "OK")
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    line = f"repaired on {today} by J. Doe: new DIMM (HW-17)"
+    assert line in ask("why", "n003")[1]
+    page = here.folder / "page.html"
+    ask("report", "--output", str(page))
+    assert line in page.read_text()
+    broken(here, 5, status)  # measured before the repair, and not cleared by it
+    assert state_of()["state"] == "FAILED"
+    assert line in ask("nodes")[1]
+    here.keep(run_of(dict.fromkeys(names(8), 100), 6))
+    assert state_of()["state"] == "OK"
+    for run in (10, 11):  # after the repair
+        broken(here, run, status, time=datetime.now(UTC).isoformat())
+    last = datetime.now(UTC).isoformat()
+    here.keep(run_of(dict.fromkeys(names(8), 100), 12, time=last))
+    assert state_of()["state"] == "FLAPPING"
+
+
+def test_a_repair_is_a_new_beginning(here, monkeypatch):
+    years_of(here, monkeypatch, 70, 0.1, 20)
+    assert repair()[0] == 0
+    found = state_of()
+    assert found["state"] == "SLOW"
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    assert {why["since"][:10] for why in found["findings"]} == {today}
+    assert found["repair"]["message"] == "new DIMM"
+    assert state_of("n001")["repair"] is None
+
+
+@rows(
+    "words, said",
+    [
+        (("n009",), "no node of the site: 'n009'"),
+        (("n[00",), "siteproof repaired"),
+        (("",), "no node of the site"),
+        (("n003", "--by", " "), "--by: is empty"),
+        (("n003", "--why", "a\x1bb"), "--why: is not a valid text"),
+    ],
+)
+def test_a_repair_that_names_no_node_or_nobody_is_refused(here, words, said):
+    here()
+    code, text = repair(*words[1:], nodes=words[0])
+    assert (code, said in text) == (2, True), text
+    assert not (here.folder / "perflogs/here/repairs").exists()
+
+
+def test_a_broken_record_of_a_repair_is_a_mistake_that_is_named(here):
+    here()
+    repair()
+    (path,) = (here.folder / "perflogs/here/repairs").iterdir()
+    path.write_text(path.read_text().replace("n003", ""))
+    assert ask("nodes")[0] == 3  # of no node
+    for text in ("{}", path.read_text().replace('"nodes": ""', '"nodes": "n[00"')):
+        path.write_text(text)
+        code, said = ask("nodes")
+        assert (code, path.name in said) == (2, True), said

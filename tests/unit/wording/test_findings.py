@@ -42,6 +42,7 @@ SERIES = {"series": "Stream.triad of compute, Hpl.gflops of compute", "more": 2}
 PAIRS = {"link": "lan", "sides": "sender", "peers": 4}
 FACT = {"section": "3.1.3", "field": "memory.dimm.*", "expected": "8 times 16 GB*"}
 DETAILS = {  # of each kind that has some
+    Kind.REPAIRED: {"by": "J. Doe", "ticket": "HW-17"},
     Kind.FLAPPING: {"failed": 2, "of": 10, "how": "2 timeout"},
     Kind.TRIALS_MISSING: {"trials": 2, "expected": 3},
     Kind.SETTING_CHANGED: {"setting": "turbo"},
