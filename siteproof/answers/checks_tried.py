@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from siteproof.judge.severity import WRONG, most_severe_status
 from siteproof.record.pair_units import of_pairs
+from siteproof.record.repairs import Repair
 from siteproof.record.samples import (
     INTERRUPTED,
     LOST,
@@ -157,15 +158,18 @@ def recent(site: Site, headers: Iterable[Header]) -> list[Header]:
     return found
 
 
-def flapping(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
+def flapping(samples: Iterable[Sample], repaired: Mapping[str, Repair]) -> dict[str, list[Sample]]:
     """The failures of each node that failed now and then, the oldest first, one a session.
 
-    samples: of the jobs of `recent`, at least those without a value.
+    samples: of the jobs of `recent`, at least those without a value. repaired: the last repair of
+    a node, before which nothing counts.
     """
     of_node: dict[str, dict[str, Sample]] = {}
     for of_job in _by_job(samples):
         for attempt in _of_its_own(attempts(of_job)):
-            of_node.setdefault(attempt.node, {}).setdefault(attempt.header.session, attempt)
+            repair = repaired.get(attempt.node)
+            if repair is None or repair.is_before(attempt.header):
+                of_node.setdefault(attempt.node, {}).setdefault(attempt.header.session, attempt)
     return {
         node: sorted(failed.values(), key=lambda attempt: attempt.header.job_order)
         for node, failed in of_node.items()

@@ -39,6 +39,7 @@ COMMANDS = {
     "port": "Carry the criteria of one system over to another.",
     "probe": "Look at the services that are due, and record whether they answer.",
     "published": "Show which published values meet their criterion.",
+    "repaired": "Record that nodes were repaired: older failures do not make them FLAPPING.",
     "report": "Write everything known about a system on one page, HTML or Markdown.",
     "services": "List the services, and remove what killed tests have left there.",
     "sites": "List the systems, and explain the keys of their files.",

@@ -106,21 +106,19 @@ def _record(
         raise UserError("siteproof evidence", f"missing: {', '.join(missing)}", hint=GIVE)
     others.refused(site, criterion)
     others.value_of(site, site.criteria[criterion], shows)
-    texts = _texts({"--by": by, "--note": note, "--shows": shows})
+    texts = shown.texts({"--by": by, "--note": note, "--shows": shows})
     day = shown.day(on, "--on")
     path = Path(file)
     digest, size = shown.hashed(path)
     return Evidence(
         criterion,
-        _texts({"--file": path.name})["--file"],
+        shown.texts({"--file": path.name})["--file"],
         digest,
         size,
         texts["--by"],
         day.isoformat(),
         texts["--shows"],
         texts["--note"],
-        "",
-        "",
         "",
     )
 
@@ -133,17 +131,8 @@ def _withdrawal(before: list[Evidence], name: str, note: str) -> Evidence:
         raise UserError("--withdraw", f"no record '{name[:40]}' is valid", list(known) or "none")
     if not note.strip():
         raise UserError("--withdraw", "the reason is missing", hint="Give it: --note 'TEXT'")
-    reason = _texts({"--note": note})["--note"]
+    reason = shown.texts({"--note": note})["--note"]
     return replace(known[name], note=reason, by=user(), withdraws=name)
-
-
-def _texts(given: dict[str, str]) -> dict[str, str]:
-    """Texts without blanks around them. Raises UserError for one that cannot be printed."""
-    for name, text in given.items():
-        if not text.strip().isprintable() or len(text) > shown.LONGEST:
-            allowed = f"printable characters in one line, at most {shown.LONGEST}"
-            raise UserError(name, "is not a valid text", allowed)
-    return {name: text.strip() for name, text in given.items()}
 
 
 def _rows(before: Sequence[Evidence]) -> Iterator[tuple[object, ...]]:

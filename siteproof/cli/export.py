@@ -13,7 +13,7 @@ from siteproof import files
 from siteproof.cli import shared
 from siteproof.cli.shared import print_left_out, which_answers
 from siteproof.export import documents, junit, openmetrics
-from siteproof.nodes import states
+from siteproof.gate import reports
 from siteproof.report.material import Material
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording.verdicts import last_line
@@ -108,7 +108,7 @@ def _json(system: str, since: str, campaign: str, as_of: str, file: Path | None)
     siteproof export json | jq -r '.criteria[] | select(.verdict == "FAIL") | .id'
     """
     judged = _judge(system, since, campaign, as_of, file)
-    report = states.report(judged, states.lately(judged))
+    report = reports.fleet(judged)
     document = documents.verdict(judged, report)
     _write(file, documents.dumps(document) + "\n", judged)
 

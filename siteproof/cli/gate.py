@@ -27,7 +27,7 @@ from siteproof.gate import act, log
 from siteproof.gate.act import Scene
 from siteproof.gate.commands import Cluster, Plan, Refusal, Wish, reservation_name
 from siteproof.gate.decision import KEEP_OUT, STATES, Ruling, condemned, decide, out_of_service
-from siteproof.gate.reports import reports, waived
+from siteproof.gate.reports import fleet, waived
 from siteproof.gate.service import Place
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import PEER
@@ -228,7 +228,7 @@ def _check_options(acts: list[str], options: tuple[str, ...], as_of: str, listin
 
 def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
     site, today = judged.site, datetime.now(UTC).date()
-    decision = decide(reports(judged), waived(judged, today), keep_out)
+    decision = decide(fleet(judged).nodes, waived(judged, today), keep_out)
     partitions: dict[str, NodeSet] = {}
     seen = nodesets.of()
     of_slurm = {n: p for n, p in site.system.partitions.items() if p.scheduler == "slurm"}

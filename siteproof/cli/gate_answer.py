@@ -98,8 +98,10 @@ def print_answer(judged: Judgement, scene: Scene, chosen: Options, work: Work) -
     command = _next(judged, scene, chosen, work, places)
     for line in _by_hand(scene, chosen, work):
         print_wrapped(line)
-    if RETEST in command and not work.failed:
-        print_wrapped(f"first repair {nodesets.of(_by_service(places)[Service.BY_US])}")
+    inside = (scene.decision.rulings[node] for node in _by_service(places).get(Service.BY_US, ()))
+    broken = nodesets.of(one.node for one in inside if not (one.back or one.state == UNTESTED))
+    if RETEST in command and broken and not work.failed:
+        print_wrapped(f"first repair {broken}")
     print_text(f"next: {command}")
 
 

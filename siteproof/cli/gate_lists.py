@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from siteproof import nodesets
 from siteproof.cli.records import print_plain, print_records, print_wrapped, record_of
 from siteproof.cli.shared import print_text
+from siteproof.gate import act
 from siteproof.gate.act import Scene
 from siteproof.gate.commands import Plan
 from siteproof.gate.decision import Decision, Ruling
@@ -72,7 +73,7 @@ def print_rows(judged: Judgement, decision: Decision, places: Iterable[Place]) -
         (group,) = node_groups.groups([(ruling.node, ruling.state, ruling.findings)])
         why = "; ".join(fulls(shown.all(ruling.findings)))
         head = (place.node, ruling.state, "yes" if ruling.back else "no", place.service.value)
-        rows.append((*head, *node_groups.cells(group, shown, lambda _: ""), why))
+        rows.append((*head, *node_groups.cells(group, shown), why))
     print_plain(COLUMNS, rows)
 
 
@@ -89,6 +90,12 @@ def print_left(left: Mapping[str, Finding], verb: str = "left alone") -> None:
     """The nodes that the gate does not touch, by reason."""
     for line in _folded((f"{verb}: {sentence(why)}", node) for node, why in sorted(left.items())):
         print_wrapped(line)
+
+
+def print_in_slurm(judged: Judgement, node: str = "") -> None:
+    """The nodes that Slurm has drained or down now, all or this one, and why."""
+    found = {} if judged.past else act.out_of_service(judged.site)
+    print_left({name: why for name, why in found.items() if node in ("", name)}, "in Slurm")
 
 
 def print_kept(kept: Mapping[str, Finding]) -> None:

@@ -11,8 +11,9 @@ from ClusterShell.NodeSet import NodeSet
 from rich.table import Table
 from rich.text import Text
 
-from siteproof import files, history, nodesets, sites
+from siteproof import files, nodesets, sites
 from siteproof.cli.compare import against, share
+from siteproof.cli.gate_lists import print_in_slurm
 from siteproof.cli.records import (
     plain_option,
     print_plain,
@@ -23,7 +24,6 @@ from siteproof.cli.records import (
 )
 from siteproof.cli.shared import (
     SET_ASIDE,
-    bar,
     by_metric,
     json_option,
     print_left_out,
@@ -32,11 +32,10 @@ from siteproof.cli.shared import (
 )
 from siteproof.errors import UserError
 from siteproof.export import documents
-from siteproof.nodes import states
+from siteproof.gate import reports
 from siteproof.nodes.states import FleetReport, MetricReport, NodeReport, State
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.sessions import Sessions
-from siteproof.trend import explaining
 from siteproof.units import with_unit
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import node_groups
@@ -94,7 +93,7 @@ def nodes(
         click.echo(str(_inventory(system)))
         return
     judged = judge_system(system, since=since, name=campaign, as_of=as_of)
-    report = states.report(judged, states.lately(judged))
+    report = reports.fleet(judged)
     print_left_out(judged.sessions, aside=untested)
     if untested:
         missing = nodesets.of(n.node for n in report.nodes.values() if n.untested)
@@ -129,16 +128,15 @@ def _inventory(system: str) -> NodeSet:
 
 def _print(judged: Judgement, report: FleetReport) -> None:
     """A record a group of nodes, what limits the trust, what to run, and the answer."""
-    shown, changes = Shown(judged), _changes(judged, report)
+    shown = Shown(judged)
     print_text(f"{judged.site.system.system}: {judged.chosen}")
     found = node_groups.groups(
         (n.node, n.state, n.findings) for n in report.nodes.values() if n.state is not State.OK
     )
-    print_records(
-        [record_of(group, COLOURS[State(group.state)], shown, changes) for group in found]
-    )
+    print_records([record_of(group, COLOURS[State(group.state)], shown) for group in found])
     for line in _remarks(judged, report):
         print_wrapped(line)
+    print_in_slurm(judged)
     _print_commands(judged, report)
     counts = {state: len(report.of(state)) for state in State}
     states_ = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
@@ -147,28 +145,15 @@ def _print(judged: Judgement, report: FleetReport) -> None:
     print_text(f"nodes of {judged.site.system.system}: {states_ or 'none'}{of}{following}")
 
 
-def _changes(judged: Judgement, report: FleetReport) -> node_groups.Changes:
-    """What gives the id of the change of the history that explains a node's worst finding."""
-    worst = [n.findings[0] for n in report.nodes.values() if n.findings]
-    if not any(map(explaining.metric_of, worst)):
-        return lambda why: ""
-    system = judged.site.system.system
-    with bar("reading") as progress:
-        opened = history.open_history(files.perflogs(), [system], progress=progress)
-        with opened as h:
-            return explaining.changes(judged.site, h, worst, now=judged.as_of)
-
-
 def _print_plain(judged: Judgement, report: FleetReport) -> None:
     """A line a node, the most severe first."""
-    shown, changes = Shown(judged), _changes(judged, report)
-    rows = []
+    shown, rows = Shown(judged), []
     for group in node_groups.groups((n.node, n.state, n.findings) for n in report.nodes.values()):
         for node in map(report.nodes.__getitem__, group.nodes):
             (alone,) = node_groups.groups([(node.node, node.state, node.findings)])
             why = "; ".join(fulls(shown.all(node.findings)))
             head = (node.node, str(node.state), node.role)
-            rows.append((*head, *node_groups.cells(alone, shown, changes), why))
+            rows.append((*head, *node_groups.cells(alone, shown), why))
     print_plain(node_groups.COLUMNS, rows)
 
 
@@ -183,7 +168,8 @@ def _remarks(judged: Judgement, report: FleetReport) -> Iterator[str]:
         yield f"{SET_ASIDE}{stage}"
     notes: dict[object, dict[str, Finding]] = {}
     for node in report.nodes.values():
-        for note in (n for n in node.notes if n.kind is not Kind.NOT_RANKED):
+        repair = [node.repair] if node.repair and node.state is not State.OK else []
+        for note in (*(n for n in node.notes if n.kind is not Kind.NOT_RANKED), *repair):
             notes.setdefault(note.alike, {})[node.node] = note
     shown = Shown(judged)
     for same in notes.values():

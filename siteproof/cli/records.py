@@ -16,7 +16,7 @@ from siteproof.errors import harmless
 from siteproof.units import UNITS
 from siteproof.wording import node_groups
 from siteproof.wording.in_bounds_unit import Shown
-from siteproof.wording.node_groups import Changes, Group, phrases
+from siteproof.wording.node_groups import Group, phrases
 
 GAP = "  "
 WIDE = 110  # columns from which on a table has lines
@@ -48,12 +48,10 @@ class Record:
     phrases: Sequence[str] = ()
 
 
-def record_of(group: Group, colour: str, shown: Shown, changes: Changes = lambda _: "") -> Record:
+def record_of(group: Group, colour: str, shown: Shown) -> Record:
     """A group of nodes; only its state has a colour."""
     state, *cells = node_groups.head(group, shown)
-    return Record(
-        [(state, colour), *((cell, "") for cell in cells)], phrases(group, shown, changes)
-    )
+    return Record([(state, colour), *((cell, "") for cell in cells)], phrases(group, shown))
 
 
 def print_records(records: Sequence[Record]) -> None:

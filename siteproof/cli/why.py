@@ -10,6 +10,7 @@ import click
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import State
+from siteproof.cli.gate_lists import print_in_slurm
 from siteproof.cli.records import print_answer, print_wrapped
 from siteproof.cli.shared import by_subject, json_option, which_answers
 from siteproof.derivations.given import DerivedSample
@@ -62,7 +63,7 @@ def why(subject: str, system: str, since: str, campaign: str, as_of: str, as_jso
         for unit in result.nodes
         if of_criterion or _is_about(unit.node, subject)
     ]
-    if not (of_criterion or found):
+    if not (of_criterion or found or judged.site.role_of(subject)):
         raise _unknown(judged, subject)
     node = None if of_criterion else _report(judged, subject)
     code = _code(of_criterion, found) or (documents.state_exit_code([node.state]) if node else 0)
@@ -117,9 +118,9 @@ def _report(judged: Judgement, subject: str) -> NodeReport | None:
     """The node that is the subject, in its state as 'siteproof nodes' has it; None of a pair."""
     if judged.site.role_of(subject) is None:
         return None
-    from siteproof.nodes import states  # numpy, which a criterion does not need
+    from siteproof.gate import reports  # numpy, which a criterion does not need
 
-    return states.report(judged, states.lately(judged)).nodes.get(subject)
+    return reports.fleet(judged).nodes.get(subject)
 
 
 def _samples(judged: Judgement, found: Sequence[Found]) -> list[dict[str, object]]:
@@ -231,8 +232,10 @@ def _alike(result: CriterionVerdict, units: Sequence[NodeVerdict]) -> list[tuple
 def _node(judged: Judgement, node: str, found: Sequence[Found], report: NodeReport | None) -> None:
     state = f": {report.state}" if report else ""
     print_wrapped(f"{node} of {judged.site.system.system}, {judged.chosen}{state}")
-    for reason in fulls(Shown(judged).all(report.findings)) if report else ():
+    repair = [report.repair] if report and report.repair else []
+    for reason in fulls([*(Shown(judged).all(report.findings) if report else ()), *repair]):
         print_wrapped(f"  {reason}")
+    print_in_slurm(judged, node)
     for result in dict.fromkeys(r.id for r, _ in found):
         _units(judged, node, [(r, v) for r, v in found if r.id == result])
     for sample in judged.samples:

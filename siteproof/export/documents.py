@@ -82,6 +82,7 @@ def _node_report(node: NodeReport) -> dict[str, Any]:
         "metrics": {name: dict(vars(metric)) for name, metric in node.metrics.items()},
         "notes": fulls(node.notes),
         "note_findings": [why.record() for why in node.notes],
+        "repair": node.repair and node.repair.record(),
         "suspect": node.suspect,
         "untested": node.untested,
         "wrong": [

@@ -25,6 +25,7 @@ from siteproof.gate.commands import Cluster, Command, Plan, Refusal, Wish
 from siteproof.gate.decision import Decision
 from siteproof.gate.service import Place, Quarantine
 from siteproof.record.finding import Finding
+from siteproof.sites import Site
 from siteproof.slurm import client
 from siteproof.slurm.records import Reservation
 
@@ -104,6 +105,18 @@ def look() -> Cluster:
         what = "lists nodes of one cluster, and reservations of another"
         raise UserError("scontrol", what, hint="Run it again")
     return cluster
+
+
+def out_of_service(site: Site) -> dict[str, Finding]:
+    """The nodes of a site that Slurm has drained or down, and why; none if it does not answer."""
+    if all(partition.scheduler != "slurm" for partition in site.system.partitions.values()):
+        return {}
+    try:
+        known = client.all_nodes().values()
+    except UserError:
+        return {}
+    found = {node.name: commands.out_of_service(node) for node in known if site.role_of(node.name)}
+    return {name: why for name, why in found.items() if why}
 
 
 def wait_until_they_answer(nodes: str) -> dict[str, Finding]:

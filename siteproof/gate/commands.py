@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import Enum
 
 from ClusterShell.NodeSet import NodeSet
@@ -235,7 +236,7 @@ def release(
     members: the nodes that the gate has put in; a colleague may have added others. tested: those
     that were measured since then. A node that is down stays.
     """
-    passed = (reservation.nodes & decision.passed & members & tested) - _gone(cluster)
+    passed = (reservation.nodes & decision.back & members & tested) - _gone(cluster)
     passed -= nodesets.of(moved)
     stay = reservation.nodes - passed
     left = {n: moved.get(n) or _why_kept(n, decision, cluster, members) for n in stay}
@@ -264,7 +265,7 @@ def left_over(
 
     members, tested: as in release; without a pass inside, a drained node stays drained.
     """
-    ready = (decision.passed & members & tested) - _gone(cluster) - nodesets.of(moved)
+    ready = (decision.back & members & tested) - _gone(cluster) - nodesets.of(moved)
     known = [cluster.nodes[n] for n in outside if n in cluster.nodes]
     drained = [n for n in known if drained_by_us(n)]
     resumed = [n for n in drained if n.name in ready]
@@ -380,7 +381,7 @@ def taken_out(node: Node) -> Finding:
     else:
         details, kind = {"state": state_of(node)}, Kind.TAKEN_OUT
         details |= {"by": node.by} if node.by else {}
-    return finding.of(kind, details, subject=node.name, message=node.reason)
+    return _reported(kind, details, node)
 
 
 def unknown(node: str) -> Finding:
@@ -390,8 +391,21 @@ def unknown(node: str) -> Finding:
 
 def not_responding(node: Node) -> Finding:
     """That a node is down or does not answer."""
-    state = {"state": state_of(node)}
-    return finding.of(Kind.NOT_RESPONDING, state, subject=node.name, message=node.reason)
+    return _reported(Kind.NOT_RESPONDING, {"state": state_of(node)}, node)
+
+
+def _reported(kind: Kind, details: Mapping[str, str], node: Node) -> Finding:
+    """With the reason that Slurm has, and since when."""
+    since = f"{datetime.fromtimestamp(node.since, UTC):%Y-%m-%dT%H:%M:%S+00:00}" * bool(node.since)
+    return finding.of(kind, details, subject=node.name, message=node.reason, since=since)
+
+
+def out_of_service(node: Node) -> Finding | None:
+    """Why a node takes no users' jobs; None if it does."""
+    who = standing(node)
+    if who is Standing.IN_SERVICE:
+        return None
+    return not_responding(node) if who is Standing.DEAD else taken_out(node)
 
 
 def drained_by_us(node: Node) -> bool:
@@ -428,7 +442,7 @@ def _why_kept(node: str, decision: Decision, cluster: Cluster, members: NodeSet)
     known = cluster.nodes.get(node)
     if known and known.state.gone:
         return not_responding(known)
-    if ruling.passed:
+    if ruling.back:
         return Finding(Kind.NOT_TESTED_INSIDE, node)
     shown = "; ".join(fulls(ruling.findings)[:2])
     return finding.of(Kind.NOT_PASSED, {"state": ruling.state}, subject=node, message=shown)

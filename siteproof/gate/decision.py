@@ -82,11 +82,6 @@ class Ruling:
     findings: tuple[Finding, ...] = ()
     waived: tuple[Finding, ...] = ()
 
-    @property
-    def passed(self) -> bool:
-        """Whether it may leave a quarantine: it goes back, and was measured or is waived."""
-        return self.back and (self.state != UNTESTED or bool(self.waived))
-
 
 @dataclass(frozen=True)
 class Decision:
@@ -103,11 +98,6 @@ class Decision:
     def out(self) -> NodeSet:
         """The nodes that stay out."""
         return nodesets.of(r.node for r in self.rulings.values() if not r.back)
-
-    @property
-    def passed(self) -> NodeSet:
-        """The nodes that may leave a quarantine."""
-        return nodesets.of(r.node for r in self.rulings.values() if r.passed)
 
     def without(self, dead: Mapping[str, Finding]) -> Decision:
         """The same with nodes that stay out as they are dead now, whatever was measured before."""

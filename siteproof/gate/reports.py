@@ -2,20 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import date
+from functools import cache
+from typing import TYPE_CHECKING
 
-from siteproof.gate.decision import Excuse, NodeReport
+from siteproof import files, trend
+from siteproof.gate.decision import Excuse
 from siteproof.judge.criterion import waiver_finding
-from siteproof.nodes import states
+from siteproof.nodes import facts, states
+from siteproof.nodes.states import FleetReport
+from siteproof.record import repairs
 from siteproof.sites import Site, Waiver
 from siteproof.sites.waiver import EVERYTHING
+from siteproof.trend import Survey, explaining
+from siteproof.trend.explaining import Search
 from siteproof.verdict.judgement import Judgement
 
+if TYPE_CHECKING:
+    from siteproof.history import History
 
-def reports(judged: Judgement) -> Mapping[str, NodeReport]:
-    """The state of each node of the inventory."""
-    return states.report(judged, states.lately(judged)).nodes
+
+def fleet(judged: Judgement, search: Search | None = None) -> FleetReport:
+    """The state of every node, and since when: a repair is a new beginning.
+
+    What a change of the history explains is dated by that change.
+    """
+    found, repaired = states.report(judged, states.lately(judged)), facts.repaired(judged)
+    nodes = {}
+    with ExitStack() as stack:
+        search = search or _search(judged, stack)
+        for node in found.nodes.values():
+            repair = repaired[node.node].of_node(node.node) if node.node in repaired else None
+            findings, notes = (
+                [repairs.since(repair, why) for why in explaining.explained(whys, search)]
+                for whys in (node.findings, node.notes)
+            )
+            nodes[node.node] = replace(node, findings=findings, notes=notes, repair=repair)
+    return replace(found, nodes=nodes)
+
+
+def _search(judged: Judgement, stack: ExitStack) -> Search:
+    """What searches the history of a metric, which is opened once one is needed."""
+
+    @cache
+    def opened() -> History:
+        from siteproof import history  # DuckDB, which healthy nodes do not need
+
+        perflogs, system = files.perflogs(), judged.site.system.system
+        return stack.enter_context(history.open_history(perflogs, [system]))
+
+    @cache
+    def search(metric: str) -> Survey:
+        return trend.survey(judged.site, opened(), metric=metric, now=judged.as_of)
+
+    return search
 
 
 def waived(judged: Judgement, today: date) -> dict[str, list[Excuse]]:

@@ -100,13 +100,13 @@ def _place(
         return Place(node, Service.BY_OTHERS, Finding(Kind.PUT_BY_OTHERS, node))
     if quarantine:
         since = quarantine.since[node]
-        if not ruling.passed or standing is Standing.DEAD:
+        if not ruling.back or standing is Standing.DEAD:
             return Place(node, Service.BY_US, since=since)
         if node in quarantine.tested:
             return Place(node, Service.PASSED, since=since)
         return Place(node, Service.BY_US, Finding(Kind.NOT_TESTED_INSIDE, node), since)
     if standing is Standing.DEAD:
-        return Place(node, Service.DOWN, commands.not_responding(known))
+        return Place(node, Service.DOWN, commands.not_responding(known), known.since or None)
     if standing is Standing.BY_US:
         return Place(node, Service.BY_US)
     if ruling.back:

@@ -14,9 +14,10 @@ from siteproof.answers import checks_tried
 from siteproof.judge.criterion import NodeVerdict, failure, of_system
 from siteproof.judge.severity import most_severe_status
 from siteproof.nodes import as_stated, stored
-from siteproof.record import descriptions, finding
+from siteproof.record import descriptions, finding, repairs
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.pair_units import LINK, ends
+from siteproof.record.pair_units import LINK, PEER, ends
+from siteproof.record.repairs import Repair
 from siteproof.record.samples import INTERRUPTED, LOST, Header, Sample, expected_nodes
 from siteproof.sites import Metric, Site, bought
 from siteproof.sites.bought import FactResult, Outcome
@@ -74,7 +75,7 @@ def _flapping(judged: Judgement) -> Iterator[Fact]:
     """Nodes that fail now and then, unless a failure keeps them out now: how often, since when."""
     jobs = checks_tried.recent(judged.site, judged.tried)
     still = {attempt.node for attempt in judged.failed}
-    for node, failed in checks_tried.flapping(_failures(judged, jobs)).items():
+    for node, failed in checks_tried.flapping(_failures(judged, jobs), repaired(judged)).items():
         if node in still:
             continue
         first = failed[0].header
@@ -87,6 +88,12 @@ def _flapping(judged: Judgement) -> Iterator[Fact]:
             since=first.time,
         )
         yield State.FLAPPING, why
+
+
+def repaired(judged: Judgement) -> Mapping[str, Repair]:
+    """The last repair of each node, of those that count in this judgement."""
+    until = judged.as_of if judged.past else None
+    return repairs.newest(files.perflogs(), judged.site.system.system, until)
 
 
 def _failures(judged: Judgement, jobs: Sequence[Header]) -> Sequence[Sample]:
@@ -200,6 +207,16 @@ def _untested(judged: Judgement) -> Iterator[Fact]:
             for node in site.expected(role):
                 if node not in have.get(name, ()):
                     yield State.UNTESTED, Finding(Kind.NOT_MEASURED, node, check, name)
+
+
+def never_measured(judged: Judgement) -> Iterator[Fact]:
+    """Nodes on which checks run, and of which nothing is among what is judged."""
+    site = judged.site
+    roles = {role for one in site.system.partitions.values() for role in one.measured}
+    tried = {node for s in judged.samples for node in (s.node, s.dims.get(PEER))}
+    for node in site.having(roles):
+        if node not in tried:
+            yield State.UNTESTED, Finding(Kind.NOT_MEASURED, node)
 
 
 def _promised(site: Site) -> dict[str, set[str]]:

@@ -36,7 +36,8 @@ class NodeReport:
 
     metrics: by metric, with its dimensions if it has any. notes: what proves nothing yet, such as
     one slow run that another has to confirm. suspect: slow by any measure, proven or not.
-    untested: a headline metric has no value, whatever else is wrong with the node.
+    untested: a headline metric has no value, whatever else is wrong with the node. repair: the last
+    one that a person has recorded.
     """
 
     node: str
@@ -47,6 +48,7 @@ class NodeReport:
     notes: list[Finding] = field(default_factory=list)
     suspect: bool = False
     untested: bool = False
+    repair: Finding | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     of_pairs = pair_ends.judge(judged)
     for state, why in (*facts.facts(nodes_only), *of_pairs.facts):
         found.add(state, why)
+    found.add_first(facts.never_measured(judged))
     for note in of_pairs.notes:
         found.note(note)
     warnings = [*facts.warnings(nodes_only), *of_pairs.warnings]
@@ -210,6 +213,12 @@ class _Found:
         """A reason; one that differs from another in its time only is the same."""
         if why.subject in self.nodes:
             self._reasons[why.subject].setdefault((state, replace(why, since="")), why)
+
+    def add_first(self, reasons: Iterable[facts.Fact]) -> None:
+        """Reasons for those nodes that have no other."""
+        for state, why in reasons:
+            if not self._reasons.get(why.subject):
+                self.add(state, why)
 
     def note(self, why: Finding) -> None:
         if why.subject in self.nodes:

@@ -24,6 +24,7 @@ class Kind(StrEnum):
     NOT_MEASURED = "not_measured"
     NO_VALUE = "no_value"  # status, message: it was tried, and broke
     WRONG_ANSWER = "wrong_answer"  # status, message: the tool's own validation failed
+    REPAIRED = "repaired"  # by, ticket; since: when; message: what a person has done
     FLAPPING = "flapping"  # failed, of (sessions), how: it failed now and then
     NODE_LOST = "node_lost"
     LOST = "lost"  # message: its record cannot be read
@@ -207,7 +208,8 @@ class Finding:
     """One reason. Empty fields do not apply.
 
     subject: a node, a node set, a pair `a>b`, a link or a system. metric: with the dimensions of
-    its series, if it has any. value, bound: as printed, value in `unit`. since: ISO 8601.
+    its series, if it has any. value, bound: as printed, value in `unit`. since: ISO 8601. alert:
+    the id of the change of the history that explains it.
     waived_by: the waiver's key in the site. message: what a tool, a node or a person wrote: it is
     printed, and nothing compares it.
     """
@@ -222,6 +224,7 @@ class Finding:
     unit: str = ""
     bound: str = ""
     since: str = ""
+    alert: str = ""
     waived_by: str = ""
     message: str = ""
     details: Details = ()
@@ -243,7 +246,7 @@ class Finding:
         """What it shares with findings that differ only in subject, time and numbers."""
         texts = tuple((key, "" if _is_number(value) else value) for key, value in self.details)
         value = "" if _is_number(self.value) else self.value
-        plain = replace(self, subject="", since="", value=value, details=())
+        plain = replace(self, subject="", since="", alert="", value=value, details=())
         return plain, texts
 
     def record(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
@@ -27,13 +27,36 @@ LARGEST = 2**33  # bytes of a file that shows it
 BLOCK = 2**20
 
 
+@dataclass(frozen=True, kw_only=True)
+class ByPerson:
+    """What a person has recorded, in a file of its own.
+
+    recorded: UTC, ISO 8601; it is the record's name, too. who: who recorded it.
+    """
+
+    folder: ClassVar[str]
+    command: ClassVar[str]
+    recorded: str = ""
+    who: str = ""
+
+    @property
+    def name(self) -> str:
+        """The beginning of its file's name."""
+        return f"{datetime.fromisoformat(self.recorded):%Y%m%dT%H%M%S.%fZ}"
+
+
+T = TypeVar("T", bound=ByPerson)
+
+
 @dataclass(frozen=True)
-class Evidence:
+class Evidence(ByPerson):
     """One record. by: who has shown it. on: the day, ISO 8601. shows: yes, no, or a value.
 
-    recorded: UTC, ISO 8601; it is the record's name, too. who: who recorded it. withdraws: the name
-    of the record that it takes back, with the reason as its note; empty of evidence itself.
+    withdraws: the name of the record that it takes back, with the reason as its note; empty of
+    evidence itself.
     """
+
+    folder, command = FOLDER, "evidence"
 
     criterion: str
     file: str
@@ -43,14 +66,7 @@ class Evidence:
     on: str
     shows: str
     note: str
-    recorded: str
-    who: str
     withdraws: str
-
-    @property
-    def name(self) -> str:
-        """How a withdrawal names it, and the beginning of its file's name."""
-        return f"{datetime.fromisoformat(self.recorded):%Y%m%dT%H%M%S.%fZ}"
 
 
 def hashed(path: Path) -> tuple[str, int]:
@@ -65,17 +81,23 @@ def hashed(path: Path) -> tuple[str, int]:
         raise UserError(path, "does not exist") from None
 
 
-def write(perflogs: Path, system: str, record: Evidence) -> Path:
+def write(perflogs: Path, system: str, record: ByPerson) -> Path:
     """Keep a record. Raises OSError if perflogs cannot be written, and UserError."""
-    target = perflogs / system / FOLDER / f"{record.name}.json"
+    target = perflogs / system / record.folder / f"{record.name}.json"
     text = json.dumps({"siteproof": FORMAT, **asdict(record)}, indent=1)
     files.write(target, f"{text}\n".encode(), below=perflogs, may_replace=lambda _handle: False)
     return target
 
 
 def read_all(perflogs: Path, system: str) -> list[Evidence]:
-    """Every record of a system, the oldest first. Raises UserError for a broken one."""
-    return [_read(path) for path in sorted((perflogs / system / FOLDER).glob("[!.]*.json"))]
+    """All evidence of a system, the oldest first. Raises UserError for a broken record."""
+    return read_kind(perflogs, system, Evidence)
+
+
+def read_kind(perflogs: Path, system: str, kind: type[T]) -> list[T]:
+    """Every record of a kind, the oldest first. Raises UserError for a broken one."""
+    paths = sorted((perflogs / system / kind.folder).glob("[!.]*.json"))
+    return [_read(path, kind) for path in paths]
 
 
 def path_of(perflogs: Path, header: Header) -> Path:
@@ -105,23 +127,34 @@ def day(text: str, where: str) -> date:
     return found
 
 
-def _read(path: Path) -> Evidence:
+def _read(path: Path, of: type[T]) -> T:
     record = files.read_json(path, below=path.parents[2])
-    known = {f.name: f.type for f in fields(Evidence)}
+    known = {f.name: f.type for f in fields(of)}
     if not isinstance(record, dict) or record.pop("siteproof", None) != FORMAT:
-        raise UserError(path, "not evidence, or of another version of the format")
+        raise UserError(
+            path, f"not of 'siteproof {of.command}', or of another version of the format"
+        )
     if record.keys() != known.keys():
-        raise UserError(path, "not evidence", known)
+        raise UserError(path, f"not of 'siteproof {of.command}'", known)
     for key, kind in known.items():
         value = record[key]
         if type(value).__name__ != kind or isinstance(value, str) and len(value) > LONGEST:
             raise UserError(path, f"'{key}' is not a valid {kind}")
     plain: dict[str, Any] = {k: harmless(v) if isinstance(v, str) else v for k, v in record.items()}
-    found = Evidence(**plain)
     try:
-        right = path.stem == found.name and date.fromisoformat(found.on)
+        found = of(**plain)
+        date.fromisoformat(plain.get("on", found.recorded[:10]))
+        if path.stem == found.name:
+            return found
     except ValueError:
-        right = False
-    if not right:
-        raise UserError(path, "its times are not valid", "those that 'siteproof evidence' writes")
-    return found
+        pass
+    raise UserError(path, "its times or nodes are not valid", f"those of 'siteproof {of.command}'")
+
+
+def texts(given: dict[str, str]) -> dict[str, str]:
+    """Texts without blanks around them. Raises UserError for one that cannot be printed."""
+    for name, text in given.items():
+        if not text.strip().isprintable() or len(text) > LONGEST:
+            allowed = f"printable characters in one line, at most {LONGEST}"
+            raise UserError(name, "is not a valid text", allowed)
+    return {name: text.strip() for name, text in given.items()}

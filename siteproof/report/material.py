@@ -19,7 +19,6 @@ from siteproof.compare import accepted
 from siteproof.compare.accepted import Acceptance
 from siteproof.gate import reports as gate_reports
 from siteproof.gate.decision import Decision, decide
-from siteproof.nodes import states
 from siteproof.nodes.states import FleetReport
 from siteproof.record.pair_units import PEER
 from siteproof.record.samples import PUBLISHED, Sample
@@ -105,7 +104,7 @@ class Material:
     def fleet(self) -> FleetReport:
         """The state of every node."""
         self.progress("judging every node")
-        return states.report(self.judged, states.lately(self.judged))
+        return gate_reports.fleet(self.judged, lambda _metric: self.survey)
 
     @cached_property
     def gate(self) -> Decision:

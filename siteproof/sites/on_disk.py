@@ -91,6 +91,9 @@ PLACES = (
         NEVER,
     ),
     Place(
+        DATA, "perflogs/SYSTEM/repairs/*.json", "siteproof repaired", "Who repaired what.", NEVER
+    ),
+    Place(
         DATA,
         "perflogs/SYSTEM/probes/*.probes",
         "siteproof probe",

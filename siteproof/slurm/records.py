@@ -25,7 +25,7 @@ _STATE = re.compile(r" State=(\S+)(?=\s)")  # a blank must follow, or the line w
 _BOOTED = re.compile(r" BootTime=(\d{1,12}) ")
 # What people write comes last, and may hold what looks like a field. 25.05 ends with these.
 _LAST = re.compile(r" (Reason|Comment|Extra|InstanceId|InstanceType|ReservationName)=")
-_STAMP = re.compile(r" \[([^\s\]]+)@\d[\dT:.-]*\]")  # after a reason: who and when
+_STAMP = re.compile(r" \[([^\s\]]+)@(\d[\dT:.-]*)\]")  # after a reason: who and when
 _FIELD = re.compile(r" \w+=")
 _RESERVATION = re.compile(
     r"ReservationName=(.+?) StartTime=(\d+) .*? Nodes=(\S*) NodeCnt=(?:[^\n]*? Users=(\S+))?",
@@ -37,7 +37,8 @@ _RESERVATION = re.compile(
 class Node:
     """A node in Slurm. reason, comment: what people or Slurm wrote; sinfo has no comment.
 
-    by: the user who wrote the reason. booted: seconds since 1970, 0 if that is not known.
+    by: the user who wrote the reason. booted: seconds since 1970, 0 if that is not known; since:
+    the same, when the reason was written.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Node:
     comment: str = ""
     by: str = ""
     booted: int = 0
+    since: int = 0
 
     def __str__(self) -> str:
         """State and reason in words."""
@@ -127,25 +129,28 @@ def parse_nodes(text: str) -> dict[str, Node]:
             raise UserError("scontrol", f"lists node {harmless(name)} twice")
         booted = _BOOTED.search(_LAST.split(rest, maxsplit=1)[0] + " ")
         at = int(booted[1]) if booted else 0
-        found[name] = Node(name, node_state(state[1]), *_words(rest), at)
+        reason, comment, by, since = _words(rest)
+        found[name] = Node(name, node_state(state[1]), reason, comment, by, at, since)
     return found
 
 
-def _words(rest: str) -> tuple[str, str, str]:
-    """Reason and comment of a node, and who wrote the reason."""
+def _words(rest: str) -> tuple[str, str, str, int]:
+    """Reason and comment of a node, and who wrote the reason, and when."""
     match = _LAST.search(rest)
     if match is None:
-        return "", "", ""
-    reason, by, text = "", "", rest[match.start() :]
+        return "", "", "", 0
+    reason, by, when, text = "", "", "", rest[match.start() :]
     if match[1] == "Reason":
         reason, text = rest[match.end() :], ""
         if stamp := _STAMP.search(reason):
-            reason, by, text = reason[: stamp.start()], stamp[1], reason[stamp.end() :]
+            by, when, text = stamp[1], stamp[2], reason[stamp.end() :]
+            reason = reason[: stamp.start()]
     following = _LAST.search(text)
     comment = text[following.end() :] if following and following[1] == "Comment" else ""
     # Ours holds no '=', so the next field ends it; of another's only the beginning matters.
     comment = _FIELD.split(comment, maxsplit=1)[0].strip() or comment.strip()
-    return harmless(reason.strip()), harmless(comment), harmless(by)
+    since = int(when) if when.isdigit() and len(when) < 13 else 0
+    return harmless(reason.strip()), harmless(comment), harmless(by), since
 
 
 def parse_reservations(text: str) -> dict[str, Reservation]:

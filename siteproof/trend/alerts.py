@@ -94,6 +94,11 @@ class Alert:
     meets: str = ""
 
     @property
+    def begin(self) -> Moment:
+        """Since when it is: the first run after it, of a drift the run with which it begins."""
+        return self.last_before if self.kind == "drift" else self.first_after
+
+    @property
     def improved(self) -> bool:
         """Whether it went in the good direction."""
         return self.better != "neither" and not self.worse

@@ -1,41 +1,46 @@
-"""Which change of the history explains what is wrong with a node now."""
+"""Which change of the history explains what is wrong with a node now, and so since when it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from dataclasses import replace
 
-from siteproof import trend
-from siteproof.history import History
 from siteproof.record.finding import Finding, Kind
-from siteproof.sites import Site
-from siteproof.trend.alerts import Alert
+from siteproof.trend.alerts import Alert, Survey
 
-OF_A_VALUE = (Kind.MISSES_BOUND, Kind.BELOW_BASELINE, Kind.SLOW, Kind.FELL)
-
-
-def metric_of(why: Finding) -> str:
-    """The metric whose history may explain a finding; empty if none can."""
-    return why.metric.partition(" ")[0] if why.kind in OF_A_VALUE else ""
+OF_A_BOUND = (Kind.MISSES_BOUND, Kind.BELOW_BASELINE)
+OF_A_LEVEL = (*OF_A_BOUND, Kind.SLOW, Kind.FELL)
+Search = Callable[[str], Survey]  # for what changed in a metric
 
 
-def changes(
-    site: Site, h: History, findings: Iterable[Finding], now: datetime | None = None
-) -> Callable[[Finding], str]:
-    """What gives the id of the change that explains a finding on a node; empty if none does.
+def explained(findings: Iterable[Finding], search: Search) -> list[Finding]:
+    """Each finding on a level with the newest change that explains it, if there is one."""
+    return [_explained(why, search) for why in findings]
 
-    Only the metrics of these findings are searched. now: what is newer does not count.
-    """
-    found: dict[str, list[Alert]] = {}
-    for metric in sorted({name for why in findings if (name := metric_of(why))}):
-        seen = trend.survey(site, h, metric=metric, now=now)
-        found[metric] = [a for a in (*seen.all, *seen.acknowledged) if a.worse and not a.made_good]
 
-    def explaining(why: Finding) -> str:
-        here = [a for a in found.get(metric_of(why), ()) if why.subject in a.nodes]
-        of_fleet = why.get("event") is not None  # else the others have lost as much
-        here = [a for a in here if a.of_fleet is of_fleet]
-        newest = max(here, key=lambda a: a.first_after.time, default=None)
-        return newest.id if newest else ""
+def _explained(why: Finding, search: Search) -> Finding:
+    if why.kind not in OF_A_LEVEL:
+        return why
+    metric = why.metric.partition(" ")[0]
+    seen = search(metric)
+    of_fleet = why.get("event") is not None  # else the others have lost as much
+    here = [
+        one
+        for one in (*seen.all, *seen.acknowledged)
+        if one.metric == metric and why.subject in one.nodes and one.of_fleet is of_fleet
+        if one.worse and not one.made_good
+    ]
+    newest = max(here, key=lambda one: one.first_after.time, default=None)
+    return _dated(why, newest) if newest else why
 
-    return explaining
+
+def _dated(why: Finding, change: Alert) -> Finding:
+    """A finding since its change; a drift meets a bound later than it begins."""
+    if change.kind == "drift" and why.kind in OF_A_BOUND:
+        return replace(why, alert=change.id)
+    # Of a change that was acknowledged, the runs until then are known.
+    lasting = max(change.n_after, int(why.number("lasting")))
+    since = f"{change.begin.time.isoformat(timespec='seconds')}+00:00"
+    details = dict(why.details) | {"lasting": lasting}
+    details |= {"began": since} if "began" in details else {}
+    return replace(why, alert=change.id, since=since, details=tuple(details.items()))

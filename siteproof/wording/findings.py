@@ -120,6 +120,11 @@ def _lost(f: Fields) -> str:
     return f"did not answer: {f.message}" if f.message else "did not answer; the reason is unknown"
 
 
+def _repaired(f: Fields) -> str:
+    ticket = f" ({f.ticket})" if f.ticket else ""
+    return f"repaired on {f.since:day} by {f.by}: {f.message}{ticket}"
+
+
 def _misses(f: Fields) -> str:
     shown = f": {f.message}" if f.message else ""
     event = f"; {_event(f)}" if f.event else ""
@@ -268,7 +273,8 @@ def _links(f: Fields) -> str:
 
 def _taken_out(f: Fields) -> str:
     state = f"{f.state} by {f.by}" if f.by else f"{f.state}"
-    return f"{state}: {f.message}" if f.message else state
+    since = f", since {f.since:day}" if f.since else ""
+    return (f"{state}: {f.message}" if f.message else state) + since
 
 
 def _changed(f: Fields) -> str:
@@ -382,6 +388,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.NOT_MEASURED: "not measured",
     Kind.NO_VALUE: lambda f: f"no value: {_message(f)}",
     Kind.WRONG_ANSWER: lambda f: f"wrong answer: {_message(f)}",
+    Kind.REPAIRED: _repaired,
     Kind.FLAPPING: "failed in {f.failed} of its last {f.of} sessions: {f.how}",
     Kind.NODE_LOST: _lost,
     Kind.LOST: _message,

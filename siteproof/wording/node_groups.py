@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ClusterShell.NodeSet import NodeSet
@@ -23,7 +23,6 @@ COLUMNS = (
     *("node", "state", "role", "criterion", "metric", "value", "unit", "limit"),
     *("below the others", "since", "runs", "change", "why"),
 )
-Changes = Callable[[Finding], str]  # the id of the change that explains a finding, or nothing
 
 
 @dataclass(frozen=True)
@@ -104,9 +103,9 @@ def _is_short(group: Group) -> bool:
     return len(str(group.nodes)) <= MAX_SET
 
 
-def phrases(group: Group, shown: Shown, changes: Changes) -> list[str]:
+def phrases(group: Group, shown: Shown) -> list[str]:
     """What is printed below: nodes and reason that are no head, since when, which change."""
-    ids = ", ".join(dict.fromkeys(filter(None, map(changes, group.worst))))
+    ids = ", ".join(dict.fromkeys(why.alert for why in group.worst if why.alert))
     found = [
         "" if _is_short(group) else str(group.nodes),
         *_rest(shown.all(group.worst)),
@@ -161,7 +160,7 @@ def _others(counts: Collection[int]) -> str:
     return f"{up_to}{count(most, 'more reason')}" if most else ""
 
 
-def cells(group: Group, shown: Shown, changes: Changes) -> tuple[str, ...]:
+def cells(group: Group, shown: Shown) -> tuple[str, ...]:
     """The cells of COLUMNS between role and why, of a group of one node."""
     if not group.worst:
         return ("",) * (len(COLUMNS) - 4)
@@ -171,5 +170,5 @@ def cells(group: Group, shown: Shown, changes: Changes) -> tuple[str, ...]:
     return (
         *(why.criterion, why.metric or why.check, why.value, why.unit),
         limit(tally) if tally and why.kind is Kind.MISSES_BOUND else why.bound,
-        *(lack, why.since[:10], str(raw.get("lasting") or ""), changes(raw)),
+        *(lack, why.since[:10], str(raw.get("lasting") or ""), raw.alert),
     )

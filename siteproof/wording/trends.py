@@ -26,13 +26,12 @@ MAX_CAUSES = 4  # lines of what else changed; 'trend why' has all of them
 def head(alert: Alert) -> tuple[str, ...]:
     """The first line of a change: state, metric, place, size, since when, id."""
     names = f"{len(alert.nodes)} nodes" if len(str(alert.nodes)) > MAX_SET else str(alert.nodes)
-    begin = alert.last_before if alert.kind == "drift" else alert.first_after
     return (
         word(alert),
         alert.series_name,
         f"fleet {alert.place}" if alert.of_fleet else names,
         change(alert.relative),
-        f"since {begin.time:%Y-%m-%d}",
+        f"since {alert.begin.time:%Y-%m-%d}",
         alert.id,
     )
 
@@ -130,7 +129,7 @@ def sentence(alert: Alert) -> str:
         f"{alert.id} {alert.series_name} of {alert.nodes} ({alert.place}): "
         f"{number(alert.before)} -> {with_unit(number(alert.after), alert.unit)}, "
         f"{change(alert.relative)}, "
-        f"since {alert.last_before if alert.kind == 'drift' else alert.first_after}"
+        f"since {alert.begin}"
     )
 
 

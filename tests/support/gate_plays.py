@@ -26,7 +26,7 @@ from slurm_model import Slurm
 from siteproof import nodesets, sites
 from siteproof.cli import gate as command
 from siteproof.gate import act
-from siteproof.gate.reports import reports
+from siteproof.nodes import states
 from siteproof.slurm import client
 
 NODES = [f"node{number:03}" for number in range(1, 9)]
@@ -198,7 +198,7 @@ class Play:
         self.asked = self.changes = self.runs = self.hit = 0
         self.site = _site(self.world)
         self.patch(command, "judge_system", lambda *_a, **_k: self._judged()[0])
-        self.patch(command, "reports", lambda _judged: self._judged()[1])
+        self.patch(command, "fleet", lambda _judged: self._judged()[1])
         self.patch(client, "_run", self._client)
         self.patch(act, "_now", self._now)
         self.patch(act, "time", self.clock)
@@ -529,7 +529,7 @@ class Play:
                 time = datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
                 found += fleets.run_of({name: value}, number, time=time)
             judged = fleets.judged(self.site, found)
-            known[newest] = judged, reports(judged)
+            known[newest] = judged, states.report(judged)
         return known[newest]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from siteproof.gate.decision import STATES, Ruling
@@ -27,10 +27,11 @@ MAX_GROUPS = 3  # of nodes in a sentence, each with its reason
 def chapter(material: Material) -> Section:
     """The nodes that stay out, those that go back with a remark, and the states of all."""
     titles = ("Nodes that stay out", "Nodes that go back into service with a remark")
-    found = zip(_tabled(material), titles, strict=True)
-    tables = [_table(material, rulings, title) for rulings, title in found if rulings]
+    named = zip(_tabled(material), titles, strict=True)
+    tables = [_table(material, rulings, title) for rulings, title in named if rulings]
     tables.append(_states(material))
-    parts = list(filter(None, (waivers.section(material), _doubts(material), _notes(material))))
+    found = (waivers.section(material), _doubts(material), _notes(material), _repairs(material))
+    parts = list(filter(None, found))
     return Section("nodes", "Nodes", brief(material), tables, sections=parts)
 
 
@@ -93,25 +94,24 @@ def _notes(material: Material) -> Section | None:
     rows = []
     for notes in groups.values():
         names = {note.subject for note in notes}
-        rows.append((nodes(names), full(*notes), _over_the_years(material, names)))
+        rows.append((nodes(names), full(*notes)))
     retest = material.fleet.retest
     if not rows and not retest:
         return None
-    columns = ("nodes", "seen once", "over the years")
-    table = limited(columns, rows, MAX_ROWS, "siteproof nodes")
+    table = limited(("nodes", "seen once"), rows, MAX_ROWS, "siteproof nodes")
     lead = f"Run again: {retest}." if retest else "Nothing has to be run again."
     return Section("retest", "Nodes to test again", lead, [table] if rows else [])
 
 
-def _over_the_years(material: Material, names: Collection[str]) -> str:
-    """Since when the history has these nodes worse, so that what was seen once is not new."""
-    texts = []
-    for alert in material.survey.alerts:
-        there = [node for node in alert.nodes if node in names]
-        if there and alert.open and not alert.of_fleet:
-            since = f"{alert.first_after.time:%Y-%m-%d}"
-            texts.append(f"{alert.metric} of {nodes(there)} worse since {since}")
-    return few(texts, MAX_REASONS, "; ") or "-"
+def _repairs(material: Material) -> Section | None:
+    """The last repair of each node."""
+    groups: dict[object, list[Finding]] = {}
+    for node in material.fleet.nodes.values():
+        if node.repair:
+            groups.setdefault((node.repair.alike, node.repair.since), []).append(node.repair)
+    points = [f"{nodes(one.subject for one in same)}: {full(*same)}" for same in groups.values()]
+    lead = "The last repair of each node, as it was recorded with siteproof repaired."
+    return Section("repairs", "Repairs", lead, points=points) if points else None
 
 
 def _by_subject(rulings: Iterable[Ruling]) -> list[str]:

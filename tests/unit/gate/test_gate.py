@@ -141,7 +141,11 @@ def test_a_wrong_answer_of_a_pair_that_another_node_explains_is_a_missing_value(
 
 def test_a_node_that_nobody_measured_never_leaves_a_quarantine():
     decision = decide({"n1": Report("UNTESTED")}, keep_out=["FAILED"])
-    assert (decision.back, decision.passed) == (nodesets.of(["n1"]), nodesets.of())
+    assert decision.back == nodesets.of(["n1"])
+    inside, none = nodesets.of(["n1"]), nodesets.of()
+    for tested in (none, inside):  # the same rule as outside, once something was measured inside
+        plan = commands.release(decision, cluster(held("n1")), held("n1"), inside, tested, {})
+        assert bool(plan.commands) is bool(tested)
 
 
 def test_more_than_a_share_of_a_partition_is_refused():

@@ -45,9 +45,9 @@ def even(count=8, **different):
 # ---- each state
 
 
-def test_without_any_sample_every_node_is_ok_where_nothing_is_promised(site):
+def test_without_any_sample_every_node_is_untested_whatever_is_promised(site):
     found = report(site(), [])
-    assert {n.state for n in found.nodes.values()} == {State.OK}
+    assert {n.state for n in found.nodes.values()} == {State.UNTESTED}
     assert found.suspect_share == 0
 
 

@@ -200,7 +200,9 @@ def test_who_has_ended_a_job(state, by_somebody):
 def test_reasons_and_comments_that_look_like_fields(tail, reason, comment):
     node = parse_nodes(NODE.format("IDLE+DRAIN") + tail + "\n")["n1"]
     by = "root" if "[root@" in tail else ""
-    assert node == Node("n1", node_state("IDLE+DRAIN"), reason, comment, by)
+    stamp = re.search(r"@(\d+)\]", tail)
+    since = int(stamp[1]) if stamp else 0
+    assert node == Node("n1", node_state("IDLE+DRAIN"), reason, comment, by, since=since)
 
 
 def test_when_a_node_booted_is_read_from_its_own_field_only():

@@ -31,7 +31,7 @@ def missed(node, day, runs):
 def printed(*nodes):
     """What is printed below the head of the only group of these nodes."""
     (group,) = node_groups.groups((found[0].subject, State.FAILED, found) for found in nodes)
-    return node_groups.phrases(group, Plain(), lambda why: "")
+    return node_groups.phrases(group, Plain())
 
 
 def test_since_when_nodes_of_a_group_fail_is_a_range_that_has_each():

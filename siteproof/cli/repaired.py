@@ -1,0 +1,60 @@
+"""`siteproof repaired`: a person records that nodes were repaired."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+
+from siteproof import files, nodesets, sites
+from siteproof.cli.accept import user
+from siteproof.cli.records import print_answer
+from siteproof.errors import UserError
+from siteproof.record import shown
+from siteproof.record.repairs import Repair
+from siteproof.wording.verdicts import own
+
+
+@click.command()
+@click.argument("nodes")
+@click.option(
+    "--system",
+    default="",
+    metavar="NAME",
+    help="The system; without it, the one that this machine belongs to.",
+)
+@click.option("--by", required=True, metavar="NAME", help="Who has repaired them.")
+@click.option("--why", required=True, metavar="TEXT", help="What was repaired.")
+@click.option("--ticket", default="", metavar="TICKET", help="Where more is written about it.")
+def repaired(nodes: str, system: str, by: str, why: str, ticket: str) -> None:
+    """Record that NODES were repaired.
+
+    Failures before the repair do not make a node FLAPPING, and what is wrong with it now is so
+    since the repair at most. It clears no failure: only a measurement does. The record is kept
+    with the samples and never changed.
+
+    \b
+    siteproof repaired node[003,017] --by "J. Doe" --why "new DIMM" --ticket HW-17
+    """
+    site = sites.load(system or sites.recognise())
+    files.must_exist()
+    named = _known(site, nodes)
+    texts = shown.texts({"--by": by, "--why": why, "--ticket": ticket})
+    if empty := [name for name in ("--by", "--why") if not texts[name]]:
+        raise UserError(empty[0], "is empty")
+    record = Repair(*(named, *texts.values()), recorded=datetime.now(UTC).isoformat(), who=user())
+    shown.write(files.perflogs(), site.system.system, record)
+    print_answer(f"recorded: {named} repaired by {record.by}", own(site.system.system, "", "nodes"))
+
+
+def _known(site: sites.Site, text: str) -> str:
+    """The nodes, all of which the site has. Raises UserError."""
+    try:
+        found = nodesets.parse(text)
+    except ValueError as error:
+        raise UserError("siteproof repaired", str(error)) from None
+    unknown = nodesets.of(node for node in found if site.role_of(node) is None)
+    if unknown or not found:
+        allowed = [str(site.system.inventory)]
+        raise UserError("siteproof repaired", f"no node of the site: '{unknown or text}'", allowed)
+    return str(found)
