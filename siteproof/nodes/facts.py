@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from siteproof import files
+from siteproof import files, nodesets
 from siteproof.analysis import restarts, uniformity
 from siteproof.analysis.slow_nodes import State
 from siteproof.answers import checks_tried
@@ -15,6 +15,7 @@ from siteproof.judge.criterion import NodeVerdict, failure, of_system
 from siteproof.judge.severity import most_severe_status
 from siteproof.nodes import as_stated, stored
 from siteproof.record import descriptions, finding, series
+from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, ends
 from siteproof.record.samples import INTERRUPTED, LOST, Header, Sample, expected_nodes
@@ -25,6 +26,7 @@ from siteproof.verdict.judgement import Judgement
 Fact = tuple[State, Finding]  # what a node is, and why; the finding's subject is the node
 Job = tuple[str, str, str]  # node, session, job
 PARAMETER, PARAMETERS = "HostParameters.mismatch", "HostParameters.mismatches"
+SHARED = 3  # nodes whose settings changed alike are an event, and not odd
 MAX_SHOWN = 5  # differing fields, and mismatches, of a node
 
 
@@ -41,7 +43,11 @@ def facts(judged: Judgement) -> Iterator[Fact]:
             yield from _contract(verdict, parameters)
     yield from _mismatches(judged.samples, parameters)
     yield from _odd_descriptions(judged)
-    yield from _odd_conditions(judged.samples)
+    settings = list(_other_settings(judged))
+    yield from ((state, why) for state, why in settings if state is not State.OK)
+    yield from _odd_conditions(
+        judged.samples, [why for state, why in settings if state is State.OK]
+    )
     yield from _interrupted(judged.samples)
     yield from _untested(judged)
     yield from _too_old(judged)
@@ -54,6 +60,7 @@ def warnings(judged: Judgement) -> list[Finding]:
         if restarts.are_many(restarted, tested):
             details = {"role": role, "count": len(restarted), "of": tested}
             found.append(finding.of(Kind.MANY_RESTARTED, details))
+    found += [why for state, why in _other_settings(judged) if state is State.OK]
     return [*found, *(judged.sessions.clock_findings if judged.sessions else ())]
 
 
@@ -204,11 +211,87 @@ def _not_as_stated(results_by_node: Mapping[str, Sequence[FactResult]]) -> Itera
             yield State.ODD, finding.of(Kind.FIELDS_DIFFER, more, subject=node)
 
 
-def _odd_conditions(samples: Sequence[Sample]) -> Iterator[Fact]:
+def _other_settings(judged: Judgement) -> Iterator[Fact]:
+    """Nodes whose newest job has other settings than their past, or than most of their sisters.
+
+    OK: so many nodes changed alike that it is an event; the finding has all of them.
+    """
+    if judged.fresh is None or judged.fresh.settings is None:
+        return
+    settings = judged.fresh.settings
+    measured = {(s.header.check, *_job(s)): s for s in judged.samples if s.own_conditions}
+    for role in judged.site.system.nodes:
+        for jobs in settings.newest(judged.site.expected(role)):
+            newest = [
+                measured.get((job.check, node, job.session, job.job), Sample(job, node, job.check))
+                for node, job in jobs.items()
+            ]
+            yield from _in_one_place(settings, newest)
+
+
+def _in_one_place(settings: Settings, newest: Sequence[Sample]) -> Iterator[Fact]:
+    """newest: what each node of a role was measured with."""
+    changes = {s.node: settings.changed(s, [s.node]) for s in newest}
+    groups = _alike(newest)
+    for group in groups:
+        yield from _changed(group, changes)
+    most = max(groups, key=len, default=[])
+    if 2 * len(most) <= len(newest):
+        return
+    moved = sorted(s.header.job_order for s in most if changes[s.node])
+    began = moved[0] if len(moved) >= SHARED else None  # what is older is only not yet measured
+    for group in groups:
+        if len(group) < SHARED and group is not most:
+            yield from _unlike(
+                most[0], [s for s in group if not began or s.header.job_order >= began]
+            )
+
+
+def _changed(group: Sequence[Sample], changes: Mapping[str, Mapping[str, str]]) -> Iterator[Fact]:
+    """Those of a group of nodes with the same settings that had others before."""
+    whys = [
+        finding.other_setting(changes[s.node], subject=s.node, check=s.header.check)
+        for s in group
+        if changes[s.node]
+    ]
+    if len(whys) < SHARED:
+        yield from ((State.ODD, why) for why in whys)
+    else:
+        yield State.OK, replace(whys[0], subject=str(nodesets.of(why.subject for why in whys)))
+
+
+def _alike(newest: Iterable[Sample]) -> list[list[Sample]]:
+    """Those with the same settings together; a problem size may differ by a block."""
+    groups: list[tuple[Mapping[str, str], list[Sample]]] = []
+    for sample in newest:
+        own = series.settings(sample.conditions)
+        same = (group for first, group in groups if not series.differences(first, own))
+        if group := next(same, None):
+            group.append(sample)
+        else:
+            groups.append((own, [sample]))
+    return [group for _, group in groups]
+
+
+def _unlike(common: Sample, others: Iterable[Sample]) -> Iterator[Fact]:
+    for sample in others:
+        own, most = series.settings(sample.conditions), common.conditions
+        for key in series.differences(most, own):
+            details = {"condition": key, "found": own[key], "majority": most[key]}
+            yield State.ODD, _of_check(Kind.CONDITION_DIFFERS, sample, details)
+
+
+def _of_check(kind: Kind, sample: Sample, details: Mapping[str, str]) -> Finding:
+    return finding.of(kind, details, subject=sample.node, check=sample.header.check)
+
+
+def _odd_conditions(samples: Sequence[Sample], events: Sequence[Finding]) -> Iterator[Fact]:
     """Nodes that one job measured under other conditions than most of its nodes.
 
     They are in a series of their own, where nobody compares them: a slow BLAS would hide there.
+    events: changes of settings that count against no node.
     """
+    changed = {(node, why.check) for why in events for node in nodesets.parse(why.subject)}
     seen: set[tuple[str, str]] = set()
     for sample in sorted(samples, key=lambda s: s.header.order, reverse=True):
         check = sample.header.check
@@ -217,12 +300,10 @@ def _odd_conditions(samples: Sequence[Sample]) -> Iterator[Fact]:
         seen.add((sample.node, check))
         own, common = series.conditions(sample), sample.header.conditions
         for key in sorted(sample.own_conditions.keys() & common.keys() & own.keys()):
-            if own[key] != common[key]:
+            together = (sample.node, check) in changed and series.is_setting(key)
+            if own[key] != common[key] and not together:
                 details = {"condition": key, "found": own[key], "majority": common[key]}
-                yield (
-                    State.ODD,
-                    finding.of(Kind.CONDITION_DIFFERS, details, subject=sample.node, check=check),
-                )
+                yield State.ODD, _of_check(Kind.CONDITION_DIFFERS, sample, details)
 
 
 def _interrupted(samples: Sequence[Sample]) -> Iterator[Fact]:

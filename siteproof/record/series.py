@@ -34,6 +34,12 @@ OF_THE_SWEEP = ("sweep_hash", "cap")  # depend on the other points of the sweep
 # other conditions (problem size, program) makes values incomparable.
 OF_THE_MACHINE = ("blas", "hpcc", "mpi", "mtu", "version", "last_level_cache", "parameters")
 ENDINGS = ("_kernel", "_library", "_version")
+# Conditions that name where and what was measured. All others that hinder a comparison are
+# comparable settings, such as threads, ranks, problem size and duration.
+PLACES = (
+    *("mode", "file_system", "folder", "inside", "service", "kind", "protocol"),
+    *("link", "pattern", "direction", "sender", "receiver", "workload", "application", "emulated"),
+)
 VARIABLE = "env."  # prefix of the condition of an environment variable: env.UCX_TLS
 OF_A_JOB = ("peer", "trial")  # dimensions over which the median of a node in a job is taken
 
@@ -177,6 +183,25 @@ def comparable(key: Series) -> Series:
 def of_the_machine(name: str) -> bool:
     """Whether a condition belongs to the machine, and was not required."""
     return name in OF_THE_MACHINE or name.endswith(ENDINGS) or name.startswith(VARIABLE)
+
+
+def settings(texts: Mapping[str, str]) -> dict[str, str]:
+    """Those of some conditions that are comparable settings: under others, values differ."""
+    return {k: v for k, v in deciding(texts).items() if is_setting(k)}
+
+
+def is_setting(name: str) -> bool:
+    """Whether a condition is a comparable setting."""
+    return not (of_the_machine(name) or name in (*PLACES, *OF_THE_SWEEP, *FOLLOWS))
+
+
+def differences(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+    """`64 -> 32` by name: what both have and is not the same, but for a block of the size."""
+    return {
+        key: f"{one[key]} -> {text}"
+        for key, text in sorted(other.items())
+        if key in one and one[key] != text and not _nearly(one[key], text)
+    }
 
 
 def conditions(sample: Sample) -> dict[str, str]:

@@ -237,7 +237,7 @@ def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
         return False
     if any(published(sample) for sample in judged.samples):
         return False
-    if any(why.kind is Kind.CHECK_MISSING for why in result.findings):
+    if any(why.kind in (Kind.CHECK_MISSING, Kind.OTHER_SETTING) for why in result.findings):
         return False
     needed = [one.metric for one in inputs.answering(judged.site, result.criterion)]
     return any(

@@ -1,0 +1,85 @@
+"""Comparable settings of a system's jobs: which of them are new, and wait for a person.
+
+The past of a node begins with the last job that a person accepted, or with its first one. Where
+threads, ranks or sizes are not as they were there, its values are compared with no older ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from siteproof.record import series
+from siteproof.record.samples import PUBLISHED, Header, Sample, expected_nodes
+
+Place = tuple[object, ...]  # check, environment, mode and where: what may be compared
+
+
+class Settings:
+    """The settings of all jobs. accepted: the sessions that a person accepted."""
+
+    def __init__(self, headers: Iterable[Header], accepted: Collection[str] = ()) -> None:
+        self._accepted = accepted
+        self._jobs: dict[Place, list[Header]] = {}
+        self._of_nodes: dict[Place, dict[str, list[Header]]] = {}
+        for header in sorted(headers, key=lambda header: header.job_order):
+            if _counts(header):
+                self._jobs.setdefault(_place(header, header.conditions), []).append(header)
+
+    def changed(self, sample: Sample, nodes: Sequence[str]) -> dict[str, str]:
+        """Each setting that is not as it was where the past of a unit begins, as `64 -> 32`.
+
+        nodes: those of the unit. What differs within a session is a point, and no change.
+        """
+        own = series.settings(sample.conditions)
+        found = [
+            {} if job.session == sample.header.session else series.differences(job.conditions, own)
+            for job in self._begin(sample, nodes)
+        ]
+        return min(found, key=len, default={})
+
+    def is_accepted(self, sample: Sample, nodes: Sequence[str]) -> bool:
+        """Whether a person accepted a job of the unit that has these settings."""
+        first = self._begin(sample, nodes)
+        return any(job.session in self._accepted for job in first) and not self.changed(
+            sample, nodes
+        )
+
+    def _begin(self, sample: Sample, nodes: Sequence[str]) -> Sequence[Header]:
+        """The jobs of the session in which the past of a unit begins."""
+        place = _place(sample.header, sample.conditions)
+        jobs: Sequence[Header] = self._jobs.get(place, ()) if _counts(sample.header) else ()
+        if nodes and jobs:
+            of_first = self._by_node(place).get(nodes[0], ())
+            jobs = [job for job in of_first if expected_nodes(job.expected).issuperset(nodes)]
+        if not jobs:
+            return ()
+        accepted = (job for job in reversed(jobs) if job.session in self._accepted)
+        first = next(accepted, jobs[0]).session
+        return [job for job in jobs if job.session == first]
+
+    def _by_node(self, place: Place) -> Mapping[str, list[Header]]:
+        if place not in self._of_nodes:
+            found = self._of_nodes[place] = {}
+            for job in self._jobs[place]:
+                for node in expected_nodes(job.expected):
+                    found.setdefault(node, []).append(job)
+        return self._of_nodes[place]
+
+    def newest(self, nodes: Collection[str]) -> Iterator[Mapping[str, Header]]:
+        """For each place the newest job that had to measure each of these nodes."""
+        for jobs in self._jobs.values():
+            found: dict[str, Header] = {}
+            for job in jobs:
+                found |= dict.fromkeys(expected_nodes(job.expected).intersection(nodes), job)
+            yield found
+
+
+def _counts(header: Header) -> bool:
+    """Whether it is a job of a check with its own settings: a sweep varies them."""
+    return header.owes_lines and not header.is_unread and header.mode != PUBLISHED
+
+
+def _place(header: Header, conditions: Mapping[str, str]) -> Place:
+    mode = series.CONTRACTUAL[0] if header.mode in series.CONTRACTUAL else header.mode
+    where = [(key, conditions.get(key)) for key in series.PLACES if key != "mode"]
+    return header.check, header.environment, mode, *where
