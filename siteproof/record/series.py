@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from siteproof import units
 from siteproof.record.pair_units import LINK, of_link
-from siteproof.record.samples import Header, JobOrder, Sample
+from siteproof.record.samples import SWEEP, Header, JobOrder, Sample
 
 if TYPE_CHECKING:
     from siteproof.sites import Metric, Site
@@ -193,6 +193,13 @@ def settings(texts: Mapping[str, str]) -> dict[str, str]:
 def is_setting(name: str) -> bool:
     """Whether a condition is a comparable setting."""
     return not (of_the_machine(name) or name in (*PLACES, *OF_THE_SWEEP, *FOLLOWS))
+
+
+def without_settings(key: Series) -> Series:
+    """The series whatever its settings were; a point of a sweep keeps them."""
+    if SWEEP in dict(key.conditions):
+        return key
+    return replace(key, conditions=tuple(one for one in key.conditions if not is_setting(one[0])))
 
 
 def differences(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from siteproof.report.phrases import counted, few, percent_change
 from siteproof.report.phrases import nodes as folded
 from siteproof.report.summary import begin
 from siteproof.units import count
+from siteproof.wording.findings import full
 from siteproof.wording.shorter import shorten
 from siteproof.wording.verdicts import heading, next_command, published_only
 
@@ -68,7 +69,10 @@ def _worse(material: Material) -> Iterator[str]:
     ]
     worse += [f"{row.name} of {row.worst[0][0]}" for row in rows if row.worst]
     last = shorten(since.words.partition(" (")[0].partition(", accepted")[0], SET)
-    yield f"Worse since {last}: {_whole(worse, CHANGES) or 'nothing'}."
+    apart = [full(why) for why in since.result.not_comparable]
+    yield f"Worse since {last}: {_whole(worse, CHANGES) or ('not known' if apart else 'nothing')}."
+    if apart:
+        yield f"{shorten('; '.join(apart), REASON)}."
 
 
 def _not_tested(material: Material) -> Iterator[str]:

@@ -173,3 +173,17 @@ def test_nodes_that_were_not_measured_since_the_change_are_not_odd(tmp_path, mon
     assert says("n007")[:2] == FREE
     keep(3, nodes=["n007"], threads="64")
     assert says("n007")[:2] == ODD
+
+
+@rows("changed", [EIGHT, EIGHT[4:]])
+def test_what_other_settings_hide_is_not_called_the_same(tmp_path, monkeypatch, changed):
+    keep = kept(tmp_path, monkeypatch)
+    keep(1, threads="64")
+    if changed != EIGHT:
+        keep(2, nodes=EIGHT[:4], threads="64")
+    keep(2, nodes=changed, value=70, number="2", threads="32")
+    code, text = ask("compare")
+    assert (code, "threads 64 vs 32" in " ".join(text.split())) == (3, True)
+    assert "only in" not in text
+    code, text = ask("report", "--brief")
+    assert "not known" in text and "threads 64 vs 32" in text
