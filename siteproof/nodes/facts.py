@@ -219,9 +219,12 @@ def _other_settings(judged: Judgement) -> Iterator[Fact]:
     if judged.fresh is None or judged.fresh.settings is None:
         return
     settings = judged.fresh.settings
-    measured = {(s.header.check, *_job(s)): s for s in judged.samples if s.own_conditions}
+    of_site = {id(job) for job in checks_tried.of_site(judged.site, judged.tried)}
+    good = (s for s in judged.samples if s.own_conditions and s.status == "ok")
+    measured = {(s.header.check, *_job(s)): s for s in good}
     for role in judged.site.system.nodes:
-        for jobs in settings.newest(judged.site.expected(role)):
+        nodes = judged.site.expected(role)
+        for jobs in settings.newest(nodes, lambda job: id(job) in of_site):
             newest = [
                 measured.get((job.check, node, job.session, job.job), Sample(job, node, job.check))
                 for node, job in jobs.items()

@@ -6,7 +6,7 @@ threads, ranks or sizes are not as they were there, its values are compared with
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from siteproof.record import series
 from siteproof.record.samples import PUBLISHED, Header, Sample, expected_nodes
@@ -47,11 +47,12 @@ class Settings:
     def _begin(self, sample: Sample, nodes: Sequence[str]) -> Sequence[Header]:
         """The jobs of the session in which the past of a unit begins."""
         place = _place(sample.header, sample.conditions)
-        jobs: Sequence[Header] = self._jobs.get(place, ()) if _counts(sample.header) else ()
-        if nodes and jobs:
-            of_first = self._by_node(place).get(nodes[0], ())
-            jobs = [job for job in of_first if expected_nodes(job.expected).issuperset(nodes)]
-        if not jobs:
+        if place not in self._jobs or not _counts(sample.header):
+            return ()
+        jobs = self._by_node(place).get(nodes[0], ()) if nodes else self._jobs[place]
+        jobs = [job for job in jobs if expected_nodes(job.expected).issuperset(nodes)]
+        own = series.settings(sample.conditions)
+        if not (jobs := [job for job in jobs if _knows(job, own)]):
             return ()
         accepted = (job for job in reversed(jobs) if job.session in self._accepted)
         first = next(accepted, jobs[0]).session
@@ -65,13 +66,34 @@ class Settings:
                     found.setdefault(node, []).append(job)
         return self._of_nodes[place]
 
-    def newest(self, nodes: Collection[str]) -> Iterator[Mapping[str, Header]]:
-        """For each place the newest job that had to measure each of these nodes."""
-        for jobs in self._jobs.values():
-            found: dict[str, Header] = {}
-            for job in jobs:
-                found |= dict.fromkeys(expected_nodes(job.expected).intersection(nodes), job)
-            yield found
+    def newest(
+        self, nodes: Collection[str], wanted: Callable[[Header], bool]
+    ) -> Iterator[Mapping[str, Header]]:
+        """For each place the newest job that had to measure each of these nodes, if it counts.
+
+        A quick job does not where a newer one of a stricter mode is there. wanted: which jobs.
+        """
+        found: dict[Place, dict[str, Header]] = {place: {} for place in self._jobs}
+        for place, jobs in self._jobs.items():
+            for job in filter(wanted, jobs):
+                for node in expected_nodes(job.expected).intersection(nodes):
+                    before = found[place].get(node)
+                    if before is None or _knows(job, before.conditions):
+                        found[place][node] = job
+        for place, newest in found.items():
+            check, environment, _, *where = place
+            stricter = found.get((check, environment, series.CONTRACTUAL[0], *where), {})
+            yield {
+                node: job
+                for node, job in newest.items()
+                if stricter.get(node, job).job_order <= job.job_order
+            }
+
+
+def _knows(job: Header, conditions: Mapping[str, str]) -> bool:
+    """Whether a job has most of these settings: one that failed has only what was requested."""
+    known = [key in job.conditions for key in conditions if series.is_setting(key)]
+    return 2 * sum(known) > len(known) or not known
 
 
 def _counts(header: Header) -> bool:

@@ -213,7 +213,7 @@ def _apart(
     keys = list(dict.fromkeys(one.key for one in block))
     number = np.array([keys.index(one.key) for one in block])[points["series"]]
     where = points["node"].astype(np.int64) * jobs.times.size + jobs.numbers[points["run"]]
-    if np.unique(where).size == np.unique(where * len(keys) + number).size:
+    if len(keys) == 1 or np.unique(where).size == np.unique(where * len(keys) + number).size:
         yield block, points
         return
     for at in range(len(keys)):

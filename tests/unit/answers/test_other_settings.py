@@ -27,10 +27,14 @@ def kept(tmp_path, monkeypatch):
     monkeypatch.setattr(fleets, "START", begin)
 
     def job(run, nodes=EIGHT, value=100, check="Stream", own=None, number="1", **conditions):
-        """own: the conditions of n005 alone."""
-        expected = ",".join(nodes)
-        found = {"program": "stream", **conditions}
-        head = fleets.header(run, check, expected=expected, job=number, conditions=found)
+        """own: the conditions of n005 alone. value: None where the run was interrupted."""
+        keys = {k: conditions.pop(k) for k in ("mode", "environment") if k in conditions}
+        keys |= {"expected": ",".join(nodes), "job": number}
+        head = fleets.header(run, check, conditions={"program": "stream", **conditions}, **keys)
+        if value is None:
+            lost = [Sample(head, n, f"{check}.*", status="interrupted", why="?") for n in nodes]
+            samples.write(tmp_path / "perflogs", head, lost)
+            return
         name, unit = OF_CHECK[check]
         of_nodes = [
             Sample(
@@ -84,6 +88,34 @@ def test_nodes_that_have_a_job_each_are_compared(tmp_path, monkeypatch):
     for number, node in enumerate(EIGHT):
         keep(1, nodes=[node], number=str(number), threads="24" if node == "n005" else "32")
     assert says()[:2] == ODD
+
+
+def test_what_takes_no_setting_back(tmp_path, monkeypatch):
+    """A run that was interrupted, and an older one of a weaker mode or of what is gone."""
+    keep = kept(tmp_path, monkeypatch)
+    keep(0)
+    keep(1, check="Hpl", threads="32", n="9")
+    keep(2, check="Hpl", nodes=["n005"], threads="24", n="9")
+    keep(3, check="Hpl", value=None)
+    assert says()[:2] == ODD
+    keep(4, check="Hpl", threads="32", n="9")
+    assert says()[:2] == FREE
+    keep(5, check="Hpl", mode="quick", threads="32", n="1")
+    keep(6, check="Hpl", mode="quick", nodes=["n005"], threads="24", n="1")
+    assert says()[:2] == ODD
+    keep(7, check="Hpl", threads="32", n="9")
+    assert says()[:2] == FREE
+    keep(8, check="Hpl", environment="gone", threads="32")
+    keep(9, check="Hpl", environment="gone", nodes=["n005"], threads="24")
+    assert says()[:2] == FREE
+
+
+def test_a_past_that_begins_with_a_failure_is_that_of_the_first_value(tmp_path, monkeypatch):
+    keep = kept(tmp_path, monkeypatch)
+    keep(1, value=None)
+    keep(2, threads="64", ntimes="10")
+    keep(3, threads="32", ntimes="10")
+    assert "threads 64 -> 32" in " ".join(ask("nodes")[1].split())
 
 
 def test_a_problem_size_that_differs_by_a_block_is_the_same(tmp_path, monkeypatch):
