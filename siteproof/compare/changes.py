@@ -13,7 +13,7 @@ from siteproof.analysis import uniformity
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Order, Sample
-from siteproof.record.series import deciding, differences, is_setting, of_the_machine
+from siteproof.record.series import differences, is_setting, of_the_machine
 
 PROVENANCE = (
     *("suite", "kernel", "processor", "reframe", "software_lock", "spack", "modules", "slurm"),
@@ -51,7 +51,7 @@ def _conditions(side: Side) -> dict[tuple[str, str], set[str]]:
     for sample in side:
         if sample.status != "ok":
             continue
-        for key, text in deciding(sample.conditions).items():
+        for key, text in sample.conditions.items():
             if of_the_machine(key) or is_setting(key) or key == "mode":
                 found.setdefault((sample.header.check, key), set()).add(text)
     return found

@@ -19,17 +19,22 @@ class Settings:
 
     def __init__(self, headers: Iterable[Header], accepted: Collection[str] = ()) -> None:
         self._accepted = accepted
-        self._jobs: dict[Place, list[Header]] = {}
         self._of_nodes: dict[Place, dict[str, list[Header]]] = {}
+        found: dict[Place, list[Header]] = {}
         for header in sorted(headers, key=lambda header: header.job_order):
             if _counts(header):
-                self._jobs.setdefault(_place(header, header.conditions), []).append(header)
+                found.setdefault(_place(header, header.conditions), []).append(header)
+        self._jobs = {place: _with_settings(jobs) for place, jobs in found.items()}
+        self._varying = {place for place, jobs in self._jobs.items() if _vary(jobs)}
 
     def changed(self, sample: Sample, nodes: Sequence[str]) -> dict[str, str]:
         """Each setting that is not as it was where the past of a unit begins, as `64 -> 32`.
 
         nodes: those of the unit. What differs within a session is a point, and no change.
         """
+        place = _place(sample.header, sample.conditions)
+        if place not in self._varying and not sample.own_conditions:
+            return {}  # as nearly always
         own = series.settings(sample.conditions)
         found = [
             {} if job.session == sample.header.session else series.differences(job.conditions, own)
@@ -50,9 +55,9 @@ class Settings:
         if place not in self._jobs or not _counts(sample.header):
             return ()
         jobs = self._by_node(place).get(nodes[0], ()) if nodes else self._jobs[place]
-        jobs = [job for job in jobs if expected_nodes(job.expected).issuperset(nodes)]
-        own = series.settings(sample.conditions)
-        if not (jobs := [job for job in jobs if _knows(job, own)]):
+        if len(nodes) > 1:
+            jobs = [job for job in jobs if expected_nodes(job.expected).issuperset(nodes)]
+        if not jobs:
             return ()
         accepted = (job for job in reversed(jobs) if job.session in self._accepted)
         first = next(accepted, jobs[0]).session
@@ -73,13 +78,13 @@ class Settings:
 
         A quick job does not where a newer one of a stricter mode is there. wanted: which jobs.
         """
-        found: dict[Place, dict[str, Header]] = {place: {} for place in self._jobs}
+        found: dict[Place, dict[str, Header]] = {}
         for place, jobs in self._jobs.items():
-            for job in filter(wanted, jobs):
-                for node in expected_nodes(job.expected).intersection(nodes):
-                    before = found[place].get(node)
-                    if before is None or _knows(job, before.conditions):
-                        found[place][node] = job
+            newest = found[place] = {}
+            left = set(nodes)
+            for job in filter(wanted, reversed(jobs)):
+                newest |= dict.fromkeys(own := left & expected_nodes(job.expected), job)
+                left -= own
         for place, newest in found.items():
             check, environment, _, *where = place
             stricter = found.get((check, environment, series.CONTRACTUAL[0], *where), {})
@@ -90,10 +95,20 @@ class Settings:
             }
 
 
-def _knows(job: Header, conditions: Mapping[str, str]) -> bool:
-    """Whether a job has most of these settings: one that failed has only what was requested."""
-    known = [key in job.conditions for key in conditions if series.is_setting(key)]
-    return 2 * sum(known) > len(known) or not known
+def _with_settings(jobs: Sequence[Header]) -> list[Header]:
+    """Those with most of the settings: one that failed has only what was requested."""
+    known = [len(series.settings(job.conditions)) for job in jobs]
+    return [job for job, count in zip(jobs, known, strict=True) if 2 * count > max(known)]
+
+
+def _vary(jobs: Sequence[Header]) -> bool:
+    seen: dict[str, str] = {}
+    for job in jobs:
+        own = series.settings(job.conditions)
+        if series.differences(seen, own):
+            return True
+        seen |= own
+    return False
 
 
 def _counts(header: Header) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -187,12 +188,14 @@ def of_the_machine(name: str) -> bool:
 
 def settings(texts: Mapping[str, str]) -> dict[str, str]:
     """Those of some conditions that are comparable settings: under others, values differ."""
-    return {k: v for k, v in deciding(texts).items() if is_setting(k)}
+    return {k: v for k, v in texts.items() if is_setting(k)}
 
 
+@cache
 def is_setting(name: str) -> bool:
     """Whether a condition is a comparable setting."""
-    return not (of_the_machine(name) or name in (*PLACES, *OF_THE_SWEEP, *FOLLOWS))
+    others = (*PLACES, *OF_THE_SWEEP, *FOLLOWS)
+    return not (of_the_machine(name) or name.endswith(NOISE) or name in others)
 
 
 def without_settings(key: Series) -> Series:
