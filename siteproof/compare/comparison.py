@@ -130,7 +130,7 @@ def _join(site: Site, samples: Sequence[Sample]) -> dict[Series, dict[str, list[
 
 def _place(site: Site, place: Place, a: Sides, b: Sides, found: Comparison) -> None:
     if not a or not b:
-        nodes = [node for side in (a, b) for series_nodes in side.values() for node in series_nodes]
+        nodes = chain(*a.values(), *b.values())
         (found.only_a if a else found.only_b).append(_only(place, nodes))
         return
     both = sorted(a.keys() & b.keys(), key=str)
@@ -139,27 +139,21 @@ def _place(site: Site, place: Place, a: Sides, b: Sides, found: Comparison) -> N
     if apart or not both:
         found.not_comparable.append(_not_comparable(place, a, b, apart))
     for key in both:
-        _series(site, place, key, (a[key], b[key]), apart, found)
+        one = _few(a[key], a[key].keys() - apart)
+        other = _few(b[key], b[key].keys() - apart)
+        if one or other:
+            _series(site, place, key, one, other, found)
 
 
-def _series(
-    site: Site,
-    place: Place,
-    key: Series,
-    sides: tuple[Nodes, Nodes],
-    apart: Set[str],
-    found: Comparison,
-) -> None:
+def _series(site: Site, place: Place, key: Series, a: Nodes, b: Nodes, found: Comparison) -> None:
     """One series that both have: the nodes of both, and those of one only."""
-    a, b = sides
     for nodes, others, only in ((a, b, found.only_a), (b, a, found.only_b)):
-        alone = nodes.keys() - others.keys() - apart
+        alone = nodes.keys() - others.keys()
         if alone:
             only.append(_only(place, alone))
     common = a.keys() & b.keys()
-    if not common and not apart:
-        found.not_comparable.append(_of_place(Kind.NO_NODE_IN_BOTH, place, role=place.role))
     if not common:
+        found.not_comparable.append(_of_place(Kind.NO_NODE_IN_BOTH, place, role=place.role))
         return
     row = _row(site, place, _few(a, common), _few(b, common))
     found.rows.append(replace(row, of_a_point=SWEEP in dict(key.conditions)))

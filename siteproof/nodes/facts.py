@@ -43,11 +43,8 @@ def facts(judged: Judgement) -> Iterator[Fact]:
             yield from _contract(verdict, parameters)
     yield from _mismatches(judged.samples, parameters)
     yield from _odd_descriptions(judged)
-    settings = list(_other_settings(judged))
-    yield from ((state, why) for state, why in settings if state is not State.OK)
-    yield from _odd_conditions(
-        judged.samples, [why for state, why in settings if state is State.OK]
-    )
+    yield from ((state, why) for state, why in _other_settings(judged) if state is not State.OK)
+    yield from _odd_conditions(judged)
     yield from _interrupted(judged.samples)
     yield from _untested(judged)
     yield from _too_old(judged)
@@ -241,13 +238,13 @@ def _in_one_place(settings: Settings, newest: Sequence[Sample]) -> Iterator[Fact
     most = max(groups, key=len, default=[])
     if 2 * len(most) <= len(newest):
         return
-    moved = sorted(s.header.job_order for s in most if changes[s.node])
-    began = moved[0] if len(moved) >= SHARED else None  # what is older is only not yet measured
+    moved = [s.header.job_order for s in most if changes[s.node]]
+    # What is older than a change of most nodes is only not yet measured.
+    began = min(moved) if len(moved) >= SHARED else ()
     for group in groups:
-        if len(group) < SHARED and group is not most:
-            yield from _unlike(
-                most[0], [s for s in group if not began or s.header.job_order >= began]
-            )
+        known = [s for s in group if changes[s.node] or settings.is_accepted(s, [s.node])]
+        if len(known) < SHARED:
+            yield from _unlike(most[0], (s for s in group if s.header.job_order >= began))
 
 
 def _changed(group: Sequence[Sample], changes: Mapping[str, Mapping[str, str]]) -> Iterator[Fact]:
@@ -288,23 +285,21 @@ def _of_check(kind: Kind, sample: Sample, details: Mapping[str, str]) -> Finding
     return finding.of(kind, details, subject=sample.node, check=sample.header.check)
 
 
-def _odd_conditions(samples: Sequence[Sample], events: Sequence[Finding]) -> Iterator[Fact]:
+def _odd_conditions(judged: Judgement) -> Iterator[Fact]:
     """Nodes that one job measured under other conditions than most of its nodes.
 
     They are in a series of their own, where nobody compares them: a slow BLAS would hide there.
-    events: changes of settings that count against no node.
     """
-    changed = {(node, why.check) for why in events for node in nodesets.parse(why.subject)}
+    all_jobs = judged.fresh is not None and judged.fresh.settings is not None
     seen: set[tuple[str, str]] = set()
-    for sample in sorted(samples, key=lambda s: s.header.order, reverse=True):
+    for sample in sorted(judged.samples, key=lambda s: s.header.order, reverse=True):
         check = sample.header.check
         if sample.status != "ok" or (sample.node, check) in seen:
             continue
         seen.add((sample.node, check))
         own, common = series.conditions(sample), sample.header.conditions
         for key in sorted(sample.own_conditions.keys() & common.keys() & own.keys()):
-            together = (sample.node, check) in changed and series.is_setting(key)
-            if own[key] != common[key] and not together:
+            if own[key] != common[key] and not (all_jobs and series.is_setting(key)):
                 details = {"condition": key, "found": own[key], "majority": common[key]}
                 yield State.ODD, _of_check(Kind.CONDITION_DIFFERS, sample, details)
 

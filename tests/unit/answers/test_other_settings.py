@@ -118,6 +118,17 @@ def test_a_past_that_begins_with_a_failure_is_that_of_the_first_value(tmp_path, 
     assert "threads 64 -> 32" in " ".join(ask("nodes")[1].split())
 
 
+def test_three_that_never_were_alike_are_odd_until_they_are_accepted(tmp_path, monkeypatch):
+    keep = kept(tmp_path, monkeypatch)
+    keep(0, nodes=EIGHT[3:], threads="32")
+    keep(0, nodes=EIGHT[:3], number="2", threads="24")
+    assert says("n002")[:2] == ODD
+    keep(1, nodes=EIGHT[3:], threads="32")
+    keep(1, nodes=EIGHT[:3], number="2", threads="24")
+    assert ask("accept", "s0001", "--why", "another kind of node")[0] == 0
+    assert says("n002")[:2] == FREE
+
+
 def test_a_problem_size_that_differs_by_a_block_is_the_same(tmp_path, monkeypatch):
     keep = kept(tmp_path, monkeypatch)
     keep(0)
