@@ -257,7 +257,9 @@ def _changed(group: Sequence[Sample], changes: Mapping[str, Mapping[str, str]]) 
     if len(whys) < SHARED:
         yield from ((State.ODD, why) for why in whys)
     else:
-        yield State.OK, replace(whys[0], subject=str(nodesets.of(why.subject for why in whys)))
+        nodes = str(nodesets.of(why.subject for why in whys))
+        details = whys[0].details + finding.details(nodes=nodes)
+        yield State.OK, replace(whys[0], subject=nodes, details=details)
 
 
 def _alike(newest: Iterable[Sample]) -> list[list[Sample]]:

@@ -91,7 +91,7 @@ class Kind(StrEnum):
     FIELD_DIFFERS = "field_differs"  # field, found, majority, role
     FIELDS_DIFFER = "fields_differ"  # count
     CONDITION_DIFFERS = "condition_differs"  # condition, found, majority
-    OTHER_SETTING = "other_setting"  # differences: from the past, and nobody has accepted it
+    OTHER_SETTING = "other_setting"  # differences, nodes (that changed alike): not accepted yet
     NO_MAJORITY = "no_majority"  # field, found, role; subject: the nodes with this value
     FIELD_NOT_READ = "field_not_read"  # field
     FACT_DIFFERS = "fact_differs"  # section, field, expected, found: not what the site states

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from siteproof.analysis.before_after import Effect
 from siteproof.errors import harmless
 from siteproof.judge.severity import UNDECIDED, Verdict
+from siteproof.record.finding import Kind
 from siteproof.report.chapters import changes, nodes, untested
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, percent_change
@@ -69,10 +70,10 @@ def _worse(material: Material) -> Iterator[str]:
     ]
     worse += [f"{row.name} of {row.worst[0][0]}" for row in rows if row.worst]
     last = shorten(since.words.partition(" (")[0].partition(", accepted")[0], SET)
-    apart = [full(why) for why in since.result.not_comparable]
-    yield f"Worse since {last}: {_whole(worse, CHANGES) or ('not known' if apart else 'nothing')}."
-    if apart:
-        yield f"{shorten('; '.join(apart), REASON)}."
+    others = (why for why in material.fleet.warnings if why.kind is Kind.OTHER_SETTING)
+    apart = "; ".join(map(full, (*since.result.not_comparable, *others)))
+    none = f"not known, {shorten(apart, CHANGES)}" if apart else "nothing"
+    yield f"Worse since {last}: {_whole(worse, CHANGES) or none}."
 
 
 def _not_tested(material: Material) -> Iterator[str]:

@@ -32,6 +32,7 @@ AWAITED = {
     "measurement": "for a measurement",
     "inputs": "for inputs",
     "evidence": "for evidence",
+    "acceptance": "for the acceptance of a setting",
     "check": "for a check that does not exist yet",
     "decide_nothing": "nothing here",
 }
@@ -264,6 +265,8 @@ def _awaits(judged: Judgement, result: CriterionVerdict) -> str:
         return "evidence"
     if not judged.site.can_answer(result.criterion):
         return "check"
+    if any(why.kind is Kind.OTHER_SETTING for why in result.findings):
+        return "acceptance"
     return "inputs" if metric.derived_from and not metric.check else "measurement"
 
 

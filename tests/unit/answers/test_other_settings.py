@@ -189,15 +189,18 @@ def test_a_baseline_is_undecided_under_other_settings_until_they_are_accepted(
     codes, state, _ = says()
     assert (codes[0], state) == (3, "OK")
     assert f"{key} {before} -> {after}" in " ".join(ask("verdict")[1].split())
-    assert f"{key} {before} -> {after}" in " ".join(ask("nodes")[1].split())
+    keep(3, value=70, **{key: after})  # which is compared with the session before
+    assert "1 waits for the acceptance of a setting" in ask("verdict")[1]
+    assert f"on n[001-008], {key} {before} -> {after}" in " ".join(ask("nodes")[1].split())
+    assert "not known, Stream" in ask("report", "--brief")[1]
     page = tmp_path / "page.html"
     assert ask("report", "--output", str(page))[0] == 0
     words = (sys.executable, TOP / "siteproof/report/recompute.py", page)
     assert subprocess.run(words, capture_output=True).returncode == 0
-    assert ask("accept", "s0002", "--why", "NPS 4")[0] == (0 if named else 1)
-    assert ask("accept", "s0002", "--despite", "--why", "NPS 4")[0] == 0
+    assert ask("accept", "s0003", "--why", "NPS 4")[0] == (0 if named else 1)
+    assert ask("accept", "s0003", "--despite", "--why", "NPS 4")[0] == 0
     assert ask("verdict")[0] == (0 if named else 1)  # a baseline without the setting is to be made
-    keep(3, value=50, **{key: after})
+    keep(4, value=50, **{key: after})
     assert ask("verdict")[0] == 1  # the contract decides at any time
 
 
