@@ -60,6 +60,11 @@ def gone(site: Site, headers: Iterable[Header]) -> list[str]:
     return sorted(found - {metric.check for metric in site.catalogue.values() if metric.check})
 
 
+def of_site(site: Site, headers: Iterable[Header]) -> list[Header]:
+    """The jobs of the checks that this site still runs, in environments that it still has."""
+    return [job for jobs in _tried(site, headers).values() for job in jobs]
+
+
 def _is_no_check(header: Header) -> bool:
     """Whether it is no attempt on nodes: what others have published, and a sweep."""
     return header.mode == PUBLISHED or SWEEP in header.conditions

@@ -66,7 +66,7 @@ def compare(
 
     Without both, what 'siteproof verdict' judges is compared with what was accepted before it, or
     with the last that measured the same, as on the page of 'siteproof report'; without B it is the
-    latest. Exit code 1: a metric is worse; 3: no metric is in both.
+    latest. Exit code 1: a metric is worse; 3: no metric is in both, or one is not comparable.
 
     \b
     siteproof compare before-firmware after-firmware
@@ -131,8 +131,8 @@ def against(judged: judgement.Judgement) -> tuple[str, str] | None:
 def _exit_code(result: Comparison, record: judgement.Record) -> ExitCode:
     if any(row.change.effect is Effect.WORSE or row.worst for row in result.rows):
         return ExitCode.FAIL
-    unread = record.sessions.unread  # one of them may be worse
-    return ExitCode.PASS if result.rows and not unread else ExitCode.INCOMPLETE
+    unknown = record.sessions.unread or result.not_comparable  # one of them may be worse
+    return ExitCode.PASS if result.rows and not unknown else ExitCode.INCOMPLETE
 
 
 def _print(site: Site, result: Comparison, names: Sequence[str], command: str, whole: bool) -> None:

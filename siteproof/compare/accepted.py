@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
@@ -21,7 +22,9 @@ from siteproof.record import campaign
 from siteproof.record.samples import Header, Order
 from siteproof.record.series import CONTRACTUAL
 from siteproof.schema.shapes import hint
-from siteproof.verdict.judgement import Judgement
+
+if TYPE_CHECKING:
+    from siteproof.verdict.judgement import Judgement
 
 FORMAT = 1
 ACCEPTABLE = (Verdict.PENDING, Verdict.PASS)  # and a SKIP that the site excuses

@@ -13,7 +13,7 @@ from siteproof.analysis import uniformity
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Order, Sample
-from siteproof.record.series import of_the_machine
+from siteproof.record.series import differences, is_setting, of_the_machine
 
 PROVENANCE = (
     *("suite", "kernel", "processor", "reframe", "software_lock", "spack", "modules", "slurm"),
@@ -36,20 +36,23 @@ def provenance(a: Side, b: Side) -> Iterator[Finding]:
 
 
 def software(a: Side, b: Side) -> Iterator[Finding]:
-    """Conditions of the machine, check by check."""
+    """Settings, and conditions of the machine, check by check."""
     before, after = _conditions(a), _conditions(b)
     for check, key in sorted(before.keys() & after.keys()):
+        ends = ({key: min(side[check, key])} for side in (before, after))
+        if is_setting(key) and not differences(*ends):
+            continue  # but for a block of the problem size
         yield from _sets(check, key, before[check, key], after[check, key])
 
 
 def _conditions(side: Side) -> dict[tuple[str, str], set[str]]:
-    """The values of each check's conditions of the machine, and its modes."""
+    """The values of each check's settings and conditions of the machine, and its modes."""
     found: dict[tuple[str, str], set[str]] = {}
     for sample in side:
         if sample.status != "ok":
             continue
         for key, text in sample.conditions.items():
-            if of_the_machine(key) or key == "mode":
+            if of_the_machine(key) or is_setting(key) or key == "mode":
                 found.setdefault((sample.header.check, key), set()).add(text)
     return found
 

@@ -6,7 +6,7 @@ sweep are compared point by point, and each curve by the highest of the points t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -130,14 +130,19 @@ def _join(site: Site, samples: Sequence[Sample]) -> dict[Series, dict[str, list[
 
 def _place(site: Site, place: Place, a: Sides, b: Sides, found: Comparison) -> None:
     if not a or not b:
-        nodes = [node for side in (a, b) for series_nodes in side.values() for node in series_nodes]
+        nodes = chain(*a.values(), *b.values())
         (found.only_a if a else found.only_b).append(_only(place, nodes))
         return
     both = sorted(a.keys() & b.keys(), key=str)
-    if not both:
-        found.not_comparable.append(_not_comparable(place, a, b))
+    compared = {node for key in both for node in a[key].keys() & b[key].keys()}
+    apart = set(chain(*a.values())) & set(chain(*b.values())) - compared
+    if apart or not both:
+        found.not_comparable.append(_not_comparable(place, a, b, apart))
     for key in both:
-        _series(site, place, key, a[key], b[key], found)
+        one = _few(a[key], a[key].keys() - apart)
+        other = _few(b[key], b[key].keys() - apart)
+        if one or other:
+            _series(site, place, key, one, other, found)
 
 
 def _series(site: Site, place: Place, key: Series, a: Nodes, b: Nodes, found: Comparison) -> None:
@@ -159,8 +164,12 @@ def _only(place: Place, nodes: Iterable[str]) -> Finding:
     return replace(found, subject=str(nodesets.of(nodes)))
 
 
-def _not_comparable(place: Place, a: Sides, b: Sides) -> Finding:
-    one, other = (dict(min(side, key=str).conditions) for side in (a, b))
+def _not_comparable(place: Place, a: Sides, b: Sides, apart: Set[str]) -> Finding:
+    """apart: the nodes of both sides, in no series of both."""
+    of_apart = ([k for k in side if not side[k].keys().isdisjoint(apart)] for side in (a, b))
+    one, other = (
+        dict(min(k or s, key=str).conditions) for k, s in zip(of_apart, (a, b), strict=True)
+    )
     differences = _difference(one, other)
     return _of_place(Kind.NOT_COMPARABLE, place, role=place.role, differences=differences)
 

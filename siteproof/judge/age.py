@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from siteproof.record.ages import Ages
+    from siteproof.record.comparable_settings import Settings
     from siteproof.record.samples import Sample
     from siteproof.record.updates import Updates
     from siteproof.sites import Criterion
@@ -27,10 +28,11 @@ SOME = 2  # units of which one word is enough: 47 hours, but 2 days
 
 @dataclass(frozen=True)
 class Freshness:
-    """What decides whether an answer still counts."""
+    """What decides whether an answer still counts; settings: and with what it is compared."""
 
     ages: Ages
     updates: Updates | None = None
+    settings: Settings | None = None
 
     def age(self, sample: Sample) -> timedelta | None:
         """How long ago it was measured, at most; None of what is published or of no known time."""

@@ -30,10 +30,12 @@ from siteproof.record.samples import (
     Sample,
     expected_nodes,
 )
+from siteproof.record.series import settings as settings_of
 from siteproof.units import UNITS, convert
 
 if TYPE_CHECKING:
     from siteproof.judge.age import Freshness
+    from siteproof.record.comparable_settings import Settings
     from siteproof.record.samples import Header, Order
     from siteproof.sites import Baseline, Criterion, Hardware, Waiver
     from siteproof.sites.system import Value
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 Excuses = Sequence[tuple[str, "Waiver"]]  # waivers with their keys in the site
 MIDDLES = ("median", "mean")
 ALL_UNITS = ""  # in place of a unit
+PROGRAM = "program"  # condition: which tool measured it
 SERVICE = "service"  # condition: which service was used
 ASKED = ("mode", "file_system", SERVICE)  # conditions that a measurement has before it begins
 
@@ -191,6 +194,8 @@ def units(
             for own in apart(criterion, _attempts_on(node, attempts))
             for one in _judge_points(criterion, node, facts, own, own_baselines)
         ]
+        if fresh and fresh.settings and own_baselines:
+            each = [_undecided(criterion, one, own_baselines, fresh.settings) for one in each]
         found.append(_worst_point(criterion, each))
     return found
 
@@ -199,6 +204,45 @@ def _worst_point(criterion: Criterion, each: Sequence[NodeVerdict]) -> NodeVerdi
     """The verdict that decides, with those at the other points."""
     worst = min(each, key=lambda n: _badness(criterion, n))
     return replace(worst, points=each) if len(each) > 1 else worst
+
+
+def _undecided(
+    criterion: Criterion, result: NodeVerdict, baselines: Sequence[Baseline], settings: Settings
+) -> NodeVerdict:
+    """INCOMPLETE where a baseline is there, and the value has settings that nobody accepted."""
+    sample = result.sample
+    if sample is None or result.verdict not in (Verdict.PASS, Verdict.REGRESSED):
+        return result
+    own = [b for b in baselines if (b.scope in MIDDLES) == (criterion.scope in MIDDLES)]
+    fitting = [b for b in own if not why_not(b, sample)]
+    others = [found for b in own if (found := _settings_of(b, sample))]
+    if not (fitting or others):
+        return result
+    nodes = pair_units.ends(result.node) if sample.node else ()
+    changed = settings.changed(sample, nodes)
+    if _is_known(changed, fitting) or not changed and settings.is_accepted(sample, nodes):
+        return result
+    why = finding.other_setting(changed or others[0], metric=criterion.metric)
+    return NodeVerdict(result.node, Verdict.INCOMPLETE, (why,), sample)
+
+
+def _is_known(changed: Mapping[str, str], fitting: Iterable[Baseline]) -> bool:
+    """Whether a baseline that is met by the conditions is for the settings that changed."""
+    return any(changed.keys() <= {*b.conditions, *(b.programs and [PROGRAM])} for b in fitting)
+
+
+def _settings_of(baseline: Baseline, sample: Sample) -> dict[str, str]:
+    """The settings that a baseline is for, and a sample has not; none if more keeps them apart."""
+    why = why_not(baseline, sample)
+    if why is None or why.kind not in (Kind.OTHER_PROGRAM, Kind.OTHER_CONDITION):
+        return {}
+    have = {**sample.dims, **sample.conditions}
+    rules = {k: r for k, r in baseline.conditions.items() if not r.met_by(have.get(k, ""))}
+    found = {key: f"{rule} -> {have.get(key)}" for key, rule in rules.items()}
+    if why.kind is Kind.OTHER_PROGRAM:
+        found[PROGRAM] = f"{' or '.join(baseline.programs)} -> {have.get(PROGRAM)}"
+    settings = settings_of(sample.conditions).keys() - sample.dims.keys()
+    return found if found.keys() <= settings else {}
 
 
 def _attempts_on(unit: str, attempts: Mapping[str, list[Sample]]) -> list[Sample]:
@@ -689,7 +733,7 @@ def _refusal(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
         return finding.of(Kind.OTHER_LINK, links)
     if sample.status != "ok":
         return _other_condition(sample, _known_before(criterion, sample), have)
-    program = have.get("program", "")
+    program = have.get(PROGRAM, "")
     if criterion.programs and program not in criterion.programs:
         expected = ", ".join(criterion.programs)
         programs = {"program": program or "an unknown program", "expected": expected}

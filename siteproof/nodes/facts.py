@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from siteproof import files
+from siteproof import files, nodesets
 from siteproof.analysis import restarts, uniformity
 from siteproof.analysis.slow_nodes import State
 from siteproof.answers import checks_tried
 from siteproof.judge.criterion import NodeVerdict, failure, of_system
 from siteproof.judge.severity import most_severe_status
 from siteproof.nodes import as_stated, stored
-from siteproof.record import descriptions, finding, repairs
+from siteproof.record import descriptions, finding, repairs, series
+from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.repairs import Repair
@@ -22,9 +23,10 @@ from siteproof.record.samples import INTERRUPTED, LOST, Header, Sample, expected
 from siteproof.sites import Metric, Site, bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.verdict.judgement import Judgement
-from siteproof.verdict.missed import MAX_SHOWN, PARAMETERS, Missed, unlike
+from siteproof.verdict.missed import MAX_SHOWN, PARAMETERS, Missed, job_of, unlike
 
 Fact = tuple[State, Finding]  # what a node is, and why; the finding's subject is the node
+SHARED = 3  # nodes whose settings changed alike are an event, and not odd
 
 
 def facts(judged: Judgement) -> Iterator[Fact]:
@@ -39,7 +41,8 @@ def facts(judged: Judgement) -> Iterator[Fact]:
             yield from _contract(verdict)
     yield from _mismatches(judged)
     yield from _odd_descriptions(judged)
-    yield from _odd_conditions(judged.samples)
+    yield from ((state, why) for state, why in _other_settings(judged) if state is not State.OK)
+    yield from _odd_conditions(judged)
     yield from _interrupted(judged.samples)
     yield from _untested(judged)
     yield from _too_old(judged)
@@ -52,6 +55,7 @@ def warnings(judged: Judgement) -> list[Finding]:
         if restarts.are_many(restarted, tested):
             details = {"role": role, "count": len(restarted), "of": tested}
             found.append(finding.of(Kind.MANY_RESTARTED, details))
+    found += [why for state, why in _other_settings(judged) if state is State.OK]
     return [*found, *(judged.sessions.clock_findings if judged.sessions else ())]
 
 
@@ -173,19 +177,100 @@ def _not_as_stated(results_by_node: Mapping[str, Sequence[FactResult]]) -> Itera
             yield State.ODD, finding.of(Kind.FIELDS_DIFFER, more, subject=node)
 
 
-def _odd_conditions(samples: Sequence[Sample]) -> Iterator[Fact]:
+def _other_settings(judged: Judgement) -> Iterator[Fact]:
+    """Nodes whose newest job has other settings than their past, or than most of their sisters.
+
+    OK: so many nodes changed alike that it is an event; the finding has all of them.
+    """
+    if judged.fresh is None or judged.fresh.settings is None:
+        return
+    settings = judged.fresh.settings
+    of_site = {id(job) for job in checks_tried.of_site(judged.site, judged.tried)}
+    good = (s for s in judged.samples if s.own_conditions and s.status == "ok")
+    measured = {(s.header.check, *job_of(s)): s for s in good}
+    for role in judged.site.system.nodes:
+        nodes = judged.site.expected(role)
+        for jobs in settings.newest(nodes, lambda job: id(job) in of_site):
+            newest = [
+                measured.get((job.check, node, job.session, job.job), Sample(job, node, job.check))
+                for node, job in jobs.items()
+            ]
+            yield from _in_one_place(settings, newest)
+
+
+def _in_one_place(settings: Settings, newest: Sequence[Sample]) -> Iterator[Fact]:
+    """newest: what each node of a role was measured with."""
+    changes = {s.node: settings.changed(s, [s.node]) for s in newest}
+    groups = _alike(newest)
+    for group in groups:
+        yield from _changed(group, changes)
+    most = max(groups, key=len, default=[])
+    if 2 * len(most) <= len(newest):
+        return
+    moved = [s.header.job_order for s in most if changes[s.node]]
+    # What is older than a change of most nodes is only not yet measured.
+    began = min(moved) if len(moved) >= SHARED else ()
+    for group in groups:
+        known = [s for s in group if changes[s.node] or settings.is_accepted(s, [s.node])]
+        if len(known) < SHARED:
+            yield from _unlike(most[0], (s for s in group if s.header.job_order >= began))
+
+
+def _changed(group: Sequence[Sample], changes: Mapping[str, Mapping[str, str]]) -> Iterator[Fact]:
+    """Those of a group of nodes with the same settings that had others before."""
+    whys = [
+        finding.other_setting(changes[s.node], subject=s.node, check=s.header.check)
+        for s in group
+        if changes[s.node]
+    ]
+    if len(whys) < SHARED:
+        yield from ((State.ODD, why) for why in whys)
+    else:
+        nodes = str(nodesets.of(why.subject for why in whys))
+        details = whys[0].details + finding.details(nodes=nodes)
+        yield State.OK, replace(whys[0], subject=nodes, details=details)
+
+
+def _alike(newest: Iterable[Sample]) -> list[list[Sample]]:
+    """Those with the same settings together; a problem size may differ by a block."""
+    groups: list[tuple[Mapping[str, str], list[Sample]]] = []
+    for sample in newest:
+        own = series.settings(sample.conditions)
+        same = (group for first, group in groups if not series.differences(first, own))
+        if group := next(same, None):
+            group.append(sample)
+        else:
+            groups.append((own, [sample]))
+    return [group for _, group in groups]
+
+
+def _unlike(common: Sample, others: Iterable[Sample]) -> Iterator[Fact]:
+    for sample in others:
+        own, most = series.settings(sample.conditions), common.conditions
+        for key in series.differences(most, own):
+            details = {"condition": key, "found": own[key], "majority": most[key]}
+            yield State.ODD, _of_check(Kind.CONDITION_DIFFERS, sample, details)
+
+
+def _of_check(kind: Kind, sample: Sample, details: Mapping[str, str]) -> Finding:
+    return finding.of(kind, details, subject=sample.node, check=sample.header.check)
+
+
+def _odd_conditions(judged: Judgement) -> Iterator[Fact]:
     """Nodes that one job measured under other conditions than most of its nodes.
 
     They are in a series of their own, where nobody compares them: a slow BLAS would hide there.
     """
+    all_jobs = judged.fresh is not None and judged.fresh.settings is not None
     seen: set[tuple[str, str]] = set()
-    for sample in sorted(samples, key=lambda s: s.header.order, reverse=True):
+    for sample in sorted(judged.samples, key=lambda s: s.header.order, reverse=True):
         check = sample.header.check
         if sample.status != "ok" or (sample.node, check) in seen:
             continue
         seen.add((sample.node, check))
         for why in unlike(sample):
-            yield State.ODD, replace(why, subject=sample.node, check=check)
+            if not (all_jobs and series.is_setting(str(why["condition"]))):
+                yield State.ODD, replace(why, subject=sample.node, check=check)
 
 
 def _interrupted(samples: Sequence[Sample]) -> Iterator[Fact]:

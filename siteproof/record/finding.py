@@ -93,6 +93,7 @@ class Kind(StrEnum):
     FIELD_DIFFERS = "field_differs"  # field, found, majority, role
     FIELDS_DIFFER = "fields_differ"  # count
     CONDITION_DIFFERS = "condition_differs"  # condition, found, majority
+    OTHER_SETTING = "other_setting"  # differences, nodes (that changed alike): not accepted yet
     NO_MAJORITY = "no_majority"  # field, found, role; subject: the nodes with this value
     FIELD_NOT_READ = "field_not_read"  # field
     FACT_DIFFERS = "fact_differs"  # section, field, expected, found: not what the site states
@@ -274,6 +275,12 @@ def of_many(findings: Iterable[tuple[Finding, Iterable[str]]]) -> list[Finding]:
     for found, names in findings:
         nodes.setdefault(found, []).extend(names)
     return [replace(found, subject=str(nodesets.of(names))) for found, names in nodes.items()]
+
+
+def other_setting(changes: Mapping[str, str], **fields: str) -> Finding:
+    """Settings that are not as they were, each as `64 -> 32`."""
+    differences = ", ".join(f"{key} {change}" for key, change in changes.items())
+    return of(Kind.OTHER_SETTING, {"differences": differences}, **fields)
 
 
 def text(value: str | None) -> str:

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from siteproof import units
 from siteproof.record.pair_units import LINK, of_link
-from siteproof.record.samples import Header, JobOrder, Sample
+from siteproof.record.samples import SWEEP, Header, JobOrder, Sample
 
 if TYPE_CHECKING:
     from siteproof.sites import Metric, Site
@@ -34,6 +35,12 @@ OF_THE_SWEEP = ("sweep_hash", "cap")  # depend on the other points of the sweep
 # other conditions (problem size, program) makes values incomparable.
 OF_THE_MACHINE = ("blas", "hpcc", "mpi", "mtu", "version", "last_level_cache", "parameters")
 ENDINGS = ("_kernel", "_library", "_version")
+# Conditions that name where and what was measured. All others that hinder a comparison are
+# comparable settings, such as threads, ranks, problem size and duration.
+PLACES = (
+    *("mode", "file_system", "folder", "inside", "service", "kind", "protocol"),
+    *("link", "pattern", "direction", "sender", "receiver", "workload", "application", "emulated"),
+)
 VARIABLE = "env."  # prefix of the condition of an environment variable: env.UCX_TLS
 OF_A_JOB = ("peer", "trial")  # dimensions over which the median of a node in a job is taken
 
@@ -177,6 +184,34 @@ def comparable(key: Series) -> Series:
 def of_the_machine(name: str) -> bool:
     """Whether a condition belongs to the machine, and was not required."""
     return name in OF_THE_MACHINE or name.endswith(ENDINGS) or name.startswith(VARIABLE)
+
+
+def settings(texts: Mapping[str, str]) -> dict[str, str]:
+    """Those of some conditions that are comparable settings: under others, values differ."""
+    return {k: v for k, v in texts.items() if is_setting(k)}
+
+
+@cache
+def is_setting(name: str) -> bool:
+    """Whether a condition is a comparable setting."""
+    others = (*PLACES, *OF_THE_SWEEP, *FOLLOWS)
+    return not (of_the_machine(name) or name.endswith(NOISE) or name in others)
+
+
+def without_settings(key: Series) -> Series:
+    """The series whatever its settings were; a point of a sweep keeps them."""
+    if SWEEP in dict(key.conditions):
+        return key
+    return replace(key, conditions=tuple(one for one in key.conditions if not is_setting(one[0])))
+
+
+def differences(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+    """`64 -> 32` by name: what both have and is not the same, but for a block of the size."""
+    return {
+        key: f"{one[key]} -> {text}"
+        for key, text in sorted(other.items())
+        if key in one and one[key] != text and not _nearly(one[key], text)
+    }
 
 
 def conditions(sample: Sample) -> dict[str, str]:

@@ -12,12 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from siteproof.analysis.before_after import Effect
 from siteproof.errors import harmless
 from siteproof.judge.severity import UNDECIDED, Verdict
+from siteproof.record.finding import Kind
 from siteproof.report.chapters import changes, nodes, untested
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, percent_change
 from siteproof.report.phrases import nodes as folded
 from siteproof.report.summary import begin
 from siteproof.units import count
+from siteproof.wording.findings import full
 from siteproof.wording.shorter import shorten
 from siteproof.wording.verdicts import heading, next_command, published_only
 
@@ -68,7 +70,10 @@ def _worse(material: Material) -> Iterator[str]:
     ]
     worse += [f"{row.name} of {row.worst[0][0]}" for row in rows if row.worst]
     last = shorten(since.words.partition(" (")[0].partition(", accepted")[0], SET)
-    yield f"Worse since {last}: {_whole(worse, CHANGES) or 'nothing'}."
+    others = (why for why in material.fleet.warnings if why.kind is Kind.OTHER_SETTING)
+    apart = "; ".join(map(full, (*since.result.not_comparable, *others)))
+    none = f"not known, {shorten(apart, CHANGES)}" if apart else "nothing"
+    yield f"Worse since {last}: {_whole(worse, CHANGES) or none}."
 
 
 def _not_tested(material: Material) -> Iterator[str]:

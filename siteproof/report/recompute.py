@@ -472,7 +472,9 @@ class Judge:
         return found
 
     def timely(self, rule: Row, row: Row, found: Outcome) -> Outcome:
-        """An answer that is too old, or from before an update, is INCOMPLETE."""
+        """An answer that is too old, from before an update or without a baseline is INCOMPLETE."""
+        if row.get("setting") and found.verdict in ("PASS", "REGRESSED"):
+            return Outcome("INCOMPLETE", "another setting", found.sample)
         if not found.sample or found.verdict in ("INCOMPLETE", "SKIP") or not rule["max_age_hours"]:
             return found
         job = self.jobs[found.sample["job"]]

@@ -55,7 +55,7 @@ COLUMNS = {
         *("answered_by", "has_check", "report_only", "not_here", "tried", "max_age_hours", "now"),
         *("derivation", "worst", "covers", "conditions", "programs", "source"),
     ),
-    "units": ("criterion", "unit", "stated", "facts", "waivers", "updated"),
+    "units": ("criterion", "unit", "stated", "facts", "waivers", "updated", "setting"),
     "samples": (
         *("criterion", "unit", "use", "job", "metric", "group", "trial", "value", "value_unit"),
         *("status", "baselines", "of", "why"),
@@ -227,7 +227,8 @@ class Tables:
             self.waivers |= dict.fromkeys(keys)
             facts, updated = _facts(hardware, [own, *typical]), _updated(node)
             verdict = stated.get(node.node)
-            self.units.append((result.id, node.node, verdict, facts, " ".join(keys), updated))
+            owing = (result.id, node.node, verdict, facts, " ".join(keys), updated)
+            self.units.append((*owing, _other_setting(node)))
             hows += self._unit(result.id, node.node, own, attempts.get(node.node, ()), typical)
             self._lack(result.id, node, verdict)
             self._published_of(result.id, node.node, own, attempts.get(node.node, ()), hardware)
@@ -419,6 +420,12 @@ def _updated(node: NodeVerdict) -> str:
     if not (node.too_old and found):
         return ""
     return "; ".join(f"{name} {text}" for name, text in found.details if name != "age") or "yes"
+
+
+def _other_setting(node: NodeVerdict) -> str:
+    """The settings under which no baseline decides."""
+    found = (str(f["differences"]) for f in node.findings if f.kind is Kind.OTHER_SETTING)
+    return next(found, "")
 
 
 def _bound(promise: Promise) -> Row:

@@ -95,6 +95,7 @@ class Group:
     times: NDArray[np.datetime64]
     sessions: list[str]
     mixed: tuple[str, ...] = ()  # units in which it was printed, if several
+    earlier: tuple[Series, ...] = ()  # under other settings, of which some values are
 
     def of(self, node: int) -> slice:
         """Where a node's values are."""
@@ -159,11 +160,17 @@ class _Jobs:
 
 
 def read(
-    site: Site, h: History, metric: str = "", *, node: str = "", until: datetime | None = None
+    site: Site,
+    h: History,
+    metric: str = "",
+    *,
+    node: str = "",
+    until: datetime | None = None,
+    joined: bool = False,
 ) -> Lines:
     """All lines of a system, or those of a metric, or of a metric on a node of the inventory.
 
-    until: what is newer does not count.
+    until: what is newer does not count. joined: a line goes on where its settings changed.
     """
     found = Lines()
     stored = list(_stored(site, h, metric, found))
@@ -175,9 +182,12 @@ def read(
     jobs = _jobs(h)
     blocks: dict[Series, list[_Stored]] = {}
     for one in stored:
-        blocks.setdefault(one.key, []).append(one)
+        is_joined = joined and not one.foreign
+        key = series.without_settings(one.key) if is_joined else one.key
+        blocks.setdefault(key, []).append(one)
     for block in blocks.values():
-        found.groups.extend(_groups(site, block, _points(h, block, until), names, jobs, found))
+        for part, points in _apart(block, _points(h, block, until), jobs):
+            found.groups.extend(_groups(site, part, points, names, jobs, found))
     found.groups.sort(key=lambda group: str(group.key))
     return found
 
@@ -194,6 +204,23 @@ def _points(h: History, block: list[_Stored], until: datetime | None) -> dict[st
         return h.columns(query)
     newest = until.astimezone(UTC).replace(tzinfo=None)
     return h.columns(f"{query} AND time <= $until", {"until": newest})
+
+
+def _apart(
+    block: list[_Stored], points: Mapping[str, np.ndarray], jobs: _Jobs
+) -> Iterator[tuple[list[_Stored], Mapping[str, np.ndarray]]]:
+    """The whole block; each series by itself where a session has several of a node: points."""
+    keys = list(dict.fromkeys(one.key for one in block))
+    number = np.array([keys.index(one.key) for one in block])[points["series"]]
+    where = points["node"].astype(np.int64) * jobs.times.size + jobs.numbers[points["run"]]
+    if len(keys) == 1 or np.unique(where).size == np.unique(where * len(keys) + number).size:
+        yield block, points
+        return
+    for at in range(len(keys)):
+        part = [one for one in block if one.key == keys[at]]
+        place = np.array([part.index(one) if one in part else -1 for one in block])
+        of_part = {name: column[number == at] for name, column in points.items()}
+        yield part, {**of_part, "series": place[of_part["series"]]}
 
 
 def _jobs(h: History) -> _Jobs:
@@ -386,6 +413,7 @@ def _cut(
             jobs.times[newest],
             [jobs.sessions[job] for job in newest],
             printed if len(printed) > 1 else (),
+            tuple(replace(one.key, role=role) for one in block[:-1]),
         )
         first = last
 

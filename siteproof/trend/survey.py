@@ -50,7 +50,7 @@ def survey(
     """
     perflogs = perflogs or files.perflogs()
     system = site.system.system
-    looked = examine(site, h, perflogs, metric, now, progress)
+    looked = examine(site, h, perflogs, metric, now, progress, joined=True)
     found, stretches, seen, known = looked.lines, looked.stretches, looked.seen, looked.known
     named = clusters.alerts(site, seen.finds, [a.id for a in known])
     alerts = [a for a in named if _wanted(a, since, node)]
@@ -110,10 +110,15 @@ def examine(
     metric: str = "",
     now: datetime | None = None,
     progress: Progress | None = None,
+    *,
+    joined: bool = False,
 ) -> Examined:
-    """Look at every line. Raises UserError for a broken record of an acknowledgement."""
+    """Look at every line. Raises UserError for a broken record of an acknowledgement.
+
+    joined: lines go on where settings changed; a baseline needs each setting by itself.
+    """
     known = acks.standing(acks.read_all(perflogs, site.system.system))
-    found = lines.read(site, h, metric, until=now)
+    found = lines.read(site, h, metric, until=now, joined=joined)
     stretches = [s for group in found.groups for s in _stretches(group, known)]
     seen = finds.look(stretches, progress)
     seen.finds[:] = [find for find in seen.finds if not _known_drift(find, known)]
@@ -139,7 +144,7 @@ def history_of(
     alerts = [*seen.all, *seen.acknowledged] if seen else []
     found = []
     alone = node if site.role_of(node) else ""  # links have no node of their name in the store
-    for group in lines.read(site, h, metric, node=alone).groups:
+    for group in lines.read(site, h, metric, node=alone, joined=True).groups:
         for at, name in enumerate(group.nodes):
             if node in ("", name):
                 here = group.of(at)
@@ -158,7 +163,8 @@ def history_of(
 
 def same_series(alert: Alert, group: Group) -> bool:
     """Whether an alert is on this series."""
-    return alert.series == group.key or series.alike(alert.series, group.key)
+    keys = (group.key, *group.earlier)
+    return any(alert.series == key or series.alike(alert.series, key) for key in keys)
 
 
 def severity(alert: Alert) -> tuple[object, ...]:

@@ -10,6 +10,7 @@ from operator import is_
 
 from siteproof import files, sites
 from siteproof.answers import checks_tried, choosing, implausible, lost
+from siteproof.compare import accepted
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
 from siteproof.derivations.given import MAX_SESSIONS, Material, MayBe, Past
@@ -27,6 +28,7 @@ from siteproof.judge.criterion import (
 from siteproof.judge.severity import WRONG, Verdict, exit_code, most_severe, of_status
 from siteproof.record import campaign, finding, pair_units, shown
 from siteproof.record.ages import Ages, moment_of
+from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import LOST, PUBLISHED, SWEEP, Header, Sample
 from siteproof.record.sessions import Sessions
@@ -157,7 +159,7 @@ def judge_system(
         ages = ages.at_newest(of_samples)
         last = max((header.order for header in of_samples), default=(0, "", ""))
         headers = [header for header in headers if header.order <= last]
-    fresh = Freshness(ages, Updates(headers, files.perflogs()))
+    fresh = Freshness(ages, Updates(headers, files.perflogs()), record.settings(headers, now))
     if as_of:
         chosen += f", as of {now:%Y-%m-%d %H:%M} UTC"
     background = Background.of(site, record, now, headers)
@@ -266,6 +268,12 @@ class Record:
     def jobs(self) -> list[Header]:
         """The header of each job, also of those whose files cannot be read."""
         return list(filter(self._is_there, [*self.sessions.headers, *self.sessions.unread]))
+
+    def settings(self, headers: Iterable[Header], now: datetime) -> Settings:
+        """The settings of these jobs, with what persons had accepted by a moment."""
+        known = accepted.read_all(self.sessions.perflogs, self.sessions.system)
+        by_now = (one.sessions for one in known if one.when <= now.isoformat())
+        return Settings(headers, {session for of_one in by_now for session in of_one})
 
     def samples(
         self, wanted: Callable[[Header], bool], nodes: Collection[str] | None = None

@@ -26,7 +26,7 @@ class Missed:
         self._parameters: dict[Job, list[Finding]] = {}
         for sample in found:
             if sample.metric == PARAMETER and "parameter" in sample.dims:
-                self._parameters.setdefault(_job(sample), []).append(_parameter(sample))
+                self._parameters.setdefault(job_of(sample), []).append(_parameter(sample))
 
     def why(self, sample: Sample) -> tuple[Finding, ...]:
         """The steps of a service that failed, or what else is not as it should be."""
@@ -43,7 +43,7 @@ class Missed:
         kind = name.removesuffix("mismatches").removesuffix("_")
         if check != PARAMETERS.partition(".")[0] or not name.endswith("mismatches"):
             return []
-        of_job = self._parameters.get(_job(sample), [])
+        of_job = self._parameters.get(job_of(sample), [])
         return [why for why in of_job if kind in ("", leaf(str(why["parameter"])))]
 
     def _steered(self, sample: Sample) -> Iterator[Finding]:
@@ -82,5 +82,6 @@ def _parameter(sample: Sample) -> Finding:
     return replace(found, check=sample.header.check, metric=PARAMETERS, value=str(sample.value))
 
 
-def _job(sample: Sample) -> Job:
+def job_of(sample: Sample) -> Job:
+    """The job that measured a node: each job has its own parameters."""
     return sample.node, sample.header.session, sample.header.job

@@ -457,6 +457,10 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.FIELDS_DIFFER: "{f.count} more fields differ",
     Kind.CONDITION_DIFFERS: "ran with {f.condition} {f.found}, on most nodes with {f.majority}: "
     "not compared with them",
+    Kind.OTHER_SETTING: lambda f: (
+        f"measured with another setting{f' on {f.nodes}' if f.nodes else ''}, {f.differences}: "
+        "not compared with older values until 'siteproof accept' accepts it"
+    ),
     Kind.NO_MAJORITY: "{f.field} is {f.found}, and no value has a majority in {f.role}",
     Kind.FIELD_NOT_READ: "{f.field}: {f.message}",
     Kind.FACT_DIFFERS: "{f.section}: {f.field} is {f.found}, stated is {f.expected}",

@@ -32,6 +32,7 @@ AWAITED = {
     "measurement": "for a measurement",
     "inputs": "for inputs",
     "evidence": "for evidence",
+    "acceptance": "for the acceptance of a setting",
     "check": "for a check that does not exist yet",
     "decide_nothing": "nothing here",
 }
@@ -240,7 +241,7 @@ def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
         return False
     if any(published(sample) for sample in judged.samples):
         return False
-    if any(why.kind is Kind.CHECK_MISSING for why in result.findings):
+    if any(why.kind in (Kind.CHECK_MISSING, Kind.OTHER_SETTING) for why in result.findings):
         return False
     needed = [one.metric for one in inputs.answering(judged.site, result.criterion)]
     return any(
@@ -267,6 +268,8 @@ def _awaits(judged: Judgement, result: CriterionVerdict) -> str:
         return "evidence"
     if not judged.site.can_answer(result.criterion):
         return "check"
+    if any(why.kind is Kind.OTHER_SETTING for why in result.findings):
+        return "acceptance"
     return "inputs" if metric.derived_from and not metric.check else "measurement"
 
 

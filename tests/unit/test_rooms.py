@@ -25,7 +25,7 @@ FLOORS = {  # a floor knows those below it; 1 at the bottom
 }
 NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
     ("report", "figure"): "a chapter shows its figures",
-    ("compare", "verdict"): "a campaign is accepted with its verdict",
+    ("verdict", "compare"): "a setting that a person accepted is no change any more",
     ("nodes", "links"): "a node that explains bad pairs is a bad node",
     ("nodes", "verdict"): "a node that breaks the contract is a bad node",
     ("gate", "wording"): "a node's comment in Slurm says why it stays out",

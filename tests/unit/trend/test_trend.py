@@ -227,26 +227,54 @@ def test_the_size_of_a_change_is_that_of_the_levels_with_it_or_both_sizes_are_th
     assert low < 100 * drift.relative < high
 
 
-def test_changed_conditions_begin_another_series_unless_the_machine_brought_them_along(here):
+def test_a_changed_setting_or_condition_of_the_machine_is_the_cause_of_one_change(here):
     changes = [
-        Change(0, "nb", "192", "conditions", "Hpl"),
-        Change(30, "nb", "384", "conditions", "Hpl"),
+        Change(0, "threads", "16", "conditions", "Hpl"),
+        Change(30, "threads", "8", "conditions", "Hpl"),
         Change(0, "blas_version", "0.3.21", "conditions", "Stream"),
         Change(30, "blas_version", "0.3.26", "conditions", "Stream"),
     ]
     seen = here.year(
         (GFLOPS, TRIAD), changes=changes, steps=[Step(GFLOPS, 30, -0.2), Step(TRIAD, 30, -0.2)]
     ).survey()
-    found = only(seen.all)
-    assert found.metric == TRIAD
-    assert reasons.changes(found.changed) == [("Stream blas_version", "0.3.21", "0.3.26", "")]
+    causes = [(found.metric, *reasons.changes(found.changed)) for found in seen.fleet]
+    assert sorted(causes) == [
+        (GFLOPS, ("Hpl threads", "16", "8", "")),
+        (TRIAD, ("Stream blas_version", "0.3.21", "0.3.26", "")),
+    ]
+    assert (len(seen.all), seen.gaps) == (2, [])
+
+
+def test_a_changed_place_begins_another_series(here):
+    changes = [
+        Change(0, "file_system", "a", "conditions", "Hpl"),
+        Change(30, "file_system", "b", "conditions", "Hpl"),
+    ]
+    seen = here.year((GFLOPS,), changes=changes, steps=[Step(GFLOPS, 30, -0.2)]).survey()
+    assert seen.all == []
     gap = only(seen.gaps)
     assert (gap.kind, gap.since) == (Kind.OTHER_SERIES, f"{day(30):%Y-%m-%dT%H:%M:%S}Z")
     assert dict(gap.details) == {
-        "differences": "nb 192 -> 384",
+        "differences": "file_system a -> b",
         "session": years.session_of(30),
         "series": "Hpl.gflops of compute",
     }
+
+
+def test_settings_that_one_session_has_together_are_points_and_stay_apart(here):
+    for run in range(40):
+        for threads, level in (("16", 1000), ("8", 700)):
+            head = fleets.header(
+                run,
+                "Hpl",
+                time=f"{day(run):%Y-%m-%dT%H:%M:%S}+00:00",
+                job=threads,
+                conditions={"threads": threads},
+            )
+            of_nodes = [(n, GFLOPS, Decimal(level + run % 3), "GFLOPS") for n in fleets.names(6)]
+            here.keep(head, *of_nodes)
+    seen = here.survey()
+    assert (seen.all, seen.seasons, seen.series) == ([], [], 12)
 
 
 def test_quick_runs_stay_apart(here):

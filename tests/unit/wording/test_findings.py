@@ -107,6 +107,7 @@ DETAILS = {  # of each kind that has some
     },
     Kind.FIELDS_DIFFER: {"count": 2},
     Kind.CONDITION_DIFFERS: {"condition": "blas_kernel", "found": "Prescott", "majority": "Zen"},
+    Kind.OTHER_SETTING: {"differences": "threads 64 -> 32", "nodes": "n[1-3]"},
     Kind.PAIRS_WITHOUT_VALUE: {"link": "lan", "peers": 4},
     Kind.PAIRS_MISS_BOUND: PAIRS,
     Kind.NO_MAJORITY: {"field": "bios.version", "found": "1.9", "role": "compute"},
