@@ -72,7 +72,7 @@ def _compare(given: Given, own: Side, other: Side, how: Arithmetic, relation: st
     more = f"; the worst of {len(known)}" if len(known) > 1 else ""
     inputs = [*own.samples, *other.samples]
     dated_by = own.samples if how is arithmetic.change else inputs  # the other side is of the past
-    return given.sample(value, inputs, why + more, _unit(given), dated_by, other.samples)
+    return given.sample(value, inputs, why + more, _unit(given), dated_by)
 
 
 def _lack(given: Given, own: Side, other: Side, against: str) -> Lack | None:
@@ -231,7 +231,7 @@ def _of_serial(
         return given.missing([f"{metric} of {node}, which is 0"], node)
     texts = [with_unit(f"{float(one):.6g}", "MB/s") for one in (own, whole)]
     why = f"{texts[0]} of {texts[1]}"
-    return given.sample(value, [*random, *same], why, node, whole=same)
+    return given.sample(value, [*random, *same], why, node)
 
 
 def _middle(given: Given, samples: Sequence[Sample]) -> Fraction:

@@ -51,7 +51,8 @@ class NodeVerdict:
 
     findings: why the verdict is what it is. unwaived: what it were without the waiver. too_old: it
     was answered, and that does not count any more. interrupted: a newer session that was
-    interrupted, and so took nothing back.
+    interrupted, and so took nothing back. trials: whose median the value is, where it is one;
+    members: the units whose median or mean it is.
     """
 
     node: str
@@ -65,6 +66,8 @@ class NodeVerdict:
     unwaived: Verdict | None = None
     too_old: bool = False
     interrupted: str = ""
+    trials: tuple[Sample, ...] = ()
+    members: tuple[NodeVerdict, ...] = ()
 
     @property
     def lost(self) -> bool:
@@ -194,7 +197,7 @@ def reported(
         if good:
             middle, nearest = _middle_trial(good)
             why = Finding(Kind.REPORTED_ONLY, message=criterion.report_only or "")
-            yield NodeVerdict(unit, Verdict.SKIP, (why,), nearest, middle)
+            yield NodeVerdict(unit, Verdict.SKIP, (why,), nearest, middle, trials=tuple(good))
         elif texts:
             why = Finding(Kind.TEXT, metric=criterion.metric, value=str(texts[0].value))
             yield NodeVerdict(unit, Verdict.SKIP, (why,), texts[0])
@@ -269,6 +272,7 @@ def _judge_all(
     excused, deciding = _waive_all(_all_or_none_skip(nodes), waived)
     if criterion.scope in MIDDLES and deciding:
         middle = _judge_middle(criterion, deciding, expected, baselines)
+        middle = replace(middle, members=tuple(deciding))
         deciding = [_with_bound(name, middle, criterion)]
     worst = most_severe(node.verdict for node in deciding) or Verdict.SKIP
     nodes = sorted([*deciding, *excused], key=lambda node: _badness(criterion, node))
@@ -615,10 +619,11 @@ def _judge_trials(
         return NodeVerdict(unit, Verdict.INCOMPLETE, (why,), trials[0])
     if not isinstance(trials[0].value, Decimal):
         each = [_compare(criterion, unit, facts, s, ()) for s in trials]
-        return min(each, key=lambda n: RANKS[n.verdict])
+        return replace(min(each, key=lambda n: RANKS[n.verdict]), trials=tuple(trials))
     middle, nearest = _middle_trial(trials)
     baselines = [b for b in baselines if b.scope not in MIDDLES]
-    return _judge_value(criterion, unit, middle, nearest, facts, baselines)
+    judged = _judge_value(criterion, unit, middle, nearest, facts, baselines)
+    return replace(judged, trials=tuple(trials))
 
 
 def _middle_trial(trials: Sequence[Sample]) -> tuple[Fraction, Sample]:

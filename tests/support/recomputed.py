@@ -35,23 +35,17 @@ def page(judged, perflogs=Path("nowhere")):
     return html.page(made, material.now)
 
 
-def read(text):
-    """The files and the rows of a page."""
-    found = recompute.Page(text)
-    return found.files, [row for row in found.rows if row]
-
-
-def again(found, rows=()):
+def again(page):
     """How much differs, and what was printed."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        differing = recompute.recompute(found, list(rows))
+        differing = recompute.recompute(page)
     return differing, out.getvalue()
 
 
 def must_agree(judged, perflogs=Path("nowhere")):
     """Raises AssertionError where anything that the page states differs."""
-    differing, printed = again(*read(page(judged, perflogs)))
+    differing, printed = again(page(judged, perflogs))
     assert not differing, printed
 
 
