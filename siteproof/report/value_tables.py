@@ -157,7 +157,7 @@ class Tables:
             result.verdict,
             _given(result),
             tallies.limit(tally),
-            _printed(tallies.value(tally)),
+            _printed(", ".join(filter(None, (tallies.value(tally), tallies.worst(tally))))),
             _printed(tallies.margin(tally)),
             _printed("; ".join(tallies.counts(tally))),
             criterion.description,
