@@ -1,7 +1,7 @@
-"""The values that the verdicts rest on, as CSV: a page carries them, and recompute.py judges them.
+"""The values that the verdicts rest on, as CSV: a page carries them, for recompute.py and readers.
 
-Everything that decides is in the tables, so that nobody needs perflogs or Siteproof to check a
-verdict; docs/recompute.md describes each column.
+The tables state which values decide, so that nobody needs perflogs or Siteproof to apply bound and
+rounding again; docs/recompute.md describes each column.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def attached(material: Material) -> list[Attached]:
         for name, rows in tables.items()
     ]
     script = (HERE / SCRIPT).read_text(encoding="utf-8")
-    return [*made, Attached(SCRIPT, script, "the program that judges these tables again")]
+    return [*made, Attached(SCRIPT, script, "the program that compares the verdicts with these tables")]
 
 
 def rows_of(material: Material) -> dict[str, list[Row]]:

@@ -5,7 +5,6 @@ another measured value, and never from another bound.
 """
 
 import json
-from decimal import Decimal
 
 import pytest
 from campaigns import Campaign, as_stated
@@ -13,7 +12,6 @@ from derived_values import emulate, of, run, verdicts
 from documents_checked import check
 
 from siteproof import files, sites
-from siteproof.verdict import judgement
 
 TCP = {"program": "nuttcp", "at_once": "1", "streams": "1", "mtu": "1500"}
 OSU = {"program": "osu", "mpi": "openmpi", "transport": "tcp"}
