@@ -92,7 +92,7 @@ def attached(material: Material) -> list[Attached]:
         for name, rows in tables.items()
     ]
     script = (HERE / SCRIPT).read_text(encoding="utf-8")
-    return [*made, Attached(SCRIPT, script, "the program that compares the verdicts with these tables")]
+    return [*made, Attached(SCRIPT, script, "the program that compares them with the verdicts")]
 
 
 def rows_of(material: Material) -> dict[str, list[Row]]:
