@@ -50,12 +50,11 @@ CELLS.update({"margin": "margin", "counts": "counts", "counts and reasons": "cou
 COUNTED = "([0-9]+) (passed|below baseline|failed|no value)"
 SAID = "(?:([0-9]+) |([^ ]+) [(])?(?<![\\w-])(%s)(?![\\w-])"
 SAID %= "|".join([*ORDER, "PUBLISHED", "UNDECIDED"])
-LEAD, SHEET = "lead of criteria", "lead of sheet"
 GIVEN = """Taken as given, as the tables state it: which units owe a value, which values answer, and
 why one is missing or does not count; facts of the hardware, which baselines are compared;
 the words of evidence, the arithmetic of %d derived values; verdicts of %d criteria with a reason
+%d criteria: %d agree, %d differ; %d more differences on the page
 """
-END = "%d criteria: %d agree, %d differ; %d more differences on the page"
 
 
 class Page(HTMLParser):
@@ -105,8 +104,6 @@ def rows_of(texts: Dict[str, str], name: str) -> List[Row]:
     mark = "(^|[;,|\t\n\r\"])'(?=[=+\\-@'\t\r\uff1d])"
     lines = csv.reader(io.StringIO(texts[name], newline=""), strict=True)
     columns, *rows = [[re.sub(mark, r"\1", cell) for cell in line] for line in lines]
-    if any(len(row) != len(columns) for row in rows):
-        raise ValueError("a row of %s.csv has not %d cells" % (name, len(columns)))
     return [dict(zip(columns, row)) for row in rows]
 
 
@@ -154,6 +151,12 @@ class Unit(NamedTuple):
     value: Optional[Fraction] = None
 
 
+def counts_of(units: List[Unit]) -> str:
+    """How many of them have passed, failed and so on."""
+    due = Counter(BECAME.get(one.waived or one.verdict, "no value") for one in units)
+    return str(sorted((str(many), what) for what, many in due.items()))
+
+
 class Judge:
     """All tables; judges one criterion after the other."""
 
@@ -161,7 +164,6 @@ class Judge:
         self.tables = {name: rows_of(texts, name) for name in TABLES}
         self.baselines = {row["baseline"]: row for row in self.tables["baselines"]}
         self.waivers = {row["waiver"]: row for row in self.tables["waivers"]}
-        self.excused = []  # type: List[str]  # the criteria that decide nothing
         self.answers = {}  # type: Dict[Tuple[str, str], List[Row]]
         for row in self.tables["samples"]:
             if row["use"] != "input":
@@ -171,41 +173,44 @@ class Judge:
         """What is stated otherwise than its units give it."""
         rows = [row for row in self.tables["units"] if row["criterion"] == rule["criterion"]]
         each = [] if rule["report_only"] else [self.unit(rule, row) for row in rows]
-        waived = [one for one in each if one.waived]
-        deciding = [one for one in each if not one.waived]
-        if rule["scope"] in MIDDLES and deciding:
-            deciding, waived = [self.middle(rule, deciding)], []
-        verdict = min([one.verdict for one in deciding] or ["SKIP"], key=ORDER.index)
+        counted = self.counted(rule, each)
+        verdict = min([u.verdict for u in counted if not u.waived] or ["SKIP"], key=ORDER.index)
         if rule["given"] and rule["stated"] not in ("PASS", "REGRESSED"):
             verdict = rule["stated"]  # by a reason; what values must show is never given
-        if verdict == "SKIP" and (rule["given"] or not deciding):
-            self.excused.append(rule["criterion"])
-        due = Counter(BECAME.get(u.waived or u.verdict, "no value") for u in deciding + waived)
-        counts = sorted((str(many), what) for what, many in due.items())
         stated = sorted(re.findall(COUNTED, rule["counts"]))
-        pairs = [("all", rule["stated"], verdict), ("counts", str(stated), str(counts))]
-        # A unit of a median or mean has no verdict by itself.
-        each = [one for one in each if one.row["stated"] or rule["scope"] not in MIDDLES]
+        pairs = [("all", rule["stated"], verdict), ("counts", str(stated), counts_of(counted))]
         pairs += [(one.row["unit"], one.row["stated"], one.verdict) for one in each]
         return ["%s: stated '%s', recomputed '%s'" % one for one in pairs if one[1] != one[2]]
 
+    def counted(self, rule: Row, each: List[Unit]) -> List[Unit]:
+        """The units, or in their place the median or mean of those that decide."""
+        deciding = [one for one in each if not one.waived]
+        return [self.middle(rule, deciding)] if rule["scope"] in MIDDLES and deciding else each
+
     def unit(self, rule: Row, row: Row) -> Unit:
-        """One node, pair or link: the median of its values, or what its status gives."""
-        verdict, value = "INCOMPLETE", None
-        answers = self.answers.get((rule["criterion"], row["unit"]), [])
-        if row["status"] == "ok" and len(answers) >= int(rule["trials"] or 1):
-            if rule["bound_unit"] == "text":
-                verdict = "PASS" if {s["value"] for s in answers} == {rule["bound"]} else "FAIL"
-            else:
-                value = median(quantity(s["value"], s["value_unit"]) for s in answers)
-                verdict = self.of_value(rule, row, value)
-        elif row["status"] not in ("", "ok"):
+        """One node, pair or link: what its values or its status give, or what a waiver excuses."""
+        verdict, value = row["stated"], None
+        if row["status"] == "ok":
+            verdict, value = self.of_answers(rule, row)
+        elif row["status"]:
             verdict = "FAIL" if row["status"] in WRONG else "ERROR"
-        elif row["status"] == "" and row["stated"] not in ("", *BECAME):
-            verdict = row["stated"]  # why no value counts is given
+        elif verdict in ("", *BECAME):  # why no value counts is given, but not what one must show
+            verdict = "INCOMPLETE"
         if any(self.waives(rule, row, self.waivers[key]) for key in row["waivers"].split()):
             return Unit(row, "SKIP", verdict, value)
-        return Unit(row, verdict, "", value)
+        in_middle = rule["scope"] in MIDDLES and value is not None  # it has no verdict by itself
+        return Unit(row, "" if in_middle else verdict, "", value)
+
+    def of_answers(self, rule: Row, row: Row) -> Tuple[str, Optional[Fraction]]:
+        """The verdict on the median of the values of a unit, and that value."""
+        answers = self.answers.get((rule["criterion"], row["unit"]), [])
+        single = any(sample["use"] != "answer" for sample in answers)  # derived or published
+        if len(answers) < int(rule["trials"] or 1) and not single:
+            return "INCOMPLETE", None
+        if rule["bound_unit"] == "text":
+            return "PASS" if {s["value"] for s in answers} == {rule["bound"]} else "FAIL", None
+        value = median(quantity(s["value"], s["value_unit"]) for s in answers)
+        return self.of_value(rule, row, value), value
 
     def of_value(self, rule: Row, row: Row, value: Fraction, middle: str = "") -> str:
         """The verdict on a value: the bound, and then the baselines, which may be of a middle."""
@@ -224,9 +229,8 @@ class Judge:
 
     def middle(self, rule: Row, deciding: List[Unit]) -> Unit:
         """Median or mean of all units, once each has a value."""
-        lacking = [one for one in deciding if one.value is None]
-        if lacking:
-            return min(lacking, key=lambda one: ORDER.index(one.verdict))
+        if any(one.value is None for one in deciding):
+            return min(deciding, key=lambda one: ORDER.index(one.verdict or "PASS"))
         values = [one.value for one in deciding if one.value is not None]
         value = median(values) if rule["scope"] == "median" else sum(values, ONE * 0) / len(values)
         return Unit(deciding[0].row, self.of_value(rule, deciding[0].row, value, rule["scope"]))
@@ -264,23 +268,28 @@ def is_right(rule: Row, column: str, text: str, first: bool) -> bool:
 
 def unlike_page(judge: Judge, rows: List[Row]) -> List[str]:
     """The sentences of the page with other verdicts than the tables, and unknown criteria."""
-    verdicts = {rule["criterion"]: rule["stated"] for rule in judge.tables["criteria"]}
-    each = [verdict for key, verdict in verdicts.items() if key not in judge.excused]
+    rules = judge.tables["criteria"]
+    verdicts = {rule["criterion"]: rule["stated"] for rule in rules}
+    each = [rule["stated"] for rule in rules if not (rule["given"] and rule["stated"] == "SKIP")]
     each += [row["stated"] for row in judge.tables["checks"]]
     mark = worst = min(each, key=ORDER.index, default="UNDECIDED")
     texts = {name: text for row in rows for name, text in row.items()}
+    if "PUBLISHED" in texts[TOP] and {j["mode"] for j in judge.tables["jobs"]} <= {"published"}:
+        mark = "PUBLISHED"
+    due = {TOP: [mark], "lead of criteria": [], "lead of sheet": [worst] if each else []}
+    wrong = [name for name in due if not is_said(texts[name], due[name], verdicts)]
     shown = {row["criterion"] for row in rows if "criterion" in row} - verdicts.keys()
     found = ["%s is on the page and not in criteria.csv" % key for key in sorted(shown)]
-    if {row["mode"] for row in judge.tables["jobs"]} <= {"published"}:
-        mark = "PUBLISHED" if "PUBLISHED" in texts[TOP] else worst
-    for name, due in ((TOP, [mark]), (LEAD, []), (SHEET, [worst] if each else [])):
-        said = re.findall(SAID, texts[name])
-        numbers = {verdict: int(many) for many, _, verdict in said if many}
-        right = due == [verdict for many, key, verdict in said if not many and not key]
-        right = right and all(verdicts.get(key) == verdict for _, key, verdict in said if key)
-        if not right or numbers not in ({}, Counter(verdicts.values())):
-            found.append("the page's %s is '%s'" % (name, texts[name][:120]))
-    return found
+    return found + ["the page's %s is '%s'" % (name, texts[name][:120]) for name in wrong]
+
+
+def is_said(text: str, due: List[str], verdicts: Row) -> bool:
+    """Whether the verdicts in a sentence are right: `ID (VERDICT)`, `2 VERDICT`, or alone."""
+    said = re.findall(SAID, text)
+    numbers = {verdict: int(many) for many, _, verdict in said if many}
+    right = due == [verdict for many, key, verdict in said if not many and not key]
+    right = right and all(verdicts.get(key) == verdict for _, key, verdict in said if key)
+    return right and numbers in ({}, Counter(verdicts.values()))
 
 
 def unlike_sums(judge: Judge, rows: List[Row], texts: Row) -> List[str]:
@@ -309,9 +318,9 @@ def recompute(text: str) -> int:
         lines += ["    differs: " + one for one in found]
     more = unlike_page(judge, page.rows) + unlike_sums(judge, page.rows, page.files)
     derived = sum(row["use"] == "derived" for row in judge.tables["samples"])
-    given = (derived, sum(bool(rule["given"]) for rule in rules))
-    end = (len(rules), len(rules) - differing, differing, len(more))
-    lines += ["differs: " + one for one in more] + (GIVEN % given + END % end).splitlines()
+    given = sum(bool(rule["given"]) for rule in rules)
+    end = (derived, given, len(rules), len(rules) - differing, differing, len(more))
+    lines += ["differs: " + one for one in more] + (GIVEN % end).splitlines()
     for line in lines:
         show(line)
     return differing + len(more)

@@ -10,9 +10,10 @@ import csv
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from siteproof.derivations.given import DerivedSample
 from siteproof.errors import UserError
 from siteproof.judge import published_values
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, attempts_at, why_not
-from siteproof.judge.severity import BROKEN, Verdict, most_severe, of_status
+from siteproof.judge.severity import BROKEN, most_severe, of_status
 from siteproof.record import pair_units, shown
 from siteproof.record.ages import moment_of
 from siteproof.record.samples import PUBLISHED, Header, Sample, path_of
@@ -183,21 +184,28 @@ class Tables:
         judged, own = self.material.judged, result.criterion
         today = self.material.now.date()
         expected, baselines, excused = covered(judged.site, result.id, own, judged.samples, today)
-        members = [one for unit in result.nodes for one in unit.members]
-        in_middle = set(map(id, members))
-        for node in [*members, *(unit for unit in result.nodes if not unit.members)]:
-            fitting = [b for b in baselines.get(node.node, ()) if fits(b, node.sample)]
-            facts = _facts(expected.get(node.node), [own, *fitting])
+        for node, in_middle in _each(result):
             keys = [key for key, _ in excused.get(node.node, ())] if node.waived else []
             self.waivers |= dict.fromkeys(keys)
+            typical = [b for b in baselines.get(node.node, ()) if _fits(b, node.sample)]
             # What a unit of a median or mean gives by itself is no verdict.
-            stated = "" if id(node) in in_middle and node.value is not None else node.verdict
-            names = " ".join(key for key, one in judged.site.baselines.items() if one in fitting)
+            stated = "" if in_middle and node.value is not None else node.verdict
+            facts = _facts(expected.get(node.node), [own, *typical])
+            names = " ".join(self._keys[id(one)] for one in typical)
             row = (result.id, node.node, stated, _status(node), facts, names, " ".join(keys))
             self.units.append(row)
-            for sample in node.trials or filter(None, [node.sample]):
-                self._sample(result.id, node.node, _use(sample), sample)
+            self._answers(result.id, node)
         self._published(result, published_values.facts_of(expected))
+
+    @cached_property
+    def _keys(self) -> dict[int, str]:
+        """The key of each baseline of the site."""
+        return {id(one): key for key, one in self.material.site.baselines.items()}
+
+    def _answers(self, criterion: str, node: NodeVerdict) -> None:
+        """Add the values that decided of a unit."""
+        for sample in node.trials or filter(None, [node.sample]):
+            self._sample(criterion, node.node, _use(sample), sample)
 
     def _published(self, result: CriterionVerdict, facts: Sequence[Hardware]) -> None:
         """Add what others have published of all units together, and of those without a value."""
@@ -268,6 +276,12 @@ class Tables:
         return key, nodes, waiver.waives, wrong, expires, waiver.problem, waiver.owner
 
 
+def _each(result: CriterionVerdict) -> Iterator[tuple[NodeVerdict, bool]]:
+    """The units that owe a value, and whether it counts only in a median or mean."""
+    for node in result.nodes:
+        yield from [(one, True) for one in node.members] or [(node, False)]
+
+
 def _printed(text: str) -> str:
     """A text of the page, without what stands there for none, and the kind of its units."""
     return re.sub("^-$|^links: |^pairs: ", "", text)
@@ -276,8 +290,7 @@ def _printed(text: str) -> str:
 def _given(result: CriterionVerdict) -> str:
     """Why a verdict is another one than that of its units, or decides nothing; empty: it is not."""
     deciding = [node.verdict for node in result.nodes if not node.waived]
-    by_units = (most_severe(deciding) or Verdict.SKIP) is result.verdict and result.nodes
-    if by_units and not (result.excused and deciding):
+    if most_severe(deciding) is result.verdict and not result.excused:
         return ""
     return str(result.findings[0].kind) if result.findings else "unknown"
 
@@ -299,7 +312,7 @@ def _use(sample: Sample) -> str:
     return "derived" if isinstance(sample, DerivedSample) else "answer"
 
 
-def fits(baseline: Baseline, sample: Sample | None) -> bool:
+def _fits(baseline: Baseline, sample: Sample | None) -> bool:
     """Whether a value may be compared with a baseline."""
     return sample is not None and not why_not(baseline, sample)
 

@@ -350,7 +350,7 @@ def excused():
     """The page of a random campaign in which a waiver excuses what fails otherwise."""
     for seed in range(2000):
         judged = random_campaign(seed)
-        if any(node.waived for r in judged.verdicts for node in r.nodes):
+        if any(node.unwaived == "FAIL" for r in judged.verdicts for node in r.nodes):
             return recomputed.page(judged)
     raise AssertionError("no waiver")
 
@@ -487,7 +487,6 @@ DAMAGES = [
     lambda text: text.replace('download="units.csv"', ""),
     lambda text: text.replace('download="units.csv"', 'download="samples.csv"'),
     lambda text: text.replace("stated", "states"),
-    lambda text: text.replace("%0D%0AC,", "%0D%0AC,,", 1),
     lambda text: text.replace('units.csv" href="data:text/csv;charset=utf-8,', CORRUPT),
 ]
 
