@@ -34,13 +34,9 @@ Past = Callable[[Collection[str], MayBe], Iterable[tuple[Header, list[Sample]]]]
 
 @dataclass(frozen=True)
 class DerivedSample(Sample):
-    """A value that follows from others. inputs: those, the oldest first. why: the arithmetic.
-
-    whole: the inputs of which it is a part, or from which it has changed.
-    """
+    """A value that follows from others. inputs: those, the oldest first. why: the arithmetic."""
 
     inputs: tuple[Sample, ...] = ()
-    whole: tuple[Sample, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -260,7 +256,8 @@ class Given:
         """The value of a unit, as old as its oldest input, at the point that its inputs share.
 
         unit: a node, `a>b`, or a link. value: in the catalogue's unit. dated_by: the inputs whose
-        age matters, if not all do. whole: as of DerivedSample.
+        age matters, if not all do. whole: the inputs of which it is a part, or from which it has
+        changed, and whose point does not matter.
         """
         exact = value if isinstance(value, Decimal | str) else decimal(value)
         node, dims = self.place(unit)
@@ -277,7 +274,6 @@ class Given:
             why=why,
             dims=dims,
             inputs=tuple(sorted(inputs, key=lambda s: s.header.order)),
-            whole=tuple(whole),
         )
 
     def broken(self, inputs: Sequence[Sample], unit: str = "") -> DerivedSample:

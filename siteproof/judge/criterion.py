@@ -55,6 +55,8 @@ class NodeVerdict:
     findings: why the verdict is what it is. unwaived: what it were without the waiver. too_old: it
     was answered, and that does not count any more. interrupted: a newer session that was
     interrupted, and so took nothing back. points: the verdict at each point, if there are several.
+    trials: whose median the value is, where it is one; members: the units whose median or mean it
+    is.
     """
 
     node: str
@@ -69,6 +71,8 @@ class NodeVerdict:
     too_old: bool = False
     interrupted: str = ""
     points: Sequence[NodeVerdict] = ()
+    trials: tuple[Sample, ...] = ()
+    members: tuple[NodeVerdict, ...] = ()
 
     @property
     def point(self) -> str:
@@ -268,7 +272,7 @@ def _reported(criterion: Criterion, unit: str, trials: Sequence[Sample]) -> Node
     if isinstance(trials[0].value, Decimal):
         why = Finding(Kind.REPORTED_ONLY, message=criterion.report_only or "")
         middle, nearest = _middle_trial(trials)
-        return NodeVerdict(unit, Verdict.SKIP, (why,), nearest, middle)
+        return NodeVerdict(unit, Verdict.SKIP, (why,), nearest, middle, trials=tuple(trials))
     why = Finding(Kind.TEXT, metric=criterion.metric, value=str(trials[0].value))
     return NodeVerdict(unit, Verdict.SKIP, (why,), trials[0])
 
@@ -352,7 +356,9 @@ def _judge_all(
     excused, deciding = _waive_all(_all_or_none_skip(nodes), waived)
     if criterion.scope in MIDDLES and deciding:
         middles = [
-            _judge_middle(criterion, at_point, expected, baselines)
+            replace(
+                _judge_middle(criterion, at_point, expected, baselines), members=tuple(at_point)
+            )
             for at_point in _at_each_point(criterion, deciding)
         ]
         deciding = [_with_bound(name, _worst_point(criterion, middles), criterion)]
@@ -671,10 +677,11 @@ def _judge_trials(
         return NodeVerdict(unit, Verdict.INCOMPLETE, (why,), trials[0])
     if not isinstance(trials[0].value, Decimal):
         each = [_compare(criterion, unit, facts, s, ()) for s in trials]
-        return min(each, key=lambda n: RANKS[n.verdict])
+        return replace(min(each, key=lambda n: RANKS[n.verdict]), trials=tuple(trials))
     middle, nearest = _middle_trial(trials)
     baselines = [b for b in baselines if b.scope not in MIDDLES]
-    return _judge_value(criterion, unit, middle, nearest, facts, baselines)
+    judged = _judge_value(criterion, unit, middle, nearest, facts, baselines)
+    return replace(judged, trials=tuple(trials))
 
 
 def _middle_trial(trials: Sequence[Sample]) -> tuple[Fraction, Sample]:

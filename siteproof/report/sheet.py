@@ -39,8 +39,8 @@ SHEET_NOTE = (
     "A waived node misses its limit, and its owner answers for it up to the day given."
 )
 FILES_NOTE = (
-    "recompute.py judges the tables that this page carries; 'sha256sum' on what it saves, and on "
-    "the files below perflogs, must give these sums."
+    "recompute.py applies bounds and rounding to the tables that this page carries; 'sha256sum' on "
+    "the files that are saved from it, and below perflogs, must give these sums."
 )
 
 

@@ -1,7 +1,7 @@
-"""The values that the verdicts rest on, as CSV: a page carries them, and recompute.py judges them.
+"""The values that the verdicts rest on, as CSV: a page carries them, for recompute.py and readers.
 
-Everything that decides is in the tables, so that nobody needs perflogs or Siteproof to check a
-verdict; docs/recompute.md describes each column.
+The tables state which values decide, so that nobody needs perflogs or Siteproof to apply bound and
+rounding again; docs/recompute.md describes each column.
 """
 
 from __future__ import annotations
@@ -11,38 +11,30 @@ import hashlib
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from siteproof import files
-from siteproof.derivations.given import DerivedSample, compared_dims
+from siteproof.derivations.given import DerivedSample
 from siteproof.errors import UserError
 from siteproof.judge import published_values
-from siteproof.judge.criterion import (
-    CriterionVerdict,
-    NodeVerdict,
-    apart,
-    attempts_at,
-    lacking,
-    newest_job,
-    units,
-    why_not,
-)
-from siteproof.judge.severity import Verdict
+from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, attempts_at, why_not
+from siteproof.judge.severity import BROKEN, most_severe, of_status
 from siteproof.record import pair_units, shown
 from siteproof.record.ages import moment_of
-from siteproof.record.finding import Kind
-from siteproof.record.samples import LOST, PUBLISHED, Header, Sample, path_of
+from siteproof.record.samples import PUBLISHED, Header, Sample, path_of
 from siteproof.report.material import Material
 from siteproof.report.sections import Attached
-from siteproof.sites import Baseline, Criterion, Hardware
+from siteproof.sites import Baseline, Hardware
 from siteproof.sites.printed import STATED
 from siteproof.sites.promise import Promise
 from siteproof.units import count
 from siteproof.verdict.judgement import covered
+from siteproof.verdict.tally import STANDINGS, Tally
+from siteproof.wording import tallies
 
 HERE = Path(__file__).parent
 SCRIPT = "recompute.py"
@@ -50,26 +42,29 @@ MAX_WHY = 200  # characters of the reason of a failure
 Row = Sequence[object]
 COLUMNS = {
     "criteria": (
-        *("criterion", "stated", "met", "of", "description", "metric", "subject", "scope"),
-        *("kind", "bound", "bound_unit", "bound_of", "step", "step_unit", "ties", "trials"),
-        *("answered_by", "has_check", "report_only", "not_here", "tried", "max_age_hours", "now"),
-        *("derivation", "worst", "covers", "conditions", "programs", "source"),
+        *("criterion", "stated", "given", "limit", "worst", "margin", "counts"),
+        *("description", "metric", "subject", "scope", "kind", "bound", "bound_unit", "bound_of"),
+        *("step", "step_unit", "ties", "trials", "answered_by", "report_only", "not_here", "now"),
+        *("covers", "conditions", "programs", "source"),
     ),
-    "units": ("criterion", "unit", "stated", "facts", "waivers", "updated", "setting"),
+    "units": ("criterion", "unit", "stated", "status", "facts", "baselines", "waivers"),
     "samples": (
         *("criterion", "unit", "use", "job", "metric", "group", "trial", "value", "value_unit"),
-        *("status", "baselines", "of", "why"),
+        *("status", "of", "why"),
     ),
     "jobs": (
         *("job", "session", "check", "id", "partition", "environment", "mode", "campaign"),
-        *("time", "confirmed", "conditions", "file", "sha256"),
+        *("time", "conditions", "file", "sha256"),
     ),
     "baselines": (
         *("baseline", "metric", "scope", "kind", "bound", "bound_unit", "bound_of", "tolerance"),
         *("step", "step_unit", "ties", "taken", "source"),
     ),
     "waivers": ("waiver", "nodes", "waives", "wrong_answers", "expires", "problem", "owner"),
-    "checks": ("check", "node", "partition", "environment", "mode", "session", "status", "why"),
+    "checks": (
+        *("check", "node", "stated", "partition", "environment", "mode", "session"),
+        *("status", "why"),
+    ),
 }
 WHAT = {
     "criteria": "each criterion with its rule and the verdict that this page states",
@@ -80,14 +75,6 @@ WHAT = {
     "waivers": "the waivers that hold",
     "checks": "the checks that failed, and that no criterion has decided",
 }
-ARITHMETIC = {  # of derived values whose inputs are on the page
-    "TcpBandwidth.best": "max",
-    "TcpBandwidth.median": "median",
-    "TcpBandwidth.trials": "count",
-    "TcpBandwidth.asymmetry": "asymmetry",
-    "PathMtu.difference": "difference",
-}
-GIVEN = "given"
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 # Spreadsheets take a cell that begins so for a formula; with another separator a cell begins
 # within ours.
@@ -106,7 +93,7 @@ def attached(material: Material) -> list[Attached]:
         for name, rows in tables.items()
     ]
     script = (HERE / SCRIPT).read_text(encoding="utf-8")
-    return [*made, Attached(SCRIPT, script, "the program that judges these tables again")]
+    return [*made, Attached(SCRIPT, script, "the program that compares them with the verdicts")]
 
 
 def rows_of(material: Material) -> dict[str, list[Row]]:
@@ -162,27 +149,18 @@ class Tables:
             "checks": list(map(_failed_check, self.material.judged.failed_besides)),
         }
 
-    @cached_property
-    def _keys(self) -> dict[int, str]:
-        """The key of each baseline of the site."""
-        return {id(one): key for key, one in self.material.site.baselines.items()}
-
     def _criterion(self, result: CriterionVerdict) -> Row:
-        judged, criterion = self.material.judged, result.criterion
-        entry = judged.site.catalogue[criterion.metric]
-        evidence = criterion.answered_by == "evidence"
-        derived = bool(entry.derived_from and not entry.check) and not evidence
-        has_check = judged.site.can_answer(criterion) or evidence or bool(criterion.report_only)
-        tried, how = "", ""
-        if has_check:
-            tried, how = self._units_of(result, _judged_as(criterion, derived=derived))
-        decides = bool(result.nodes) and not criterion.report_only
+        criterion, tally = result.criterion, Tally.of(self.material.site, result)
+        self._units_of(result)
         bound = criterion.bound
         return (
             result.id,
             result.verdict,
-            result.ok if decides else "",
-            len(result.nodes) if decides else "",
+            _given(result),
+            tallies.limit(tally),
+            _printed(", ".join(filter(None, (tallies.value(tally), tallies.worst(tally))))),
+            _printed(tallies.margin(tally)),
+            _printed("; ".join(tallies.counts(tally))),
             criterion.description,
             criterion.metric,
             criterion.subject,
@@ -190,139 +168,77 @@ class Tables:
             criterion.kind,
             *(_bound(criterion) if bound else (criterion.equals, "text", "")),
             *_rounding(criterion),
-            "" if derived else criterion.trials,
+            criterion.trials,
             criterion.answered_by,
-            "yes" if has_check else "no",
             criterion.report_only,
             criterion.not_here,
-            tried,
-            criterion.oldest.total_seconds() / 3600 if criterion.oldest else "",
-            _moment(judged.as_of or self.material.now),
-            how if derived else "",
-            "highest" if entry.better == "lower" else "lowest",
+            _moment(self.material.judged.as_of or self.material.now),
             " ".join(criterion.links or criterion.nodes),
             "; ".join(f"{key} {rule}" for key, rule in criterion.conditions.items()),
             " ".join(criterion.programs),
             criterion.source,
         )
 
-    def _units_of(self, result: CriterionVerdict, own: Criterion) -> tuple[str, str]:
-        """Add the units and samples; whether a unit was tried, and how values were derived."""
-        judged = self.material.judged
-        found = judged.samples_of(result)
+    def _units_of(self, result: CriterionVerdict) -> None:
+        """Add the units that owe a value, and the values that decided of each."""
+        judged, own = self.material.judged, result.criterion
         today = self.material.now.date()
         expected, baselines, excused = covered(judged.site, result.id, own, judged.samples, today)
-        if own.answered_by == "evidence":
-            baselines, excused = {}, {}
-        unknown: dict[str, list[Any]] = {n.node: [] for n in result.nodes if n.never_waived}
-        attempts, excused = attempts_at(found, own) | unknown, excused | unknown
-        stated = {node.node: node.verdict for node in result.nodes}
-        hows: list[str] = []
-        each = [NodeVerdict(unit, Verdict.SKIP) for unit in expected]
-        if not own.report_only:
-            each = units(own, found, expected, baselines, judged.fresh)
-        for node in each:
-            hardware, typical = expected[node.node], baselines.get(node.node, ())
-            keys = [key for key, _ in excused.get(node.node, ())]
+        for node, in_middle in _each(result):
+            keys = [key for key, _ in excused.get(node.node, ())] if node.waived else []
             self.waivers |= dict.fromkeys(keys)
-            facts, updated = _facts(hardware, [own, *typical]), _updated(node)
-            verdict = stated.get(node.node)
-            owing = (result.id, node.node, verdict, facts, " ".join(keys), updated)
-            self.units.append((*owing, _other_setting(node)))
-            hows += self._unit(result.id, node.node, own, attempts.get(node.node, ()), typical)
-            self._lack(result.id, node, verdict)
-            self._published_of(result.id, node.node, own, attempts.get(node.node, ()), hardware)
+            typical = [b for b in baselines.get(node.node, ()) if _fits(b, node.sample)]
+            # What a unit of a median or mean gives by itself is no verdict.
+            stated = "" if in_middle and node.value is not None else node.verdict
+            facts = _facts(expected.get(node.node), [own, *typical])
+            names = " ".join(self._keys[id(one)] for one in typical)
+            row = (result.id, node.node, stated, _status(node), facts, names, " ".join(keys))
+            self.units.append(row)
+            self._answers(result.id, node)
+        self._published(result, published_values.facts_of(expected))
+
+    @cached_property
+    def _keys(self) -> dict[int, str]:
+        """The key of each baseline of the site."""
+        return {id(one): key for key, one in self.material.site.baselines.items()}
+
+    def _answers(self, criterion: str, node: NodeVerdict) -> None:
+        """Add the values that decided of a unit."""
+        for sample in node.trials or filter(None, [node.sample]):
+            self._sample(criterion, node.node, _use(sample), sample)
+
+    def _published(self, result: CriterionVerdict, facts: Sequence[Hardware]) -> None:
+        """Add what others have published of all units together, and of those without a value."""
+        own, found = result.criterion, self.material.judged.samples_of(result)
+        attempts = attempts_at(found, own)
+        lacking = [node.node for node in result.nodes if not node.sample]
+        each = [(unit, attempts[unit][0]) for unit in lacking if unit in attempts]
         of_all = published_values.newest_of_all(found, own)
-        self._published(result.id, "", own, of_all, published_values.facts_of(expected))
-        late = {node.node for node in each if node.too_old}
-        in_time = (attempts.get(unit, ()) for unit in expected if unit not in late)
-        tried = any(_could_answer(own, samples) for samples in in_time)
-        return "yes" if tried else "", next(iter(hows), GIVEN)
+        for unit, sample in [*each, *([("", of_all)] if of_all else [])]:
+            published = PUBLISHED in sample.own_conditions
+            if published and published_values.outcome(own, sample, facts) is not None:
+                self._sample(result.id, unit, "published", sample)
 
-    def _unit(
-        self,
-        key: str,
-        unit: str,
-        own: Criterion,
-        attempts: Sequence[Sample],
-        baselines: Sequence[Baseline],
-    ) -> Iterator[str]:
-        """Add the samples on which the verdict on a unit rests; how derived ones follow."""
-        for use, sample in _answers(own, attempts):
-            fitting = [one for one in baselines if not why_not(one, sample)]
-            self._sample(key, unit, use, sample, baselines=fitting)
-            yield from self._inputs(key, unit, own, sample)
-
-    def _sample(
-        self,
-        criterion: str,
-        unit: str,
-        use: str,
-        sample: Sample,
-        group: str | None = None,
-        baselines: Iterable[Baseline] = (),
-        of: str = "",
-    ) -> None:
-        good = sample.status == "ok"
-        self.samples.append(
-            (
-                criterion,
-                unit,
-                use,
-                self._number(sample),
-                sample.metric,
-                _group(sample) if group is None else group,
-                sample.trial or "",
-                sample.value if good else "",
-                sample.unit if good else "",
-                sample.status,
-                " ".join(self._keys[id(one)] for one in baselines),
-                of,
-                sample.why[:MAX_WHY] if not good or isinstance(sample, DerivedSample) else "",
-            )
+    def _sample(self, criterion: str, unit: str, use: str, sample: Sample, of: str = "") -> None:
+        dims = " ".join(f"{name}={value}" for name, value in sorted(sample.dims.items()))
+        good, derived = sample.status == "ok", isinstance(sample, DerivedSample)
+        row = (
+            criterion,
+            unit,
+            use,
+            self._number(sample),
+            sample.metric,
+            sample.own_conditions.get(STATED, "") if use == "published" else dims,
+            sample.trial or "",
+            sample.value if good else "",
+            sample.unit if good else "",
+            sample.status,
+            of,
+            sample.why[:MAX_WHY] if not good or derived else "",
         )
-
-    def _inputs(self, key: str, unit: str, own: Criterion, sample: Sample) -> Iterator[str]:
-        """Add the inputs of a derived value, where its arithmetic is simple; which that is."""
-        if not isinstance(sample, DerivedSample) or sample.status != "ok":
-            return
-        how = ARITHMETIC.get(sample.metric, GIVEN)
-        if sample.whole:
-            how = "change" if sample.metric.endswith(".change") else "share"
-        yield how
-        if how == GIVEN:
-            return
-        whole = {id(one) for one in sample.whole}
-        parts = {one.metric for one in sample.inputs if id(one) not in whole}
-        alike = parts == {one.metric for one in sample.whole}
-        for one in sample.inputs:
-            group = " ".join([one.metric, *compared_dims(own, one)]) if alike else _group(sample)
-            use = "whole" if id(one) in whole else "input"
-            self._sample(key, unit, use, one, group, of=_place(one))
-
-    def _lack(self, key: str, node: NodeVerdict, verdict: Verdict | None) -> None:
-        """Add what a unit with a value lacks at another point."""
-        if node.sample and node.value is not None and verdict is Verdict.INCOMPLETE:
-            lack = replace(node.sample, status=LOST)
-            self._sample(key, node.node, "lacking", lack, group="")
-
-    def _published_of(
-        self, key: str, unit: str, own: Criterion, attempts: Sequence[Sample], hardware: Hardware
-    ) -> None:
-        """Add what others have published of a unit that was not measured."""
-        if attempts and not _answers(own, attempts):
-            self._published(key, unit, own, attempts[0], [hardware])
-
-    def _published(
-        self, key: str, unit: str, own: Criterion, sample: Sample | None, facts: Sequence[Hardware]
-    ) -> None:
-        """Add a published value that the criterion covers. unit: whose; empty: of all together."""
-        if sample is None or PUBLISHED not in sample.own_conditions:
-            return
-        if published_values.outcome(own, sample, facts) is not None:
-            of = "unit" if published_values.own(own, sample) else "all"
-            group = sample.own_conditions.get(STATED, "")
-            self._sample(key, unit, "published", sample, group, of=of)
+        self.samples.append(row)
+        for one in sample.inputs if isinstance(sample, DerivedSample) else ():
+            self._sample(criterion, unit, "input", one, _place(one))
 
     def _number(self, sample: Sample) -> int:
         """The number of the job that measured it."""
@@ -334,8 +250,6 @@ class Tables:
         return number
 
     def _job(self, number: int, head: Header, sample: Sample) -> Row:
-        fresh = self.material.judged.fresh
-        confirmed = fresh.ages.measured(head) if fresh else None
         top = self.material.perflogs
         path = shown.path_of(top, head) if head.session == shown.FOLDER else path_of(top, head)
         there = path.exists() and not isinstance(sample, DerivedSample)
@@ -349,7 +263,6 @@ class Tables:
             head.mode,
             head.campaign,
             _moment(moment_of(head)),
-            _moment(confirmed) if confirmed else "",
             "; ".join(f"{key} {value}" for key, value in head.conditions.items()),
             path.relative_to(top) if there else "",
             _sha256(path, top) if there else "",
@@ -359,30 +272,49 @@ class Tables:
         waiver = self.material.site.waivers[key]
         wrong = " ".join(waiver.wrong_answers)
         expires = waiver.expires.isoformat()
-        return key, str(waiver.set), waiver.waives, wrong, expires, waiver.problem, waiver.owner
+        nodes = " ".join(waiver.set)
+        return key, nodes, waiver.waives, wrong, expires, waiver.problem, waiver.owner
 
 
-def _judged_as(criterion: Criterion, *, derived: bool) -> Criterion:
-    """The criterion as it is judged: evidence is of the whole system, derived values are single."""
-    if criterion.answered_by == "evidence":
-        return criterion.like(subject="system", scope="system", nodes=[], links=[], programs=[])
-    return criterion.like(trials=None) if derived else criterion
+def _each(result: CriterionVerdict) -> Iterator[tuple[NodeVerdict, bool]]:
+    """The units that owe a value, and whether it counts only in a median or mean."""
+    for node in result.nodes:
+        yield from [(one, True) for one in node.members] or [(node, False)]
 
 
-def _could_answer(own: Criterion, attempts: Iterable[Sample]) -> bool:
-    """Whether a measurement was tried that could have answered, which not_here does not excuse."""
-    return any(s.status != "tool_missing" and not why_not(own, s) for s in attempts)
+def _printed(text: str) -> str:
+    """A text of the page, without what stands there for none, and the kind of its units."""
+    return re.sub("^-$|^links: |^pairs: ", "", text)
 
 
-def _answers(own: Criterion, attempts: Sequence[Sample]) -> list[tuple[str, Sample]]:
-    """The samples on which the verdict on a unit rests, each with its use; the newest first."""
-    found: list[tuple[str, Sample]] = []
-    for tried in apart(own, attempts):
-        answers = newest_job(own, tried)
-        good = [sample for sample in answers if sample.status == "ok"]
-        found += [("answer", sample) for sample in answers]
-        found += [("lacking", sample) for sample in lacking(own, tried, good)]
-    return found
+def _given(result: CriterionVerdict) -> str:
+    """Why a verdict is another one than that of its units, or decides nothing; empty: it is not."""
+    deciding = [node.verdict for node in result.nodes if not node.waived]
+    if most_severe(deciding) is result.verdict and not result.excused:
+        return ""
+    return str(result.findings[0].kind) if result.findings else "unknown"
+
+
+def _status(node: NodeVerdict) -> str:
+    """`ok` where its value decides, a status where that does; empty where it has neither."""
+    verdict, sample = node.unwaived or node.verdict, node.sample
+    if sample and sample.status == "ok":
+        return "ok" if verdict in STANDINGS else ""
+    if verdict not in BROKEN:
+        return ""
+    return sample.status if sample else next((f.status for f in node.findings if f.status), "")
+
+
+def _use(sample: Sample) -> str:
+    """What a sample is to the unit for which it decides."""
+    if PUBLISHED in sample.own_conditions:
+        return "published"
+    return "derived" if isinstance(sample, DerivedSample) else "answer"
+
+
+def _fits(baseline: Baseline, sample: Sample | None) -> bool:
+    """Whether a value may be compared with a baseline."""
+    return sample is not None and not why_not(baseline, sample)
 
 
 def _sha256(path: Path, below: Path) -> str:
@@ -401,31 +333,11 @@ def _place(sample: Sample) -> str:
     return f"{name} over {link}".strip() if link else name
 
 
-def _group(sample: Sample) -> str:
-    """Its point, as the tables have it."""
-    return " ".join(f"{name}={text}" for name, text in pair_units.point(sample))
-
-
-def _facts(hardware: Hardware, promises: Iterable[Promise]) -> str:
+def _facts(hardware: Hardware | None, promises: Iterable[Promise]) -> str:
     """The facts of a unit of which a bound is a share."""
     names = {one.bound.fact for one in promises if one.bound and one.bound.fact}
-    known: Mapping[str, object] = hardware.quantities
+    known: Mapping[str, object] = hardware.quantities if hardware else {}
     return "; ".join(f"{name}={known[name]}" for name in sorted(names) if name in known)
-
-
-def _updated(node: NodeVerdict) -> str:
-    """What has changed after an answer that does not count any more for it."""
-    kinds = (Kind.UPDATED_SINCE, Kind.REPLACED)
-    found = next((f for f in node.findings if f.kind in kinds), None)
-    if not (node.too_old and found):
-        return ""
-    return "; ".join(f"{name} {text}" for name, text in found.details if name != "age") or "yes"
-
-
-def _other_setting(node: NodeVerdict) -> str:
-    """The settings under which no baseline decides."""
-    found = (str(f["differences"]) for f in node.findings if f.kind is Kind.OTHER_SETTING)
-    return next(found, "")
 
 
 def _bound(promise: Promise) -> Row:
@@ -456,7 +368,7 @@ def _baseline(key: str, one: Baseline) -> Row:
 def _failed_check(one: Sample) -> Row:
     head = one.header
     place = head.partition, head.environment, head.mode, head.session
-    return (head.check, one.node, *place, one.status, one.why)
+    return (head.check, one.node, of_status(one.status), *place, one.status, one.why)
 
 
 def _moment(moment: datetime) -> str:

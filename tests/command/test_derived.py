@@ -5,17 +5,13 @@ another measured value, and never from another bound.
 """
 
 import json
-from decimal import Decimal
 
 import pytest
-import recomputed
 from campaigns import Campaign, as_stated
 from derived_values import emulate, of, run, verdicts
 from documents_checked import check
 
 from siteproof import files, sites
-from siteproof.report import recompute
-from siteproof.verdict import judgement
 
 TCP = {"program": "nuttcp", "at_once": "1", "streams": "1", "mtu": "1500"}
 OSU = {"program": "osu", "mpi": "openmpi", "transport": "tcp"}
@@ -79,25 +75,6 @@ def test_nasas_campaign_keeps_every_order_of_its_report(perflogs):
 def test_another_value_breaks_the_one_criterion_that_it_is_of(perflogs, key):
     nasa(perflogs, **NASA[key])
     assert of("nebula-sriov", key, again=key == next(iter(NASA))) == "FAIL"
-
-
-@pytest.mark.parametrize("use", ["input", "whole"])
-def test_another_input_than_that_of_a_derived_value_is_found_on_the_page(perflogs, use):
-    nasa(perflogs)
-    texts = recomputed.texts(judgement.judge_system("nebula-sriov"), perflogs)
-    rows = recompute.rows_of(texts, "samples")
-    keys = {row["criterion"] for row in rows if row["use"] == use}
-    assert {"NASA-RATIO-SRIOV", "NASA-OSU-BW"} <= keys
-    for key in sorted(keys - {"NASA-TRIALS"}):  # which counts its inputs
-        changed = recomputed.changed(
-            texts,
-            "samples",
-            "value",
-            lambda old: str(Decimal(old) * 3),
-            lambda row, key=key: (row["criterion"], row["use"]) == (key, use),
-        )
-        differing, printed = recomputed.again(changed)
-        assert differing == 1 and "its inputs give" in printed, printed
 
 
 def test_fewer_trials_than_required_are_missing_and_no_failure(perflogs):

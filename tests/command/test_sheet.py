@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -64,7 +63,7 @@ def test_the_evidence_has_the_sums_of_the_files_and_of_the_tables(winter):
     assert sums
     for name, digest in sums.items():
         assert hashlib.sha256((perflogs / name).read_bytes()).hexdigest() == digest
-    texts, _ = recompute.read(str(path))
+    texts = recompute.Page(path.read_text()).files
     for name in recompute.TABLES:
         row = next(row for row in page.rows if f"{name}.csv of this page" in row)
         assert row[-1] == hashlib.sha256(texts[name].encode()).hexdigest()
@@ -78,7 +77,7 @@ def test_the_sheet_has_the_decision_the_remarks_the_sessions_and_the_sum_of_the_
     script = Path(recompute.__file__).read_bytes()
     row = next(row for row in page.rows if "recompute.py of this page" in row)
     assert row[-1] == hashlib.sha256(script).hexdigest()
-    jobs = recompute.rows_of(recompute.read(str(path))[0], "jobs")
+    jobs = recomputed.rows_of(path.read_text(), "jobs")
     sessions = {job["session"] for job in jobs}
     listed = {row[0] for row in page.rows if len(row) == 4 and row[0] in sessions}
     assert sessions and listed == sessions
@@ -107,28 +106,3 @@ def test_a_criterion_leads_to_its_values_a_value_to_its_node_and_job(winter):
     assert '<a href="#job-' in table
     assert text.count('href="#values-C-TRIAD"') >= 1
     assert '<tr role="row" id="job-1">' in text and '<tr id="node-n003">' in text
-
-
-def test_a_file_that_was_changed_afterwards_and_a_value_that_it_lacks_are_found(
-    winter, tmp_path, capsys
-):
-    path, perflogs = winter[0], shutil.copytree(winter[1], tmp_path / "perflogs")
-    texts, shown = recompute.read(str(path))
-    assert recompute.recompute(texts, shown, str(perflogs)) == 0
-    job = next(row for row in recompute.rows_of(texts, "jobs") if row["check"] == "Stream")
-    file = perflogs / job["file"]
-    kept = file.read_bytes()
-    file.write_bytes(kept + b"\n")
-    assert recompute.recompute(texts, shown, str(perflogs)) == 1
-    assert "has another SHA-256" in capsys.readouterr().out
-    file.unlink()
-    assert recompute.recompute(texts, shown, str(perflogs)) == 1
-    assert "no file" in capsys.readouterr().out
-    file.write_bytes(kept)
-    better = recomputed.changed(
-        texts, "samples", "value", lambda old: f"{old}1", lambda row: row["unit"] == "n004"
-    )
-    assert (
-        recompute.recompute(better, shown, str(perflogs)) == 4
-    )  # the table has another SHA-256, too
-    assert "does not hold" in capsys.readouterr().out

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import csv
+import hashlib
 import io
 from datetime import UTC, datetime
 from pathlib import Path
 
+from markupsafe import escape
+
 from siteproof.report import html, recompute, sheet, value_tables
 from siteproof.report.chapters import criteria
 from siteproof.report.material import Material
-from siteproof.report.sections import Report
+from siteproof.report.sections import Attached, Report
 from siteproof.report.summary import Summary, begin, contract_lines
-
-
-def texts(judged, perflogs=Path("nowhere")):
-    """The tables of a judgement, as CSV."""
-    material = Material(judged, perflogs, datetime.now(UTC))
-    rows = value_tables.Tables(material).rows()
-    return {
-        name: value_tables.as_csv(value_tables.COLUMNS[name], found) for name, found in rows.items()
-    }
 
 
 def page(judged, perflogs=Path("nowhere")):
@@ -35,34 +28,52 @@ def page(judged, perflogs=Path("nowhere")):
     return html.page(made, material.now)
 
 
-def read(text):
-    """The files and the rows of a page."""
-    found = recompute.Page(text)
-    return found.files, [row for row in found.rows if row]
-
-
-def again(found, rows=()):
+def again(page):
     """How much differs, and what was printed."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        differing = recompute.recompute(found, list(rows))
+        differing = recompute.recompute(page)
     return differing, out.getvalue()
 
 
 def must_agree(judged, perflogs=Path("nowhere")):
     """Raises AssertionError where anything that the page states differs."""
-    differing, printed = again(*read(page(judged, perflogs)))
+    differing, printed = again(page(judged, perflogs))
     assert not differing, printed
 
 
-def changed(found, table, column, change, where=lambda _row: True):
-    """The tables with another value in one column; None if that changes nothing."""
-    rows = list(csv.DictReader(io.StringIO(found[table], newline="")))
-    new = [{**row, column: change(row[column]) if where(row) else row[column]} for row in rows]
+def rows_of(page, table):
+    """The rows of a table that a page carries."""
+    return recompute.rows_of(recompute.Page(page).files, table)
+
+
+def changed(page, table, column, change, where=lambda _row: True):
+    """The page with another value in one column of a table, and with the sum of that table.
+
+    None if that changes nothing; a change to None takes the row away.
+    """
+    text, rows = recompute.Page(page).files[table], rows_of(page, table)
+    new = [{**row, column: change(row[column])} if where(row) else row for row in rows]
     if new == rows:
         return None
     columns = value_tables.COLUMNS[table]
-    lines = ([row[name] for name in columns] for row in new)
-    out = io.StringIO()
-    csv.writer(out).writerows([columns, *lines])
-    return {**found, table: out.getvalue()}
+    lines = [[row[name] for name in columns] for row in new if row[column] is not None]
+    return forged(page, table, text, value_tables.as_csv(columns, lines))
+
+
+def forged(page, table, old, new):
+    """The page with another text of a table, and its sum."""
+    for made in (address, digest):
+        assert made(table, old) in page
+        page = page.replace(made(table, old), made(table, new))
+    return page
+
+
+def address(table, text):
+    """What a page carries of a table."""
+    return str(escape(html.address(Attached(f"{table}.csv", text, ""))[1]))
+
+
+def digest(_table, text):
+    """Its sum on the acceptance sheet, with the places where a line may break."""
+    return str(html.breakable(hashlib.sha256(text.encode()).hexdigest()))

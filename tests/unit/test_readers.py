@@ -66,9 +66,7 @@ WHY = {
     "siteproof/export/documents.py:schema_of": "a file of the package",
     "siteproof/report/html.py:page": "a file of the package",
     "siteproof/report/value_tables.py:attached": "a file of the package",
-    "siteproof/report/recompute.py:kept_in": "runs without Siteproof, on a copy of perflogs",
-    "siteproof/report/recompute.py:read": "runs without Siteproof, on a file that its user names",
-    "siteproof/report/recompute.py:main": "runs without Siteproof, and writes where its user says",
+    "siteproof/report/recompute.py:main": "runs without Siteproof, on a file that its user names",
     "siteproof/history/store.py:version": "files of the package",
     "siteproof/spack/lint_envs.py:recipes": "recipes of the clone",
     # YAML of a site, from a text that the reader gave

@@ -104,7 +104,7 @@ def _severity(verdict: str) -> int:
 
 def _shown(samples: Sequence[Given]) -> Iterator[str]:
     """The values as printed, or why there are none."""
-    own = [one for one in samples if one["use"] in ("answer", "lacking", "published")]
+    own = [one for one in samples if one["use"] != "input"]
     for one in own[:MAX_VALUES]:
         text = with_unit(str(one["value"]), one["value_unit"])
         if one["status"] != "ok":

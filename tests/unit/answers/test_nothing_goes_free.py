@@ -248,14 +248,12 @@ LINE_DAMAGES = {
 }
 
 
-def page_agrees(folder, perflogs):
+def page_agrees(folder):
     """A page of what is judged, and what the program that it carries says of it."""
     page = folder / "page.html"
     assert ask("report", "--output", str(page))[0] == 0
     script = TOP / "siteproof/report/recompute.py"
-    done = subprocess.run(
-        [sys.executable, script, page, "--perflogs", perflogs], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, script, page], capture_output=True, text=True)
     return done.returncode == 0, done.stdout + done.stderr
 
 
@@ -325,7 +323,7 @@ def test_what_is_lost_has_no_time_no_waiver_and_an_honest_page(tmp_path, monkeyp
     waiver = "W: {nodes: n003, waives: all, problem: p, owner: o, expires: 2199-01-01}\n"
     (tmp_path / "sites/here/waivers.yaml").write_text(waiver)
     assert here.says() == LOST
-    agrees, text = page_agrees(tmp_path, here.perflogs)
+    agrees, text = page_agrees(tmp_path)
     assert agrees, text
 
 
@@ -333,7 +331,7 @@ def test_a_page_with_a_check_that_failed_besides_is_honest(tmp_path, monkeypatch
     here = Here(tmp_path, monkeypatch)
     here.passed(1)
     here.failed(2, "timeout", "Hpl")
-    agrees, text = page_agrees(tmp_path, here.perflogs)
+    agrees, text = page_agrees(tmp_path)
     assert agrees, text
 
 
