@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -69,10 +69,37 @@ def _restarts(judged: Judgement) -> Iterator[tuple[str, list[Finding], int]]:
 
 def _attempts(judged: Judgement) -> Iterator[Fact]:
     """Nodes on which a check broke or gave a wrong answer, and has not ended well since."""
+    looked = {sample.header.check for sample in judged.samples}  # siteproof.nodes.since dates these
+    besides = [attempt for attempt in judged.failed if attempt.header.check not in looked]
+    jobs = checks_tried.recent(judged.site, judged.tried) if besides else []
+    failed = {(s.node, s.header.session, s.header.check) for s in _failures(judged, jobs)}
     for attempt in judged.failed:
         untested = attempt.status == LOST or isinstance(attempt, checks_tried.SharedFailure)
         state = State.UNTESTED if untested else State.FAILED
-        yield state, replace(failure(attempt), subject=attempt.node)
+        why = replace(failure(attempt), subject=attempt.node)
+        sessions = _stretch(attempt, jobs, failed)
+        if len(sessions) > 1:
+            details = finding.details(lasting=len(sessions))
+            why = replace(why, since=sessions[-1], details=details)
+        yield state, why
+
+
+def _stretch(
+    attempt: Sample, jobs: Iterable[Header], failed: Collection[tuple[str, str, str]]
+) -> list[str]:
+    """When a check failed on a node without a success since then: a time a session, newest first.
+
+    jobs: the newest first. failed: node, session and check.
+    """
+    node, head, times = attempt.node, attempt.header, dict[str, str]()
+    for job in jobs:
+        if (job.check, job.environment) != (head.check, head.environment):
+            continue
+        if (node, job.session, job.check) in failed:
+            times[job.session] = job.time
+        elif not job.expected or node in expected_nodes(job.expected):
+            break
+    return list(times.values())
 
 
 def _flapping(judged: Judgement) -> Iterator[Fact]:

@@ -104,7 +104,8 @@ class Material:
     def fleet(self) -> FleetReport:
         """The state of every node."""
         self.progress("judging every node")
-        return gate_reports.fleet(self.judged, lambda _metric: self.survey)
+        limited = self.judged.campaign or self.judged.late or self.judged.past
+        return gate_reports.fleet(self.judged, None if limited else lambda _metric: self.survey)
 
     @cached_property
     def gate(self) -> Decision:

@@ -84,7 +84,7 @@ def test_a_value_that_cannot_be_right_keeps_its_node_out(
     assert here.says() == CANNOT
     told = " ".join(ask("why", "n003")[1].split())
     assert "cannot be right" in told and words in told, told
-    agrees, told = page_agrees(tmp_path, here.perflogs)
+    agrees, told = page_agrees(tmp_path)
     assert agrees, told
     here.keep(job_of(metric, unit, value, value, run=3))
     assert here.says() == FREE

@@ -223,6 +223,25 @@ def test_every_command_and_the_page_have_one_since(
         assert change in ask("trend")[1]
 
 
+@rows("status", ["timeout", "invalid", "node_lost"])
+def test_a_failure_besides_the_criteria_is_so_since_the_first_session_of_its_stretch(
+    here, monkeypatch, status
+):
+    here(fleets.CRITERIA)
+    begin = datetime.now(UTC).replace(microsecond=0) - timedelta(days=9)
+    monkeypatch.setattr(fleets, "START", begin)
+    here.keep(run_of(dict.fromkeys(names(8), 100), 1))
+    for run in (2, 4, 5, 6):
+        broken(here, run, status, metric="Hpl.gflops", unit="GFLOPS")
+        if run == 2:
+            good = run_of(dict.fromkeys(names(8), 100), 3, "Hpl.gflops", "GFLOPS")
+            here.keep(good)
+    (why,) = state_of()["findings"]
+    day = f"{begin + timedelta(days=4):%Y-%m-%d}"
+    assert (why["check"], why["since"][:10], why["details"]["lasting"]) == ("Hpl", day, 3)
+    assert f"since {day} (3 runs)" in ask("why", "n003")[1]
+
+
 # ---- a repair that a person records
 
 
@@ -234,7 +253,7 @@ def broken(here, run, status="timeout", **keys):
     values = {name: 100 for name in names(8) if name != "n003"}
     found = run_of(values, run, expected="n[001-008]", **keys)
     head = found[0].header
-    here.keep([*found, Sample(head, "n003", "Stream.*", status=status, why="because")])
+    here.keep([*found, Sample(head, "n003", f"{head.check}.*", status=status, why="because")])
 
 
 def state_of(node="n003"):
