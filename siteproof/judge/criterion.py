@@ -163,13 +163,11 @@ def units(
     fresh: Freshness | None = None,
 ) -> list[NodeVerdict]:
     """The verdict on each expected node or unit by itself, in their order."""
-    in_trials = criterion.links or of_system(criterion) or criterion.trials
-    judge_one = judge_unit if in_trials else judge_node
     attempts = attempts_at(samples, criterion)
     found = []
     for node, facts in expected.items():
         own = not_taken_back(criterion, _attempts_on(node, attempts))
-        result = judge_one(criterion, node, facts, own, (baselines or {}).get(node, ()))
+        result = judge_unit(criterion, node, facts, own, (baselines or {}).get(node, ()))
         found.append(_too_old(criterion, _noted(criterion, result, own), fresh))
     return found
 
@@ -505,7 +503,10 @@ def _unanswered(criterion: Criterion, attempts: Sequence[Sample]) -> Finding:
     reason = why_not(criterion, attempts[0]) if attempts else None
     if reason is None:
         return Finding(Kind.NOT_MEASURED, metric=criterion.metric)
-    failed = attempts[0].status != "ok" and reason.kind not in (Kind.OTHER_LINK, Kind.PUBLISHED)
+    failed = attempts[0].status not in ("ok", LOST) and reason.kind not in (
+        Kind.OTHER_LINK,
+        Kind.PUBLISHED,
+    )
     return failure(attempts[0]) if failed else reason
 
 

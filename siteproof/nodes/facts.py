@@ -75,7 +75,7 @@ def _attempts(judged: Judgement) -> Iterator[Fact]:
 def _flapping(judged: Judgement) -> Iterator[Fact]:
     """Nodes that fail now and then, unless a failure keeps them out now: how often, since when."""
     jobs = checks_tried.recent(judged.site, judged.tried)
-    still = {attempt.node for attempt in judged.failed}
+    still = {attempt.node for attempt in judged.failed if attempt.status != LOST}
     for node, failed in checks_tried.flapping(_failures(judged, jobs)).items():
         if node in still:
             continue
@@ -112,6 +112,10 @@ def _how(failed: Sequence[Sample]) -> str:
 
 
 def _contract(node: NodeVerdict, parameters: Mapping[Job, list[Sample]]) -> Iterator[Fact]:
+    """What a criterion finds of a node: a missed bound, and a failure that decides it."""
+    status = node.sample.status if node.sample and not (node.waived or node.too_old) else "ok"
+    if node.sample and status not in ("ok", LOST, *checks_tried.NO_OUTCOME):
+        yield State.FAILED, replace(failure(node.sample), subject=node.node)
     states = {Kind.MISSES_BOUND: State.FAILED, Kind.BELOW_BASELINE: State.SLOW}
     for why in node.findings:
         if why.kind in states and node.sample is not None:

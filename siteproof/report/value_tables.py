@@ -25,7 +25,6 @@ from siteproof.judge.criterion import (
     CriterionVerdict,
     NodeVerdict,
     attempts_at,
-    of_system,
     refusal,
     units,
     why_not,
@@ -371,8 +370,6 @@ def _answers(own: Criterion, attempts: Sequence[Sample]) -> list[tuple[str, Samp
     counted = [s for s in attempts if not why_not(own, s)]
     if not counted:
         return []
-    if not (own.links or of_system(own) or own.trials or own.report_only):
-        return [("answer", counted[0])]
     newest = pair_units.job(counted[0])
     in_job = [s for s in attempts if pair_units.job(s) == newest and not refusal(own, s)]
     there = {pair_units.dimensions(s) for s in in_job if s.status == "ok"}

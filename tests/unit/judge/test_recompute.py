@@ -582,10 +582,15 @@ def test_a_verdict_that_was_changed_in_a_saved_table_ends_with_1(saved, tmp_path
 
 @cache
 def decided():
-    """The tables of a random campaign with a PASS and a FAIL."""
+    """The tables of a random campaign with a PASS, a FAIL and a limit of age."""
     campaigns = (random_campaign(seed) for seed in range(1000))
     both = {"PASS", "FAIL"}
-    judged = next(one for one in campaigns if both <= {str(r.verdict) for r in one.verdicts})
+    judged = next(
+        one
+        for one in campaigns
+        if both <= {str(r.verdict) for r in one.verdicts}
+        and any(r.criterion.oldest for r in one.verdicts)
+    )
     return judged, recomputed.texts(judged)
 
 
