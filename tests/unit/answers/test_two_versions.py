@@ -198,7 +198,7 @@ NOT_YET = {
     ),
     "planned": history_of(job(1, value()), owed=("Hpl",)),
     "shared_waiver": history_of(
-        job(1, value(99)), waivers=[Waiver(("n001",), "C-ONE")], criteria=("C-ONE", "C-TWO")
+        nodes=TWO, waivers=[Waiver(("n001",), "C-ONE")], criteria=("C-ONE", "C-TWO")
     ),
 }
 
