@@ -1,9 +1,9 @@
 """Whether the newest attempt of each check ended well on each node, whatever criteria require.
 
-Each check of the catalogue, in each environment of a partition, must have ended well on every node
-on which it has run. A failure stands until the same check has ended well on the node, in the same
-environment and in the same mode or a stricter one. A run that somebody interrupted, and a program
-that is not installed, take nothing back.
+Each check of the catalogue, in each environment, must have ended well on every node on which it has
+run, on whichever partition. A failure stands until the same check has ended well on the node, in
+the same environment and in the same mode or a stricter one. A run that somebody interrupted, and a
+program that is not installed, take nothing back.
 
 An attempt is the sample that decides how a check ended on a node in one job: that of the most
 severe status.
@@ -35,7 +35,7 @@ NO_OUTCOME = (INTERRUPTED, TOOL_MISSING)
 RECENT = 10  # sessions of a check in which failures are counted …
 FLAPPING = 2  # … and with so many of its own, a node cannot be relied on
 SHARED = 3  # nodes of a job that all fail alike accuse the check, or what they share
-Tried = tuple[str, str, str]  # check, partition, environment
+Tried = tuple[str, str]  # check, environment
 # The samples of a job, at least of some nodes.
 Read = Callable[[Header, Collection[str]], Sequence[Sample]]
 
@@ -81,8 +81,7 @@ def _tried(site: Site, headers: Iterable[Header]) -> Mapping[Tried, list[Header]
         if partition is None or header.check in not_here or _is_no_check(header):
             continue
         if header.environment in partition.environments:
-            key = header.check, header.partition, header.environment
-            found.setdefault(key, []).append(header)
+            found.setdefault((header.check, header.environment), []).append(header)
         elif header.is_unread and not header.environment:
             unknown.append(header)
     for header in unknown:
@@ -92,8 +91,8 @@ def _tried(site: Site, headers: Iterable[Header]) -> Mapping[Tried, list[Header]
 
 def _add_unknown(found: dict[Tried, list[Header]], header: Header) -> None:
     """Add it to each environment in which its check has run, in the strictest mode there."""
-    same = [key for key in found if key[:2] == (header.check, header.partition)]
-    for key in same or [(header.check, header.partition, "")]:
+    same = [key for key in found if key[0] == header.check]
+    for key in same or [(header.check, "")]:
         jobs = found.setdefault(key, [])
         strictest = max((job.mode for job in jobs), key=_strictness, default="")
         jobs.append(replace(header, mode=strictest))
@@ -130,8 +129,11 @@ def _marked(failed: Iterable[Sample], of_job: Iterable[Sample]) -> Iterator[Samp
 
 
 def _strike_off(left: Mapping[str, set[str]], mode: str, ended: Iterable[Sample]) -> None:
-    """The nodes of which no older attempt matters: in this mode, or also in less strict ones."""
-    for attempt in ended:
+    """The nodes of which no older attempt matters: in this mode, or also in less strict ones.
+
+    What is lost may have been a failure, too, and clears none.
+    """
+    for attempt in (attempt for attempt in ended if attempt.status != LOST):
         for other, nodes in left.items():
             weaker = _strictness(other) < _strictness(mode)
             if other == mode or (weaker and attempt.status == "ok"):

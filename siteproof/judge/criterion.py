@@ -589,7 +589,10 @@ def _unanswered(criterion: Criterion, attempts: Sequence[Sample]) -> Finding:
     reason = why_not(criterion, attempts[0]) if attempts else None
     if reason is None:
         return Finding(Kind.NOT_MEASURED, metric=criterion.metric)
-    failed = attempts[0].status != "ok" and reason.kind not in (Kind.OTHER_LINK, Kind.PUBLISHED)
+    failed = attempts[0].status not in ("ok", LOST) and reason.kind not in (
+        Kind.OTHER_LINK,
+        Kind.PUBLISHED,
+    )
     return failure(attempts[0]) if failed else reason
 
 

@@ -36,8 +36,14 @@ def facts(judged: Judgement) -> Iterator[Fact]:
     for _, restarted, tested in _restarts(judged):
         if not restarts.are_many(restarted, tested):
             yield from ((State.FAILED, restart) for restart in restarted)
+    shared = {
+        (one.node, one.header.check, one.header.job_order)
+        for one in judged.failed
+        if isinstance(one, checks_tried.SharedFailure)
+    }
     for result in judged.verdicts:
         for verdict in result.nodes:
+            yield from _broke(verdict, shared)
             yield from _contract(verdict)
     yield from _mismatches(judged)
     yield from _odd_descriptions(judged)
@@ -105,7 +111,7 @@ def _stretch(
 def _flapping(judged: Judgement) -> Iterator[Fact]:
     """Nodes that fail now and then, unless a failure keeps them out now: how often, since when."""
     jobs = checks_tried.recent(judged.site, judged.tried)
-    still = {attempt.node for attempt in judged.failed}
+    still = {attempt.node for attempt in judged.failed if attempt.status != LOST}
     for node, failed in checks_tried.flapping(_failures(judged, jobs), repaired(judged)).items():
         if node in still:
             continue
@@ -145,6 +151,17 @@ def _how(failed: Sequence[Sample]) -> str:
     """`5 timeout, 2 invalid`."""
     counts: Mapping[str, int] = Counter(attempt.status for attempt in failed)
     return ", ".join(f"{count} {status}" for status, count in counts.items())
+
+
+def _broke(node: NodeVerdict, shared: Collection[tuple[object, ...]]) -> Iterator[Fact]:
+    """A failure that decides a criterion; shared: those of all nodes of a job condemn none."""
+    sample = node.sample
+    if sample is None or node.waived or node.too_old:
+        return
+    if sample.status in ("ok", LOST, *checks_tried.NO_OUTCOME):
+        return
+    if (sample.node, sample.header.check, sample.header.job_order) not in shared:
+        yield State.FAILED, replace(failure(sample), subject=node.node)
 
 
 def _contract(node: NodeVerdict) -> Iterator[Fact]:

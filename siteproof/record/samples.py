@@ -323,7 +323,7 @@ def _lost(
 
     A job with values of pairs or of the system as a whole owes none.
     """
-    if not (header.owes_lines and text) or _NO_NODE.search(text):
+    if not header.owes_lines or _NO_NODE.search(text):
         return
     expected = expected_nodes(header.expected)
     wanted = expected if nodes is None else expected.intersection(nodes)

@@ -109,7 +109,7 @@ class Judgement:
         decided = {
             (unit.node, check, unit.sample.header.job_order)
             for unit, check in units
-            if unit.sample and unit.sample.status != "ok"
+            if unit.sample and unit.sample.status != "ok" and not unit.too_old
         }
         lost = {(unit.node, check) for unit, check in units if unit.lost}
         return [

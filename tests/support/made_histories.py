@@ -1,0 +1,307 @@
+"""Random histories of a small system as plain data, and how they become a site and perflogs.
+
+FEATURES switches what happens in them. OFF has those that the product does not have yet.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+from plain_answers import STRICTER, Criterion, History, Job, Line, Waiver, answer, own_cause
+
+from siteproof import locks
+from siteproof.record import samples
+from siteproof.record.samples import Header, Sample
+
+FEATURES = frozenset(
+    (
+        *("absent", "ages", "broken", "conditions", "damage", "environments", "gone"),
+        *("interrupted", "jobs", "lost_lines", "modes", "other_metric", "partitions"),
+        *("small", "trials", "two_criteria", "waivers"),
+    )
+)
+OFF = {  # why not yet
+    "cannot_run": "a node of which a tool is missing is UNTESTED, DESIGN.md: nothing",
+    "other_modes": "a value under conditions that no criterion accepts makes a node OK",
+    "own_cause": "one cause on all nodes of a job condemns them, and not the check",
+    "partly_absent": "a tool that some nodes of a job lack is no failure of these",
+    "planned": "a check without a criterion owes no answer, but for what others have",
+    "shared_waiver": "the gate takes a waiver of a criterion for one of all of its check",
+}
+METRICS = {"Stream": ("Stream.triad", "MB/s"), "Hpl": ("Hpl.gflops", "GFLOPS")}
+UNPROMISED = "Hpl.share_of_peak"  # where no criterion names the check
+UNITS = {**dict(METRICS.values()), UNPROMISED: "%"}
+OTHER = "Stream.copy"  # which no criterion names
+PROGRAMS = {"Stream": "stream", "Hpl": "xhpl"}
+BOUND, GOOD, BAD = 100, 101, 99.5  # no node is SLOW by so little
+SYSTEM = """\
+system: here
+description: A history for tests
+recognise: {{fallback: true}}
+nodes:
+  compute: {{set: '{nodes}'}}
+partitions:
+  compute: {{description: All, role: compute, scheduler: local, environments: [system, gnu]}}
+  debug: {{description: All, role: compute, scheduler: local, measures: [], environments: [system]}}
+environments:
+  system: {{description: Installed}}
+  gnu: {{description: GNU}}
+"""
+FAILURES = ("invalid", "checksum", "timeout", "parse", "killed", "generic", "node_lost", "login")
+
+
+class Chance:
+    """A source of a history's choices. metrics: of each check, that which has its values."""
+
+    def __init__(self, source: random.Random, features: frozenset[str]) -> None:
+        self.features = features
+        self.metrics = {check: metric for check, (metric, _) in METRICS.items()}
+        self.choice, self.randint, self.sample = source.choice, source.randint, source.sample
+        self.randrange, self.uniform = source.randrange, source.uniform
+
+    def one_in(self, count: int, feature: str) -> bool:
+        """Whether something happens that is rare, if it may happen at all."""
+        return self.randrange(count) == 0 and feature in self.features
+
+
+def made(source: random.Random, features: frozenset[str] = FEATURES) -> History:
+    """A history without what is not among the features."""
+    chance = Chance(source, features)
+    while True:
+        history = _drawn(chance)
+        if allowed(history, features):
+            return history
+
+
+def _drawn(chance: Chance) -> History:
+    nodes = tuple(f"n{number:03}" for number in range(1, chance.randint(2, 5) + 1))
+    criteria = [_criterion(chance, "C-ONE", "Stream")]
+    if chance.one_in(2, "two_criteria"):
+        criteria.append(_criterion(chance, "C-TWO", chance.choice(["Stream", "Hpl"])))
+    chance.metrics = {check: metric for check, (metric, _) in METRICS.items()}
+    if all(one.metric != METRICS["Hpl"][0] for one in criteria) and chance.randrange(8):
+        chance.metrics["Hpl"] = UNPROMISED
+    jobs = []
+    day = chance.uniform(0.1, 3)
+    for place in range(chance.randint(1, 6), 0, -1):  # the newest first
+        jobs += _session(chance, place, day, nodes)
+        day += chance.choice([0.3, 1, 4]) if "ages" in chance.features else 0.1
+    waivers = [_waiver(chance, nodes, criteria)] if chance.one_in(3, "waivers") else []
+    return History(
+        {"compute": nodes, "debug": nodes},
+        ("system", "gnu"),
+        ("Stream", "Hpl"),
+        tuple(criteria),
+        tuple(waivers),
+        tuple(sorted(jobs, key=lambda job: job.order)),
+    )
+
+
+def allowed(history: History, features: frozenset[str] = FEATURES) -> bool:
+    """Whether it has nothing of OFF, unless that is among the features."""
+    there = {
+        "cannot_run": any(_of_any(history, one, "absent") for one in history.criteria),
+        "other_modes": any(_leaves_unused(history, one) for one in history.criteria),
+        "own_cause": any(map(own_cause, history.jobs)),
+        "partly_absent": any(map(_is_partly_absent, history.jobs)),
+        "planned": not _is_promised(history),
+        "shared_waiver": _has_shared_waiver(history),
+    }
+    return all(name in features for name, is_there in there.items() if is_there)
+
+
+def _of_any(history: History, one: Criterion, outcome: str) -> bool:
+    found = (answer(history, one, unit) for unit in history.nodes)
+    return any(attempt and attempt.outcome == outcome for attempt in found)
+
+
+def _leaves_unused(history: History, one: Criterion) -> bool:
+    """Whether a node has values of the check that do not fit, and no value that does."""
+    for node in history.nodes:
+        found = answer(history, one, node)
+        if found and found.outcome.endswith("ok"):
+            continue
+        for job in history.jobs:
+            values = [line for line in job.lines if line.node == node and line.status == "ok"]
+            fits = job.mode in one.modes and set(one.conditions) <= set(job.conditions)
+            if job.readable and values and one.metric.startswith(job.check) and not fits:
+                return True
+    return False
+
+
+def _is_partly_absent(job: Job) -> bool:
+    statuses = {line.status for line in job.lines}
+    return "tool_missing" in statuses and len(statuses) > 1
+
+
+def _is_promised(history: History) -> bool:
+    """Whether each headline value, and each interruption, is of a check that a criterion names."""
+    promised = {one.metric for one in history.criteria}
+    checks = {name.partition(".")[0] for name in promised}
+    headlines = {metric for metric, _ in METRICS.values()} - promised
+    return not any(
+        line.metric in headlines or line.status == "interrupted" and job.check not in checks
+        for job in history.jobs
+        for line in job.lines
+    )
+
+
+def _has_shared_waiver(history: History) -> bool:
+    """Whether a waiver covers some and not all of the criteria on a check."""
+    metrics = {one.name: one.metric for one in history.criteria}
+    for waives in {waiver.waives for waiver in history.waivers} - {"all"}:
+        check = metrics.get(waives, waives).partition(".")[0]
+        of_check = [one for one in history.criteria if one.metric.startswith(f"{check}.")]
+        if any(waives not in (one.name, one.metric) for one in of_check):
+            return True
+    return False
+
+
+def _criterion(chance: Chance, name: str, check: str) -> Criterion:
+    modes = chance.choice([STRICTER, STRICTER[1:], STRICTER[2:]])
+    if "modes" not in chance.features:
+        modes = STRICTER[1:]
+    age = chance.choice([None, 3, 7]) if "ages" in chance.features else None
+    conditions = (("threads", "4"),) if chance.one_in(5, "conditions") else ()
+    return Criterion(name, METRICS[check][0], BOUND, modes, age, conditions)
+
+
+def _waiver(chance: Chance, nodes: tuple[str, ...], criteria: list[Criterion]) -> Waiver:
+    names = ["all", *(one.name for one in criteria), *(one.metric for one in criteria), OTHER]
+    some = tuple(sorted(chance.sample(nodes, chance.randint(1, len(nodes)))))
+    wrong = tuple(chance.sample(["invalid", "checksum"], chance.randint(0, 2)))
+    return Waiver(some, chance.choice(names), wrong, chance.choice([-1, 5, 30]))
+
+
+def _session(chance: Chance, place: int, day: float, nodes: tuple[str, ...]) -> list[Job]:
+    mode = chance.choice(STRICTER) if chance.one_in(3, "modes") else "maintenance"
+    count = chance.randint(2, 3) if chance.one_in(3, "jobs") else 1
+    return [_job(chance, place, number, day, mode, nodes) for number in range(1, count + 1)]
+
+
+def _job(
+    chance: Chance, place: int, number: int, day: float, mode: str, nodes: tuple[str, ...]
+) -> Job:
+    check = chance.choice(["Stream", "Stream", "Hpl"])
+    own = nodes
+    if chance.one_in(3, "small"):
+        own = tuple(sorted(chance.sample(nodes, chance.randint(1, len(nodes)))))
+    partition = "debug" if chance.one_in(5, "partitions") else "compute"
+    environment = "gnu" if partition == "compute" and chance.one_in(5, "environments") else "system"
+    if chance.one_in(30, "gone"):
+        environment = "gone"
+    conditions = (("threads", chance.choice("448")),) if "conditions" in chance.features else ()
+    lines = _lines(chance, check, own)
+    readable = not chance.one_in(12, "damage")
+    rest = environment, partition, own, lines, conditions, "", readable
+    return Job(place, number, check, day, mode, *rest)
+
+
+def _lines(chance: Chance, check: str, nodes: tuple[str, ...]) -> tuple[Line, ...]:
+    whole = f"{check}.*"
+    if chance.one_in(12, "absent"):
+        return tuple(Line(node, whole, "tool_missing") for node in nodes)
+    if chance.one_in(12, "broken"):
+        status = chance.choice(FAILURES)
+        return tuple(Line(node, whole, status) for node in nodes)
+    found: list[Line] = []
+    for node in nodes:
+        if chance.one_in(5, "broken"):
+            found.append(Line(node, whole, chance.choice(FAILURES)))
+        elif chance.one_in(40, "partly_absent"):
+            found.append(Line(node, whole, "tool_missing"))
+        elif chance.one_in(12, "interrupted"):
+            found.append(Line(node, whole, "interrupted"))
+        elif not chance.one_in(15, "lost_lines"):
+            found += _values(chance, check, node)
+    return tuple(found)
+
+
+def _values(chance: Chance, check: str, node: str) -> list[Line]:
+    metric = chance.metrics[check]
+    trials = chance.choice([1, 3]) if chance.one_in(3, "trials") else 1
+    found, status = [], chance.choice(FAILURES)
+    for trial in range(1, trials + 1):
+        value = BAD if chance.randrange(6) == 0 else GOOD
+        found.append(Line(node, metric, "ok", value, trial if trials > 1 else 0))
+        if chance.one_in(10, "trials") and trials > 1:
+            found[-1] = Line(node, metric, status, 0, trial)
+    if check == "Stream" and chance.one_in(6, "other_metric"):
+        found.append(Line(node, OTHER, chance.choice(["ok", *FAILURES[:3]]), GOOD))
+    return found
+
+
+# ---- on the disk
+
+
+def write(history: History, folder: Path) -> None:
+    """The history as a site and as perflogs, in place of all that was there."""
+    site, perflogs = folder / "sites/here", folder / "perflogs"
+    shutil.rmtree(perflogs, ignore_errors=True)
+    site.mkdir(parents=True, exist_ok=True)
+    nodes = history.nodes
+    (site / "system.yaml").write_text(SYSTEM.format(nodes=",".join(nodes)))
+    (site / "baselines.yaml").write_text("{}\n")
+    (site / "criteria.yaml").write_text("".join(map(_criterion_text, history.criteria)))
+    waivers = [_waiver_text(number, one) for number, one in enumerate(history.waivers)]
+    (site / "waivers.yaml").write_text("".join(waivers) or "{}\n")
+    now = datetime.now(UTC)
+    for name in (*history.partitions, ".sessions"):
+        (perflogs / "here" / name).mkdir(parents=True)
+    for job in history.jobs:
+        (perflogs / "here/.sessions" / locks.name_of(job.place)).write_text(f"s{job.place:04}\n")
+        _write_job(perflogs, job, now)
+
+
+def _criterion_text(one: Criterion) -> str:
+    unit = dict(METRICS.values())[one.metric]
+    age = "none" if one.max_age is None else f"{one.max_age:g}d"
+    conditions = {"mode": list(one.modes), **dict(one.conditions)}
+    rest = f"source: s, max_age: {age}, conditions: {conditions}"
+    return (
+        f"{one.name}: {{description: d, metric: {one.metric}, scope: every node, "
+        f"at_least: {one.bound:g} {unit}, {rest}}}\n"
+    )
+
+
+def _waiver_text(number: int, one: Waiver) -> str:
+    expires = datetime.now(UTC).date() + timedelta(days=one.day)
+    return (
+        f"W{number}: {{nodes: '{','.join(one.nodes)}', waives: {one.waives}, problem: p, owner: o,"
+        f" wrong_answers: {list(one.wrong_answers)}, expires: {expires}}}\n"
+    )
+
+
+def _write_job(perflogs: Path, job: Job, now: datetime) -> None:
+    header = Header(
+        f"s{job.place:04}",
+        "here",
+        job.partition,
+        job.environment,
+        job.check,
+        str(job.number),
+        (now - timedelta(days=job.day, minutes=-job.number)).isoformat(timespec="seconds"),
+        job.mode,
+        "",
+        ",".join(job.expected),
+        {"program": PROGRAMS[job.check], **dict(job.conditions)},
+        {},
+        job.place,
+    )
+    data = samples.dump(header, [_sample(header, line) for line in job.lines])
+    if not job.readable:
+        data = data[:20] + b"\xff" + data[21:]
+    samples.path_of(perflogs, header).write_bytes(data)
+
+
+def _sample(header: Header, line: Line) -> Sample:
+    unit = UNITS.get(line.metric, METRICS[header.check][1])
+    if line.status != "ok":
+        return Sample(
+            header, line.node, line.metric, status=line.status, why="because", trial=line.trial
+        )
+    return Sample(header, line.node, line.metric, Decimal(str(line.value)), unit, trial=line.trial)

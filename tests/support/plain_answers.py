@@ -1,0 +1,434 @@
+"""The one rule of answers a second time, plain and slow: written from DESIGN.md, not from the code.
+
+A history is plain data: what jobs left, what a contract requires, what is waived. `answers` gives
+what the commands must give of it; test_two_versions.py compares. Nothing of siteproof/ is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+GRAVITY = ("FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PENDING", "SKIP", "PASS")
+STATES = ("FAILED", "FLAPPING", "SLOW", "ODD", "UNTESTED", "OK")
+STRICTER = ("quick", "maintenance", "acceptance")
+WRONG = ("invalid", "checksum")
+BROKEN = ("login", "timeout", "parse", "killed", "generic", "tool_missing")
+OLD = "old: "  # before the outcome of an answer that is too old
+NEVER_WAIVED = ("lost", "replaced")
+WINDOW = 10  # sessions in which a node fails now and then
+ALL_OF_A_JOB = 3  # nodes with one cause accuse the check
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a job has of a node, or of a pair: a value, or why there is none."""
+
+    node: str
+    metric: str
+    status: str = "ok"
+    value: float = 0
+    trial: int = 0
+    peer: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One file. place: of its session. day: days ago. One that cannot be read has a name."""
+
+    place: int
+    number: int
+    check: str
+    day: float
+    mode: str
+    environment: str
+    partition: str
+    expected: tuple[str, ...]
+    lines: tuple[Line, ...]
+    conditions: tuple[tuple[str, str], ...] = ()
+    kernel: str = ""
+    readable: bool = True
+
+    @property
+    def order(self) -> tuple[int, bool, int]:
+        """Of what cannot be read only the session is known: it may be the last of it."""
+        return self.place, not self.readable, self.number
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """At least `bound`, on every node (every pair, where it names a link)."""
+
+    name: str
+    metric: str
+    bound: float
+    modes: tuple[str, ...] = ("maintenance", "acceptance")
+    max_age: float | None = 7
+    conditions: tuple[tuple[str, str], ...] = ()
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """day: the last one on which it holds, counted from today."""
+
+    nodes: tuple[str, ...]
+    waives: str
+    wrong_answers: tuple[str, ...] = ()
+    day: int = 30
+
+
+@dataclass(frozen=True)
+class History:
+    """Of one system. partitions: the nodes of each. pairs: of each link, as sender>receiver.
+
+    owed: the checks that a plan contains, and that each node must have ended well.
+    """
+
+    partitions: dict[str, tuple[str, ...]]
+    environments: tuple[str, ...]
+    checks: tuple[str, ...]
+    criteria: tuple[Criterion, ...]
+    waivers: tuple[Waiver, ...]
+    jobs: tuple[Job, ...]
+    pairs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    owed: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> list[str]:
+        return sorted({node for nodes in self.partitions.values() for node in nodes})
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What one job left of one unit."""
+
+    job: Job
+    outcome: str
+    value: float = 0
+
+
+@dataclass(frozen=True)
+class Why:
+    """What is not well with a node: in which state that puts it, and what a waiver needs."""
+
+    state: str
+    check: str
+    outcome: str
+    criterion: Criterion | None = None
+
+
+Units = dict[str, tuple[Criterion, Attempt | None]]
+
+
+@dataclass
+class Answers:
+    """What the commands give. codes: of verdict, nodes and gate."""
+
+    criteria: dict[str, str]
+    units: dict[str, dict[str, str]]
+    nodes: dict[str, str]
+    out: list[str]
+    codes: tuple[int, int, int]
+
+
+def answers(history: History) -> Answers:
+    """All that is known of a history."""
+    units = {one.name: _units(history, one) for one in history.criteria}
+    criteria = {one.name: _verdict(history, units[one.name]) for one in history.criteria}
+    whys = {node: list(_whys(history, node)) for node in history.nodes}
+    nodes = {node: _state(_shown(history, node, found)) for node, found in whys.items()}
+    left = {node: [w for w in whys[node] if not _waived(history, node, w)] for node in whys}
+    out = [node for node in left if _state(left[node]) != "OK"]
+    codes = _verdict_code(history, units, criteria, left), _nodes_code(nodes), 1 if out else 0
+    words = {name: _uncovered(history, of) for name, of in units.items()}
+    return Answers(criteria, words, nodes, out, codes)
+
+
+# ---- attempts
+
+
+def attempts(
+    history: History, check: str, unit: str, one: Criterion | None = None
+) -> Iterator[Attempt]:
+    """What was tried of a unit, the newest first: of a criterion, or of the check as a whole.
+
+    Of a failure only the mode is known before it began, so that no other condition refuses it.
+    """
+    for job in sorted(history.jobs, key=lambda job: job.order, reverse=True):
+        if job.check != check:
+            continue
+        if not job.readable:  # nobody knows what it could not answer
+            if ">" in unit or unit in history.partitions[job.partition]:
+                yield Attempt(job, "lost")
+            continue
+        if one and job.mode not in one.modes:
+            continue
+        own = [line for line in job.lines if unit in _units_of(line)]
+        if one:
+            own = [line for line in own if line.metric == one.metric or _whole(line)]
+        fits = one is None or set(one.conditions) <= set(job.conditions)
+        could = [line for line in own if fits or line.status != "ok"]
+        if could:
+            yield _attempt(job, could, trials=one is not None)
+        elif not own and unit in job.expected:
+            yield Attempt(job, "lost")
+
+
+def _whole(line: Line) -> bool:
+    return line.metric.endswith(".*")
+
+
+def _units_of(line: Line) -> list[str]:
+    """A failure of a pair belongs to both directions."""
+    if not line.peer:
+        return [line.node]
+    pair = [f"{line.node}>{line.peer}"]
+    return pair if line.status == "ok" else [*pair, f"{line.peer}>{line.node}"]
+
+
+def _attempt(job: Job, own: Sequence[Line], *, trials: bool) -> Attempt:
+    """Trials are one value, their median; one wrong answer among them is a wrong answer."""
+    failed = [line.status for line in own if line.status != "ok"]
+    if not set(failed) & set(WRONG) and len(failed) < len(own) and trials:
+        values = sorted(line.value for line in own if line.status == "ok")
+        half = len(values) // 2
+        middle = values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
+        return Attempt(job, "ok", middle)
+    if not failed:
+        return Attempt(job, "ok")
+    outcome = min(failed, key=lambda status: (status not in WRONG, status == "interrupted"))
+    if outcome == "tool_missing" and _absent(job):
+        outcome = "absent"
+    return Attempt(job, outcome)
+
+
+def _absent(job: Job) -> bool:
+    """Whether the tool is missing on every node of the job."""
+    return {line.status for line in job.lines} == {"tool_missing"}
+
+
+def own_cause(job: Job) -> bool:
+    """Whether one cause, but no wrong answer, is on all of three nodes or more."""
+    causes = {line.status for line in job.lines}
+    nodes = {line.node for line in job.lines}
+    alike = len(causes) == 1 and not causes & {"ok", "interrupted", "tool_missing", *WRONG}
+    return alike and len(nodes) >= ALL_OF_A_JOB and nodes >= set(job.expected)
+
+
+# ---- a criterion
+
+
+def _units(history: History, one: Criterion) -> Units:
+    units = history.pairs[one.link] if one.link else history.nodes
+    return {unit: (one, answer(history, one, unit)) for unit in units}
+
+
+def answer(history: History, one: Criterion, unit: str) -> Attempt | None:
+    """The newest attempt that could answer, but for those that take nothing back."""
+    check = one.metric.partition(".")[0]
+    could = list(attempts(history, check, unit, one))
+    told = [a for a in could if a.outcome not in ("interrupted", "absent")]
+    for attempt in could:
+        if attempt.outcome == "interrupted":
+            continue
+        if attempt.outcome == "absent" and told and _place(told[0]) != _place(attempt):
+            continue  # there is one elsewhere
+        if attempt.outcome not in ("lost", "absent") and _old(one, attempt):
+            return Attempt(attempt.job, f"{OLD}{attempt.outcome}")
+        return attempt
+    return None
+
+
+def _place(attempt: Attempt) -> tuple[str, str]:
+    return attempt.job.partition, attempt.job.environment
+
+
+def _old(one: Criterion, attempt: Attempt) -> bool:
+    return one.max_age is not None and attempt.job.day > one.max_age
+
+
+def _is_old(outcome: str) -> bool:
+    return outcome.startswith(OLD)
+
+
+def _word(one: Criterion, attempt: Attempt | None) -> str:
+    """The verdict on one unit."""
+    if attempt is None or attempt.outcome in ("lost", "node_lost") or _is_old(attempt.outcome):
+        return "INCOMPLETE"
+    if attempt.outcome == "ok":
+        return "PASS" if attempt.value >= one.bound else "FAIL"
+    if attempt.outcome in WRONG:
+        return "FAIL"
+    return "SKIP" if attempt.outcome == "absent" else "ERROR"
+
+
+def _uncovered(history: History, units: Units) -> dict[str, str]:
+    """The verdicts on units that no waiver covers."""
+    found = {}
+    for unit, (one, attempt) in units.items():
+        word = _word(one, attempt)
+        outcome = attempt.outcome if attempt else "missing"
+        why = Why("", one.metric.partition(".")[0], outcome, one)
+        if word == "PASS" or not _waived(history, unit, why):
+            found[unit] = word
+    return found
+
+
+def _verdict(history: History, units: Units) -> str:
+    """The worst of its units that no waiver covers."""
+    return min(_uncovered(history, units).values(), key=GRAVITY.index, default="SKIP")
+
+
+# ---- a node
+
+
+def _whys(history: History, node: str) -> Iterator[Why]:
+    """All that is not well with a node."""
+    for one in history.criteria:
+        if not one.link:
+            yield from _of_criterion(one, answer(history, one, node))
+    for check in history.checks:
+        yield from _of_check(history, check, node)
+    if not any(
+        why.state == "FAILED" for check in history.checks for why in _of_check(history, check, node)
+    ):
+        yield from _now_and_then(history, node)
+
+
+def _of_criterion(one: Criterion, attempt: Attempt | None) -> Iterator[Why]:
+    check = one.metric.partition(".")[0]
+    outcome = attempt.outcome if attempt else "missing"
+    word = _word(one, attempt)
+    if word in ("FAIL", "ERROR") or outcome == "node_lost":
+        assert attempt
+        yield Why("UNTESTED" if own_cause(attempt.job) else "FAILED", check, outcome, one)
+    elif word == "INCOMPLETE":
+        yield Why("UNTESTED", check, outcome, one)
+
+
+def _of_check(history: History, check: str, node: str) -> Iterator[Why]:
+    """Did the newest attempt of a check end well? A failure stands until the same ends well."""
+    standing: set[Attempt] = set()
+    none = {"interrupted", "absent"}
+    if check in history.owed and {a.outcome for a in attempts(history, check, node)} <= none:
+        yield Why("UNTESTED", check, "missing")
+    for environment in _environments(history, check):
+        known: list[Attempt] = []
+        for attempt in reversed(list(attempts(history, check, node))):
+            if attempt.job.readable and attempt.job.environment != environment:
+                continue
+            if attempt.outcome in none:
+                continue  # takes nothing back
+            known = [old for old in known if not _clears(history, environment, attempt, old)]
+            if attempt.outcome != "ok":
+                known.append(attempt)
+        standing |= set(known)
+    for attempt in standing:
+        lost = attempt.outcome == "lost" or own_cause(attempt.job)
+        yield Why("UNTESTED" if lost else "FAILED", check, attempt.outcome)
+
+
+def _environments(history: History, check: str) -> list[str]:
+    """Those that a plan contains and in which the check has run; of none nobody knows which."""
+    run = {job.environment for job in history.jobs if job.check == check and job.readable}
+    return [name for name in history.environments if name in run] or [""]
+
+
+def _clears(history: History, environment: str, new: Attempt, old: Attempt) -> bool:
+    """Whether a newer attempt replaces an older one of the same check, environment and node.
+
+    What is lost replaces nothing. It may have been of the strictest mode that there is.
+    """
+    if new.outcome == "lost":
+        return False
+    modes = [
+        job.mode
+        for job in history.jobs
+        if (job.check, job.environment, job.readable) == (old.job.check, environment, True)
+    ]
+    mode = old.job.mode if old.job.readable else max(modes, key=STRICTER.index)
+    if new.outcome == "ok":
+        return STRICTER.index(new.job.mode) >= STRICTER.index(mode)
+    return new.job.mode == mode
+
+
+def _now_and_then(history: History, node: str) -> Iterator[Why]:
+    """Two sessions with a failure of its own among the last ten; a tool is no failure of a node."""
+    tried = [a for check in history.checks for a in attempts(history, check, node)]
+    tried = [a for a in tried if a.job.readable and a.job.environment in history.environments]
+    sessions = sorted({a.job.place for a in tried})[-WINDOW:]
+    broke = set(WRONG) | set(BROKEN) - {"tool_missing"} | {"node_lost"}
+    own = [a for a in tried if a.outcome in broke and not own_cause(a.job)]
+    if len({a.job.place for a in own} & set(sessions)) > 1:
+        for attempt in own:
+            yield Why("FLAPPING", attempt.job.check, attempt.outcome)
+
+
+def _shown(history: History, node: str, whys: Sequence[Why]) -> list[Why]:
+    """Without values that a waiver covers; without a value a node lacks it all the same."""
+    found = []
+    for why in whys:
+        covered = why.criterion and _waived(history, node, why)
+        if not covered:
+            found.append(why)
+        elif not why.outcome.endswith("ok"):
+            found.append(replace(why, state="UNTESTED"))
+    return found
+
+
+def _state(whys: Sequence[Why]) -> str:
+    return min([why.state for why in whys], key=STATES.index, default="OK")
+
+
+# ---- waivers and exit codes
+
+
+def _waived(history: History, unit: str, why: Why) -> bool:
+    return any(
+        set(unit.split(">")) & set(waiver.nodes)
+        and waiver.day >= 0
+        and _covers(history, waiver, why)
+        for waiver in history.waivers
+    )
+
+
+def _covers(history: History, waiver: Waiver, why: Why) -> bool:
+    if why.outcome in NEVER_WAIVED:
+        return False
+    was = why.outcome.removeprefix(OLD)
+    if was in WRONG and was not in waiver.wrong_answers:
+        return False
+    if waiver.waives == "all":
+        return True
+    if why.criterion:
+        return waiver.waives in (why.criterion.name, why.criterion.metric)
+    metrics = {one.metric for one in history.criteria if one.name == waiver.waives}
+    return why.check in {name.partition(".")[0] for name in (waiver.waives, *metrics)}
+
+
+def _verdict_code(
+    history: History, units: dict[str, Units], criteria: dict[str, str], left: dict[str, list[Why]]
+) -> int:
+    """1 before 3 before 0; what all is waived of a criterion decides nothing."""
+    words = [criteria[one.name] for one in history.criteria if _uncovered(history, units[one.name])]
+    for why in (why for whys in left.values() for why in whys):
+        if not why.criterion and why.state != "FLAPPING":
+            words.append(_of_failure(why.outcome))
+    if {"FAIL", "ERROR", "REGRESSED"} & set(words):
+        return 1
+    if {"INCOMPLETE", "PENDING", "SKIP"} & set(words) or "PASS" not in words:
+        return 3
+    return 0
+
+
+def _of_failure(outcome: str) -> str:
+    if outcome in WRONG:
+        return "FAIL"
+    return "INCOMPLETE" if outcome in ("lost", "node_lost") else "ERROR"
+
+
+def _nodes_code(nodes: dict[str, str]) -> int:
+    if set(nodes.values()) - {"OK", "UNTESTED"}:
+        return 1
+    return 3 if "UNTESTED" in nodes.values() else 0
