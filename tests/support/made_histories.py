@@ -27,8 +27,6 @@ FEATURES = frozenset(
 OFF = {  # why not yet
     "cannot_run": "a node of which a tool is missing is UNTESTED, DESIGN.md: nothing",
     "other_modes": "a value under conditions that no criterion accepts makes a node OK",
-    "own_cause": "one cause on all nodes of a job condemns them, and not the check",
-    "partly_absent": "a tool that some nodes of a job lack is no failure of these",
     "planned": "a check without a criterion owes no answer, but for what others have",
     "shared_waiver": "the gate takes a waiver of a criterion for one of all of its check",
 }
@@ -36,6 +34,8 @@ METRICS = {"Stream": ("Stream.triad", "MB/s"), "Hpl": ("Hpl.gflops", "GFLOPS")}
 UNPROMISED = "Hpl.share_of_peak"  # where no criterion names the check
 UNITS = {**dict(METRICS.values()), UNPROMISED: "%"}
 OTHER = "Stream.copy"  # which no criterion names
+# By check: of the machine, so that another one is no other setting, which the plain rule lacks.
+CONDITIONS = {"Stream": "version", "Hpl": "blas_version"}
 PROGRAMS = {"Stream": "stream", "Hpl": "xhpl"}
 BOUND, GOOD, BAD = 100, 101, 99.5  # no node is SLOW by so little
 SYSTEM = """\
@@ -166,7 +166,7 @@ def _criterion(chance: Chance, name: str, check: str) -> Criterion:
     if "modes" not in chance.features:
         modes = STRICTER[1:]
     age = chance.choice([None, 3, 7]) if "ages" in chance.features else None
-    conditions = (("threads", "4"),) if chance.one_in(5, "conditions") else ()
+    conditions = ((CONDITIONS[check], "4"),) if chance.one_in(5, "conditions") else ()
     return Criterion(name, METRICS[check][0], BOUND, modes, age, conditions)
 
 
@@ -194,7 +194,9 @@ def _job(
     environment = "gnu" if partition == "compute" and chance.one_in(5, "environments") else "system"
     if chance.one_in(30, "gone"):
         environment = "gone"
-    conditions = (("threads", chance.choice("448")),) if "conditions" in chance.features else ()
+    conditions = (
+        ((CONDITIONS[check], chance.choice("448")),) if "conditions" in chance.features else ()
+    )
     lines = _lines(chance, check, own)
     readable = not chance.one_in(12, "damage")
     rest = environment, partition, own, lines, conditions, "", readable

@@ -197,10 +197,17 @@ def _attempt(job: Job, own: Sequence[Line], *, trials: bool) -> Attempt:
         return Attempt(job, "ok", middle)
     if not failed:
         return Attempt(job, "ok")
-    outcome = min(failed, key=lambda status: (status not in WRONG, status == "interrupted"))
+    outcome = min(failed, key=_gravity)
     if outcome == "tool_missing" and _absent(job):
         outcome = "absent"
     return Attempt(job, outcome)
+
+
+def _gravity(status: str) -> int:
+    """FAIL before ERROR before INCOMPLETE; what somebody ended comes last."""
+    if status in WRONG:
+        return 0
+    return {"node_lost": 2, "interrupted": 3}.get(status, 1)
 
 
 def _absent(job: Job) -> bool:

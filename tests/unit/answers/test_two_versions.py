@@ -182,8 +182,8 @@ FOUND = {
     ),
     "a criterion failed, and its check ended well under other conditions": history_of(
         job(1, "killed"),
-        job(2, value(), conditions=(("threads", "8"),)),
-        conditions=(("threads", "4"),),
+        job(2, value(), conditions=(("version", "8"),)),
+        conditions=(("version", "4"),),
     ),
 }
 THREE = ("n001", "n002", "n003")
