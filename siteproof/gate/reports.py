@@ -9,11 +9,13 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from siteproof import files, trend
+from siteproof.errors import UserError
 from siteproof.gate.decision import Excuse
 from siteproof.judge.criterion import waiver_finding
 from siteproof.nodes import facts, states
 from siteproof.nodes.states import FleetReport
 from siteproof.record import repairs
+from siteproof.record.finding import Finding, Kind
 from siteproof.sites import Site, Waiver
 from siteproof.sites.waiver import EVERYTHING
 from siteproof.trend import Survey, explaining
@@ -27,20 +29,30 @@ if TYPE_CHECKING:
 def fleet(judged: Judgement, search: Search | None = None) -> FleetReport:
     """The state of every node, and since when: a repair is a new beginning.
 
-    What a change of the history explains is dated by that change.
+    What a change of the history explains is dated by that change, unless a record of a person
+    hinders the search.
     """
     found, repaired = states.report(judged, states.lately(judged)), facts.repaired(judged)
     nodes = {}
+    broken: dict[Finding, None] = {}
     with ExitStack() as stack:
-        search = search or _search(judged, stack)
+        searched = search or _search(judged, stack)
+
+        def search_for(metric: str) -> Survey | None:
+            try:
+                return searched(metric)
+            except UserError as error:
+                broken[Finding(Kind.RECORD_BROKEN, message=str(error))] = None
+                return None
+
         for node in found.nodes.values():
             repair = repaired[node.node].of_node(node.node) if node.node in repaired else None
             findings, notes = (
-                [repairs.since(repair, why) for why in explaining.explained(whys, search)]
+                [repairs.since(repair, why) for why in explaining.explained(whys, search_for)]
                 for whys in (node.findings, node.notes)
             )
             nodes[node.node] = replace(node, findings=findings, notes=notes, repair=repair)
-    return replace(found, nodes=nodes)
+    return replace(found, nodes=nodes, warnings=[*found.warnings, *broken])
 
 
 def _search(judged: Judgement, stack: ExitStack) -> Search:

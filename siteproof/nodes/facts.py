@@ -11,6 +11,7 @@ from siteproof import files, nodesets
 from siteproof.analysis import restarts, uniformity
 from siteproof.analysis.slow_nodes import State
 from siteproof.answers import checks_tried
+from siteproof.errors import UserError
 from siteproof.judge.criterion import NodeVerdict, failure, of_system
 from siteproof.judge.severity import most_severe_status
 from siteproof.nodes import as_stated, stored
@@ -62,6 +63,7 @@ def warnings(judged: Judgement) -> list[Finding]:
             details = {"role": role, "count": len(restarted), "of": tested}
             found.append(finding.of(Kind.MANY_RESTARTED, details))
     found += [why for state, why in _other_settings(judged) if state is State.OK]
+    found += _repairs(judged)[1]
     return [*found, *(judged.sessions.clock_findings if judged.sessions else ())]
 
 
@@ -129,8 +131,16 @@ def _flapping(judged: Judgement) -> Iterator[Fact]:
 
 def repaired(judged: Judgement) -> Mapping[str, Repair]:
     """The last repair of each node, of those that count in this judgement."""
+    return _repairs(judged)[0]
+
+
+def _repairs(judged: Judgement) -> tuple[Mapping[str, Repair], list[Finding]]:
+    """Those, and what is wrong with a record of one."""
     until = judged.as_of if judged.past else None
-    return repairs.newest(files.perflogs(), judged.site.system.system, until)
+    try:
+        return repairs.newest(files.perflogs(), judged.site.system.system, until), []
+    except UserError as error:
+        return {}, [Finding(Kind.RECORD_BROKEN, message=str(error))]
 
 
 def _failures(judged: Judgement, jobs: Sequence[Header]) -> Sequence[Sample]:

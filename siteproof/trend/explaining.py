@@ -10,7 +10,7 @@ from siteproof.trend.alerts import Alert, Survey
 
 OF_A_BOUND = (Kind.MISSES_BOUND, Kind.BELOW_BASELINE)
 OF_A_LEVEL = (*OF_A_BOUND, Kind.SLOW, Kind.FELL)
-Search = Callable[[str], Survey]  # for what changed in a metric
+Search = Callable[[str], Survey | None]  # for what changed in a metric; None: not known
 
 
 def explained(findings: Iterable[Finding], search: Search) -> list[Finding]:
@@ -23,6 +23,8 @@ def _explained(why: Finding, search: Search) -> Finding:
         return why
     metric = why.metric.partition(" ")[0]
     seen = search(metric)
+    if seen is None:
+        return why
     of_fleet = why.get("event") is not None  # else the others have lost as much
     here = [
         one

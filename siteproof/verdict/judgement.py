@@ -14,7 +14,7 @@ from siteproof.compare import accepted
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
 from siteproof.derivations.given import MAX_SESSIONS, Material, MayBe, Past
-from siteproof.errors import ExitCode
+from siteproof.errors import ExitCode, UserError
 from siteproof.judge import expected, inputs
 from siteproof.judge.age import Freshness
 from siteproof.judge.criterion import (
@@ -159,7 +159,9 @@ def judge_system(
         ages = ages.at_newest(of_samples)
         last = max((header.order for header in of_samples), default=(0, "", ""))
         headers = [header for header in headers if header.order <= last]
-    fresh = Freshness(ages, Updates(headers, files.perflogs()), record.settings(headers, now))
+    known, broken = record.accepted(now)
+    settings = Settings(headers, known)
+    fresh = Freshness(ages, Updates(headers, files.perflogs()), settings)
     if as_of:
         chosen += f", as of {now:%Y-%m-%d %H:%M} UTC"
     background = Background.of(site, record, now, headers)
@@ -177,6 +179,7 @@ def judge_system(
         warnings=[
             *_failed(judged.failed_besides),
             *judged.warnings,
+            *broken,
             *record.sessions.clock_findings,
         ],
     )
@@ -269,11 +272,14 @@ class Record:
         """The header of each job, also of those whose files cannot be read."""
         return list(filter(self._is_there, [*self.sessions.headers, *self.sessions.unread]))
 
-    def settings(self, headers: Iterable[Header], now: datetime) -> Settings:
-        """The settings of these jobs, with what persons had accepted by a moment."""
-        known = accepted.read_all(self.sessions.perflogs, self.sessions.system)
+    def accepted(self, now: datetime) -> tuple[set[str], list[Finding]]:
+        """The sessions that persons had accepted by a moment; and what is wrong with a record."""
+        try:
+            known = accepted.read_all(self.sessions.perflogs, self.sessions.system)
+        except UserError as error:
+            return set(), [Finding(Kind.RECORD_BROKEN, message=str(error))]
         by_now = (one.sessions for one in known if one.when <= now.isoformat())
-        return Settings(headers, {session for of_one in by_now for session in of_one})
+        return {session for of_one in by_now for session in of_one}, []
 
     def samples(
         self, wanted: Callable[[Header], bool], nodes: Collection[str] | None = None

@@ -383,6 +383,22 @@ def test_a_person_ends_for_good_what_is_lost(tmp_path, monkeypatch, name):
     assert here.says()[1] == "FAILED"
 
 
+@rows("folder, commands", [("accepted", ["verdict"]), ("repairs", ["nodes"]), ("trend", ["nodes"])])
+def test_a_broken_record_of_a_person_stops_no_answer(tmp_path, monkeypatch, folder, commands):
+    here = Here(tmp_path, monkeypatch)
+    for run in range(12):
+        here.passed(run)
+    here.keep(run_of(dict.fromkeys(EVERYBODY, 100) | {"n003": 50}, 12, expected=EIGHT))
+    before = here.says()
+    assert before == ((1, 1, 1), "FAILED")
+    (here.perflogs / "here" / folder).mkdir()
+    (here.perflogs / "here" / folder / "20251130T100000.000000Z.json").write_text("{")
+    assert here.says() == before
+    for command in commands:
+        text = " ".join(ask(command)[1].split())
+        assert "left out, so what it records does not count" in text, text
+
+
 def test_one_broken_line_stays_a_mistake_that_is_named(tmp_path, monkeypatch):
     here = Here(tmp_path, monkeypatch)
     path = here.passed(1)

@@ -318,7 +318,7 @@ def test_a_repair_that_names_no_node_or_nobody_is_refused(here, words, said):
     assert not (here.folder / "perflogs/here/repairs").exists()
 
 
-def test_a_broken_record_of_a_repair_is_a_mistake_that_is_named(here):
+def test_a_broken_record_of_a_repair_is_named_and_stops_no_answer(here):
     here()
     repair()
     (path,) = (here.folder / "perflogs/here/repairs").iterdir()
@@ -327,4 +327,4 @@ def test_a_broken_record_of_a_repair_is_a_mistake_that_is_named(here):
     for text in ("{}", path.read_text().replace('"nodes": ""', '"nodes": "n[00"')):
         path.write_text(text)
         code, said = ask("nodes")
-        assert (code, path.name in said) == (2, True), said
+        assert (code, path.name in said) == (3, True), said
