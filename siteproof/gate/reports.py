@@ -42,6 +42,8 @@ def fleet(judged: Judgement, search: Search | None = None) -> FleetReport:
             try:
                 return searched(metric)
             except UserError as error:
+                if not error.where.startswith(str(files.perflogs())):
+                    raise  # such as too little memory
                 broken[Finding(Kind.RECORD_BROKEN, message=str(error))] = None
                 return None
 

@@ -63,7 +63,7 @@ def system():
         lines += [f"  {role}: {{set: '{nodes}', hardware: {kind}}}"]
     lines += ["file_systems:", "  volume: {path: /mnt, kind: ext4, roles: [virtio]}", "links:"]
     for name, client in LINKS.items():
-        ends = f"servers: node001, clients: {client}, speed: 10 Gb/s, mtu: 9000"
+        ends = f"servers: node001, clients: {client}, speed: 100 Gb/s, mtu: 9000"
         lines += [f"  {name}: {{description: A way, partition: all, {ends}}}"]
     lines += ["partitions:"]
     for name, measures in ({role: role for role in ROLES} | {"all": ""}).items():

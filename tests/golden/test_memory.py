@@ -24,7 +24,7 @@ def limited(world, megabytes, words):
     return subprocess.run(["sh", "-c", script], env=env, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("words", ["trend", "nodes", "history"])
+@pytest.mark.parametrize("words", ["trend", "calibrate", "history"])
 def test_a_command_that_needs_more_says_how_much_in_one_line(world, words):
     for megabytes in TOO_LITTLE:
         done = limited(world, megabytes, words)
