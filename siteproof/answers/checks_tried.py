@@ -166,7 +166,7 @@ def recent(site: Site, headers: Iterable[Header]) -> list[Header]:
 
 
 def flapping(samples: Iterable[Sample], repaired: Mapping[str, Repair]) -> dict[str, list[Sample]]:
-    """The failures of each node that failed now and then, the oldest first, one a session.
+    """The failures of each node that failed now and then, the worst of each session, oldest first.
 
     samples: of the jobs of `recent`, at least those without a value. repaired: the last repair of
     a node, before which nothing counts.
@@ -176,7 +176,10 @@ def flapping(samples: Iterable[Sample], repaired: Mapping[str, Repair]) -> dict[
         for attempt in _of_its_own(attempts(of_job)):
             repair = repaired.get(attempt.node)
             if repair is None or repair.is_before(attempt.header):
-                of_node.setdefault(attempt.node, {}).setdefault(attempt.header.session, attempt)
+                sessions = of_node.setdefault(attempt.node, {})
+                other = sessions.setdefault(attempt.header.session, attempt)
+                if most_severe_status((attempt.status, other.status)) != other.status:
+                    sessions[attempt.header.session] = attempt
     return {
         node: sorted(failed.values(), key=lambda attempt: attempt.header.job_order)
         for node, failed in of_node.items()

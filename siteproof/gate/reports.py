@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def fleet(judged: Judgement, search: Search | None = None) -> FleetReport:
     """The state of every node, and since when: a repair is a new beginning.
 
-    What a change of the history explains is dated by that change, unless a record of a person
-    hinders the search.
+    What a change of the history explains is dated by that change, unless the history cannot be
+    read: that stops no answer.
     """
     found, repaired = states.report(judged, states.lately(judged)), facts.repaired(judged)
     nodes = {}
@@ -41,11 +41,12 @@ def fleet(judged: Judgement, search: Search | None = None) -> FleetReport:
         def search_for(metric: str) -> Survey | None:
             try:
                 return searched(metric)
+            except OSError as error:  # such as a cache of another user
+                why = f"{error.filename}: {error.strerror}"
             except UserError as error:
-                if not error.where.startswith(str(files.perflogs())):
-                    raise  # such as too little memory
-                broken[Finding(Kind.RECORD_BROKEN, message=str(error))] = None
-                return None
+                why = str(error)
+            broken[Finding(Kind.UNREADABLE, message=why)] = None
+            return None
 
         for node in found.nodes.values():
             repair = repaired[node.node].of_node(node.node) if node.node in repaired else None

@@ -140,7 +140,7 @@ def _repairs(judged: Judgement) -> tuple[Mapping[str, Repair], list[Finding]]:
     try:
         return repairs.newest(files.perflogs(), judged.site.system.system, until), []
     except UserError as error:
-        return {}, [Finding(Kind.RECORD_BROKEN, message=str(error))]
+        return {}, [Finding(Kind.UNREADABLE, message=str(error))]
 
 
 def _failures(judged: Judgement, jobs: Sequence[Header]) -> Sequence[Sample]:

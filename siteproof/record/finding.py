@@ -198,7 +198,7 @@ class Kind(StrEnum):
     PROBES_OF_FUTURE = "probes_of_future"  # count
     PROBES_NOT_KNOWN = "probes_not_known"  # names, count
     LINES_BROKEN = "lines_broken"  # file, count
-    RECORD_BROKEN = "record_broken"  # message: which record of a person, and why
+    UNREADABLE = "unreadable"  # message: a record of a person, or the history, and why
     EVENT_BACKWARDS = "event_backwards"  # state, begin, end
 
 

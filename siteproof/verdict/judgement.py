@@ -277,7 +277,7 @@ class Record:
         try:
             known = accepted.read_all(self.sessions.perflogs, self.sessions.system)
         except UserError as error:
-            return set(), [Finding(Kind.RECORD_BROKEN, message=str(error))]
+            return set(), [Finding(Kind.UNREADABLE, message=str(error))]
         by_now = (one.sessions for one in known if one.when <= now.isoformat())
         return {session for of_one in by_now for session in of_one}, []
 

@@ -599,7 +599,7 @@ TEMPLATES: dict[Kind, str | Words] = {
         f"{_count(f.count, 'line')} left out, of probes that system.yaml does not have: {f.names}"
     ),
     Kind.LINES_BROKEN: lambda f: f"{_count(f.count, 'line')} left out: broken, in {f.file}",
-    Kind.RECORD_BROKEN: "left out, so what it records does not count: {f.message}",
+    Kind.UNREADABLE: "cannot be read, so it does not count: {f.message}",
     Kind.EVENT_BACKWARDS: "event {f.state} ends at {f.end}, before it begins at {f.begin}: left "
     "out",
 }

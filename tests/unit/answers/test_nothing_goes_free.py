@@ -396,7 +396,7 @@ def test_a_broken_record_of_a_person_stops_no_answer(tmp_path, monkeypatch, fold
     assert here.says() == before
     for command in commands:
         text = " ".join(ask(command)[1].split())
-        assert "left out, so what it records does not count" in text, text
+        assert "cannot be read, so it does not count" in text, text
 
 
 def test_one_broken_line_stays_a_mistake_that_is_named(tmp_path, monkeypatch):

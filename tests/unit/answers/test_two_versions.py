@@ -156,6 +156,11 @@ def history_of(*jobs, nodes=("n001",), waivers=(), criteria=("C-ONE",), owed=(),
 
 TWO, LOST = ("n001", "n002"), {"readable": False}
 FOUND = {
+    "a waiver of all, and a wrong answer in one of two sessions that failed": history_of(
+        *(job(1, "node_lost"), job(1, "invalid", number=2, environment="gnu"), job(2, "login")),
+        *(job(3, value()), job(3, value(), number=2, environment="gnu")),
+        waivers=(Waiver(("n001",), "all"),),
+    ),
     "a wrong answer among trials": history_of(
         job(1, Line("n001", "Stream.triad", "invalid", trial=1), value(trial=2))
     ),
