@@ -16,7 +16,7 @@ from statistics import median_low
 
 from siteproof import files, units
 from siteproof.record import series
-from siteproof.record.pair_units import PEER, link_of, of_pairs
+from siteproof.record.pair_units import PEER, Point, link_of, of_pairs, point
 from siteproof.record.samples import IMPLAUSIBLE, PUBLISHED, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.sites import Hardware, Metric, Site
@@ -30,7 +30,7 @@ FACTOR = 100
 OTHERS = 3  # so many others at least show what is typical
 BURSTS = ("RdmaWrite.bandwidth_peak",)  # a card takes for a moment more than the link carries
 Limit = tuple[Fraction, Quantity, str]  # how many times which figure, and what it is of
-Run = tuple[str, int, str]  # of a job: node, trial, dimensions
+Run = tuple[str, int, Point]  # of a job: node, trial, point
 
 
 def sessions_of(site: Site) -> Sessions:
@@ -57,7 +57,7 @@ def checked(site: Site, found: list[Sample]) -> list[Sample]:
 
 
 def _run(sample: Sample) -> Run:
-    return sample.node, sample.trial, str(sorted(sample.dims.items()))
+    return sample.node, sample.trial, point(sample)
 
 
 def _alike(site: Site, found: Iterable[Sample]) -> Iterable[list[Sample]]:
@@ -73,8 +73,8 @@ def _alike(site: Site, found: Iterable[Sample]) -> Iterable[list[Sample]]:
         known, _ = units.UNITS.get(sample.unit, ("", 0))  # a plain test may have a unit of its own
         if known == units.kind(metric.unit) and sample.header.mode != PUBLISHED:
             link = link_of(sample) if of_pairs(sample) else ""
-            point = sorted(one for one in sample.dims.items() if one[0] not in series.OF_A_JOB)
-            groups.setdefault((sample.metric, role, link, *point), []).append(sample)
+            key = sample.metric, role, link, point(sample, PEER)
+            groups.setdefault(key, []).append(sample)
     return groups.values()
 
 

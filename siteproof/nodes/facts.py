@@ -117,16 +117,17 @@ def _flapping(judged: Judgement) -> Iterator[Fact]:
     for node, failed in checks_tried.flapping(_failures(judged, jobs), repaired(judged)).items():
         if node in still:
             continue
-        first = failed[0].header
-        why = finding.of(
-            Kind.FLAPPING,
-            {"failed": len(failed), "of": _sessions_on(node, jobs), "how": _how(failed)},
-            subject=node,
-            check=first.check,
-            status=most_severe_status(attempt.status for attempt in failed),
-            since=first.time,
-        )
-        yield State.FLAPPING, why
+        how = {"failed": len(failed), "of": _sessions_on(node, jobs), "how": _how(failed)}
+        for check in dict.fromkeys(attempt.header.check for attempt in failed):
+            why = finding.of(
+                Kind.FLAPPING,
+                how,
+                subject=node,
+                check=check,  # a waiver may cover one of them
+                status=most_severe_status(a.status for a in failed if a.header.check == check),
+                since=failed[0].header.time,
+            )
+            yield State.FLAPPING, why
 
 
 def repaired(judged: Judgement) -> Mapping[str, Repair]:

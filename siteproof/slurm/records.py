@@ -25,6 +25,7 @@ _STATE = re.compile(r" State=(\S+)(?=\s)")  # a blank must follow, or the line w
 _BOOTED = re.compile(r" BootTime=(\d{1,12}) ")
 # What people write comes last, and may hold what looks like a field. 25.05 ends with these.
 _LAST = re.compile(r" (Reason|Comment|Extra|InstanceId|InstanceType|ReservationName)=")
+LONGEST_TIME = 10  # digits of seconds since 1970: until 2286
 _STAMP = re.compile(r" \[([^\s\]]+)@(\d[\dT:.-]*)\]")  # after a reason: who and when
 _FIELD = re.compile(r" \w+=")
 _RESERVATION = re.compile(
@@ -149,7 +150,7 @@ def _words(rest: str) -> tuple[str, str, str, int]:
     comment = text[following.end() :] if following and following[1] == "Comment" else ""
     # Ours holds no '=', so the next field ends it; of another's only the beginning matters.
     comment = _FIELD.split(comment, maxsplit=1)[0].strip() or comment.strip()
-    since = int(when) if when.isdigit() and len(when) < 13 else 0
+    since = int(when) if when.isdigit() and len(when) <= LONGEST_TIME else 0
     return harmless(reason.strip()), harmless(comment), harmless(by), since
 
 

@@ -156,6 +156,11 @@ def history_of(*jobs, nodes=("n001",), waivers=(), criteria=("C-ONE",), owed=(),
 
 TWO, LOST = ("n001", "n002"), {"readable": False}
 FOUND = {
+    "failures of two checks, and a waiver of one of them": history_of(
+        *(job(1, "generic"), job(2, value()), job(3, "killed", check="Hpl")),
+        job(3, Line("n001", "Hpl.share_of_peak", "ok", 101), number=2, check="Hpl"),
+        waivers=(Waiver(("n001",), "C-ONE"),),
+    ),
     "a waiver of all, and a wrong answer in one of two sessions that failed": history_of(
         *(job(1, "node_lost"), job(1, "invalid", number=2, environment="gnu"), job(2, "login")),
         *(job(3, value()), job(3, value(), number=2, environment="gnu")),

@@ -257,6 +257,14 @@ def test_what_is_no_output_is_no_node_and_no_reservation(text):
     assert parse_reservations(text) == {}
 
 
+@pytest.mark.parametrize("digits", ["999999999999", "9" * 40, "0"])
+def test_a_time_of_no_year_in_a_reason_is_no_time(digits):
+    tail = f" Reason=bad [ada@{digits}] x [root@17]\n"
+    node = parse_nodes(NODE.format("IDLE+DRAIN") + tail)["n1"]
+    assert node.since == 0
+    assert commands.out_of_service(node).since == ""
+
+
 # ---- which nodes can take a job
 
 
