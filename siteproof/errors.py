@@ -9,7 +9,7 @@ from enum import IntEnum
 class ExitCode(IntEnum):
     """What a script may rely on; 2 goes before 1, 1 before 3, 3 before 0.
 
-    siteproof.judge.severity.exit_code makes it of verdicts.
+    siteproof.severity.exit_code makes it of verdicts.
     """
 
     PASS = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from siteproof.judge.criterion import ALL_UNITS, attempts_at, of_system, place, refusal, why_not
+from siteproof.answers.attempts import ALL_UNITS, attempts_at, of_system, place, refusal, why_not
 from siteproof.record import campaign
 from siteproof.record.ages import Ages
 from siteproof.record.samples import TOOL_MISSING, Header, Sample

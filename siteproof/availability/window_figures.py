@@ -13,9 +13,9 @@ from siteproof.availability.definitions import Uptime, gap, overall, scheduled
 from siteproof.availability.intervals import Spans
 from siteproof.availability.overview import Overview
 from siteproof.errors import UserError
-from siteproof.judge.severity import Verdict
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
+from siteproof.severity import Verdict
 from siteproof.sites import Criterion, Site
 
 MONTH = 720  # hours: 30 days

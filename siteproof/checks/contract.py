@@ -21,10 +21,10 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from siteproof import units
+from siteproof.answers.attempts import MIDDLES, of_system, why_not
 from siteproof.checks import reference
 from siteproof.checks.reference import Reference
 from siteproof.errors import UserError
-from siteproof.judge.criterion import MIDDLES, of_system, why_not
 from siteproof.record import pair_units
 from siteproof.record.pair_units import Point
 from siteproof.record.samples import Sample

@@ -12,18 +12,18 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 
 from siteproof import sites
-from siteproof.answers import checks_tried, implausible, lost
+from siteproof.answers import checks_tried, implausible, inputs, lost
+from siteproof.answers.attempts import ASKED, MIDDLES
+from siteproof.answers.attempts import of_system as criterion_of_system
 from siteproof.checks import session
-from siteproof.judge import inputs
 from siteproof.judge.age import Freshness
-from siteproof.judge.criterion import ASKED, MIDDLES, judge, reported, units
-from siteproof.judge.criterion import of_system as criterion_of_system
-from siteproof.judge.severity import Verdict, most_severe_status
+from siteproof.judge.criterion import judge, reported, units
 from siteproof.record import campaign, pair_units
 from siteproof.record.ages import Ages
 from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.updates import Updates
+from siteproof.severity import Verdict, most_severe_status
 from siteproof.sites import Baseline, Criterion, Hardware, Site
 from siteproof.sites.pairs import Pair
 

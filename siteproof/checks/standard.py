@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator, Mapping
 
 from ClusterShell.NodeSet import NodeSet
 
+from siteproof.answers import inputs
 from siteproof.checks.job import LOCAL
 from siteproof.errors import UserError
-from siteproof.judge import inputs
 from siteproof.record.point import Point
 from siteproof.sites import Expected, Site
 from siteproof.sites.system import Partition

@@ -32,11 +32,11 @@ from siteproof.cli.shared import json_option, print_some, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
 from siteproof.judge.age import lasting
-from siteproof.judge.severity import Verdict, exit_code
 from siteproof.record import event_log
 from siteproof.record.campaign import since
 from siteproof.record.event_log import EventRecord
 from siteproof.record.finding import Kind
+from siteproof.severity import Verdict, exit_code
 from siteproof.sites import Criterion, Site
 from siteproof.sites.machine import refuse_stranger
 from siteproof.slurm import client

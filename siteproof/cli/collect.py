@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
+from siteproof.answers.attempts import with_lacking
 from siteproof.collect import stages as collecting
 from siteproof.errors import UserError, UserErrors, harmless
 from siteproof.files import folder, name_of, perflogs, stages
-from siteproof.judge.criterion import with_lacking
 from siteproof.record import manifest, samples, set_aside
 from siteproof.record.samples import LOST
 from siteproof.units import count

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from siteproof import files, sites
+from siteproof.answers.attempts import failure
 from siteproof.cli.records import print_wrapped
-from siteproof.judge.criterion import failure
 from siteproof.record import campaign as campaigns
 from siteproof.record import descriptions
 from siteproof.record.finding import Finding, Kind

@@ -17,9 +17,9 @@ from siteproof.gate.act import Scene
 from siteproof.gate.commands import Cluster
 from siteproof.gate.decision import UNTESTED
 from siteproof.gate.service import Place, Service
-from siteproof.judge.severity import RANKS
 from siteproof.record.finding import Finding
 from siteproof.schema.yamlfile import clip
+from siteproof.severity import RANKS
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement
 from siteproof.wording.verdicts import measure, own_command

@@ -9,7 +9,7 @@ import click
 from siteproof.cli.records import Record, plain_option, print_plain, print_records, print_wrapped
 from siteproof.cli.shared import SET_ASIDE, json_option, print_left_out, print_text, which_answers
 from siteproof.export import documents
-from siteproof.judge.severity import RANKS, Verdict
+from siteproof.severity import RANKS, Verdict
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.verdict.tally import Standing, Tally, of_all

@@ -10,19 +10,20 @@ import click
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import State
+from siteproof.answers.attempts import why_not
 from siteproof.cli.gate_lists import print_in_slurm
 from siteproof.cli.records import print_answer, print_wrapped
 from siteproof.cli.shared import by_subject, json_option, which_answers
 from siteproof.derivations.given import DerivedSample
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
-from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, why_not
-from siteproof.judge.severity import Verdict, exit_code
+from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.record.finding import Finding
 from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.samples import Sample
 from siteproof.rounding import Limit
 from siteproof.schema import shapes
+from siteproof.severity import Verdict, exit_code
 from siteproof.units import count, with_unit
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import verdicts as wording

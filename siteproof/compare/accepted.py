@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.judge.severity import Verdict, in_order
 from siteproof.record import campaign
 from siteproof.record.samples import Header, Order
 from siteproof.record.series import CONTRACTUAL
 from siteproof.schema.shapes import hint
+from siteproof.severity import Verdict, in_order
 
 if TYPE_CHECKING:
     from siteproof.verdict.judgement import Judgement

@@ -12,10 +12,10 @@ from functools import cached_property
 
 from siteproof import nodesets
 from siteproof.errors import UserError
-from siteproof.judge.severity import broke
 from siteproof.record import campaign as campaigns
 from siteproof.record.point import Point
 from siteproof.record.samples import SWEEP, Sample
+from siteproof.severity import broke
 from siteproof.sites import Site
 from siteproof.sweeps import caps
 from siteproof.sweeps.reading import SweepFile

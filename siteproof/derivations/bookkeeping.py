@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from fractions import Fraction
 
+from siteproof.answers.attempts import why_not
 from siteproof.derivations.given import Given, Result
-from siteproof.judge.criterion import why_not
 from siteproof.published import milestones
 from siteproof.record.ages import moment_of
 from siteproof.record.samples import Header, Sample

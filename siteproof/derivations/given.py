@@ -12,14 +12,14 @@ from pathlib import Path
 
 from siteproof import units
 from siteproof.analysis import arithmetic
-from siteproof.judge import expected, inputs
-from siteproof.judge.criterion import apart, attempts_at, newest_job, why_not
-from siteproof.judge.severity import WRONG, most_severe_status
+from siteproof.answers import expected, inputs
+from siteproof.answers.attempts import apart, attempts_at, newest_job, why_not
 from siteproof.record import descriptions, finding, pair_units
 from siteproof.record.descriptions import Fields
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, PEER, Point
 from siteproof.record.samples import EMULATED, Header, Sample
+from siteproof.severity import WRONG, most_severe_status
 from siteproof.sites import Criterion, Site, bought, hardware_read
 from siteproof.sites.bought import FactResult
 from siteproof.sites.promise import Subject

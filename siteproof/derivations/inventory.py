@@ -9,9 +9,9 @@ from fractions import Fraction
 
 from siteproof import nodesets, units
 from siteproof.analysis import uniformity
+from siteproof.answers.inputs import ROLE
 from siteproof.derivations.given import Given, Result
 from siteproof.errors import UserError
-from siteproof.judge.inputs import ROLE
 from siteproof.sites import hardware_read
 from siteproof.units import convert
 

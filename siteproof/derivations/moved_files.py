@@ -13,8 +13,8 @@ from fractions import Fraction
 
 from siteproof import units
 from siteproof.analysis.daily import Pair, category, rate_class
+from siteproof.answers.attempts import SERVICE, why_not
 from siteproof.derivations.given import Given, Result
-from siteproof.judge.criterion import SERVICE, why_not
 from siteproof.links.transfers import CHECK, RATE, UNIT, UNTRIED, Moved, moved
 from siteproof.record.samples import Sample
 

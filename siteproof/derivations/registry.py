@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from siteproof.answers.inputs import CAMPAIGN
 from siteproof.derivations import (
     bookkeeping,
     bought_facts,
@@ -20,7 +21,6 @@ from siteproof.derivations import (
 )
 from siteproof.derivations.given import DerivedSample, Given, Lack, Material, Result
 from siteproof.errors import UserError, UserErrors
-from siteproof.judge.inputs import CAMPAIGN
 from siteproof.record.finding import Finding
 from siteproof.sites import Criterion
 from siteproof.sites.promise import Subject

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from fractions import Fraction
 
 from siteproof.analysis import arithmetic
+from siteproof.answers.inputs import CAMPAIGN
 from siteproof.derivations.given import DIFFERS_BY, Given, Lack, Result, Side
-from siteproof.judge.inputs import CAMPAIGN
 from siteproof.record import finding, series
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Header, Sample

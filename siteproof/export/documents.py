@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from siteproof.analysis.slow_nodes import State
 from siteproof.errors import ExitCode
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
-from siteproof.judge.severity import Verdict, is_wrong_answer
 from siteproof.record.samples import Sample
+from siteproof.severity import Verdict
 from siteproof.verdict.judgement import Judgement
 from siteproof.verdict.tally import Standing, Tally
 from siteproof.wording import tallies
@@ -88,7 +88,7 @@ def _node_report(node: NodeReport) -> dict[str, Any]:
         "wrong": [
             {"reason": full(why), "check": why.check, "status": why.status}
             for why in node.findings
-            if is_wrong_answer(why)
+            if why.is_wrong_answer
         ],
     }
 

@@ -20,10 +20,10 @@ from siteproof import units
 from siteproof.curves import sweep_runs
 from siteproof.errors import harmless
 from siteproof.judge.criterion import CriterionVerdict
-from siteproof.judge.severity import Verdict
 from siteproof.nodes.states import FleetReport, State
 from siteproof.record.pair_units import LINK, job, of_pairs
 from siteproof.record.samples import PUBLISHED, Sample
+from siteproof.severity import Verdict
 from siteproof.sites import Hardware
 from siteproof.trend import Alert
 from siteproof.units import UNITS

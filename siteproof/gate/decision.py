@@ -11,7 +11,6 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import State
-from siteproof.judge.severity import is_wrong_answer
 from siteproof.record.finding import NEVER_WAIVED, Finding, Kind
 
 OK, UNTESTED = str(State.OK), str(State.UNTESTED)
@@ -58,7 +57,7 @@ class Excuse:
 
     def refuses(self, why: Finding) -> bool:
         """Whether a reason is a wrong answer whose status it does not name, or may be one."""
-        unnamed = is_wrong_answer(why) and why.status not in self.wrong_answers
+        unnamed = why.is_wrong_answer and why.status not in self.wrong_answers
         return unnamed or why.kind in NEVER_WAIVED
 
     def is_about(self, why: Finding) -> bool:
@@ -187,5 +186,5 @@ def out_of_service(decision: Decision, nodes: NodeSet, out_now: NodeSet) -> Shar
 def is_certain(ruling: Ruling) -> bool:
     """Whether it stays out for a reason that no check can be at fault for: dead, a wrong answer."""
     return not ruling.back and any(
-        why.kind is Kind.NOT_RESPONDING or is_wrong_answer(why) for why in ruling.findings
+        why.kind is Kind.NOT_RESPONDING or why.is_wrong_answer for why in ruling.findings
     )

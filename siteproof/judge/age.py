@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from siteproof.judge.severity import BROKEN, Verdict
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED
+from siteproof.severity import BROKEN, Verdict
 from siteproof.units import count
 
 if TYPE_CHECKING:

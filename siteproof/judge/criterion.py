@@ -15,37 +15,34 @@ from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING
 
+from siteproof.answers.attempts import (
+    MIDDLES,
+    PROGRAM,
+    apart,
+    attempts_at,
+    attempts_on,
+    failure,
+    lacking,
+    newest_job,
+    refusal,
+    unanswered,
+    why_not,
+)
 from siteproof.judge import published_values as published
-from siteproof.judge.severity import RANKS, UNDECIDED, WRONG, Verdict, most_severe, of_status
 from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import Point
-from siteproof.record.point import KNOB, OWN
-from siteproof.record.samples import (
-    EMULATED,
-    INTERRUPTED,
-    LOST,
-    PUBLISHED,
-    TOOL_MISSING,
-    Sample,
-    expected_nodes,
-)
+from siteproof.record.samples import INTERRUPTED, PUBLISHED, TOOL_MISSING, Sample
 from siteproof.record.series import settings as settings_of
+from siteproof.severity import RANKS, UNDECIDED, WRONG, Verdict, most_severe, of_status
 from siteproof.units import UNITS, convert
 
 if TYPE_CHECKING:
     from siteproof.judge.age import Freshness
     from siteproof.record.comparable_settings import Settings
-    from siteproof.record.samples import Header, Order
     from siteproof.sites import Baseline, Criterion, Hardware, Waiver
-    from siteproof.sites.system import Value
 
 Excuses = Sequence[tuple[str, "Waiver"]]  # waivers with their keys in the site
-MIDDLES = ("median", "mean")
-ALL_UNITS = ""  # in place of a unit
-PROGRAM = "program"  # condition: which tool measured it
-SERVICE = "service"  # condition: which service was used
-ASKED = ("mode", "file_system", SERVICE)  # conditions that a measurement has before it begins
 
 
 @dataclass(frozen=True)
@@ -195,7 +192,7 @@ def units(
         own_baselines = (baselines or {}).get(node, ())
         each = [
             _too_old(criterion, _noted(criterion, one, own), fresh)
-            for own in apart(criterion, _attempts_on(node, attempts))
+            for own in apart(criterion, attempts_on(node, attempts))
             for one in _judge_points(criterion, node, facts, own, own_baselines)
         ]
         if fresh and fresh.settings and own_baselines:
@@ -249,12 +246,6 @@ def _settings_of(baseline: Baseline, sample: Sample) -> dict[str, str]:
     return found if found.keys() <= settings else {}
 
 
-def _attempts_on(unit: str, attempts: Mapping[str, list[Sample]]) -> list[Sample]:
-    """Its own, and what nobody knows whether it concerns it; the newest first."""
-    own, of_any = attempts.get(unit, []), attempts.get(ALL_UNITS, [])
-    return sorted([*own, *of_any], key=_place_of, reverse=True) if of_any else own
-
-
 def reported(
     criterion: Criterion, samples: Collection[Sample], expected: Collection[str]
 ) -> Iterator[NodeVerdict]:
@@ -275,16 +266,6 @@ def _reported(criterion: Criterion, unit: str, trials: Sequence[Sample]) -> Node
         return NodeVerdict(unit, Verdict.SKIP, (why,), nearest, middle, trials=tuple(trials))
     why = Finding(Kind.TEXT, metric=criterion.metric, value=str(trials[0].value))
     return NodeVerdict(unit, Verdict.SKIP, (why,), trials[0])
-
-
-def newest_job(criterion: Criterion, attempts: Sequence[Sample]) -> list[Sample]:
-    """The attempts that answer, of the newest job that has one."""
-    answers = (s for s in attempts if not why_not(criterion, s))
-    newest = next(answers, None)
-    if newest is None:
-        return []
-    job = pair_units.job(newest)
-    return [newest, *(sample for sample in answers if pair_units.job(sample) == job)]
 
 
 def _lacking_input(node: NodeVerdict, lacks: Mapping[str, Finding]) -> NodeVerdict:
@@ -482,149 +463,13 @@ def not_here(result: CriterionVerdict, attempts: Iterable[Sample]) -> CriterionV
     return replace(result, verdict=Verdict.SKIP, findings=why, others=0, nodes=nodes, excused=True)
 
 
-def by_node(samples: Iterable[Sample], metric: str) -> dict[str, list[Sample]]:
-    """Each node's samples of a metric, and its failures to measure it; the newest first."""
-    failure = metric.partition(".")[0] + ".*"
-    found: dict[str, list[Sample]] = {}
-    for sample in samples:
-        if sample.metric in (metric, failure):
-            found.setdefault(sample.node, []).append(sample)
-    return _newest_first(found)
-
-
-def with_lacking(samples: Iterable[Sample], metric: str) -> Iterator[Sample]:
-    """Those of a metric, and of each node of a job that lacks it, though others have it: lost."""
-    failure = metric.partition(".")[0] + ".*"
-    jobs: dict[int, tuple[Header, set[str]]] = {}
-    for sample in samples:
-        if sample.metric in (metric, failure):
-            _, nodes = jobs.setdefault(id(sample.header), (sample.header, set()))
-            nodes.add(sample.node)
-            yield sample
-    for header, nodes in jobs.values():
-        owed = expected_nodes(header.expected) if header.owes_lines and "" not in nodes else set()
-        for node in owed - nodes:
-            why = f"there is no {metric} of it, and of others there is"
-            yield Sample(header, node, metric, status=LOST, why=why)
-
-
-def of_system(criterion: Criterion) -> bool:
-    """Whether it covers the system or a service as a whole, rather than nodes, pairs or links."""
-    whole = criterion.subject in ("system", "service") and criterion.scope == "system"
-    return whole and not criterion.links
-
-
-def attempts_at(samples: Iterable[Sample], criterion: Criterion) -> dict[str, list[Sample]]:
-    """The samples that may answer for each node, or pair or link, of a criterion; newest first.
-
-    Of the system as a whole, by its name. What was lost as a whole is that of ALL_UNITS.
-    """
-    if not criterion.links and not of_system(criterion):
-        return by_node(with_lacking(samples, criterion.metric), criterion.metric)
-    failure = criterion.metric.partition(".")[0] + ".*"
-    found: dict[str, list[Sample]] = {}
-    for sample in samples:
-        if sample.metric in (criterion.metric, failure):
-            of_any = sample.status == LOST and not sample.node
-            for unit in [ALL_UNITS] if of_any else _units(criterion, sample):
-                found.setdefault(unit, []).append(sample)
-    return _newest_first(found)
-
-
-def _units(criterion: Criterion, sample: Sample) -> Iterable[str]:
-    """What a sample may answer for, of a criterion over links or on the system as a whole."""
-    if criterion.links:
-        return pair_units.of_sample(criterion, sample)
-    return [] if sample.node or pair_units.of_link(sample) else [sample.header.system]
-
-
-def not_taken_back(criterion: Criterion | Baseline, attempts: Sequence[Sample]) -> Sequence[Sample]:
-    """The attempts on a unit, the newest first, without those that take no answer back.
-
-    A program that is missing in one partition or environment may be there in another one: what was
-    measured there still answers.
-    """
-    without = set[tuple[str, str]]()
-    for number, sample in enumerate(attempts):
-        if why_not(criterion, sample):
-            continue
-        if sample.status != TOOL_MISSING:
-            if not without or place(sample) in without:
-                return attempts
-            newer = [s for s in attempts[:number] if s.status != TOOL_MISSING]
-            return [*newer, *attempts[number:]]
-        without.add(place(sample))
-    return attempts
-
-
-def place(sample: Sample) -> tuple[str, str]:
-    """The partition and the environment in which it was measured."""
-    return sample.header.partition, sample.header.environment
-
-
-def _newest_first(found: dict[str, list[Sample]]) -> dict[str, list[Sample]]:
-    for attempts in found.values():
-        attempts.sort(key=_place_of, reverse=True)
-    return found
-
-
-def _place_of(sample: Sample) -> tuple[Order, int]:
-    return sample.header.order, sample.trial
-
-
 def _without_value(criterion: Criterion, unit: str, attempts: Sequence[Sample]) -> NodeVerdict:
     """The verdict on a unit from its attempts, the newest first; none of them is a good answer."""
     newest = next((s for s in attempts if not why_not(criterion, s)), None)
     if newest is None:
-        return NodeVerdict(unit, Verdict.INCOMPLETE, (_unanswered(criterion, attempts),))
+        return NodeVerdict(unit, Verdict.INCOMPLETE, (unanswered(criterion, attempts),))
     known = None if newest.header.is_unread else newest
     return NodeVerdict(unit, of_status(newest.status), (failure(newest),), known)
-
-
-def _unanswered(criterion: Criterion, attempts: Sequence[Sample]) -> Finding:
-    """Why no attempt answers: the end of the newest, or under what else it was measured.
-
-    Under which conditions it failed matters less than that nothing was measured.
-    """
-    reason = why_not(criterion, attempts[0]) if attempts else None
-    if reason is None:
-        return Finding(Kind.NOT_MEASURED, metric=criterion.metric)
-    failed = attempts[0].status not in ("ok", LOST) and reason.kind not in (
-        Kind.OTHER_LINK,
-        Kind.PUBLISHED,
-    )
-    return failure(attempts[0]) if failed else reason
-
-
-def failure(sample: Sample) -> Finding:
-    """Why a sample has no value; or that its value is wrong."""
-    kinds = {"node_lost": Kind.NODE_LOST, INTERRUPTED: Kind.INTERRUPTED, LOST: Kind.LOST}
-    kinds |= dict.fromkeys(WRONG, Kind.WRONG_ANSWER)
-    return Finding(
-        kinds.get(sample.status, Kind.NO_VALUE),
-        check=sample.header.check,
-        status=sample.status,
-        since="" if sample.header.is_unread else sample.header.time,
-        message=sample.why,
-    )
-
-
-def apart(criterion: Criterion, attempts: Sequence[Sample]) -> list[Sequence[Sample]]:
-    """The attempts that count: on each file system or service where a criterion names several, or
-    none; else all at once.
-    """
-    have = [sample.header.conditions for sample in attempts]
-    key = next((name for name in pair_units.OF_JOB if any(name in one for one in have)), "")
-    rule = criterion.conditions.get(key)
-    if not key or (rule and not rule.one_of):
-        return [not_taken_back(criterion, attempts)]
-    used = [one.get(key, "") for one in have]
-    each = []
-    for name in (rule.one_of if rule else None) or dict.fromkeys(filter(None, used)):
-        may = ("", name)  # what is of no known one may be of each
-        own = [sample for sample, of in zip(attempts, used, strict=True) if of in may]
-        each.append(not_taken_back(criterion, own))
-    return each
 
 
 def _judge_points(
@@ -650,20 +495,6 @@ def _judge_points(
     # A missing tool counts where others are there.
     lacks = [_without_value(criterion, unit, [s]) for s in lacking(criterion, attempts, good)]
     return [*found, *map(_incomplete_not_skip, lacks)]
-
-
-def lacking(
-    criterion: Criterion, attempts: Iterable[Sample], good: Iterable[Sample]
-) -> list[Sample]:
-    """The failures at points at which the job of these good ones should have given a value, too."""
-    have = [(pair_units.job(s), pair_units.point(s)) for s in good]
-    jobs, there = {job for job, _ in have}, {point for _, point in have}
-    return [
-        sample
-        for sample in attempts
-        if pair_units.lacks_its_own(sample, there) and pair_units.job(sample) in jobs
-        if not refusal(criterion, sample)
-    ]
 
 
 def _judge_trials(
@@ -700,86 +531,6 @@ def _middle_trial(trials: Sequence[Sample]) -> tuple[Fraction, Sample]:
 def _number_in(unit: str, sample: Sample, value: Fraction) -> Fraction:
     """The value of a sample in a unit: programs print one metric in several."""
     return value if sample.unit == unit else convert(value, sample.unit, unit)
-
-
-def why_not(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
-    """Why a sample does not answer a criterion; None if it does.
-
-    A measurement that somebody interrupted does not count: an older one answers, if there is one.
-    """
-    refused = refusal(criterion, sample)
-    if refused is None and sample.status == INTERRUPTED:
-        return failure(sample)
-    return refused
-
-
-def refusal(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
-    """Why a sample could not answer a criterion, with or without a value; None if it could."""
-    if sample.dims or sample.own_conditions:
-        return _refusal(criterion, sample)
-    # It is that of all such samples of the job; the header is kept, so that no other gets its id.
-    key = (id(sample.header), sample.metric, sample.status)
-    if key not in criterion.refusals:
-        criterion.refusals[key] = (sample.header, _refusal(criterion, sample))
-    known: Finding | None = criterion.refusals[key][1]
-    return known
-
-
-def _refusal(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
-    have = {**sample.dims, **sample.conditions}
-    if PUBLISHED in have:
-        details = {"source": have[PUBLISHED], "own": 1, "keeps": "unknown"}
-        return finding.of(Kind.PUBLISHED, details, metric=sample.metric)
-    changed = [name for name in _turned(sample) if name not in criterion.conditions]
-    if changed:
-        setting = {"setting": changed[0].removeprefix(KNOB)}
-        return finding.of(Kind.SETTING_CHANGED, setting, metric=sample.metric)
-    if EMULATED in have and EMULATED not in criterion.conditions:
-        found = {"condition": EMULATED, "found": have[EMULATED], "expected": "the real thing"}
-        return finding.of(Kind.OTHER_CONDITION, found, metric=sample.metric)
-    link = have.get(pair_units.LINK, "")
-    if criterion.links and (link or sample.status == "ok") and link not in criterion.links:
-        links = {"link": link or "no link", "expected": " or ".join(criterion.links)}
-        return finding.of(Kind.OTHER_LINK, links)
-    if sample.status != "ok":
-        return _other_condition(sample, _known_before(criterion, sample), have)
-    program = have.get(PROGRAM, "")
-    if criterion.programs and program not in criterion.programs:
-        expected = ", ".join(criterion.programs)
-        programs = {"program": program or "an unknown program", "expected": expected}
-        return finding.of(Kind.OTHER_PROGRAM, programs, metric=sample.metric)
-    return _other_condition(sample, criterion.conditions, have)
-
-
-def _known_before(criterion: Criterion | Baseline, sample: Sample) -> Mapping[str, Value]:
-    """The rules on what a failed measurement has: the conditions that were requested."""
-    return {
-        key: rule
-        for key, rule in criterion.conditions.items()
-        if (key in ASKED or key in sample.dims) and not sample.header.is_unread
-    }
-
-
-def _other_condition(
-    sample: Sample, rules: Mapping[str, Value], have: Mapping[str, str]
-) -> Finding | None:
-    for key, rule in rules.items():
-        if key == EMULATED and key not in have:
-            continue  # the real thing will do
-        if key not in have or not rule.met_by(have[key]):
-            found = {"condition": key, "found": have.get(key, "unknown"), "expected": str(rule)}
-            return finding.of(Kind.OTHER_CONDITION, found, metric=sample.metric)
-    return None
-
-
-def _turned(sample: Sample) -> list[str]:
-    """The settings of the nodes that a tuning sweep had changed; a promise is of the system as is.
-
-    A knob that was varied is a dimension, and may be the machine's own; others were set for all.
-    """
-    varied = {name: value for name, value in sample.dims.items() if name.startswith(KNOB)}
-    fixed = [name for name in sample.conditions if name.startswith(KNOB) and name not in varied]
-    return fixed + [name for name, value in varied.items() if value != OWN]
 
 
 def _compare(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from siteproof import units
 from siteproof.analysis.daily import Attempt, Pair
-from siteproof.judge.criterion import SERVICE
+from siteproof.answers.attempts import SERVICE
 from siteproof.record.samples import INTERRUPTED, TOOL_MISSING, Sample
 from siteproof.sites import Site
 

@@ -11,9 +11,9 @@ from siteproof import files, nodesets
 from siteproof.analysis import restarts, uniformity
 from siteproof.analysis.slow_nodes import State
 from siteproof.answers import checks_tried
+from siteproof.answers.attempts import failure, of_system
 from siteproof.errors import UserError
-from siteproof.judge.criterion import NodeVerdict, failure, of_system
-from siteproof.judge.severity import most_severe_status
+from siteproof.judge.criterion import NodeVerdict
 from siteproof.nodes import as_stated, stored
 from siteproof.record import descriptions, finding, repairs, series
 from siteproof.record.comparable_settings import Settings
@@ -21,6 +21,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.repairs import Repair
 from siteproof.record.samples import INTERRUPTED, LOST, Header, Sample, expected_nodes
+from siteproof.severity import most_severe_status
 from siteproof.sites import Metric, Site, bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.verdict.judgement import Judgement

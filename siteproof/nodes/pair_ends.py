@@ -15,8 +15,7 @@ from siteproof import nodesets
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.attribution import Culprit
 from siteproof.analysis.slow_nodes import Slow, State
-from siteproof.judge.criterion import failure
-from siteproof.judge.severity import most_severe_status
+from siteproof.answers.attempts import failure
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
 from siteproof.nodes.earlier import RECEIVES, SENDS, SIDE
@@ -25,6 +24,7 @@ from siteproof.record import finding, series
 from siteproof.record.finding import Detail, Finding, Kind
 from siteproof.record.pair_units import LINK, PEER, job, link_of, of_link, of_pairs
 from siteproof.record.samples import Sample
+from siteproof.severity import most_severe_status
 from siteproof.sites import Site, pairs
 from siteproof.verdict.judgement import Judgement
 

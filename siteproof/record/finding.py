@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from siteproof import nodesets
+from siteproof.severity import WRONG
 
 Detail = str | int | float
 Details = tuple[tuple[str, Detail], ...]
@@ -238,6 +239,14 @@ class Finding:
     def get(self, name: str) -> Detail | None:
         """A detail of its kind, if it has that."""
         return dict(self.details).get(name)
+
+    @property
+    def is_wrong_answer(self) -> bool:
+        """Whether it is a wrong answer, which only a waiver that names its status excuses.
+
+        A pair's wrong answer accuses neither end: to them it is a value that is missing.
+        """
+        return self.status in WRONG and self.kind is not Kind.NO_VALUE
 
     def number(self, name: str) -> float:
         """A detail that is a number; 0 if it has none."""

@@ -14,11 +14,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from siteproof.judge.severity import NOT_TRIED
 from siteproof.record import series
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import Series, comparable
 from siteproof.report.material import Material
+from siteproof.severity import NOT_TRIED
 from siteproof.sites import Site
 
 FAILED, CUT_SHORT = 1, 2

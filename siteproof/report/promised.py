@@ -8,9 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 from siteproof import units
+from siteproof.answers.attempts import MIDDLES, why_not
 from siteproof.figure.marks import Mark
 from siteproof.history import rows
-from siteproof.judge.criterion import MIDDLES, why_not
 from siteproof.record.samples import Sample
 from siteproof.record.series import Series
 from siteproof.report.phrases import quantity

@@ -16,8 +16,8 @@ from pathlib import Path
 import yaml
 
 from siteproof import files, units
+from siteproof.answers.attempts import refusal
 from siteproof.errors import UserError, UserErrors
-from siteproof.judge.criterion import refusal
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import SYSTEM
 from siteproof.schema.yamlfile import MAX_BYTES, shown

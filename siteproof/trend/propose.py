@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from siteproof.analysis.spread import robust_sd
-from siteproof.judge.criterion import MIDDLES, refusal
+from siteproof.answers.attempts import MIDDLES, refusal
 from siteproof.record import finding, series
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK

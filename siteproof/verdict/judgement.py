@@ -9,23 +9,15 @@ from functools import cached_property, partial
 from operator import is_
 
 from siteproof import files, sites
-from siteproof.answers import checks_tried, choosing, implausible, lost
+from siteproof.answers import checks_tried, choosing, expected, implausible, inputs, lost
+from siteproof.answers.attempts import attempts_at, failure
 from siteproof.compare import accepted
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
 from siteproof.derivations.given import MAX_SESSIONS, Material, MayBe, Past
 from siteproof.errors import ExitCode, UserError
-from siteproof.judge import expected, inputs
 from siteproof.judge.age import Freshness
-from siteproof.judge.criterion import (
-    CriterionVerdict,
-    attempts_at,
-    failure,
-    judge,
-    not_here,
-    waiver_finding,
-)
-from siteproof.judge.severity import WRONG, Verdict, exit_code, most_severe, of_status
+from siteproof.judge.criterion import CriterionVerdict, judge, not_here, waiver_finding
 from siteproof.record import campaign, finding, pair_units, shown
 from siteproof.record.ages import Ages, moment_of
 from siteproof.record.comparable_settings import Settings
@@ -34,6 +26,7 @@ from siteproof.record.samples import LOST, PUBLISHED, SWEEP, Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.shown import Evidence
 from siteproof.record.updates import Updates
+from siteproof.severity import WRONG, Verdict, exit_code, most_severe, of_status
 from siteproof.sites import Baseline, Criterion, Hardware, Site, Waiver, check_files, pairs
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.sweeps.tools import SWEEPS_ONLY

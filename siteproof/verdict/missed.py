@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from siteproof.answers.attempts import SERVICE
 from siteproof.derive.host_parameters import leaf
-from siteproof.judge.criterion import SERVICE
 from siteproof.record import finding, series
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Header, Sample

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
+from siteproof.answers import expected
 from siteproof.derivations import registry
 from siteproof.derivations.given import Material
 from siteproof.errors import UserError
-from siteproof.judge import expected
 from siteproof.judge.age import Freshness
 from siteproof.judge.criterion import CriterionVerdict, judge
-from siteproof.judge.severity import Verdict
 from siteproof.record import finding, shown
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Header, Sample
 from siteproof.record.shown import Evidence
+from siteproof.severity import Verdict
 from siteproof.sites import Criterion, Expected, Site
 from siteproof.units import parse
 

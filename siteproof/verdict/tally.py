@@ -15,10 +15,11 @@ from fractions import Fraction
 from functools import cached_property
 
 from siteproof import units
-from siteproof.judge import expected
-from siteproof.judge.criterion import MIDDLES, CriterionVerdict, NodeVerdict
-from siteproof.judge.severity import Verdict
+from siteproof.answers import expected
+from siteproof.answers.attempts import MIDDLES
+from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.rounding import Limit, round_to
+from siteproof.severity import Verdict
 from siteproof.sites import Criterion, Hardware, Site
 
 SIGMA = 1.349  # quartile distances of a normal distribution are so many standard deviations

@@ -7,11 +7,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 from siteproof import nodesets
-from siteproof.judge.criterion import MIDDLES, CriterionVerdict, NodeVerdict
-from siteproof.judge.severity import RANKS, Verdict
+from siteproof.answers.attempts import MIDDLES
+from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import ends
 from siteproof.rounding import Limit
+from siteproof.severity import RANKS, Verdict
 from siteproof.sites.promise import SIGNS
 from siteproof.units import count, with_unit
 from siteproof.verdict.tally import MAX_PLACES, Standing, Tally, decimal

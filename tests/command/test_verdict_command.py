@@ -9,9 +9,9 @@ import yaml
 from fleets import furnish, names, run_of
 from test_verdict import BLADES, header
 
-from siteproof.judge.severity import Verdict
 from siteproof.record import samples
 from siteproof.record.samples import Sample
+from siteproof.severity import Verdict
 
 
 def blades(world, hpl, stream=100, session=1, **keys):

@@ -22,10 +22,9 @@ import click
 import yaml
 from record import CLONE, forget_help
 
-from siteproof import cli, errors
+from siteproof import cli, errors, severity
 from siteproof.analysis import slow_nodes
 from siteproof.cli.sites import FILES, axes
-from siteproof.judge import severity
 from siteproof.record import samples
 from siteproof.sites import catalogue, features, manual, on_disk
 from siteproof.sites.catalogue import Metric

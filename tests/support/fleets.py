@@ -9,8 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from siteproof import sites
-from siteproof.answers import checks_tried
-from siteproof.judge import expected
+from siteproof.answers import checks_tried, expected
 from siteproof.judge.criterion import judge
 from siteproof.record import samples, series, value_table
 from siteproof.record.samples import Header, Sample

@@ -9,7 +9,7 @@ import sources
 from clone import TOP
 
 PACKAGE = TOP / "siteproof"
-FOUNDATIONS = ("errors", "files", "installed", "locks", "nodesets", "rounding", "units")
+FOUNDATIONS = ("errors", "files", "installed", "locks", "nodesets", "rounding", "severity", "units")
 FLOORS = {  # a floor knows those below it; 1 at the bottom
     8: ("cli",),
     7: ("export", "figure", "report"),
@@ -19,8 +19,8 @@ FLOORS = {  # a floor knows those below it; 1 at the bottom
         *("nodes", "published", "trend", "verdict"),
     ),
     4: ("history", "porting"),
-    3: ("answers", "checks", "collect", "probes", "services", "slurm", "spack", "sweeps"),
-    2: ("analysis", "derive", "judge", "parsers", "record", "schema", "sites"),
+    3: ("checks", "collect", "probes", "services", "slurm", "spack", "sweeps"),
+    2: ("analysis", "answers", "derive", "judge", "parsers", "record", "schema", "sites"),
     1: FOUNDATIONS,
 }
 NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
@@ -35,7 +35,6 @@ NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
     ("derivations", "links"): "what a day's transfers are is the daily matrix's",
     ("derivations", "published"): "the milestones of a site are a figure, too",
     ("verdict", "curves"): "a criterion may speak of what only a whole sweep has",
-    ("checks", "answers"): "a check measures again what is lost",
     ("checks", "collect"): "a check collects its job's raw files when it ends",
     ("checks", "services"): "what a test creates carries the session's name",
     ("checks", "slurm"): "a check asks which nodes can work",
@@ -45,10 +44,13 @@ NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
     ("collect", "slurm"): "a lost session is collected when its jobs have left the queue",
     ("collect", "sweeps"): "the raw files of a tuning sweep name its knobs",
     ("analysis", "record"): "restarts and counters are read from samples",
+    ("answers", "record"): "an attempt is a sample of the record",
+    ("answers", "sites"): "a question is what a site promises",
     ("derive", "analysis"): "the rates of all pairs together are one figure",
     ("derive", "parsers"): "what follows from one node's readings begins with the readings",
     ("derive", "record"): "a description is one reading, by its digest",
     ("derive", "sites"): "a host parameter is judged by the value that the site expects",
+    ("judge", "answers"): "a criterion is judged from the attempts that answer it",
     ("judge", "record"): "a criterion is judged from samples",
     ("judge", "sites"): "a criterion is what a site promises",
     ("record", "schema"): "an unknown campaign is told with the name that is nearest",
@@ -58,6 +60,7 @@ NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
     ("files", "errors"): "a folder that is not there is a user's mistake",
     ("locks", "errors"): "a lock that somebody holds is told as a user's mistake is",
     ("locks", "files"): "a lock file may be written by somebody else",
+    ("severity", "errors"): "a verdict has its exit code",
     ("units", "errors"): "an unknown unit is a user's mistake",
 }
 PURE = {  # stricter than the floors: all of ours that a room may know

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from siteproof.judge.criterion import CriterionVerdict
-from siteproof.judge.severity import NOT_KEPT, RANKS, Verdict
 from siteproof.record.finding import Kind
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, when
 from siteproof.report.sections import Section, Table, filled
+from siteproof.severity import NOT_KEPT, RANKS, Verdict
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.units import count
 from siteproof.verdict.tally import Tally

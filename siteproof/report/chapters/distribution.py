@@ -8,11 +8,11 @@ from statistics import median, quantiles
 
 import numpy as np
 
+from siteproof.answers.attempts import failure, place
 from siteproof.figure import distribution as drawn
 from siteproof.figure import labels
 from siteproof.figure.distribution import Distribution
 from siteproof.figure.marks import Mark
-from siteproof.judge.criterion import failure, place
 from siteproof.nodes import pair_ends
 from siteproof.nodes.states import FleetReport
 from siteproof.record import finding, series

@@ -11,7 +11,6 @@ from siteproof import units
 from siteproof.figure import grid as drawn
 from siteproof.figure import labels
 from siteproof.figure.shares import BROKEN, FAILED, MISSING, SHORT, TOO_FEW, TYPICAL, kinds_of
-from siteproof.judge.severity import Verdict, of_status
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
 from siteproof.record.pair_units import LINK, of_pairs
@@ -20,6 +19,7 @@ from siteproof.report import promised
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, percent_change, quantity
 from siteproof.report.sections import Figure, Section, Table
+from siteproof.severity import Verdict, of_status
 from siteproof.sites import Site, pairs
 from siteproof.units import count
 

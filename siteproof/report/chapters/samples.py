@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from siteproof.judge.criterion import CriterionVerdict
-from siteproof.judge.severity import RANKS, Verdict
 from siteproof.record.pair_units import ends
 from siteproof.report import value_tables
 from siteproof.report.material import Material
 from siteproof.report.numbering import NOTHING, anchor
 from siteproof.report.phrases import few, when
 from siteproof.report.sections import Section, Table, filled, limited
+from siteproof.severity import RANKS, Verdict
 from siteproof.units import count, with_unit
 
 JOBS = ("job", "session", "check", "id", "ended", "file below perflogs", "SHA-256")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.judge.criterion import CriterionVerdict
-from siteproof.judge.severity import UNDECIDED, Verdict
 from siteproof.nodes.states import NodeReport
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import link_of
@@ -17,6 +16,7 @@ from siteproof.report.chapters.nodes import common, kinds
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, when
 from siteproof.report.sections import Section, Table, filled, limited
+from siteproof.severity import UNDECIDED, Verdict
 from siteproof.sweeps import reading
 from siteproof.units import count
 from siteproof.wording.tallies import without_names

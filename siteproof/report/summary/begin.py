@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from siteproof.errors import UserError, UserErrors
-from siteproof.judge.severity import Verdict
 from siteproof.published import table_cells
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.report import waivers
@@ -28,6 +27,7 @@ from siteproof.report.summary import (
     next_steps,
     years,
 )
+from siteproof.severity import Verdict
 from siteproof.trend import Alert
 from siteproof.units import count
 from siteproof.wording.trends import TOO_SHORT

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from siteproof import units
 from siteproof.figure import small
 from siteproof.figure.marks import Mark
-from siteproof.judge.severity import RANKS, Verdict
 from siteproof.report import summary
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few
 from siteproof.report.summary import Count, Line
+from siteproof.severity import RANKS, Verdict
 from siteproof.units import count, with_unit
 from siteproof.verdict.tally import Standing, Tally, of_all
 from siteproof.wording import tallies

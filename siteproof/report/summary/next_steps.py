@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from siteproof.judge.severity import Verdict
 from siteproof.report import summary
 from siteproof.report.material import Material
 from siteproof.report.phrases import nodes
 from siteproof.report.summary import Step, fleet
+from siteproof.severity import Verdict
 from siteproof.trend import Alert
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement

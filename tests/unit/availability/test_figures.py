@@ -27,8 +27,8 @@ from siteproof.availability import figures
 from siteproof.availability.definitions import overall
 from siteproof.availability.window_figures import verdict_of
 from siteproof.errors import UserError
-from siteproof.judge.severity import Verdict
 from siteproof.record.finding import Kind
+from siteproof.severity import Verdict
 from siteproof.sites import load
 
 __all__ = ["bare", "site"]

@@ -16,12 +16,12 @@ from siteproof.availability.from_slurm import of_nodes
 from siteproof.availability.intervals import intersect, seconds, union
 from siteproof.availability.window_figures import verdict_of
 from siteproof.errors import UserErrors
-from siteproof.judge.severity import Verdict
 from siteproof.nodesets import of, parse
 from siteproof.record import event_log, probe_log
 from siteproof.record.event_log import EventRecord
 from siteproof.record.finding import Kind
 from siteproof.record.probe_log import ProbeResult
+from siteproof.severity import Verdict
 from siteproof.sites import load
 
 H, DAY = 3600, 86_400

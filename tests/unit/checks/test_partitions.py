@@ -9,10 +9,10 @@ import pytest
 from clone import World
 
 from siteproof import nodesets, sites
+from siteproof.answers import expected
 from siteproof.checks import selection, session, settings
 from siteproof.curves import bounds
 from siteproof.errors import UserErrors
-from siteproof.judge import expected
 from siteproof.record.updates import Updates
 
 SYSTEM = """\

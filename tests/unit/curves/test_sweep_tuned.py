@@ -8,8 +8,8 @@ from reasons import reasons
 from rows import rows
 
 from siteproof import sites
+from siteproof.answers.attempts import refusal
 from siteproof.curves import whole_sweep
-from siteproof.judge.criterion import refusal
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Header, Sample
 from siteproof.verdict import judgement

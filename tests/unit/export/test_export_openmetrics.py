@@ -12,8 +12,8 @@ from fleets import names, run_of
 from siteproof import units
 from siteproof.export import openmetrics
 from siteproof.export.openmetrics import Families
-from siteproof.judge.severity import Verdict
 from siteproof.nodes.states import State
+from siteproof.severity import Verdict
 from siteproof.sites import catalogue
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"

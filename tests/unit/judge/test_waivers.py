@@ -12,10 +12,10 @@ from test_agreement import samples as three
 
 from siteproof.checks import contract, reference
 from siteproof.judge.criterion import judge
-from siteproof.judge.severity import WRONG, Verdict
 from siteproof.record import samples
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Header, Sample
+from siteproof.severity import WRONG, Verdict
 from siteproof.sites import Baseline, Criterion, Hardware, Waiver, load, manual
 from siteproof.sites.site import examine
 from siteproof.verdict.judgement import waived

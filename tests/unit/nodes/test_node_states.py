@@ -9,9 +9,8 @@ import fleets
 import pytest
 from fleets import broken, judged, names, past_of, run_of
 
-from siteproof.judge import expected
+from siteproof.answers import expected
 from siteproof.judge.criterion import judge
-from siteproof.judge.severity import is_wrong_answer
 from siteproof.nodes import states
 from siteproof.nodes.states import State
 from siteproof.record import descriptions
@@ -278,7 +277,7 @@ def test_the_most_severe_status_of_a_run_decides_in_whatever_order_it_was_writte
     for statuses in (["tool_missing", "invalid"], ["invalid", "tool_missing"]):
         runs = [*run_of(WITHOUT_N003), *(broken("n003", status) for status in statuses)]
         node = report(place, runs).nodes["n003"]
-        wrong = [why.status for why in node.findings if is_wrong_answer(why)]
+        wrong = [why.status for why in node.findings if why.is_wrong_answer]
         assert (node.state, wrong) == (State.FAILED, ["invalid"])
 
 

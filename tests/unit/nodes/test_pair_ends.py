@@ -9,7 +9,6 @@ from fleets import past_of, run_of
 from nets import METRIC, failed, head, load, ok
 from nets import star as exact_star
 
-from siteproof.judge.severity import is_wrong_answer
 from siteproof.nodes import states
 from siteproof.nodes.states import State
 from siteproof.record.finding import Kind
@@ -158,7 +157,7 @@ def test_a_wrong_answer_of_a_pair_is_one_of_the_node_that_explains_it_only(repor
     (of_server, *_), (of_client, *_) = told.nodes["s1"].findings, told.nodes["n1"].findings
     assert (of_server.kind, of_server.status) == (Kind.PAIRS_WITHOUT_VALUE, "invalid")
     assert (of_client.kind, of_client.status) == (Kind.NO_VALUE, "invalid")
-    assert (is_wrong_answer(of_server), is_wrong_answer(of_client)) == (True, False)
+    assert (of_server.is_wrong_answer, of_client.is_wrong_answer) == (True, False)
 
 
 def test_a_pair_whose_server_died_accuses_nobody_and_is_untested(report):

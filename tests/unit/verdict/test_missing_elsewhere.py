@@ -6,9 +6,9 @@ import fleets
 import pytest
 
 from siteproof.judge.criterion import judge
-from siteproof.judge.severity import Verdict
 from siteproof.record import samples
 from siteproof.record.samples import Header, Sample
+from siteproof.severity import Verdict
 from siteproof.sites import Criterion, Hardware
 from siteproof.verdict import judgement
 

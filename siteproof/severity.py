@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from siteproof.errors import ExitCode
-from siteproof.record.finding import Finding, Kind
 
 
 class Verdict(StrEnum):
@@ -89,11 +88,3 @@ def exit_code(verdicts: Iterable[Verdict]) -> ExitCode:
     if worst in NOT_KEPT:
         return ExitCode.FAIL
     return ExitCode.PASS if worst is Verdict.PASS else ExitCode.INCOMPLETE
-
-
-def is_wrong_answer(why: Finding) -> bool:
-    """Whether a reason is a wrong answer, which only a waiver that names its status excuses.
-
-    A pair's wrong answer accuses neither end: to them it is a value that is missing.
-    """
-    return why.status in WRONG and why.kind is not Kind.NO_VALUE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from siteproof.judge.criterion import of_system
+from siteproof.answers.attempts import of_system
 from siteproof.record import pair_units
 from siteproof.record.samples import Sample
 from siteproof.sites import Criterion, Hardware, Site, pairs
