@@ -63,6 +63,16 @@ class Controller:
                 except ProcessLookupError:
                     continue  # it has ended
 
+    def leave(self, state: State, name: str) -> None:
+        """Take all processes out of the node's group, which has no time for real-time programs."""
+        group = self._group(state, name)
+        while group.exists() and (left := (group / "cgroup.procs").read_text().split()):
+            for pid in left:
+                try:
+                    (self.tree() / "cgroup.procs").write_text(pid)
+                except ProcessLookupError:
+                    continue  # it has ended
+
     def _group(self, state: State, name: str) -> Path:
         return self.tree() / f"siteproof-testbed.{state.settings.mark}.{name}"
 

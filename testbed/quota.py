@@ -31,8 +31,7 @@ def remember(state: State, name: str, cores: float | None) -> None:
     if cores is not None:
         note.write_text(f"{cores}\n")
     elif note.exists():
-        # The group stays until `down`: it may hold processes, and without a limit it is harmless.
-        note.write_text("none\n")
+        note.unlink()  # the group stays until `down`, without a limit: it may hold processes
     else:
         return
     group = CPU.make_group(state, name)
@@ -55,5 +54,7 @@ def _period(cores: float | None) -> int:
 def change(state: State, name: str, cores: float | None) -> None:
     """Limit a node from now on to a number of cores, which may be a fraction; None: no limit."""
     remember(state, name, cores)
-    if state.node_file(name, CPU.note).exists():
+    if cores is None:
+        CPU.leave(state, name)
+    else:
         CPU.move(state, name, lambda: node.processes(state, name))

@@ -65,7 +65,9 @@ class State:
             raise UsageError(f"{what}: run 'testbed down' first") from None
         except OSError as error:
             raise UsageError(f"{self.path}: {error.strerror}") from None
-        self.settings_file.write_text(json.dumps(asdict(settings)))
+        whole = self.settings_file.with_suffix(".part")  # whoever sees the file sees all of it
+        whole.write_text(json.dumps(asdict(settings)))
+        whole.rename(self.settings_file)
         self.secrets.mkdir(mode=0o700)
         for folder in (self.etc, self.path / "nodes", self.path / "munge"):
             folder.mkdir()

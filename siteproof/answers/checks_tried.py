@@ -111,13 +111,19 @@ def _standing(site: Site, jobs: Sequence[Header], read: Read) -> Iterator[Sample
     nodes = set(site.system.inventory)
     left = {mode: set(nodes) for mode in {header.mode for header in jobs}}
     for header in jobs:
-        own = left[header.mode]
-        wanted = own & (expected_nodes(header.expected) or own)
+        own, weaker = left[header.mode], _up_to(left, header.mode)
+        wanted = weaker & (expected_nodes(header.expected) or weaker)
         if wanted:
             ended = [a for a in attempts(read(header, wanted)) if a.status not in NO_OUTCOME]
             if failed := [a for a in ended if a.status != "ok" and a.node in own]:
                 yield from _marked(failed, read(header, expected_nodes(header.expected) or nodes))
             _strike_off(left, header.mode, ended)
+
+
+def _up_to(left: Mapping[str, set[str]], mode: str) -> set[str]:
+    """The nodes of which an attempt in this mode still matters: a success clears weaker ones."""
+    known = (nodes for other, nodes in left.items() if _strictness(other) <= _strictness(mode))
+    return set().union(*known)
 
 
 def _marked(failed: Iterable[Sample], of_job: Iterable[Sample]) -> Iterator[Sample]:
@@ -166,24 +172,27 @@ def recent(site: Site, headers: Iterable[Header]) -> list[Header]:
 
 
 def flapping(samples: Iterable[Sample], repaired: Mapping[str, Repair]) -> dict[str, list[Sample]]:
-    """The failures of each node that failed now and then, the worst of each session, oldest first.
+    """The failures of each node that failed now and then, the oldest first.
+
+    Of each check the worst of each session.
 
     samples: of the jobs of `recent`, at least those without a value. repaired: the last repair of
     a node, before which nothing counts.
     """
-    of_node: dict[str, dict[str, Sample]] = {}
+    of_node: dict[str, dict[tuple[str, str], Sample]] = {}
     for of_job in _by_job(samples):
         for attempt in _of_its_own(attempts(of_job)):
             repair = repaired.get(attempt.node)
             if repair is None or repair.is_before(attempt.header):
-                sessions = of_node.setdefault(attempt.node, {})
-                other = sessions.setdefault(attempt.header.session, attempt)
+                failed = of_node.setdefault(attempt.node, {})
+                key = attempt.header.session, attempt.header.check
+                other = failed.setdefault(key, attempt)
                 if most_severe_status((attempt.status, other.status)) != other.status:
-                    sessions[attempt.header.session] = attempt
+                    failed[key] = attempt
     return {
         node: sorted(failed.values(), key=lambda attempt: attempt.header.job_order)
         for node, failed in of_node.items()
-        if len(failed) >= FLAPPING
+        if len({session for session, _ in failed}) >= FLAPPING
     }
 
 

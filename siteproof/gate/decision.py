@@ -51,6 +51,11 @@ class Excuse:
     checks: frozenset[str] = frozenset()
     wrong_answers: frozenset[str] = frozenset()
 
+    def without(self, metrics: Collection[str]) -> Excuse:
+        """The same, but for what is said of these metrics or their checks as a whole."""
+        checks = {metric.partition(".")[0] for metric in metrics}
+        return replace(self, metrics=self.metrics - {*metrics}, checks=self.checks - checks)
+
     def excuses(self, why: Finding) -> bool:
         """Whether it covers a reason. A wrong answer needs a waiver that names its status."""
         return self.is_about(why) and not self.refuses(why)

@@ -16,6 +16,7 @@ from siteproof.nodes import facts, states
 from siteproof.nodes.states import FleetReport
 from siteproof.record import repairs
 from siteproof.record.finding import Finding, Kind
+from siteproof.severity import Verdict
 from siteproof.sites import Site, Waiver
 from siteproof.sites.waiver import EVERYTHING
 from siteproof.trend import Survey, explaining
@@ -78,11 +79,25 @@ def _search(judged: Judgement, stack: ExitStack) -> Search:
 def waived(judged: Judgement, today: date) -> dict[str, list[Excuse]]:
     """Of each node with a waiver that holds: what is waived."""
     found: dict[str, list[Excuse]] = {}
+    kept = _not_waived(judged)
     for key, waiver in judged.site.waivers.items():
         if waiver.holds(today):
             excuse = _excuse(judged.site, key, waiver)
             for node in waiver.set:
-                found.setdefault(node, []).append(excuse)
+                found.setdefault(node, []).append(excuse.without(kept.get(node, ())))
+    return found
+
+
+def _not_waived(judged: Judgement) -> dict[str, set[str]]:
+    """The metrics of each node of which a criterion is not met that no waiver covers.
+
+    What is said of such a metric or its check is said of that criterion, too.
+    """
+    found: dict[str, set[str]] = {}
+    for result in judged.verdicts:
+        for unit in result.nodes if not result.excused else ():
+            if not unit.waived and unit.verdict not in (Verdict.PASS, Verdict.REGRESSED):
+                found.setdefault(unit.node, set()).add(result.criterion.metric)
     return found
 
 

@@ -20,9 +20,9 @@ from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.repairs import Repair
-from siteproof.record.samples import INTERRUPTED, LOST, Header, Sample, expected_nodes
+from siteproof.record.samples import INTERRUPTED, LOST, TOOL_MISSING, Header, Sample, expected_nodes
 from siteproof.severity import most_severe_status
-from siteproof.sites import Metric, Site, bought
+from siteproof.sites import Metric, bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.verdict.judgement import Judgement
 from siteproof.verdict.missed import MAX_SHOWN, PARAMETERS, Missed, job_of, unlike
@@ -118,7 +118,8 @@ def _flapping(judged: Judgement) -> Iterator[Fact]:
     for node, failed in checks_tried.flapping(_failures(judged, jobs), repaired(judged)).items():
         if node in still:
             continue
-        how = {"failed": len(failed), "of": _sessions_on(node, jobs), "how": _how(failed)}
+        sessions = {attempt.header.session for attempt in failed}
+        how = {"failed": len(sessions), "of": _sessions_on(node, jobs), "how": _how(failed)}
         for check in dict.fromkeys(attempt.header.check for attempt in failed):
             why = finding.of(
                 Kind.FLAPPING,
@@ -340,7 +341,7 @@ def _interrupted(samples: Sequence[Sample]) -> Iterator[Fact]:
 
 def _untested(judged: Judgement) -> Iterator[Fact]:
     """Headline metrics that the site promises of a node, or that other nodes have, and it lacks."""
-    site, measured, promised = judged.site, _measured(judged), _promised(judged.site)
+    site, measured, promised = judged.site, _measured(judged), _promised(judged)
     for role in site.system.nodes:
         have = measured.get(role, {})
         for name in sorted(promised.get(role, set()) | have.keys()):
@@ -351,22 +352,27 @@ def _untested(judged: Judgement) -> Iterator[Fact]:
 
 
 def never_measured(judged: Judgement) -> Iterator[Fact]:
-    """Nodes on which checks run, and of which nothing is among what is judged."""
+    """Nodes on which checks run, and of which nothing is among what is judged but missing tools."""
     site = judged.site
     roles = {role for one in site.system.partitions.values() for role in one.measured}
-    tried = {node for s in judged.samples for node in (s.node, s.dims.get(PEER))}
+    known = (s for s in judged.samples if s.status != TOOL_MISSING)
+    tried = {node for s in known for node in (s.node, s.dims.get(PEER))}
     for node in site.having(roles):
         if node not in tried:
             yield State.UNTESTED, Finding(Kind.NOT_MEASURED, node)
 
 
-def _promised(site: Site) -> dict[str, set[str]]:
-    """By role, the headline metrics that its nodes must have by themselves."""
-    found: dict[str, set[str]] = {}
-    for criterion in site.criteria.values():
-        metric = site.catalogue[criterion.metric]
+def _promised(judged: Judgement) -> dict[str, set[str]]:
+    """By role, the headline metrics that its nodes must have by themselves.
+
+    Not those that can be measured nowhere, as their tool is missing on all of its nodes.
+    """
+    site, found = judged.site, dict[str, set[str]]()
+    for result in judged.verdicts:
+        criterion, metric = result.criterion, site.catalogue[result.criterion.metric]
         of_pairs = LINK in metric.conditions  # siteproof.nodes.pair_ends looks at those
-        owed = not (criterion.report_only or criterion.not_here)
+        cannot = {n.sample and n.sample.status for n in result.nodes} == {TOOL_MISSING}
+        owed = not (criterion.report_only or criterion.not_here or cannot)
         owed = owed and not of_system(criterion)
         if metric.headline and metric.check and owed and not of_pairs:
             for role in site.roles_of(criterion):

@@ -132,7 +132,7 @@ def test_an_evening_submitted_over_the_whole_reservation_does_not_wait_for_itsel
     with evening.reservation("night", "ALL"):
         line = (
             f"cd '{TOP}' && {evening.variables()} "
-            f"PATH='{evening.programs}':$PATH sbatch --wait -N8 --time=5 "
+            f"PATH='{evening.programs}':$PATH sbatch --wait -N8 --time=20 "
             f"--ntasks-per-node=1 --exclusive --reservation=night "
             f"--output='{evening.folder}/evening.out' "
             "sbatch/evening --campaign e3 --mode quick --keep-out FAILED,ODD "

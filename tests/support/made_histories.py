@@ -7,11 +7,22 @@ from __future__ import annotations
 
 import random
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
-from plain_answers import STRICTER, Criterion, History, Job, Line, Waiver, answer, own_cause
+from plain_answers import (
+    STRICTER,
+    Criterion,
+    History,
+    Job,
+    Line,
+    Waiver,
+    answer,
+    attempts,
+    own_cause,
+)
 
 from siteproof import locks
 from siteproof.record import samples
@@ -20,23 +31,23 @@ from siteproof.record.samples import Header, Sample
 FEATURES = frozenset(
     (
         *("absent", "ages", "broken", "conditions", "damage", "environments", "gone"),
-        *("interrupted", "jobs", "lost_lines", "modes", "other_metric", "partitions"),
+        *("interrupted", "jobs", "lost_lines", "modes", "other_metric", "pairs", "partitions"),
         *("small", "trials", "two_criteria", "waivers"),
     )
 )
 OFF = {  # why not yet
-    "cannot_run": "a node of which a tool is missing is UNTESTED, DESIGN.md: nothing",
+    "elsewhere": "where no promised tool is there, what other sessions measured does not count",
     "other_modes": "a value under conditions that no criterion accepts makes a node OK",
     "planned": "a check without a criterion owes no answer, but for what others have",
-    "shared_waiver": "the gate takes a waiver of a criterion for one of all of its check",
 }
 METRICS = {"Stream": ("Stream.triad", "MB/s"), "Hpl": ("Hpl.gflops", "GFLOPS")}
 UNPROMISED = "Hpl.share_of_peak"  # where no criterion names the check
-UNITS = {**dict(METRICS.values()), UNPROMISED: "%"}
+LINK, TCP = "lan", "TcpBandwidth.throughput"
+UNITS = {**dict(METRICS.values()), UNPROMISED: "%", TCP: "Gb/s"}
 OTHER = "Stream.copy"  # which no criterion names
 # By check: of the machine, so that another one is no other setting, which the plain rule lacks.
 CONDITIONS = {"Stream": "version", "Hpl": "blas_version"}
-PROGRAMS = {"Stream": "stream", "Hpl": "xhpl"}
+PROGRAMS = {"Stream": "stream", "Hpl": "xhpl", "TcpBandwidth": "iperf3"}
 BOUND, GOOD, BAD = 100, 101, 99.5  # no node is SLOW by so little
 SYSTEM = """\
 system: here
@@ -45,11 +56,15 @@ recognise: {{fallback: true}}
 nodes:
   compute: {{set: '{nodes}'}}
 partitions:
-  compute: {{description: All, role: compute, scheduler: local, environments: [system, gnu]}}
-  debug: {{description: All, role: compute, scheduler: local, measures: [], environments: [system]}}
+  compute: {{description: All, role: compute, scheduler: slurm, environments: [system, gnu]}}
+  debug: {{description: All, role: compute, scheduler: slurm, measures: [], environments: [system]}}
 environments:
   system: {{description: Installed}}
   gnu: {{description: GNU}}
+"""
+LINKS = """\
+links:
+  {link}: {{description: Ethernet, partition: compute, servers: '{server}', clients: compute}}
 """
 FAILURES = ("invalid", "checksum", "timeout", "parse", "killed", "generic", "node_lost", "login")
 
@@ -85,49 +100,66 @@ def _drawn(chance: Chance) -> History:
     chance.metrics = {check: metric for check, (metric, _) in METRICS.items()}
     if all(one.metric != METRICS["Hpl"][0] for one in criteria) and chance.randrange(8):
         chance.metrics["Hpl"] = UNPROMISED
+    pairs = _pairs(nodes) if chance.one_in(6, "pairs") else ()
+    if pairs:
+        one = _criterion(chance, "C-LAN", "Stream")
+        criteria.append(replace(one, metric=TCP, link=LINK, conditions=()))
     jobs = []
     day = chance.uniform(0.1, 3)
     for place in range(chance.randint(1, 6), 0, -1):  # the newest first
-        jobs += _session(chance, place, day, nodes)
+        jobs += _session(chance, place, day, nodes, pairs)
         day += chance.choice([0.3, 1, 4]) if "ages" in chance.features else 0.1
     waivers = [_waiver(chance, nodes, criteria)] if chance.one_in(3, "waivers") else []
     return History(
         {"compute": nodes, "debug": nodes},
         ("system", "gnu"),
-        ("Stream", "Hpl"),
+        ("Stream", "Hpl", "TcpBandwidth"),
         tuple(criteria),
         tuple(waivers),
         tuple(sorted(jobs, key=lambda job: job.order)),
+        {LINK: pairs} if pairs else {},
     )
+
+
+def _pairs(nodes: tuple[str, ...]) -> tuple[str, ...]:
+    """Each node but the first with the first, in both directions."""
+    first, *others = nodes
+    return tuple(pair for one in others for pair in (f"{one}>{first}", f"{first}>{one}"))
 
 
 def allowed(history: History, features: frozenset[str] = FEATURES) -> bool:
     """Whether it has nothing of OFF, unless that is among the features."""
     there = {
-        "cannot_run": any(_of_any(history, one, "absent") for one in history.criteria),
+        "elsewhere": any(_is_measured_elsewhere(history, node) for node in history.nodes),
         "other_modes": any(_leaves_unused(history, one) for one in history.criteria),
         "own_cause": any(map(own_cause, history.jobs)),
         "partly_absent": any(map(_is_partly_absent, history.jobs)),
         "planned": not _is_promised(history),
-        "shared_waiver": _has_shared_waiver(history),
     }
     return all(name in features for name, is_there in there.items() if is_there)
 
 
-def _of_any(history: History, one: Criterion, outcome: str) -> bool:
-    found = (answer(history, one, unit) for unit in history.nodes)
-    return any(attempt and attempt.outcome == outcome for attempt in found)
+def _is_measured_elsewhere(history: History, node: str) -> bool:
+    """Whether all that criteria have of a node is a missing tool, and it was measured all the same.
+
+    Earlier, or by another check: product and plain rule differ in what of that counts.
+    """
+    found = [answer(history, one, node) for one in history.criteria if not one.link]
+    tried = [a.outcome for check in history.checks for a in attempts(history, check, node)]
+    known = {attempt.outcome for attempt in found if attempt}
+    return known == {"absent"} and set(tried) != {"absent"}
 
 
 def _leaves_unused(history: History, one: Criterion) -> bool:
-    """Whether a node has values of the check that do not fit, and no value that does."""
-    for node in history.nodes:
+    """Whether a node has values of the check, and the criterion none or a failure of it."""
+    for node in () if one.link else history.nodes:
         found = answer(history, one, node)
         if found and found.outcome.endswith("ok"):
             continue
         for job in history.jobs:
             values = [line for line in job.lines if line.node == node and line.status == "ok"]
             fits = job.mode in one.modes and set(one.conditions) <= set(job.conditions)
+            fits = fits and not (found and found.outcome == "absent")
             if job.readable and values and one.metric.startswith(job.check) and not fits:
                 return True
     return False
@@ -150,17 +182,6 @@ def _is_promised(history: History) -> bool:
     )
 
 
-def _has_shared_waiver(history: History) -> bool:
-    """Whether a waiver covers some and not all of the criteria on a check."""
-    metrics = {one.name: one.metric for one in history.criteria}
-    for waives in {waiver.waives for waiver in history.waivers} - {"all"}:
-        check = metrics.get(waives, waives).partition(".")[0]
-        of_check = [one for one in history.criteria if one.metric.startswith(f"{check}.")]
-        if any(waives not in (one.name, one.metric) for one in of_check):
-            return True
-    return False
-
-
 def _criterion(chance: Chance, name: str, check: str) -> Criterion:
     modes = chance.choice([STRICTER, STRICTER[1:], STRICTER[2:]])
     if "modes" not in chance.features:
@@ -177,10 +198,40 @@ def _waiver(chance: Chance, nodes: tuple[str, ...], criteria: list[Criterion]) -
     return Waiver(some, chance.choice(names), wrong, chance.choice([-1, 5, 30]))
 
 
-def _session(chance: Chance, place: int, day: float, nodes: tuple[str, ...]) -> list[Job]:
+def _session(
+    chance: Chance, place: int, day: float, nodes: tuple[str, ...], pairs: tuple[str, ...]
+) -> list[Job]:
     mode = chance.choice(STRICTER) if chance.one_in(3, "modes") else "maintenance"
     count = chance.randint(2, 3) if chance.one_in(3, "jobs") else 1
-    return [_job(chance, place, number, day, mode, nodes) for number in range(1, count + 1)]
+    jobs = [_job(chance, place, number, day, mode, nodes) for number in range(1, count + 1)]
+    if pairs and chance.randrange(3):
+        lines, readable = _of_pairs(chance, pairs), not chance.one_in(12, "damage")
+        rest = "system", "compute", nodes, lines, (), "", readable
+        jobs.append(Job(place, count + 1, "TcpBandwidth", day, mode, *rest))
+    return jobs
+
+
+def _of_pairs(chance: Chance, pairs: tuple[str, ...]) -> tuple[Line, ...]:
+    """What a job has of them; a failure is that of both directions."""
+    found: list[Line] = []
+    absent = chance.one_in(12, "absent")
+    for forth, back in zip(pairs[::2], pairs[1::2], strict=True):
+        node, _, peer = forth.partition(">")
+        status = "ok"
+        if chance.one_in(5, "broken"):
+            status = chance.choice(FAILURES)
+        elif chance.one_in(12, "interrupted"):
+            status = "interrupted"
+        if absent or status != "ok":
+            status = "tool_missing" if absent else status
+            found.append(Line(node, "TcpBandwidth.*", status, peer=peer))
+        elif not chance.one_in(8, "small"):
+            trials = chance.choice([0, 3]) if chance.one_in(3, "trials") else 0
+            for trial in range(min(1, trials), trials + 1):
+                for sender, receiver in (forth.split(">"), back.split(">")):
+                    value = BAD if chance.randrange(6) == 0 else GOOD
+                    found.append(Line(sender, TCP, "ok", value, trial, receiver))
+    return tuple(found)
 
 
 def _job(
@@ -246,7 +297,10 @@ def write(history: History, folder: Path) -> None:
     shutil.rmtree(perflogs, ignore_errors=True)
     site.mkdir(parents=True, exist_ok=True)
     nodes = history.nodes
-    (site / "system.yaml").write_text(SYSTEM.format(nodes=",".join(nodes)))
+    system = SYSTEM.format(nodes=",".join(nodes))
+    if history.pairs:
+        system += LINKS.format(link=LINK, server=nodes[0])
+    (site / "system.yaml").write_text(system)
     (site / "baselines.yaml").write_text("{}\n")
     (site / "criteria.yaml").write_text("".join(map(_criterion_text, history.criteria)))
     waivers = [_waiver_text(number, one) for number, one in enumerate(history.waivers)]
@@ -260,12 +314,13 @@ def write(history: History, folder: Path) -> None:
 
 
 def _criterion_text(one: Criterion) -> str:
-    unit = dict(METRICS.values())[one.metric]
+    unit = UNITS[one.metric]
+    units = f"subject: pair, links: [{one.link}]" if one.link else "scope: every node"
     age = "none" if one.max_age is None else f"{one.max_age:g}d"
     conditions = {"mode": list(one.modes), **dict(one.conditions)}
     rest = f"source: s, max_age: {age}, conditions: {conditions}"
     return (
-        f"{one.name}: {{description: d, metric: {one.metric}, scope: every node, "
+        f"{one.name}: {{description: d, metric: {one.metric}, {units}, "
         f"at_least: {one.bound:g} {unit}, {rest}}}\n"
     )
 
@@ -290,7 +345,7 @@ def _write_job(perflogs: Path, job: Job, now: datetime) -> None:
         job.mode,
         "",
         ",".join(job.expected),
-        {"program": PROGRAMS[job.check], **dict(job.conditions)},
+        {"program": PROGRAMS[job.check], **_of_link(job), **dict(job.conditions)},
         {},
         job.place,
     )
@@ -300,10 +355,18 @@ def _write_job(perflogs: Path, job: Job, now: datetime) -> None:
     samples.path_of(perflogs, header).write_bytes(data)
 
 
+def _of_link(job: Job) -> dict[str, str]:
+    of_link = {"link": LINK, "pattern": "star", "at_once": "1"}
+    return of_link if job.check == "TcpBandwidth" else {}
+
+
 def _sample(header: Header, line: Line) -> Sample:
-    unit = UNITS.get(line.metric, METRICS[header.check][1])
+    dims = {"peer": line.peer} if line.peer else {}
     if line.status != "ok":
-        return Sample(
-            header, line.node, line.metric, status=line.status, why="because", trial=line.trial
-        )
-    return Sample(header, line.node, line.metric, Decimal(str(line.value)), unit, trial=line.trial)
+        rest = {"status": line.status, "why": "because", "trial": line.trial, "dims": dims}
+        return Sample(header, line.node, line.metric, **rest)
+    if line.peer:
+        dims["streams"] = "1"
+    unit = UNITS.get(line.metric) or METRICS[header.check][1]
+    value = Decimal(str(line.value))
+    return Sample(header, line.node, line.metric, value, unit, trial=line.trial, dims=dims)

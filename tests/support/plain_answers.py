@@ -136,7 +136,9 @@ def answers(history: History) -> Answers:
     """All that is known of a history."""
     units = {one.name: _units(history, one) for one in history.criteria}
     criteria = {one.name: _verdict(history, units[one.name]) for one in history.criteria}
-    whys = {node: list(_whys(history, node)) for node in history.nodes}
+    whys = {
+        node: list(_whys(history, node)) or list(_untried(history, node)) for node in history.nodes
+    }
     nodes = {node: _state(_shown(history, node, found)) for node, found in whys.items()}
     left = {node: [w for w in whys[node] if not _waived(history, node, w)] for node in whys}
     out = [node for node in left if _state(left[node]) != "OK"]
@@ -171,8 +173,13 @@ def attempts(
         could = [line for line in own if fits or line.status != "ok"]
         if could:
             yield _attempt(job, could, trials=one is not None)
-        elif not own and unit in job.expected:
+        elif not own and unit in job.expected and not _in_a_pair(unit, job):
             yield Attempt(job, "lost")
+
+
+def _in_a_pair(node: str, job: Job) -> bool:
+    """Whether a pair has a line: that condemns neither end, and is what both owe."""
+    return any(line.peer and node in (line.node, line.peer) for line in job.lines)
 
 
 def _whole(line: Line) -> bool:
@@ -227,8 +234,16 @@ def own_cause(job: Job) -> bool:
 
 
 def _units(history: History, one: Criterion) -> Units:
+    """A tool that is missing on some units, and not on others, leaves these without an answer."""
     units = history.pairs[one.link] if one.link else history.nodes
-    return {unit: (one, answer(history, one, unit)) for unit in units}
+    found = {unit: (one, answer(history, one, unit)) for unit in units}
+    if all(attempt and attempt.outcome == "absent" for _, attempt in found.values()):
+        return found
+    return {unit: (one, _not_absent(attempt)) for unit, (_, attempt) in found.items()}
+
+
+def _not_absent(attempt: Attempt | None) -> Attempt | None:
+    return None if attempt and attempt.outcome == "absent" else attempt
 
 
 def answer(history: History, one: Criterion, unit: str) -> Attempt | None:
@@ -240,7 +255,7 @@ def answer(history: History, one: Criterion, unit: str) -> Attempt | None:
         if attempt.outcome == "interrupted":
             continue
         if attempt.outcome == "absent" and told and _place(told[0]) != _place(attempt):
-            continue  # there is one elsewhere
+            continue  # there is one elsewhere, or nobody knows where
         if attempt.outcome not in ("lost", "absent") and _old(one, attempt):
             return Attempt(attempt.job, f"{OLD}{attempt.outcome}")
         return attempt
@@ -248,7 +263,8 @@ def answer(history: History, one: Criterion, unit: str) -> Attempt | None:
 
 
 def _place(attempt: Attempt) -> tuple[str, str]:
-    return attempt.job.partition, attempt.job.environment
+    """Where it was tried; of what cannot be read the environment is unknown."""
+    return attempt.job.partition, attempt.job.environment if attempt.job.readable else ""
 
 
 def _old(one: Criterion, attempt: Attempt) -> bool:
@@ -294,13 +310,20 @@ def _whys(history: History, node: str) -> Iterator[Why]:
     """All that is not well with a node."""
     for one in history.criteria:
         if not one.link:
-            yield from _of_criterion(one, answer(history, one, node))
+            yield from _of_criterion(*_units(history, one)[node])
     for check in history.checks:
         yield from _of_check(history, check, node)
     if not any(
         why.state == "FAILED" for check in history.checks for why in _of_check(history, check, node)
     ):
         yield from _now_and_then(history, node)
+
+
+def _untried(history: History, node: str) -> Iterator[Why]:
+    """A node of which nothing is known but that tools are missing."""
+    tried = [a for check in history.checks for a in attempts(history, check, node)]
+    if all(attempt.outcome == "absent" for attempt in tried):
+        yield Why("UNTESTED", "", "missing")
 
 
 def _of_criterion(one: Criterion, attempt: Attempt | None) -> Iterator[Why]:
@@ -432,7 +455,7 @@ def _verdict_code(
 def _of_failure(outcome: str) -> str:
     if outcome in WRONG:
         return "FAIL"
-    return "INCOMPLETE" if outcome in ("lost", "node_lost") else "ERROR"
+    return "INCOMPLETE" if outcome in ("lost", "node_lost", "missing") else "ERROR"
 
 
 def _nodes_code(nodes: dict[str, str]) -> int:

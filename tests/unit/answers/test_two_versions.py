@@ -51,6 +51,9 @@ def differences(history, folder):
     """The fields of the answers that differ, each as the plain version and the commands have it."""
     plain, found = plain_answers.answers(history), commands(history, folder)
     both = {one.name: (getattr(plain, one.name), getattr(found, one.name)) for one in fields(plain)}
+    if history.pairs:  # what pairs say of their ends is attribution, which the plain one lacks
+        codes = plain.codes[:1], found.codes[:1]
+        both = {"criteria": both["criteria"], "units": both["units"], "codes": codes}
     return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
 
 
@@ -67,7 +70,7 @@ def smaller(history):
         for part in getattr(history, name) if name != "criteria" else history.criteria[1:]:
             left = tuple(one for one in getattr(history, name) if one is not part)
             yield replace(history, **{name: left})
-    for node in history.nodes if len(history.nodes) > 1 else ():
+    for node in history.nodes[bool(history.pairs) :] if len(history.nodes) > 2 else ():
         yield without_node(history, node)
     for job in history.jobs:
         for line in job.lines:
@@ -85,11 +88,15 @@ def without_node(history, node):
         waivers=tuple(
             replace(one, nodes=others(one.nodes)) for one in history.waivers if others(one.nodes)
         ),
+        pairs={
+            link: tuple(pair for pair in pairs if node not in pair.split(">"))
+            for link, pairs in history.pairs.items()
+        },
         jobs=tuple(
             replace(
                 job,
                 expected=others(job.expected),
-                lines=tuple(line for line in job.lines if line.node != node),
+                lines=tuple(line for line in job.lines if node not in (line.node, line.peer)),
             )
             for job in history.jobs
             if others(job.expected)
@@ -166,6 +173,13 @@ FOUND = {
         *(job(3, value()), job(3, value(), number=2, environment="gnu")),
         waivers=(Waiver(("n001",), "all"),),
     ),
+    "nothing but a tool that is missing": history_of(job(1, "tool_missing")),
+    "a tool that is missing on one node of two": history_of(
+        job(1, "tool_missing"), job(2, value(node="n002"), expected=("n002",)), nodes=TWO
+    ),
+    "two criteria on a metric, one of which is waived": history_of(
+        nodes=TWO, waivers=[Waiver(("n001",), "C-ONE")], criteria=("C-ONE", "C-TWO")
+    ),
     "a wrong answer among trials": history_of(
         job(1, Line("n001", "Stream.triad", "invalid", trial=1), value(trial=2))
     ),
@@ -198,7 +212,9 @@ FOUND = {
 }
 THREE = ("n001", "n002", "n003")
 NOT_YET = {
-    "cannot_run": history_of(job(1, "tool_missing")),
+    "elsewhere": history_of(
+        job(1, "tool_missing"), job(2, Line("n001", "Hpl.share_of_peak", "ok", 101), check="Hpl")
+    ),
     "other_modes": history_of(job(1, value(), mode="quick")),
     "own_cause": history_of(
         job(1, *(failed("timeout", node=node) for node in THREE), expected=THREE), nodes=THREE
@@ -207,9 +223,6 @@ NOT_YET = {
         job(1, "tool_missing", value(node="n002"), expected=TWO), nodes=TWO
     ),
     "planned": history_of(job(1, value()), owed=("Hpl",)),
-    "shared_waiver": history_of(
-        nodes=TWO, waivers=[Waiver(("n001",), "C-ONE")], criteria=("C-ONE", "C-TWO")
-    ),
 }
 
 
