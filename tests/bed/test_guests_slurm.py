@@ -19,6 +19,7 @@ from test_run_slurm import Suite
 from testbed_fixture import Testbed
 
 from siteproof.record import descriptions
+from siteproof.severity import broke
 
 pytestmark = [
     pytest.mark.testbed,
@@ -147,7 +148,12 @@ def suite(bed, tmp_path_factory):
         done = found.reframe("-n", checks, *words, mode="maintenance", before=found.sites)
         return done.stdout + done.stderr
 
-    found.measure, found.printed = measure, measure(CHECKS)
+    found.measure, found.printed = measure, ""
+    for _ in range(SESSIONS):  # where the machine is busy, a guest may be too slow for a check
+        found.printed += measure(CHECKS)
+        newest = max(s.header.session for s in found.samples())
+        if not any(broke(s.status) for s in found.samples() if s.header.session == newest):
+            break
     return found
 
 
@@ -162,9 +168,11 @@ def linked(suite):
 
 
 def links_measured(suite):
-    """Each link and whether it is the way back of which there is a value."""
+    """Each link and whether it is the way back of which the newest session has a value."""
+    newest = max(s.header.session for s in suite.samples() if s.header.check == "TcpBandwidth")
     for sample in of(suite, "TcpBandwidth.throughput"):
-        yield sample.conditions["link"], int(sample.node == "node001")
+        if sample.header.session == newest:
+            yield sample.conditions["link"], int(sample.node == "node001")
 
 
 @pytest.fixture(scope="module")
