@@ -51,10 +51,14 @@ class Excuse:
     checks: frozenset[str] = frozenset()
     wrong_answers: frozenset[str] = frozenset()
 
-    def without(self, metrics: Collection[str]) -> Excuse:
-        """The same, but for what is said of these metrics or their checks as a whole."""
+    def without(self, kept: Mapping[str, str]) -> Excuse:
+        """The same where other criteria are not met: what is said of a metric is said of them, too.
+
+        kept: criteria that no waiver covers, each with its metric.
+        """
+        metrics = {metric for key, metric in kept.items() if key not in self.criteria}
         checks = {metric.partition(".")[0] for metric in metrics}
-        return replace(self, metrics=self.metrics - {*metrics}, checks=self.checks - checks)
+        return replace(self, metrics=self.metrics - metrics, checks=self.checks - checks)
 
     def excuses(self, why: Finding) -> bool:
         """Whether it covers a reason. A wrong answer needs a waiver that names its status."""

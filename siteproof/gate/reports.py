@@ -84,20 +84,17 @@ def waived(judged: Judgement, today: date) -> dict[str, list[Excuse]]:
         if waiver.holds(today):
             excuse = _excuse(judged.site, key, waiver)
             for node in waiver.set:
-                found.setdefault(node, []).append(excuse.without(kept.get(node, ())))
+                found.setdefault(node, []).append(excuse.without(kept.get(node, {})))
     return found
 
 
-def _not_waived(judged: Judgement) -> dict[str, set[str]]:
-    """The metrics of each node of which a criterion is not met that no waiver covers.
-
-    What is said of such a metric or its check is said of that criterion, too.
-    """
-    found: dict[str, set[str]] = {}
+def _not_waived(judged: Judgement) -> dict[str, dict[str, str]]:
+    """The criteria that each node does not meet and no waiver covers, each with its metric."""
+    found: dict[str, dict[str, str]] = {}
     for result in judged.verdicts:
         for unit in result.nodes if not result.excused else ():
             if not unit.waived and unit.verdict not in (Verdict.PASS, Verdict.REGRESSED):
-                found.setdefault(unit.node, set()).add(result.criterion.metric)
+                found.setdefault(unit.node, {})[result.id] = result.criterion.metric
     return found
 
 
