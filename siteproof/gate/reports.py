@@ -26,6 +26,8 @@ from siteproof.verdict.judgement import Judgement
 if TYPE_CHECKING:
     from siteproof.history import History
 
+MET = (Verdict.PASS, Verdict.REGRESSED, Verdict.SKIP)  # a node lacks nothing for a criterion
+
 
 def fleet(judged: Judgement, search: Search | None = None) -> FleetReport:
     """The state of every node, and since when: a repair is a new beginning.
@@ -93,7 +95,7 @@ def _not_waived(judged: Judgement) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for result in judged.verdicts:
         for unit in result.nodes if not result.excused else ():
-            if not unit.waived and unit.verdict not in (Verdict.PASS, Verdict.REGRESSED):
+            if not unit.waived and unit.verdict not in MET:
                 found.setdefault(unit.node, {})[result.id] = result.criterion.metric
     return found
 

@@ -32,7 +32,7 @@ from siteproof.judge import published_values as published
 from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import Point
-from siteproof.record.samples import INTERRUPTED, PUBLISHED, TOOL_MISSING, Sample
+from siteproof.record.samples import INTERRUPTED, NODE_LOST, PUBLISHED, TOOL_MISSING, Sample
 from siteproof.record.series import settings as settings_of
 from siteproof.severity import RANKS, UNDECIDED, WRONG, Verdict, most_severe, of_status
 from siteproof.units import UNITS, convert
@@ -281,10 +281,8 @@ def _lacking_input(node: NodeVerdict, lacks: Mapping[str, Finding]) -> NodeVerdi
 
 def _too_old(criterion: Criterion, result: NodeVerdict, fresh: Freshness | None) -> NodeVerdict:
     """An answer that does not count any more is INCOMPLETE, and no value."""
-    answered = result.sample is not None and result.verdict not in (
-        Verdict.INCOMPLETE,
-        Verdict.SKIP,
-    )
+    decided = result.verdict not in (Verdict.INCOMPLETE, Verdict.SKIP)
+    answered = result.sample and (decided or result.sample.status == NODE_LOST)
     if not fresh or not answered or result.sample is None:
         return result
     alone = bool(result.sample.node)  # else all nodes of its job matter

@@ -21,7 +21,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.repairs import Repair
 from siteproof.record.samples import INTERRUPTED, LOST, TOOL_MISSING, Header, Sample, expected_nodes
-from siteproof.severity import most_severe_status
+from siteproof.severity import WRONG, most_severe_status
 from siteproof.sites import Metric, bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.verdict.judgement import Judgement
@@ -120,16 +120,24 @@ def _flapping(judged: Judgement) -> Iterator[Fact]:
             continue
         sessions = {attempt.header.session for attempt in failed}
         how = {"failed": len(sessions), "of": _sessions_on(node, jobs), "how": _how(failed)}
-        for check in dict.fromkeys(attempt.header.check for attempt in failed):
+        for check, status in _to_waive(failed):
             why = finding.of(
                 Kind.FLAPPING,
                 how,
                 subject=node,
-                check=check,  # a waiver may cover one of them
-                status=most_severe_status(a.status for a in failed if a.header.check == check),
+                check=check,
+                status=status,
                 since=failed[0].header.time,
             )
             yield State.FLAPPING, why
+
+
+def _to_waive(failed: Sequence[Sample]) -> Iterator[tuple[str, str]]:
+    """Each check that failed, and how: what a waiver must cover. Wrong answers are named apart."""
+    for check in dict.fromkeys(attempt.header.check for attempt in failed):
+        statuses = {a.status for a in failed if a.header.check == check}
+        for status in sorted(statuses & {*WRONG}) or [most_severe_status(statuses)]:
+            yield check, status
 
 
 def repaired(judged: Judgement) -> Mapping[str, Repair]:

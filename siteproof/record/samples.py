@@ -50,6 +50,7 @@ LOST = "lost"  # nobody knows how it ended: no record has it
 IMPLAUSIBLE = "implausible"  # the record has a value (siteproof.answers.implausible)
 STATUSES = tuple(status for status in MEANINGS if status not in (LOST, IMPLAUSIBLE))
 INTERRUPTED = "interrupted"  # somebody ended the job; the status does not concern the node
+NODE_LOST = "node_lost"
 UNREAD = "unread"  # provenance: the file whose header cannot be read, in place of all else
 TOOL_MISSING = "tool_missing"  # the program is not installed where the check ran
 SWEEP = "sweep"  # the condition that names it

@@ -102,7 +102,7 @@ class Judgement:
         decided = {
             (unit.node, check, unit.sample.header.job_order)
             for unit, check in units
-            if unit.sample and unit.sample.status != "ok" and not unit.too_old
+            if unit.sample and unit.sample.status not in ("ok", LOST) and not unit.too_old
         }
         lost = {(unit.node, check) for unit, check in units if unit.lost}
         return [

@@ -173,13 +173,13 @@ def attempts(
         could = [line for line in own if fits or line.status != "ok"]
         if could:
             yield _attempt(job, could, trials=one is not None)
-        elif not own and unit in job.expected and not _in_a_pair(unit, job):
+        elif not own and unit in job.expected and not _has_pairs(job):
             yield Attempt(job, "lost")
 
 
-def _in_a_pair(node: str, job: Job) -> bool:
-    """Whether a pair has a line: that condemns neither end, and is what both owe."""
-    return any(line.peer and node in (line.node, line.peer) for line in job.lines)
+def _has_pairs(job: Job) -> bool:
+    """Whether it measured pairs: these condemn neither end, and no node owes to be in one."""
+    return any(line.peer for line in job.lines)
 
 
 def _whole(line: Line) -> bool:
@@ -224,8 +224,9 @@ def _absent(job: Job) -> bool:
 
 def own_cause(job: Job) -> bool:
     """Whether one cause, but no wrong answer, is on all of three nodes or more."""
-    causes = {line.status for line in job.lines}
     nodes = {line.node for line in job.lines}
+    of_nodes = [[line.status for line in job.lines if line.node == node] for node in nodes]
+    causes = {min(set(own) - {"ok"}, key=_gravity, default="ok") for own in of_nodes}
     alike = len(causes) == 1 and not causes & {"ok", "interrupted", "tool_missing", *WRONG}
     return alike and len(nodes) >= ALL_OF_A_JOB and nodes >= set(job.expected)
 
@@ -322,7 +323,13 @@ def _whys(history: History, node: str) -> Iterator[Why]:
 def _untried(history: History, node: str) -> Iterator[Why]:
     """A node of which nothing is known but that tools are missing."""
     tried = [a for check in history.checks for a in attempts(history, check, node)]
-    if all(attempt.outcome == "absent" for attempt in tried):
+    in_pairs = any(
+        node in (line.node, line.peer)
+        for job in history.jobs
+        for line in job.lines
+        if line.peer and job.readable
+    )
+    if not in_pairs and all(attempt.outcome == "absent" for attempt in tried):
         yield Why("UNTESTED", "", "missing")
 
 
