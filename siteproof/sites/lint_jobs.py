@@ -13,7 +13,7 @@ from siteproof.sites.system import System
 # Keys of ReFrame in a verbatim block, by its place: those that have a key of the site's instead,
 # which may not be given, too; those without which nothing works; and those of ReFrame alone.
 REPLACED: dict[str, dict[str, str]] = {
-    "system": {"descr": "description", "modules_system": "modules_system"},
+    "system": {"descr": "description"},
     "partitions": {
         "descr": "description",
         "access": "access",
@@ -41,6 +41,7 @@ NEVER: dict[str, dict[str, str]] = {
     "system": {
         "name": "system",
         "hostnames": "recognise",
+        "modules_system": "modules_system",
         "partitions": "partitions",
         "prefix": "SITEPROOF_DATA",
         "stagedir": "SITEPROOF_DATA",
@@ -72,7 +73,9 @@ def lint_jobs(document: Document, system: System) -> None:
     for section, found in parts:
         for name, one in found.items():
             _block(document, (section, name), section, one)
-            nothing_loads = system.loaded_by == "nomod" and not document.spoilt(("modules_system",))
+            nothing_loads = system.modules_system == "nomod" and not document.spoilt(
+                ("modules_system",)
+            )
             if one.modules and nothing_loads:
                 what = f"nothing loads module '{clip(one.modules[0])}'"
                 remedy = "Name it at the top of the file: 'modules_system: lmod'"

@@ -9,7 +9,6 @@ from itertools import combinations
 
 from ClusterShell.NodeSet import NodeSet
 
-from siteproof import nodesets
 from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites import job_keys
@@ -45,12 +44,6 @@ _DOMAIN = re.compile(r"[\w\\\[\]+*?{}-]+?(?:\\?\.[a-z][a-z-]+){1,}")
 _NEVER = re.compile(r"[\s/:@,;=!%~#&'\"<>]")  # in no host name
 _NO_CLUSTER = re.compile(r"""[\s"'#=]""")
 _BEGIN = re.compile(r"\^[\w-]+")
-_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_NUMBER = rf"[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]{{1,6}}|{'|'.join(_WORDS)}"
-_ROUGH = r"(?:about|around|some|over|under|up to|nearly|almost|more than|than|~|>|<) ?"
-_NODES = re.compile(
-    rf"(?<![\w-])(?P<rough>{_ROUGH})?(?P<number>{_NUMBER})(?: [a-z]+)? nodes\b", re.IGNORECASE
-)
 
 
 def system(document: Document, found: System) -> None:
@@ -59,7 +52,6 @@ def system(document: Document, found: System) -> None:
     for key, hardware in found.hardware.items():
         for name, what in _of_hardware(hardware):
             document.warn(("hardware", key, name), what)
-    _counts(document, found)
     _interfaces(document, found)
     for loc, what in (*_misspelt(found), *_unknown_options(found), *_of_gpus(found)):
         document.warn(loc, what)
@@ -156,46 +148,6 @@ def _of_memory(hardware: Hardware) -> Iterator[tuple[str, str]]:
     if memory and cache and cache.to("B") * 16 > memory.to("B"):
         share = _short(100 * cache.to("B") / memory.to("B"))
         yield "last_level_cache", f"{cache} is {share} % of the memory of {memory}"
-
-
-def _counts(document: Document, found: System) -> None:
-    """A description that counts nodes, and an inventory with another number."""
-    try:
-        sizes = {key: len(role.nodes) for key, role in found.nodes.items()}
-        whole = len(found.inventory)
-    except ValueError:
-        return
-    for number in _numbers(found.description):
-        if number not in {whole, *sizes.values(), *_of_partitions(found)}:
-            what = f"the description counts {number} nodes, and `nodes` has {whole}"
-            document.warn(("description",), what)
-    for key, partition in found.partitions.items():
-        of_it = [sizes[role] for role in partition.roles if role in sizes]
-        for number in _numbers(partition.description):
-            if of_it and number not in {sum(of_it), *of_it}:
-                what = f"the description counts {number} nodes, and its roles have {sum(of_it)}"
-                document.warn(("partitions", key, "description"), what)
-
-
-def _of_partitions(found: System) -> Iterator[int]:
-    """The nodes of each partition, and of all: login nodes are in none."""
-    every = nodesets.of()
-    for partition in found.partitions.values():
-        here = nodesets.of()
-        for role in partition.roles:
-            if role in found.nodes:
-                here.update(found.nodes[role].nodes)
-        yield len(here)
-        every.update(here)
-    yield len(every)
-
-
-def _numbers(text: str) -> Iterator[int]:
-    for match in _NODES.finditer(text):
-        if match["rough"]:
-            continue
-        number = match["number"].replace(",", "").lower()
-        yield int(number) if number.isdigit() else _WORDS.index(number) + 1
 
 
 def _misspelt(found: System) -> Iterator[tuple[Loc, str]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 
@@ -25,7 +24,6 @@ LIMITS = {"Hpl.gflops": "peak", "Hpcg.gflops": "peak"} | dict.fromkeys(
 EXACT = ("nodes", "cores")  # of the inventory: whole numbers, which `equals` compares exactly
 # Metrics that use only a small part of that figure, so a low bound is a real one.
 SMALL_SHARE = ("Hpcg.gflops",)
-_SECTION = re.compile(r"(?<![0-9.])[0-9]{1,2}(?:\.[0-9]{1,2}){1,4}(?![0-9.]*[0-9])")
 # By metric of one node: the lowest and the highest of one core, where no other figure is stated.
 A_CORE = {
     "Stream": (units.Quantity(Decimal("0.05"), "GB/s"), units.Quantity(Decimal(200), "GB/s")),
@@ -36,29 +34,19 @@ A_CORE = {
 }
 
 
-def check(
-    document: Document,
-    key: str,
-    promise: Promise,
-    metric: Metric,
-    system: System,
-    others: Collection[str],
-) -> None:
-    """Note the warnings of a criterion or baseline that has no mistake. others: other systems."""
+def check(document: Document, key: str, promise: Promise, metric: Metric, system: System) -> None:
+    """Note the warnings of a criterion or baseline that has no mistake."""
     if all(getattr(promise, kind, None) is None for kind in KINDS):
         return  # no bound, which lint has named
     try:
-        found = list(_warnings(key, promise, metric, system, others))
+        found = list(_warnings(promise, metric, system))
     except (UserError, ValueError):
         return  # a bound or a node set with a mistake, which lint has named
     for name, what in found:
         document.warn((key, name), what)
 
 
-def _warnings(
-    key: str, promise: Promise, metric: Metric, system: System, others: Collection[str]
-) -> Iterator[tuple[str, str]]:
-    yield from _of_source(key, promise, system.system, others)
+def _warnings(promise: Promise, metric: Metric, system: System) -> Iterator[tuple[str, str]]:
     tolerance = promise.tolerance if isinstance(promise, Baseline) else None
     if tolerance and parse_tolerance(tolerance) >= Fraction(1, 2):
         yield "tolerance", f"a value that misses the bound by {tolerance} passes"
@@ -71,25 +59,6 @@ def _warnings(
         yield from _of_links(promise, metric, system)
 
 
-def _of_source(
-    key: str, promise: Promise, own: str, others: Collection[str]
-) -> Iterator[tuple[str, str]]:
-    """A source that names another system, or another section than the id does."""
-    text = re.sub(_word(own), " ", promise.source.lower())
-    for other in sorted(others):
-        if re.search(_word(other), text):
-            yield "source", f"names '{other}', which is another system"
-            break
-    of_key, of_source = (_SECTION.findall(text) for text in (key, promise.source))
-    if of_key and of_source and not any(_related(a, b) for a in of_key for b in of_source):
-        yield "source", f"section {of_source[0]}, and the id has {of_key[0]}"
-
-
-def _word(name: str) -> str:
-    """The pattern of a system's name in a text: also in NAME-2024, not in another word."""
-    return rf"(?<![a-z0-9]){re.escape(name.lower())}(?![a-z0-9])"
-
-
 def _of_conditions(promise: Promise, system: System) -> Iterator[tuple[str, str]]:
     """A part of the site's description that it does not have: no value will ever answer."""
     known = {"section": system.sections(), "of": set(system.requested)}
@@ -97,11 +66,6 @@ def _of_conditions(promise: Promise, system: System) -> Iterator[tuple[str, str]
         rule = promise.conditions.get(name)
         if rule is not None and rule.exact is not None and rule.exact not in names:
             yield "conditions", f"{name} '{clip(rule.exact)}', which system.yaml does not have"
-
-
-def _related(one: str, other: str) -> bool:
-    """Whether two sections are the same, or one contains the other."""
-    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 def _of_rounding(promise: Promise) -> Iterator[tuple[str, str]]:

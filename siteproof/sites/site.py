@@ -229,9 +229,8 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
         lint_requested(system_file, system, table)
         lint_features(system_file, system, _features(where, system))
         plausible.system(system_file, system)
-    links, others = known(system_file, "links"), _others(name)
-    roles, broken = _hardware(system_file, system), bool(system_file.mistakes)
-    around = Around(table, roles, links, system, others, broken)
+    roles, links = _hardware(system_file, system), known(system_file, "links")
+    around = Around(table, roles, links, system, bool(system_file.mistakes))
     criteria_files, criteria = _criteria(where, around)
     baselines_file = yamlfile.read(where / BASELINES)
     lint_owner(baselines_file, name)
@@ -276,14 +275,6 @@ def _features(where: Path, system: System) -> set[str]:
 def own_checks(where: Path, system: System) -> list[Path]:
     """The folders with a site's own checks. where: the site's folder."""
     return [(where / Path(text).expanduser()).absolute() for text in system.checks]
-
-
-def _others(name: str) -> set[str]:
-    """The names of the other sites; none if their folder cannot be read."""
-    try:
-        return set(names()) - {name}
-    except UserError:
-        return set()
 
 
 def _system(where: Path, name: str) -> tuple[Document, System | None]:

@@ -442,14 +442,6 @@ class Workload(Model):
         return sum(application.nodes for application in self.applications.values())
 
 
-def _yes_or_no(key: str, text: object) -> bool:
-    """A key of an older site. Raises a mistake for another word."""
-    given = str(text).lower()
-    if given not in ("true", "yes", "on", "false", "no", "off"):
-        raise mistake(f"'{given[:40]}' is not a value of {key}", "true, false")
-    return given in ("true", "yes", "on")
-
-
 class Partition(Jobs):
     """A ReFrame partition: where and how jobs run."""
 
@@ -486,18 +478,6 @@ class Partition(Jobs):
     reframe: dict[str, Any] = Field(
         {}, description="Keys that are copied unchanged into ReFrame's entry of this partition."
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _older_word(cls, data: Any) -> Any:
-        """Sites of earlier versions have `links_only: true` in place of `measures: []`."""
-        if isinstance(data, dict) and "links_only" in data:
-            none = _yes_or_no("links_only", data["links_only"])
-            if none and data.get("measures"):
-                raise mistake("'links_only' and 'measures' contradict each other", "measures alone")
-            kept = {key: value for key, value in data.items() if key != "links_only"}
-            return {"measures": [], **kept} if none else kept
-        return data
 
     @property
     def roles(self) -> list[str]:
@@ -795,11 +775,6 @@ class System(Model):
                 what = f"'{owner[:40]}' is not a valid user"
                 raise mistake(what, f"a name, or a number from 0 to {MAX_UID}")
         return owners
-
-    @property
-    def loaded_by(self) -> str:
-        """The modules system; older sites name it in the block for ReFrame."""
-        return str(self.reframe.get("modules_system", self.modules_system))
 
     @cached_property
     def inventory(self) -> NodeSet:
