@@ -207,9 +207,9 @@ def test_the_shipped_sites_have_no_mistake(monkeypatch):
 @rows(
     "row, what",
     [
-        ("other,node001,n1,,,,,,x", "a host of 'other' in 2.system. Allowed: example."),
+        ("other,node001,n1,,,,,,x", "hosts of 'other' in 2.system. Allowed: example."),
         ("example,node999,n1,,,,,,x", "'node999' is not in any role"),
-        ("example,node001,n1,,,,,,x\nexample,node001,n2,,,,,,x", "'node001' twice"),
+        ("example,node001,n1,,,,,,x\nexample,node001,n2,,,,,,x", "the same as line 2"),
         ("example,node001,n1,,,,,,", "missing key 'source'"),
         ("example,node001,n1,,,,,,x,more", "10 cells under 9 columns"),
     ],
