@@ -61,6 +61,18 @@ def readable(read: Callable[[str], object], text: str) -> str:
     return text
 
 
+def shaped(pattern: str, what: str, allowed: str) -> AfterValidator:
+    """The validator of a text of one form. what: what the text then is: `a name of a pool`."""
+    form = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if not form.fullmatch(text):
+            raise mistake(f"'{text[:40]}' is not {what}", allowed)
+        return text
+
+    return AfterValidator(check)
+
+
 def plausible(text: object, wanted: str = "") -> units.Quantity:
     """Read a quantity of plausible size: exact arithmetic with 1e999999999 GB would not end.
 

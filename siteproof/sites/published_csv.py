@@ -21,15 +21,20 @@ from siteproof.record.samples import STATUSES, YEARS
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import printed
 from siteproof.sites.catalogue import Metric
+from siteproof.sites.key_types import mistake, plausible, shaped
 from siteproof.sites.lint import reference
-from siteproof.sites.system import mistake, plausible
 from siteproof.sites.tables import Known, Row, several
 
 PROGRAM = "program"  # a condition of every value
 ROLE, NETWORK = "role", "network"  # which nodes it covers; lan or wan, where a source has both
 OF_ALL = (PROGRAM, ROLE, NETWORK)
 _DAY = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
-_CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
+Campaign = Annotated[
+    str,
+    shaped(
+        r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}", "a valid name of a campaign", "letters, digits, ._-"
+    ),
+]
 _DATES = "a date such as 2016-08-04, 2016-08 or 2016, or two with / between them"
 
 
@@ -67,12 +72,6 @@ def said_period(text: str) -> str:
     return text
 
 
-def _campaign(text: str) -> str:
-    if not _CAMPAIGN.fullmatch(text):
-        raise mistake(f"'{text[:40]}' is not a valid name of a campaign", "letters, digits, ._-")
-    return text
-
-
 def _pairs(cell: object) -> dict[str, str]:
     """`direct=yes; tasks=1` as a mapping."""
     found: dict[str, str] = {}
@@ -96,7 +95,7 @@ class Published(Row):
         description="When it was measured, as the source states it: 2016-08-04, 2016-08, "
         "2016-08-04/2016-08-05."
     )
-    campaign: Annotated[str, AfterValidator(_campaign)] = Field(
+    campaign: Campaign = Field(
         "",
         description="A name that groups values, for 'siteproof compare'. Of two campaigns with "
         "the same date, the one further down in the file is the later one.",

@@ -10,14 +10,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from ClusterShell.NodeSet import NodeSet
-from pydantic import Field, WithJsonSchema, field_validator, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from siteproof import nodesets, units
 from siteproof.files import MAX_UID
 from siteproof.schema.shapes import hint
 from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option, Variables
 from siteproof.sites.key_types import Count as Count
-from siteproof.sites.key_types import Flops, Frequency, HplBlock, Rate, Size, Target, Time
+from siteproof.sites.key_types import Flops, Frequency, HplBlock, Rate, Size, Target, Time, shaped
 from siteproof.sites.key_types import Model as Model
 from siteproof.sites.key_types import Names as Names
 from siteproof.sites.key_types import blanks as blanks
@@ -263,12 +263,30 @@ class BondParameters(Model):
     )
 
 
+Sysctl = Annotated[
+    str,
+    shaped(
+        r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+",
+        "a valid sysctl name",
+        "a dotted name such as net.core.rmem_max",
+    ),
+]
+Interface = Annotated[
+    str,
+    shaped(
+        r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}",  # IFNAMSIZ: 15 characters
+        "a valid name of an interface",
+        "a name such as eth0 or bond0",
+    ),
+]
+
+
 class HostParameters(Model):
     """The expected host parameters of a role."""
 
-    sysctl: dict[str, Value] = Field({}, description="Kernel parameters by their dotted name.")
-    nic: dict[str, NicParameters] = Field({}, description="Network interfaces, by name.")
-    bond: dict[str, BondParameters] = Field({}, description="Bonds of interfaces, by name.")
+    sysctl: dict[Sysctl, Value] = Field({}, description="Kernel parameters by their dotted name.")
+    nic: dict[Interface, NicParameters] = Field({}, description="Network interfaces, by name.")
+    bond: dict[Interface, BondParameters] = Field({}, description="Bonds of interfaces, by name.")
 
     def by_name(self) -> dict[str, Expected]:
         """Each expected value under one name: sysctl.KEY, nic.eth0.mtu, bond.bond0.members.
@@ -293,6 +311,16 @@ EMULATED = (
 )
 
 
+Pool = Annotated[
+    str,
+    shaped(
+        r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,14})?",
+        "a name of a pool",
+        "at most 15 letters and digits",
+    ),
+]
+
+
 class Striping(Model):
     """How files of the checks are striped over the targets of a Lustre file system."""
 
@@ -300,7 +328,7 @@ class Striping(Model):
         None, description="Targets of a file; -1: all of them."
     )
     size: Size | None = Field(None, description="Bytes on a target before the next: 1 MiB.")
-    pool: str = Field("", description="The pool of targets, by its name.")
+    pool: Pool = Field("", description="The pool of targets, by its name.")
 
     @field_validator("count")
     @classmethod
@@ -316,15 +344,7 @@ class Striping(Model):
             raise mistake("not a multiple of 64 KiB", "a size such as 1 MiB")
         return size
 
-    @field_validator("pool")
-    @classmethod
-    def _harmless_pool(cls, text: str) -> str:
-        if text and not _POOL.fullmatch(text):
-            raise mistake(f"'{text[:40]}' is not a name of a pool", "at most 15 letters and digits")
-        return text
 
-
-_POOL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
 NO_NETWORK = "none"
 # Beginnings of the kernel's names; an xfs that all nodes see may be a disk of one machine.
 NETWORK_KINDS = (
@@ -333,10 +353,13 @@ NETWORK_KINDS = (
 )  # fmt: skip
 
 
+MountPoint = Annotated[str, shaped(r"(?s)/.*", "an absolute path", "a path that begins with /")]
+
+
 class FileSystem(Model):
     """A file system that checks may use."""
 
-    path: str = Field(description="Where it is mounted, an absolute path.")
+    path: MountPoint = Field(description="Where it is mounted, an absolute path.")
     kind: str = Field(
         description="Its type as the kernel names it: lustre, ceph, nfs, xfs. Nodes on which the "
         "path is of another type are not measured; any: every type is measured."
@@ -382,13 +405,6 @@ class FileSystem(Model):
         "", description="Version of the software that serves it; values are kept apart by it."
     )
 
-    @field_validator("path")
-    @classmethod
-    def _is_absolute(cls, text: str) -> str:
-        if not text.startswith("/"):
-            raise mistake(f"'{text}' is not an absolute path", "a path that begins with /")
-        return text
-
     @property
     def is_remote(self) -> bool:
         """Whether a network carries its data."""
@@ -411,6 +427,16 @@ class Application(Model):
     nodes: Count = Field(description="On how many nodes it runs, on each by itself.")
 
 
+ApplicationName = Annotated[
+    str,
+    shaped(
+        r"[A-Za-z0-9_-]{1,40}",
+        "a valid name of an application",
+        "at most 40 letters, digits, '-' and '_'",
+    ),
+]
+
+
 class Workload(Model):
     """Applications that run at the same time, each on nodes of its own."""
 
@@ -419,19 +445,13 @@ class Workload(Model):
     file_systems: list[str] = Field(
         description="File systems on which they work, one after the other: keys of `file_systems`."
     )
-    applications: dict[str, Application] = Field(
+    applications: dict[ApplicationName, Application] = Field(
         description="The applications, by name: letters, digits, '-' and '_'."
     )
 
     @field_validator("applications")
     @classmethod
-    def _plain_names(cls, found: dict[str, Application]) -> dict[str, Application]:
-        for name in found:
-            if not _APPLICATION.fullmatch(name):
-                raise mistake(
-                    f"'{name[:40]}' is not a valid name of an application",
-                    "at most 40 letters, digits, '-' and '_'",
-                )
+    def _at_least_one(cls, found: dict[str, Application]) -> dict[str, Application]:
         if not found:
             raise mistake("no application", "at least one")
         return found
@@ -490,12 +510,24 @@ class Partition(Jobs):
         return self.role if self.measures is None else self.measures
 
 
-_APPLICATION = re.compile(r"[A-Za-z0-9_-]{1,40}")
 PATTERNS = ("star", "all", "together", "random:3")
 PATTERN = re.compile(r"star|all|together|random:[1-9][0-9]{0,5}")
-_VARIABLES = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\*?|\*")
-_DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}(:[1-9][0-9]?)?")
-_ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*)?\{node\}[A-Za-z0-9._-]*")
+Address = Annotated[
+    str,
+    shaped(
+        r"(?:[A-Za-z0-9][A-Za-z0-9._-]*)?\{node\}[A-Za-z0-9._-]*",
+        "a valid address of a node",
+        "{node} with letters, digits, '.', '_' and '-' around it",
+    ),
+]
+InfiniBandDevice = Annotated[
+    str,
+    shaped(
+        r"(?:[A-Za-z][A-Za-z0-9_-]{0,39}(:[1-9][0-9]?)?)?",
+        "a valid device",
+        "mlx5_0, or mlx5_0:2 with a port",
+    ),
+]
 
 
 class Link(Model):
@@ -523,10 +555,10 @@ class Link(Model):
     mtu: Count | None = Field(None, description="Largest packet that it must carry, in bytes.")
     round_trip: Time | None = Field(None, description="Round trip of a small packet: 0.2 ms.")
     emulated: str = Field("", description=EMULATED)
-    address: str = Field(
+    address: Address = Field(
         "{node}", description="How a node is addressed on this network, for example {node}-ib."
     )
-    device: str = Field(
+    device: InfiniBandDevice = Field(
         "",
         description="The InfiniBand or RoCE device that carries it on each node, mlx5_0, or a port "
         "of it, mlx5_0:2; without it RdmaWrite takes the first device.",
@@ -542,24 +574,15 @@ class Link(Model):
             raise mistake(f"unknown pattern '{text}'{hint(text, PATTERNS)}", ", ".join(PATTERNS))
         return text
 
-    @field_validator("address")
-    @classmethod
-    def _harmless_address(cls, text: str) -> str:
-        if not _ADDRESS.fullmatch(text):
-            allowed = "{node} with letters, digits, '.', '_' and '-' around it"
-            raise mistake(f"'{text}' is not a valid address of a node", allowed)
-        return text
-
-    @field_validator("device")
-    @classmethod
-    def _harmless_device(cls, text: str) -> str:
-        if text and not _DEVICE.fullmatch(text):
-            raise mistake(f"'{text[:40]}' is not a valid device", "mlx5_0, or mlx5_0:2 with a port")
-        return text
-
     def address_of(self, node: str) -> str:
         """How this node is addressed on the link."""
         return self.address.replace("{node}", node)
+
+
+VariableNames = Annotated[
+    str,
+    shaped(r"[A-Za-z_][A-Za-z0-9_]{0,99}\*?|\*", "a valid name of variables", "UCX_TLS, UCX_*, *"),
+]
 
 
 class Environment(Loads):
@@ -579,7 +602,7 @@ class Environment(Loads):
         "features come with it.",
     )
     variables: Variables = Field({}, description="Environment variables to set.")
-    keep_variables: list[str] = Field(
+    keep_variables: list[VariableNames] = Field(
         [],
         description="Variables that control a BLAS, OpenMP or MPI, by name or as 'UCX_*', and "
         "that Hpl and Stream keep as the user has set them. They unset all others that neither "
@@ -588,16 +611,6 @@ class Environment(Loads):
     reframe: dict[str, Any] = Field(
         {}, description="Keys that are copied unchanged into ReFrame's entry of this environment."
     )
-
-    @field_validator("keep_variables")
-    @classmethod
-    def _names_of_variables(cls, names: list[str]) -> list[str]:
-        for name in names:
-            if not _VARIABLES.fullmatch(name):
-                raise mistake(
-                    f"'{name[:40]}' is not a valid name of variables", "UCX_TLS, UCX_*, *"
-                )
-        return names
 
 
 _PORT = r"(?:[1-9][0-9]{0,4})"
@@ -613,7 +626,14 @@ TARGETS = {
     "mount": (re.compile(r"/[ -~]{0,400}"), "/scratch"),
     "service": (re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}"), "a key of services"),
 }
-_SERVICE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+ServiceName = Annotated[
+    str,
+    shaped(
+        r"(?:(?!all$)[A-Za-z_][A-Za-z0-9_-]{0,99})?",
+        "a valid name of a service",
+        "letters, digits, _ -",
+    ),
+]
 
 
 def _has_port(target: str) -> bool:
@@ -629,7 +649,7 @@ class Probe(Model):
     """A service that `siteproof probe` looks at, from outside, as its users do."""
 
     description: str = Field("", description="What it is, for the report.")
-    service: str = Field(
+    service: ServiceName = Field(
         "",
         description="The service that it belongs to, which is up while all of its probes are; "
         "the probe's own name, if not given.",
@@ -657,13 +677,6 @@ class Probe(Model):
         description="True: a gateway, which is compared with the system and is not part of it.",
     )
 
-    @field_validator("service")
-    @classmethod
-    def _service_name(cls, text: str) -> str:
-        if text and (text == "all" or not _SERVICE.fullmatch(text)):
-            raise mistake(f"'{text[:40]}' is not a valid name of a service", "letters, digits, _ -")
-        return text
-
     @model_validator(mode="after")
     def _fitting(self) -> Probe:
         pattern, example = TARGETS[self.kind]
@@ -678,7 +691,16 @@ class Probe(Model):
         return self
 
 
-_OWNER = re.compile(r"[0-9]{1,10}|[A-Za-z_][A-Za-z0-9_.@-]{0,63}\$?")
+def _is_user(owner: str) -> str:
+    is_number = re.fullmatch(r"[0-9]{1,10}", owner)
+    if not (is_number and int(owner) <= MAX_UID or _USER.fullmatch(owner)):
+        what = f"'{owner[:40]}' is not a valid user"
+        raise mistake(what, f"a name, or a number from 0 to {MAX_UID}")
+    return owner
+
+
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]{0,63}\$?")
+Owner = Annotated[str, AfterValidator(_is_user)]
 
 
 class Requested(Model):
@@ -729,7 +751,7 @@ class System(Model):
         "a catalogue.yaml in them describes metrics that criteria may name. "
         "'reframe -c checks/' loads them, too.",
     )
-    trusted_owners: list[str] = Field(
+    trusted_owners: list[Owner] = Field(
         [],
         description="Users, by name or number, whose files below the data folder are trusted; "
         "needed where a file system maps owners, as NFS does for root.",
@@ -765,16 +787,6 @@ class System(Model):
     reframe: dict[str, Any] = Field(
         {}, description="Keys that are copied unchanged into ReFrame's entry of this system."
     )
-
-    @field_validator("trusted_owners")
-    @classmethod
-    def _names_of_users(cls, owners: list[str]) -> list[str]:
-        for owner in owners:
-            is_number = owner.isdigit()
-            if not _OWNER.fullmatch(owner) or is_number and int(owner) > MAX_UID:
-                what = f"'{owner[:40]}' is not a valid user"
-                raise mistake(what, f"a name, or a number from 0 to {MAX_UID}")
-        return owners
 
     @cached_property
     def inventory(self) -> NodeSet:
