@@ -17,6 +17,7 @@ from pydantic import (
     ValidationInfo,
     WithJsonSchema,
     field_validator,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -44,6 +45,28 @@ class Model(BaseModel):
                 if twice:
                     raise mistake(f"'{str(twice[0])[:40]}' twice", "each once")
         return given
+
+
+class Rule(Model):
+    """The rule for a value; a plain text stands for `exact`, a list for `one_of`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, data: Any) -> Any:
+        if isinstance(data, str):
+            return {"exact": data}
+        if data == [] or isinstance(data, dict) and data.get("one_of") == []:
+            raise mistake("an empty list", "at least one value")
+        return {"one_of": data} if isinstance(data, list) else data
+
+
+def any_rule(model: type[Rule]) -> WithJsonSchema:
+    """The JSON schema of a rule in any of its forms."""
+    plain = {"type": ["string", "number", "boolean"]}
+    values = {"type": "array", "items": {"type": ["string", "number"]}}
+    keys = {"additionalProperties": False, "properties": {name: {} for name in model.model_fields}}
+    mapping = {"type": "object", "minProperties": 1, **keys}
+    return WithJsonSchema({"anyOf": [plain, values, mapping]})
 
 
 def mistake(what: str, allowed: str = "", hint: str = "") -> PydanticCustomError:

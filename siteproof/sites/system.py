@@ -10,27 +10,36 @@ from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from ClusterShell.NodeSet import NodeSet
-from pydantic import AfterValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from siteproof import nodesets, units
 from siteproof.files import MAX_UID
 from siteproof.schema.shapes import hint
 from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option, Variables
-from siteproof.sites.key_types import Count as Count
-from siteproof.sites.key_types import Flops, Frequency, HplBlock, Rate, Size, Target, Time, shaped
-from siteproof.sites.key_types import Model as Model
-from siteproof.sites.key_types import Names as Names
-from siteproof.sites.key_types import blanks as blanks
-from siteproof.sites.key_types import mistake as mistake
-from siteproof.sites.key_types import plausible as plausible
-from siteproof.sites.key_types import readable as readable
+from siteproof.sites.key_types import (
+    Count,
+    Flops,
+    Frequency,
+    HplBlock,
+    Model,
+    Names,
+    Rate,
+    Rule,
+    Size,
+    Target,
+    Time,
+    any_rule,
+    blanks,
+    mistake,
+    shaped,
+)  # fmt: skip
 from siteproof.sites.service_keys import Service
 from siteproof.sites.stated import Fact, FactSection
 
 Mode = Literal["quick", "maintenance", "acceptance"]
 
 
-class Expected(Model):
+class Expected(Rule):
     """The rule for a value; a plain text stands for `exact`, a list for `one_of`."""
 
     exact: str | None = Field(
@@ -44,26 +53,15 @@ class Expected(Model):
     )
     one_of: list[str] | None = Field(None, description="The values allowed, as text.")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _short_forms(cls, data: Any) -> Any:
-        if isinstance(data, str):
-            return {"exact": data}
-        if isinstance(data, list):
-            return {"one_of": data}
-        keys = [key for key in cls.model_fields if isinstance(data, dict) and key in data]
-        if len(keys) != 1 and not (isinstance(data, dict) and set(data) - set(cls.model_fields)):
-            what = f"both {' and '.join(keys)}" if keys else "no value"
-            raise mistake(what, "a value, a list of values, or one of at_least, at_most, one_of")
-        return data
-
     @model_validator(mode="after")
     def _numbers(self) -> Expected:
+        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if len(given) != 1:
+            what = f"both {' and '.join(given)}" if given else "no value"
+            raise mistake(what, "a value, a list of values, or one of at_least, at_most, one_of")
         for text in (self.at_least, self.at_most):
             if text is not None and _numbers(text) is None:
                 raise mistake(f"'{text}' is not a number", "one or several numbers")
-        if self.one_of == []:
-            raise mistake("an empty list", "at least one value")
         return self
 
     def met_by(self, value: object) -> bool:
@@ -100,28 +98,7 @@ def _same_number(one: str, other: str) -> bool:
     return (numbers := _numbers(one)) is not None and numbers == _numbers(other)
 
 
-Value = Annotated[
-    Expected,
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": ["string", "number", "boolean"]},
-                {"type": "array", "items": {"type": ["string", "number"]}},
-                {
-                    "type": "object",
-                    "minProperties": 1,
-                    "maxProperties": 1,
-                    "properties": {
-                        "at_least": {},
-                        "at_most": {},
-                        "one_of": {"type": "array"},
-                        "exact": {},
-                    },
-                },
-            ]
-        }
-    ),
-]
+Value = Annotated[Expected, any_rule(Expected)]
 
 
 class Recognise(Model):

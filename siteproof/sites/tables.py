@@ -17,8 +17,9 @@ from pydantic import BeforeValidator, Field
 from siteproof.schema import csvfile, shapes
 from siteproof.schema.yamlfile import Document
 from siteproof.sites.catalogue import Metric
+from siteproof.sites.key_types import Model
 from siteproof.sites.lint import belongs_to
-from siteproof.sites.system import Model, System
+from siteproof.sites.system import System
 
 R = TypeVar("R", bound="Row")
 

@@ -17,8 +17,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from siteproof.record.samples import YEARS
 from siteproof.schema.yamlfile import Document
+from siteproof.sites.key_types import mistake
 from siteproof.sites.lint import node_set, reference
-from siteproof.sites.system import mistake
 from siteproof.sites.tables import Known, Names, Row
 
 ALL = "all"
