@@ -21,10 +21,10 @@ from siteproof.record import samples
 from siteproof.record.pair_units import LINK, PEER
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.schema.yamlfile import Document
-from siteproof.sites import printed, tables
+from siteproof.sites import printed, site_tables
 from siteproof.sites.lint import reference
 from siteproof.sites.published_csv import Published, period
-from siteproof.sites.tables import Known
+from siteproof.sites.site_tables import Known
 
 _BREAKS = re.compile(r"[^A-Za-z0-9_-]+")  # what no job's name has
 
@@ -45,7 +45,7 @@ class Import:
 
 def read(path: Path, system: str = "") -> dict[int, Published]:
     """The figures of a file by their line, of one system or of all. Raises UserErrors."""
-    document, rows = tables.read(path, Published)
+    document, rows = site_tables.read(path, Published)
     by_system: dict[str, dict[int, Published]] = {}
     for line, row in rows.items():
         reference(document, (line, "system"), row.system, "system", sites.names())

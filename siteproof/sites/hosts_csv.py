@@ -8,8 +8,8 @@ from typing import Self
 from pydantic import Field
 
 from siteproof.schema.yamlfile import Document, clip
+from siteproof.sites.site_tables import Known, Row
 from siteproof.sites.stated import Fact, FactSection
-from siteproof.sites.tables import Known, Row
 
 # Sections of the facts of a host table, by the metric that counts the hosts that miss one.
 SECTIONS = {

@@ -23,7 +23,7 @@ from siteproof.sites import printed
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.key_types import mistake, plausible, shaped
 from siteproof.sites.lint import reference
-from siteproof.sites.tables import Known, Row, several
+from siteproof.sites.site_tables import Known, Row, several
 
 PROGRAM = "program"  # a condition of every value
 ROLE, NETWORK = "role", "network"  # which nodes it covers; lan or wan, where a source has both

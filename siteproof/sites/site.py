@@ -15,16 +15,16 @@ from siteproof.errors import UserError, UserErrors
 from siteproof.schema import shapes, yamlfile
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import catalogue as metrics
-from siteproof.sites import features, libraries, plausible, tables
+from siteproof.sites import features, libraries, plausible, site_tables
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.hosts_csv import HostRow, facts
 from siteproof.sites.lint import known, lint_features, lint_links, lint_requested, lint_system
 from siteproof.sites.lint_promise import OWNER, Around, lint_owner, lint_promise
 from siteproof.sites.promise import KINDS, Baseline, Criterion, Promise
 from siteproof.sites.published_csv import Published
+from siteproof.sites.site_tables import Known
 from siteproof.sites.stated import FactSection
 from siteproof.sites.system import Hardware, HostParameters, Partition, System
-from siteproof.sites.tables import Known
 from siteproof.sites.timeline_csv import Milestone
 from siteproof.sites.waiver import Waiver, lint_waiver
 from siteproof.sites.windows_csv import PlannedWindow
@@ -100,8 +100,7 @@ class Site:
 
     def hardware_of(self, role: str) -> Hardware:
         """The hardware of a role; without facts if the site gives none."""
-        kind = self.system.nodes[self._role(role)].hardware
-        return self.system.hardware[kind] if kind else Hardware()
+        return self.system.hardware_of(self._role(role))
 
     def server_memory(self, file_system: str) -> int | None:
         """Bytes that a file system's servers may hold; None: unknown. 0: it is a node's own."""
@@ -233,10 +232,10 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     inventory = _inventory(system)
     waivers_file, waivers = _waivers(where, inventory, {*criteria, *table})
     may_name = Known(system, inventory, table)
-    hosts_file, hosts = tables.of_site(where, name, HostRow, may_name)
-    published_file, _ = tables.of_site(where, name, Published, may_name)
-    timeline_file, milestones = tables.of_site(where, name, Milestone, may_name)
-    windows_file, windows = tables.of_site(where, name, PlannedWindow, may_name)
+    hosts_file, hosts = site_tables.of_site(where, name, HostRow, may_name)
+    published_file, _ = site_tables.of_site(where, name, Published, may_name)
+    timeline_file, milestones = site_tables.of_site(where, name, Milestone, may_name)
+    windows_file, windows = site_tables.of_site(where, name, PlannedWindow, may_name)
     own = [system_file, *criteria_files, baselines_file, *waivers_file, *hosts_file]
     documents = [*own, *documents, *published_file, *timeline_file, *windows_file]
     if system is None or any(document.mistakes for document in documents):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
@@ -181,6 +182,17 @@ class Hardware(Model):
         description="What was bought: the fields that 'siteproof describe' reads of each node, "
         "with the values that they must have, by section of the description.",
     )
+
+    @property
+    def cores(self) -> int:
+        """Cores of a node; 0: not given."""
+        return (self.sockets or 0) * (self.cores_per_socket or 0)
+
+    @property
+    def rate(self) -> Fraction:
+        """b/s of all interfaces together; 0: one of them has no speed, or there is none."""
+        rates = [nic.speed.to("b/s") if nic.speed else Fraction(0) for nic in self.nics.values()]
+        return sum(rates, Fraction(0)) if all(rates) else Fraction(0)
 
     @cached_property
     def quantities(self) -> dict[str, units.Quantity]:
@@ -772,6 +784,11 @@ class System(Model):
         for role in self.nodes.values():
             nodes.update(role.nodes)
         return nodes
+
+    def hardware_of(self, role: str) -> Hardware:
+        """The hardware of a role; without facts if the site gives none, or no such role."""
+        kind = self.nodes[role].hardware if role in self.nodes else None
+        return self.hardware.get(kind or "") or Hardware()
 
     def emulations(self) -> set[str]:
         """By what its links, file systems and workload are emulated."""

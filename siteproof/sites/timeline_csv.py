@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from siteproof.schema.yamlfile import Document
 from siteproof.sites.lint import reference
 from siteproof.sites.published_csv import Days, period, said_period
-from siteproof.sites.tables import Known, Names, Row
+from siteproof.sites.site_tables import Known, Names, Row
 
 
 def _date(text: str) -> str:

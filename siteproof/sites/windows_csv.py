@@ -19,7 +19,7 @@ from siteproof.record.samples import YEARS
 from siteproof.schema.yamlfile import Document
 from siteproof.sites.key_types import mistake
 from siteproof.sites.lint import node_set, reference
-from siteproof.sites.tables import Known, Names, Row
+from siteproof.sites.site_tables import Known, Names, Row
 
 ALL = "all"
 _ZONED = re.compile(r"(\S+) ([A-Za-z_]{2,20}(?:/[A-Za-z0-9_+-]{2,30}){0,2})")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from clone import SITES
 from rows import rows
 
-from siteproof.sites import load, tables
+from siteproof.sites import load, site_tables
 from siteproof.sites.site import examine
 from siteproof.sites.windows_csv import PlannedWindow, seconds
 
@@ -19,7 +19,7 @@ def utc(*parts):
 
 
 def read(path):
-    return tables.read(path, PlannedWindow)
+    return site_tables.read(path, PlannedWindow)
 
 
 def mistakes(tmp_path, text, head=HEAD):
