@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from siteproof import files
 from siteproof.sites.catalogue import ROOT
 
 PAGE = ROOT / "docs/files.md"
@@ -46,7 +47,7 @@ def _tables() -> dict[str, list[list[str]]]:
     """The rows of each table of the page, by the head of its first column."""
     found: dict[str, list[list[str]]] = {}
     rows: list[list[str]] = []
-    for line in PAGE.read_text(encoding="utf-8").splitlines():
+    for line in files.read_named(PAGE).decode().splitlines():
         cells = [cell.strip("` ") for cell in line.strip("| ").split(" | ")]
         if line.startswith("| `"):
             rows.append(cells)
