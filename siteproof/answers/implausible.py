@@ -105,7 +105,7 @@ def _limit_of_node(hardware: Hardware, metric: str) -> Limit | None:
     fact = LIMITS.get(metric, "")
     if stated := hardware.quantities.get(fact):
         return _clocks(hardware) if fact == "peak" else TOLERANCE, stated, fact
-    cores = (hardware.sockets or 0) * (hardware.cores_per_socket or 0)
+    cores = hardware.cores
     of_core = A_CORE.get(metric) or A_CORE.get(metric.partition(".")[0])
     return (Fraction(cores), of_core[1], "a core's") if cores and of_core else None
 

@@ -24,7 +24,7 @@ from siteproof.availability.definitions import (
 )
 from siteproof.availability.from_slurm import minute
 from siteproof.availability.intervals import Span, Spans, intersect, seconds, union
-from siteproof.errors import UserError, UserErrors
+from siteproof.errors import UserError
 from siteproof.record import event_log, finding, probe_log
 from siteproof.record.finding import Finding, Kind
 from siteproof.sites import Site, windows_csv
@@ -89,7 +89,7 @@ class Overview:
 def read(site: Site, perflogs: Path, period: Span, now: int) -> Overview:
     """The overview of a period. period, now: in seconds since 1970.
 
-    Raises UserErrors for windows.csv, and UserError where a folder cannot be listed.
+    Raises UserError where a folder cannot be listed.
     """
     windows, findings = _windows(site, period)
     log = probe_log.read(perflogs, site.name, period[0] - probe_log.DAY, period[1])
@@ -139,13 +139,7 @@ def _whole(services: Sequence[Uptime], nodes: Sequence[Uptime]) -> Uptime | None
 
 def _windows(site: Site, period: Span) -> tuple[list[PlannedWindow], list[Finding]]:
     """The planned windows of a period, and a finding on each that was announced too late."""
-    path = site.folder / windows_csv.NAME
-    if not path.exists():
-        return [], []
-    document, rows = windows_csv.read(path)
-    if document.mistakes:
-        raise UserErrors(document.sorted_mistakes())
-    own = [one for one in rows.values() if intersect(union([one.span]), union([period]))]
+    own = [one for one in site.windows if intersect(union([one.span]), union([period]))]
     late = [_late(one) for one in own if not one.planned]
     return [one for one in own if one.planned], late
 

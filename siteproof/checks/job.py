@@ -400,7 +400,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             "SITEPROOF_CLEAN": "yes" if self.clean else "no",
             "SITEPROOF_WANTED": " ".join(self.wanted()),
             "SITEPROOF_MODULES": " ".join(self.modules_of_site()),
-            "SITEPROOF_LOADED_BY": self.site.system.loaded_by,
+            "SITEPROOF_LOADED_BY": self.site.system.modules_system,
             "SITEPROOF_SECRET": _secret_of(self.stagedir),
             "SITEPROOF_SRUN_OPTIONS": " ".join(_words(self.where.srun_options)),
             **evidence.settings(self.plan.origin),

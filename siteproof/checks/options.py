@@ -86,7 +86,7 @@ def refuse(given: Any, site: Site) -> None:
     if on_command_line.get("prefix") is not None:  # RFM_PREFIX may be for the user's own tests
         raise UserError("--prefix", "has no effect here", hint=_DATA)
     table = dict(_NEVER)
-    if site.system.loaded_by == "nomod":
+    if site.system.modules_system == "nomod":
         table |= _WITHOUT_MODULES
     for name, refused in table.items():
         if _is_changed(name, getattr(given, name, None)):

@@ -16,7 +16,7 @@ from siteproof.history.foreign.copying import Overlap, State
 from siteproof.history.foreign.figures import Note
 from siteproof.published import imported
 from siteproof.published.imported import Import
-from siteproof.sites import published_csv
+from siteproof.sites.published_csv import Published
 from siteproof.units import count
 
 MAX_REFUSED = 20  # lines
@@ -78,12 +78,10 @@ def import_(
     """
     if not paths:
         site = sites.load(system or sites.recognise())
-        paths, system = [site.folder / published_csv.NAME], site.name
+        paths, system = [site.folder / Published.FILE], site.name
         if not paths[0].exists():
             raise UserError(
-                "import",
-                f"site {system} has no {published_csv.NAME}",
-                hint="Give the PATH of a file",
+                "import", f"site {system} has no {Published.FILE}", hint="Give the PATH of a file"
             )
     logs = [path for path in paths if path.is_dir() or (path.is_file() and formats.kind(path))]
     if logs and len(logs) < len(paths):

@@ -57,7 +57,7 @@ def published(system: str, everything: bool, as_json: bool, plain: bool) -> None
             hint=f"Run 'siteproof import --system {site.name}' first",
         )
     judged = results.judged(site, published)
-    on_time = milestones.remarks(milestones.read(site))
+    on_time = milestones.remarks(site.milestones)
     tables = results.tables(site, published)
     if as_json:
         click.echo(json.dumps(_record(site.name, judged, tables, on_time), indent=1))

@@ -179,12 +179,12 @@ def _statuses() -> Rows:
 
 
 def _places() -> Rows:
-    rows = [(one.below, one.path, one.what, one.writer, one.deletable) for one in on_disk.PLACES]
+    rows = [(one.below, one.path, one.what, one.writer, one.deletable) for one in on_disk.places()]
     return ("below", "path", "description", "written by", "may be deleted"), rows
 
 
 def _variables() -> Rows:
-    return ("variable", "description"), list(on_disk.VARIABLES.items())
+    return ("variable", "description"), list(on_disk.variables().items())
 
 
 @sites.command()

@@ -44,7 +44,7 @@ def _of_job(head: Header) -> Sample:
 
 def undated(given: Given) -> Iterator[Result]:
     """The milestones without a day."""
-    found = milestones.read(given.site) if given.material.jobs else []
+    found = given.site.milestones if given.material.jobs else []
     if not found:  # dates alone are no acceptance
         yield given.missing(["timeline.csv" if given.material.jobs else "a session"])
         return
@@ -55,7 +55,7 @@ def undated(given: Given) -> Iterator[Result]:
 
 def out_of_order(given: Given) -> Iterator[Result]:
     """The milestones that precede one that they need."""
-    found = milestones.read(given.site) if given.material.jobs else []
+    found = given.site.milestones if given.material.jobs else []
     if not found:  # dates alone are no acceptance
         yield given.missing(["timeline.csv" if given.material.jobs else "a session"])
         return

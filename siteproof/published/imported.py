@@ -21,9 +21,10 @@ from siteproof.record import samples
 from siteproof.record.pair_units import LINK, PEER
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.schema.yamlfile import Document
-from siteproof.sites import printed, published_csv
+from siteproof.sites import printed, site_tables
 from siteproof.sites.lint import reference
-from siteproof.sites.published_csv import Published
+from siteproof.sites.published_csv import Published, period
+from siteproof.sites.site_tables import Known
 
 _BREAKS = re.compile(r"[^A-Za-z0-9_-]+")  # what no job's name has
 
@@ -44,7 +45,7 @@ class Import:
 
 def read(path: Path, system: str = "") -> dict[int, Published]:
     """The figures of a file by their line, of one system or of all. Raises UserErrors."""
-    document, rows = published_csv.read(path)
+    document, rows = site_tables.read(path, Published)
     by_system: dict[str, dict[int, Published]] = {}
     for line, row in rows.items():
         reference(document, (line, "system"), row.system, "system", sites.names())
@@ -64,7 +65,9 @@ def read(path: Path, system: str = "") -> dict[int, Published]:
 
 def _lint(document: Document, rows: dict[int, Published], name: str) -> None:
     site = sites.load(name)
-    published_csv.lint(document, rows, site.system.inventory, site.catalogue)
+    known = Known(site.system, site.system.inventory, site.catalogue)
+    for line, row in rows.items():
+        row.lint(document, line, known, rows.values())
 
 
 def keep(path: Path, rows: Iterable[Published], perflogs: Path) -> Import:
@@ -134,10 +137,10 @@ def _samples(path: Path, rows: Iterable[Published]) -> Iterator[tuple[Header, li
     for row in rows:
         check = row.metric.partition(".")[0]
         files.setdefault((row.system, row.campaign, row.date, check), []).append(row)
-        day = order.setdefault((row.system, published_csv.period(row.date)[1]), {})
+        day = order.setdefault((row.system, period(row.date)[1]), {})
         day.setdefault(row.campaign, len(day))
     for (system, campaign, days, check), found in files.items():
-        after = order[system, published_csv.period(days)[1]][campaign]
+        after = order[system, period(days)[1]][campaign]
         head = _header(path, check, found, timedelta(seconds=after))
         trials = _Trials()
         kept = []
@@ -166,7 +169,7 @@ class _Trials:
 
 def _header(path: Path, check: str, rows: Sequence[Published], after: timedelta) -> Header:
     """What a file's samples share. after: how long after midnight, to keep the file's order."""
-    first, last = published_csv.period(rows[0].date)
+    first, last = period(rows[0].date)
     campaign, notes = rows[0].campaign, [f"{r.metric}: {r.note}" for r in rows if r.note]
     provenance = {
         "imported": path.name,

@@ -4,24 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from siteproof.errors import UserErrors
-from siteproof.sites import Site
-from siteproof.sites import timeline_csv as files
 from siteproof.sites.timeline_csv import Milestone
 from siteproof.units import count
-
-__all__ = ["Milestone", "read", "remarks"]
-
-
-def read(site: Site) -> list[Milestone]:
-    """The site's milestones, in the order of its file; none without one. Raises UserErrors."""
-    path = site.folder / files.NAME
-    if not path.exists():
-        return []
-    document, found = files.read(path)
-    if document.mistakes:
-        raise UserErrors(document.sorted_mistakes())
-    return list(found.values())
 
 
 def remarks(milestones: Sequence[Milestone]) -> list[str]:

@@ -145,7 +145,6 @@ class Kind(StrEnum):
     CHANGED = "changed"  # what, before, after; subject: the nodes
     NOTHING_CHANGED = "nothing_changed"
     CHANGE_UNKNOWN = "change_unknown"  # message
-    AS_RECORDED = "as_recorded"  # message: the line of a record that an older version wrote
 
     # What could not be judged in a history. series: names; more: how many more there are
     OTHER_SERIES = "other_series"  # differences, session, series, more

@@ -78,7 +78,7 @@ class OfItsKind(TypedDict, total=False):
 class Origin:
     """The evidence that a result is of its node.
 
-    evidence: `munge`, `user`, or `none: ` and the reason; empty for sessions of older versions.
+    evidence: `munge`, `user`, or `none: ` and the reason; empty in a dry run.
     nonce: in every credential of the job, and of no other job. uid: the user of the job.
     login: munge's address of the host that started the job; empty if it knows none.
     hosts: by node, its names and addresses in Slurm.
@@ -100,7 +100,7 @@ class Manifest:
     point: by metric, what a value must have beyond its node: the point of the catalogue.
     lost: expected nodes that are not in the job, each with the reason. spared: those of them that
     Slurm reports as healthy, but that are reserved for others or outside the job.
-    place: the session's number in the order of sessions; 0: older than numbers.
+    place: the session's number in the order of sessions; 0: it has none.
     limit: seconds that the job may run. pid, host: the session that watches the job.
     turns: of a job over pairs, each (trial, client, server); its index is its number.
     points: of a sweep, by number; those that this job has to measure.

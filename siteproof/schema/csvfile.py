@@ -9,9 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING
 
 from siteproof.schema import shapes
 from siteproof.schema.yamlfile import Document, Stop, clip, text_of
@@ -19,21 +17,9 @@ from siteproof.schema.yamlfile import Document, Stop, clip, text_of
 if TYPE_CHECKING:
     from _csv import Reader
 
-M = TypeVar("M", bound=BaseModel)
 REMARK = "#"
 MAX_COLUMNS = 1000
 MAX_BYTES = 50_000_000  # some hundred thousand lines
-
-
-def validated(document: Document, model: type[M], also: str) -> Iterator[tuple[int, M]]:
-    """The line and the row of each line without a mistake. also: a column that must be there."""
-    fields = model.model_fields
-    required = [name for name, field in fields.items() if field.is_required()]
-    for line, cells in rows(document, list(fields), [*required, also]):
-        before = len(document.mistakes) + document.untold
-        row = shapes.validate(document, (line,), model, cells)
-        if row is not None and len(document.mistakes) + document.untold == before:
-            yield line, row
 
 
 def rows(

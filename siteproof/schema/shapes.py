@@ -59,7 +59,10 @@ def _made(model: type[M], raw: Any) -> tuple[M | None, list[ErrorDetails]]:
     try:
         return model.model_validate(raw), []
     except ValidationError as error:
-        return None, [e for e in error.errors(include_url=False) if e["type"] != _CONSEQUENCE]
+        errors = [e for e in error.errors(include_url=False) if e["type"] != _CONSEQUENCE]
+        for found in errors:  # pydantic marks a mistake in the name of a key
+            found["loc"] = tuple(part for part in found["loc"] if part != "[key]")
+        return None, errors
 
 
 def hint(name: str, known: Iterable[str]) -> str:

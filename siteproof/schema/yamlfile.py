@@ -79,6 +79,11 @@ class Document:
         self._lines[loc] = line
 
     @property
+    def count(self) -> int:
+        """How many mistakes there are so far."""
+        return len(self.mistakes) + self.untold
+
+    @property
     def is_full(self) -> bool:
         """Whether further mistakes are only counted."""
         return len(self.mistakes) >= MAX_MISTAKES

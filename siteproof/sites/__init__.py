@@ -1,62 +1,30 @@
 """Sites: a system (system.yaml), its contract (criteria.yaml) and baselines (baselines.yaml)."""
 
-from siteproof.sites.catalogue import Metric
-from siteproof.sites.machine import recognise
-from siteproof.sites.promise import Baseline, Bound, Criterion, Promise
-from siteproof.sites.service_keys import Service
-from siteproof.sites.site import (
-    Site,
-    folder,
-    load,
-    load_to_copy,
-    names,
-    names_to_copy,
-    own_checks,
-    trust,
-)
-from siteproof.sites.system import (
-    BondParameters,
-    Environment,
-    Expected,
-    FileSystem,
-    Hardware,
-    HostParameters,
-    Link,
-    NicParameters,
-    Partition,
-    Probe,
-    Role,
-    System,
-)
-from siteproof.sites.waiver import Waiver
-
-__all__ = [
-    "Baseline",
-    "BondParameters",
-    "Bound",
-    "Criterion",
-    "Environment",
-    "Expected",
-    "FileSystem",
-    "Hardware",
-    "HostParameters",
-    "Link",
-    "Metric",
-    "NicParameters",
-    "Partition",
-    "Probe",
-    "Promise",
-    "Role",
-    "Service",
-    "Site",
-    "System",
-    "Waiver",
-    "folder",
-    "load",
-    "load_to_copy",
-    "names",
-    "names_to_copy",
-    "own_checks",
-    "recognise",
-    "trust",
-]
+from siteproof.sites.catalogue import Metric as Metric
+from siteproof.sites.machine import recognise as recognise
+from siteproof.sites.promise import Baseline as Baseline
+from siteproof.sites.promise import Bound as Bound
+from siteproof.sites.promise import Criterion as Criterion
+from siteproof.sites.promise import Promise as Promise
+from siteproof.sites.service_keys import Service as Service
+from siteproof.sites.site import Site as Site
+from siteproof.sites.site import folder as folder
+from siteproof.sites.site import load as load
+from siteproof.sites.site import load_to_copy as load_to_copy
+from siteproof.sites.site import names as names
+from siteproof.sites.site import names_to_copy as names_to_copy
+from siteproof.sites.site import own_checks as own_checks
+from siteproof.sites.site import trust as trust
+from siteproof.sites.system import BondParameters as BondParameters
+from siteproof.sites.system import Environment as Environment
+from siteproof.sites.system import Expected as Expected
+from siteproof.sites.system import FileSystem as FileSystem
+from siteproof.sites.system import Hardware as Hardware
+from siteproof.sites.system import HostParameters as HostParameters
+from siteproof.sites.system import Link as Link
+from siteproof.sites.system import NicParameters as NicParameters
+from siteproof.sites.system import Partition as Partition
+from siteproof.sites.system import Probe as Probe
+from siteproof.sites.system import Role as Role
+from siteproof.sites.system import System as System
+from siteproof.sites.waiver import Waiver as Waiver

@@ -20,20 +20,6 @@ from siteproof.units import count
 Fields = Mapping[str, str]
 MAX_SHOWN = 3  # values of a glob's fields
 MAX_CHARACTERS = 200  # of a value that is shown
-# A description without this field was made before these were read, so they are not missing.
-ALWAYS_READ = "gpu.count"
-NEWER = (
-    "address",
-    "disk.smart",
-    "dns",
-    "gpu",
-    "lldp",
-    "os.release",
-    "pci.slot",
-    "raid",
-    "server",
-    "tool.nuttcp",
-)
 OF_A_PART = (".serial", ".uuid", ".asset_tag")  # a DIMM's own, and no DIMM, in memory.dimm.*
 WILD = frozenset("*?[")
 
@@ -101,8 +87,6 @@ def compare(
     fields: as described; unreadable: what could not be read, with the reason; node: for {node}.
     """
     names = sorted(fields)
-    if ALWAYS_READ not in fields:
-        unreadable = {**dict.fromkeys(NEWER, "described by an older version"), **unreadable}
     return [
         _result(name, field, fact, _Node(node, fields, names, unreadable))
         for name, section in facts.items()

@@ -13,7 +13,7 @@ from pydantic import Field
 from siteproof import units
 from siteproof.schema import shapes, yamlfile
 from siteproof.schema.yamlfile import Document
-from siteproof.sites.system import Model
+from siteproof.sites.key_types import Model
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "checks"

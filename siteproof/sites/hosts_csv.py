@@ -1,22 +1,16 @@
-"""hosts.csv: the host table of a contract, one line a node, as facts of these nodes.
-
-The first line names the columns, in any order; lines that begin with # are remarks. What a column
-means is written once, in `HostRow`.
-"""
+"""hosts.csv: the host table of a contract, one line a node, as facts of these nodes."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterable
+from typing import Self
 
-from ClusterShell.NodeSet import NodeSet
 from pydantic import Field
 
-from siteproof.schema import csvfile
 from siteproof.schema.yamlfile import Document, clip
-from siteproof.sites.key_types import Model
+from siteproof.sites.site_tables import Known, Row
 from siteproof.sites.stated import Fact, FactSection
 
-NAME = "hosts.csv"
 # Sections of the facts of a host table, by the metric that counts the hosts that miss one.
 SECTIONS = {
     "wrong_names": "host table: name",
@@ -27,10 +21,11 @@ SECTIONS = {
 }
 
 
-class HostRow(Model):
+class HostRow(Row):
     """A host of the table; an empty cell states nothing."""
 
-    system: str = Field(description="The site's name.")
+    FILE, WHAT, COLUMN = "hosts.csv", "hosts", "name"
+
     node: str = Field(description="The node, as in the inventory.")
     name: str = Field("", description="Its full name; the node may use the first parts alone.")
     address: str = Field("", description="An address that one of its interfaces has.")
@@ -40,27 +35,19 @@ class HostRow(Model):
     speed: str = Field("", description="The rate of this interface: 1000 Mb/s.")
     source: str = Field(description="The document, and the table in it.")
 
+    @property
+    def identity(self) -> object:
+        """What no two rows of a table share."""
+        return self.node
 
-Hosts = dict[str, dict[str, FactSection]]
-
-
-def read(path: Path, system: str, inventory: NodeSet | None) -> tuple[Document, Hosts]:
-    """The facts of each node of the table, and the file with its mistakes."""
-    document = Document(path)
-    found: Hosts = {}
-    for line, row in csvfile.validated(document, HostRow, "name"):
-        if row.system != system:
-            document.add((line, "system"), f"a host of '{clip(row.system)}'", system)
-        elif row.node in found:
-            document.add((line, "node"), f"'{clip(row.node)}' twice", "each node once")
-        elif inventory is not None and row.node not in inventory:
-            document.add((line, "node"), f"'{clip(row.node)}' is not in any role", clip(inventory))
-        else:
-            found[row.node] = _facts(row)
-    return document, found
+    def lint(self, document: Document, line: int, known: Known, others: Iterable[Self]) -> None:
+        """Note a host that the inventory does not have."""
+        nodes = known.inventory
+        if nodes is not None and self.node not in nodes:
+            document.add((line, "node"), f"'{clip(self.node)}' is not in any role", clip(nodes))
 
 
-def _facts(row: HostRow) -> dict[str, FactSection]:
+def facts(row: HostRow) -> dict[str, FactSection]:
     """A section for each thing that the table states of a host."""
     nic = f"nic.{row.interface or '*'}"
     stated: list[tuple[str, str, Fact]] = []

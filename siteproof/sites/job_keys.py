@@ -10,11 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from siteproof.sites.key_types import Count, Model, Time, mistake
+from siteproof.sites.key_types import Count, Model, Time, mistake, shaped
 
-_MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+/@%~=:-]{0,199}")
-_OPTION = re.compile(r"-[A-Za-z].*|--[a-z][a-z-]*(=.*)?")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")  # ReFrame's rule for features
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # ReFrame's rule for extras
 ModulesSystem = Literal["nomod", "lmod", "envmod", "tmod4", "spack"]
 Launcher = Literal[
@@ -70,40 +67,12 @@ def is_of_checks(name: str, *, step: bool = False) -> bool:
     return any(one.startswith(name) for one in known)
 
 
-def _is_module(name: str) -> str:
-    if not _MODULE.fullmatch(name):
-        example = "a name such as gcc/12.2.0; other commands belong into prepare_cmds"
-        raise mistake(f"'{name[:40]}' is not a valid name of a module", example)
-    return name
-
-
-def _is_option(text: str) -> str:
-    if not _OPTION.fullmatch(text) or "\n" in text:
-        raise mistake(f"'{text[:40]}' is not an option", "an option such as --account=staff")
-    return text
-
-
 def _is_command(text: str) -> str:
     if text.lstrip().startswith("#"):
         raise mistake("a comment has no effect", "a command; options of sbatch belong into access")
     if not text.strip():
         raise mistake("an empty command", "a shell command such as source /etc/profile.d/lmod.sh")
     return text
-
-
-def _is_feature(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        rule = "a letter or _, then letters, digits, _ and -"
-        raise mistake(f"'{name[:40]}' is not a valid name of a feature", rule)
-    return name
-
-
-def _plain_names(found: dict[str, Any]) -> dict[str, Any]:
-    for name in found:
-        if not _PLAIN_NAME.fullmatch(name):
-            rule = "a letter or _, then letters, digits and _"
-            raise mistake(f"'{name[:40]}' is not a valid name of an extra", rule)
-    return found
 
 
 def _is_requested(text: str) -> str:
@@ -129,24 +98,40 @@ def _is_step_option(text: str) -> str:
     return text
 
 
-def _settable(found: dict[str, str]) -> dict[str, str]:
-    for name, value in found.items():
-        if not _PLAIN_NAME.fullmatch(name):
-            rule = "a letter or _, then letters, digits and _"
-            raise mistake(f"'{name[:40]}' is not a valid name of a variable", rule)
-        if "$(" in value or "`" in value:  # ReFrame itself runs these, quoted or not
-            raise mistake(f"{name} contains a command", "text, $NAME, ${NAME}")
-    return found
+def _no_command(value: str) -> str:
+    if "$(" in value or "`" in value:  # ReFrame itself runs these, quoted or not
+        raise mistake(f"'{value[:40]}' contains a command", "text, $NAME, ${NAME}")
+    return value
 
 
-Module = Annotated[str, AfterValidator(_is_module)]
-Option = Annotated[str, AfterValidator(_is_option)]
+_PLAIN = "a letter or _, then letters, digits and _"
+Module = Annotated[
+    str,
+    shaped(
+        r"[A-Za-z0-9_][A-Za-z0-9_.+/@%~=:-]{0,199}",
+        "a valid name of a module",
+        "a name such as gcc/12.2.0; other commands belong into prepare_cmds",
+    ),
+]
+Option = Annotated[
+    str,
+    shaped(r"-[A-Za-z].*|--[a-z][a-z-]*(=.*)?", "an option", "an option such as --account=staff"),
+]
 StepOption = Annotated[Option, AfterValidator(_is_step_option)]
 Requested = Annotated[Option, AfterValidator(_is_requested)]
-Variables = Annotated[dict[str, str], AfterValidator(_settable)]
+Variable = Annotated[str, shaped(_PLAIN_NAME.pattern, "a valid name of a variable", _PLAIN)]
+Variables = dict[Variable, Annotated[str, AfterValidator(_no_command)]]
 Command = Annotated[str, AfterValidator(_is_command)]
-Feature = Annotated[str, AfterValidator(_is_feature)]
-Extras = Annotated[dict[str, Any], AfterValidator(_plain_names)]
+Feature = Annotated[
+    str,
+    shaped(
+        r"[A-Za-z_][A-Za-z0-9_-]*",  # ReFrame's rule
+        "a valid name of a feature",
+        "a letter or _, then letters, digits, _ and -",
+    ),
+]
+Extra = Annotated[str, shaped(_PLAIN_NAME.pattern, "a valid name of an extra", _PLAIN)]
+Extras = dict[Extra, Any]
 
 
 class Device(Model):

@@ -17,6 +17,7 @@ from pydantic import (
     ValidationInfo,
     WithJsonSchema,
     field_validator,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -46,6 +47,28 @@ class Model(BaseModel):
         return given
 
 
+class Rule(Model):
+    """The rule for a value; a plain text stands for `exact`, a list for `one_of`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, data: Any) -> Any:
+        if isinstance(data, str):
+            return {"exact": data}
+        if data == [] or isinstance(data, dict) and data.get("one_of") == []:
+            raise mistake("an empty list", "at least one value")
+        return {"one_of": data} if isinstance(data, list) else data
+
+
+def any_rule(model: type[Rule]) -> WithJsonSchema:
+    """The JSON schema of a rule in any of its forms."""
+    plain = {"type": ["string", "number", "boolean"]}
+    values = {"type": "array", "items": {"type": ["string", "number"]}}
+    keys = {"additionalProperties": False, "properties": {name: {} for name in model.model_fields}}
+    mapping = {"type": "object", "minProperties": 1, **keys}
+    return WithJsonSchema({"anyOf": [plain, values, mapping]})
+
+
 def mistake(what: str, allowed: str = "", hint: str = "") -> PydanticCustomError:
     """A mistake for a validator to raise. The fields are those of UserError."""
     values = {"what": what, "allowed": allowed, "hint": hint}
@@ -59,6 +82,18 @@ def readable(read: Callable[[str], object], text: str) -> str:
     except UserError as error:
         raise mistake(error.what, ", ".join(error.allowed), error.hint) from None
     return text
+
+
+def shaped(pattern: str, what: str, allowed: str) -> AfterValidator:
+    """The validator of a text of one form. what: what the text then is: `a name of a pool`."""
+    form = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if not form.fullmatch(text):
+            raise mistake(f"'{text[:40]}' is not {what}", allowed)
+        return text
+
+    return AfterValidator(check)
 
 
 def plausible(text: object, wanted: str = "") -> units.Quantity:

@@ -26,8 +26,6 @@ SECTIONS = (
 )
 NAME_RULE = "a letter or _, then letters, digits, _ and -"
 LONGEST_SERVICE = 40  # its name is part of names at the far end
-_DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}")  # IFNAMSIZ: 15 characters
-_SYSCTL = re.compile(r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+")
 
 
 def lint_system(document: Document, system: System, folder: str) -> None:
@@ -50,7 +48,8 @@ def lint_system(document: Document, system: System, folder: str) -> None:
         _facts(document, ("nodes", key, "facts"), role.facts)
     sets = _nodes(document, system)
     _groups(document, system, sets)
-    _parameters(document, system)
+    for key in system.parameters:
+        reference(document, ("parameters", key), key, "role", known(document, "nodes"))
     _partitions(document, system)
     _measured_twice(document, system, sets)
     _environments(document, system)
@@ -168,22 +167,6 @@ def _groups(document: Document, system: System, sets: Mapping[str, NodeSet]) -> 
         if members is not None and is_whole and (strangers := members - inventory):
             what = f"{clip(strangers)} not in any role"
             document.follow_up(("groups", name), what, clip(inventory))
-
-
-def _parameters(document: Document, system: System) -> None:
-    for key, parameters in system.parameters.items():
-        loc = ("parameters", key)
-        reference(document, loc, key, "role", known(document, "nodes"))
-        for name in parameters.sysctl:
-            if not _SYSCTL.fullmatch(name):
-                what = f"'{clip(name)}' is not a valid sysctl name"
-                example = "a dotted name such as net.core.rmem_max"
-                document.add((*loc, "sysctl", name), what, example)
-        for kind, devices in (("nic", parameters.nic), ("bond", parameters.bond)):
-            for name in devices:
-                if not _DEVICE.fullmatch(name):
-                    what = f"'{clip(name)}' is not a valid name of an interface"
-                    document.add((*loc, kind, name), what, "a name such as eth0 or bond0")
 
 
 def _partitions(document: Document, system: System) -> None:

@@ -7,40 +7,25 @@ from collections.abc import Iterable, Mapping
 from siteproof.schema.shapes import near
 from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites import job_keys
-from siteproof.sites.key_types import Model
-from siteproof.sites.system import System
+from siteproof.sites.system import Environment, Partition, System
 
-# Keys of ReFrame in a verbatim block, by its place: those that have a key of the site's instead,
-# which may not be given, too; those without which nothing works; and those of ReFrame alone.
-REPLACED: dict[str, dict[str, str]] = {
-    "system": {"descr": "description", "modules_system": "modules_system"},
-    "partitions": {
-        "descr": "description",
-        "access": "access",
-        "launcher": "launcher",
-        "modules": "modules",
-        "env_vars": "variables",
-        "variables": "variables",
-        "prepare_cmds": "prepare_cmds",
-        "max_jobs": "max_jobs",
-        "time_limit": "time_limit",
-        "features": "features",
-        "extras": "extras",
-        "resources": "resources",
-        "container_platforms": "container_platforms",
-    },
-    "environments": {
-        "features": "features",
-        "modules": "modules",
-        "env_vars": "variables",
-        "variables": "variables",
-        "prepare_cmds": "prepare_cmds",
-    },
+# Keys of ReFrame in a verbatim block, by its place: those for which the site has a key, of this or
+# another name (OTHER_NAMES), which may not be given, too; those without which nothing works; and
+# those of ReFrame alone.
+_OF_JOBS = ("features", "modules", "env_vars", "variables", "prepare_cmds")
+REPLACED: dict[str, tuple[str, ...]] = {
+    "system": ("descr",),
+    "partitions": (
+        *("descr", "access", "launcher", *_OF_JOBS, "max_jobs", "time_limit", "extras"),
+        *("resources", "container_platforms"),
+    ),
+    "environments": _OF_JOBS,
 }
 NEVER: dict[str, dict[str, str]] = {
     "system": {
         "name": "system",
         "hostnames": "recognise",
+        "modules_system": "modules_system",
         "partitions": "partitions",
         "prefix": "SITEPROOF_DATA",
         "stagedir": "SITEPROOF_DATA",
@@ -65,14 +50,14 @@ VERBATIM: dict[str, tuple[str, ...]] = {
 def lint_jobs(document: Document, system: System) -> None:
     """Check the keys of job_keys.py, and the blocks that ReFrame gets unchanged."""
     _block(document, (), "system", system)
-    parts: Iterable[tuple[str, Mapping[str, job_keys.Loads]]] = (
+    nothing_loads = system.modules_system == "nomod" and not document.spoilt(("modules_system",))
+    parts: Iterable[tuple[str, Mapping[str, Partition | Environment]]] = (
         ("partitions", system.partitions),
         ("environments", system.environments),
     )
     for section, found in parts:
         for name, one in found.items():
             _block(document, (section, name), section, one)
-            nothing_loads = system.loaded_by == "nomod" and not document.spoilt(("modules_system",))
             if one.modules and nothing_loads:
                 what = f"nothing loads module '{clip(one.modules[0])}'"
                 remedy = "Name it at the top of the file: 'modules_system: lmod'"
@@ -91,17 +76,20 @@ def _options(document: Document, loc: Loc, options: Iterable[str], *, step: bool
             document.follow_up(loc, f"'{clip(option)}' is set by the check", hint="Remove it")
 
 
-def _block(document: Document, loc: Loc, place: str, given: Model) -> None:
+def _block(
+    document: Document, loc: Loc, place: str, given: System | Partition | Environment
+) -> None:
     """Check a verbatim block: each key is ReFrame's, and no other key sets the same."""
     replaced, never = REPLACED[place], NEVER[place]
-    for key in getattr(given, "reframe", {}):
+    for key in given.reframe:
         here = (*loc, "reframe", key)
         if key in never:
             document.add(here, f"'{clip(key)}' is set by `{never[key]}`", hint="Remove it")
         elif key in replaced:
-            if replaced[key] in given.model_fields_set and key not in ("descr", "access"):
-                what = f"'{clip(key)}' replaces `{replaced[key]}`, which is also given"
-                document.add(here, what, hint=f"Give `{replaced[key]}` alone")
+            own = given.OTHER_NAMES.get(key, key)
+            if own in given.model_fields_set and key not in ("descr", "access"):
+                what = f"'{clip(key)}' replaces `{own}`, which is also given"
+                document.add(here, what, hint=f"Give `{own}` alone")
         elif key not in VERBATIM[place]:
             allowed = [*VERBATIM[place], *replaced]
             close = near(document, here, key, allowed)

@@ -43,14 +43,13 @@ _RIGHT_BOUND = {"higher": "at_least", "lower": "at_most"}
 class Around:
     """What a promise refers to: metrics, each role's facts, links; None is what is not known.
 
-    others: the names of the other systems. broken: system.yaml has mistakes.
+    broken: system.yaml has mistakes.
     """
 
     metrics: dict[str, Metric]
     roles: dict[str, Hardware | None] | None
     links: list[str] | None
     system: System | None = None
-    others: Collection[str] = ()
     broken: bool = False
 
 
@@ -82,7 +81,7 @@ def lint_promise(
         _evidence(document, key, promise, metric)
     _bound(document, key, promise, metric, around)
     if metric and around.system and not around.broken:
-        plausible_bounds.check(document, key, promise, metric, around.system, around.others)
+        plausible_bounds.check(document, key, promise, metric, around.system)
 
 
 def lint_owner(document: Document, site: str) -> None:

@@ -9,7 +9,6 @@ from itertools import combinations
 
 from ClusterShell.NodeSet import NodeSet
 
-from siteproof import nodesets
 from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites import job_keys
@@ -45,12 +44,16 @@ _DOMAIN = re.compile(r"[\w\\\[\]+*?{}-]+?(?:\\?\.[a-z][a-z-]+){1,}")
 _NEVER = re.compile(r"[\s/:@,;=!%~#&'\"<>]")  # in no host name
 _NO_CLUSTER = re.compile(r"""[\s"'#=]""")
 _BEGIN = re.compile(r"\^[\w-]+")
-_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_NUMBER = rf"[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]{{1,6}}|{'|'.join(_WORDS)}"
-_ROUGH = r"(?:about|around|some|over|under|up to|nearly|almost|more than|than|~|>|<) ?"
-_NODES = re.compile(
-    rf"(?<![\w-])(?P<rough>{_ROUGH})?(?P<number>{_NUMBER})(?: [a-z]+)? nodes\b", re.IGNORECASE
-)
+
+
+def short(number: Fraction | int) -> str:
+    """A number in a warning: four digits, or all before the point."""
+    return f"{float(number):.4g}" if abs(float(number)) < 10_000 else f"{float(number):.0f}"
+
+
+def between(limits: Iterable[Fraction | int], unit: str) -> str:
+    """Two limits in a warning."""
+    return f"{' to '.join(map(short, limits))} {unit}"
 
 
 def system(document: Document, found: System) -> None:
@@ -59,7 +62,6 @@ def system(document: Document, found: System) -> None:
     for key, hardware in found.hardware.items():
         for name, what in _of_hardware(hardware):
             document.warn(("hardware", key, name), what)
-    _counts(document, found)
     _interfaces(document, found)
     for loc, what in (*_misspelt(found), *_unknown_options(found), *_of_gpus(found)):
         document.warn(loc, what)
@@ -105,7 +107,7 @@ def _of_hardware(hardware: Hardware) -> Iterator[tuple[str, str]]:
     for key in ("avx_base", "highest_clock"):
         clock = hardware.quantities.get(key)
         if clock and not CLOCK[0] <= clock.to("GHz") <= CLOCK[1]:
-            yield key, f"a clock of {clock}, and processors have {_between(CLOCK, 'GHz')}"
+            yield key, f"a clock of {clock}, and processors have {between(CLOCK, 'GHz')}"
     cycle = hardware.flops_per_cycle
     if cycle and not (PER_CYCLE[0] <= cycle <= PER_CYCLE[1] and cycle.bit_count() == 1):
         yield "flops_per_cycle", f"{cycle} is not a power of two up to {PER_CYCLE[1]}"
@@ -120,7 +122,7 @@ def _of_hardware(hardware: Hardware) -> Iterator[tuple[str, str]]:
 
 def _of_peak(hardware: Hardware) -> Iterator[str]:
     """A peak that its factors do not explain, where one or two of them are missing."""
-    cores = (hardware.sockets or 0) * (hardware.cores_per_socket or 0)
+    cores = hardware.cores
     has_gpu = any(
         field.startswith("gpu.") for facts in hardware.facts.values() for field in facts.fields
     )
@@ -139,63 +141,23 @@ def _of_peak(hardware: Hardware) -> Iterator[str]:
     else:
         found, limits, unit = gflops / cores, PER_CORE, "GFLOPS a core"
     if not limits[0] <= found <= limits[1]:
-        yield f"{begin}) = {_short(found)} {unit}, and processors have {_between(limits, unit)}"
+        yield f"{begin}) = {short(found)} {unit}, and processors have {between(limits, unit)}"
 
 
 def _of_memory(hardware: Hardware) -> Iterator[tuple[str, str]]:
     memory, cache = hardware.memory, hardware.last_level_cache
-    cores = (hardware.sockets or 0) * (hardware.cores_per_socket or 0)
+    cores = hardware.cores
     if memory and cores:
         each = memory.to("GiB") / cores
         if not MEMORY_PER_CORE[0] <= each <= MEMORY_PER_CORE[1]:
-            limits = _between(MEMORY_PER_CORE, "GiB")
+            limits = between(MEMORY_PER_CORE, "GiB")
             yield (
                 "memory",
-                f"{memory} / {cores} cores = {_short(each)} GiB, and nodes have {limits}",
+                f"{memory} / {cores} cores = {short(each)} GiB, and nodes have {limits}",
             )
     if memory and cache and cache.to("B") * 16 > memory.to("B"):
-        share = _short(100 * cache.to("B") / memory.to("B"))
+        share = short(100 * cache.to("B") / memory.to("B"))
         yield "last_level_cache", f"{cache} is {share} % of the memory of {memory}"
-
-
-def _counts(document: Document, found: System) -> None:
-    """A description that counts nodes, and an inventory with another number."""
-    try:
-        sizes = {key: len(role.nodes) for key, role in found.nodes.items()}
-        whole = len(found.inventory)
-    except ValueError:
-        return
-    for number in _numbers(found.description):
-        if number not in {whole, *sizes.values(), *_of_partitions(found)}:
-            what = f"the description counts {number} nodes, and `nodes` has {whole}"
-            document.warn(("description",), what)
-    for key, partition in found.partitions.items():
-        of_it = [sizes[role] for role in partition.roles if role in sizes]
-        for number in _numbers(partition.description):
-            if of_it and number not in {sum(of_it), *of_it}:
-                what = f"the description counts {number} nodes, and its roles have {sum(of_it)}"
-                document.warn(("partitions", key, "description"), what)
-
-
-def _of_partitions(found: System) -> Iterator[int]:
-    """The nodes of each partition, and of all: login nodes are in none."""
-    every = nodesets.of()
-    for partition in found.partitions.values():
-        here = nodesets.of()
-        for role in partition.roles:
-            if role in found.nodes:
-                here.update(found.nodes[role].nodes)
-        yield len(here)
-        every.update(here)
-    yield len(every)
-
-
-def _numbers(text: str) -> Iterator[int]:
-    for match in _NODES.finditer(text):
-        if match["rough"]:
-            continue
-        number = match["number"].replace(",", "").lower()
-        yield int(number) if number.isdigit() else _WORDS.index(number) + 1
 
 
 def _misspelt(found: System) -> Iterator[tuple[Loc, str]]:
@@ -236,9 +198,8 @@ def _of_gpus(found: System) -> Iterator[tuple[Loc, str]]:
     """Jobs that request another number of GPUs than the nodes have."""
     for key, partition in found.partitions.items():
         numbers = [int(match[1]) for one in partition.access if (match := _GPUS.match(one))]
-        roles = [role for role in partition.measured if role in found.nodes]
-        for role in roles if numbers else ():
-            gpu = _hardware_of(found, role).devices.get("gpu")
+        for role in partition.measured if numbers else ():
+            gpu = found.hardware_of(role).devices.get("gpu")
             if gpu and gpu.count != numbers[-1]:
                 what = f"requests {numbers[-1]} GPUs, and nodes of role '{role}' have {gpu.count}"
                 yield ("partitions", key, "access"), what
@@ -247,7 +208,7 @@ def _of_gpus(found: System) -> Iterator[tuple[Loc, str]]:
 def _interfaces(document: Document, found: System) -> None:
     """An expected parameter of an interface that contradicts the interface in the hardware."""
     for role, parameters in found.parameters.items():
-        nics = _hardware_of(found, role).nics if role in found.nodes else {}
+        nics = found.hardware_of(role).nics
         for device in parameters.nic.keys() & nics.keys():
             for name, what in _of_interface(parameters.nic[device], nics[device]):
                 document.warn(("parameters", role, "nic", device, name), what)
@@ -257,7 +218,7 @@ def _of_interface(settings: NicParameters, nic: Nic) -> Iterator[tuple[str, str]
     if nic.mtu and settings.mtu and not settings.mtu.met_by(nic.mtu):
         yield "mtu", f"{settings.mtu}, and `hardware` has {nic.mtu}"
     speed = nic.speed.to("Mb/s") if nic.speed else None
-    if speed and settings.speed and not settings.speed.met_by(_short(speed)):
+    if speed and settings.speed and not settings.speed.met_by(short(speed)):
         yield "speed", f"{settings.speed} Mb/s, and `hardware` has {nic.speed}"
 
 
@@ -274,13 +235,11 @@ def _of_link(found: System, link: Link) -> Iterator[tuple[str, str]]:
 
 def _of_end(found: System, link: Link, end: str, role: str) -> Iterator[tuple[str, str]]:
     """What the interfaces of a role cannot do; of all its nodes together, if all work at once."""
-    nics = _hardware_of(found, role).nics.values()
-    speeds = [nic.speed for nic in nics if nic.speed]
-    sizes = [nic.mtu for nic in nics if nic.mtu]
+    hardware = found.hardware_of(role)
+    sizes = [nic.mtu for nic in hardware.nics.values() if nic.mtu]
     nodes = len(found.nodes[role].nodes & found.members(end)) if link.pattern == "together" else 1
-    total = nodes * sum((speed.to("b/s") for speed in speeds), Fraction(0))
-    if link.speed and speeds and link.speed.to("b/s") > total:
-        written = " + ".join(map(str, speeds))
+    if link.speed and hardware.rate and link.speed.to("b/s") > nodes * hardware.rate:
+        written = " + ".join(str(nic.speed) for nic in hardware.nics.values())
         written += f" on each of {nodes} nodes" if nodes > 1 else ""
         yield "speed", f"{link.speed}, and the interfaces of role '{role}' have {written}"
     if link.mtu and sizes and link.mtu > max(sizes):
@@ -294,10 +253,6 @@ def _roles_of(found: System, text: str) -> list[str]:
         return [key for key, role in found.nodes.items() if role.nodes & ends]
     except ValueError:
         return []
-
-
-def _hardware_of(found: System, role: str) -> Hardware:
-    return found.hardware.get(found.nodes[role].hardware or "") or Hardware()
 
 
 def _of_file_system(there: FileSystem) -> Iterator[tuple[str, str]]:
@@ -325,11 +280,3 @@ def _same_paths(document: Document, found: System) -> None:
         if same and first.kind == second.kind and roles[0] & roles[1]:
             what = f"the path of file system '{one}', so it is measured twice"
             document.warn(("file_systems", other, "path"), what)
-
-
-def _between(limits: Iterable[Fraction | int], unit: str) -> str:
-    return f"{' to '.join(_short(limit) for limit in limits)} {unit}"
-
-
-def _short(number: Fraction | int) -> str:
-    return f"{float(number):.4g}" if abs(float(number)) < 10_000 else f"{float(number):.0f}"

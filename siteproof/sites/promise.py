@@ -19,8 +19,8 @@ from siteproof import units
 from siteproof.errors import UserError
 from siteproof.rounding import Limit, Number, Ties, highest_passing, lowest_passing, round_to
 from siteproof.schema.shapes import hint
-from siteproof.sites.key_types import Day
-from siteproof.sites.system import Count, Hardware, Model, Value, plausible, readable
+from siteproof.sites.key_types import Count, Day, Model, plausible, readable
+from siteproof.sites.system import Hardware, Value
 from siteproof.units import Quantity
 
 Kind = Literal["at_least", "at_most", "equals", "report_only"]

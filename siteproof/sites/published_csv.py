@@ -1,38 +1,40 @@
 """published.csv: values that a report, a paper or somebody's table states, one a line.
 
-The first line names the columns, in any order; lines that begin with # are remarks. What a column
-means is said once, in `Published`. A value stays as it was printed: its digits, its unit, its
-date, and whether it is a mean, a maximum or a single value. A bound such as >166 and a range such
-as 15-20 stay what they are, and a failure is no value.
+A value stays as it was printed: its digits, its unit, its date, and whether it is a mean, a maximum
+or a single value. A bound such as >166 and a range such as 15-20 stay what they are, and a failure
+is no value.
 """
 
 from __future__ import annotations
 
 import re
 from calendar import monthrange
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from ClusterShell.NodeSet import NodeSet
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from siteproof import units
 from siteproof.errors import UserError
 from siteproof.record.samples import STATUSES, YEARS
-from siteproof.schema import csvfile
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import printed
 from siteproof.sites.catalogue import Metric
+from siteproof.sites.key_types import mistake, plausible, shaped
 from siteproof.sites.lint import reference
-from siteproof.sites.system import Model, mistake, plausible
+from siteproof.sites.site_tables import Known, Row, several
 
-NAME = "published.csv"
 PROGRAM = "program"  # a condition of every value
 ROLE, NETWORK = "role", "network"  # which nodes it covers; lan or wan, where a source has both
 OF_ALL = (PROGRAM, ROLE, NETWORK)
 _DAY = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
-_CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
+Campaign = Annotated[
+    str,
+    shaped(
+        r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}", "a valid name of a campaign", "letters, digits, ._-"
+    ),
+]
 _DATES = "a date such as 2016-08-04, 2016-08 or 2016, or two with / between them"
 
 
@@ -70,16 +72,10 @@ def said_period(text: str) -> str:
     return text
 
 
-def _campaign(text: str) -> str:
-    if not _CAMPAIGN.fullmatch(text):
-        raise mistake(f"'{text[:40]}' is not a valid name of a campaign", "letters, digits, ._-")
-    return text
-
-
 def _pairs(cell: object) -> dict[str, str]:
     """`direct=yes; tasks=1` as a mapping."""
     found: dict[str, str] = {}
-    for part in filter(None, (p.strip() for p in str(cell).split(";"))):
+    for part in several(cell):
         key, equals, text = (piece.strip() for piece in part.partition("="))
         if not (key and equals and text) or key in found:
             raise mistake(
@@ -90,15 +86,16 @@ def _pairs(cell: object) -> dict[str, str]:
     return found
 
 
-class Published(Model):
+class Published(Row):
     """One value that others have measured."""
 
-    system: str = Field(description="The site's name.")
+    FILE, WHAT, COLUMN = "published.csv", "published values", "value"
+
     date: Annotated[str, AfterValidator(said_period)] = Field(
         description="When it was measured, as the source states it: 2016-08-04, 2016-08, "
         "2016-08-04/2016-08-05."
     )
-    campaign: Annotated[str, AfterValidator(_campaign)] = Field(
+    campaign: Campaign = Field(
         "",
         description="A name that groups values, for 'siteproof compare'. Of two campaigns with "
         "the same date, the one further down in the file is the later one.",
@@ -130,9 +127,17 @@ class Published(Model):
     source: str = Field(description="The document, and the paragraph or table in it.")
     note: str = Field("", description="What a reader must know, such as a contradiction.")
 
+    @model_validator(mode="after")
+    def _a_value_of_its_ends(self) -> Published:
+        if self.status == "ok" and not self.value:
+            raise mistake("no value", hint="Give the value, or a status other than ok")
+        if self.peer and (self.peer == self.node or not self.node):
+            raise mistake(f"peer '{self.peer[:40]}' is not another node than the sender")
+        return self
+
     @property
-    def identity(self) -> tuple[object, ...]:
-        """What no two values of a file share."""
+    def identity(self) -> object:
+        """What no two rows of a table share."""
         return (
             self.system,
             self.date,
@@ -145,42 +150,16 @@ class Published(Model):
             tuple(sorted(self.conditions.items())),
         )
 
-
-def read(path: Path) -> tuple[Document, dict[int, Published]]:
-    """The values by their line, and the file with its mistakes."""
-    document = Document(path)
-    found: dict[int, Published] = {}
-    seen: dict[tuple[object, ...], int] = {}
-    for line, row in csvfile.validated(document, Published, "value"):
-        if row.status == "ok" and not row.value:
-            document.add((line,), "no value", hint="Give the value, or a status other than ok")
-            continue
-        other = seen.setdefault(row.identity, line)
-        if other != line:
-            document.add((line,), f"the same value as in line {other}", hint="Remove one of them")
-        found[line] = row
-    return document, found
-
-
-def lint(
-    document: Document,
-    rows: dict[int, Published],
-    nodes: NodeSet | None,
-    catalogue: dict[str, Metric],
-) -> None:
-    """Note what does not agree with a site's inventory, where that is known, and the catalogue."""
-    for line, row in rows.items():
-        reference(document, (line, "metric"), row.metric, "metric", list(catalogue))
-        if metric := catalogue.get(row.metric):
-            _figure(document, line, row, metric)
-            _conditions(document, line, row, metric)
-        for key, name in (("node", row.node), ("peer", row.peer)):
+    def lint(self, document: Document, line: int, known: Known, others: Iterable[Self]) -> None:
+        """Note what is not in the catalogue, or not in the inventory."""
+        reference(document, (line, "metric"), self.metric, "metric", list(known.catalogue))
+        if metric := known.catalogue.get(self.metric):
+            _figure(document, line, self, metric)
+            _conditions(document, line, self, metric)
+        nodes = known.inventory
+        for key, name in (("node", self.node), ("peer", self.peer)):
             if nodes is not None and name and name not in nodes:
                 document.add((line, key), f"unknown node '{name}'", str(nodes))
-        if row.peer and row.peer == row.node or row.peer and not row.node:
-            document.add(
-                (line, "peer"), f"'{row.peer}' is not another node than the sender", "two nodes"
-            )
 
 
 def _figure(document: Document, line: int, row: Published, metric: Metric) -> None:

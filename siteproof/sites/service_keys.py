@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from siteproof import units
-from siteproof.sites.key_types import Model, Size, Time, mistake
+from siteproof.sites.key_types import Model, Size, Time, mistake, shaped
 
 ServiceKind = Literal[
     "sftp",
@@ -36,13 +36,26 @@ _URL = re.compile(rf"https?://{_HOST}{_PORT}(?:/[!-~]{{0,400}})?")
 _LOGIN = re.compile(rf"(?:[A-Za-z_][A-Za-z0-9_.-]{{0,63}}@)?{_HOST}{_PORT}")
 _COLLECTIONS = re.compile(r"[0-9a-f-]{36}>[0-9a-f-]{36}")
 _SERVER = re.compile(rf"(?:https?://{_HOST}{_PORT}(?:/[!-~]{{0,400}})?|{_HOST}:[1-9][0-9]{{0,4}})")
-_END = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
-_PATH = re.compile(r"/[ -~]{0,400}")
-_NAME = re.compile(r"[!-~](?:[ -~]{0,253}[!-~])?")
-_LABEL = re.compile(r"[ -~]{1,200}")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-_PRICE = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
+
+
+Absolute = Annotated[
+    str, shaped(r"(?:/[ -~]{0,400})?", "an absolute path", "such as /etc/siteproof/key")
+]
+Name = Annotated[
+    str, shaped(r"(?:[!-~](?:[ -~]{0,253}[!-~])?)?", "a name", "up to 255 printable characters")
+]
+Label = Annotated[str, shaped(r"[ -~]{1,200}", "a label", "up to 200 printable characters")]
+Digest = Annotated[str, shaped(r"[0-9a-f]{64}", "a SHA-256", "64 digits from 0 to f")]
+User = Annotated[str, shaped(r"(?:[a-z_][a-z0-9_-]{0,31})?", "a user's name", "such as debian")]
+End = Annotated[
+    str,
+    shaped(
+        r"(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,62})?", "a valid name of an end", "letters, digits, _ . -"
+    ),
+]
+Price = Annotated[
+    str, shaped(r"(?:[0-9]{1,6}(?:\.[0-9]{1,6})?)?", "a price", "a number such as '0.09'")
+]
 
 
 @dataclass(frozen=True)
@@ -98,8 +111,6 @@ KINDS: Mapping[str, Needs] = {
     ),
     "desktop": Needs(_SERVER, "https://host/vnc_lite.html, or host:5901", (), ("password",)),
 }
-PRIVATE = ("key", "token", "credentials", "keytab", "password")  # files of mode 600
-FILES = (*PRIVATE, "known_hosts", "krb5_config", "certificates")
 COMMON = ("description", "kind", "address", "partition", "timeout")
 
 
@@ -126,30 +137,32 @@ class Service(Model):
     timeout: Time = Field(
         units.Quantity(Decimal(60), "s"), description="How long each step may take: 60 s."
     )
-    folder: str = Field("", description="The folder at the far end; what is made there is removed.")
-    from_folder: str = Field("", description="Globus: the folder of the source collection.")
+    folder: Absolute = Field(
+        "", description="The folder at the far end; what is made there is removed."
+    )
+    from_folder: Absolute = Field("", description="Globus: the folder of the source collection.")
     bucket: str = Field("", description="S3: the bucket.")
     user: str = Field("", description="JupyterHub: the user whose server is started.")
     principal: str = Field("", description="Kerberos: who logs in: alice@EXAMPLE.ORG.")
-    key: str = Field("", description="SFTP and rsync: the file with the private key of ssh.")
-    known_hosts: str = Field(
+    key: Absolute = Field("", description="SFTP and rsync: the file with the private key of ssh.")
+    known_hosts: Absolute = Field(
         "", description="The file with the host keys that are accepted, as ssh writes it."
     )
-    token: str = Field(
+    token: Absolute = Field(
         "",
         description="HTTP and JupyterHub: the file with the token; Galaxy: with the API key of a "
         "user.",
     )
-    credentials: str = Field(
+    credentials: Absolute = Field(
         "",
         description="The file with what a login needs, a KEY=VALUE a line; s3: access_key and "
         "secret_key; globus: client_id and client_secret; openstack: username, password, project, "
         "user_domain, project_domain and region, or application_credential_id and _secret.",
     )
-    keytab: str = Field("", description="Kerberos: the keytab of the principal.")
-    password: str = Field("", description="Desktop: the file with the password of VNC.")
-    krb5_config: str = Field("", description="Kerberos: a krb5.conf in place of the system's.")
-    certificates: str = Field(
+    keytab: Absolute = Field("", description="Kerberos: the keytab of the principal.")
+    password: Absolute = Field("", description="Desktop: the file with the password of VNC.")
+    krb5_config: Absolute = Field("", description="Kerberos: a krb5.conf in place of the system's.")
+    certificates: Absolute = Field(
         "", description="The file with the certificates that are trusted; else the system's."
     )
     content: str = Field("", description="Web: a text that the page must have.")
@@ -165,14 +178,14 @@ class Service(Model):
     file_size: Size = Field(
         units.Quantity(Decimal(64), "KiB"), description="Size of each small file: 64 KiB."
     )
-    image: str = Field("", description="OpenStack: the name of the image that servers boot.")
-    flavor: str = Field("", description="OpenStack: the name of the servers' flavor.")
-    resize_flavor: str = Field("", description="OpenStack: the flavor after `resize`.")
-    network: str = Field(
+    image: Name = Field("", description="OpenStack: the name of the image that servers boot.")
+    flavor: Name = Field("", description="OpenStack: the name of the servers' flavor.")
+    resize_flavor: Name = Field("", description="OpenStack: the flavor after `resize`.")
+    network: Name = Field(
         "", description="OpenStack: a network of the cloud; without it one is made for each test."
     )
-    zone: str = Field("", description="OpenStack: the availability zone of the servers.")
-    other_zone: str = Field("", description="OpenStack: the zone, or site, to which `move` goes.")
+    zone: Name = Field("", description="OpenStack: the availability zone of the servers.")
+    other_zone: Name = Field("", description="OpenStack: the zone, or site, to which `move` goes.")
     scenarios: list[Scenario] | None = Field(
         None,
         description="OpenStack: what is done after the login: image (up and down, hash), network "
@@ -186,20 +199,20 @@ class Service(Model):
     volume_size: Size = Field(
         units.Quantity(Decimal(1), "GiB"), description="OpenStack: size of a volume: 1 GiB."
     )
-    volume_type: str = Field("", description="OpenStack: its type; else the cloud's default.")
-    guest_user: str = Field(
+    volume_type: Name = Field("", description="OpenStack: its type; else the cloud's default.")
+    guest_user: User = Field(
         "",
         description="OpenStack: who logs in to a server by ssh, with a key that the test makes; "
         "what is written to a volume and a snapshot is then read back in another server. The "
         "image must print its host keys to the console, as cloud-init does.",
     )
-    workflow: str = Field(
+    workflow: Absolute = Field(
         "", description="Galaxy: the file with the workflow, as Galaxy exports it (.ga)."
     )
-    inputs: dict[str, str] = Field(
+    inputs: dict[Label, Absolute] = Field(
         {}, description="Galaxy: the label of each input of the workflow, and the file for it."
     )
-    results: dict[str, str] = Field(
+    results: dict[Label, Digest] = Field(
         {},
         description="Galaxy: labels of outputs of the workflow, each with the SHA-256 that the "
         "file has on the reference installation.",
@@ -209,73 +222,19 @@ class Service(Model):
         description="Galaxy: what the workflow takes on the reference installation: its "
         "Service.run_time there.",
     )
-    here: str = Field(
+    here: End = Field(
         "",
         description="The name of this end among the ends of transfers; the "
         "system's name, if not given.",
     )
-    there: str = Field("", description="The name of the far end; the service's, if not given.")
+    there: End = Field("", description="The name of the far end; the service's, if not given.")
     most_written: Size | None = Field(
         None, description="The quota: a test that would write more does not begin: 10 GiB."
     )
-    price: str = Field("", description="What each GB that is moved costs, as a number: '0.09'.")
-    most_price: str = Field(
+    price: Price = Field("", description="What each GB that is moved costs, as a number: '0.09'.")
+    most_price: Price = Field(
         "", description="A test that would cost more does not begin, as a number: '1.50'."
     )
-
-    @field_validator("folder", "from_folder", "workflow", *FILES)
-    @classmethod
-    def _absolute(cls, text: str) -> str:
-        if text and not _PATH.fullmatch(text):
-            raise mistake(f"'{text[:40]}' is not an absolute path", "such as /etc/siteproof/key")
-        return text
-
-    @field_validator(
-        "image", "flavor", "resize_flavor", "network", "zone", "other_zone", "volume_type"
-    )
-    @classmethod
-    def _name(cls, text: str) -> str:
-        if text and not _NAME.fullmatch(text):
-            raise mistake(f"'{text[:40]}' is not a name", "up to 255 printable characters")
-        return text
-
-    @field_validator("inputs")
-    @classmethod
-    def _files(cls, given: dict[str, str]) -> dict[str, str]:
-        for label, path in given.items():
-            _labelled(label)
-            cls._absolute(path)
-        return given
-
-    @field_validator("results")
-    @classmethod
-    def _digests(cls, given: dict[str, str]) -> dict[str, str]:
-        for label, digest in given.items():
-            _labelled(label)
-            if not _SHA256.fullmatch(digest):
-                raise mistake(f"'{digest[:40]}' is not a SHA-256", "64 digits from 0 to f")
-        return given
-
-    @field_validator("guest_user")
-    @classmethod
-    def _user(cls, text: str) -> str:
-        if text and not _USER.fullmatch(text):
-            raise mistake(f"'{text[:40]}' is not a user's name", "such as debian")
-        return text
-
-    @field_validator("here", "there")
-    @classmethod
-    def _end(cls, text: str) -> str:
-        if text and not _END.fullmatch(text):
-            raise mistake(f"'{text[:40]}' is not a valid name of an end", "letters, digits, _ . -")
-        return text
-
-    @field_validator("price", "most_price")
-    @classmethod
-    def _amount(cls, text: str) -> str:
-        if text and not _PRICE.fullmatch(text):
-            raise mistake(f"'{text[:40]}' is not a price", "a number such as '0.09'")
-        return text
 
     @model_validator(mode="after")
     def _fitting(self) -> Service:
@@ -351,8 +310,3 @@ class Service(Model):
         if self.cost is not None and self.cost > Decimal(self.most_price):
             return f"it would cost {self.price_of_test}, most_price is {self.most_price}"
         return ""
-
-
-def _labelled(label: str) -> None:
-    if not _LABEL.fullmatch(label):
-        raise mistake(f"'{label[:40]}' is not a label", "up to 200 printable characters")

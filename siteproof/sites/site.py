@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,28 +15,19 @@ from siteproof.errors import UserError, UserErrors
 from siteproof.schema import shapes, yamlfile
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import catalogue as metrics
-from siteproof.sites import (
-    features,
-    hosts_csv,
-    libraries,
-    plausible,
-    published_csv,
-    timeline_csv,
-    windows_csv,
-)
+from siteproof.sites import features, libraries, plausible, site_tables
 from siteproof.sites.catalogue import Metric
-from siteproof.sites.lint import (
-    belongs_to,
-    known,
-    lint_features,
-    lint_links,
-    lint_requested,
-    lint_system,
-)
+from siteproof.sites.hosts_csv import HostRow, facts
+from siteproof.sites.lint import known, lint_features, lint_links, lint_requested, lint_system
 from siteproof.sites.lint_promise import OWNER, Around, lint_owner, lint_promise
 from siteproof.sites.promise import KINDS, Baseline, Criterion, Promise
+from siteproof.sites.published_csv import Published
+from siteproof.sites.site_tables import Known
+from siteproof.sites.stated import FactSection
 from siteproof.sites.system import Hardware, HostParameters, Partition, System
+from siteproof.sites.timeline_csv import Milestone
 from siteproof.sites.waiver import Waiver, lint_waiver
+from siteproof.sites.windows_csv import PlannedWindow
 
 P = TypeVar("P", Criterion, Baseline)
 SUPPLIED = metrics.ROOT / "site-config"  # the sites that come with Siteproof
@@ -60,7 +51,9 @@ class Site:
     baselines: dict[str, Baseline]
     catalogue: dict[str, Metric]
     waivers: dict[str, Waiver] = field(default_factory=dict)
-    hosts: hosts_csv.Hosts = field(default_factory=dict)
+    hosts: Mapping[str, Mapping[str, FactSection]] = field(default_factory=dict)
+    milestones: Sequence[Milestone] = ()
+    windows: Sequence[PlannedWindow] = ()
     gaps: Sequence[UserError] = ()
     _roles: dict[str, str] = field(default_factory=dict, repr=False)
 
@@ -107,8 +100,7 @@ class Site:
 
     def hardware_of(self, role: str) -> Hardware:
         """The hardware of a role; without facts if the site gives none."""
-        kind = self.system.nodes[self._role(role)].hardware
-        return self.system.hardware[kind] if kind else Hardware()
+        return self.system.hardware_of(self._role(role))
 
     def server_memory(self, file_system: str) -> int | None:
         """Bytes that a file system's servers may hold; None: unknown. 0: it is a node's own."""
@@ -229,9 +221,8 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
         lint_requested(system_file, system, table)
         lint_features(system_file, system, _features(where, system))
         plausible.system(system_file, system)
-    links, others = known(system_file, "links"), _others(name)
-    roles, broken = _hardware(system_file, system), bool(system_file.mistakes)
-    around = Around(table, roles, links, system, others, broken)
+    roles, links = _hardware(system_file, system), known(system_file, "links")
+    around = Around(table, roles, links, system, bool(system_file.mistakes))
     criteria_files, criteria = _criteria(where, around)
     baselines_file = yamlfile.read(where / BASELINES)
     lint_owner(baselines_file, name)
@@ -240,14 +231,20 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
         baselines_file.add((key,), f"'{key}' is also the id of a criterion", "an id of its own")
     inventory = _inventory(system)
     waivers_file, waivers = _waivers(where, inventory, {*criteria, *table})
-    hosts_file, hosts = _hosts(where, name, inventory)
+    may_name = Known(system, inventory, table)
+    hosts_file, hosts = site_tables.of_site(where, name, HostRow, may_name)
+    published_file, _ = site_tables.of_site(where, name, Published, may_name)
+    timeline_file, milestones = site_tables.of_site(where, name, Milestone, may_name)
+    windows_file, windows = site_tables.of_site(where, name, PlannedWindow, may_name)
     own = [system_file, *criteria_files, baselines_file, *waivers_file, *hosts_file]
-    documents = [*own, *documents, *_published(where, inventory, table), *_timeline(where)]
-    documents += _windows(where, system)
+    documents = [*own, *documents, *published_file, *timeline_file, *windows_file]
     if system is None or any(document.mistakes for document in documents):
         return None, documents
     gaps = [gap for document in documents for gap in document.listed_gaps()]
-    site = Site(name, where, system, criteria, baselines, table, waivers, hosts, gaps)
+    site = Site(
+        *(name, where, system, criteria, baselines, table, waivers),
+        *({row.node: facts(row) for row in hosts}, milestones, windows, gaps),
+    )
     return site, documents
 
 
@@ -276,14 +273,6 @@ def _features(where: Path, system: System) -> set[str]:
 def own_checks(where: Path, system: System) -> list[Path]:
     """The folders with a site's own checks. where: the site's folder."""
     return [(where / Path(text).expanduser()).absolute() for text in system.checks]
-
-
-def _others(name: str) -> set[str]:
-    """The names of the other sites; none if their folder cannot be read."""
-    try:
-        return set(names()) - {name}
-    except UserError:
-        return set()
 
 
 def _system(where: Path, name: str) -> tuple[Document, System | None]:
@@ -386,56 +375,6 @@ def _without_gaps(document: Document, key: str, raw: Any, model: type[Promise]) 
     if missing.intersection(KINDS) and model is not Baseline:
         texts["report_only"] = "a gap"
     return {**raw, **texts}
-
-
-def _published(where: Path, inventory: NodeSet | None, table: dict[str, Metric]) -> list[Document]:
-    """The values that others have published of the site, if there is such a file."""
-    if not (where / published_csv.NAME).exists():
-        return []
-    document, rows = published_csv.read(where / published_csv.NAME)
-    owners = ((line, row.system) for line, row in rows.items())
-    _belong_to(document, owners, "published values", where.name)
-    published_csv.lint(document, rows, inventory, table)
-    return [document]
-
-
-def _timeline(where: Path) -> list[Document]:
-    """The milestones of the site's acceptance, if there is such a file."""
-    if not (where / timeline_csv.NAME).exists():
-        return []
-    document, rows = timeline_csv.read(where / timeline_csv.NAME)
-    owners = ((line, row.system) for line, row in rows.items())
-    _belong_to(document, owners, "milestones", where.name)
-    return [document]
-
-
-def _hosts(
-    where: Path, name: str, inventory: NodeSet | None
-) -> tuple[list[Document], hosts_csv.Hosts]:
-    """The host table of the contract and its file, if there is one."""
-    if not (where / hosts_csv.NAME).exists():
-        return [], {}
-    document, found = hosts_csv.read(where / hosts_csv.NAME, name, inventory)
-    return [document], found
-
-
-def _windows(where: Path, system: System | None) -> list[Document]:
-    """The planned maintenance of the site, if there is such a file."""
-    if not (where / windows_csv.NAME).exists():
-        return []
-    document, rows = windows_csv.read(where / windows_csv.NAME)
-    owners = ((line, row.system) for line, row in rows.items())
-    _belong_to(document, owners, "windows", where.name)
-    if system is not None:
-        windows_csv.lint(document, rows, system)
-    return [document]
-
-
-def _belong_to(document: Document, owners: Iterable[tuple[int, str]], what: str, site: str) -> None:
-    """Note the first row of another site: a copied file has nothing else."""
-    for line, owner in owners:
-        if not belongs_to(document, (line, "system"), what, owner, site):
-            return
 
 
 def _waivers(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from siteproof.sites.key_types import Model, blanks, mistake
+from siteproof.sites.key_types import Model, Names, Rule, any_rule, blanks, mistake
 from siteproof.sites.read_fields import Number, number_of
 from siteproof.units import count
 
@@ -22,18 +22,7 @@ LONGEST = 2000  # characters of a value that can be as stated; parsers cut them 
 RULES = ("exact", "pattern", "one_of", "about", "at_least", "at_most")
 
 
-def _texts(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
-Texts = Annotated[
-    list[str],
-    BeforeValidator(_texts),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
-]
-
-
-class Fact(Model):
+class Fact(Rule):
     """The value that a field must have; a plain text stands for `exact`, a list for `one_of`."""
 
     exact: str | None = Field(
@@ -41,7 +30,7 @@ class Fact(Model):
         description="The value, as text; the number of blanks does not matter. {node} is the "
         "node's name, here and in the other texts.",
     )
-    pattern: Texts | None = Field(
+    pattern: Names | None = Field(
         None, description="A glob that the whole value matches, or a list of such: '*E5-2680 v3*'."
     )
     one_of: list[str] | None = Field(None, description="The values allowed, as text.")
@@ -59,15 +48,6 @@ class Fact(Model):
         "and at least one. 0: there is no such field.",
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _short_forms(cls, data: Any) -> Any:
-        if isinstance(data, str):
-            return {"exact": data}
-        if isinstance(data, list):
-            return {"one_of": data}
-        return data
-
     @model_validator(mode="after")
     def _one_rule(self) -> Fact:
         given = [name for name in RULES if getattr(self, name) is not None]
@@ -77,7 +57,7 @@ class Fact(Model):
             raise mistake("no value", "a value, a list of values, count, " + ", ".join(RULES))
         if (self.about is None) != (self.tolerance is None):
             raise mistake("about and tolerance belong together", "both, or none of them")
-        if [] in (self.one_of, self.pattern):
+        if self.pattern == []:
             raise mistake("an empty list", "at least one value")
         for text in (self.about, self.at_least, self.at_most):
             if text is not None and number_of(text) is None:
@@ -158,23 +138,7 @@ def _share(text: str) -> Fraction:
     return found.value if found and found.unit == "share" else Fraction(0)
 
 
-Stated = Annotated[
-    Fact,
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": ["string", "number", "boolean"]},
-                {"type": "array", "items": {"type": ["string", "number"]}},
-                {
-                    "type": "object",
-                    "minProperties": 1,
-                    "additionalProperties": False,
-                    "properties": {name: {} for name in Fact.model_fields},
-                },
-            ]
-        }
-    ),
-]
+Stated = Annotated[Fact, any_rule(Fact)]
 
 
 class FactSection(Model):

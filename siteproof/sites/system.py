@@ -5,32 +5,42 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from ClusterShell.NodeSet import NodeSet
-from pydantic import Field, WithJsonSchema, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from siteproof import nodesets, units
 from siteproof.files import MAX_UID
 from siteproof.schema.shapes import hint
 from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option, Variables
-from siteproof.sites.key_types import Count as Count
-from siteproof.sites.key_types import Flops, Frequency, HplBlock, Rate, Size, Target, Time
-from siteproof.sites.key_types import Model as Model
-from siteproof.sites.key_types import Names as Names
-from siteproof.sites.key_types import blanks as blanks
-from siteproof.sites.key_types import mistake as mistake
-from siteproof.sites.key_types import plausible as plausible
-from siteproof.sites.key_types import readable as readable
+from siteproof.sites.key_types import (
+    Count,
+    Flops,
+    Frequency,
+    HplBlock,
+    Model,
+    Names,
+    Rate,
+    Rule,
+    Size,
+    Target,
+    Time,
+    any_rule,
+    blanks,
+    mistake,
+    shaped,
+)  # fmt: skip
 from siteproof.sites.service_keys import Service
 from siteproof.sites.stated import Fact, FactSection
 
 Mode = Literal["quick", "maintenance", "acceptance"]
 
 
-class Expected(Model):
+class Expected(Rule):
     """The rule for a value; a plain text stands for `exact`, a list for `one_of`."""
 
     exact: str | None = Field(
@@ -44,26 +54,15 @@ class Expected(Model):
     )
     one_of: list[str] | None = Field(None, description="The values allowed, as text.")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _short_forms(cls, data: Any) -> Any:
-        if isinstance(data, str):
-            return {"exact": data}
-        if isinstance(data, list):
-            return {"one_of": data}
-        keys = [key for key in cls.model_fields if isinstance(data, dict) and key in data]
-        if len(keys) != 1 and not (isinstance(data, dict) and set(data) - set(cls.model_fields)):
-            what = f"both {' and '.join(keys)}" if keys else "no value"
-            raise mistake(what, "a value, a list of values, or one of at_least, at_most, one_of")
-        return data
-
     @model_validator(mode="after")
     def _numbers(self) -> Expected:
+        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if len(given) != 1:
+            what = f"both {' and '.join(given)}" if given else "no value"
+            raise mistake(what, "a value, a list of values, or one of at_least, at_most, one_of")
         for text in (self.at_least, self.at_most):
             if text is not None and _numbers(text) is None:
                 raise mistake(f"'{text}' is not a number", "one or several numbers")
-        if self.one_of == []:
-            raise mistake("an empty list", "at least one value")
         return self
 
     def met_by(self, value: object) -> bool:
@@ -100,28 +99,7 @@ def _same_number(one: str, other: str) -> bool:
     return (numbers := _numbers(one)) is not None and numbers == _numbers(other)
 
 
-Value = Annotated[
-    Expected,
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": ["string", "number", "boolean"]},
-                {"type": "array", "items": {"type": ["string", "number"]}},
-                {
-                    "type": "object",
-                    "minProperties": 1,
-                    "maxProperties": 1,
-                    "properties": {
-                        "at_least": {},
-                        "at_most": {},
-                        "one_of": {"type": "array"},
-                        "exact": {},
-                    },
-                },
-            ]
-        }
-    ),
-]
+Value = Annotated[Expected, any_rule(Expected)]
 
 
 class Recognise(Model):
@@ -205,6 +183,17 @@ class Hardware(Model):
         "with the values that they must have, by section of the description.",
     )
 
+    @property
+    def cores(self) -> int:
+        """Cores of a node; 0: not given."""
+        return (self.sockets or 0) * (self.cores_per_socket or 0)
+
+    @property
+    def rate(self) -> Fraction:
+        """b/s of all interfaces together; 0: one of them has no speed, or there is none."""
+        rates = [nic.speed.to("b/s") if nic.speed else Fraction(0) for nic in self.nics.values()]
+        return sum(rates, Fraction(0)) if all(rates) else Fraction(0)
+
     @cached_property
     def quantities(self) -> dict[str, units.Quantity]:
         """The quantities of which a criterion may require a share."""
@@ -263,12 +252,30 @@ class BondParameters(Model):
     )
 
 
+Sysctl = Annotated[
+    str,
+    shaped(
+        r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+",
+        "a valid sysctl name",
+        "a dotted name such as net.core.rmem_max",
+    ),
+]
+Interface = Annotated[
+    str,
+    shaped(
+        r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}",  # IFNAMSIZ: 15 characters
+        "a valid name of an interface",
+        "a name such as eth0 or bond0",
+    ),
+]
+
+
 class HostParameters(Model):
     """The expected host parameters of a role."""
 
-    sysctl: dict[str, Value] = Field({}, description="Kernel parameters by their dotted name.")
-    nic: dict[str, NicParameters] = Field({}, description="Network interfaces, by name.")
-    bond: dict[str, BondParameters] = Field({}, description="Bonds of interfaces, by name.")
+    sysctl: dict[Sysctl, Value] = Field({}, description="Kernel parameters by their dotted name.")
+    nic: dict[Interface, NicParameters] = Field({}, description="Network interfaces, by name.")
+    bond: dict[Interface, BondParameters] = Field({}, description="Bonds of interfaces, by name.")
 
     def by_name(self) -> dict[str, Expected]:
         """Each expected value under one name: sysctl.KEY, nic.eth0.mtu, bond.bond0.members.
@@ -293,6 +300,16 @@ EMULATED = (
 )
 
 
+Pool = Annotated[
+    str,
+    shaped(
+        r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,14})?",
+        "a name of a pool",
+        "at most 15 letters and digits",
+    ),
+]
+
+
 class Striping(Model):
     """How files of the checks are striped over the targets of a Lustre file system."""
 
@@ -300,7 +317,7 @@ class Striping(Model):
         None, description="Targets of a file; -1: all of them."
     )
     size: Size | None = Field(None, description="Bytes on a target before the next: 1 MiB.")
-    pool: str = Field("", description="The pool of targets, by its name.")
+    pool: Pool = Field("", description="The pool of targets, by its name.")
 
     @field_validator("count")
     @classmethod
@@ -316,15 +333,7 @@ class Striping(Model):
             raise mistake("not a multiple of 64 KiB", "a size such as 1 MiB")
         return size
 
-    @field_validator("pool")
-    @classmethod
-    def _harmless_pool(cls, text: str) -> str:
-        if text and not _POOL.fullmatch(text):
-            raise mistake(f"'{text[:40]}' is not a name of a pool", "at most 15 letters and digits")
-        return text
 
-
-_POOL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
 NO_NETWORK = "none"
 # Beginnings of the kernel's names; an xfs that all nodes see may be a disk of one machine.
 NETWORK_KINDS = (
@@ -333,10 +342,13 @@ NETWORK_KINDS = (
 )  # fmt: skip
 
 
+MountPoint = Annotated[str, shaped(r"(?s)/.*", "an absolute path", "a path that begins with /")]
+
+
 class FileSystem(Model):
     """A file system that checks may use."""
 
-    path: str = Field(description="Where it is mounted, an absolute path.")
+    path: MountPoint = Field(description="Where it is mounted, an absolute path.")
     kind: str = Field(
         description="Its type as the kernel names it: lustre, ceph, nfs, xfs. Nodes on which the "
         "path is of another type are not measured; any: every type is measured."
@@ -382,13 +394,6 @@ class FileSystem(Model):
         "", description="Version of the software that serves it; values are kept apart by it."
     )
 
-    @field_validator("path")
-    @classmethod
-    def _is_absolute(cls, text: str) -> str:
-        if not text.startswith("/"):
-            raise mistake(f"'{text}' is not an absolute path", "a path that begins with /")
-        return text
-
     @property
     def is_remote(self) -> bool:
         """Whether a network carries its data."""
@@ -411,6 +416,16 @@ class Application(Model):
     nodes: Count = Field(description="On how many nodes it runs, on each by itself.")
 
 
+ApplicationName = Annotated[
+    str,
+    shaped(
+        r"[A-Za-z0-9_-]{1,40}",
+        "a valid name of an application",
+        "at most 40 letters, digits, '-' and '_'",
+    ),
+]
+
+
 class Workload(Model):
     """Applications that run at the same time, each on nodes of its own."""
 
@@ -419,19 +434,13 @@ class Workload(Model):
     file_systems: list[str] = Field(
         description="File systems on which they work, one after the other: keys of `file_systems`."
     )
-    applications: dict[str, Application] = Field(
+    applications: dict[ApplicationName, Application] = Field(
         description="The applications, by name: letters, digits, '-' and '_'."
     )
 
     @field_validator("applications")
     @classmethod
-    def _plain_names(cls, found: dict[str, Application]) -> dict[str, Application]:
-        for name in found:
-            if not _APPLICATION.fullmatch(name):
-                raise mistake(
-                    f"'{name[:40]}' is not a valid name of an application",
-                    "at most 40 letters, digits, '-' and '_'",
-                )
+    def _at_least_one(cls, found: dict[str, Application]) -> dict[str, Application]:
         if not found:
             raise mistake("no application", "at least one")
         return found
@@ -440,14 +449,6 @@ class Workload(Model):
     def nodes(self) -> int:
         """The nodes of all applications together."""
         return sum(application.nodes for application in self.applications.values())
-
-
-def _yes_or_no(key: str, text: object) -> bool:
-    """A key of an older site. Raises a mistake for another word."""
-    given = str(text).lower()
-    if given not in ("true", "yes", "on", "false", "no", "off"):
-        raise mistake(f"'{given[:40]}' is not a value of {key}", "true, false")
-    return given in ("true", "yes", "on")
 
 
 class Partition(Jobs):
@@ -487,18 +488,6 @@ class Partition(Jobs):
         {}, description="Keys that are copied unchanged into ReFrame's entry of this partition."
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _older_word(cls, data: Any) -> Any:
-        """Sites of earlier versions have `links_only: true` in place of `measures: []`."""
-        if isinstance(data, dict) and "links_only" in data:
-            none = _yes_or_no("links_only", data["links_only"])
-            if none and data.get("measures"):
-                raise mistake("'links_only' and 'measures' contradict each other", "measures alone")
-            kept = {key: value for key, value in data.items() if key != "links_only"}
-            return {"measures": [], **kept} if none else kept
-        return data
-
     @property
     def roles(self) -> list[str]:
         """All roles of its nodes."""
@@ -510,12 +499,24 @@ class Partition(Jobs):
         return self.role if self.measures is None else self.measures
 
 
-_APPLICATION = re.compile(r"[A-Za-z0-9_-]{1,40}")
 PATTERNS = ("star", "all", "together", "random:3")
 PATTERN = re.compile(r"star|all|together|random:[1-9][0-9]{0,5}")
-_VARIABLES = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\*?|\*")
-_DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}(:[1-9][0-9]?)?")
-_ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*)?\{node\}[A-Za-z0-9._-]*")
+Address = Annotated[
+    str,
+    shaped(
+        r"(?:[A-Za-z0-9][A-Za-z0-9._-]*)?\{node\}[A-Za-z0-9._-]*",
+        "a valid address of a node",
+        "{node} with letters, digits, '.', '_' and '-' around it",
+    ),
+]
+InfiniBandDevice = Annotated[
+    str,
+    shaped(
+        r"(?:[A-Za-z][A-Za-z0-9_-]{0,39}(:[1-9][0-9]?)?)?",
+        "a valid device",
+        "mlx5_0, or mlx5_0:2 with a port",
+    ),
+]
 
 
 class Link(Model):
@@ -543,10 +544,10 @@ class Link(Model):
     mtu: Count | None = Field(None, description="Largest packet that it must carry, in bytes.")
     round_trip: Time | None = Field(None, description="Round trip of a small packet: 0.2 ms.")
     emulated: str = Field("", description=EMULATED)
-    address: str = Field(
+    address: Address = Field(
         "{node}", description="How a node is addressed on this network, for example {node}-ib."
     )
-    device: str = Field(
+    device: InfiniBandDevice = Field(
         "",
         description="The InfiniBand or RoCE device that carries it on each node, mlx5_0, or a port "
         "of it, mlx5_0:2; without it RdmaWrite takes the first device.",
@@ -562,24 +563,15 @@ class Link(Model):
             raise mistake(f"unknown pattern '{text}'{hint(text, PATTERNS)}", ", ".join(PATTERNS))
         return text
 
-    @field_validator("address")
-    @classmethod
-    def _harmless_address(cls, text: str) -> str:
-        if not _ADDRESS.fullmatch(text):
-            allowed = "{node} with letters, digits, '.', '_' and '-' around it"
-            raise mistake(f"'{text}' is not a valid address of a node", allowed)
-        return text
-
-    @field_validator("device")
-    @classmethod
-    def _harmless_device(cls, text: str) -> str:
-        if text and not _DEVICE.fullmatch(text):
-            raise mistake(f"'{text[:40]}' is not a valid device", "mlx5_0, or mlx5_0:2 with a port")
-        return text
-
     def address_of(self, node: str) -> str:
         """How this node is addressed on the link."""
         return self.address.replace("{node}", node)
+
+
+VariableNames = Annotated[
+    str,
+    shaped(r"[A-Za-z_][A-Za-z0-9_]{0,99}\*?|\*", "a valid name of variables", "UCX_TLS, UCX_*, *"),
+]
 
 
 class Environment(Loads):
@@ -599,7 +591,7 @@ class Environment(Loads):
         "features come with it.",
     )
     variables: Variables = Field({}, description="Environment variables to set.")
-    keep_variables: list[str] = Field(
+    keep_variables: list[VariableNames] = Field(
         [],
         description="Variables that control a BLAS, OpenMP or MPI, by name or as 'UCX_*', and "
         "that Hpl and Stream keep as the user has set them. They unset all others that neither "
@@ -608,16 +600,6 @@ class Environment(Loads):
     reframe: dict[str, Any] = Field(
         {}, description="Keys that are copied unchanged into ReFrame's entry of this environment."
     )
-
-    @field_validator("keep_variables")
-    @classmethod
-    def _names_of_variables(cls, names: list[str]) -> list[str]:
-        for name in names:
-            if not _VARIABLES.fullmatch(name):
-                raise mistake(
-                    f"'{name[:40]}' is not a valid name of variables", "UCX_TLS, UCX_*, *"
-                )
-        return names
 
 
 _PORT = r"(?:[1-9][0-9]{0,4})"
@@ -633,7 +615,14 @@ TARGETS = {
     "mount": (re.compile(r"/[ -~]{0,400}"), "/scratch"),
     "service": (re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}"), "a key of services"),
 }
-_SERVICE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+ServiceName = Annotated[
+    str,
+    shaped(
+        r"(?:(?!all$)[A-Za-z_][A-Za-z0-9_-]{0,99})?",
+        "a valid name of a service",
+        "letters, digits, _ -",
+    ),
+]
 
 
 def _has_port(target: str) -> bool:
@@ -649,7 +638,7 @@ class Probe(Model):
     """A service that `siteproof probe` looks at, from outside, as its users do."""
 
     description: str = Field("", description="What it is, for the report.")
-    service: str = Field(
+    service: ServiceName = Field(
         "",
         description="The service that it belongs to, which is up while all of its probes are; "
         "the probe's own name, if not given.",
@@ -677,13 +666,6 @@ class Probe(Model):
         description="True: a gateway, which is compared with the system and is not part of it.",
     )
 
-    @field_validator("service")
-    @classmethod
-    def _service_name(cls, text: str) -> str:
-        if text and (text == "all" or not _SERVICE.fullmatch(text)):
-            raise mistake(f"'{text[:40]}' is not a valid name of a service", "letters, digits, _ -")
-        return text
-
     @model_validator(mode="after")
     def _fitting(self) -> Probe:
         pattern, example = TARGETS[self.kind]
@@ -698,7 +680,16 @@ class Probe(Model):
         return self
 
 
-_OWNER = re.compile(r"[0-9]{1,10}|[A-Za-z_][A-Za-z0-9_.@-]{0,63}\$?")
+def _is_user(owner: str) -> str:
+    is_number = re.fullmatch(r"[0-9]{1,10}", owner)
+    if not (is_number and int(owner) <= MAX_UID or _USER.fullmatch(owner)):
+        what = f"'{owner[:40]}' is not a valid user"
+        raise mistake(what, f"a name, or a number from 0 to {MAX_UID}")
+    return owner
+
+
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]{0,63}\$?")
+Owner = Annotated[str, AfterValidator(_is_user)]
 
 
 class Requested(Model):
@@ -749,7 +740,7 @@ class System(Model):
         "a catalogue.yaml in them describes metrics that criteria may name. "
         "'reframe -c checks/' loads them, too.",
     )
-    trusted_owners: list[str] = Field(
+    trusted_owners: list[Owner] = Field(
         [],
         description="Users, by name or number, whose files below the data folder are trusted; "
         "needed where a file system maps owners, as NFS does for root.",
@@ -786,21 +777,6 @@ class System(Model):
         {}, description="Keys that are copied unchanged into ReFrame's entry of this system."
     )
 
-    @field_validator("trusted_owners")
-    @classmethod
-    def _names_of_users(cls, owners: list[str]) -> list[str]:
-        for owner in owners:
-            is_number = owner.isdigit()
-            if not _OWNER.fullmatch(owner) or is_number and int(owner) > MAX_UID:
-                what = f"'{owner[:40]}' is not a valid user"
-                raise mistake(what, f"a name, or a number from 0 to {MAX_UID}")
-        return owners
-
-    @property
-    def loaded_by(self) -> str:
-        """The modules system; older sites name it in the block for ReFrame."""
-        return str(self.reframe.get("modules_system", self.modules_system))
-
     @cached_property
     def inventory(self) -> NodeSet:
         """All nodes of all roles. Raises ValueError where a role's set is not valid."""
@@ -808,6 +784,11 @@ class System(Model):
         for role in self.nodes.values():
             nodes.update(role.nodes)
         return nodes
+
+    def hardware_of(self, role: str) -> Hardware:
+        """The hardware of a role; without facts if the site gives none, or no such role."""
+        kind = self.nodes[role].hardware if role in self.nodes else None
+        return self.hardware.get(kind or "") or Hardware()
 
     def emulations(self) -> set[str]:
         """By what its links, file systems and workload are emulated."""

@@ -1,65 +1,49 @@
-"""timeline.csv: the milestones of an acceptance, each with its day and what shows it.
-
-The first line names the columns, in any order; lines that begin with # are remarks. What a column
-means is said once, in `Milestone`.
-"""
+"""timeline.csv: the milestones of an acceptance, each with its day and what shows it."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
-from siteproof.schema import csvfile
 from siteproof.schema.yamlfile import Document
 from siteproof.sites.lint import reference
 from siteproof.sites.published_csv import Days, period, said_period
-from siteproof.sites.system import Model
-
-NAME = "timeline.csv"
+from siteproof.sites.site_tables import Known, Names, Row
 
 
 def _date(text: str) -> str:
     return said_period(text) if text else text
 
 
-def _names(cell: object) -> list[str]:
-    return [name for part in str(cell).split(";") if (name := part.strip())]
-
-
-class Milestone(Model):
+class Milestone(Row):
     """A day, or days, on which something was reached."""
 
-    system: str = Field(description="The site's name.")
+    FILE, WHAT, COLUMN = "timeline.csv", "milestones", "date"
+
     milestone: str = Field(description="What was reached; each milestone once in the file.")
     date: Annotated[str, AfterValidator(_date)] = Field(
         "", description="When: 2016-04-21, 2016-04, or 2016-04-06/2016-04-20; empty: not known."
     )
-    needs: Annotated[list[str], BeforeValidator(_names)] = Field(
+    needs: Names = Field(
         [], description="Milestones of the file that must come first, with ; between several."
     )
     source: str = Field(description="What shows it: the document, and the paragraph in it.")
     note: str = Field("", description="What a reader must know, such as a contradiction.")
 
     @property
+    def identity(self) -> object:
+        """What no two rows of a table share."""
+        return self.milestone
+
+    @property
     def days(self) -> Days | None:
         """First and last day; None without a date."""
         return period(self.date) if self.date else None
 
-
-def read(path: Path) -> tuple[Document, dict[int, Milestone]]:
-    """The milestones by their line, and the file with its mistakes."""
-    document = Document(path)
-    found: dict[int, Milestone] = {}
-    lines: dict[str, int] = {}
-    for line, row in csvfile.validated(document, Milestone, "date"):
-        other = lines.setdefault(row.milestone, line)
-        if other != line:
-            what = f"'{row.milestone}' is also in line {other}"
-            document.add((line,), what, hint="Remove one of them")
-        found[line] = row
-    for line, row in found.items():
-        for name in row.needs:
-            reference(document, (line, "needs"), name, "milestone", list(lines))
-    return document, found
+    def lint(self, document: Document, line: int, known: Known, others: Iterable[Self]) -> None:
+        """Note a milestone that it needs and that the file does not have."""
+        names = [other.milestone for other in others]
+        for name in self.needs:
+            reference(document, (line, "needs"), name, "milestone", names)

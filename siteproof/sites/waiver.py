@@ -13,9 +13,8 @@ from pydantic import Field
 from siteproof import nodesets
 from siteproof.schema.shapes import near
 from siteproof.schema.yamlfile import Document, clip
-from siteproof.sites.key_types import Day
+from siteproof.sites.key_types import Day, Model
 from siteproof.sites.lint import node_set
-from siteproof.sites.system import Model
 
 EVERYTHING = "all"
 

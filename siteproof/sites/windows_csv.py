@@ -1,28 +1,26 @@
 """windows.csv: planned maintenance, each window with who announced it and when.
 
-The first line names the columns, in any order; lines that begin with # are remarks. What a column
-means is said once, in `PlannedWindow`. A time has its offset from UTC or the name of its zone, so
+A time has its offset from UTC or the name of its zone, so
 that daylight saving leaves no doubt.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from siteproof.record.samples import YEARS
-from siteproof.schema import csvfile
 from siteproof.schema.yamlfile import Document
+from siteproof.sites.key_types import mistake
 from siteproof.sites.lint import node_set, reference
-from siteproof.sites.system import Model, System, mistake
+from siteproof.sites.site_tables import Known, Names, Row
 
-NAME = "windows.csv"
 ALL = "all"
 _ZONED = re.compile(r"(\S+) ([A-Za-z_]{2,20}(?:/[A-Za-z0-9_+-]{2,30}){0,2})")
 _TIMES = (
@@ -68,17 +66,14 @@ def _time(text: str) -> str:
     return text
 
 
-def _names(cell: object) -> list[str]:
-    return [name for part in str(cell).split(";") if (name := part.strip())]
-
-
 Time = Annotated[str, AfterValidator(_time)]
 
 
-class PlannedWindow(Model):
+class PlannedWindow(Row):
     """A time in which nodes or services may be down, because it was announced before."""
 
-    system: str = Field(description="The site's name.")
+    FILE, WHAT, COLUMN = "windows.csv", "windows", "nodes"
+
     begin: Time = Field(
         description="When it begins: 2026-11-21T18:00+01:00, 2026-11-21T17:00Z, or "
         "2026-11-21T18:00 Europe/Berlin."
@@ -87,7 +82,7 @@ class PlannedWindow(Model):
     nodes: str = Field(
         "", description="The nodes that it covers: all, a role, or a set; empty: none."
     )
-    services: Annotated[list[str], BeforeValidator(_names)] = Field(
+    services: Names = Field(
         [],
         description="The services of `probes` that it covers, with ; between several, or all; "
         "empty: none.",
@@ -98,6 +93,14 @@ class PlannedWindow(Model):
     )
     by: str = Field(description="Who announced it.")
     why: str = Field(description="What for, and where it was announced.")
+
+    @model_validator(mode="after")
+    def _some_time_for_something(self) -> PlannedWindow:
+        if self.span[0] >= self.span[1]:
+            raise mistake("the window ends before it begins")
+        if not (self.nodes or self.services):
+            raise mistake("no nodes and no services", hint="Write 'all' for all of them")
+        return self
 
     @cached_property
     def span(self) -> tuple[int, int]:
@@ -113,39 +116,19 @@ class PlannedWindow(Model):
         """Whether a service may be down in it."""
         return name in self.services or ALL in self.services
 
+    def lint(self, document: Document, line: int, known: Known, others: Iterable[Self]) -> None:
+        """Note nodes and services that the system does not have."""
+        if known.system is None:
+            return
+        services = {probe.service or name for name, probe in known.system.probes.items()}
+        for name in self.services:
+            reference(document, (line, "services"), name, "service", [ALL, *sorted(services)])
+        if self.nodes and self.nodes != ALL and self.nodes not in known.system.nodes:
+            self._lint_nodes(document, line, known)
 
-def read(path: Path) -> tuple[Document, dict[int, PlannedWindow]]:
-    """The windows by their line, and the file with its mistakes."""
-    document = Document(path)
-    found: dict[int, PlannedWindow] = {}
-    for line, window in csvfile.validated(document, PlannedWindow, "nodes"):
-        first, last = window.span
-        if first >= last:
-            document.add((line, "end"), "the window ends before it begins")
-        elif not (window.nodes or window.services):
-            document.add((line,), "no nodes and no services", hint="Write 'all' for all of them")
-        else:
-            found[line] = window
-    return document, found
-
-
-def lint(document: Document, windows: dict[int, PlannedWindow], system: System) -> None:
-    """Note nodes and services that the system does not have."""
-    services = sorted({probe.service or name for name, probe in system.probes.items()})
-    for line, window in windows.items():
-        for name in window.services:
-            reference(document, (line, "services"), name, "service", [ALL, *services])
-        _lint_nodes(document, line, window.nodes, system)
-
-
-def _lint_nodes(document: Document, line: int, text: str, system: System) -> None:
-    if not text or text == ALL or text in system.nodes:
-        return
-    nodes = node_set(document, (line, "nodes"), text)
-    try:
-        strangers = nodes - system.inventory if nodes else None
-    except ValueError:  # a mistake in system.yaml, which is reported there
-        return
-    if strangers:
-        what = f"{str(strangers)[:60]} not in any role"
-        document.follow_up((line, "nodes"), what, [ALL, *system.nodes, "a set of their nodes"])
+    def _lint_nodes(self, document: Document, line: int, known: Known) -> None:
+        nodes = node_set(document, (line, "nodes"), self.nodes)
+        if nodes and known.inventory is not None and (strangers := nodes - known.inventory):
+            what = f"{str(strangers)[:60]} not in any role"
+            roles = known.system.nodes if known.system else ()
+            document.follow_up((line, "nodes"), what, [ALL, *roles, "a set of their nodes"])

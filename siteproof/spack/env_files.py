@@ -11,7 +11,7 @@ from siteproof.errors import UserErrors
 from siteproof.schema import shapes, yamlfile
 from siteproof.schema.yamlfile import Document
 from siteproof.sites.catalogue import ROOT
-from siteproof.sites.system import Model
+from siteproof.sites.key_types import Model
 from siteproof.spack import places
 from siteproof.spack.model import Definitions, Environment, Features, Versions
 

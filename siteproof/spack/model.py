@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from siteproof.sites.system import Model, mistake
+from siteproof.sites.key_types import Model, mistake
 
 _SPEC = re.compile(r"[a-z0-9][a-z0-9_-]*(?=$|[@~+%^ /])[A-Za-z0-9@~+%^ =:.,_*'/-]*")
 _REQUIREMENT = {"spec", "one_of", "any_of", "when", "message"}

@@ -11,7 +11,7 @@ from typing import Any
 from siteproof import units
 from siteproof.errors import UserError
 from siteproof.schema.shapes import hint
-from siteproof.sites.system import mistake
+from siteproof.sites.key_types import mistake
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,

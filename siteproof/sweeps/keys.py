@@ -21,7 +21,7 @@ from siteproof import units
 from siteproof.errors import UserError
 from siteproof.record.point import KNOB
 from siteproof.schema.shapes import hint
-from siteproof.sites.system import Model, mistake
+from siteproof.sites.key_types import Model, mistake
 from siteproof.sweeps import knobs
 from siteproof.sweeps.constraints import Constraint
 from siteproof.sweeps.tools import TOOLS, Axis

@@ -14,7 +14,7 @@ from pathlib import Path
 from siteproof import files, nodesets
 from siteproof.errors import UserError, harmless
 from siteproof.record.point import KNOB, OWN
-from siteproof.sites.system import blanks, mistake
+from siteproof.sites.key_types import blanks, mistake
 
 LONGEST = 200  # characters of a value
 MAX_FILES = 200_000  # of one combination: some for each node

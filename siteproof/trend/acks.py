@@ -36,15 +36,14 @@ _TEXTS = (
     "unit",
     "confidence",
     "better",
+    "meets",
 )
-_NUMBERS = ("before", "after", "relative", "n_before", "n_after")
+_NUMBERS = ("before", "after", "relative", "n_before", "n_after", "severity", "unit_factor")
 _FLAGS = ("worse", "provisional", "of_fleet")
-_LATER: dict[str, Any] = {"severity": 0.0, "unit_factor": 0.0, "meets": ""}  # not in old records
 _CAUSES = (  # what an alert may give as its cause
     FindingKind.CHANGED,
     FindingKind.NOTHING_CHANGED,
     FindingKind.CHANGE_UNKNOWN,
-    FindingKind.AS_RECORDED,
 )
 
 
@@ -102,7 +101,7 @@ def as_record(alert: Alert) -> dict[str, Any]:
     plain: dict[str, Any] = {
         f.name: getattr(alert, f.name)
         for f in fields(alert)
-        if f.name in (*_TEXTS, *_NUMBERS, *_FLAGS, *_LATER)
+        if f.name in (*_TEXTS, *_NUMBERS, *_FLAGS)
     }
     for name in _MOMENTS:
         moment = getattr(alert, name)
@@ -134,9 +133,6 @@ def _read(path: Path) -> Record:
 def _alert(plain: dict[str, Any]) -> Alert:
     own: dict[str, Any] = {name: _text(plain, name) for name in _TEXTS}
     own |= {name: _is(plain, name, (int, float)) for name in _NUMBERS}
-    own |= {
-        name: _is(plain, name, type(default)) for name, default in _LATER.items() if name in plain
-    }
     own |= {name: _is(plain, name, bool) for name in _FLAGS}
     own |= {name: _moment(plain[name]) for name in _MOMENTS}
     pairs = [
@@ -152,9 +148,7 @@ def _alert(plain: dict[str, Any]) -> Alert:
 
 
 def _finding(plain: Any) -> Finding:
-    """What changed, as recorded; records of older versions have a line of text."""
-    if isinstance(plain, str):
-        return Finding(FindingKind.AS_RECORDED, message=plain)
+    """What changed, as recorded."""
     found = finding.read(plain)
     if found.kind not in _CAUSES:  # the sentences of others need details that this one may lack
         raise ValueError

@@ -511,7 +511,6 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.ONLY_IN_ONE: "{f.subject}",
     Kind.CHANGED: _changed,
     Kind.NOTHING_CHANGED: "nothing that is recorded changed",
-    Kind.AS_RECORDED: "{f.message}",
     Kind.CHANGE_UNKNOWN: lambda f: f"not known: {f.message}",
     Kind.OTHER_SERIES: _other_series,
     Kind.NOT_MEASURED_SINCE: lambda f: f"not measured since {f.since}: {f.subject}, {_series(f)}",

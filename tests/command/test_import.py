@@ -8,7 +8,8 @@ from siteproof import sites
 from siteproof.errors import UserErrors
 from siteproof.published import imported
 from siteproof.record.sessions import Sessions
-from siteproof.sites import manual, published_csv
+from siteproof.sites import manual
+from siteproof.sites.published_csv import Published, period
 
 HEAD = "system,date,campaign,metric,value,unit,statistic,node,conditions,source,note\n"
 LINE = "thishost,2016-08-04,a,Stream.triad,113.1,GB/s,mean,,,Table 2,\n"
@@ -71,7 +72,7 @@ PERIODS = {
 
 
 def test_a_date_may_be_as_vague_as_its_source():
-    found = {text: tuple(map(str, published_csv.period(text))) for text in PERIODS}
+    found = {text: tuple(map(str, period(text))) for text in PERIODS}
     assert found == PERIODS
 
 
@@ -133,7 +134,7 @@ BAD_LINES = [
     ([LINE.replace("mean,,,", "mean,,n=1,")], "old.csv:2: unknown condition 'n'"),
     ([LINE.replace("mean,,,", "mean,,program=xhpl,")], "old.csv:2: unknown program 'xhpl'"),
     ([LINE.replace("mean,,,", "mean,,,,")], "old.csv:2: 12 cells under 11 columns"),
-    ([LINE, LINE], "old.csv:3: the same value as in line 2"),
+    ([LINE, LINE], "old.csv:3: the same as line 2"),
     ([LINE, '"open,2016'], "bad CSV: unexpected end of data"),
     ([LINE, "x\x00y\n"], "old.csv:3: a control character"),
     (["\x1b[2J" + LINE], "old.csv:2: a control character"),
@@ -190,7 +191,7 @@ def test_all_mistakes_of_a_file_are_told_at_once(world, bring):
 
 
 def test_the_published_file_of_a_site_is_part_of_lint(world):
-    path = world.sites / "thishost" / published_csv.NAME
+    path = world.sites / "thishost" / Published.FILE
     path.write_text(HEAD + LINE.replace("thishost", "testbed"))
     done = world.inside("lint", "thishost")
     assert (done.code, "of 'testbed' in system" in done.out) == (2, True)
@@ -234,7 +235,7 @@ def test_a_published_maximum_of_the_system_is_told_and_answers_nothing(world, br
 def test_table_2_of_the_seeds_as_printed(monkeypatch):
     """Dates, units and maxima as Table 2 of PTI-TR16-005 has them."""
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
-    rows = imported.read(sites.folder() / "jetstream-tacc" / published_csv.NAME).values()
+    rows = imported.read(sites.folder() / "jetstream-tacc" / Published.FILE).values()
     tuned = {(r.campaign, r.metric): r for r in rows if r.campaign.endswith("tuning")}
     rates = [r for r in rows if "Table 2" in r.source and r.statistic != "landmark"]
     assert len(rates) == 18
@@ -249,7 +250,7 @@ def test_table_2_of_the_seeds_as_printed(monkeypatch):
 def test_another_system_than_that_of_the_file_is_refused(monkeypatch):
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
     with pytest.raises(UserErrors, match="no value of testbed in published.csv"):
-        imported.read(sites.folder() / "jetstream-tacc" / published_csv.NAME, "testbed")
+        imported.read(sites.folder() / "jetstream-tacc" / Published.FILE, "testbed")
 
 
 def test_what_jetstream_states_of_its_tuning_is_compared_by_two_commands(world):

@@ -26,7 +26,7 @@ from siteproof import cli, errors, severity
 from siteproof.analysis import slow_nodes
 from siteproof.cli.sites import FILES, axes
 from siteproof.record import samples
-from siteproof.sites import catalogue, features, manual, on_disk
+from siteproof.sites import catalogue, features, manual
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.manual import Key
 from siteproof.sweeps.tools import TOOLS
@@ -75,7 +75,8 @@ def _answers() -> Iterator[str]:
         "- [Keys](reference/keys.md) of a site's files, of catalogues and of sweeps;",
         "- [Metrics](reference/metrics.md), features and tools of sweeps;",
         "- [Commands](reference/commands.md) with their options;",
-        "- below: verdicts, exit codes, states, statuses, files on the disk, variables.",
+        "- [Files](files.md) on the disk, and environment variables;",
+        "- below: verdicts, exit codes, states, statuses.",
         "",
         "`siteproof sites` prints most of it, too: `--keys`, `--metrics`, `--features`, `--tools`,",
         "`--statuses`, `--files`, `--variables`. Terms are in [glossary.md](glossary.md).",
@@ -96,22 +97,6 @@ def _answers() -> Iterator[str]:
         for status, sentence in samples.MEANINGS.items()
     ]
     yield from _table(("status", "meaning", "verdict"), rows)
-    yield from _files()
-    yield from ("## Environment variables", "")
-    yield from _meanings("variable", on_disk.VARIABLES)
-
-
-def _files() -> Iterator[str]:
-    yield from ("## Files on the disk", "")
-    yield from ("`SITEPROOF_DATA` names the data folder, `SITEPROOF_CACHE` the cache folder.", "")
-    for below in dict.fromkeys(place.below for place in on_disk.PLACES):
-        heads = (f"in the {below}", "what", "written by", "may it be deleted")
-        rows = [
-            (f"`{place.path}`", place.what, place.writer, place.deletable)
-            for place in on_disk.PLACES
-            if place.below == below
-        ]
-        yield from _table(heads, rows)
 
 
 def _keys() -> Iterator[str]:

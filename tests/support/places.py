@@ -11,7 +11,7 @@ def listed(path: str, below: str) -> list[str]:
     """The paths of those entries. path: relative to the folder `below`."""
     return [
         place.path
-        for place in on_disk.PLACES
+        for place in on_disk.places()
         if place.below == below and re.fullmatch(_pattern(place.path), path)
     ]
 

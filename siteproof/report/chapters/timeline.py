@@ -9,11 +9,11 @@ from siteproof.compare.accepted import Acceptance
 from siteproof.figure import dates as drawn
 from siteproof.figure.dates import Timeline
 from siteproof.published import milestones
-from siteproof.published.milestones import Milestone
 from siteproof.report import sheet
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, when
 from siteproof.report.sections import Figure, Section, Table, filled
+from siteproof.sites.timeline_csv import Milestone
 from siteproof.units import count
 
 NOT_ACCEPTED = "; nothing has been accepted with siteproof accept."
@@ -22,7 +22,7 @@ MAX_CRITERIA = 6  # criteria that an acceptance did not keep
 
 def chapter(material: Material) -> Section | None:
     """Milestones of the site's file, and the records of `siteproof accept`."""
-    found, accepted = milestones.read(material.site), material.accepted
+    found, accepted = material.site.milestones, material.accepted
     if not (found or accepted or material.judged.samples):
         return None
     dated = any(one.days for one in found)

@@ -47,7 +47,7 @@ def test_each_metric_of_a_made_window(site, tmp_path):
     for name in ("login", "portal"):
         probes(tmp_path, name, down=[(100, 108.4)])
     probes(tmp_path, "galaxy", down=[(100, 116.8)])
-    windows(site, "2026-11-05T04:00Z,2026-11-05T08:00Z,,all,2026-10-25T00:00Z,me,Firmware")
+    site = windows(site, "2026-11-05T04:00Z,2026-11-05T08:00Z,,all,2026-10-25T00:00Z,me,Firmware")
     made = figures(site, tmp_path, moment(BEGIN), moment(END), now=moment(END))
     down = Fraction(17 * STEP, H)  # 17 bad rounds
     assert {name: one.value for name, one in made.items()} == {

@@ -260,12 +260,15 @@ def test_broken_lines_and_refused_files_are_named(site, tmp_path):
 def windows(site, *rows):
     text = "".join(f"example,{row}\n" for row in rows)
     (site.folder / "windows.csv").write_text(HEAD + text)
+    return load(site.name)
 
 
 def test_planned_down_time_counts_in_one_of_the_two_definitions(site, tmp_path):
     for name in ("login", "portal"):
         probes(tmp_path, name, down=[(24, 32), (50, 56)])
-    windows(site, "2026-11-02T00:00Z,2026-11-02T08:00Z,all,all,2026-10-25T00:00Z,me,Firmware")
+    site = windows(
+        site, "2026-11-02T00:00Z,2026-11-02T08:00Z,all,all,2026-10-25T00:00Z,me,Firmware"
+    )
     found = read(site, tmp_path)
     assert (overall([found.whole]), scheduled([found.whole])) == (
         Fraction(322, 336),
@@ -276,7 +279,7 @@ def test_planned_down_time_counts_in_one_of_the_two_definitions(site, tmp_path):
 def test_overlapping_windows_count_once_and_a_late_one_not_at_all(site, tmp_path):
     for name in ("login", "portal"):
         probes(tmp_path, name, down=[(24, 34)])
-    windows(
+    site = windows(
         site,
         "2026-11-02T00:00Z,2026-11-02T06:00Z,,all,2026-10-25T00:00Z,me,Firmware",
         "2026-11-02T06:00 Europe/Berlin,2026-11-02T09:00 Europe/Berlin,,login; portal,"
@@ -293,16 +296,17 @@ def test_overlapping_windows_count_once_and_a_late_one_not_at_all(site, tmp_path
 def test_a_window_of_one_service_excuses_no_other(site, tmp_path):
     for name in ("login", "portal"):
         probes(tmp_path, name, down=[(24, 26)])
-    windows(site, "2026-11-02T00:00Z,2026-11-02T08:00Z,all,portal,2026-10-25T00:00Z,me,Firmware")
+    site = windows(
+        site, "2026-11-02T00:00Z,2026-11-02T08:00Z,all,portal,2026-10-25T00:00Z,me,Firmware"
+    )
     found = read(site, tmp_path)
     assert seconds(found.services["portal"].scheduled) == 2 * H
     assert seconds(found.whole.unscheduled) == 2 * H
 
 
-def test_a_mistake_in_the_file_of_windows_is_one_line(site, tmp_path):
-    windows(site, "yesterday,2026-11-02T08:00Z,all,all,2026-10-25T00:00Z,me,Firmware")
+def test_a_mistake_in_the_file_of_windows_is_one_line(site):
     with pytest.raises(UserErrors, match="windows.csv:2: 'yesterday' is not a valid time"):
-        read(site, tmp_path)
+        windows(site, "yesterday,2026-11-02T08:00Z,all,all,2026-10-25T00:00Z,me,Firmware")
 
 
 def test_the_day_on_which_clocks_go_back_has_25_hours(site, tmp_path):
@@ -401,7 +405,7 @@ def test_a_made_year_agrees_with_its_arithmetic(site, tmp_path):
         rows.append(
             f"{day:%Y-%m-%dT%H:%MZ},{end:%Y-%m-%dT%H:%MZ},,all,2025-01-01T00:00Z,me,Monthly"
         )
-    windows(site, *rows)
+    site = windows(site, *rows)
     for name in ("login", "portal"):
         probes(tmp_path, name, begin=begin, end=BEGIN, down=down, step=2 * H)
     found = overview.read(site, tmp_path, (begin, BEGIN), BEGIN)

@@ -1,5 +1,6 @@
 """Which of ReFrame's options a run refuses, each with the name under which it was given."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -93,8 +94,8 @@ def test_the_prefix_of_a_users_own_tests_is_no_mistake(site, monkeypatch):
 
 
 def test_modules_are_loaded_where_the_site_has_a_modules_system(site):
-    site.system.reframe["modules_system"] = "lmod"
-    options.refuse(given(user_modules=["gcc"]), site)
+    system = site.system.model_copy(update={"modules_system": "lmod"})
+    options.refuse(given(user_modules=["gcc"]), replace(site, system=system))
 
 
 @rows(

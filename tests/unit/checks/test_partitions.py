@@ -33,7 +33,7 @@ partitions:
   debug: {description: d, role: [thin, fat, gpu], environments: [system], measures: []}
   batch: {description: b, role: [thin, fat, gpu], environments: [system], measures: [thin, fat]}
   gpu: {description: g, role: gpu, environments: [system]}
-  old: {description: o, role: thin, environments: [system], links_only: true}
+  old: {description: o, role: thin, environments: [system], measures: []}
 environments:
   system: {description: Installed, features: [hpl, hpcc, likwid, fio]}
 """
@@ -117,7 +117,7 @@ def test_a_partition_that_is_named_measures_all_of_its_nodes(planned):
     assert last == (4, 105)
 
 
-def test_links_only_of_an_older_site_is_an_empty_list_of_measured_roles(site):
+def test_a_partition_measures_the_roles_that_it_names_or_all(site):
     partitions = site.system.partitions
     assert {name: one.measured for name, one in partitions.items()} == {
         "debug": [],
@@ -130,7 +130,12 @@ def test_links_only_of_an_older_site_is_an_empty_list_of_measured_roles(site):
 
 def test_partitions_that_measure_the_same_nodes_are_refused_with_the_nodes(world, monkeypatch):
     world.edit("system", ", measures: [thin, fat]", "", name="mixed")
-    world.edit("system", ", links_only: true", "", name="mixed")
+    world.edit(
+        "system",
+        "role: thin, environments: [system], measures: []",
+        "role: thin, environments: [system]",
+        name="mixed",
+    )
     monkeypatch.setenv("SITEPROOF_SITES", str(world.sites))
     with pytest.raises(UserErrors) as refused:
         sites.load("mixed")

@@ -58,7 +58,8 @@ ALERT = (
     | dict.fromkeys(acks._NUMBERS, 1)
     | dict.fromkeys(acks._FLAGS, True)
     | dict.fromkeys(acks._MOMENTS, {"time": "2026-11-01T00:00:00Z", "session": "s0001"})
-    | {"nodes": "n001", "changed": ["kernel"], "series": {"dims": {}, "conditions": {}}}
+    | {"nodes": "n001", "changed": [{"kind": "change_unknown", "message": "kernel"}]}
+    | {"series": {"dims": {}, "conditions": {}}}
 )
 ACK = {
     "siteproof": 1,

@@ -26,7 +26,7 @@ def site(name, monkeypatch):
 
 
 def test_trap_J8_the_performance_pass_of_iu_precedes_what_it_needs(monkeypatch):
-    found = milestones.read(site("jetstream-iu", monkeypatch))
+    found = site("jetstream-iu", monkeypatch).milestones
     assert milestones.remarks(found) == [
         "Performance pass (2015-11-30) precedes Functionality pass (2016-01-14), which it needs, "
         "by 45 days",
@@ -36,21 +36,21 @@ def test_trap_J8_the_performance_pass_of_iu_precedes_what_it_needs(monkeypatch):
 
 
 def test_tacc_has_all_milestones_in_order(monkeypatch):
-    found = milestones.read(site("jetstream-tacc", monkeypatch))
+    found = site("jetstream-tacc", monkeypatch).milestones
     assert milestones.remarks(found) == []
     days = {one.milestone: one.date for one in found}
     assert (days["Functionality pass"], days["Performance pass"]) == ("2015-11-05", "2016-02-24")
 
 
 def test_a_site_without_a_file_has_no_milestone(monkeypatch):
-    assert milestones.read(site("magellan", monkeypatch)) == []
+    assert site("magellan", monkeypatch).milestones == []
 
 
 def test_a_milestone_without_a_date_is_named(world, written, monkeypatch):
     lines = "thishost,,Boot,,A report,\n", "thishost,2016,Pass,Boot,A report,\n"
     assert written(*lines).code == 0
     monkeypatch.setenv("SITEPROOF_SITES", str(world.sites))
-    assert milestones.remarks(milestones.read(sites.load("thishost"))) == ["Boot has no date"]
+    assert milestones.remarks(sites.load("thishost").milestones) == ["Boot has no date"]
 
 
 def test_days_that_overlap_are_no_contradiction(world, written, monkeypatch):
@@ -59,13 +59,13 @@ def test_days_that_overlap_are_no_contradiction(world, written, monkeypatch):
         "thishost,2016-04-20,Pass,Test,A report,\n",
     )
     monkeypatch.setenv("SITEPROOF_SITES", str(world.sites))
-    assert milestones.remarks(milestones.read(sites.load("thishost"))) == []
+    assert milestones.remarks(sites.load("thishost").milestones) == []
 
 
 MISTAKES = [
     (["thishost,2016-13,Boot,,A report,\n"], "2: '2016-13' is not a valid date in date"),
     (["thishost,2016,Boot,Order,A report,\n"], "2: unknown milestone 'Order'"),
-    (["thishost,2016,Boot,,A report,\n"] * 2, "3: 'Boot' is also in line 2"),
+    (["thishost,2016,Boot,,A report,\n"] * 2, "3: the same as line 2"),
     (["testbed,2016,Boot,,A report,\n"], "2: milestones of 'testbed' in system"),
     (["thishost,2016,Boot,,,\n"], "2: missing key 'source'"),
 ]

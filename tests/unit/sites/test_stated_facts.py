@@ -134,13 +134,6 @@ def test_none_is_as_stated_where_there_is_none():
     assert one("fc.*", {"count": 0}, {"fc.host0.speed": "8 Gbit"}).missed
 
 
-def test_what_an_older_version_did_not_read_is_not_missing():
-    facts = section(dns__consistent="yes", kernel__release="6")
-    found = bought.compare(facts, {"kernel.release": "6"}, {})
-    assert [result.outcome for result in found] == [Outcome.NOT_READ, Outcome.AS_STATED]
-    assert "older version" in found[0].why
-
-
 def test_a_section_without_fields_has_no_result():
     facts = {"3.2.5": FactSection(source="the tender", not_stated="N/A")}
     results = bought.compare(facts, NEW, {})

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from clone import SITES
 from rows import rows
 
-from siteproof.sites import load, windows_csv
+from siteproof.sites import load, site_tables
 from siteproof.sites.site import examine
-from siteproof.sites.windows_csv import read, seconds
+from siteproof.sites.windows_csv import PlannedWindow, seconds
 
 HEAD = "system,begin,end,nodes,services,announced,by,why\n"
 ROW = "example,{},{},all,,2026-01-01T00:00Z,me,Update\n"
@@ -16,6 +16,10 @@ ROW = "example,{},{},all,,2026-01-01T00:00Z,me,Update\n"
 
 def utc(*parts):
     return int(datetime(*parts, tzinfo=UTC).timestamp())
+
+
+def read(path):
+    return site_tables.read(path, PlannedWindow)
 
 
 def mistakes(tmp_path, text, head=HEAD):
@@ -103,7 +107,7 @@ def test_nodes_and_services_must_be_those_of_the_system(tmp_path, monkeypatch):
 
 def test_the_windows_of_the_fullest_site(monkeypatch):
     monkeypatch.setenv("SITEPROOF_SITES", str(SITES))
-    windows = list(read(load("fullest").folder / windows_csv.NAME)[1].values())
+    windows = load("fullest").windows
     assert [window.planned for window in windows] == [True] * 3
     assert [window.covers_service("web") for window in windows] == [True, False, True]
     assert windows[0].span == (utc(2026, 11, 21, 17), utc(2026, 11, 22, 1))

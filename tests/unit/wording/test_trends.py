@@ -77,8 +77,9 @@ def test_a_change_in_one_line_and_by_whom_it_was_acknowledged():
 
 
 def test_of_many_causes_the_first_are_shown():
-    causes = [Finding(Kind.AS_RECORDED, message=f"cause {n}") for n in range(6)]
-    assert trends.causes(replace(STEP, changed=causes[:4])) == [f"cause {n}" for n in range(4)]
+    causes = [Finding(Kind.CHANGE_UNKNOWN, message=f"cause {n}") for n in range(6)]
+    shown = [f"not known: cause {n}" for n in range(4)]
+    assert trends.causes(replace(STEP, changed=causes[:4])) == shown
     assert trends.causes(replace(STEP, changed=causes))[4:] == ["2 more, see 'trend why'"]
 
 
