@@ -188,6 +188,11 @@ def _place_of(sample: Sample) -> tuple[Order, int]:
     return sample.header.order, sample.trial
 
 
+def answers(criterion: Criterion, attempts: Sequence[Sample]) -> list[Sample]:
+    """What counts of the attempts on a unit: the newest job's, on each file system or service."""
+    return [s for own in apart(criterion, attempts) for s in newest_job(criterion, own)]
+
+
 def newest_job(criterion: Criterion, attempts: Sequence[Sample]) -> list[Sample]:
     """The attempts that answer, of the newest job that has one."""
     answers = (s for s in attempts if not why_not(criterion, s))
