@@ -81,12 +81,8 @@ def judge(
         conditions[samples.REPEATED] = str(limitation)
     aside: Mapping[str, str] = {}
     if job.derive:
-        derive, texts = derived(job), derived(job, "_aside")
-        if derive is None:
-            raise OutputError(f"siteproof.derive has no function '{job.derive[:40]}'")
         given = Given(readings, conditions, left, job.facts)
-        aside = texts(given) if texts else {}
-        readings, conditions = derive(given)
+        readings, conditions, aside = _derive(job, given)
     conditions = {**conditions, **emulated(job, left.meta)}
     complete(job, readings)
     must_be_short(readings, conditions)
@@ -104,6 +100,14 @@ def reason(error: Exception) -> OutputError:
         return error
     what = harmless(" ".join(f"{type(error).__name__} {error}".split()))[: cause.TAIL]
     return OutputError(f"{UNFORESEEN}: {what}")
+
+
+def _derive(job: Manifest, given: Given) -> tuple[list[Reading], dict[str, str], Mapping[str, str]]:
+    """What follows from a result: readings, conditions and texts aside. Raises OutputError."""
+    function, texts = derived(job), derived(job, "_aside")
+    if function is None:
+        raise OutputError(f"siteproof.derive has no function '{job.derive[:40]}'")
+    return (*function(given), texts(given) if texts else {})
 
 
 def derived(job: Manifest, part: str = "") -> Callable[..., Any] | None:

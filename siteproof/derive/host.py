@@ -1,4 +1,4 @@
-"""What a node says of itself: parameters against the site's, faults, its fields and its paths."""
+"""What a node reports of itself: parameters against the site's, faults, its fields, its paths."""
 
 from __future__ import annotations
 
