@@ -289,7 +289,7 @@ def write_pairs(data: Path, count: int, pattern: str, now: datetime) -> None:
         "TcpBandwidth",
         metrics=["throughput"],
         parsers={"iperf3": "iperf3"},
-        derive="tcp_bandwidth",
+        derive="tcp.tcp_bandwidth",
         turns=turns,
         expected=str(everybody),
         mode="maintenance",

@@ -52,7 +52,7 @@ class Workload(FileSystemSweep):
     tags = {"apps"}
     script = "workload.sh"
     parsers = parsers_of_all()
-    derive = "workload"
+    derive = "apps.workload"
     steering = libraries.ALL
     clean = True
     metrics = ("nodes", "slowdown", "peak", "sustained", "network_peak", "network_sustained")

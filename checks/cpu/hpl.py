@@ -27,7 +27,7 @@ class Hpl(PerNodeCheck):
     script = "hpl.sh"
     features = ("hpl", "hpcc")
     parsers = {"xhpl": hpl, "hpcc": hpcc}
-    derive = "hpl"
+    derive = "cpu.hpl"
     steering = libraries.ALL
     clean = True
     metrics = ("gflops", "time", "residual")

@@ -16,7 +16,7 @@ class Stream(PerNodeCheck):
     script = "stream.sh"
     features = ("stream", "likwid")
     parsers = {"stream": stream, "likwid-bench": likwid}
-    derive = "stream"
+    derive = "cpu.stream"
     steering = libraries.ALL
     clean = True
     metrics = ("copy", "triad")

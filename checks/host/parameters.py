@@ -15,7 +15,7 @@ class HostParameters(PerNodeCheck):
     tags = {"host"}
     script = "parameters.sh"
     parsers = {"proc": host_parameters}
-    derive = "host_parameters"
+    derive = "host.host_parameters"
     metrics = ("mismatches", "unreadable", "bond_members_up")
     headline = ("mismatches",)
     time_limit = "5m"

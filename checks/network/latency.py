@@ -17,7 +17,7 @@ class Latency(PerPairCheck):
     tags = {"network"}
     script = "latency.sh"
     parsers = {"ping": ping, "qperf": qperf}
-    derive = "latency"
+    derive = "tcp.latency"
     metrics = ("round_trip", "loss")
     headline = ("round_trip",)
 

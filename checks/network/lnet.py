@@ -27,7 +27,7 @@ class Lnet(FileSystemSweep):
     tool = "lst"
     script = "lnet.sh"
     parsers = {"lnet_selftest": lst}
-    derive = "lnet"
+    derive = "storage.lnet"
 
     nids = variable(str, value="")
     duration = variable(int, value=30)  # seconds; each 5 give a value, of which the median counts

@@ -17,7 +17,7 @@ class PathMtu(PerPairCheck):
     tags = {"network"}
     script = "path_mtu.sh"
     parsers = {"ping": path_mtu}
-    derive = "path_mtu"
+    derive = "tcp.path_mtu"
     metrics = ("mtu",)
     headline = ("mtu",)
 

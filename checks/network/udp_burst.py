@@ -5,7 +5,7 @@ from reframe.core.builtins import variable
 
 from siteproof.checks import loading
 from siteproof.checks.udp import POWER, UdpCheck, UdpRun
-from siteproof.derive.udp_burst import REQUESTED_MBPS
+from siteproof.derive.udp import REQUESTED_MBPS
 from siteproof.errors import UserError
 from siteproof.sites.catalogue import MODES
 
@@ -23,7 +23,7 @@ class UdpBurst(UdpCheck):
     """
 
     descr = "Loss of UDP bursts between two nodes, both ways"
-    derive = "udp_burst"
+    derive = "udp.udp_burst"
     metrics = ("loss_small", "loss_large", "largest_lossless")
     headline = ("loss_small", "loss_large")
 

@@ -18,7 +18,7 @@ class BlockStorage(FileSystemCheck):
     tags = {"storage"}
     script = "block_storage.sh"
     parsers = {"dd": dd}
-    derive = "block_storage"
+    derive = "storage.block_storage"
     metrics = ("read", "write")
     headline = ("read", "write")
     mebibytes = {"quick": 64, "maintenance": 2000, "acceptance": 2000}

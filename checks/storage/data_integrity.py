@@ -16,7 +16,7 @@ class DataIntegrity(FileSystemCheck):
     tags = {"storage"}
     script = "data_integrity.sh"
     parsers = {"sha256sum": sha256sum}
-    derive = "data_integrity"
+    derive = "storage.data_integrity"
     metrics = ("errors",)
     headline = ("errors",)
     mebibytes = {"quick": 16, "maintenance": 512, "acceptance": 2048}

@@ -22,7 +22,7 @@ class FioSweep(FileSystemSweep, special=True):
     script = "fio_sweep.sh"
     shared_scripts = (*FileSystemSweep.shared_scripts, "fio.sh")
     parsers = {"fio": fio}
-    derive = "fio_sweep"
+    derive = "storage.fio_sweep"
     metrics = ("rate", "iops", "p99")
 
     size = variable(str, value="0")  # of a point's file, in MiB or as 1GiB; 0: by the mode

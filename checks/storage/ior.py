@@ -39,7 +39,7 @@ class Ior(FileSystemSweep):
     script = "ior.sh"
     features = ("ior",)
     parsers = {"ior": ior}
-    derive = "ior"
+    derive = "storage.ior"
     metrics = ("read", "write")
     headline = ("read", "write")
     seconds_of_point = {"quick": 120, "maintenance": 900, "acceptance": 3600}

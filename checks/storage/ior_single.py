@@ -18,7 +18,7 @@ class IorSingle(FileSystemCheck):
     script = "ior_single.sh"
     features = ("ior",)
     parsers = {"ior": ior}
-    derive = "ior"
+    derive = "storage.ior"
     metrics = ("read", "write")
     headline = ("read", "write")
     mebibytes = {"quick": 64, "maintenance": 2048, "acceptance": 8192}

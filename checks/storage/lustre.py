@@ -24,7 +24,7 @@ class Lustre(FileSystemCheck):
     tags = {"storage"}
     script = "lustre.sh"
     parsers = {"lfs": lustre}
-    derive = "lustre"
+    derive = "host.lustre"
     metrics = ("osts_up",)
     headline = ("osts_up",)
     time_limit = "10m"

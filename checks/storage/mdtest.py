@@ -24,7 +24,7 @@ class Mdtest(FileSystemSweep):
     script = "mdtest.sh"
     features = ("mdtest",)
     parsers = {"mdtest": mdtest}
-    derive = "mdtest"
+    derive = "storage.mdtest"
     metrics = ("create", "stat", "read", "remove")
     headline = ("create", "stat", "read", "remove")
     seconds_of_point = {"quick": 120, "maintenance": 900, "acceptance": 3600}

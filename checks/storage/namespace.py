@@ -23,7 +23,7 @@ class Namespace(FileSystemCheck):
     tags = {"storage"}
     script = "namespace.sh"
     parsers = {"find": namespace}
-    derive = "namespace"
+    derive = "host.namespace"
     metrics = ("paths",)
     headline = ("paths",)
     only_shared = True

@@ -20,7 +20,7 @@ class RandomIo(FileSystemCheck):
     script = "random_io.sh"
     shared_scripts = (*FileSystemCheck.shared_scripts, "fio.sh")
     parsers = {"fio": fio}
-    derive = "random_io"
+    derive = "storage.random_io"
     metrics = ("read", "write", "read_iops", "write_iops", "read_p99", "write_p99")
     headline = ("read", "write")
     mebibytes = {"quick": 64, "maintenance": 1024, "acceptance": 2048}

@@ -15,7 +15,7 @@ class SystemDescription(PerNodeCheck):
     script = "description.sh"
     shared_scripts = (*PerNodeCheck.shared_scripts, "other_tools.sh")
     parsers = {"sysfs": description}
-    derive = "description"
+    derive = "host.description"
     metrics = ("fields", "unreadable")
     headline = ("unreadable",)
     time_limit = "5m"

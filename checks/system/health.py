@@ -15,7 +15,7 @@ class Health(PerNodeCheck):
     script = "health.sh"
     shared_scripts = (*PerNodeCheck.shared_scripts, "other_tools.sh", "rdma.sh")
     parsers = {"sysfs": health}
-    derive = "health"
+    derive = "host.health"
     metrics = ("unreadable", "load", "read_only", "swap_used", "uptime", "zombies")
     headline = ("unreadable",)
     time_limit = "5m"

@@ -1,7 +1,7 @@
 """Which attempts answer a question: whether one could, on which unit, and which is the newest.
 
 A question is a criterion, an input of a derived one, or a baseline: a metric of units under rules
-on conditions. This is the only place that says whether an attempt could answer it, and which of
+on conditions. This is the only place that decides whether an attempt could answer it, and which of
 those that could counts.
 """
 
@@ -186,6 +186,11 @@ def _newest_first(found: dict[str, list[Sample]]) -> dict[str, list[Sample]]:
 
 def _place_of(sample: Sample) -> tuple[Order, int]:
     return sample.header.order, sample.trial
+
+
+def answers(criterion: Criterion, attempts: Sequence[Sample]) -> list[Sample]:
+    """What counts of the attempts on a unit: the newest job's, on each file system or service."""
+    return [s for own in apart(criterion, attempts) for s in newest_job(criterion, own)]
 
 
 def newest_job(criterion: Criterion, attempts: Sequence[Sample]) -> list[Sample]:

@@ -25,7 +25,7 @@ def answering(site: Site, criterion: Criterion) -> list[Criterion]:
     if entry.check or not entry.derived_from:
         return [criterion]
     return [
-        select(site, criterion, name, _subject(name), against=against)
+        select(site, criterion, name, against=against)
         for name in entry.derived_from
         if name in site.catalogue
         for against in ([False, True] if criterion.against else [False])
@@ -40,9 +40,7 @@ def _subject(metric: str) -> Subject:
     return "pair" if check in PAIRS else "node"
 
 
-def select(
-    site: Site, criterion: Criterion, metric: str, subject: Subject, *, against: bool = False
-) -> Criterion:
+def select(site: Site, criterion: Criterion, metric: str, *, against: bool = False) -> Criterion:
     """A criterion without a bound that selects an input's samples as this one selects its own.
 
     against: those of the other side.
@@ -58,6 +56,7 @@ def select(
             changes["nodes"] = [text]
         elif name in names:
             rules[name] = Expected(exact=text)
+    subject = _subject(metric)
     return criterion.like(
         metric=metric,
         subject=subject,

@@ -19,7 +19,7 @@ class ApplicationCheck(PerNodeCheck, special=True):
     `references`, of a metric the known answer and its tolerance, both in the metric's unit.
     """
 
-    derive = "application"
+    derive = "apps.application"
     steering = libraries.ALL
     clean = True
     shared_scripts = (*PerNodeCheck.shared_scripts, "mpi.sh", "application.sh")

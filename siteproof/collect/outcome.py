@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from importlib import import_module
-from types import ModuleType
+from types import FunctionType
 from typing import Any
 
 from siteproof import files, units
@@ -81,10 +81,8 @@ def judge(
         conditions[samples.REPEATED] = str(limitation)
     aside: Mapping[str, str] = {}
     if job.derive:
-        derive = derived(job)
         given = Given(readings, conditions, left, job.facts)
-        aside = derive.aside(given) if hasattr(derive, "aside") else {}
-        readings, conditions = derive.derive(given)
+        readings, conditions, aside = _derive(job, given)
     conditions = {**conditions, **emulated(job, left.meta)}
     complete(job, readings)
     must_be_short(readings, conditions)
@@ -104,11 +102,21 @@ def reason(error: Exception) -> OutputError:
     return OutputError(f"{UNFORESEEN}: {what}")
 
 
-def derived(job: Manifest) -> ModuleType:
-    """The module that adds readings. Raises OutputError."""
-    if job.derive not in manifest.modules("derive"):
-        raise OutputError(f"siteproof.derive has no module '{job.derive[:20]}'")
-    return import_module(f"siteproof.derive.{job.derive}")
+def _derive(job: Manifest, given: Given) -> tuple[list[Reading], dict[str, str], Mapping[str, str]]:
+    """What follows from a result: readings, conditions and texts aside. Raises OutputError."""
+    function, texts = derived(job), derived(job, "_aside")
+    if function is None:
+        raise OutputError(f"siteproof.derive has no function '{job.derive[:40]}'")
+    return (*function(given), texts(given) if texts else {})
+
+
+def derived(job: Manifest, part: str = "") -> Callable[..., Any] | None:
+    """What adds readings, or its part `_aside` or `_of_link`: a function of siteproof.derive."""
+    module, _, name = job.derive.partition(".")
+    if module not in manifest.modules("derive"):
+        return None
+    found = getattr(import_module(f"siteproof.derive.{module}"), name + part, None)
+    return found if isinstance(found, FunctionType) else None
 
 
 def must_not_set_what_the_job_sets(job: Manifest, *each: Mapping[str, str]) -> None:

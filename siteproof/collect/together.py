@@ -1,13 +1,13 @@
 """The values of a link as a whole, from turns that ran at the same time.
 
-A check has such values if its module in siteproof.derive has `of_link`. There is one outcome for
-each trial and each kind of run, such as direction=out streams=4, and values only where every pair
-of the trial has one: what some pairs carry is not what the link carries.
+A check has such values if siteproof.derive has a function of its name and `_of_link`. There is one
+outcome for each trial and each kind of run, such as direction=out streams=4, and values only where
+every pair of the trial has one: what some pairs carry is not what the link carries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from siteproof.collect import outcome
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Execution, Raw
 from siteproof.parsers import Reading
-from siteproof.record import manifest, samples
+from siteproof.record import samples
 from siteproof.record.manifest import Manifest
 
 MAX_KINDS = 100
@@ -48,16 +48,15 @@ class Way:
         return found
 
 
-def wanted(job: Manifest) -> bool:
-    """Whether a job has such values."""
-    if not job.together or job.derive not in manifest.modules("derive"):
-        return False
-    return hasattr(outcome.derived(job), "of_link")
+def wanted(job: Manifest) -> Callable[..., list[Reading]] | None:
+    """What makes such values, if a job has them."""
+    return outcome.derived(job, "_of_link") if job.together else None
 
 
 def outcomes(job: Manifest, ways: Iterable[Way]) -> list[tuple[str, Outcome]]:
     """The link's outcome of each trial and kind of run; its node is empty."""
-    if not wanted(job):
+    of_link = wanted(job)
+    if of_link is None:
         return []
     trials: dict[int, list[Way]] = {}
     for way in ways:
@@ -69,11 +68,18 @@ def outcomes(job: Manifest, ways: Iterable[Way]) -> list[tuple[str, Outcome]]:
             why = f"{len(kinds)} kinds of runs in one trial, at most {MAX_KINDS} are added up"
             found.append(("", Outcome(status="parse", why=why, dims=_dims(job, trial, {}))))
             continue
-        found += [("", _of_kind(job, trial, dict(kind), of_trial)) for kind in kinds or [()]]
+        for kind in kinds or [()]:
+            found.append(("", _of_kind(job, of_link, trial, dict(kind), of_trial)))
     return found
 
 
-def _of_kind(job: Manifest, trial: int, kind: Mapping[str, str], ways: Sequence[Way]) -> Outcome:
+def _of_kind(
+    job: Manifest,
+    of_link: Callable[..., list[Reading]],
+    trial: int,
+    kind: Mapping[str, str],
+    ways: Sequence[Way],
+) -> Outcome:
     dims = _dims(job, trial, kind)
     pairs = {way.pair for way in ways}
     key = tuple(sorted(kind.items()))
@@ -88,7 +94,7 @@ def _of_kind(job: Manifest, trial: int, kind: Mapping[str, str], ways: Sequence[
             for pair, way in good.items()
             if way.left
         }
-        readings: list[Reading] = outcome.derived(job).of_link(moved, job.facts)
+        readings = of_link(moved, job.facts)
         outcome.must_be_short(readings, {})
     except Exception as error:  # an error in one result must not stop the others
         wrong = outcome.reason(error)

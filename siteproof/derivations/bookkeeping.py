@@ -1,13 +1,14 @@
-"""What the records themselves show: hours of sessions, dates of milestones, what was measured."""
+"""What the records themselves show: hours of sessions and of services, milestones, coverage."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
-from siteproof.answers.attempts import why_not
-from siteproof.derivations.given import Given, Result
+from siteproof.availability import window_figures
+from siteproof.availability.window_figures import DOWNTIME, MONTH, WINDOW_HOURS
+from siteproof.derivations.given import Given, Lack, Result
 from siteproof.published import milestones
 from siteproof.record.ages import moment_of
 from siteproof.record.samples import Header, Sample
@@ -17,6 +18,7 @@ from siteproof.sites.system import Requested
 from siteproof.units import convert
 
 OF = "of"
+DAYS = 14  # of a criterion without the condition window_hours
 
 
 def duration(given: Given) -> Iterator[Result]:
@@ -32,7 +34,7 @@ def duration(given: Given) -> Iterator[Result]:
         return
     seconds = sum((max(span) - min(span)).total_seconds() for span in spans.values())
     why = f"{len(spans)} sessions, {', '.join(sorted(spans)[:4])}{' …' if len(spans) > 4 else ''}"
-    value = Fraction(convert(Fraction(seconds), "s", given.unit))
+    value = convert(Fraction(seconds), "s", given.unit)
     last = {head.session: head for head in sorted(jobs, key=lambda head: head.time)}
     yield given.sample(value, [_of_job(head) for head in last.values()], why)
 
@@ -42,26 +44,20 @@ def _of_job(head: Header) -> Sample:
     return Sample(head, "", f"{head.check}.*", head.time, "text")
 
 
-def undated(given: Given) -> Iterator[Result]:
-    """The milestones without a day."""
+def ledger(given: Given) -> Iterator[Result]:
+    """The milestones without a day; or those `out of order`, which precede one that they need."""
     found = given.site.milestones if given.material.jobs else []
     if not found:  # dates alone are no acceptance
         yield given.missing(["timeline.csv" if given.material.jobs else "a session"])
         return
-    names = [one.milestone for one in found if not one.date]
-    why = f"{', '.join(names)} of {len(found)}" if names else f"{len(found)} milestones have a day"
-    yield given.sample(Fraction(len(names)), [], why)
-
-
-def out_of_order(given: Given) -> Iterator[Result]:
-    """The milestones that precede one that they need."""
-    found = given.site.milestones if given.material.jobs else []
-    if not found:  # dates alone are no acceptance
-        yield given.missing(["timeline.csv" if given.material.jobs else "a session"])
-        return
-    early = milestones.early(found)
-    why = "; ".join(early) or f"{len(found)} milestones follow what they need"
-    yield given.sample(Fraction(len(early)), [], why)
+    if given.of == "order":
+        wrong = milestones.early(found)
+        why = "; ".join(wrong) or f"{len(found)} milestones follow what they need"
+    else:
+        wrong = [one.milestone for one in found if not one.date]
+        many = f"{len(found)} milestones have a day"
+        why = f"{', '.join(wrong)} of {len(found)}" if wrong else many
+    yield given.sample(Fraction(len(wrong)), [], why)
 
 
 def missing(given: Given) -> Iterator[Result]:
@@ -69,8 +65,7 @@ def missing(given: Given) -> Iterator[Result]:
 
     What was not measured is no wrong value, so it is missing by name.
     """
-    rule = given.criterion.conditions.get(OF)
-    name = (rule.exact if rule else "") or ""
+    name = given.stated(OF)
     requests = given.site.system.requested.get(name)
     if not requests:
         yield given.missing([f"requested: {name} of system.yaml"])
@@ -125,6 +120,29 @@ def _found(given: Given, request: Requested, wanted: Criterion) -> Iterator[tupl
 
     for _, samples in given.material.past({request.metric.partition(".")[0]}, may_be):
         for unit, found in given.answers(wanted, samples).items():
-            good = [s for s in found if s.status == "ok" and not why_not(wanted, s)]
-            if good:
+            if good := [s for s in found if s.status == "ok"]:
                 yield unit, good[-1]
+
+
+def availability(given: Given) -> Iterator[Result]:
+    """One of the metrics Availability.*, over the hours that the criterion requires, until now."""
+    metric, end = given.criterion.metric, given.material.now
+    hours = float(MONTH if metric == DOWNTIME else DAYS * 24)
+    rule = given.criterion.conditions.get(WINDOW_HOURS)
+    if rule:
+        hours = _hours(rule.at_least or rule.exact or "", hours)
+    begin = end - timedelta(hours=hours)
+    found = window_figures.figures(given.site, given.material.perflogs, begin, end, now=end)
+    one = found[metric]
+    if one.value is None or not one.meets_conditions(given.criterion):
+        yield Lack(one.why or given.missing(["probes"]).why)
+        return
+    why = f"{one.subject}, {one.measured_hours:.10g} of {one.period_hours:.10g} hours measured"
+    yield given.sample(one.value, [], why)
+
+
+def _hours(text: str, otherwise: float) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return otherwise

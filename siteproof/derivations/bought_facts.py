@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from siteproof.derivations.given import Given, Lack, Result
-from siteproof.derivations.inventory import FIELDS
+from siteproof.derivations.inventory import of_nodes
 from siteproof.record import finding
 from siteproof.record.finding import Kind
+from siteproof.record.samples import TOOL_MISSING, Sample
 from siteproof.sites import bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.sites.hosts_csv import SECTIONS
@@ -17,44 +18,30 @@ SECTION = "section"
 MAX_NAMED = 4
 
 
-def all_sections(given: Given) -> Iterator[Result]:
-    """The facts of a node that are not as stated, of all sections."""
-    yield from _each(given, lambda results: results, "facts of system.yaml")
+def missed(given: Given) -> Iterator[Result]:
+    """The facts of a node that are not as stated.
 
+    Those of a `section` that the condition names, or of the column of `hosts.csv` that the metric
+    is named after; else all of them.
+    """
+    name, source = given.stated(SECTION), "facts of system.yaml"
+    if given.of == "section":
+        source = f"facts: {name}"
+    elif given.of:
+        name, source = SECTIONS[given.criterion.metric.partition(".")[2]], given.of
 
-def one_section(given: Given) -> Iterator[Result]:
-    """Those of the section that the condition names."""
-    rule = given.criterion.conditions.get(SECTION)
-    name = (rule.exact if rule else "") or ""
-    yield from _each(given, lambda results: bought.of_section(results, name), f"facts: {name}")
-
-
-def of_host_table(metric: str) -> Callable[[Given], Iterator[Result]]:
-    """Those of a column of hosts.csv, by the metric's own name."""
-
-    def derive(given: Given) -> Iterator[Result]:
-        name = SECTIONS[metric]
-        yield from _each(given, lambda results: bought.of_section(results, name), "hosts.csv")
-
-    return derive
-
-
-def _each(
-    given: Given, chosen: Callable[[Sequence[FactResult]], Sequence[FactResult]], source: str
-) -> Iterator[Result]:
-    fields, results = given.material.descriptions[0], given.material.facts
-    for node in given.units(given.input(FIELDS)):
-        if node not in fields:
-            yield given.missing([f"{FIELDS} of {node}"], node)
-        elif own := chosen(results.get(node, ())):
-            yield _of_node(given, node, own)
+    described, lacks = of_nodes(given)
+    yield from lacks
+    for node, (_, sample) in described.items():
+        results = given.material.facts.get(node, [])
+        if own := bought.of_section(results, name) if given.of else results:
+            yield _of_node(given, node, own, sample)
         else:
             yield given.missing([f"{source}, which states nothing of it"], node)
 
 
-def _of_node(given: Given, node: str, results: Sequence[FactResult]) -> Result:
+def _of_node(given: Given, node: str, results: Sequence[FactResult], described: Sample) -> Result:
     """How many facts are not as stated; a node that is not known to be wrong must have read all."""
-    described = given.material.descriptions[2][node]
     wrong = [result for result in results if result.missed]
     unread = [result for result in results if result.outcome is Outcome.NOT_READ]
     if wrong:
@@ -62,7 +49,7 @@ def _of_node(given: Given, node: str, results: Sequence[FactResult]) -> Result:
         return given.sample(Fraction(len(wrong)), [described], _named(texts), node)
     if len(unread) == len(results):
         why = _named([f"{one.field}: {one.why}" for one in unread])
-        return given.without_tool(described, why, node)
+        return given.sample(None, [described], why, node, whole=[described], status=TOOL_MISSING)
     if unread:
         first = unread[0]
         details = {"section": first.section, "field": first.field, "expected": first.expected}

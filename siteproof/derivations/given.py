@@ -8,12 +8,14 @@ from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 
 from siteproof import units
 from siteproof.analysis import arithmetic
 from siteproof.answers import expected, inputs
-from siteproof.answers.attempts import apart, attempts_at, newest_job, why_not
+from siteproof.answers.attempts import answers, attempts_at, why_not
+from siteproof.errors import UserError, UserErrors
 from siteproof.record import descriptions, finding, pair_units
 from siteproof.record.descriptions import Fields
 from siteproof.record.finding import Finding, Kind
@@ -22,13 +24,14 @@ from siteproof.record.samples import EMULATED, Header, Sample
 from siteproof.severity import WRONG, most_severe_status
 from siteproof.sites import Criterion, Site, bought, hardware_read
 from siteproof.sites.bought import FactResult
-from siteproof.sites.promise import Subject
 
 DIGITS = 12  # significant ones of a quotient
 DIFFERS_BY = ("mode", "trials", LINK, "pattern", "at_once", "partition")  # between two ways
+MAX_LENGTH = 300  # characters of a reason
 MAX_SESSIONS = 20  # of the past that are looked through for one value
 Place = tuple[str, Point]  # a unit, and the point of its value
 MayBe = Callable[[Header], bool]
+Lacks = dict[str, Finding]
 Past = Callable[[Collection[str], MayBe], Iterable[tuple[Header, list[Sample]]]]
 
 
@@ -117,69 +120,70 @@ class Given:
         return self.site.catalogue[self.criterion.metric].unit
 
     @property
-    def better(self) -> str:
-        """Which direction of the derived value is good."""
-        return self.site.catalogue[self.criterion.metric].better
+    def of(self) -> str:
+        """What follows `of` in the expression of the catalogue."""
+        return self.site.catalogue[self.criterion.metric].computed.partition(" of ")[2]
 
-    def input(self, metric: str, subject: Subject = "node", *, against: bool = False) -> Criterion:
+    @property
+    def inputs(self) -> list[str]:
+        """The metrics that the catalogue names as those it follows from."""
+        known = self.site.catalogue
+        return [name for name in known[self.criterion.metric].derived_from if name in known]
+
+    def stated(self, condition: str) -> str:
+        """What a condition of the criterion must be; empty without it."""
+        rule = self.criterion.conditions.get(condition)
+        return (rule.exact if rule else "") or ""
+
+    def input(self, metric: str, *, against: bool = False) -> Criterion:
         """A criterion that selects an input's samples as this one selects its own."""
-        return inputs.select(self.site, self.criterion, metric, subject, against=against)
+        return inputs.select(self.site, self.criterion, metric, against=against)
 
     def answers(
         self, wanted: Criterion, samples: Sequence[Sample] | None = None
     ) -> dict[str, list[Sample]]:
         """Of each unit that has answered: the samples that count, of its newest jobs."""
-        check = wanted.metric.partition(".")[0]
-        attempted = self.material.of_checks.get(check, ()) if samples is None else samples
-        found = {}
-        for unit, attempts in attempts_at(attempted, wanted).items():
-            if own := [s for each in apart(wanted, attempts) for s in newest_job(wanted, each)]:
-                found[unit] = own
-        return found
+        attempted = self._of_check(wanted) if samples is None else samples
+        each = attempts_at(attempted, wanted).items()
+        return {unit: own for unit, found in each if (own := answers(wanted, found))}
+
+    def _of_check(self, wanted: Criterion) -> Sequence[Sample]:
+        return self.material.of_checks.get(wanted.metric.partition(".")[0], ())
 
     def units(self, wanted: Criterion) -> list[str]:
         """The units of which an input owes a value."""
         if not wanted.links:
             return list(expected.nodes(self.site, wanted))
-        check = wanted.metric.partition(".")[0]
-        return list(expected.units(self.site, wanted, self.material.of_checks.get(check, ())))
+        return list(expected.units(self.site, wanted, self._of_check(wanted)))
 
-    def each(self, metric: str, subject: Subject = "node") -> dict[Place, list[Sample]]:
-        """The good samples of an input of each unit at each point that has enough trials."""
-        wanted = self.input(metric, subject)
-        answers = self.answers(wanted)
-        return {
-            (unit, point): trials
-            for unit in self.units(wanted)
-            for point, trials in self._good(answers.get(unit, ())).items()
-            if len(trials) >= self.trials
-        }
+    def each(self, metric: str) -> tuple[dict[Place, list[Sample]], list[Result]]:
+        """The good samples of an input of each unit at each point that has enough trials.
 
-    def _good(self, samples: Sequence[Sample]) -> dict[Point, list[Sample]]:
-        """Those of a unit with a value, by their points."""
-        return pair_units.by_point([s for s in samples if s.status == "ok"], PEER, LINK)
-
-    def without(self, metric: str, subject: Subject = "node") -> Iterator[Result]:
-        """Why the other units have no value: the input failed, or is missing."""
-        wanted = self.input(metric, subject)
-        answers = self.answers(wanted)
+        And why the other units have no value: the input failed, or is missing.
+        """
+        wanted = self.input(metric)
+        answered = self.answers(wanted)
+        found: dict[Place, list[Sample]] = {}
+        lacks: list[Result] = []
         for unit in self.units(wanted):
-            own = answers.get(unit, [])
-            fewest = min(map(len, self._good(own).values()), default=0)
+            own = answered.get(unit, [])
+            at = good_points(own)
+            found |= {(unit, p): trials for p, trials in at.items() if len(trials) >= self.trials}
+            fewest = min(map(len, at.values()), default=0)
             if own and not fewest:
-                yield self.broken(own, unit)
+                lacks.append(self.broken(own, unit))
             elif not fewest:
-                yield self.missing([self._lacking(wanted, unit)], unit)
+                lacks.append(self.missing([self._lacking(wanted, unit)], unit))
             elif fewest < self.trials:
                 details = {"trials": fewest, "expected": self.trials}
-                yield Lack(finding.of(Kind.TRIALS_MISSING, details, metric=metric), unit)
+                lacks.append(Lack(finding.of(Kind.TRIALS_MISSING, details, metric=metric), unit))
+        return found, lacks
 
     def _lacking(
         self, wanted: Criterion, unit: str, samples: Sequence[Sample] | None = None
     ) -> str:
         """An input without a value that counts; by what it is emulated, where that is why."""
-        check = wanted.metric.partition(".")[0]
-        attempted = self.material.of_checks.get(check, ()) if samples is None else samples
+        attempted = self._of_check(wanted) if samples is None else samples
         refused = [
             sample.conditions[EMULATED]
             for sample in attempts_at(attempted, wanted).get(unit, ())
@@ -196,7 +200,6 @@ class Given:
     def side(
         self,
         metrics: Sequence[str],
-        subject: Subject,
         *,
         against: bool = False,
         samples: Sequence[Sample] | None = None,
@@ -206,31 +209,26 @@ class Given:
         used: list[Sample] = []
         failed: list[Sample] = []
         lacks: list[str] = []
-        for metric, unit, own in self._inputs(metrics, subject, against, samples):
+        for wanted, unit, own in self._inputs(metrics, against, samples):
             good = [s for s in own if s.status == "ok"]
             failed += [s for s in own if s.status in WRONG or s.status != "ok" and not good]
-            if min(map(len, self._good(own).values()), default=0) < self.trials:
-                wanted = self.input(metric, subject, against=against)
+            if min(map(len, good_points(own).values()), default=0) < self.trials:
                 lacks.append(self._lacking(wanted, unit, samples))
                 continue
             used += good
-            for key, values in self._by_dims(metric, good).items():
+            for key, values in self._by_dims(wanted.metric, good).items():
                 groups.setdefault(key, []).append(arithmetic.middle(values))
         middles = {key: arithmetic.middle(values) for key, values in groups.items()}
         return Side(middles, used, lacks, failed)
 
     def _inputs(
-        self,
-        metrics: Sequence[str],
-        subject: Subject,
-        against: bool,
-        samples: Sequence[Sample] | None,
-    ) -> Iterator[tuple[str, str, list[Sample]]]:
-        """Each metric and unit of a side, with the samples that count."""
+        self, metrics: Sequence[str], against: bool, samples: Sequence[Sample] | None
+    ) -> Iterator[tuple[Criterion, str, list[Sample]]]:
+        """Each input and unit of a side, with the samples that count."""
         for metric in metrics:
-            wanted = self.input(metric, subject, against=against)
-            answers = self.answers(wanted, samples)
-            yield from ((metric, unit, answers.get(unit, [])) for unit in self.units(wanted))
+            wanted = self.input(metric, against=against)
+            answered = self.answers(wanted, samples)
+            yield from ((wanted, unit, answered.get(unit, [])) for unit in self.units(wanted))
 
     def _by_dims(
         self, metric: str, samples: Sequence[Sample]
@@ -240,26 +238,28 @@ class Given:
         unit = self.site.catalogue[metric].unit
         for sample in samples:
             value = Fraction(units.convert(sample.number, sample.unit, unit))
-            key = (metric, *compared_dims(self.criterion, sample))
+            shared = pair_units.point(sample, PEER, LINK, *self.criterion.against)
+            key = (metric, *(f"{name} {text}" for name, text in shared))
             found.setdefault(key, []).append(value)
         return found
 
     def sample(
         self,
-        value: Fraction | Decimal | str,
+        value: Fraction | Decimal | str | None,
         inputs: Sequence[Sample],
         why: str,
         unit: str = "",
         dated_by: Sequence[Sample] = (),
         whole: Sequence[Sample] = (),
+        status: str = "ok",
     ) -> DerivedSample:
         """The value of a unit, as old as its oldest input, at the point that its inputs share.
 
         unit: a node, `a>b`, or a link. value: in the catalogue's unit. dated_by: the inputs whose
         age matters, if not all do. whole: the inputs of which it is a part, or from which it has
-        changed, and whose point does not matter.
+        changed, and whose point does not matter. status: why there is no value.
         """
-        exact = value if isinstance(value, Decimal | str) else decimal(value)
+        exact = decimal(value) if isinstance(value, Fraction) else value
         node, dims = self.place(unit)
         of_whole = {id(one) for one in whole}
         parts = [set(one.dims.items()) for one in inputs if id(one) not in of_whole]
@@ -270,8 +270,9 @@ class Given:
             node,
             self.criterion.metric,
             exact,
-            self.unit,
-            why=why,
+            self.unit if status == "ok" else "",
+            status,
+            why,
             dims=dims,
             inputs=tuple(sorted(inputs, key=lambda s: s.header.order)),
         )
@@ -280,26 +281,8 @@ class Given:
         """The failure of an input, which is that of the value."""
         worst = most_severe_status(sample.status for sample in inputs)
         first = next(sample for sample in inputs if sample.status == worst)
-        node, dims = self.place(unit)
         why = f"{first.metric} of {first.node or first.header.system}: {first.why or worst}"
-        return DerivedSample(
-            self.head([first]),
-            node,
-            self.criterion.metric,
-            None,
-            status=worst,
-            why=why,
-            dims=dims,
-            inputs=(first,),
-        )
-
-    def without_tool(self, input_: Sample, why: str, unit: str) -> DerivedSample:
-        """No value, as the unit could not read what it needs."""
-        head, (node, dims) = self.head([input_]), self.place(unit)
-        metric = self.criterion.metric
-        return DerivedSample(
-            head, node, metric, status="tool_missing", why=why, dims=dims, inputs=(input_,)
-        )
+        return self.sample(None, [first], why, unit, whole=[first], status=worst)
 
     def head(self, inputs: Sequence[Sample]) -> Header:
         """The header of what follows from samples: the oldest of theirs, with what all share."""
@@ -336,10 +319,31 @@ class Given:
         return Lack(why, unit)
 
 
-def compared_dims(criterion: Criterion, sample: Sample) -> list[str]:
-    """The point in which two values must agree to be parts of one comparison."""
-    shared = pair_units.point(sample, PEER, LINK, *criterion.against)
-    return [f"{name} {text}" for name, text in shared]
+def good_points(samples: Sequence[Sample]) -> dict[Point, list[Sample]]:
+    """Those of a unit with a value, by their points."""
+    return pair_units.by_point([s for s in samples if s.status == "ok"], PEER, LINK)
+
+
+def derive(material: Material, criterion: Criterion) -> tuple[list[DerivedSample], Lacks]:
+    """The values that answer a criterion on a derived metric, and why units have none.
+
+    A reason under "" is that of all units.
+    """
+    given, entry = Given(material, criterion), material.site.catalogue[criterion.metric]
+    sides, samples, lacks = entry.compared_by, list[DerivedSample](), dict[str, Finding]()
+    try:
+        if sides and not criterion.against and inputs.CAMPAIGN not in sides:
+            need = f"'against' of the criterion ({' or '.join(sides)})"
+            return [], {"": given.missing([need]).why}
+        module, _, name = entry.computed.partition(" of ")[0].partition(".")
+        for result in getattr(import_module(f"{__package__}.{module}"), name)(given):
+            if isinstance(result, Lack):
+                lacks[result.unit] = result.why
+            else:
+                samples.append(result)
+    except (UserError, UserErrors) as error:  # a broken input costs this criterion, and no other
+        return [], {"": given.missing([" ".join(str(error).split())[:MAX_LENGTH]]).why}
+    return samples, lacks
 
 
 def decimal(value: Fraction) -> Decimal:

@@ -10,8 +10,9 @@ from fractions import Fraction
 from siteproof import nodesets, units
 from siteproof.analysis import uniformity
 from siteproof.answers.inputs import ROLE
-from siteproof.derivations.given import Given, Result
+from siteproof.derivations.given import Given, Lack, Result
 from siteproof.errors import UserError
+from siteproof.record.samples import Sample
 from siteproof.sites import hardware_read
 from siteproof.units import convert
 
@@ -43,54 +44,47 @@ def nodes(given: Given) -> Iterator[Result]:
     yield given.sample(Fraction(len(there)), [*there, *silent], why)
 
 
-def total(of_node: OfNode, what: str) -> Callable[[Given], Iterator[Result]]:
-    """The sum over all nodes of the roles; each must be known."""
-
-    def derive(given: Given) -> Iterator[Result]:
-        yield _total(given, of_node, what)
-
-    return derive
-
-
-def _total(given: Given, of_node: OfNode, what: str) -> Result:
-    fields, _, described = given.material.descriptions
-    wanted = given.units(given.input(FIELDS))
-    read = {node: of_node(given, node, fields[node]) for node in wanted if node in fields}
+def total(given: Given) -> Iterator[Result]:
+    """The sum of an amount over all nodes of the roles; each must be known."""
+    described, lacks = of_nodes(given)
+    of_node, what = AMOUNTS[given.of]
+    read = {node: of_node(given, node, fields) for node, (fields, _) in described.items()}
     values = {node: value for node, value in read.items() if isinstance(value, Fraction)}
     unread = nodesets.of(read.keys() - values.keys())
-    unasked = nodesets.of(set(wanted) - read.keys())
+    unasked = nodesets.of(lack.unit for lack in lacks)
     if lacking := [f"{one} of {of}" for one, of in ((FIELDS, unasked), (what, unread)) if of]:
-        return given.missing(lacking)
+        yield given.missing(lacking)
+        return
     why = f"the sum of {what} of {len(values)} nodes"
-    return given.sample(sum(values.values(), Fraction(0)), [described[n] for n in values], why)
+    samples = [sample for _, sample in described.values()]
+    yield given.sample(sum(values.values(), Fraction(0)), samples, why)
 
 
-def each(of_node: OfNode, what: str) -> Callable[[Given], Iterator[Result]]:
-    """The value of each node by itself."""
-
-    def derive(given: Given) -> Iterator[Result]:
-        fields, _, described = given.material.descriptions
-        for node in given.units(given.input(FIELDS)):
-            if node not in fields:
-                yield given.missing([f"{FIELDS} of {node}"], node)
-                continue
-            value = of_node(given, node, fields[node])
-            if value is None:
-                yield given.missing([f"{what} of {node}"], node)
-            else:
-                yield given.sample(value, [described[node]], f"from {what}", node)
-
-    return derive
+def each(given: Given) -> Iterator[Result]:
+    """The amount of each node by itself."""
+    described, lacks = of_nodes(given)
+    of_node, what = AMOUNTS[given.of]
+    yield from lacks
+    for node, (fields, sample) in described.items():
+        value = of_node(given, node, fields)
+        if value is None:
+            yield given.missing([f"{what} of {node}"], node)
+        else:
+            yield given.sample(value, [sample], f"from {what}", node)
 
 
-def amount(name: str) -> OfNode:
+def of_nodes(given: Given) -> tuple[dict[str, tuple[Fields, Sample]], list[Lack]]:
+    """The fields of each node that owes them, with their sample; and those that have none."""
+    fields, _, samples = given.material.descriptions
+    wanted = given.units(given.input(FIELDS))
+    lacks = [given.missing([f"{FIELDS} of {node}"], node) for node in wanted if node not in fields]
+    return {node: (fields[node], samples[node]) for node in wanted if node in fields}, lacks
+
+
+def amount(given: Given, node: str, _fields: Fields) -> Fraction | None:
     """One of the amounts that follow from the fields: cores, threads, gpus, interfaces, rate."""
-
-    def of_node(given: Given, node: str, _fields: Fields) -> Fraction | None:
-        found = given.material.amounts[node].get(name)
-        return found and Fraction(convert(found, BASE.get(name, given.unit), given.unit))
-
-    return of_node
+    found = given.material.amounts[node].get(given.of)
+    return found and convert(found, BASE.get(given.of, given.unit), given.unit)
 
 
 def peak(given: Given, node: str, fields: Fields) -> Fraction | None:
@@ -104,7 +98,7 @@ def peak(given: Given, node: str, fields: Fields) -> Fraction | None:
     if known is None or there is None or not (known.avx_base and known.flops_per_cycle):
         return None
     flops = there * known.avx_base.to("Hz") * known.flops_per_cycle
-    return Fraction(convert(flops / 10**9, "GFLOPS", given.unit))
+    return convert(flops / 10**9, "GFLOPS", given.unit)
 
 
 def memory(given: Given, node: str, fields: Fields) -> Fraction | None:
@@ -115,7 +109,7 @@ def memory(given: Given, node: str, fields: Fields) -> Fraction | None:
     dimms = [value for name, value in fields.items() if fnmatchcase(name, "memory.dimm.*.size")]
     sizes = [size for text in dimms if (size := _size(text)) is not None]
     if dimms and len(sizes) == len(dimms):
-        return Fraction(convert(sum(sizes, Fraction(0)), "B", given.unit))
+        return convert(sum(sizes, Fraction(0)), "B", given.unit)
     found = given.material.amounts[node].get("memory")
     if found is None:
         return None
@@ -123,13 +117,12 @@ def memory(given: Given, node: str, fields: Fields) -> Fraction | None:
     stated = given.site.hardware_of(role).memory if role else None
     if stated and LESS_MEMORY * stated.to("B") <= found < stated.to("B"):
         found = stated.to("B")
-    return Fraction(convert(found, "B", given.unit))
+    return convert(found, "B", given.unit)
 
 
 def disk(given: Given, node: str, fields: Fields) -> Fraction | None:
     """The sizes of all disks that are no device of software, from the size `disks_from` on."""
-    rule = given.criterion.conditions.get("disks_from")
-    least = units.parse(rule.exact).to("B") if rule and rule.exact else Fraction(0)
+    least = units.parse(given.stated("disks_from") or "0 B").to("B")
     found = [
         _BYTES.fullmatch(value)
         for name, value in fields.items()
@@ -138,7 +131,7 @@ def disk(given: Given, node: str, fields: Fields) -> Fraction | None:
     if not found or None in found:
         return None
     sizes = [Fraction(match[1]) for match in found if match]
-    return Fraction(convert(sum(s for s in sizes if s >= least), "B", given.unit))
+    return convert(sum(s for s in sizes if s >= least), "B", given.unit)
 
 
 def driver(_given: Given, _node: str, fields: Fields) -> str | None:
@@ -148,20 +141,19 @@ def driver(_given: Given, _node: str, fields: Fields) -> str | None:
 
 def missing_flags(given: Given) -> Iterator[Result]:
     """The flags that all hosts of `against: {nodes: ROLE}` have, and an instance lacks."""
-    fields, _, described = given.material.descriptions
+    known, _, samples = given.material.descriptions
     role = given.criterion.against.get(ROLE, "")
-    hosts = [node for node in given.site.expected(role) if node in fields]
+    hosts = [node for node in given.site.expected(role) if node in known]
     if not hosts:
         yield given.missing([f"{FIELDS} of {role}"])
         return
-    common = dict.fromkeys(set.intersection(*(set(fields[host]) for host in hosts)), "")
-    for node in given.units(given.input(FIELDS)):
-        if node not in fields:
-            yield given.missing([f"{FIELDS} of {node}"], node)
-            continue
-        lacks = hardware_read.missing_flags(fields[node], common)
+    common = dict.fromkeys(set.intersection(*(set(known[host]) for host in hosts)), "")
+    described, lacking = of_nodes(given)
+    yield from lacking
+    for node, (fields, sample) in described.items():
+        lacks = hardware_read.missing_flags(fields, common)
         why = f"it lacks {', '.join(lacks)}" if lacks else "it has those of its hosts"
-        inputs = [described[node], *(described[host] for host in hosts)]
+        inputs = [sample, *(samples[host] for host in hosts)]
         yield given.sample(Fraction(len(lacks)), inputs, why, node)
 
 
@@ -172,8 +164,7 @@ def between(given: Given) -> Iterator[Result]:
     compared with those of the same hardware, a field by what most nodes of each group have.
     """
     fields, unread, described = given.material.descriptions
-    rule = given.criterion.conditions.get(GROUP)
-    names = (rule.exact if rule else "") or "", given.criterion.against.get(GROUP, "")
+    names = given.stated(GROUP), given.criterion.against.get(GROUP, "")
     sides = [_by_hardware(given, name) for name in names]
     wanted = [node for side in sides for nodes in side.values() for node in nodes]
     if lacking := nodesets.of(node for node in wanted if node not in fields):
@@ -267,3 +258,17 @@ def _sizes(fields: Fields, glob: str) -> list[tuple[str, Fraction]]:
         if match:
             found.append((text, units.convert(Fraction(match[1]), match[2], "B")))
     return found
+
+
+AMOUNTS: Mapping[str, tuple[OfNode, str]] = {  # each with the fields that it is read from
+    "cores": (amount, "cpu.cores"),
+    "threads": (amount, "cpu.threads"),
+    "gpus": (amount, "gpu.count"),
+    "interfaces": (amount, "nic.*.driver"),
+    "rate": (amount, "nic.*.speed"),
+    "peak": (peak, "cpu.cores, avx_base and flops_per_cycle"),
+    "memory": (memory, "memory.total"),
+    "disk": (disk, "disk.*.size"),
+    "driver": (driver, "nic.*.driver"),
+    "raid": (raid, "raid.*.level"),
+}

@@ -7,7 +7,7 @@ tested, and all attempts of that day count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from fractions import Fraction
 
@@ -21,29 +21,30 @@ from siteproof.record.samples import Sample
 FAILURES = f"{CHECK}.failures"
 MB_A_DAY = 86_400 / 10**6  # TB a day that 1 MB/s are
 MAX_NAMED = 3  # failures in a reason
-Derivation = Callable[[Given], Iterator[Result]]
 
 
-def rate(choose: Callable[[Sequence[Fraction]], Fraction]) -> Derivation:
-    """The best, slowest or mean rate of all successful transfers of the day."""
-
-    def derive(given: Given) -> Iterator[Result]:
-        rates = [one.sample for one in _attempts(given) if one.sample.status == "ok"]
-        if not rates:
-            yield given.missing([RATE])
-            return
-        value = choose([_rate(s) for s in rates])
-        in_unit = Fraction(units.convert(value, UNIT, given.unit))
-        a_day = f"{float(value) * MB_A_DAY:.3g} TB a day"
-        why = f"{_why([s.conditions[SERVICE] for s in rates])}; {a_day}"
-        yield given.sample(in_unit, rates, why)
-
-    return derive
+def rate(given: Given) -> Iterator[Result]:
+    """The `highest`, `lowest` or `mean` rate of all successful transfers of the day."""
+    rates = [one.sample for one in _attempts(given) if one.sample.status == "ok"]
+    if not rates:
+        yield given.missing([RATE])
+        return
+    value = CHOICES[given.of]([_rate(s) for s in rates])
+    why = f"{_why([s.conditions[SERVICE] for s in rates])}; "
+    why += f"{float(value) * MB_A_DAY:.3g} TB a day"
+    yield given.sample(units.convert(value, UNIT, given.unit), rates, why)
 
 
 def mean(values: Sequence[Fraction]) -> Fraction:
     """The arithmetic mean, as on the slides."""
     return sum(values, Fraction(0)) / len(values)
+
+
+CHOICES: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
+    "highest": max,
+    "lowest": min,
+    "mean": mean,
+}
 
 
 def grade(given: Given) -> Iterator[Result]:
@@ -61,40 +62,36 @@ def grade(given: Given) -> Iterator[Result]:
     yield given.sample(rate_class(means[worst]), pairs[worst], why)
 
 
-def failures(of_category: str) -> Derivation:
-    """How many transfers of the day failed for a reason of this category."""
-
-    def derive(given: Given) -> Iterator[Result]:
-        attempts = [one.sample for one in _attempts(given)]
-        tested = [sample.conditions[SERVICE] for sample in attempts]
-        lacking = [name for name in _services(given) if name not in tested]
-        failed = [s for s in attempts if s.status != "ok" and category(s.status) == of_category]
-        if failed:
-            yield given.sample(Fraction(len(failed)), failed, _reasons(failed))
-        elif lacking:
-            yield given.missing([f"{RATE} of {name}" for name in lacking])
-        else:
-            yield given.sample(Fraction(0), attempts, _why(tested))
-
-    return derive
+def failures(given: Given) -> Iterator[Result]:
+    """How many transfers of the day failed for a reason of a category: `of login`."""
+    attempts = [one.sample for one in _attempts(given)]
+    tested = [sample.conditions[SERVICE] for sample in attempts]
+    lacking = [f"{RATE} of {name}" for name in _services(given) if name not in tested]
+    failed = [s for s in attempts if s.status != "ok" and category(s.status) == given.of]
+    yield _count(given, failed, failed or attempts, lacking, _why(tested))
 
 
 def failed_services(given: Given) -> Iterator[Result]:
     """How many of the services that the criterion names, or of all, failed in their newest test."""
     newest = {name: _newest(given, name) for name in _services(given)}
-    lacking = [name for name, own in newest.items() if not own]
+    lacking = [f"{FAILURES} of {name}" for name, own in newest.items() if not own]
     failed = [sample for own in newest.values() for sample in own[:1] if sample.why]
-    inputs = [sample for own in newest.values() for sample in own]
-    if failed:
-        yield given.sample(Fraction(len(failed)), inputs, _reasons(failed))
-    elif lacking:
-        yield given.missing([f"{FAILURES} of {name}" for name in lacking])
-    else:
-        yield given.sample(Fraction(0), inputs, f"all of {', '.join(newest)} work")
+    attempts = [sample for own in newest.values() for sample in own]
+    yield _count(given, failed, attempts, lacking, f"all of {', '.join(newest)} work")
 
 
-def _reasons(failed: Sequence[Sample]) -> str:
-    return "; ".join(f"{s.conditions[SERVICE]}: {s.why}" for s in failed[:MAX_NAMED])
+def _count(
+    given: Given,
+    failed: Sequence[Sample],
+    inputs: Sequence[Sample],
+    lacking: Sequence[str],
+    good: str,
+) -> Result:
+    """The number of failures with their reasons; none only where nothing is missing."""
+    if lacking and not failed:
+        return given.missing(lacking)
+    reasons = "; ".join(f"{s.conditions[SERVICE]}: {s.why}" for s in failed[:MAX_NAMED])
+    return given.sample(Fraction(len(failed)), inputs, reasons or good)
 
 
 def _newest(given: Given, name: str) -> list[Sample]:
@@ -104,13 +101,13 @@ def _newest(given: Given, name: str) -> list[Sample]:
         for sample in given.material.of_checks.get(CHECK, ())
         if sample.conditions.get(SERVICE) == name and sample.status not in UNTRIED
     ]
-    answers = given.answers(given.input(FAILURES, "service"), of_name)
+    answers = given.answers(given.input(FAILURES), of_name)
     return sorted((s for own in answers.values() for s in own), key=lambda s: s.status == "ok")
 
 
 def _attempts(given: Given) -> list[Moved]:
     """The attempts of each service, of its newest day."""
-    wanted = given.input(RATE, "service")
+    wanted = given.input(RATE)
     of_service: dict[str, dict[date, list[Moved]]] = {}
     for one in moved(given.site, given.material.of_checks.get(CHECK, ())):
         if not why_not(wanted, one.sample):
@@ -134,4 +131,4 @@ def _why(services: Sequence[str]) -> str:
 
 
 def _rate(sample: Sample) -> Fraction:
-    return Fraction(units.convert(sample.number, sample.unit, UNIT))
+    return units.convert(sample.number, sample.unit, UNIT)

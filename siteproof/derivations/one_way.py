@@ -11,58 +11,65 @@ from siteproof.record import pair_units
 from siteproof.record.pair_units import Point
 from siteproof.record.samples import Sample
 from siteproof.sites import pairs
-from siteproof.sites.system import Link
 from siteproof.units import convert, with_unit
 
-RATE = "TcpBandwidth.throughput"
+RATE, CPU = "TcpBandwidth.throughput", "TcpBandwidth.cpu_sender"
 BUFFERS = ("net.core.rmem_max", "net.core.wmem_max")
 
 
-def best(given: Given) -> Iterator[Result]:
-    """The highest of a pair's trials."""
-    yield from given.without(RATE, "pair")
-    for (pair, _), trials in given.each(RATE, "pair").items():
-        highest = max(trials, key=lambda s: rate(s))
-        yield given.sample(
-            _in_unit(given, rate(highest)), trials, f"the best of {len(trials)} trials", pair
-        )
-
-
-def median(given: Given) -> Iterator[Result]:
-    """The median of a pair's trials."""
-    yield from given.without(RATE, "pair")
-    for (pair, _), trials in given.each(RATE, "pair").items():
-        value = arithmetic.middle([rate(s) for s in trials])
-        yield given.sample(_in_unit(given, value), trials, f"of {len(trials)} trials", pair)
-
-
 def trials(given: Given) -> Iterator[Result]:
-    """How many trials of a pair have a value."""
-    yield from given.without(RATE, "pair")
-    for (pair, _), found in given.each(RATE, "pair").items():
-        numbers = [s.trial for s in found]
-        why = f"trials {min(numbers)} to {max(numbers)}"
-        yield given.sample(Fraction(len(set(numbers))), found, why, pair)
+    """The `best` or the `median` of a pair's trials, or the `number` of those with a value."""
+    found, lacks = given.each(RATE)
+    yield from lacks
+    for (pair, _), own in found.items():
+        numbers = {s.trial for s in own}
+        if given.of == "number":
+            why = f"trials {min(numbers)} to {max(numbers)}"
+            yield given.sample(Fraction(len(numbers)), own, why, pair)
+            continue
+        best = given.of == "best"
+        value = convert(max(map(rate, own)) if best else middle(own), "b/s", given.unit)
+        why = f"{'the best ' if best else ''}of {len(own)} trials"
+        yield given.sample(value, own, why, pair)
 
 
 def share_of_max(given: Given) -> Iterator[Result]:
     """A pair's median as a share of the link's speed in the site; not of its rounded MB/s."""
-    yield from given.without(RATE, "pair")
-    for (pair, _), found in given.each(RATE, "pair").items():
-        speed = link_of(given, pair).speed
+    found, lacks = given.each(RATE)
+    yield from lacks
+    for (pair, _), own in found.items():
+        key = pair.partition(" over ")[2] or given.criterion.links[0]
+        speed = given.site.system.links[key].speed
         if speed is None:
             yield given.missing([f"speed of the link of {pair}"], pair)
             continue
-        part = arithmetic.middle([rate(s) for s in found]) / speed.to("b/s")
-        why = f"{_megabits(found)} of {speed}"
-        yield given.sample(Fraction(convert(part, "x", given.unit)), found, why, pair)
+        part = convert(middle(own) / speed.to("b/s"), "x", given.unit)
+        yield given.sample(part, own, f"{_megabits(own)} of {speed}", pair)
+
+
+def service_demand(given: Given) -> Iterator[Result]:
+    """Processor time of the sender for each KiB, from its share of a core and the rate."""
+    found, lacks = given.each(RATE)
+    busy, _ = given.each(CPU)
+    yield from lacks
+    for (pair, point), own in found.items():
+        if (pair, point) not in busy:
+            yield given.missing([f"{CPU} of {pair}"], pair)
+            continue
+        shares = busy[pair, point]
+        used = arithmetic.middle([convert(s.number, s.unit, "x") for s in shares])
+        value = arithmetic.service_demand(used, middle(own))
+        if value is None:
+            yield given.missing([f"{RATE} of {pair} above 0"], pair)
+            continue
+        yield given.sample(value, [*own, *shares], f"{float(used):.3g} of a core busy", pair)
 
 
 def asymmetry(given: Given) -> Iterator[Result]:
     """The slower direction as a part of the faster one, of the most unlike pair of each link."""
     for key in given.criterion.links:
         one = Given(given.material, given.criterion.like(links=[key]))
-        each = one.each(RATE, "pair")
+        each, _ = one.each(RATE)
         at: dict[Point, dict[str, list[Sample]]] = {}
         for (pair, point), samples in each.items():
             at.setdefault(point, {})[pair] = samples
@@ -74,14 +81,14 @@ def _of_link(
     given: Given, key: str, found: Mapping[str, Sequence[Sample]], every: Sequence[Sample]
 ) -> Result:
     """At one point. found: the trials of each pair; every: those of all points, which date it."""
-    wanted = given.units(given.input(RATE, "pair"))
+    wanted = given.units(given.input(RATE))
     if lacking := [f"{RATE} of {unit}" for unit in wanted if unit not in found]:
         return Lack(given.missing(lacking).why, key)
     values: dict[str, Fraction] = {}
     for pair, samples in found.items():
         back = ">".join(reversed(pair_units.ends(pair)))
         if back in found and pair < back:
-            share = both_ways(samples, found[back])
+            share = arithmetic.asymmetry(middle(samples), middle(found[back]))
             if share is not None:
                 values[pair] = share
     if not values:
@@ -93,34 +100,9 @@ def _of_link(
     return given.sample(values[pair], inputs, " and ".join(texts), key, every)
 
 
-def both_ways(one_way: Sequence[Sample], other_way: Sequence[Sample]) -> Fraction | None:
-    """The slower direction's median as a part of the faster one's."""
-    return arithmetic.asymmetry(
-        *(arithmetic.middle([rate(s) for s in side]) for side in (one_way, other_way))
-    )
-
-
-def service_demand(given: Given) -> Iterator[Result]:
-    """Processor time of the sender for each KiB, from its share of a core and the rate."""
-    yield from given.without(RATE, "pair")
-    busy = given.each("TcpBandwidth.cpu_sender", "pair")
-    for (pair, point), found in given.each(RATE, "pair").items():
-        if (pair, point) not in busy:
-            yield given.missing([f"TcpBandwidth.cpu_sender of {pair}"], pair)
-            continue
-        own = busy[pair, point]
-        used = arithmetic.middle([Fraction(convert(s.number, s.unit, "x")) for s in own])
-        value = arithmetic.service_demand(used, arithmetic.middle([rate(s) for s in found]))
-        if value is None:
-            yield given.missing([f"{RATE} of {pair} above 0"], pair)
-            continue
-        why = f"{float(used):.3g} of a core busy"
-        yield given.sample(value, [*found, *own], why, pair)
-
-
 def mtu_difference(given: Given) -> Iterator[Result]:
     """The difference between the MTUs of a pair's own devices, each read while it was client."""
-    wanted = given.input("PathMtu.device", "pair")
+    wanted = given.input("PathMtu.device")
     answers = given.answers(wanted)
     devices = {pair: [s for s in found if s.status == "ok"] for pair, found in answers.items()}
     of_node = {found[-1].node: found[-1] for found in devices.values() if found}
@@ -136,7 +118,7 @@ def mtu_difference(given: Given) -> Iterator[Result]:
 
 def buffer_shortage(given: Given) -> Iterator[Result]:
     """What a node's smaller largest buffer lacks of the most demanding of its links."""
-    of_places = [given.each(f"HostParameters.sysctl.{name}") for name in BUFFERS]
+    of_places = [given.each(f"HostParameters.sysctl.{name}")[0] for name in BUFFERS]
     read = [{node: own for (node, _), own in of.items()} for of in of_places]
     for node in given.units(given.input("HostParameters.mismatches")):
         if lacking := [n for n, of in zip(BUFFERS, read, strict=True) if node not in of]:
@@ -166,20 +148,14 @@ def _demanding(given: Given, node: str) -> list[tuple[str, Fraction, Fraction]]:
 
 
 def _megabits(trials: Sequence[Sample]) -> str:
-    middle = arithmetic.middle([rate(s) for s in trials])
-    return with_unit(f"{float(middle) / 10**6:.6g}", "Mb/s")
+    return with_unit(f"{float(middle(trials)) / 10**6:.6g}", "Mb/s")
+
+
+def middle(trials: Sequence[Sample]) -> Fraction:
+    """The median of rates in b/s."""
+    return arithmetic.middle(list(map(rate, trials)))
 
 
 def rate(sample: Sample) -> Fraction:
     """A sample's rate in b/s."""
-    return Fraction(convert(sample.number, sample.unit, "b/s"))
-
-
-def _in_unit(given: Given, value: Fraction) -> Fraction:
-    return Fraction(convert(value, "b/s", given.unit))
-
-
-def link_of(given: Given, pair: str) -> Link:
-    """The link of a criterion's pair."""
-    key = pair.partition(" over ")[2] or given.criterion.links[0]
-    return given.site.system.links[key]
+    return convert(sample.number, sample.unit, "b/s")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from fractions import Fraction
 
 from siteproof.analysis import arithmetic
-from siteproof.answers.inputs import CAMPAIGN
+from siteproof.answers import inputs
 from siteproof.derivations.given import DIFFERS_BY, Given, Lack, Result, Side
 from siteproof.record import finding, series
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Header, Sample
-from siteproof.sites.promise import Subject
 from siteproof.units import convert, with_unit
 
 BECAUSE = "because"
@@ -19,38 +18,27 @@ FIGURE = "figure"
 Arithmetic = Callable[[Fraction, Fraction], "Fraction | None"]
 
 
-def of_link(given: Given) -> Iterator[Result]:
-    """The rate over a link as a part of that over `against: {link: …}`.
+def share(given: Given) -> Iterator[Result]:
+    """The medians of the inputs as parts of those `against`; the worst of them is the value."""
+    metrics = _chosen(given)
+    own, other = given.side(metrics), given.side(metrics, against=True)
+    yield _compare(given, own, other, arithmetic.share, "of")
+
+
+def _chosen(given: Given) -> list[str]:
+    """The inputs that are compared: all, or the one that the condition `figure` names.
 
     Of pairs that run together it is what the link carries as a whole, in its worse direction.
     """
+    if FIGURE in given.site.catalogue[given.criterion.metric].conditions:
+        check = given.inputs[0].partition(".")[0]
+        return [f"{check}.{given.stated(FIGURE) or 'sustained'}"]
+    of_links = [name for name in given.inputs if name in inputs.OF_LINKS]
+    if not of_links:
+        return given.inputs
     link = given.site.system.links.get(given.criterion.links[0])
     together = link is not None and link.pattern == "together"
-    metric = "TcpBandwidth.aggregate" if together else "TcpBandwidth.throughput"
-    subject: Subject = "system" if together else "pair"
-    yield _two_ways(given, [metric], subject)
-
-
-def of(metrics: Sequence[str], subject: Subject) -> Callable[[Given], Iterator[Result]]:
-    """The medians of some metrics as parts of those `against`; the worst of them is the value."""
-
-    def derive(given: Given) -> Iterator[Result]:
-        yield _two_ways(given, metrics, subject)
-
-    return derive
-
-
-def of_figure(given: Given) -> Iterator[Result]:
-    """That of Workload's peak, or of its sustained rate, by the condition `figure`."""
-    rule = given.criterion.conditions.get(FIGURE)
-    figure = rule.exact if rule else None
-    yield _two_ways(given, [f"Workload.{figure or 'sustained'}"], "system")
-
-
-def _two_ways(given: Given, metrics: Sequence[str], subject: Subject) -> Result:
-    own = given.side(metrics, subject)
-    other = given.side(metrics, subject, against=True)
-    return _compare(given, own, other, arithmetic.share, "of")
+    return of_links if together else [name for name in given.inputs if name not in of_links]
 
 
 def _compare(given: Given, own: Side, other: Side, how: Arithmetic, relation: str) -> Result:
@@ -65,14 +53,15 @@ def _compare(given: Given, own: Side, other: Side, how: Arithmetic, relation: st
     if len(known) < len(values):
         zero = next(key for key in values if key not in known)
         return given.missing([f"{', '.join(zero)}, which is 0 ({against})"])
-    worst = max if given.better == "lower" else min
+    better = given.site.catalogue[given.criterion.metric].better
+    worst = max if better == "lower" else min
     key = worst(known, key=lambda one: known[one])
     value = Fraction(convert(known[key], "x", given.unit))
     why = f"{_in_words(given, key, own, other, relation)}{f' ({against})' if against else ''}"
     more = f"; the worst of {len(known)}" if len(known) > 1 else ""
-    inputs = [*own.samples, *other.samples]
-    dated_by = own.samples if how is arithmetic.change else inputs  # the other side is of the past
-    return given.sample(value, inputs, why + more, _unit(given), dated_by, other.samples)
+    both = [*own.samples, *other.samples]
+    dated_by = own.samples if how is arithmetic.change else both  # the other side is of the past
+    return given.sample(value, both, why + more, dated_by=dated_by, whole=other.samples)
 
 
 def _lack(given: Given, own: Side, other: Side, against: str) -> Lack | None:
@@ -92,11 +81,6 @@ def _in_words(given: Given, key: tuple[str, ...], own: Side, other: Side, relati
     unit = given.site.catalogue[key[0]].unit
     one, two = (with_unit(f"{float(side.values[key]):.6g}", unit) for side in (own, other))
     return f"{', '.join(key)}: {one} {relation} {two}"
-
-
-def _unit(given: Given) -> str:
-    links = given.criterion.links
-    return links[0] if links and given.criterion.subject == "system" else ""
 
 
 def _differences(given: Given, own: Sequence[Sample], other: Sequence[Sample]) -> str:
@@ -127,65 +111,42 @@ def _conditions(samples: Sequence[Sample]) -> dict[tuple[str, str], set[str]]:
 given_by_size = (*series.FOLLOWS, "n", "p", "q", "nb")  # follow from the machine's size
 
 
-def change(metrics: Mapping[str, Subject]) -> Callable[[Given], Iterator[Result]]:
+def change(given: Given) -> Iterator[Result]:
     """The change of some rates, the worst of them: since `against: {campaign: …}`, or since another
     value of the condition that `because` names.
     """
-
-    def derive(given: Given) -> Iterator[Result]:
-        named = given.criterion.against.get(CAMPAIGN, "")
-        older = _of_campaign(given, metrics, named) if named else _before_change(given, metrics)
-        own, other = Side(), Side()
-        for metric, subject in metrics.items():
-            newest, former = (
-                given.side([metric], subject),
-                given.side([metric], subject, samples=older),
-            )
-            if newest.values or former.values or newest.failed:
-                own, other = _joined(own, newest), _joined(other, former)
-        if not other.values:
-            what = f"campaign {named}" if named else f"an answer under another {_because(given)}"
-            yield given.missing([what])
-            return
+    named = given.criterion.against.get(inputs.CAMPAIGN, "")
+    older = _of_campaign(given, named) if named else _before_change(given)
+    sides = {name: (given.side([name]), given.side([name], samples=older)) for name in given.inputs}
+    there = [name for name, (a, b) in sides.items() if a.values or a.failed or b.values]
+    own, other = given.side(there), given.side(there, samples=older)
+    if other.values:
         yield _compare(given, own, other, arithmetic.change, "after")
-
-    return derive
-
-
-def _joined(one: Side, other: Side) -> Side:
-    return Side(
-        {**one.values, **other.values},
-        [*one.samples, *other.samples],
-        [*one.lacks, *other.lacks],
-        [*one.failed, *other.failed],
-    )
+    else:
+        what = f"campaign {named}" if named else f"an answer under another {_because(given)}"
+        yield given.missing([what])
 
 
 def _because(given: Given) -> str:
-    rule = given.criterion.conditions.get(BECAUSE)
-    return (rule.exact if rule else None) or "condition"
+    return given.stated(BECAUSE) or "condition"
 
 
-def _checks(metrics: Iterable[str]) -> set[str]:
-    return {metric.partition(".")[0] for metric in metrics}
+def _checks(given: Given) -> set[str]:
+    return {metric.partition(".")[0] for metric in given.inputs}
 
 
-def _of_campaign(given: Given, metrics: Iterable[str], name: str) -> list[Sample]:
-    past = given.material.past(_checks(metrics), lambda head: head.campaign == name)
+def _of_campaign(given: Given, name: str) -> list[Sample]:
+    past = given.material.past(_checks(given), lambda head: head.campaign == name)
     return [sample for _, found in past for sample in found]
 
 
-def _before_change(given: Given, metrics: Mapping[str, Subject]) -> list[Sample]:
+def _before_change(given: Given) -> list[Sample]:
     """Of each check, the newest session under another value of the condition than the answers."""
     name = _because(given)
-    today = {
-        sample.conditions.get(name)
-        for metric, subject in metrics.items()
-        for sample in given.side([metric], subject).samples
-    }
+    today = {sample.conditions.get(name) for sample in given.side(given.inputs).samples}
     return [
         sample
-        for check in sorted(_checks(metrics))
+        for check in sorted(_checks(given))
         for sample in _newest_other(given, check, name, today)
     ]
 
@@ -206,35 +167,31 @@ def _newest_other(
     return found
 
 
-def random_of_serial(kind: str) -> Callable[[Given], Iterator[Result]]:
-    """RandomIo's read or write as a part of BlockStorage's, node by node, on one file system."""
-
-    def derive(given: Given) -> Iterator[Result]:
-        serial = given.each(f"BlockStorage.{kind}")
-        yield from given.without(f"RandomIo.{kind}")
-        for (node, _), random in given.each(f"RandomIo.{kind}").items():
-            of_node = [s for (other, _), own in serial.items() for s in own if other == node]
-            yield _of_serial(given, node, random, of_node, f"BlockStorage.{kind}")
-
-    return derive
+def ratio(given: Given) -> Iterator[Result]:
+    """The first input as a part of the second, node by node, on one file system."""
+    first, second = given.inputs
+    whole, _ = given.each(second)
+    parts, lacks = given.each(first)
+    yield from lacks
+    for (node, _), part in parts.items():
+        of_node = [s for (other, _), own in whole.items() for s in own if other == node]
+        yield _part_of(given, node, part, of_node, second)
 
 
-def _of_serial(
-    given: Given, node: str, random: Sequence[Sample], serial: Sequence[Sample], metric: str
+def _part_of(
+    given: Given, node: str, part: Sequence[Sample], whole: Sequence[Sample], metric: str
 ) -> Result:
-    place = random[0].conditions.get("file_system")
-    same = [s for s in serial if s.conditions.get("file_system") == place]
+    place = part[0].conditions.get("file_system")
+    same = [s for s in whole if s.conditions.get("file_system") == place]
     if not same:
         return given.missing([f"{metric} of {node}, file system {place}"], node)
-    own, whole = (_middle(given, samples) for samples in (random, same))
-    value = arithmetic.share(own, whole)
+    unit = given.site.catalogue[metric].unit
+    own, other = (
+        arithmetic.middle([Fraction(convert(s.number, s.unit, unit)) for s in samples])
+        for samples in (part, same)
+    )
+    value = arithmetic.share(own, other)
     if value is None:
         return given.missing([f"{metric} of {node}, which is 0"], node)
-    texts = [with_unit(f"{float(one):.6g}", "MB/s") for one in (own, whole)]
-    why = f"{texts[0]} of {texts[1]}"
-    return given.sample(value, [*random, *same], why, node, whole=same)
-
-
-def _middle(given: Given, samples: Sequence[Sample]) -> Fraction:
-    unit = given.site.catalogue[samples[0].metric].unit
-    return arithmetic.middle([Fraction(convert(s.number, s.unit, unit)) for s in samples])
+    why = " of ".join(with_unit(f"{float(one):.6g}", unit) for one in (own, other))
+    return given.sample(value, [*part, *same], why, node, whole=same)

@@ -1,8 +1,9 @@
 """What follows from a node's readings and the site's facts. Pure functions.
 
-Each module has `derive(given)`, which returns the readings and conditions that count. It raises
-OutputError where the node's own account shows that the result is not valid.
-For a link whose pairs all run together, `of_link(moved, facts)` returns the readings of the whole.
+A check names its function, such as `cpu.stream`: given what one result holds, it returns the
+readings and conditions that count. It raises OutputError where the node's own account shows that
+the result is not valid. `…_aside` next to it returns texts that are kept next to the samples. For a
+link whose pairs all run together, `…_of_link(moved, facts)` returns the readings of the whole.
 """
 
 from __future__ import annotations
@@ -42,6 +43,16 @@ class Given:
     def of_phase(self, phase: str) -> list[Reading]:
         """The readings of one phase, such as `write`."""
         return [reading for reading in self.readings if reading.dims.get("phase") == phase]
+
+    def must_offer_cores(self) -> None:
+        """Raises OutputError (invalid) where the node has fewer processors than cores by the site.
+
+        One without a figure in the site has as many as it has.
+        """
+        cores = int(self.fact("cores", "0"))
+        if cores and self.raw.number("cpus") < cores:
+            found = f"the node offers {self.raw.meta['cpus']} processors"
+            raise OutputError(f"{found}, expected {cores} cores", "invalid")
 
     def must_be_verified(self) -> None:
         """Raises OutputError (invalid) where fio verified less than the whole file."""

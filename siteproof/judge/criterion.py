@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from siteproof.answers.attempts import (
     MIDDLES,
     PROGRAM,
+    answers,
     apart,
     attempts_at,
     attempts_on,
@@ -252,8 +253,7 @@ def reported(
     """The values of what decides nothing: at each point the median of its newest job's trials."""
     attempts = attempts_at(samples, criterion)
     for unit in expected:
-        jobs = [newest_job(criterion, own) for own in apart(criterion, attempts.get(unit, ()))]
-        good = [sample for job in jobs for sample in job if sample.status == "ok"]
+        good = [s for s in answers(criterion, attempts.get(unit, ())) if s.status == "ok"]
         of_points = pair_units.by_point(good).values()
         each = [_reported(criterion, unit, trials) for trials in of_points]
         yield from (replace(one, points=each) if len(each) > 1 else one for one in each)

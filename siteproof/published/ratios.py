@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from siteproof import units
-from siteproof.derive.tcp_bandwidth import goodput
+from siteproof.derive.tcp import goodput
 from siteproof.published.table_cells import (
     NO_SHARE,
     Table,

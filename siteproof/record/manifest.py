@@ -95,7 +95,7 @@ class Origin:
 class Manifest:
     """One check on one partition in one session, and the nodes it is to measure.
 
-    parsers: the parser's module by the program's name; derive: the module that adds readings.
+    parsers: the parser's module by the program's name; derive: module.function that adds readings.
     facts: the role's hardware and expected parameters, for `derive`.
     point: by metric, what a value must have beyond its node: the point of the catalogue.
     lost: expected nodes that are not in the job, each with the reason. spared: those of them that
@@ -288,7 +288,9 @@ def _check(job: Manifest) -> None:
         _must(_METRIC.fullmatch(metric), "metrics", metric)
     for parser in job.parsers.values():
         _must(parser in modules("parsers"), "parsers", parser)
-    _must(not job.derive or job.derive in modules("derive"), "derive", job.derive)
+    module, _, function = job.derive.partition(".")
+    is_name = module in modules("derive") and re.fullmatch("[a-z][a-z0-9_]*", function)
+    _must(not job.derive or is_name, "derive", job.derive)
     _must(job.scheduler in SCHEDULERS, "scheduler", job.scheduler)
     _must(len(job.campaign) <= 200, "campaign", job.campaign)
     _must(len(job.jobs) <= MAX_JOBS, "jobs", f"{len(job.jobs)} of them")

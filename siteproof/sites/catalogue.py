@@ -36,6 +36,11 @@ class Metric(Model):
         description="What it is computed from when it is read: metrics, or the site's own files "
         "and records (descriptions, sessions, timeline.csv, probes, criteria).",
     )
+    computed: str = Field(
+        "",
+        description="How it is computed from them: a function of siteproof/derivations/, and which "
+        "of its choices, such as 'inventory.total of cores'.",
+    )
     file: str | None = Field(
         None,
         description="The check's file, below the clone; in the catalogue of a site's own checks, "
@@ -94,6 +99,10 @@ def of_site(folder: Path, known: Mapping[str, Metric]) -> tuple[dict[str, Metric
             if name in known or found[name].check in taken:
                 what = f"'{name}' is of a check in another catalogue"
                 document.follow_up((name,), what, "names of the site's own checks")
+            if found[name].derived_from:
+                document.follow_up(
+                    (name, "derived_from"), "derived", "metrics of the site's checks"
+                )
     return {
         name: metric.model_copy(update={"file": str(folder / metric.file)})
         if metric.file
@@ -126,6 +135,8 @@ def _lint(document: Document, name: str, metric: Metric) -> None:
         document.follow_up((name, "check"), f"check '{metric.check}'", f"{check}, null")
     if metric.check and metric.derived_from:
         document.follow_up((name, "derived_from"), f"derived, and check '{metric.check}'", "null")
+    if bool(metric.computed) != bool(metric.derived_from):
+        document.follow_up((name,), "'computed' and 'derived_from' belong together", "both")
     if metric.check and not metric.file:
         document.follow_up((name,), "missing key 'file'")
     if metric.unit not in units.UNITS:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from siteproof.answers import expected
-from siteproof.derivations import registry
+from siteproof.derivations import given
 from siteproof.derivations.given import Material
 from siteproof.errors import UserError
 from siteproof.judge.age import Freshness
@@ -34,10 +34,10 @@ def derived(
     key: str, criterion: Criterion, material: Material, made: Derived, judged: Judge
 ) -> CriterionVerdict:
     """The verdict on a criterion whose metric follows from others; none is published."""
-    found = registry.answers(material, criterion)
-    samples = [replace(sample, own_conditions=_met(criterion, sample)) for sample in found.samples]
+    values, lacks = given.derive(material, criterion)
+    samples = [replace(sample, own_conditions=_met(criterion, sample)) for sample in values]
     made.samples[key] = samples
-    result = judged(criterion.like(trials=None), samples, found.lacks)
+    result = judged(criterion.like(trials=None), samples, lacks)
     return replace(result, criterion=criterion)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from siteproof.collect.raw import Raw
-from siteproof.derive import Given, ior
+from siteproof.derive import Given, storage
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 
@@ -368,7 +368,7 @@ def readings(**instead):
 
 
 def derived(found, said=SAID, facts=FACTS):
-    return ior.derive(Given(found, said, Raw({}, {}, "", ""), facts))
+    return storage.ior(Given(found, said, Raw({}, {}, "", ""), facts))
 
 
 def test_the_rates_of_write_and_read_count_and_have_no_dimension():

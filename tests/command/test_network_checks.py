@@ -14,7 +14,8 @@ from clone import OUTPUTS, PATIENCE, TOP
 
 from siteproof.collect import outcome, raw
 from siteproof.collect.raw import Execution, Raw
-from siteproof.derive import Given, mpi_ping_pong, path_mtu
+from siteproof.derive import Given, tcp
+from siteproof.derive.mpi import mpi_ping_pong
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 from siteproof.record.manifest import Manifest
@@ -22,9 +23,14 @@ from siteproof.verdict import judgement
 
 SHARED = TOP / "siteproof/checks/on_node"
 CHECKS = {
-    "latency": ("Latency", ["round_trip", "loss"], {"ping": "ping", "qperf": "qperf"}),
-    "path_mtu": ("PathMtu", ["mtu"], {"ping": "path_mtu"}),
-    "mpi_ping_pong": ("MpiPingPong", ["latency", "bandwidth"], {"osu": "osu"}),
+    "latency": (
+        "Latency",
+        ["round_trip", "loss"],
+        {"ping": "ping", "qperf": "qperf"},
+        "tcp.latency",
+    ),
+    "path_mtu": ("PathMtu", ["mtu"], {"ping": "path_mtu"}, "tcp.path_mtu"),
+    "mpi_ping_pong": ("MpiPingPong", ["latency", "bandwidth"], {"osu": "osu"}, "mpi.mpi_ping_pong"),
 }
 LATENCY = {"SIZE": "56", "INTERVAL": "0.2", "PACKETS": "3", "SECONDS_OF_TCP": "1"}
 MPI = {
@@ -100,7 +106,7 @@ class Turn:
 
     def judge(self, name, facts=None, **settings):
         """Conditions, and the readings as {metric: value} without those of each size."""
-        check, metrics, parsers = CHECKS[name]
+        check, metrics, parsers, derive = CHECKS[name]
         job = Manifest(
             "s",
             "here",
@@ -111,7 +117,7 @@ class Turn:
             "client",
             metrics,
             parsers,
-            derive=name,
+            derive=derive,
             facts=facts or {},
         )
         left = self.measure(name, **settings)
@@ -255,7 +261,7 @@ def test_loopback_carries_the_largest_packet_of_ipv4(turn):
 
 
 def test_an_own_device_smaller_than_the_link_is_told(turn):
-    readings, conditions = path_mtu.derive(
+    readings, conditions = tcp.path_mtu(
         Given(
             [Reading("mtu", Decimal(1500), "B")],
             {"mtu": "1500", "rmem_max": "1", "silent": "no"},
@@ -357,7 +363,7 @@ def test_a_latency_in_seconds_keeps_its_digits(turn):
         Reading("latency", Decimal("1.1084384e-03"), "s", sizes),
         Reading("bandwidth", Decimal("0.01"), "MB/s", sizes),
     ]
-    found, conditions = mpi_ping_pong.derive(
+    found, conditions = mpi_ping_pong(
         Given(
             readings,
             {"server": "b"},
@@ -373,7 +379,7 @@ def test_a_latency_in_seconds_keeps_its_digits(turn):
         "bandwidth_by_size",
     ]
     with pytest.raises(OutputError, match="values of bandwidth at 16 bytes: 0"):
-        mpi_ping_pong.derive(
+        mpi_ping_pong(
             Given(
                 readings,
                 {"server": "b"},

@@ -103,7 +103,7 @@ def of_nodes(data: Path, check: str = "Stream", copy: bool = True, nodes: int = 
         copy,
         metrics=["copy", "triad"],
         parsers={"likwid-bench": "likwid"},
-        derive="stream",
+        derive="cpu.stream",
         expected=f"n[1-{nodes}]",
     )
     text = recorded("likwid/5.2.2-copy_and_stream")
@@ -115,7 +115,7 @@ def of_nodes(data: Path, check: str = "Stream", copy: bool = True, nodes: int = 
 
 def of_hpl(data: Path, check: str = "Hpl", copy: bool = True) -> Made:
     """HPL on each node."""
-    made = Made(data, check, copy, metrics=["gflops"], parsers={"xhpl": "hpl"}, derive="hpl")
+    made = Made(data, check, copy, metrics=["gflops"], parsers={"xhpl": "hpl"}, derive="cpu.hpl")
     for node in NODES:
         made.result(node, node, recorded("hpl/2.0-n3000"), program="xhpl")
     return made
@@ -129,7 +129,7 @@ def of_descriptions(data: Path, check: str = "SystemDescription", copy: bool = T
         copy,
         metrics=["fields", "unreadable", "digest"],
         parsers={"describe": "description"},
-        derive="description",
+        derive="host.description",
     )
     for node in NODES:
         made.result(node, node, recorded("description/bare_metal"), program="describe")
@@ -145,7 +145,7 @@ def of_pairs(data: Path, check: str = "TcpBandwidth", copy: bool = True) -> Made
         copy,
         metrics=["throughput"],
         parsers={"iperf3": "iperf3"},
-        derive="tcp_bandwidth",
+        derive="tcp.tcp_bandwidth",
         turns=turns,
         together=True,
         conditions={"link": "lan", "pattern": "together", "at_once": "2"},

@@ -9,7 +9,7 @@ from clone import TOP
 from rows import rows
 
 from siteproof.collect.raw import Raw
-from siteproof.derive import Given, lustre
+from siteproof.derive import Given, host
 from siteproof.parsers import lustre as parser
 
 SHARED = TOP / "siteproof/checks/on_node"
@@ -82,7 +82,7 @@ class Client:
         done = self.run()
         assert done.returncode == 0, done
         given = Given(parser.parse(done.stdout), {}, Raw({}, {}, done.stdout, done.stderr), {})
-        readings = lustre.derive(given)[0]
+        readings = host.lustre(given)[0]
         counts = {r.metric: int(r.value) for r in readings if r.unit == "count"}
         named = {next(iter(r.dims.values())): r.value for r in readings if r.unit == "text"}
         return counts, named

@@ -14,7 +14,7 @@ import pytest
 from clone import TOP
 
 from siteproof.collect.raw import Raw
-from siteproof.derive import Given, rdma_ports, rdma_write
+from siteproof.derive import Given, rdma
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, health, perftest
 from siteproof.parsers import rdma_ports as parser
@@ -73,7 +73,7 @@ class Node:
         assert done.returncode == 0, done
         raw = Raw({}, {}, done.stdout, "")
         facts = {"stated": {name: str(rate) for name, rate in stated.items()}}
-        readings, _ = rdma_ports.derive(Given(parser.parse(done.stdout), {}, raw, facts))
+        readings, _ = rdma.rdma_ports(Given(parser.parse(done.stdout), {}, raw, facts))
         return readings
 
 
@@ -255,7 +255,7 @@ def measured():
 
 
 def derived(readings):
-    found, conditions = rdma_write.derive(Given(readings, {}, None, {}))
+    found, conditions = rdma.rdma_write(Given(readings, {}, None, {}))
     return {(r.metric, r.dims.get("counter")): r.value for r in found}, conditions
 
 

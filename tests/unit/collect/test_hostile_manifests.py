@@ -80,6 +80,7 @@ MORE = [
     ("parsers", {"likwid-bench": "unheard_of"}),
     ("parsers", {"likwid-bench": "likwid.os"}),
     ("derive", "stream.x"),
+    ("derive", "cpu.x y"),
     ("started", -1),
     ("limit", -1),
     ("system", ""),

@@ -284,7 +284,7 @@ def test_a_link_to_another_nodes_result_gives_no_sample(file, way, tmp_path):
 
 
 def turns(folder, **changed):
-    return Job(folder, check="TcpBandwidth", metrics=["throughput"], derive="tcp_bandwidth",
+    return Job(folder, check="TcpBandwidth", metrics=["throughput"], derive="tcp.tcp_bandwidth",
                turns=[(0, "n1", "n2")], **changed)  # fmt: skip
 
 

@@ -50,7 +50,7 @@ class Job:
                 "expected": "n[1-2]",
                 "metrics": ["copy", "triad"],
                 "parsers": {"likwid-bench": "likwid"},
-                "derive": "stream",
+                "derive": "cpu.stream",
                 "jobs": ["17"],
                 "started": 900.0,
                 **changed,
@@ -257,7 +257,7 @@ def of_hpl(folder, facts=None, **accounts):
         check="Hpl",
         metrics=["gflops"],
         parsers={"xhpl": "hpl"},
-        derive="hpl",
+        derive="cpu.hpl",
         facts=facts or {},
     )
     for node, meta in accounts.items():

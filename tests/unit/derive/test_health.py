@@ -3,14 +3,14 @@
 from decimal import Decimal
 
 from siteproof.collect.raw import Raw
-from siteproof.derive import Given, health
+from siteproof.derive import Given, host
 from siteproof.parsers import Reading
 
 
 def derived(counts, unreadable=()):
     text = "".join(f"unreadable {name} needs root\n" for name in unreadable)
     readings = [Reading(name, Decimal(count), "count") for name, count in counts.items()]
-    found, _ = health.derive(Given(readings, {}, Raw({}, {}, text, ""), {}))
+    found, _ = host.health(Given(readings, {}, Raw({}, {}, text, ""), {}))
     return {(r.metric, *r.dims.values()): r.value for r in found}
 
 

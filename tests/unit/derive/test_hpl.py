@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rows import rows
 
-from siteproof.derive import hpl
+from siteproof.derive import cpu
 from siteproof.derive.limitations import Limit
 from siteproof.record.series import VARIABLE
 
@@ -13,7 +13,7 @@ FLAGS = "avx avx2 fma avx512f"
 
 def warning(kernel, blas, variables):
     given = {"blas": blas, "blas_kernel": kernel}
-    return hpl.limit_of_blas(given | {VARIABLE + k: v for k, v in variables.items()}, FLAGS)
+    return cpu.limit_of_blas(given | {VARIABLE + k: v for k, v in variables.items()}, FLAGS)
 
 
 @rows(

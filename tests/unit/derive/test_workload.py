@@ -9,7 +9,7 @@ from recorded import OUTPUTS
 from rows import rows
 
 from siteproof.collect.raw import Execution, Raw
-from siteproof.derive import Given, workload
+from siteproof.derive import Given, apps
 from siteproof.errors import OutputError
 
 READS = (OUTPUTS / "minimap2/2.24-4000_reads.txt").read_text()
@@ -60,7 +60,7 @@ def derived(times=TIMES, text=READS, counted=None, facts=None):
         "programs": KNOWN,
         **(facts or {}),
     }
-    readings, conditions = workload.derive(Given([], {}, Raw({}, {}, "", "", runs), known))
+    readings, conditions = apps.workload(Given([], {}, Raw({}, {}, "", "", runs), known))
     found = {(r.metric, r.dims.get("application", "")): r.value for r in readings}
     return found, conditions
 

@@ -1,4 +1,4 @@
-"""Host parameters: what a node has against what the site expects, each mismatch by name."""
+"""What a node reports of itself: parameters against the site's, faults, its fields, its paths."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from siteproof.derive import Derived, Given
-from siteproof.derive.health import not_read
 from siteproof.parsers import Reading, lines
+from siteproof.parsers import description as fields_of
+from siteproof.parsers import namespace as paths_of
+from siteproof.record import descriptions
 from siteproof.sites import Expected
 
+FAULTS = ("mce", "kernel_errors", "oom_kills", "read_only")  # each must be read for the sum
+ALSO_FAULTS = ("edac_ue",)  # where a driver counts them; without one they are machine checks, too
 
-def derive(given: Given) -> Derived:
+
+def host_parameters(given: Given) -> Derived:
     """Add the counts mismatches, unreadable and bond_members_up, and a text for each mismatch.
 
     Mismatches are counted for each kind of parameter, too: mtu_mismatches, rmem_max_mismatches.
@@ -81,3 +86,62 @@ def _mismatch(
     reasons = [f" ({why})" for key, why in unreadable.items() if why and name.startswith(key)]
     reason = reasons[0] if reasons else ""
     return f"expected {expected}, found {found.get(name, 'nothing')}{reason}"
+
+
+def health(given: Given) -> Derived:
+    """Add the counts unreadable and faults, and a text for each value that could not be read.
+
+    Faults are what node health checks drain a node for (LBNL Node Health Check: check_hw_mcelog,
+    check_dmesg, check_fs_mount_rw), with the errors that the kernel counts itself.
+    """
+    unreadable = lines.unreadable(given.raw.stdout)
+    counts = [Reading("unreadable", Decimal(len(unreadable)), "count")]
+    known = {r.metric: Decimal(r.value) for r in given.readings if r.unit == "count"}
+    if lacking := [name for name in FAULTS if name not in known]:
+        unreadable["faults"] = f"{', '.join(lacking)} could not be read"
+    else:
+        faults = sum(known.get(name, Decimal(0)) for name in (*FAULTS, *ALSO_FAULTS))
+        counts.append(Reading("faults", Decimal(faults), "count"))
+    return [*counts, *given.readings, *not_read(unreadable)], dict(given.conditions)
+
+
+def not_read(unreadable: dict[str, str]) -> list[Reading]:
+    """A text for each value that a node could not read, with the reason."""
+    return [
+        Reading("not_read", why, "text", {"parameter": name}) for name, why in unreadable.items()
+    ]
+
+
+def lustre(given: Given) -> Derived:
+    """The readings as they are, and why others are missing."""
+    return [*given.readings, *not_read(lines.unreadable(given.raw.stdout))], dict(given.conditions)
+
+
+def description(given: Given) -> Derived:
+    """How many fields were read and not read, and a digest of them all instead of them all."""
+    fields = {r.metric: str(r.value) for r in given.readings}
+    unreadable = fields_of.unreadable(given.raw.stdout)
+    return [
+        Reading("fields", Decimal(len(fields)), "count"),
+        Reading("unreadable", Decimal(len(unreadable)), "count"),
+        Reading("digest", descriptions.digest(fields), "text"),
+    ], dict(given.conditions)
+
+
+def description_aside(given: Given) -> dict[str, str]:
+    """Every field, and what could not be read with the reason."""
+    texts = {r.metric: str(r.value) for r in given.readings}
+    for name, why in fields_of.unreadable(given.raw.stdout).items():
+        texts[f"{descriptions.UNREADABLE}{name}"] = why
+    return texts
+
+
+def namespace(given: Given) -> Derived:
+    """Add `digest`, which is equal where all paths are."""
+    digest = Reading("digest", descriptions.digest(namespace_aside(given)), "text")
+    return [*given.readings, digest], {**given.conditions, "folder": given.fact("folder")}
+
+
+def namespace_aside(given: Given) -> dict[str, str]:
+    """Every path, in the form of a node's fields."""
+    return dict.fromkeys(paths_of.paths(given.raw.stdout), "")

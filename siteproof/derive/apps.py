@@ -1,8 +1,11 @@
-"""Workload: what the nodes moved while all applications ran, and how much slower each one was."""
+"""Applications, alone and as a mix: a rate counts only where the answer is the known one.
+
+Of a mix: what the nodes moved while all of them ran, and how much slower each one was.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from statistics import median
@@ -10,7 +13,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 from siteproof.derive import Derived, Given, must_be
-from siteproof.derive.application import must_be_known
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, counters, gromacs, lammps, minimap2, nwchem, openfoam, values
 from siteproof.parsers.counters import Node
@@ -30,6 +32,39 @@ SHORTEST = 3  # seconds in which all applications must run, for a rate to be sus
 GIGA = 10**9
 
 
+def application(given: Given) -> Derived:
+    """The readings and conditions as they are, if the answer is the known one.
+
+    Raises OutputError (invalid) where an answer differs from its reference by more than the
+    tolerance, where another problem was solved, or where the node has fewer processors than cores
+    by the site.
+    """
+    given.must_offer_cores()
+    must_be_known(given.readings, given.conditions, given.facts)
+    return given.readings, dict(given.conditions)
+
+
+def must_be_known(
+    readings: Sequence[Reading], conditions: Mapping[str, str], facts: Mapping[str, object]
+) -> None:
+    """Raises OutputError (invalid) unless the problem and its answers are the known ones.
+
+    facts: `solved`, conditions that must be met; `references`, of a metric its value and tolerance.
+    """
+    for key, wanted in cast("Mapping[str, str]", facts["solved"]).items():
+        must_be(key, conditions.get(key, "not printed"), wanted)
+    answers = {reading.metric: reading for reading in readings}
+    references = cast("Mapping[str, tuple[str, str]]", facts["references"])
+    for metric, (known, tolerance) in references.items():
+        if metric not in answers:
+            raise OutputError(f"no {metric}, which must be {known}")
+        found, unit = Decimal(answers[metric].value), answers[metric].unit
+        if not abs(found - Decimal(known)) <= Decimal(tolerance):
+            raise OutputError(
+                f"{metric}: {found} {unit}, expected {known} within {tolerance}", "invalid"
+            )
+
+
 @dataclass(frozen=True)
 class Ran:
     """An application on all of its nodes, in one phase. begin, end: seconds since 1970."""
@@ -44,7 +79,7 @@ class Ran:
         return self.end - self.begin
 
 
-def derive(given: Given) -> Derived:
+def workload(given: Given) -> Derived:
     """nodes; slowdown, time_alone, time_mix by application; peak, sustained of storage and network.
 
     Rates are those of the seconds in which all applications ran: the sum over all counters, once

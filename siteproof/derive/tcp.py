@@ -1,4 +1,4 @@
-"""TCP between two nodes: the share of what link and MTU allow, and buffers for the path.
+"""Paths between two nodes: TCP's share of what link and MTU allow, buffers, latency, and the MTU.
 
 A full-size TCP segment of a packet of MTU bytes carries MTU - 52 (IPv4 20, TCP 20, time stamps 12)
 and takes MTU + 38 on Ethernet (header 14, check 4, preamble 8, gap 12; IEEE 802.3): 9.415 Gb/s of
@@ -8,6 +8,7 @@ and takes MTU + 38 on Ethernet (header 14, check 4, preamble 8, gap 12; IEEE 802
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -17,14 +18,17 @@ from siteproof.analysis.aggregate import together
 from siteproof.derive import Derived, Given
 from siteproof.derive.limitations import Limit, Limitation
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, values
+from siteproof.parsers import Reading, ping, values
 from siteproof.parsers.iperf3 import Interval
 
 HEADERS, AROUND = 52, 38  # bytes
 OF_A_JOB = ("reverse", "protocol", "omit", "block")  # dimensions hold the same
+SWEPT = {"throughput": "rate", "retransmits": "retransmits"}
+POWERS = {"us": 0, "ms": 3, "s": 6}  # of ten: no digit is lost
+BUFFERS = ("rmem_max", "wmem_max")
 
 
-def derive(given: Given) -> Derived:
+def tcp_bandwidth(given: Given) -> Derived:
     """Add `share_of_link` (%) where the site knows the link's speed; warn of small buffers."""
     conditions = {key: value for key, value in given.conditions.items() if key not in OF_A_JOB}
     readings = list(given.readings)
@@ -42,7 +46,9 @@ def derive(given: Given) -> Derived:
     return readings, conditions
 
 
-def of_link(moved: Mapping[str, Sequence[Interval]], facts: Mapping[str, object]) -> list[Reading]:
+def tcp_bandwidth_of_link(
+    moved: Mapping[str, Sequence[Interval]], facts: Mapping[str, object]
+) -> list[Reading]:
     """What a link carries while all of its pairs run: their sum (b/s), its best second, fairness.
 
     moved: each pair's intervals. efficiency: in % of the link's speed, where the site knows it.
@@ -87,3 +93,48 @@ def _limit_of_window(conditions: Mapping[str, str], under_way: int) -> Limitatio
         return None
     details = {"limit": str(min(limits)), "under_way": str(under_way)}
     return Limitation(Limit.SOCKET_BUFFER, details)
+
+
+def tcp_sweep(given: Given) -> Derived:
+    """rate (b/s, as the receiver counted it) and retransmits of one run."""
+    found = [replace(r, metric=SWEPT[r.metric]) for r in given.readings if r.metric in SWEPT]
+    return found, {key: value for key, value in given.conditions.items() if key not in OF_A_JOB}
+
+
+def latency(given: Given) -> Derived:
+    """round_trip, min, mean, max (us), loss (%); tcp (us) where qperf measured it.
+
+    `size` and `packets` are as ping prints them. Raises OutputError where ping ran several times.
+    """
+    pings = [run for run in given.raw.runs if run.dims.get("program") == "ping"]
+    if len(pings) != 1:
+        raise OutputError(f"{len(pings)} runs of ping where one is expected")
+    found = [_in_microseconds(reading) for reading in given.readings]
+    return found, {**given.conditions, **ping.conditions(pings[0].stdout)}
+
+
+def _in_microseconds(reading: Reading) -> Reading:
+    """In us, and TCP's latency by a name of its own."""
+    metric = "tcp" if reading.dims.get("test") == "tcp_lat" else reading.metric
+    if reading.unit not in POWERS:
+        return Reading(metric, reading.value, reading.unit)
+    value = Decimal(reading.value).scaleb(POWERS[reading.unit])
+    return Reading(metric, Decimal(f"{value:f}"), "us")
+
+
+def path_mtu(given: Given) -> Derived:
+    """Add `device` (B), the MTU of the client's own device, where the client knows it.
+
+    What a path does with larger packets, and what the client has, are warnings and no conditions.
+    """
+    conditions = {key: value for key, value in given.conditions.items() if key not in BUFFERS}
+    own, promised = conditions.pop("mtu", ""), given.fact("mtu", "")
+    if conditions.pop("silent", "no") == "yes":
+        conditions["silent_warning"] = str(Limitation(Limit.SILENT_LOSS))
+    if not own:
+        return given.readings, conditions
+    device = values.positive("path_mtu: the device's MTU", own)
+    if promised and device < Decimal(promised):
+        limitation = Limitation(Limit.DEVICE_MTU, {"own": own, "expected": promised})
+        conditions["device_warning"] = str(limitation)
+    return [*given.readings, Reading("device", device, "B")], conditions

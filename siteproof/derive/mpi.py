@@ -1,4 +1,4 @@
-"""MpiPingPong: that the two ranks ran on the two nodes, and which sizes are compared."""
+"""Messages between two ranks: that they ran on the nodes that were meant, and values by size."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from siteproof.parsers import Reading
 
 MICROSECONDS = 6  # powers of ten in a second
 _RANK = re.compile(r"^rank ([0-9]{1,9}) on (\S{1,200})$", re.MULTILINE)
+METRICS = ("latency", "bandwidth")
 
 
-def derive(given: Given) -> Derived:
+def mpi_ping_pong(given: Given) -> Derived:
     """latency (us) of the smallest and bandwidth of the largest size; *_by_size of each.
 
     facts: smallest and largest, in bytes. Raises OutputError: `invalid` if rank 0 was not on the
@@ -56,3 +57,24 @@ def _at(readings: list[Reading], metric: str, size: str) -> Reading:
     found = [r for r in readings if r.metric == metric and r.dims["size"] == size]
     must_be(f"values of {metric} at {size} bytes", len(found), 1, "parse")
     return Reading(metric, found[0].value, found[0].unit)
+
+
+def message_sweep(given: Given) -> Derived:
+    """latency (us) and bandwidth (MB/s) of each size, with the dimension `size`.
+
+    facts: tasks_per_node of the point; conditions: its nodes, which are no condition of the value.
+    Raises OutputError: `invalid` if the ranks ran elsewhere.
+    """
+    conditions = dict(given.conditions)
+    nodes = conditions.pop("nodes", "").split()
+    one_a_node = given.fact("tasks_per_node", "1") == "1"
+    needed = 2 if one_a_node else 1
+    if len(nodes) < needed:
+        raise OutputError(f"two ranks on {len(nodes)} nodes, expected {needed}", "invalid")
+    for run in given.raw.runs:
+        must_run_on(run.stdout, nodes[0], nodes[needed - 1])
+    return [
+        Reading(r.metric, r.value, r.unit, {"size": r.dims["size"]})
+        for r in map(in_microseconds, given.readings)
+        if r.metric in METRICS
+    ], conditions

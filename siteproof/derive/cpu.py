@@ -1,4 +1,8 @@
-"""HPL: share of the peak and of the memory, no swap, and a BLAS that knows the processor."""
+"""HPL: share of the peak and of the memory, no swap, and a BLAS that knows the processor.
+
+STREAM: the arrays must be too large for the caches, by its rule 1(a) (stream.c 5.10): each at least
+four times the sum of all last-level caches.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +14,17 @@ from siteproof import units
 from siteproof.derive import Derived, Given, must_be
 from siteproof.derive.limitations import Limit, Limitation
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, blas
+from siteproof.parsers import Reading, blas, values
 from siteproof.record.series import VARIABLE
 
 if TYPE_CHECKING:
     from siteproof.collect.raw import Raw
 
 MATRIX_ELEMENT = 8  # bytes: HPL solves in double precision
+TIMES_CACHE = 4
 
 
-def derive(given: Given) -> Derived:
+def hpl(given: Given) -> Derived:
     """Add `share_of_peak` (%), and the conditions memory_share, swap, blas, its version and kernel.
 
     Raises OutputError (invalid) if the node swapped, has other cores than the site states, or did
@@ -39,11 +44,7 @@ def derive(given: Given) -> Derived:
     if pages > 0:
         raise OutputError(f"the node swapped {pages} pages out during HPL", "invalid")
     conditions["swap"] = "none"
-    cores = int(given.fact("cores", "0"))
-    if cores and raw.number("cpus") < cores:
-        raise OutputError(
-            f"the node offers {raw.meta['cpus']} processors, expected {cores} cores", "invalid"
-        )
+    given.must_offer_cores()
     memory = max(_memory_of_job(raw), int(given.fact("memory", "0")))
     share = Decimal(conditions["n"]) ** 2 * MATRIX_ELEMENT / memory
     conditions["memory_share"] = f"{share:.4f}"
@@ -86,3 +87,17 @@ def _share_of_peak(readings: list[Reading], peak: str) -> Reading:
     rate = next(r for r in readings if r.metric == "gflops")
     share = units.convert(Decimal(rate.value), rate.unit, "FLOPS") / units.parse(peak).to("FLOPS")
     return Reading("share_of_peak", Decimal(f"{float(share) * 100:.4f}"), "%")
+
+
+def stream(given: Given) -> Derived:
+    """Refuse rates of arrays that fit into the caches (OutputError, invalid)."""
+    conditions = dict(given.conditions)
+    of_node = values.number("stream: last_level_cache", conditions.get("last_level_cache", ""))
+    cache = max(of_node, Decimal(given.fact("cache", "0")))
+    size = values.number("stream: array_bytes", conditions.get("array_bytes", ""))
+    if size < TIMES_CACHE * cache:
+        raise OutputError(
+            f"an array of {size} bytes is less than {TIMES_CACHE} times the caches ({cache} bytes)",
+            "invalid",
+        )
+    return given.readings, conditions
