@@ -10,7 +10,7 @@ from pathlib import Path
 
 from markupsafe import escape
 
-from siteproof.report import html, recompute, sheet, value_tables
+from siteproof.report import html, recompute, value_tables
 from siteproof.report.chapters import criteria
 from siteproof.report.material import Material
 from siteproof.report.sections import Attached, Report
@@ -18,13 +18,12 @@ from siteproof.report.summary import Summary, begin, contract_lines
 
 
 def page(judged, perflogs=Path("nowhere")):
-    """The parts of a page that say what the tables say: first screen, criteria, sheet, tables."""
+    """The parts of a page that say what the tables say: first screen, criteria with sheet, tables."""
     material = Material(judged, perflogs, datetime.now(UTC))
     mark, counts = begin.mark(material), criteria.counts(material)
     lines, note = contract_lines.lines(material)
     first = Summary(judged.chosen, "now", "1 node", "", mark, counts, [], lines, note)
-    sections = [criteria.chapter(material), sheet.section(material)]
-    made = Report("here", "", [], first, sections, value_tables.attached(material))
+    made = Report("here", first, [criteria.chapter(material)], value_tables.attached(material))
     return html.page(made, material.now)
 
 

@@ -11,9 +11,8 @@ from siteproof.nodes.states import NodeReport, State
 from siteproof.record.finding import Finding, Kind
 from siteproof.report import waivers
 from siteproof.report.material import Material
-from siteproof.report.numbering import anchor
 from siteproof.report.phrases import counted, few, nodes
-from siteproof.report.sections import Section, Table, limited
+from siteproof.report.sections import NOTHING, Section, Table, anchor, limited, to_rows
 from siteproof.units import count
 from siteproof.wording.findings import about, full, fulls, sentence, sentences
 from siteproof.wording.in_bounds_unit import Shown
@@ -21,6 +20,7 @@ from siteproof.wording.in_bounds_unit import Shown
 NOT_REQUIRED = "nothing required"  # and nothing measured: neither good nor bad
 MAX_REASONS = 3  # of a node
 MAX_ROWS = 150  # of a table; more would hide what matters
+MAX_LINKED = 6  # nodes of a row that lead to their values one by one
 MAX_GROUPS = 3  # of nodes in a sentence, each with its reason
 
 
@@ -191,12 +191,13 @@ def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
     for group in grouped(material, rulings):
         why = "; ".join(filter(None, (few(group.reasons, MAX_REASONS, "; "), group.waived))) or "-"
         roles, racks = _roles(material, group.nodes), _racks(material, group.nodes)
-        names = nodes(group.nodes)
-        rows.append((names, group.state, roles, racks, why, names))
+        linked = group.nodes if len(group.nodes) <= MAX_LINKED else ()
+        see = to_rows("node", *linked, text=NOTHING)
+        rows.append((nodes(group.nodes), group.state, roles, racks, why, see))
         places.append(_anchor(group))
     columns = ("nodes", "state", "role", "group", "why", "see")
     title = f"{title} ({len(rulings)})"
-    return limited(columns, rows, MAX_ROWS, "siteproof nodes", title=title, anchors=places)
+    return limited(columns, rows, MAX_ROWS, "siteproof nodes", title=title, ids=places)
 
 
 def _anchor(group: Group) -> str:
