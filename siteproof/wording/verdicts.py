@@ -307,10 +307,15 @@ def published_only(judged: Judgement) -> bool:
     return bool(judged.samples) and all(map(published, judged.samples))
 
 
+def numbers(verdicts: Iterable[CriterionVerdict]) -> str:
+    """How many criteria have which verdict: `2 FAIL, 9 PASS`."""
+    counts = Counter(result.verdict for result in verdicts)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+
+
 def last_line(judged: Judgement) -> str:
     """How many criteria have which verdict."""
-    counts = Counter(result.verdict for result in judged.verdicts)
-    shown = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    shown = numbers(judged.verdicts)
     of = " by published values" if published_only(judged) else ""
     text = f"verdict on {judged.site.system.system}{of}: {shown or 'no criterion'}"
     besides = dict.fromkeys(attempt.header.check for attempt in judged.failed_besides)

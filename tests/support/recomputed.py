@@ -15,12 +15,13 @@ from siteproof.report.chapters import criteria
 from siteproof.report.material import Material
 from siteproof.report.sections import Attached, Report
 from siteproof.report.summary import Summary, begin, contract_lines
+from siteproof.wording.verdicts import numbers
 
 
 def page(judged, perflogs=Path("nowhere")):
-    """The parts of a page that say what the tables say: first screen, criteria with sheet, tables."""
+    """The parts of a page that say what the tables say: first screen, criteria, sheet, tables."""
     material = Material(judged, perflogs, datetime.now(UTC))
-    mark, counts = begin.mark(material), criteria.counts(material)
+    mark, counts = begin.mark(material), numbers(judged.verdicts)
     lines, note = contract_lines.lines(material)
     first = Summary(judged.chosen, "now", "1 node", "", mark, counts, [], lines, note)
     made = Report("here", first, [criteria.chapter(material)], value_tables.attached(material))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from siteproof.judge.criterion import CriterionVerdict
@@ -12,15 +11,15 @@ from siteproof.record.samples import PUBLISHED
 from siteproof.report import value_tables
 from siteproof.report.chapters import samples
 from siteproof.report.material import Material
-from siteproof.report.phrases import counted, few, period, when
+from siteproof.report.phrases import few, period, when
 from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, filled, to_rows
-from siteproof.severity import NOT_KEPT, RANKS, Verdict
+from siteproof.severity import NOT_KEPT, RANKS
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.units import count
 from siteproof.verdict.tally import Tally
 from siteproof.wording import tallies
 from siteproof.wording.findings import warning
-from siteproof.wording.verdicts import age, answered_line
+from siteproof.wording.verdicts import age, answered_line, numbers
 
 COLUMNS = (
     *("criterion", "verdict", "description", "required", "worst value", "margin", "counts", "why"),
@@ -69,7 +68,7 @@ def brief(material: Material) -> str:
     verdicts = material.judged.verdicts
     if not verdicts:
         return "The site has no criteria: there is none in criteria.yaml."
-    text = f"{answered_line(material.judged)}; {counts(material)}."
+    text = f"{answered_line(material.judged)}; {numbers(verdicts)}."
     bad = [f"{r.id} ({r.verdict})" for r in by_severity(verdicts) if r.verdict in NOT_KEPT]
     return f"{text} Not met: {few(bad, MAX_CRITERIA)}." if bad else text
 
@@ -77,12 +76,6 @@ def brief(material: Material) -> str:
 def by_severity(verdicts: Iterable[CriterionVerdict]) -> list[CriterionVerdict]:
     """The most severe first, those of one verdict as the site lists them."""
     return sorted(verdicts, key=lambda result: RANKS[result.verdict])
-
-
-def counts(material: Material) -> str:
-    """`2 FAIL, 9 PASS`."""
-    number = Counter(result.verdict for result in material.judged.verdicts)
-    return counted((verdict, number[verdict]) for verdict in Verdict)
 
 
 def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from siteproof.errors import UserError, UserErrors
 from siteproof.record.samples import PUBLISHED
 from siteproof.report import waivers
-from siteproof.report.chapters import changes, criteria, nodes
+from siteproof.report.chapters import changes, nodes
 from siteproof.report.material import Material
 from siteproof.report.phrases import period
 from siteproof.report.summary import (
@@ -28,7 +28,7 @@ from siteproof.report.summary import (
 )
 from siteproof.trend import Alert
 from siteproof.wording.trends import TOO_SHORT
-from siteproof.wording.verdicts import awaited, published_only
+from siteproof.wording.verdicts import awaited, numbers, published_only
 
 T = TypeVar("T")
 NO_ALERTS: Sequence[Alert] = ()
@@ -134,7 +134,7 @@ def _compared(material: Material) -> str:
 
 
 def _counts(material: Material) -> str:
-    counts = criteria.counts(material)
+    counts = numbers(material.judged.verdicts)
     by = "by published values: " if published_only(material.judged) else ""
     return f"{by}{counts} of {len(material.judged.verdicts)}" if counts else ""
 

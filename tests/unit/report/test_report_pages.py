@@ -108,7 +108,9 @@ def test_the_page_asks_for_no_other_file_and_runs_its_own_script_only():
 def test_ids_are_single_and_every_link_leads_somewhere():
     page = read(
         report(
-            Section("one", "One", "", [Table(("a", "see"), [("1", Link([("", "Stream.triad")], "-"))])]),
+            Section(
+                "one", "One", "", [Table(("a", "see"), [("1", Link([("", "Stream.triad")], "-"))])]
+            ),
             Section("two", "Two", "", figures=[figure("f", metrics=["Stream.triad"]), figure("g")]),
         )
     )
@@ -153,7 +155,9 @@ def test_one_row_is_counted_in_the_singular():
 
 
 def test_columns_that_hold_and_refer_to_nothing_are_left_out():
-    table = Table(("a", "none", "see"), [("1", "-", Link([("", "Hpl.gflops")], "-")), ("2", "", "-")])
+    table = Table(
+        ("a", "none", "see"), [("1", "-", Link([("", "Hpl.gflops")], "-")), ("2", "", "-")]
+    )
     for text in pages(report(Section("one", "One", "", [table]))):
         assert "none<" not in text
         assert "| none" not in text
