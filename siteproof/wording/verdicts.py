@@ -136,15 +136,6 @@ def _worst(result: CriterionVerdict) -> str:
     return ", ".join(names)
 
 
-def counted(result: CriterionVerdict) -> str:
-    """How many of its nodes meet it; of one that decides nothing, how many have a value."""
-    if not result.nodes:
-        return "-"
-    if result.criterion.report_only:
-        return str(result.units)
-    return f"{result.ok} of {len(result.nodes)}"
-
-
 def age(result: CriterionVerdict) -> str:
     """How old its oldest answer is: `5 h`, `12 d`."""
     return short(result.age) if result.age is not None else "-"
