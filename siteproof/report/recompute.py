@@ -294,13 +294,13 @@ def is_said(text: str, due: List[str], verdicts: Row) -> bool:
 
 def unlike_sums(judge: Judge, rows: List[Row], texts: Row) -> List[str]:
     """The SHA-256 on the page of which the file is another one, and files without one."""
-    due = {row["job"]: row["sha256"] or "-" for row in judge.tables["jobs"]}
+    due = {row["job"]: row["sha256"] for row in judge.tables["jobs"] if row["sha256"]}
     for name, text in texts.items():
         digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
         due["%s.%s of this page" % (name, "csv" if name in TABLES else "py")] = digest
     sums = [row for row in rows if "SHA-256" in row]
     said = {(row.get("job", "-").strip("-") or row.get("of", ""), row["SHA-256"]) for row in sums}
-    other = [key for key, digest in said if due.get(key, digest) != digest]
+    other = [key for key, digest in said if key and due.get(key, "-") != digest]
     wrong = sorted({key for key, _ in set(due.items()) - said} | set(other))
     return ["the page states another SHA-256 of %s" % key for key in wrong]
 
