@@ -31,7 +31,8 @@ NO_NODE = "-"
 NODES_FELL = "nodes fell"  # the fleet's median is not worse
 NEWS = (Effect.WORSE, Effect.CHANGED, Effect.UNDECIDABLE, Effect.BETTER)
 COLUMNS = ("change is", "metric", "role", "before", "now", "change", "noise", "nodes", "fell most")
-ALERT_COLUMNS = tuple(name for name in trends.COLUMNS if name != "metric")
+LEFT_OUT = ("metric", "state")  # of a change: its series and its remark begin with these
+ALERT_COLUMNS = tuple(name for name in trends.COLUMNS if name not in LEFT_OUT)
 
 
 @dataclass(frozen=True)

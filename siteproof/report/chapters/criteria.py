@@ -96,7 +96,7 @@ def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
         age(result),
         criterion.source,
         "; ".join(_waived(material, result)) or NOTHING,
-        to_rows("job", *samples.jobs_of(own)),
+        to_rows("job", *samples.jobs_of(own)) or NOTHING,
         Link([("", criterion.metric)], NOTHING),
     )
 
