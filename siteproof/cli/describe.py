@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import click
 
 from siteproof import files, nodesets
-from siteproof.analysis import counters
 from siteproof.analysis.uniformity import Change, Uniformity, drift, is_identity, vote
 from siteproof.cli.describe_facts import answer_facts
 from siteproof.cli.described import (
     COLUMNS,
     MAX_LINES,
-    NOT_DESCRIBED,
-    TITLES,
     Described,
-    OnNodes,
     finding_rows,
-    not_described,
     print_findings,
     read,
     roles_of,
@@ -30,13 +25,13 @@ from siteproof.cli.shared import by_node, json_option, which_samples
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
+from siteproof.nodes.described import differing, health, not_described, not_read
 from siteproof.record import campaign as campaigns
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.samples import Sample
 from siteproof.schema.shapes import hint
 from siteproof.units import count
-from siteproof.wording.findings import sentence
+from siteproof.wording.findings import sentence, title
 
 BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysctl.", "mount./sys/")
 # ... thousands of fields, too many to read on a terminal
@@ -114,7 +109,7 @@ def _role(found: Described, name: str) -> Role:
     unread = {node: found.unread[node] for node in nodes}
     same = vote({node: found.fields[node] for node in nodes}, unread)
     missing = [node for node in expected if node not in found.fields]
-    findings = [*_differing(name, same), *_not_read(unread), *not_described(found, missing)]
+    findings = [*differing(name, same), *not_read(unread), *not_described(found.samples, missing)]
     return Role(name, expected, same, missing, finding.of_many(findings))
 
 
@@ -129,29 +124,6 @@ def _role_of(found: Described, roles: Sequence[Role], node: str) -> Role:
     near = hint(node, found.site.system.inventory)
     what = f"'{node}' is not a node of {found.site.system.system}{near}"
     raise UserError("describe", what, [str(nodesets.of(role.expected)) for role in roles])
-
-
-def _differing(role: str, same: Uniformity) -> Iterator[OnNodes]:
-    """Each field in which a node differs; each value of a field that has no majority."""
-    for node, fields in same.differing.items():
-        for one in fields:
-            details = {
-                "field": one.field,
-                "found": finding.text(one.value),
-                "majority": finding.text(one.majority),
-                "role": role,
-            }
-            yield finding.of(Kind.FIELD_DIFFERS, details), [node]
-    for name, values in same.undecided.items():
-        for value, nodes in values.items():
-            details = {"field": name, "found": finding.text(value), "role": role}
-            yield finding.of(Kind.NO_MAJORITY, details), nodes
-
-
-def _not_read(unread: Mapping[str, Mapping[str, str]]) -> Iterator[OnNodes]:
-    for node, names in unread.items():
-        for name, why in names.items():
-            yield finding.of(Kind.FIELD_NOT_READ, {"field": name}, message=why), [node]
 
 
 def _changes(found: Described, against: str) -> tuple[list[Finding], str]:
@@ -193,21 +165,6 @@ def _changed(change: Change) -> Finding:
     return finding.of(Kind.CHANGED, details, subject=str(nodesets.of(change.nodes)))
 
 
-def _health(samples: Sequence[Sample]) -> Iterator[Finding]:
-    """What has grown between the first and the last look at each node."""
-    for delta in counters.deltas(*counters.around(samples)):
-        if delta.rebooted:
-            yield Finding(Kind.RESTARTED_BETWEEN, delta.node)
-        for name, grown in delta.grown.items():
-            yield finding.of(
-                Kind.COUNTER_GREW, {"counter": name, "by": str(grown)}, subject=delta.node
-            )
-        for name, why in delta.unknown.items():
-            yield finding.of(
-                Kind.COUNTER_UNKNOWN, {"counter": name}, subject=delta.node, message=why
-            )
-
-
 def _code(roles: Sequence[Role], node: str | None) -> ExitCode:
     missing = any(role.missing for role in roles)
     if node is not None:
@@ -227,7 +184,7 @@ def _record(
     own = {"fields": dict(found.fields.get(node, {}))} if node else {}
     findings = [*(why for role in roles for why in role.findings)]
     if node is None:
-        findings += [*changes, *_health(found.samples)]
+        findings += [*changes, *health(found.samples)]
     return {
         **documents.head(found.site.system.system, found.chosen),
         "exit_code": int(_code(roles, node)),
@@ -264,7 +221,7 @@ def _print(
     if words:
         print_wrapped(words)
     print_findings(changes, most)
-    print_findings(list(_health(found.samples)), most)
+    print_findings(list(health(found.samples)), most)
     print_answer(_last_line(roles), _next(found, roles))
 
 
@@ -299,7 +256,7 @@ def _print_node(found: Described, role: Role, node: str) -> None:
         print_wrapped(f"{name} = {value}{remark}")
     absent = [why for why in role.findings if why.get("field") not in found.fields.get(node, {})]
     for why in absent:
-        print_wrapped(f"{TITLES.get(why.kind, NOT_DESCRIBED)}: {sentence(why)}")
+        print_wrapped(f"{title(why)}: {sentence(why)}")
     answer = f"{node} does not differ from the majority"
     if differing:
         answer = f"{node} is odd in {count(len(differing), 'field')}"

@@ -9,18 +9,12 @@ from dataclasses import dataclass
 import click
 
 from siteproof import nodesets
-from siteproof.cli.described import (
-    COLUMNS,
-    Described,
-    finding_rows,
-    not_described,
-    print_findings,
-    roles_of,
-)
+from siteproof.cli.described import COLUMNS, Described, finding_rows, print_findings, roles_of
 from siteproof.cli.records import print_answer, print_plain, print_wrapped
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
 from siteproof.nodes import as_stated
+from siteproof.nodes.described import not_described
 from siteproof.record import finding
 from siteproof.record.finding import Finding
 from siteproof.sites import bought
@@ -87,7 +81,7 @@ def _facts_of(
     results = {n: known[n] for n in expected if n in known}
     stated = found.site.system.nodes[name].facts or found.site.hardware_of(name).stated
     findings = finding.of_many(
-        [*as_stated.findings(results), *(not_described(found, missing) if stated else ())]
+        [*as_stated.findings(results), *(not_described(found.samples, missing) if stated else ())]
     )
     if expected:
         findings += as_stated.not_stated(found.site, name)

@@ -7,32 +7,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from siteproof import files, sites
-from siteproof.answers.attempts import failure
 from siteproof.cli.records import print_wrapped
 from siteproof.record import campaign as campaigns
 from siteproof.record import descriptions
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding
 from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.sites import Site
-from siteproof.wording.findings import sentence
+from siteproof.wording.findings import sentence, title
 from siteproof.wording.verdicts import own
 
 MAX_LINES = 20  # of one kind; --all shows all of them
-TITLES = {  # how a line on a finding begins
-    Kind.FIELD_DIFFERS: "odd",
-    Kind.NO_MAJORITY: "no majority",
-    Kind.FIELD_NOT_READ: "not read",
-    Kind.FACT_DIFFERS: "not as stated",
-    Kind.FACT_NOT_READ: "not read",
-    Kind.NOT_STATED: "not stated",
-    Kind.CHANGED: "changed",
-    Kind.RESTARTED_BETWEEN: "health, first to last look",
-    Kind.COUNTER_GREW: "health, first to last look",
-    Kind.COUNTER_UNKNOWN: "health, first to last look",
-}
-NOT_DESCRIBED = "not described"
-OnNodes = tuple[Finding, Iterable[str]]
 COLUMNS = ("kind", "role or nodes", "field", "value", "share of the nodes")
 
 
@@ -82,25 +67,10 @@ def roles_of(site: Site) -> list[str]:
     return sorted({role for one in site.system.partitions.values() for role in one.roles})
 
 
-def not_described(found: Described, missing: Iterable[str]) -> Iterator[OnNodes]:
-    """Why each of these nodes is not described."""
-    failed = {
-        sample.node: sample
-        for sample in found.samples
-        if sample.status != "ok" and sample.metric.partition(".")[0] == descriptions.CHECK
-    }
-    for node in missing:
-        why = Finding(Kind.NOT_MEASURED, check=descriptions.CHECK)
-        if node in failed:
-            why = replace(failure(failed[node]), since="")
-        yield why, [node]
-
-
 def finding_rows(findings: Iterable[Finding]) -> Iterator[Sequence[str]]:
     """A line a finding."""
     for why in findings:
-        title = TITLES.get(why.kind, NOT_DESCRIBED)
-        yield title, why.subject, str(why.get("field") or ""), sentence(why), ""
+        yield title(why), why.subject, str(why.get("field") or ""), sentence(why), ""
 
 
 def print_findings(findings: Iterable[Finding], most: int | None) -> None:
@@ -108,9 +78,9 @@ def print_findings(findings: Iterable[Finding], most: int | None) -> None:
     lines: dict[str, list[str]] = {}
     for why in findings:
         line = f"{why.subject}: {sentence(replace(why, subject=''))}"
-        lines.setdefault(TITLES.get(why.kind, NOT_DESCRIBED), []).append(line)
-    for title, texts in lines.items():
+        lines.setdefault(title(why), []).append(line)
+    for begin, texts in lines.items():
         for line in texts[:most]:
-            print_wrapped(f"  {title}: {line}")
+            print_wrapped(f"  {begin}: {line}")
         if most is not None and len(texts) > most:
-            print_wrapped(f"  {title}: and {len(texts) - most} more; --all shows them")
+            print_wrapped(f"  {begin}: and {len(texts) - most} more; --all shows them")

@@ -3,7 +3,6 @@
 CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the order of the page
     "criteria",
     "evidence",
-    "derived",
     "nodes",
     "changes",  # what a reader asks first
     "distribution",

@@ -20,12 +20,7 @@ def build(material: Material) -> Report:
     made = {name: _chapter(name, material) for name in ordered}
     sections = [section for name in CHAPTERS if (section := made[name])]
     return Report(
-        material.system,
-        begin.headline(material),
-        begin.facts(material),
-        begin.build(material),
-        sections,
-        material.once(value_tables.attached),
+        material.system, begin.build(material), sections, material.once(value_tables.attached)
     )
 
 

@@ -6,7 +6,6 @@ the end of a sentence, never a part of a node set, a number or a command.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from siteproof.analysis.before_after import Effect
@@ -14,14 +13,14 @@ from siteproof.errors import harmless
 from siteproof.record.finding import Kind
 from siteproof.report.chapters import changes, nodes, untested
 from siteproof.report.material import Material
-from siteproof.report.phrases import counted, few, percent_change
+from siteproof.report.phrases import few, percent_change
 from siteproof.report.phrases import nodes as folded
 from siteproof.report.summary import begin
-from siteproof.severity import UNDECIDED, Verdict
+from siteproof.severity import UNDECIDED
 from siteproof.units import count
 from siteproof.wording.findings import full
 from siteproof.wording.shorter import shorten
-from siteproof.wording.verdicts import heading, next_command, published_only
+from siteproof.wording.verdicts import heading, next_command, numbers, published_only
 
 MAX_CHARACTERS = 700  # characters of the paragraph
 HEADING, SET, REASON, CHANGES, COMMAND = 80, 40, 100, 80, 110  # of its parts
@@ -35,9 +34,8 @@ def text(material: Material) -> str:
 def _sentences(material: Material) -> Iterator[str]:
     judged = material.judged
     yield f"{shorten(heading(judged), HEADING)}: {begin.mark(material)}."
-    number = Counter(result.verdict for result in judged.verdicts)
-    counts = counted((verdict, number[verdict]) for verdict in Verdict)
-    yield f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {counts or 'none'}."
+    counts = numbers(judged.verdicts) or "none"
+    yield f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {counts}."
     if not published_only(judged):
         yield _nodes_out(material)
         yield from _worse(material)

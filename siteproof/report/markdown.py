@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from siteproof.report.numbering import SEE, Numbering
+from siteproof.report.numbering import Numbering
 from siteproof.report.phrases import when
 from siteproof.report.sections import Figure, Report, Section, Table, filled
 from siteproof.report.summary import Summary
@@ -19,12 +19,11 @@ _ADDRESS = re.compile(r"(?i)\b(https?|ftp|www)(?=[:.])|@")
 def page(report: Report, now: datetime) -> str:
     """The page. now: when it is made."""
     numbers = Numbering.of(report)
-    lines = [f"# {text(report.system)}: {report.summary.mark}", "", text(report.headline), ""]
+    lines = [f"# {text(report.system)}: {report.summary.mark}", ""]
     for table in filled(*_summary(report.summary)):
         lines += _table(table, numbers)
     for step in report.summary.steps:
         lines += [f"    {' '.join(step.command.split())}  # {step.what}", ""]
-    lines += _table(Table(("fact", "text"), report.facts), numbers)
     for section in report.sections:
         lines += _section(section, numbers, 2)
     lines += [
@@ -38,7 +37,7 @@ def page(report: Report, now: datetime) -> str:
 
 
 def _summary(summary: Summary) -> Iterator[Table]:
-    """The first screen as tables, without its drawings."""
+    """The numbers and causes of the first screen; the chapters have the rest of it."""
     yield Table(
         ("number", "of what"),
         [
@@ -49,29 +48,11 @@ def _summary(summary: Summary) -> Iterator[Table]:
         title=f"{summary.what}, {summary.when}, {summary.nodes}: {summary.counts}",
         note="; ".join(summary.problems),
     )
-    rows = [
-        (
-            line.verdict,
-            ", ".join(line.ids),
-            " ".join(filter(None, (line.limit, f"({line.passes})" if line.passes else ""))),
-            line.value,
-            line.node,
-            line.margin,
-            "; ".join(filter(None, [*(one.text for one in line.counts), line.why])),
-            line.source,
-        )
-        for line in summary.lines
-    ]
-    columns = ("verdict", "criterion", "limit", "worst", "node", "margin", "counts", "source")
-    numeric = ("limit", "worst", "margin")
-    yield Table(columns, rows, summary.note, numeric, "Criteria")
     causes = [
         (cause.who, cause.what, "; ".join(map(" ".join, cause.explains)), cause.change)
         for cause in summary.causes
     ]
     yield Table(("nodes", "what", "explains", "change"), causes, title="What explains it")
-    drawn = [(one.title, one.unit, one.change, "; ".join(one.notes)) for one in summary.years]
-    yield Table(("metric", "unit", "change", "with"), drawn, title=summary.period)
 
 
 def text(plain: str) -> str:
@@ -111,10 +92,9 @@ def _table(table: Table, numbers: Numbering) -> Iterator[str]:
     if table.rows:
         yield _row([text(column) for column in table.columns])
         yield _row(["--:" if column in table.numeric else ":--" for column in table.columns])
-        for row in table.rows:
-            pairs = zip(table.columns, row, strict=True)
-            first, *cells = [_cell(column, cell, numbers, table.rows_are) for column, cell in pairs]
-            yield _row([_anchor(numbers.row_id(table, row)) + first, *cells])
+        for row, name in zip(table.rows, table.ids or [""] * len(table.rows), strict=True):
+            first, *cells = [_cell(cell, numbers) for cell in row]
+            yield _row([_anchor(name) + first, *cells])
         yield ""
     if table.note:
         yield from (text(table.note), "")
@@ -128,7 +108,6 @@ def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(column: str, cell: str, numbers: Numbering, own: str) -> str:
-    if places := numbers.refer(column, cell, own):
-        return ", ".join(f"[{text(p.label)}](#{p.anchor})" for p in places)
-    return "-" if column == SEE else text(cell)
+def _cell(cell: str, numbers: Numbering) -> str:
+    links = [f"[{text(place.label)}](#{place.anchor})" for place in numbers.refer(cell)]
+    return ", ".join(links) or text(cell)

@@ -128,8 +128,7 @@ class Material:
     @property
     def open_changes(self) -> list[Alert]:
         """What became worse in the history, was not made good, and nobody has acknowledged."""
-        found = self.survey
-        return [one for one in (*found.fleet, *found.alerts, *found.drifts) if one.open]
+        return [one for one in self.survey.all if one.open]
 
     def begin(self) -> None:
         """Start the search for steps in another process, where it takes long.

@@ -1,32 +1,10 @@
-"""The numbers of chapters and figures, and the links of cells, for every kind of page."""
+"""The numbers of chapters and figures, and where cells lead, for every kind of page."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
-from siteproof import nodesets
-from siteproof.report.sections import Figure, Report, Section, Table
-
-SEE = "see"  # the column of references
-NOTHING = "-"  # an empty cell
-MAX_NODES = 6  # of a set that are linked one by one
-KINDS = {  # what the cells of a column name
-    "criterion": "criterion",
-    "criteria not passed": "criterion",
-    "job": "job",
-    "jobs": "job",
-    "node": "node",
-}
-SEVERAL = ("jobs", "criteria not passed")  # columns whose cells name several, with commas
-_UNSAFE = re.compile(r"[^A-Za-z0-9.-]")
-
-
-def anchor(kind: str, name: str) -> str:
-    """The anchor of the row of a name; two names never have the same."""
-    return f"{kind}-{_UNSAFE.sub(lambda found: f'_{ord(found[0]):x}_', name)}"
+from siteproof.report.sections import NOTHING, Figure, Link, Report, Section, Table, anchor
 
 
 @dataclass(frozen=True)
@@ -39,13 +17,13 @@ class Place:
 
 @dataclass
 class Numbering:
-    """The places of a report's sections and figures, by their names. rows: the ids of rows."""
+    """The places of a report's sections and figures, by their names. ids: of tables and rows."""
 
     sections: dict[str, Place] = field(default_factory=dict)
     figures: dict[str, Place] = field(default_factory=dict)
     of_metric: dict[str, list[Place]] = field(default_factory=dict)
-    rows: dict[tuple[str, str], str] = field(default_factory=dict)
     values: dict[str, list[Place]] = field(default_factory=dict)
+    ids: set[str] = field(default_factory=set)
 
     @staticmethod
     def of(report: Report) -> Numbering:
@@ -72,65 +50,34 @@ class Numbering:
             self.of_metric.setdefault(metric, []).append(place)
 
     def _table(self, table: Table) -> None:
-        if table.rows_are:
-            names = (row[0] for row in table.rows)
-            self.rows |= {(table.rows_are, name): anchor(table.rows_are, name) for name in names}
+        self.ids |= {table.name, *table.ids}
         for metric in table.metrics:
             label = table.title.partition(":")[0]
             self.values.setdefault(metric, []).append(Place(label, table.name))
 
-    def row_id(self, table: Table, row: Sequence[str]) -> str:
-        """The anchor of a row; empty where rows have none."""
-        return self.row(table.rows_are, row[0])
-
     def row(self, kind: str, name: str) -> str:
-        """The anchor of the row on a criterion, change or node; empty if the page has none."""
-        return self.rows.get((kind, name), "")
+        """The id of the row on a criterion, change or node; empty if the page has none."""
+        known = anchor(kind, name)
+        return known if known in self.ids else ""
 
-    def refer(self, column: str, cell: str, own: str = "") -> list[Place]:
-        """The places that a cell refers to. own: what the rows of its table are.
-
-        A criterion in its own row refers to its values.
-        """
-        if column == SEE:
-            return list(self._see(cell))
-        if column not in KINDS:
-            return []
-        if KINDS[column] == own:
-            return [Place(cell, name) for name in self._values_of(cell)]
-        names = cell.split(", ") if column in SEVERAL else [cell]
-        places = [(name, self.rows.get((KINDS[column], name))) for name in names]
-        known = [Place(name, there) for name, there in places if there]
-        return known if len(known) == len(names) else []
+    def refer(self, cell: str) -> list[Place]:
+        """The places that a cell leads to, of those that the page has."""
+        found: list[Place] = []
+        for label, name in cell.to if isinstance(cell, Link) else ():
+            found += self.of_metric.get(name, ())
+            found += [Place(label, name)] if name in self.ids else []
+        return found
 
     def values_of(self, figure: Figure) -> list[Place]:
         """The tables with the values of a figure's metrics."""
         return [place for metric in figure.metrics for place in self.values.get(metric, ())]
 
-    def _values_of(self, criterion: str) -> Iterator[str]:
-        """The anchor of the table with the values of a criterion."""
-        wanted = anchor("values", criterion)
-        if any(place.anchor == wanted for found in self.values.values() for place in found):
-            yield wanted
-
-    def _see(self, cell: str) -> Iterator[Place]:
-        if cell in self.sections:
-            yield self.sections[cell]
-        yield from self.of_metric.get(cell, ())
-        try:
-            nodes = list(islice(nodesets.parse(cell), MAX_NODES + 1))
-        except ValueError:
-            return
-        if len(nodes) <= MAX_NODES:
-            rows = ((node, self.rows.get(("node", node))) for node in nodes)
-            yield from (Place(node, there) for node, there in rows if there)
-
     def shown(self, table: Table) -> Table:
-        """The table without the columns whose cells are all empty or link to nothing."""
+        """The table without the columns whose cells are all empty and lead nowhere."""
         kept = [
             place
-            for place, column in enumerate(table.columns)
-            if not table.rows or any(self._holds(column, row[place]) for row in table.rows)
+            for place in range(len(table.columns))
+            if not table.rows or any(self._holds(row[place]) for row in table.rows)
         ]
         if len(kept) == len(table.columns):
             return table
@@ -142,7 +89,5 @@ class Numbering:
             numeric=[column for column in table.numeric if column in columns],
         )
 
-    def _holds(self, column: str, cell: str) -> bool:
-        if column == SEE:
-            return any(self.refer(column, cell))
-        return cell not in ("", NOTHING)
+    def _holds(self, cell: str) -> bool:
+        return cell not in ("", NOTHING) or bool(self.refer(cell))

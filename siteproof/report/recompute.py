@@ -46,7 +46,7 @@ NUMBER = re.compile("[+-]?[0-9]{1,60}([.][0-9]{1,60})?([eE][+-]?[0-9]{1,2})?")
 SIGNS = {"at_least": -1, "at_most": 1, "equals": 0}
 LINE, TOP = "criteria of the line", "verdict at the top"
 CELLS = {"verdict": "stated", "required": "limit", "limit": "limit", "worst value": "worst"}
-CELLS.update({"margin": "margin", "counts": "counts", "counts and reasons": "counts"})
+CELLS.update({"margin": "margin", "counts": "counts"})
 COUNTED = "([0-9]+) (passed|below baseline|failed|no value)"
 SAID = "(?:([0-9]+) |([^ ]+) [(])?(?<![\\w-])(%s)(?![\\w-])"
 SAID %= "|".join([*ORDER, "PUBLISHED", "UNDECIDED"])
@@ -248,7 +248,7 @@ def unlike_cells(rule: Row, rows: List[Row]) -> List[str]:
             cells.append(("verdict", row["verdict"], True))
     wrong = [cell for cell in cells if cell[0] in CELLS and not is_right(rule, *cell)]
     found = ["the page shows %s '%s'" % (column, text[:80]) for column, text, _ in wrong]
-    return found if places == 2 else [*found, "it is not once in the chapter and on the sheet"]
+    return found if places == 1 else [*found, "it is not once in the chapter on the criteria"]
 
 
 def is_right(rule: Row, column: str, text: str, first: bool) -> bool:
@@ -262,7 +262,7 @@ def is_right(rule: Row, column: str, text: str, first: bool) -> bool:
     if first and column == "counts" and due:  # without the names where these are many
         same = re.findall(COUNTED, text) == re.findall(COUNTED, due)
         return same and text.count("(waived)") <= due.count("(waived)")
-    free = column.startswith("counts") and not due  # only reasons
+    free = column == "counts" and not due  # only reasons
     return free or re.match(re.escape(due) + "($|[;,] )", text) is not None
 
 
@@ -294,13 +294,13 @@ def is_said(text: str, due: List[str], verdicts: Row) -> bool:
 
 def unlike_sums(judge: Judge, rows: List[Row], texts: Row) -> List[str]:
     """The SHA-256 on the page of which the file is another one, and files without one."""
-    due = {row["job"]: row["sha256"] or "-" for row in judge.tables["jobs"]}
+    due = {row["job"]: row["sha256"] for row in judge.tables["jobs"] if row["sha256"]}
     for name, text in texts.items():
         digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
         due["%s.%s of this page" % (name, "csv" if name in TABLES else "py")] = digest
     sums = [row for row in rows if "SHA-256" in row]
     said = {(row.get("job", "-").strip("-") or row.get("of", ""), row["SHA-256"]) for row in sums}
-    other = [key for key, digest in said if due.get(key, digest) != digest]
+    other = [key for key, digest in said if key and due.get(key, "-") != digest]
     wrong = sorted({key for key, _ in set(due.items()) - said} | set(other))
     return ["the page states another SHA-256 of %s" % key for key in wrong]
 

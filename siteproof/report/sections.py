@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from siteproof.report.summary import Summary
+
+NOTHING = "-"  # an empty cell
+_UNSAFE = re.compile(r"[^A-Za-z0-9.-]")
+
+
+def anchor(kind: str, name: str) -> str:
+    """The id of what a name of this kind names; two names never have the same."""
+    return f"{kind}-{_UNSAFE.sub(lambda found: f'_{ord(found[0]):x}_', name)}"
+
+
+class Link(str):
+    """A cell that leads to other places of the page.
+
+    to: of each place what it is called, and its id; or a metric, for all figures that show it.
+    """
+
+    to: Sequence[tuple[str, str]]
+
+    def __new__(cls, to: Iterable[tuple[str, str]], text: str = "") -> Link:
+        """text: what is shown where the page has none of these places."""
+        places = list(to)
+        made = super().__new__(cls, text or ", ".join(name for name, _ in places))
+        made.to = places
+        return made
+
+
+def to_rows(kind: str, *names: str, text: str = "") -> Link:
+    """A cell that leads to the rows of these names."""
+    return Link([(name, anchor(kind, name)) for name in names], text)
 
 
 @dataclass(frozen=True)
 class Table:
     """Columns, and rows with a cell for each. numeric: the columns of numbers.
 
-    title: what the rows are, in a few words. note: a sentence that explains the table. A cell of
-    the column `see` is the name of a section, a metric, or nodes; the pages turn it into a link to
-    the section, or into links to the figures that show the metric, or to the nodes.
-
-    rows_are: what a row is, such as `criterion`, if its first cell is a name that no other table
-    of the report has as such; a cell with that name in a column of that kind links to the row.
-    name: an anchor of the table, unique in a report. metrics: of its values, as those of a figure.
-    folded: long and plain, so the page shows it on demand only. anchors: of each row its own id,
-    where its first cell is no such name.
+    title: what the rows are, in a few words. note: a sentence that explains the table. ids: of each
+    row its own, unique in a report, to which a Link leads. name: the id of the table. metrics: of
+    its values, as those of a figure. folded: long and plain, so the page shows it on demand only.
     """
 
     columns: Sequence[str]
@@ -28,11 +52,10 @@ class Table:
     note: str = ""
     numeric: Collection[str] = ()
     title: str = ""
-    rows_are: str = ""
+    ids: Sequence[str] = ()
     name: str = ""
     metrics: Collection[str] = ()
     folded: bool = False
-    anchors: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Raises ValueError for a row of another length, or an unknown numeric column."""
@@ -51,17 +74,14 @@ def limited(
     numeric: Collection[str] = (),
     title: str = "",
     note: str = "",
-    rows_are: str = "",
-    anchors: Sequence[str] = (),
+    ids: Sequence[str] = (),
 ) -> Table:
     """A table of `most` rows; its note counts the others. command: prints all of them."""
     parts = [note] if note else []
     if len(rows) > most:
         where = f"; '{command}' prints all of them" if command else ""
         parts.append(f"Rows left out: {len(rows) - most}{where}.")
-    return Table(
-        columns, rows[:most], " ".join(parts), numeric, title, rows_are, anchors=anchors[:most]
-    )
+    return Table(columns, rows[:most], " ".join(parts), numeric, title, ids[:most])
 
 
 def filled(*tables: Table) -> list[Table]:
@@ -132,15 +152,12 @@ class Attached:
 
 @dataclass(frozen=True)
 class Report:
-    """A whole report. system: its name. headline: the result in one sentence.
+    """A whole report. system: its name. summary: the first screen.
 
-    facts: name and text, such as when and by whom. summary: the first screen. attached: what an
-    HTML page carries besides.
+    attached: what an HTML page carries besides.
     """
 
     system: str
-    headline: str
-    facts: Sequence[tuple[str, str]]
     summary: Summary
     sections: Sequence[Section]
     attached: Sequence[Attached] = ()

@@ -86,10 +86,9 @@ def fulls(findings: Iterable[Finding]) -> list[str]:
     return list(dict.fromkeys(map(full, findings)))
 
 
-def few(texts: Sequence[str], shown: int) -> str:
-    """The first of them in one line, and how many more there are."""
-    more = len(texts) - shown
-    return "; ".join(texts[:shown]) + (f"; and {more} more" if more > 0 else "")
+def title(finding: Finding) -> str:
+    """How a line on what a node reports of itself begins."""
+    return TITLES.get(finding.kind, "not described")
 
 
 def warning(finding: Finding) -> str:
@@ -601,4 +600,16 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.UNREADABLE: "cannot be read, so it does not count: {f.message}",
     Kind.EVENT_BACKWARDS: "event {f.state} ends at {f.end}, before it begins at {f.begin}: left "
     "out",
+}
+TITLES = {  # how a line on what a node reports of itself begins
+    Kind.FIELD_DIFFERS: "odd",
+    Kind.NO_MAJORITY: "no majority",
+    Kind.FIELD_NOT_READ: "not read",
+    Kind.FACT_DIFFERS: "not as stated",
+    Kind.FACT_NOT_READ: "not read",
+    Kind.NOT_STATED: "not stated",
+    Kind.CHANGED: "changed",
+    Kind.RESTARTED_BETWEEN: "health, first to last look",
+    Kind.COUNTER_GREW: "health, first to last look",
+    Kind.COUNTER_UNKNOWN: "health, first to last look",
 }

@@ -66,6 +66,7 @@ def plain(site: Site, alert: Alert) -> tuple[str, ...]:
     return (
         *(alert.id, word(alert), alert.metric, alert.series_name, str(alert.nodes), alert.place),
         *(before, after, its_unit, change(alert.relative), alert.confidence),
+        *(str(alert.n_before), str(alert.n_after)),
         *(str(alert.last_before), str(alert.first_after), state(alert)),
         "; ".join(findings.full(why) for why in alert.changed),
     )
@@ -73,7 +74,8 @@ def plain(site: Site, alert: Alert) -> tuple[str, ...]:
 
 COLUMNS = (
     *("id", "state", "metric", "series", "nodes", "place", "before", "after", "unit", "change"),
-    *("confidence", "last before", "first after", "remark", "what else changed"),
+    *("confidence", "runs before", "runs after", "last before", "first after", "remark"),
+    "what else changed",
 )
 
 

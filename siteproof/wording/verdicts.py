@@ -136,15 +136,6 @@ def _worst(result: CriterionVerdict) -> str:
     return ", ".join(names)
 
 
-def counted(result: CriterionVerdict) -> str:
-    """How many of its nodes meet it; of one that decides nothing, how many have a value."""
-    if not result.nodes:
-        return "-"
-    if result.criterion.report_only:
-        return str(result.units)
-    return f"{result.ok} of {len(result.nodes)}"
-
-
 def age(result: CriterionVerdict) -> str:
     """How old its oldest answer is: `5 h`, `12 d`."""
     return short(result.age) if result.age is not None else "-"
@@ -307,10 +298,15 @@ def published_only(judged: Judgement) -> bool:
     return bool(judged.samples) and all(map(published, judged.samples))
 
 
+def numbers(verdicts: Iterable[CriterionVerdict]) -> str:
+    """How many criteria have which verdict: `2 FAIL, 9 PASS`."""
+    counts = Counter(result.verdict for result in verdicts)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+
+
 def last_line(judged: Judgement) -> str:
     """How many criteria have which verdict."""
-    counts = Counter(result.verdict for result in judged.verdicts)
-    shown = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    shown = numbers(judged.verdicts)
     of = " by published values" if published_only(judged) else ""
     text = f"verdict on {judged.site.system.system}{of}: {shown or 'no criterion'}"
     besides = dict.fromkeys(attempt.header.check for attempt in judged.failed_besides)

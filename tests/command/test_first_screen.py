@@ -201,7 +201,7 @@ def test_every_link_of_the_page_leads_somewhere_and_ids_are_single(winter):
 def test_the_next_commands_are_named_with_system_and_campaign(winter):
     first, *_ = winter
     commands = [step.command for step in first.summary.steps]
-    assert "siteproof why n003 --system here --campaign winter" in commands
+    assert "siteproof why n003 --campaign winter --system here" in commands
     assert any(command.startswith("SITEPROOF_CAMPAIGN=winter reframe ") for command in commands)
     assert any(re.match(r"siteproof trend ack \w{6} --system here", text) for text in commands)
     # No partition of this site is run by Slurm, where the gate could keep nodes out.

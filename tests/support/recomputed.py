@@ -5,26 +5,30 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from markupsafe import escape
 
-from siteproof.report import html, recompute, sheet, value_tables
-from siteproof.report.chapters import criteria
+from siteproof.report import html, recompute, value_tables
+from siteproof.report.chapters import criteria, samples
 from siteproof.report.material import Material
 from siteproof.report.sections import Attached, Report
 from siteproof.report.summary import Summary, begin, contract_lines
+from siteproof.wording.verdicts import numbers
 
 
 def page(judged, perflogs=Path("nowhere")):
-    """The parts of a page that say what the tables say: first screen, criteria, sheet, tables."""
+    """The parts of a page that say what the tables say: first screen, criteria, sheet, jobs."""
     material = Material(judged, perflogs, datetime.now(UTC))
-    mark, counts = begin.mark(material), criteria.counts(material)
+    mark, counts = begin.mark(material), numbers(judged.verdicts)
     lines, note = contract_lines.lines(material)
     first = Summary(judged.chosen, "now", "1 node", "", mark, counts, [], lines, note)
-    sections = [criteria.chapter(material), sheet.section(material)]
-    made = Report("here", "", [], first, sections, value_tables.attached(material))
+    sections = [criteria.chapter(material)]
+    if values := samples.chapter(material):
+        sections.append(replace(values, tables=values.tables[:1]))  # the jobs, as those have sums
+    made = Report("here", first, sections, value_tables.attached(material))
     return html.page(made, material.now)
 
 

@@ -15,36 +15,24 @@ from siteproof.record.ages import moment_of
 from siteproof.record.finding import Finding
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, nodes, percent_change, quantity, when
-from siteproof.report.sections import Section, Table, filled, limited, limited_points
-from siteproof.trend import Alert, Moment
+from siteproof.report.sections import Section, Table, anchor, filled, limited, limited_points
+from siteproof.trend import Alert
 from siteproof.units import count
 from siteproof.wording import trends
-from siteproof.wording.findings import full, fulls
+from siteproof.wording.findings import full
 
 MAX_NODES = 3  # of a row
 MAX_NAMES = 3  # changes or sessions in a sentence
 MAX_ROWS = 60  # of a table, and points of one kind
+EPISODES = "An episode lasted 3 to 20 runs; at its end the values were again as before."
 MAX_FACTS = 12  # that changed alike, in a row
 COMMAND = "siteproof compare"
 NO_NODE = "-"
 NODES_FELL = "nodes fell"  # the fleet's median is not worse
 NEWS = (Effect.WORSE, Effect.CHANGED, Effect.UNDECIDABLE, Effect.BETTER)
 COLUMNS = ("change is", "metric", "role", "before", "now", "change", "noise", "nodes", "fell most")
-ALERT_COLUMNS = (
-    "id",
-    "state",
-    "kind",
-    "metric",
-    "where",
-    "before",
-    "after",
-    "change",
-    "between",
-    "confidence",
-    "what else changed there",
-)
-
-EPISODE_COLUMNS = ("where", "metric", "begin", "end", "runs", "before", "meanwhile", "change")
+LEFT_OUT = ("metric", "state")  # of a change: its series and its remark begin with these
+ALERT_COLUMNS = tuple(name for name in trends.COLUMNS if name not in LEFT_OUT)
 
 
 @dataclass(frozen=True)
@@ -205,7 +193,7 @@ def _still_worse(material: Material) -> list[str]:
     if not still:
         return []
     shown = [
-        f"{a.series_name} {percent_change(a.relative)} on {_where(a)} from {when(_since(a).time)}"
+        f"{a.series_name} {percent_change(a.relative)} on {_where(a)} from {when(a.begin.time)}"
         for a in still
     ]
     verb = "is" if len(still) == 1 else "are"
@@ -213,17 +201,10 @@ def _still_worse(material: Material) -> list[str]:
     return [f"Over all runs {many} for the worse {verb} open: {few(shown, MAX_NAMES, '; ')}."]
 
 
-def _since(alert: Alert) -> Moment:
-    """Since when it is so: a drift since its first run."""
-    return alert.last_before if alert.kind == "drift" else alert.first_after
-
-
 def _of_history(material: Material) -> Section:
     """Every change of a level that the whole history shows, worse ones first."""
     found = material.survey
-    alerts = sorted(
-        (*found.fleet, *found.alerts, *found.drifts), key=lambda a: (not a.open, not a.worse)
-    )
+    alerts = sorted(found.all, key=lambda a: (not a.open, not a.worse))
     lead = "The history has no series that could show a change."
     if found.series:
         lead = (
@@ -231,22 +212,19 @@ def _of_history(material: Material) -> Section:
             f"series; {sum(a.open for a in alerts)} for the worse are open: neither made good nor "
             "acknowledged."
         )
-    rows = [_alert(a) for a in alerts]
-    table = limited(
-        ALERT_COLUMNS,
-        rows,
-        MAX_ROWS,
-        "siteproof trend",
-        numeric=("before", "after", "change"),
-        title="Steps and drifts",
-        rows_are="change",
-    )
-    tables = [_episodes(material, alerts), table]
-    points = [
-        f"Acknowledged: {a.series_name} on {_where(a)} by {a.ack.who}: {a.ack.why}"
-        for a in found.acknowledged
-        if a.ack
+    times = [moment_of(sample.header).replace(tzinfo=None) for sample in material.judged.samples]
+    first, last = min(times), max(times)
+    recent = [
+        a
+        for a in alerts
+        if a.kind == "episode" and a.made_good
+        if a.first_after.time <= last and a.made_good.time > first
     ]
+    tables = [
+        _alerts(material, recent, f"Episodes from {when(first)} to {when(last)}", EPISODES),
+        _alerts(material, [a for a in alerts if a not in recent], "Steps and drifts"),
+    ]
+    points = [f"Acknowledged: {trends.acknowledged(a)}" for a in found.acknowledged]
     for title, lines in (
         ("A recurring pattern and no step", map(trends.swing, found.seasons)),
         ("Not judged", trends.gaps(found.gaps)),
@@ -256,64 +234,21 @@ def _of_history(material: Material) -> Section:
     return Section("history", "Over the whole history", lead, filled(*tables), points=points)
 
 
-def _episodes(material: Material, alerts: Sequence[Alert]) -> Table:
-    """What lasted a few runs only, if one of them is in the period of the page."""
-    times = [moment_of(sample.header).replace(tzinfo=None) for sample in material.judged.samples]
-    first, last = min(times), max(times)
-    found = [
-        (a.first_after.time, a.made_good.time, a)
-        for a in alerts
-        if a.kind == "episode" and a.made_good
-        if a.first_after.time <= last and a.made_good.time > first
-    ]
-    rows = [
-        (
-            _where(a),
-            a.series_name,
-            when(begin),
-            when(end),
-            str(a.n_after),
-            quantity(a.before, a.unit),
-            quantity(a.after, a.unit),
-            percent_change(a.relative),
-        )
-        for begin, end, a in sorted(found, key=lambda one: one[:2])
-    ]
+def _alerts(material: Material, alerts: Sequence[Alert], title: str, note: str = "") -> Table:
+    """A row for each change, with the cells of `siteproof trend --plain`."""
+    rows = []
+    for alert in alerts:
+        cells = dict(zip(trends.COLUMNS, trends.plain(material.site, alert), strict=True))
+        rows.append([cells[name] for name in ALERT_COLUMNS])
     return limited(
-        EPISODE_COLUMNS,
+        ALERT_COLUMNS,
         rows,
         MAX_ROWS,
         "siteproof trend",
-        numeric=EPISODE_COLUMNS[4:],
-        title=f"Episodes from {when(first)} to {when(last)}",
-        note="An episode lasted 3 to 20 runs; at its end the values were again as before.",
-    )
-
-
-def _alert(alert: Alert) -> tuple[str, ...]:
-    state = "changed"
-    if alert.worse:
-        state = "worse"
-    elif alert.improved:
-        state = "better"
-    if alert.made_good:
-        state += f", made good {when(alert.made_good.time)}"
-    sure = f"{alert.confidence}, provisional" if alert.provisional else alert.confidence
-    runs = f"n {alert.n_before} and {alert.n_after}"
-    if alert.kind == "drift":
-        runs = f"n {alert.n_after}"
-    return (
-        alert.id,
-        state,
-        alert.kind,
-        alert.series_name,
-        _where(alert),
-        quantity(alert.before, alert.unit),
-        quantity(alert.after, alert.unit),
-        percent_change(alert.relative),
-        f"{when(alert.last_before.time)} and {when(alert.first_after.time)}",
-        f"{sure} ({runs})",
-        few(fulls(alert.changed), MAX_NODES, "; ") or "nothing recorded",
+        numeric=("before", "after", "change", "runs before", "runs after"),
+        title=title,
+        note=note,
+        ids=[anchor("change", alert.id) for alert in alerts],
     )
 
 

@@ -1,52 +1,57 @@
-"""Every criterion: what it requires, its source, what was found, and why."""
+"""Every criterion: what it requires, its source, what was found, and why; and a sheet to sign."""
 
 from __future__ import annotations
 
-from collections import Counter
+import hashlib
 from collections.abc import Iterable, Iterator
 
 from siteproof.judge.criterion import CriterionVerdict
 from siteproof.record.finding import Kind
+from siteproof.record.samples import PUBLISHED
+from siteproof.report import value_tables
+from siteproof.report.chapters import samples
 from siteproof.report.material import Material
-from siteproof.report.phrases import counted, few, when
-from siteproof.report.sections import Section, Table, filled
-from siteproof.severity import NOT_KEPT, RANKS, Verdict
+from siteproof.report.phrases import few, period, when
+from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, filled, to_rows
+from siteproof.severity import NOT_KEPT, RANKS
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.units import count
 from siteproof.verdict.tally import Tally
 from siteproof.wording import tallies
 from siteproof.wording.findings import warning
-from siteproof.wording.verdicts import age, answered_line
+from siteproof.wording.verdicts import age, answered_line, numbers
 
 COLUMNS = (
-    "criterion",
-    "verdict",
-    "description",
-    "required",
-    "worst value",
-    "margin",
-    "counts",
-    "why",
-    "age",
-    "source",
-    "see",
+    *("criterion", "verdict", "description", "required", "worst value", "margin", "counts", "why"),
+    *("age", "source", "waived", "jobs", "see"),
 )
 DEFAULT_MODE = ("mode", " or ".join(CONTRACT_MODES))  # in the note of the table
 NOTE = (
-    "The newest value that meets the conditions counts. Where the contract rounds, the value from "
-    "which it passes is in parentheses; the margin is to that value. Required is mode maintenance "
-    "or acceptance, unless another is named."
+    "The newest value that meets the conditions counts; that of a median or mean is of all nodes. "
+    "Where the contract rounds, the value from which it passes is in parentheses; the margin is to "
+    "that value. Required is mode maintenance or acceptance, unless another is named. A waived "
+    "node misses its limit, and its owner answers for it up to the day given."
+)
+SUMS_NOTE = (
+    "jobs.csv has the SHA-256 of each file of samples and evidence, as the chapter on the samples "
+    "has it. recompute.py applies bounds and rounding to the tables again; 'sha256sum' on what is "
+    "saved from the page, and on the files below perflogs, must give these sums."
 )
 MAX_CRITERIA = 5  # in a sentence
+MAX_WAIVERS, MAX_SUITES = 6, 4
+DECISIONS = ("accepted", "accepted with reservations", "refused")
+PARTIES = ("the vendor", "the operator")
+BOX, LINE = "[   ]", "_" * 24
 
 
 def chapter(material: Material) -> Section:
-    """All criteria, and what no criterion covers."""
+    """All criteria, what no criterion covers, and the sheet, where there is a criterion."""
     judged = material.judged
     rows = [_row(material, result) for result in by_severity(judged.verdicts)]
     of = f" on {when(judged.as_of)}" if judged.as_of else ""
     note = f"{NOTE} Age is that of the oldest answer{of}."
-    tables = filled(Table(COLUMNS, rows, note, rows_are="criterion"))
+    ids = [anchor("criterion", row[0]) for row in rows]
+    tables = filled(Table(COLUMNS, rows, note, ids=ids))
     warnings = [why for why in judged.warnings if why.kind is not Kind.WAIVER_EXPIRED]
     points = [f"Warning for {warning(why)}" for why in warnings]  # waivers have their own table
     points += [f"Measured, and no criterion covers it: {metric}" for metric in judged.unjudged]
@@ -54,7 +59,8 @@ def chapter(material: Material) -> Section:
         f"Set aside, not collected: {stage}"
         for stage in (judged.sessions.set_aside if judged.sessions else ())
     ]
-    return Section("criteria", "Criteria", brief(material), tables, points=points)
+    parts = [_sheet(material)] if rows else []
+    return Section("criteria", "Criteria", brief(material), tables, points=points, sections=parts)
 
 
 def brief(material: Material) -> str:
@@ -62,7 +68,7 @@ def brief(material: Material) -> str:
     verdicts = material.judged.verdicts
     if not verdicts:
         return "The site has no criteria: there is none in criteria.yaml."
-    text = f"{answered_line(material.judged)}; {counts(material)}."
+    text = f"{answered_line(material.judged)}; {numbers(verdicts)}."
     bad = [f"{r.id} ({r.verdict})" for r in by_severity(verdicts) if r.verdict in NOT_KEPT]
     return f"{text} Not met: {few(bad, MAX_CRITERIA)}." if bad else text
 
@@ -72,28 +78,26 @@ def by_severity(verdicts: Iterable[CriterionVerdict]) -> list[CriterionVerdict]:
     return sorted(verdicts, key=lambda result: RANKS[result.verdict])
 
 
-def counts(material: Material) -> str:
-    """`2 FAIL, 9 PASS`."""
-    number = Counter(result.verdict for result in material.judged.verdicts)
-    return counted((verdict, number[verdict]) for verdict in Verdict)
-
-
 def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
     criterion, tally = result.criterion, Tally.of(material.site, result)
     by_rounding = ["passes only by rounding"] if result.by_rounding else []
     note = f". Note: {criterion.note}" if criterion.note else ""
+    values = material.once(samples.of_units)
+    own = [row for (key, _), rows in values.items() if key == result.id for row in rows]
     return (
-        result.id,
+        Link([(result.id, anchor("values", result.id))]),
         str(result.verdict),
         f"{criterion.description}{note}",
         "; ".join(required(tally)),
         ", ".join(filter(None, (tallies.value(tally), tallies.worst(tally)))),
         tallies.margin(tally),
-        "; ".join(tallies.counts(tally)) or "-",
-        "; ".join([*tallies.reasons(tally), *by_rounding]) or "-",
+        "; ".join(tallies.counts(tally)) or NOTHING,
+        "; ".join([*tallies.reasons(tally), *by_rounding]) or NOTHING,
         age(result),
         criterion.source,
-        criterion.metric,
+        "; ".join(_waived(material, result)) or NOTHING,
+        to_rows("job", *samples.jobs_of(own)) or NOTHING,
+        Link([("", criterion.metric)], NOTHING),
     )
 
 
@@ -114,3 +118,58 @@ def required(tally: Tally) -> Iterator[str]:
         yield f"program {' or '.join(criterion.programs)}"
     if criterion.trials:
         yield count(criterion.trials, "trial")
+
+
+def _waived(material: Material, result: CriterionVerdict) -> list[str]:
+    """The waivers that excuse a node of a criterion: nodes, key, owner and last day."""
+    excused = {node.node for node in result.nodes if node.waived}
+    by_key: dict[str, list[str]] = {}
+    for row in value_tables.dicts(material, "units") if excused else ():
+        if row["criterion"] == result.id and row["unit"] in excused:
+            for key in row["waivers"].split():
+                by_key.setdefault(key, []).append(row["unit"])
+    waivers = material.site.waivers
+    texts = [
+        f"{tallies.units(units)}: {key}, {waivers[key].owner}, until {waivers[key].expires}"
+        for key, units in by_key.items()
+    ]
+    return texts[:MAX_WAIVERS]
+
+
+def _sheet(material: Material) -> Section:
+    """What is signed with the criteria: system, campaign, decision, sessions, and the values."""
+    signed = ("for", "name", "role", "date", "signature")
+    sessions = ("session", "first job", "last job", "jobs")
+    found = [
+        Table(("decision", "mark", "remarks"), [(one, BOX, LINE) for one in DECISIONS]),
+        Table(signed, [(party, *[LINE] * 4) for party in PARTIES], title="Signatures"),
+        Table(sessions, _sessions(material), title="Sessions", numeric={"jobs"}),
+        Table(("of", "SHA-256"), list(_sums(material)), SUMS_NOTE, title="Evidence"),
+    ]
+    heads = [s.header for s in material.judged.samples if s.header.mode != PUBLISHED]
+    suites = sorted({head.provenance.get("suite", "") for head in heads} - {""})
+    verdict = material.judged.most_severe or "undecided"
+    lead = (
+        f"System {material.system}, {material.judged.chosen}: {verdict}. "
+        f"{count(len(material.judged.verdicts), 'requirement')}, those above; measured "
+        f"{period([head.time for head in heads])}; suite revision "
+        f"{few(suites, MAX_SUITES) or 'not recorded'}; made {when(material.now)}."
+    )
+    return Section("sheet", "Acceptance sheet", lead, found)
+
+
+def _sessions(material: Material) -> list[tuple[str, ...]]:
+    """Each session that the values come from, and the times of its first and last job."""
+    times: dict[str, list[str]] = {}
+    for job in value_tables.dicts(material, "jobs"):
+        times.setdefault(str(job["session"]), []).append(str(job["time"]))
+    return [
+        (name, when(min(of)), when(max(of)), str(len(of))) for name, of in sorted(times.items())
+    ]
+
+
+def _sums(material: Material) -> Iterator[tuple[str, str]]:
+    """The tables and the script that the page carries, so that a signature covers them."""
+    for one in material.once(value_tables.attached):
+        digest = hashlib.sha256(one.text.encode("utf-8", "backslashreplace")).hexdigest()
+        yield f"{one.name} of this page", digest

@@ -1,27 +1,29 @@
-"""The system: what the site states, what the nodes report, which differ, and what has changed."""
+"""The system: what the site states, what the nodes report, and which differ."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from siteproof.analysis import counters
-from siteproof.analysis.uniformity import Uniformity, drift, vote
+from siteproof.analysis.uniformity import Uniformity, vote
 from siteproof.nodes import as_stated
-from siteproof.record import descriptions
+from siteproof.nodes.described import OnNodes, differing, health, not_described, not_read
+from siteproof.record import descriptions, finding
+from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, nodes, period, when
+from siteproof.report.phrases import period
 from siteproof.report.sections import Section, Table, filled, limited, limited_points
 from siteproof.sites import Hardware, bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.units import count
+from siteproof.wording.findings import sentence, title
+from siteproof.wording.shorter import shorten
 
-MAX_ROWS = 60  # of a table, and points of one kind
-RESTARTED = "restarted between two readings, so no counter can be compared"
+MAX_ROWS = 100  # of a table
 BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysctl.", "mount.")
-LONGEST = 100  # characters of a value
+LONGEST = 250  # characters of a finding
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,6 @@ def chapter(material: Material) -> Section:
         for role in material.site.system.nodes
         if not found.fields.keys().isdisjoint(material.site.expected(role))
     ]
-    if found.fields:
-        parts.append(_changed(material, found))
     return Section(
         "description",
         "The system",
@@ -59,14 +59,9 @@ def described(material: Material) -> Described:
     if not descriptions.described(found):
         heads = [h for h in material.sessions.headers if h.check == descriptions.CHECK]
         newest = max((h.session for h in heads), default="")
-        found = _of_session(material, newest)
+        found = material.sessions.of(lambda h: h in heads and h.session == newest)
     logs = material.perflogs
     return Described(found, *descriptions.with_unreadable(found, logs))
-
-
-def _of_session(material: Material, session: str) -> list[Sample]:
-    """The descriptions of a session."""
-    return material.sessions.of(lambda h: h.check == descriptions.CHECK and h.session == session)
 
 
 def _lead(material: Material, found: Described) -> str:
@@ -103,28 +98,29 @@ def _role(material: Material, found: Described, role: str) -> Section:
     expected = list(material.site.expected(role))
     here = [node for node in expected if node in found.fields]
     unread = {node: found.unread[node] for node in here}
-    same = vote({node: found.fields[node] for node in here}, unread)
-    missing = [node for node in expected if node not in found.fields]
-    points = [f"Not described: {nodes(missing)}"] if missing else []
-    points += [
-        f"Not stated: {why['section']}: {why.message}"
-        for why in as_stated.not_stated(material.site, role)
-    ]
     fields = {node: found.fields[node] for node in here}
-    results = bought.of_nodes(material.site, fields, unread)
+    same, results = vote(fields, unread), bought.of_nodes(material.site, fields, unread)
+    findings = [
+        *(one for one in as_stated.findings(results) if one[0].kind is Kind.FACT_DIFFERS),
+        *differing(role, same),
+        *not_described(found.samples, (node for node in expected if node not in fields)),
+        *not_read(unread),
+        *((why, [role]) for why in as_stated.not_stated(material.site, role)),
+    ]
     return Section(
         f"role-{role}",
         f"Role {role}",
         f"{len(here)} of {count(len(expected), 'node')} described; {_alike(same)}.",
-        filled(
-            _not_as_stated(results),
-            _sections(results),
-            _odd(same),
-            _undecided(same),
-            _majority(same),
-        ),
-        points=limited_points(points + _unread(unread), MAX_ROWS),
+        filled(_shown(findings), _sections(results), _majority(same)),
     )
+
+
+def _shown(findings: Sequence[OnNodes]) -> Table:
+    """What is not as stated, or as on most nodes, and what is not known: as `describe` has it."""
+    found = finding.of_many(findings)
+    rows = [(title(why), why.subject, shorten(sentence(why), LONGEST)) for why in found]
+    columns, command = ("what", "nodes", "why"), "siteproof describe --facts --all"
+    return limited(columns, rows, MAX_ROWS, command, title=f"Findings ({len(rows)})")
 
 
 def _alike(same: Uniformity) -> str:
@@ -142,8 +138,9 @@ def _majority(same: Uniformity) -> Table:
     for name, most in same.majority.items():
         if most.value is not None and not name.startswith(BULK):
             kind, _, field = name.partition(".")
+            value = finding.text(most.value)
             share = "" if most.share == 1 else f" ({most.share:.1%} of the nodes)"
-            kinds[kind].append(f"{field or kind} {_value(most.value)}{share}")
+            kinds[kind].append(f"{field or kind} {shorten(value, LONGEST)}{share}")
     rows = [(kind, "; ".join(fields)) for kind, fields in sorted(kinds.items())]
     rest, note = len(same.majority) - sum(map(len, kinds.values())), ""
     if rest:
@@ -152,22 +149,6 @@ def _majority(same: Uniformity) -> Table:
             "are left out; 'siteproof describe --all' has them."
         )
     return Table(("of", "what most nodes are"), rows, note)
-
-
-def _not_as_stated(results: Mapping[str, Sequence[FactResult]]) -> Table:
-    """The stated fields that nodes have otherwise, or not at all."""
-    found: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
-    for node, of_node in results.items():
-        for r in of_node:
-            if r.missed:
-                found[r.section, r.field, r.found, r.expected].append(node)
-    rows = [(nodes(names), *key) for key, names in found.items()]
-    command = "siteproof describe --facts --all"
-    columns, title = (
-        ("nodes", "section", "field", "found", "stated"),
-        f"Not as stated ({len(rows)})",
-    )
-    return limited(columns, rows, MAX_ROWS, command, title=title)
 
 
 def _sections(results: Mapping[str, Sequence[FactResult]]) -> Table:
@@ -185,81 +166,8 @@ def _sections(results: Mapping[str, Sequence[FactResult]]) -> Table:
     return Table(("section", *columns), rows, note, columns, title)
 
 
-def _odd(same: Uniformity) -> Table:
-    found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for node, differences in same.differing.items():
-        for d in differences:
-            found[d.field, _value(d.value), _value(d.majority)].append(node)
-    rows = [(nodes(names), *key) for key, names in sorted(found.items(), key=lambda i: i[0])]
-    columns = ("nodes", "field", "found", "most nodes")
-    return _cut(columns, rows, "Nodes that differ from the majority")
-
-
-def _undecided(same: Uniformity) -> Table:
-    rows = []
-    for name, values in same.undecided.items():
-        texts = [f"{_value(value)} ({nodes(names)})" for value, names in values.items()]
-        rows.append((name, few(texts, 5, "; ")))
-    return _cut(("field", "values"), rows, "Fields without a majority")
-
-
-def _cut(columns: Sequence[str], rows: Sequence[tuple[str, ...]], title: str) -> Table:
-    command = "siteproof describe --all"
-    return limited(columns, rows, MAX_ROWS, command, title=f"{title} ({len(rows)})")
-
-
-def _unread(unread: Mapping[str, Mapping[str, str]]) -> list[str]:
-    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for node, fields in unread.items():
-        for name, why in fields.items():
-            reasons[name, why].append(node)
-    return [
-        f"Not read: {name}: {why} ({nodes(names)})"
-        for (name, why), names in sorted(reasons.items())
-    ]
-
-
-def _changed(material: Material, found: Described) -> Section:
-    """What has changed since the nodes were described before."""
-    sessions = {s.header.session for s in found.samples}
-    start = min(s.header.order for s in found.samples)
-    before = [
-        h
-        for h in material.sessions.headers
-        if h.check == descriptions.CHECK and h.session not in sessions and h.order < start
-    ]
-    title = "Since the last description"
-    if not before:
-        return Section("drift", title, "There is no earlier description.")
-    last = max(before, key=lambda h: h.order)
-    fields = descriptions.of(_of_session(material, last.session), material.perflogs)
-    changes = drift(fields, found.fields)
-    rows = [(nodes(c.nodes), c.field, _value(c.before), _value(c.after)) for c in changes]
-    both = len(fields.keys() & found.fields.keys())
-    lead = (
-        f"{count(len(changes), 'change')} since session {last.session} ({when(last.time)}), "
-        f"{count(both, 'node')} compared."
-    )
-    table = _cut(("nodes", "field", "before", "now"), rows, "Changed")
-    return Section("drift", title, lead, filled(table))
-
-
 def _health(found: Sequence[Sample]) -> list[str]:
     """Which counters grew between the first and the last reading of each node."""
-    lines: dict[str, list[str]] = defaultdict(list)
-    for delta in counters.deltas(*counters.around(found)):
-        if delta.rebooted:
-            lines[RESTARTED].append(delta.node)
-        for name, grown in delta.grown.items():
-            lines[f"{name} grew by {grown} from the first reading to the last"].append(delta.node)
-        for name, why in delta.unknown.items():
-            lines[f"{name} {why}"].append(delta.node)
-    return limited_points(
-        [f"Health of {nodes(names)}: {line}" for line, names in lines.items()], MAX_ROWS
-    )
-
-
-def _value(value: str | None) -> str:
-    if value is None:
-        return "nothing"
-    return (value if len(value) <= LONGEST else f"{value[:LONGEST]} …") or "empty"
+    alone = ((replace(one, subject=""), [one.subject]) for one in health(found))
+    lines = [f"Health of {one.subject}: {sentence(one)}" for one in finding.of_many(alone)]
+    return limited_points(lines, MAX_ROWS)

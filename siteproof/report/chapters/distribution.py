@@ -22,7 +22,7 @@ from siteproof.record.series import JobValue, Series
 from siteproof.report import promised
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, percent_change, quantity
-from siteproof.report.sections import Figure, Section, Table
+from siteproof.report.sections import Figure, Section, Table, to_rows
 from siteproof.sites import Metric
 from siteproof.units import count
 from siteproof.wording.findings import sentence
@@ -283,10 +283,11 @@ def _table(one: Fleet, states: FleetReport) -> Table:
     bad = _bad(one, states)
     for node in list(dict.fromkeys([*bad, *one.worst]))[:MAX_ROWS]:
         state = states.nodes[node].state if node in states.nodes else ""
-        rows.append((node, quantity(one.values[node]), _change(one.values[node], one), str(state)))
+        value, change = quantity(one.values[node]), _change(one.values[node], one)
+        rows.append((to_rows("node", node), value, change, str(state)))
     for node in one.lost:
         state = states.nodes[node].state if node in states.nodes else ""
-        rows.append((node, "-", "-", str(state)))
+        rows.append((to_rows("node", node), "-", "-", str(state)))
     left = len(values) - MAX_ROWS
     note = f"The worst {MAX_ROWS}; {count(left, 'node')} more." if left > 0 else ""
     columns = ("node", f"value, {one.unit}", "compared with the median", "state")

@@ -6,7 +6,7 @@ from siteproof.record import shown
 from siteproof.record.shown import Evidence
 from siteproof.report.material import Material
 from siteproof.report.phrases import few
-from siteproof.report.sections import Section, Table, filled
+from siteproof.report.sections import Section, Table, filled, to_rows
 from siteproof.units import count
 
 COLUMNS = ("criterion", "shows", "by", "on", "file", "SHA-256", "note", "state", "signature")
@@ -35,7 +35,7 @@ def chapter(material: Material) -> Section | None:
 def _row(record: Evidence, back: Evidence | None) -> tuple[str, ...]:
     state = f"withdrawn by {back.by}: {back.note}" if back else "counts"
     return (
-        record.criterion,
+        to_rows("criterion", record.criterion),
         record.shows,
         record.by,
         record.on,

@@ -19,7 +19,7 @@ from siteproof.report.chapters import distribution
 from siteproof.report.material import Material
 from siteproof.report.past import Past
 from siteproof.report.phrases import day, few, percent_change
-from siteproof.report.sections import Figure, Section, Table
+from siteproof.report.sections import Figure, Section, Table, to_rows
 from siteproof.units import count
 
 LEAST_NODES, LEAST_RUNS = 2, 2
@@ -286,7 +286,7 @@ def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int])
         state = material.fleet.nodes.get(found.nodes[n])
         rows.append(
             (
-                found.nodes[n],
+                to_rows("node", found.nodes[n]),
                 str(state.state) if state else "",
                 str(int((kinds != MISSING).sum())),
                 str(int(worse.sum())),

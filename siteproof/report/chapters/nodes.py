@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from siteproof.gate.decision import STATES, Ruling
@@ -11,16 +11,16 @@ from siteproof.nodes.states import NodeReport, State
 from siteproof.record.finding import Finding, Kind
 from siteproof.report import waivers
 from siteproof.report.material import Material
-from siteproof.report.numbering import anchor
 from siteproof.report.phrases import counted, few, nodes
-from siteproof.report.sections import Section, Table, limited
+from siteproof.report.sections import Section, Table, anchor, limited, to_rows
 from siteproof.units import count
-from siteproof.wording.findings import about, full, fulls, sentence, sentences
+from siteproof.wording.findings import full, fulls, sentences
 from siteproof.wording.in_bounds_unit import Shown
 
 NOT_REQUIRED = "nothing required"  # and nothing measured: neither good nor bad
 MAX_REASONS = 3  # of a node
 MAX_ROWS = 150  # of a table; more would hide what matters
+MAX_LINKED = 6  # nodes of a row that lead to their values one by one
 MAX_GROUPS = 3  # of nodes in a sentence, each with its reason
 
 
@@ -41,10 +41,7 @@ def brief(material: Material) -> str:
     if not out or not material.measured:
         return text
     groups = grouped(material, out)
-    if len(groups) <= MAX_GROUPS:
-        why = [f"{nodes(g.nodes)} ({g.state}: {_first(g.reasons)})" for g in groups]
-    else:  # too many groups: by metric or check, without the values
-        why = _by_subject(out)
+    why = [f"{nodes(g.nodes)} ({g.state}: {_first(g.reasons)})" for g in groups]
     first, dot, rest = text.partition(".")
     return f"{first}: {few(why, MAX_GROUPS, '; ')}{dot}{rest}"
 
@@ -87,14 +84,8 @@ def _doubts(material: Material) -> Section | None:
 
 def _notes(material: Material) -> Section | None:
     """What was seen once, and the nodes to test again."""
-    groups: dict[object, list[Finding]] = {}
-    for node in material.fleet.nodes.values():
-        for note in (n for n in node.notes if n.kind is not Kind.NOT_RANKED):
-            groups.setdefault(note.alike, []).append(note)
-    rows = []
-    for notes in groups.values():
-        names = {note.subject for note in notes}
-        rows.append((nodes(names), full(*notes)))
+    found = [note for node in material.fleet.nodes.values() for note in node.notes]
+    rows = _together(note for note in found if note.kind is not Kind.NOT_RANKED)
     retest = material.fleet.retest
     if not rows and not retest:
         return None
@@ -105,29 +96,20 @@ def _notes(material: Material) -> Section | None:
 
 def _repairs(material: Material) -> Section | None:
     """The last repair of each node."""
-    groups: dict[object, list[Finding]] = {}
-    for node in material.fleet.nodes.values():
-        if node.repair:
-            groups.setdefault((node.repair.alike, node.repair.since), []).append(node.repair)
-    points = [f"{nodes(one.subject for one in same)}: {full(*same)}" for same in groups.values()]
+    found = [node.repair for node in material.fleet.nodes.values() if node.repair]
+    points = [f"{names}: {text}" for names, text in _together(found, lambda one: one.since)]
     lead = "The last repair of each node, as it was recorded with siteproof repaired."
     return Section("repairs", "Repairs", lead, points=points) if points else None
 
 
-def _by_subject(rulings: Iterable[Ruling]) -> list[str]:
-    """Nodes by state and by the subject of their worst reason, the most severe state first."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for ruling in rulings:
-        found.setdefault((ruling.state, _subject(ruling)), []).append(ruling.node)
-    ordered = sorted(found.items(), key=lambda item: (STATES.index(item[0][0]), -len(item[1])))
-    return [f"{nodes(names)} ({state}: {subject})" for (state, subject), names in ordered]
-
-
-def _subject(ruling: Ruling) -> str:
-    """The metric or check of the worst reason; the reason itself if it has neither."""
-    if not ruling.findings:
-        return "no reason known"
-    return about(ruling.findings[0]) or sentence(ruling.findings[0])
+def _together(
+    findings: Iterable[Finding], apart: Callable[[Finding], object] = lambda _one: None
+) -> list[tuple[str, str]]:
+    """Nodes, and the sentence on their findings that differ in numbers only. apart: and in this."""
+    groups: dict[object, list[Finding]] = {}
+    for one in findings:
+        groups.setdefault((one.alike, apart(one)), []).append(one)
+    return [(nodes({one.subject for one in same}), full(*same)) for same in groups.values()]
 
 
 def not_required(material: Material) -> set[str]:
@@ -191,12 +173,13 @@ def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
     for group in grouped(material, rulings):
         why = "; ".join(filter(None, (few(group.reasons, MAX_REASONS, "; "), group.waived))) or "-"
         roles, racks = _roles(material, group.nodes), _racks(material, group.nodes)
-        names = nodes(group.nodes)
-        rows.append((names, group.state, roles, racks, why, names))
+        linked = group.nodes if len(group.nodes) <= MAX_LINKED else ()
+        names = to_rows("node", *linked, text=nodes(group.nodes))
+        rows.append((names, group.state, roles, racks, why))
         places.append(_anchor(group))
-    columns = ("nodes", "state", "role", "group", "why", "see")
+    columns = ("nodes", "state", "role", "group", "why")
     title = f"{title} ({len(rulings)})"
-    return limited(columns, rows, MAX_ROWS, "siteproof nodes", title=title, anchors=places)
+    return limited(columns, rows, MAX_ROWS, "siteproof nodes", title=title, ids=places)
 
 
 def _anchor(group: Group) -> str:

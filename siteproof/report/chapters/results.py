@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from siteproof.published import results
-from siteproof.record.samples import PUBLISHED
+from collections.abc import Sequence
+
+from siteproof.published import results, table_cells
+from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report.material import Material
+from siteproof.report.phrases import few
 from siteproof.report.sections import Section, Table, filled
 from siteproof.units import count
+
+MAX_SOURCES = 4
 
 
 def chapter(material: Material) -> Section | None:
@@ -16,8 +21,20 @@ def chapter(material: Material) -> Section | None:
     found = filled(*(Table(t.columns, t.rows, t.note, title=t.title) for t in tables))
     if not found:
         return None
-    lead = (
-        f"{count(len(stated), 'value or text', 'values and texts')} that others have published, in "
-        f"{count(len(found), 'table')}; nothing here was measured by this suite."
-    )
+    lead = f"{_stated(stated)}; nothing here was measured by this suite."
     return Section("results", "Published results", lead, found)
+
+
+def _stated(found: Sequence[Sample]) -> str:
+    """How many values others have published, of which days, and in which documents."""
+    order = sorted(found, key=lambda s: s.header.time)
+    first, last = table_cells.when(order[0]), table_cells.when(order[-1])
+    days = dict.fromkeys((first.partition("/")[0], last.rpartition("/")[2]))
+    sources = {
+        source.partition(", ")[0]
+        for s in found
+        for source in s.header.provenance.get("source", "").split("; ")
+    } - {""}
+    number = count(len(found), "value or text", "values and texts")
+    by = few(sorted(sources), MAX_SOURCES, "; ") or "no source given"
+    return f"{number} of {' to '.join(days)}, by {by}"

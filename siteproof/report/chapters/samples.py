@@ -9,9 +9,8 @@ from siteproof.judge.criterion import CriterionVerdict
 from siteproof.record.pair_units import ends
 from siteproof.report import value_tables
 from siteproof.report.material import Material
-from siteproof.report.numbering import NOTHING, anchor
 from siteproof.report.phrases import few, when
-from siteproof.report.sections import Section, Table, filled, limited
+from siteproof.report.sections import NOTHING, Section, Table, anchor, filled, to_rows
 from siteproof.severity import RANKS, Verdict
 from siteproof.units import count, with_unit
 
@@ -21,7 +20,6 @@ MAX_VALUES = 3  # of a unit in a cell
 MAX_OF_NODE = 40  # values in a cell
 MAX_NODES = 2000
 MAX_JOBS_OF_UNIT = 8
-MAX_JOBS = 2000
 NOTE = "samples.csv, below, has every value with all of its jobs."
 Given = Mapping[str, Any]
 Units = Mapping[tuple[str, str], Sequence[Given]]  # by criterion and unit
@@ -37,9 +35,9 @@ def chapter(material: Material) -> Section | None:
         (one["criterion"], one["unit"]): str(one["stated"] or NOTHING)
         for one in value_tables.dicts(material, "units")
     }
-    rows = [_job(job) for job in jobs]
-    title = f"Jobs with their files ({len(rows)})"
-    found = [limited(JOBS, rows, MAX_JOBS, title=title, rows_are="job", note=NOTE)]
+    title = f"Jobs with their files ({len(jobs)})"
+    ids = [anchor("job", str(job["job"])) for job in jobs]
+    found = [Table(JOBS, list(map(_job, jobs)), NOTE, title=title, ids=ids)]
     found += [_of_criterion(one, verdicts, values) for one in material.judged.verdicts]
     found.append(_of_nodes(material, verdicts, values))
     lead = (
@@ -83,9 +81,10 @@ def _of_criterion(
     rows = []
     for unit in own:
         samples = values[result.id, unit]
-        jobs = ", ".join(jobs_of(samples)[:MAX_JOBS_OF_UNIT])
+        jobs = to_rows("job", *jobs_of(samples)[:MAX_JOBS_OF_UNIT])
         verdict = verdicts.get((result.id, unit), NOTHING)
-        rows.append((unit or "all", "; ".join(_shown(samples)), verdict, jobs))
+        value = ", ".join(["; ".join(_shown(samples)), *_arithmetic(samples)])
+        rows.append((to_rows("node", unit or "all"), value, verdict, jobs))
     return Table(
         ("node", "value", "verdict", "jobs"),
         rows[:MAX_UNITS],
@@ -95,6 +94,11 @@ def _of_criterion(
         metrics=[result.criterion.metric],
         folded=True,
     )
+
+
+def _arithmetic(samples: Sequence[Given]) -> list[str]:
+    """From what a derived value follows; 'siteproof why ID' shows the inputs."""
+    return [one["why"] for one in samples if one["use"] == "derived" and one["status"] == "ok"]
 
 
 def _severity(verdict: str) -> int:
@@ -118,12 +122,13 @@ def _of_nodes(material: Material, verdicts: Mapping[tuple[str, str], str], value
     """A row for each node: its values, the criteria that it misses, and the jobs."""
     of_node = _by_node(material, values)
     rows = [(node, *_of_node(of_node[node], verdicts, values)) for node in sorted(of_node)]
+    rows = rows[:MAX_NODES]
     return Table(
         ("node", "values", "criteria not passed", "jobs"),
-        rows[:MAX_NODES],
-        title=f"Nodes: {count(len(rows), 'node')} with a value or a reason",
+        rows,
+        title=f"Nodes: {count(len(of_node), 'node')} with a value or a reason",
+        ids=[anchor("node", row[0]) for row in rows],
         name="values-by-node",
-        rows_are="node",
         folded=True,
     )
 
@@ -144,7 +149,8 @@ def _of_node(
     texts = [_in_short(one, verdicts.get(one, NOTHING), values[one]) for one in own]
     missed = {one[0] for one in own if verdicts.get(one) != Verdict.PASS}
     jobs = jobs_of(sample for one in own for sample in values[one])
-    return few(texts, MAX_OF_NODE, "; "), ", ".join(sorted(missed)), ", ".join(jobs)
+    missing, from_jobs = to_rows("criterion", *sorted(missed)), to_rows("job", *jobs)
+    return few(texts, MAX_OF_NODE, "; "), missing, from_jobs
 
 
 def _in_short(one: tuple[str, str], verdict: str, samples: Sequence[Given]) -> str:

@@ -9,7 +9,6 @@ from siteproof.compare.accepted import Acceptance
 from siteproof.figure import dates as drawn
 from siteproof.figure.dates import Timeline
 from siteproof.published import milestones
-from siteproof.report import sheet
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, when
 from siteproof.report.sections import Figure, Section, Table, filled
@@ -38,8 +37,7 @@ def chapter(material: Material) -> Section | None:
         lead = f"{count(len(found), 'milestone')}, {count(len(remarks), 'remark')} on their dates"
     lead += f"; accepted {count(len(accepted), 'time')}." if accepted else NOT_ACCEPTED
     figures = [_figure(found)] if dated else []
-    parts = filter(None, [sheet.section(material)])
-    return Section("timeline", "Acceptance", lead, tables, figures, remarks, list(parts))
+    return Section("timeline", "Acceptance", lead, tables, figures, remarks)
 
 
 def _milestones(found: Sequence[Milestone]) -> Table:

@@ -22,7 +22,7 @@ from siteproof.report.chapters.distribution import Fleet
 from siteproof.report.material import Material
 from siteproof.report.past import Past
 from siteproof.report.phrases import day, percent_change, quantity
-from siteproof.report.sections import Figure, Section, Table
+from siteproof.report.sections import Figure, Section, Table, to_rows
 from siteproof.trend import Alert
 from siteproof.units import count
 from siteproof.wording.findings import full
@@ -290,7 +290,8 @@ def _runs(alert: Alert, lines: Sequence[Course]) -> Table:
         late = np.array([at >= cut for at in course.times])
         before, after = values[~late][-alert.n_before :], values[late][: alert.n_after]
         first, last, change = _medians(before, after)
-        rows.append((course.name, str(len(before)), first, str(len(after)), last, change))
+        node = to_rows("node", course.name)
+        rows.append((node, str(len(before)), first, str(len(after)), last, change))
     return Table(RUNS, rows, _note(alert, len(rows)), numeric=RUNS[1:])
 
 
@@ -300,7 +301,8 @@ def _tenths(alert: Alert, lines: Sequence[Course]) -> Table:
     for course in lines:
         values = np.asarray(course.values)[-alert.n_after :]
         some = -(-len(values) // 10)
-        rows.append((course.name, str(len(values)), *_medians(values[:some], values[-some:])))
+        node = to_rows("node", course.name)
+        rows.append((node, str(len(values)), *_medians(values[:some], values[-some:])))
     return Table(ENDS, rows, _note(alert, len(rows)), numeric=ENDS[1:])
 
 

@@ -1,4 +1,4 @@
-"""What was not tested: criteria without an answer, nodes, checks, links, file systems, sweeps."""
+"""What was not tested: nodes, checks, links, file systems, sweeps; and how many criteria."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from siteproof.report.chapters.nodes import common, kinds
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, when
 from siteproof.report.sections import Section, Table, filled, limited
-from siteproof.severity import UNDECIDED, Verdict
+from siteproof.severity import UNDECIDED
 from siteproof.sweeps import reading
 from siteproof.units import count
-from siteproof.wording.tallies import without_names
-from siteproof.wording.verdicts import reason
 
 MAX_NAMES = 4  # things of a kind in a sentence
 MAX_ROWS = 100  # of a table
@@ -41,11 +39,6 @@ WITHOUT_VALUE = (
 def chapter(material: Material) -> Section:
     """A table for each kind of thing that was not tested."""
     tables = filled(
-        _table(
-            "Criteria without an answer",
-            ("verdict", "why", "count", "criteria"),
-            _by_reason(material),
-        ),
         _table("Nodes that lack some value", ("nodes", "count", "missing"), _nodes(material)),
         _table(
             "Checks that gave no value",
@@ -119,18 +112,6 @@ def _criteria(material: Material) -> list[CriterionVerdict]:
         for r in by_severity(material.judged.verdicts)
         if r.verdict in UNDECIDED and not r.criterion.report_only
     ]
-
-
-def _by_reason(material: Material) -> Iterator[tuple[str, str, str, str]]:
-    """Criteria that lack an answer on the same nodes for the same reason in one row."""
-    groups: dict[object, list[CriterionVerdict]] = {}
-    for result in map(without_names, _criteria(material)):
-        missing = frozenset(n.node for n in result.nodes if n.verdict is not Verdict.PASS)
-        groups.setdefault((result.verdict, kinds(result.findings), missing), []).append(result)
-    for results in groups.values():
-        names = [result.id for result in results]
-        why = reason(results[0]) or "-"
-        yield str(results[0].verdict), why, str(len(names)), ", ".join(names)
 
 
 def _nodes(material: Material) -> Iterator[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""The begin of a report: the first screen, and what was judged, when and by whom."""
+"""The first screen of a report, put together."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from siteproof.errors import UserError, UserErrors
-from siteproof.published import table_cells
-from siteproof.record.samples import PUBLISHED, Header, Sample
+from siteproof.record.samples import PUBLISHED
 from siteproof.report import waivers
-from siteproof.report.chapters import changes, criteria, nodes
+from siteproof.report.chapters import changes, nodes
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, period, when
+from siteproof.report.phrases import period
 from siteproof.report.summary import (
     NONE,
     OK,
@@ -27,11 +26,9 @@ from siteproof.report.summary import (
     next_steps,
     years,
 )
-from siteproof.severity import Verdict
 from siteproof.trend import Alert
-from siteproof.units import count
 from siteproof.wording.trends import TOO_SHORT
-from siteproof.wording.verdicts import awaited, published_only
+from siteproof.wording.verdicts import awaited, numbers, published_only
 
 T = TypeVar("T")
 NO_ALERTS: Sequence[Alert] = ()
@@ -40,17 +37,7 @@ NO_YEARS: tuple[str, Sequence[Year]] = ("", [])
 IGNORED = "decide_nothing"  # of siteproof.wording.verdicts.AWAITED
 ONLY_PUBLISHED = "PUBLISHED"
 UNDECIDED = "UNDECIDED"  # no criterion at all, or none that decides anything
-MEANING = {
-    Verdict.FAIL: "It did not pass: a criterion is not met",
-    Verdict.ERROR: "It did not pass: a measurement broke",
-    Verdict.REGRESSED: "Every criterion is met, and a value is worse than its baseline",
-    Verdict.INCOMPLETE: "Nothing failed, and something that a criterion requires is not measured",
-    Verdict.PENDING: "Nothing failed, and something waits for a person or for a check",
-    Verdict.SKIP: "Nothing failed, and something could not be measured here",
-    Verdict.PASS: "It passed: every criterion that can be decided is met",
-}
 NOT_MEASURED = "nothing was measured here"
-MAX_NAMES = 4
 
 
 def build(material: Material) -> Summary:
@@ -64,14 +51,14 @@ def build(material: Material) -> Summary:
             problems.append(str(error))
             return otherwise
 
-    alerts = part(_alerts, NO_ALERTS)
+    alerts = part(lambda found: found.open_changes, NO_ALERTS)
     shown, note = contract_lines.lines(material)
     only_published = published_only(judged)
     cells_of, cells = ("", []) if only_published else fleet.cells(material)
     found, more = NO_CAUSES if only_published else explanations.causes(material, alerts)
     period_of, drawn = part(lambda found: years.years(found, alerts), NO_YEARS)
-    own, counts = _own(material), _counts(material)
-    measured = period([h.time for h in own]) if own else NOT_MEASURED
+    times = [s.header.time for s in judged.samples if s.header.mode != PUBLISHED]
+    measured, counts = period(times) if times else NOT_MEASURED, _counts(material)
     if only_published:  # first that they are, and then what they show
         measured, counts = counts, measured
     return Summary(
@@ -95,11 +82,6 @@ def build(material: Material) -> Summary:
         list(dict.fromkeys(problems)),
         part(nodes.anchors, {}),
     )
-
-
-def _alerts(material: Material) -> Sequence[Alert]:
-    """The changes for the worse that are open, the worst first."""
-    return [alert for alert in material.survey.all if alert.open]
 
 
 def _cards(material: Material, alerts: Sequence[Alert]) -> Iterator[Card]:
@@ -151,14 +133,8 @@ def _compared(material: Material) -> str:
     return since.words if since else ""
 
 
-def _own(material: Material) -> list[Header]:
-    """The jobs that are judged, without what others have published."""
-    heads = {id(s.header): s.header for s in material.judged.samples}.values()
-    return [h for h in heads if h.mode != PUBLISHED]
-
-
 def _counts(material: Material) -> str:
-    counts = criteria.counts(material)
+    counts = numbers(material.judged.verdicts)
     by = "by published values: " if published_only(material.judged) else ""
     return f"{by}{counts} of {len(material.judged.verdicts)}" if counts else ""
 
@@ -168,80 +144,3 @@ def mark(material: Material) -> str:
     if published_only(material.judged):
         return ONLY_PUBLISHED
     return str(material.judged.most_severe or UNDECIDED)
-
-
-def headline(material: Material) -> str:
-    """The result in a sentence, and how many nodes stay out."""
-    text = _meaning(material)
-    if published_only(material.judged):
-        return f"{text}."
-    return f"{text}. {_answer(nodes.short, material)}"
-
-
-def _answer(brief: Callable[[Material], str], material: Material) -> str:
-    """The answer; the error where a file that it needs is broken."""
-    try:
-        return brief(material)
-    except (UserError, UserErrors) as error:
-        return f"This cannot be answered: {error}"
-
-
-def facts(material: Material) -> list[tuple[str, str]]:
-    """What is judged, with which suite, and by whom; what is not on the first screen."""
-    judged = material.judged
-    modes = sorted({s.header.mode or "none" for s in judged.samples})
-    own = _own(material)
-    sessions = count(len({h.session for h in own}), "session")
-    rows = [
-        ("System", material.site.system.description),
-        (
-            "Judged",
-            f"{judged.chosen} ({sessions}, {count(len(own), 'job')})" if own else judged.chosen,
-        ),
-        ("Mode", few(modes, MAX_NAMES) or "-"),
-        ("Suite", few(_provenance(own, "suite"), MAX_NAMES)),
-        ("Measured by", few(_provenance(own, "user"), MAX_NAMES)),
-        ("Published", _stated([s for s in judged.samples if s.header.mode == PUBLISHED])),
-        ("Accepted", _answer(_accepted, material)),
-        ("Made", when(material.now)),
-    ]
-    return [(name, text) for name, text in rows if text]
-
-
-def _provenance(heads: Sequence[Header], name: str) -> list[str]:
-    return sorted({h.provenance[name] for h in heads if h.provenance.get(name)})
-
-
-def _stated(found: Sequence[Sample]) -> str:
-    """How many values others have published, of which days, and in which documents."""
-    if not found:
-        return ""
-    order = sorted(found, key=lambda s: s.header.time)
-    first, last = table_cells.when(order[0]), table_cells.when(order[-1])
-    days = dict.fromkeys((first.partition("/")[0], last.rpartition("/")[2]))
-    sources = {
-        source.partition(", ")[0]
-        for s in found
-        for source in s.header.provenance.get("source", "").split("; ")
-    } - {""}
-    number = count(len(found), "value or text", "values and texts")
-    by = few(sorted(sources), MAX_NAMES, "; ") or "no source given"
-    return f"{number} of {' to '.join(days)}, by {by}"
-
-
-def _accepted(material: Material) -> str:
-    if not material.accepted:
-        return "nothing yet"
-    last = material.accepted[-1]
-    return f"{last.name} on {when(last.when)}"
-
-
-def _meaning(material: Material) -> str:
-    verdict = mark(material)
-    if verdict == ONLY_PUBLISHED:
-        return "Nothing was measured here; these are values that others have published"
-    if verdict != UNDECIDED:
-        return MEANING[Verdict(verdict)]
-    if material.judged.verdicts:
-        return "Nothing is decided: no criterion could be"
-    return "Nothing is decided: the site has no criteria"

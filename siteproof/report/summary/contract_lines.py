@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from siteproof import units
@@ -10,12 +9,13 @@ from siteproof.figure import small
 from siteproof.figure.marks import Mark
 from siteproof.report import summary
 from siteproof.report.material import Material
-from siteproof.report.phrases import counted, few
+from siteproof.report.phrases import few
 from siteproof.report.summary import Count, Line
 from siteproof.severity import RANKS, Verdict
 from siteproof.units import count, with_unit
 from siteproof.verdict.tally import Standing, Tally, of_all
 from siteproof.wording import tallies
+from siteproof.wording.verdicts import numbers
 
 MAX_LINES = 24
 LONGEST = 60  # characters of the nodes of a count; the chapter on the criteria has all of them
@@ -33,9 +33,8 @@ def lines(material: Material) -> tuple[list[Line], str]:
     site, verdicts = material.site, material.judged.verdicts
     ordered = sorted(of_all(site, verdicts), key=lambda t: (t.result.excused, _rank(t)))
     groups = tallies.alike(ordered)
-    left = Counter(t.result.verdict for group in groups[MAX_LINES:] for t in group)
-    rest = counted((verdict, left[verdict]) for verdict in Verdict)
-    note = f"{count(left.total(), 'criterion', 'criteria')} more: {rest}" if rest else ""
+    left = [tally.result for group in groups[MAX_LINES:] for tally in group]
+    note = f"{count(len(left), 'criterion', 'criteria')} more: {numbers(left)}" if left else ""
     return [_line(material, group) for group in groups[:MAX_LINES]], note
 
 

@@ -60,10 +60,9 @@ def _is_of(material: Material, alert: Alert, criterion: str, node: str) -> bool:
 
 def _event(alert: Alert, explains: dict[str, list[str]]) -> Cause:
     who = f"all of {alert.place}" if alert.of_fleet else nodes(alert.nodes)
-    drift = alert.kind == "drift"
-    since = day((alert.last_before if drift else alert.first_after).time)
+    since = day(alert.begin.time)
     parts = [f"{alert.series_name} {percent_change(alert.relative)} since {since}"]
-    parts += ["a drift"] * drift + ["provisional"] * alert.provisional
+    parts += ["a drift"] * (alert.kind == "drift") + ["provisional"] * alert.provisional
     if alert.meets:
         parts.append(f"meets its bound on {alert.meets}")
     parts += filter(None, [few(fulls(alert.changed), MAX_CHANGES, "; ")])

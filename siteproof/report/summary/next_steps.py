@@ -12,8 +12,7 @@ from siteproof.report.summary import Step, fleet
 from siteproof.severity import Verdict
 from siteproof.trend import Alert
 from siteproof.units import count
-from siteproof.verdict.judgement import Judgement
-from siteproof.wording.verdicts import next_command, published_only, rerun
+from siteproof.wording.verdicts import next_command, own, own_command, published_only, rerun
 
 
 def steps(material: Material, alerts: Sequence[Alert]) -> list[Step]:
@@ -25,11 +24,11 @@ def steps(material: Material, alerts: Sequence[Alert]) -> list[Step]:
     found += _why(material)
     proven = [alert for alert in alerts if not alert.provisional]
     if proven and not judged.past:
-        words = ["siteproof", "trend", "ack", proven[0].id, "--system", material.system]
-        found.append(Step(f'{shlex.join(words)} --why "..."', "if the change is to stay"))
+        command = own(material.system, "", "trend", "ack", proven[0].id)
+        found.append(Step(f'{command} --why "..."', "if the change is to stay"))
     if judged.most_severe is Verdict.PASS and judged.campaign:
-        words = ["siteproof", "accept", judged.campaign, "--system", material.system]
-        found.append(Step(f'{shlex.join(words)} --why "..."', "later ones are compared with it"))
+        command = own(material.system, "", "accept", judged.campaign)
+        found.append(Step(f'{command} --why "..."', "later ones are compared with it"))
     return found or [Step(next_command(judged), "")] * bool(next_command(judged))
 
 
@@ -39,13 +38,13 @@ def _gate(material: Material) -> Iterator[Step]:
     partitions = material.site.system.partitions.values()
     if not (out and material.measured and any(p.scheduler == "slurm" for p in partitions)):
         return
-    words = ["siteproof", "gate", *_of(material.judged)]
+    gate = own_command(material.judged, "gate")
     what = f"shows how {count(len(out), 'node')} would be kept out; with --apply it is done"
-    yield Step(shlex.join(words), what)
+    yield Step(gate, what)
     checks = sorted({check for node in out for check in _checks(material, node)})
     if checks:
-        again = [*words, "--retest", "--apply", "--", "-n", "|".join(checks)]
-        yield Step(shlex.join(again), f"after repair: tests {nodes(out)} again")
+        again = f"{gate} --retest --apply -- -n {shlex.quote('|'.join(checks))}"
+        yield Step(again, f"after repair: tests {nodes(out)} again")
 
 
 def _checks(material: Material, node: str) -> Iterable[str]:
@@ -59,11 +58,4 @@ def _why(material: Material) -> Iterator[Step]:
     judged = material.judged
     bad = [n for n, one in material.once(fleet.classes).items() if one.look == summary.BAD]
     if bad and not published_only(judged):
-        words = ["siteproof", "why", bad[0], *_of(judged)]
-        yield Step(shlex.join(words), "all that is known of it")
-
-
-def _of(judged: Judgement) -> list[str]:
-    """Which system and campaign a command is about."""
-    campaign = ["--campaign", judged.campaign] if judged.campaign else []
-    return ["--system", judged.site.system.system, *campaign]
+        yield Step(own_command(judged, "why", bad[0]), "all that is known of it")

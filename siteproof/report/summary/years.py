@@ -59,15 +59,11 @@ def _change(alerts: Sequence[Alert]) -> tuple[str, str]:
     if not alerts:
         return "unchanged", summary.OK
     last = alerts[-1]
-    return f"{percent_change(last.relative)} since {_since(last)}", summary.SLOW
+    return f"{percent_change(last.relative)} since {day(last.begin.time)}", summary.SLOW
 
 
 def _note(alert: Alert) -> str:
-    return f"{nodes(alert.nodes)} {percent_change(alert.relative)} since {_since(alert)}"
-
-
-def _since(alert: Alert) -> str:
-    return day((alert.last_before if alert.kind == "drift" else alert.first_after).time)
+    return f"{nodes(alert.nodes)} {percent_change(alert.relative)} since {day(alert.begin.time)}"
 
 
 def _place(middle: Middle, alert: Alert) -> int:

@@ -12,11 +12,11 @@ from random_cases import cases
 from test_agreement_pairs import net as net
 from test_recompute import random_campaign, random_pairs
 
-from siteproof.report import html, markdown, sheet
+from siteproof.report import html, markdown
 from siteproof.report.chapters import criteria, samples
 from siteproof.report.material import Material
-from siteproof.report.numbering import Numbering, anchor
-from siteproof.report.sections import Report, Section, Table
+from siteproof.report.numbering import Numbering
+from siteproof.report.sections import Link, Report, Section, Table, anchor, to_rows
 from siteproof.report.summary import Summary
 
 NOW = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
@@ -25,8 +25,8 @@ FIRST = Summary("campaign winter", "now", "1 of 1 nodes", "", "PASS", "1 PASS of
 
 def report_on(judged):
     material = Material(judged, Path("nowhere"), datetime.now(UTC))
-    found = [criteria.chapter(material), samples.chapter(material), sheet.section(material)]
-    return Report("here", "It did not pass.", [], FIRST, [one for one in found if one])
+    found = [criteria.chapter(material), samples.chapter(material)]
+    return Report("here", FIRST, [one for one in found if one])
 
 
 def links_resolve(made):
@@ -62,34 +62,23 @@ NAMES = st.text(min_size=1, max_size=6).filter(lambda name: name != "-")
 @given(st.lists(NAMES, unique=True, max_size=8))
 @cases(50)
 def test_rows_with_any_names_have_anchors_of_their_own_and_links_reach_them(names):
-    owned = Table(("criterion", "a"), [(name, "1") for name in names], rows_are="criterion")
-    other = Table(("criterion", "b"), [(name, "2") for name in names])
-    made = Report("here", "", [], FIRST, [Section("one", "One", "", [owned, other])])
-    _, leads = links_resolve(made)
+    ids = [anchor("criterion", name) for name in names]
+    owned = Table(("criterion", "a"), [(name, "1") for name in names], ids=ids)
+    other = Table(("criterion", "b"), [(to_rows("criterion", name), "2") for name in names])
+    _, leads = links_resolve(Report("here", FIRST, [Section("one", "One", "", [owned, other])]))
     assert len(leads) == len(names) + 1  # and the chapter's
 
 
-def test_a_cell_with_several_jobs_leads_to_each_and_an_unknown_one_to_none():
-    jobs = Table(("job", "file"), [("1", "a"), ("2", "b")], rows_are="job")
-    made = Report("here", "", [], FIRST, [Section("one", "One", "", [jobs])])
-    numbers = Numbering.of(made)
-    for several in ("1, 2", "2, 1", "1"):
-        assert [place.label for place in numbers.refer("jobs", several)] == several.split(", ")
-        assert numbers.refer("jobs", f"{several}, 3") == []
-
-
-def test_a_set_of_nodes_leads_to_each_of_them_and_a_large_one_to_none():
-    rows = [(f"n{number}", "1") for number in range(1, 20)]
-    made = Report(
-        "here",
-        "",
-        [],
-        FIRST,
-        [Section("s", "S", "", [Table(("node", "v"), rows, rows_are="node")])],
-    )
-    numbers = Numbering.of(made)
-    assert [place.anchor for place in numbers.refer("see", "n[2,7]")] == ["node-n2", "node-n7"]
-    assert numbers.refer("see", "n[1-19]") == numbers.refer("see", "no such[") == []
+def test_a_cell_leads_to_each_place_that_the_page_has_and_else_shows_its_text():
+    jobs = Table(("job", "file"), [("1", "a"), ("2", "b")], ids=["job-1", "job-2"])
+    numbers = Numbering.of(Report("here", FIRST, [Section("one", "One", "", [jobs])]))
+    for names in (["1", "2"], ["2", "1"], ["1"]):
+        cell = to_rows("job", *names)
+        assert cell == ", ".join(names)
+        assert [place.label for place in numbers.refer(cell)] == names
+    assert [place.label for place in numbers.refer(to_rows("job", "1", "3"))] == ["1"]
+    assert numbers.refer(to_rows("job", "3")) == numbers.refer("1") == []
+    assert Link([("3", "job-3")], "none") == "none"
 
 
 def test_markdown_has_the_same_anchors():

@@ -310,7 +310,7 @@ FIRST = Summary("campaign winter", "now", "1 of 1 nodes", "", "PASS", "1 PASS of
 
 
 def page(*attached):
-    made = Report("here", "It passed.", [], FIRST, [], attached)
+    made = Report("here", FIRST, [], attached)
     return html.page(made, NOW)
 
 
@@ -382,7 +382,7 @@ def measured():
     return judgement.judge_samples(described, found, "all")
 
 
-PRINTED = [  # on the first screen, in the chapter and on the sheet
+PRINTED = [  # on the first screen and in the chapter, with the first sentence of its sheet
     (">146.9 GB/s<", ">176.9 GB/s<"),
     ("146.9 GB/s, worst n1", "176.9 GB/s, worst n1"),
     ("146.9 GB/s, worst n1", "146.9 GB/s, worst n2"),

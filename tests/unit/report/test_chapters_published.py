@@ -25,7 +25,6 @@ from siteproof.report.chapters import (
     trend,
     untested,
 )
-from siteproof.report.summary import begin
 
 SITES = TOP / "site-config"
 
@@ -404,8 +403,3 @@ def test_links_are_compared_under_the_same_conditions_only(
     section = links.chapter(made)
     made.close()
     assert (section is not None) is compared
-
-
-def test_a_page_of_published_values_alone_begins_with_that(seed):
-    text = begin.headline(seed("sc11-wan"))
-    assert text == "Nothing was measured here; these are values that others have published."

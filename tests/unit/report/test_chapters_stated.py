@@ -1,5 +1,7 @@
 """What the report prints of the facts that a site states of its nodes."""
 
+from siteproof.nodes import as_stated
+from siteproof.record.finding import Kind
 from siteproof.report.chapters import description
 from siteproof.sites import bought
 from siteproof.sites.stated import FactSection
@@ -18,10 +20,11 @@ def results(**values):
 
 def test_nodes_that_are_not_as_stated_share_a_row():
     wrong = results(memory__total="32")
-    table = description._not_as_stated({"n1": wrong, "n2": results(), "n3": wrong})
-    assert table.rows == [("n[1,3]", "3.1.3", "memory.total", "32", "64")]
-    assert table.title == "Not as stated (1)"
-    assert description._not_as_stated({"n2": results()}).rows == []
+    found = as_stated.findings({"n1": wrong, "n3": wrong})
+    table = description._shown([one for one in found if one[0].kind is Kind.FACT_DIFFERS])
+    why = "3.1.3: memory.total is 32, stated is 64"
+    assert table.rows == [("not as stated", "n[1,3]", why)]
+    assert table.title == "Findings (1)"
 
 
 def test_each_section_counts_what_became_of_its_fields():

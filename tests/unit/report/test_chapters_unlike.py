@@ -174,12 +174,15 @@ def test_a_page_lists_the_episodes_of_its_period(tmp_path, monkeypatch, since, s
         held = material.gather("here", since=since)
         tables = changes.chapter(held).sections[0].tables
         held.close()
-    found = [row for t in tables if t.title.startswith("Episodes from") for row in t.rows]
+    every = [(t.title, dict(zip(t.columns, row, strict=True))) for t in tables for row in t.rows]
+    found = [row for title, row in every if title.startswith("Episodes from")]
     assert len(found) == shown
+    assert len({row["id"] for _, row in every}) == len(every), "no change is in two tables"
     for row in found:
-        assert (row[0], row[1], row[4]) == ("compute: n004", "Stream.triad", "8")
-        assert -52 < float(row[7].removesuffix(" %")) < -48
-        assert (row[2][:10], row[3][:10]) == ("2025-12-21", "2025-12-29")
+        assert (row["nodes"], row["series"], row["runs after"]) == ("n004", "Stream.triad", "8")
+        assert -52 < float(row["change"].removesuffix(" %")) < -48
+        assert row["first after"].startswith("2025-12-21")
+        assert "recovered 2025-12-29" in row["remark"]
 
 
 def test_a_drift_is_told_by_its_ends_and_has_no_moment(tmp_path, monkeypatch):
@@ -204,4 +207,6 @@ def test_a_drift_is_told_by_its_ends_and_has_no_moment(tmp_path, monkeypatch):
     )
     assert " on 2026-06-08" not in drawn.svg
     assert "from 2025-11-21 02:15 UTC" in told.lead  # its first run, not its last
-    assert "(n 200)" in str(told.sections[0].tables[0].rows)
+    steps = told.sections[0].tables[0]
+    every = [dict(zip(steps.columns, row, strict=True)) for row in steps.rows]
+    assert ("n004", "200") in {(row["nodes"], row["runs after"]) for row in every}

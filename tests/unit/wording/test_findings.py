@@ -12,16 +12,7 @@ from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind, of
 from siteproof.sites import promise
 from siteproof.units import with_unit
-from siteproof.wording.findings import (
-    TEMPLATES,
-    about,
-    few,
-    full,
-    fulls,
-    sentence,
-    sentences,
-    warning,
-)
+from siteproof.wording.findings import TEMPLATES, about, full, fulls, sentence, sentences, warning
 
 DAY = timedelta(days=1).total_seconds()
 FIELDS = {
@@ -405,12 +396,6 @@ def test_the_same_sentence_is_shown_once():
     one, two = example(Kind.NO_VALUE, subject="n001"), example(Kind.NO_VALUE, subject="n002")
     assert sentences([one, two]) == sentence(one)
     assert fulls([one, two]) == [full(one)]
-
-
-def test_of_many_texts_the_first_are_shown_and_the_others_counted():
-    assert few(["a", "b", "c"], 3) == "a; b; c"
-    assert few(["a", "b", "c", "d"], 2) == "a; b; and 2 more"
-    assert few([], 2) == ""
 
 
 def test_alike_ignores_subject_time_and_numbers_and_nothing_else():

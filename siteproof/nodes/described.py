@@ -1,0 +1,68 @@
+"""What the descriptions of nodes show, as findings: fields that differ, and what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from siteproof.analysis import counters
+from siteproof.analysis.uniformity import Uniformity
+from siteproof.answers.attempts import failure
+from siteproof.record import descriptions, finding
+from siteproof.record.finding import Finding, Kind
+from siteproof.record.samples import Sample
+
+OnNodes = tuple[Finding, Iterable[str]]
+
+
+def differing(role: str, same: Uniformity) -> Iterator[OnNodes]:
+    """Each field in which a node differs; each value of a field that has no majority."""
+    for node, fields in same.differing.items():
+        for one in fields:
+            details = {
+                "field": one.field,
+                "found": finding.text(one.value),
+                "majority": finding.text(one.majority),
+                "role": role,
+            }
+            yield finding.of(Kind.FIELD_DIFFERS, details), [node]
+    for name, values in same.undecided.items():
+        for value, nodes in values.items():
+            details = {"field": name, "found": finding.text(value), "role": role}
+            yield finding.of(Kind.NO_MAJORITY, details), nodes
+
+
+def not_read(unread: Mapping[str, Mapping[str, str]]) -> Iterator[OnNodes]:
+    """Each field that a node could not read, with the reason."""
+    for node, names in unread.items():
+        for name, why in names.items():
+            yield finding.of(Kind.FIELD_NOT_READ, {"field": name}, message=why), [node]
+
+
+def not_described(samples: Iterable[Sample], missing: Iterable[str]) -> Iterator[OnNodes]:
+    """Why each of these nodes is not described."""
+    failed = {
+        sample.node: sample
+        for sample in samples
+        if sample.status != "ok" and sample.metric.partition(".")[0] == descriptions.CHECK
+    }
+    for node in missing:
+        why = Finding(Kind.NOT_MEASURED, check=descriptions.CHECK)
+        if node in failed:
+            why = replace(failure(failed[node]), since="")
+        yield why, [node]
+
+
+def health(samples: Sequence[Sample]) -> Iterator[Finding]:
+    """What has grown between the first and the last look at each node."""
+    for delta in counters.deltas(*counters.around(samples)):
+        if delta.rebooted:
+            yield Finding(Kind.RESTARTED_BETWEEN, delta.node)
+        for name, grown in delta.grown.items():
+            yield finding.of(
+                Kind.COUNTER_GREW, {"counter": name, "by": str(grown)}, subject=delta.node
+            )
+        for name, why in delta.unknown.items():
+            yield finding.of(
+                Kind.COUNTER_UNKNOWN, {"counter": name}, subject=delta.node, message=why
+            )
