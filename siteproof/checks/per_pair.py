@@ -14,7 +14,7 @@ from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, variable
 
 from siteproof import nodesets
-from siteproof.checks import contract, loading, missing, progress, selection, session, timetable
+from siteproof.checks import loading, missing, progress, selection, session, timetable
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, JobCheck
 from siteproof.checks.timetable import Timetable
 from siteproof.collect import pair_turns, stages
@@ -266,14 +266,3 @@ class PerPairCheck(JobCheck, special=True):
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: how many turns gave a value, and how the others ended."""
         return progress.failed_turns(failed, len(self.table.turns))
-
-    def compared(self, metric: str) -> list[contract.Compared]:
-        """The worst pair, and the worst against its client."""
-        return contract.of_pairs(
-            self.site,
-            type(self).__name__,
-            metric,
-            self.mode,
-            getattr(self, "samples", []),
-            {(client, server) for _, client, server in self.table.turns},
-        )

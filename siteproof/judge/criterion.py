@@ -38,11 +38,10 @@ from siteproof.severity import RANKS, UNDECIDED, WRONG, Verdict, most_severe, of
 from siteproof.units import UNITS, convert
 
 if TYPE_CHECKING:
+    from siteproof.answers.expected import Excuses
     from siteproof.judge.age import Freshness
     from siteproof.record.comparable_settings import Settings
     from siteproof.sites import Baseline, Criterion, Hardware, Waiver
-
-Excuses = Sequence[tuple[str, "Waiver"]]  # waivers with their keys in the site
 
 
 @dataclass(frozen=True)
@@ -262,7 +261,7 @@ def reported(
 def _reported(criterion: Criterion, unit: str, trials: Sequence[Sample]) -> NodeVerdict:
     if isinstance(trials[0].value, Decimal):
         why = Finding(Kind.REPORTED_ONLY, message=criterion.report_only or "")
-        middle, nearest = _middle_trial(trials)
+        middle, nearest = middle_trial(trials)
         return NodeVerdict(unit, Verdict.SKIP, (why,), nearest, middle, trials=tuple(trials))
     why = Finding(Kind.TEXT, metric=criterion.metric, value=str(trials[0].value))
     return NodeVerdict(unit, Verdict.SKIP, (why,), trials[0])
@@ -512,13 +511,13 @@ def _judge_trials(
     if not isinstance(trials[0].value, Decimal):
         each = [_compare(criterion, unit, facts, s, ()) for s in trials]
         return replace(min(each, key=lambda n: RANKS[n.verdict]), trials=tuple(trials))
-    middle, nearest = _middle_trial(trials)
+    middle, nearest = middle_trial(trials)
     baselines = [b for b in baselines if b.scope not in MIDDLES]
     judged = _judge_value(criterion, unit, middle, nearest, facts, baselines)
     return replace(judged, trials=tuple(trials))
 
 
-def _middle_trial(trials: Sequence[Sample]) -> tuple[Fraction, Sample]:
+def middle_trial(trials: Sequence[Sample]) -> tuple[Fraction, Sample]:
     """The median, in the unit of the trial nearest to it, and that trial."""
     unit = trials[0].unit
     numbers = [_number_in(unit, sample, Fraction(sample.number)) for sample in trials]
