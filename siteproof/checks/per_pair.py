@@ -118,23 +118,24 @@ class PerPairCheck(JobCheck, special=True):
             )
             self.none = "the link has no pair"
             if self.nodes == nodesets.MISSING:
-                rounds = self.lacking_of(rounds, missing.pairs)
+                rounds = self.lacking_of(rounds)
                 self.none = "nothing is missing"
             elif active.continued:
-                rounds = self.lacking_of(rounds, missing.pairs_of_session) or rounds
+                rounds = self.lacking_of(rounds, restored=True) or rounds
         except UserError as error:  # nodes outside this link, or busy ones
             self.none = str(error)
         self.table = Timetable(rounds, self.trials, self.turn())
         if self.by_turns:
             self.time_limit = f"{self.table.length}s"
 
-    def lacking_of(self, laid: Rounds, which: missing.OfPairs) -> Rounds:
+    def lacking_of(self, laid: Rounds, *, restored: bool = False) -> Rounds:
         """The rounds of pairs that lack an answer; of all at once, all if one does."""
         site = session.current().site
-        lacks = which(site, self.link, [p for r in laid for p in r], self.planned())
-        if self.pattern == "together" and any(lacks(pair) for r in laid for pair in r):
+        each = [pair for together in laid for pair in together]
+        lacks = missing.pairs(site, self.link, each, self.planned(), restored=restored)
+        if self.pattern == "together" and lacks:
             return laid
-        left = [[pair for pair in together if lacks(pair)] for together in laid]
+        left = [[pair for pair in together if pair in lacks] for together in laid]
         kept = [together for together in left if together]
         ends = nodesets.of(end for together in kept for pair in together for end in pair)
         self.lacking = {self.over.partition: str(ends)}

@@ -280,15 +280,8 @@ def _lacking_input(node: NodeVerdict, lacks: Mapping[str, Finding]) -> NodeVerdi
 
 def _too_old(criterion: Criterion, result: NodeVerdict, fresh: Freshness | None) -> NodeVerdict:
     """An answer that does not count any more is INCOMPLETE, and no value."""
-    answered = result.sample is not None and result.verdict not in (
-        Verdict.INCOMPLETE,
-        Verdict.SKIP,
-    )
-    if not fresh or not answered or result.sample is None:
-        return result
-    alone = bool(result.sample.node)  # else all nodes of its job matter
-    nodes = pair_units.ends(result.node) if alone else ()
-    why = fresh.too_old(criterion, result.sample, result.verdict, nodes)
+    answered = result.verdict not in (Verdict.INCOMPLETE, Verdict.SKIP)
+    why = outdated(criterion, result, fresh) if answered else None
     if why is None:
         return result
     return NodeVerdict(
@@ -299,6 +292,15 @@ def _too_old(criterion: Criterion, result: NodeVerdict, fresh: Freshness | None)
         too_old=True,
         interrupted=result.interrupted,
     )
+
+
+def outdated(criterion: Criterion, unit: NodeVerdict, fresh: Freshness | None) -> Finding | None:
+    """Why the value of a unit does not count any more; None if it does, or if there is none."""
+    if not fresh or unit.sample is None:
+        return None
+    alone = bool(unit.sample.node)  # else all nodes of its job matter
+    nodes = pair_units.ends(unit.node) if alone else ()
+    return fresh.too_old(criterion, unit.sample, unit.verdict, nodes)
 
 
 def _noted(criterion: Criterion, result: NodeVerdict, attempts: Sequence[Sample]) -> NodeVerdict:
