@@ -135,8 +135,9 @@ def _judged(
         there = attempts_at(measured, criterion)
         covered = {unit: facts for unit, facts in covered.items() if unit in there}
     result = judge(keys[0], criterion, measured, covered, waived=excused)
-    for unit in (unit for unit in result.nodes if not unit.waived):
-        for one in unit.points or (unit,):
+    for unit in result.nodes:
+        answered = () if unit.waived else unit.points or (unit,)
+        for one in answered:
             if one.value is not None and one.sample:
                 facts = covered[(one.members or (one,))[0].node]
                 met = one.verdict is Verdict.PASS

@@ -38,13 +38,12 @@ class Planned:
     known: Mapping[str, str]
 
     def may_answer(self, criterion: Criterion) -> bool:
-        """Whether it yields the criterion's metric, under its conditions."""
-        if criterion.metric.partition(".")[0] != self.check:
-            return False
-        for key, rule in criterion.conditions.items():
-            if key in ASKED and not rule.met_by(self.known.get(key, "")):
-                return False
-        return True
+        """Whether it runs under the conditions of a criterion on its metrics."""
+        return all(
+            rule.met_by(self.known.get(key, ""))
+            for key, rule in criterion.conditions.items()
+            if key in ASKED
+        )
 
 
 @dataclass(frozen=True)
@@ -122,8 +121,7 @@ def pairs(
 
 def _criteria(site: Site, planned: Planned) -> list[Criterion]:
     """Those that the check may answer, and inputs of derived ones."""
-    deciding = (c for c in site.criteria.values() if not c.report_only)
-    asked = (one for criterion in deciding for one in inputs.answering(site, criterion))
+    asked = inputs.of_check(site, planned.check, deciding=True)
     return [one for one in asked if planned.may_answer(one)]
 
 

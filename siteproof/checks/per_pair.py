@@ -14,6 +14,7 @@ from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, variable
 
 from siteproof import nodesets
+from siteproof.answers import inputs
 from siteproof.checks import loading, missing, progress, selection, session, timetable
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, JobCheck
 from siteproof.checks.timetable import Timetable
@@ -82,12 +83,8 @@ class PerPairCheck(JobCheck, special=True):
 
     def trials_promised(self) -> int:
         """The most trials that a criterion on this check and link needs; 0 in quick mode."""
-        site, check = session.current().site, type(self).__name__
-        trials = [
-            c.trials
-            for c in site.criteria.values()
-            if c.trials and self.link in c.links and c.metric.partition(".")[0] == check
-        ]
+        asked = inputs.of_check(session.current().site, type(self).__name__)
+        trials = [one.trials or 0 for one in asked if self.link in one.links]
         return max(trials, default=0) if self.mode != "quick" else 0
 
     def refuse_unknown_nodes(self) -> None:

@@ -166,7 +166,6 @@ def test_each_node_that_changed_is_measured_again(tmp_path, monkeypatch, changes
 
 
 def test_an_input_of_other_hardware_is_measured_again(four, monkeypatch):
-    """Of a derived criterion nothing but the input's node is lacking; it was measured by nobody."""
     derived = "HostParameters.buffer_shortage, at_most: 0 B"
     criteria = fleets.CRITERIA.replace("Stream.triad, at_least: 60 MB/s", derived)
     (four.folder / "sites/here/criteria.yaml").write_text(criteria)
