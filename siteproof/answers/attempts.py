@@ -1,7 +1,7 @@
 """Which attempts answer a question: whether one could, on which unit, and which is the newest.
 
 A question is a criterion, an input of a derived one, or a baseline: a metric of units under rules
-on conditions. This is the only place that says whether an attempt could answer it, and which of
+on conditions. This is the only place that shows whether an attempt could answer it, and which of
 those that could counts.
 """
 

@@ -48,7 +48,7 @@ def waived(site: Site, name: str, metric: str, today: date) -> dict[str, list[tu
 
 def _excused_units(units: Iterable[str], excused: Mapping[str, Excuses]) -> dict[str, Excuses]:
     """The waivers of each pair: a waiver of a node excuses the pairs in which it takes part."""
-    found = {}
+    found: dict[str, Excuses] = {}
     for unit in units:
         ends = pair_units.ends(unit)
         found[unit] = [waiver for node in ends for waiver in excused.get(node, ())]

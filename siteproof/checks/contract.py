@@ -30,6 +30,7 @@ from siteproof.record.pair_units import Point
 from siteproof.record.samples import Sample
 from siteproof.severity import Verdict
 from siteproof.sites import Baseline, Criterion, Hardware
+from siteproof.sites.promise import Subject
 
 if TYPE_CHECKING:
     from siteproof.sites import Site
@@ -53,6 +54,11 @@ class Answer:
     criterion: Criterion | None = None
     facts: Hardware | None = None
     met: bool = True
+
+    @property
+    def scope(self) -> str:
+        """What the value is of: of units by themselves, or their median or mean."""
+        return self.criterion.scope if self.criterion else ""
 
     def value_in(self, unit: str) -> Fraction:
         """The exact value in a unit."""
@@ -87,18 +93,17 @@ def compared(
     name = f"{check}.{metric}"
     measured = [s for s in samples if s.metric == name and s.status == "ok"]
     found: dict[str, list[Answer]] = {metric: []}
-    for scope, answer in _answers(site, name, mode, measured):
-        shown = f"{metric}_{scope}" if scope in MIDDLES else metric
+    for answer in _answers(site, name, mode, measured):
+        shown = f"{metric}_{answer.scope}" if answer.scope in MIDDLES else metric
         found.setdefault(shown, []).append(answer)
     found[metric] = found[metric] or _values(filter(shows, measured))
     return [_worst(site, name, shown, answers) for shown, answers in found.items() if answers]
 
 
-def _answers(
-    site: Site, name: str, mode: str, measured: Sequence[Sample]
-) -> Iterator[tuple[str, Answer]]:
-    """What the samples of a run answer, of the criteria on a metric and in a maintenance of its
-    baselines; each with the scope. Nobody is excused from a baseline but from all criteria.
+def _answers(site: Site, name: str, mode: str, measured: Sequence[Sample]) -> Iterator[Answer]:
+    """What the samples of a run answer: criteria on a metric, and in a maintenance its baselines.
+
+    Nobody is excused from a baseline but who is from all criteria.
     """
     criteria = {
         key: one for key, one in site.criteria.items() if one.metric == name and not one.report_only
@@ -113,7 +118,7 @@ def _answers(
 
 def _as_criterion(baseline: Baseline, measured: Iterable[Sample]) -> Criterion:
     own = {key: getattr(baseline, key) for key in Baseline.model_fields}
-    subject = "pair" if baseline.links else "node"
+    subject: Subject = "pair" if baseline.links else "node"
     if any(map(pair_units.of_link, measured)):
         subject = "system"
     return Typical.model_construct(**own, subject=subject)
@@ -121,27 +126,22 @@ def _as_criterion(baseline: Baseline, measured: Iterable[Sample]) -> Criterion:
 
 def _judged(
     site: Site, keys: Sequence[str], criterion: Criterion, measured: Sequence[Sample]
-) -> Iterator[tuple[str, Answer]]:
+) -> Iterator[Answer]:
     """The answers to a criterion. keys: only who is excused from all of these is."""
     today = datetime.now(UTC).date()
     each = [expected.covered(site, key, criterion, measured, today) for key in keys]
     covered, _, first = each[0]
-    excused = {
-        unit: waivers
-        for unit, waivers in first.items()
-        if all(of_other.get(unit) for _, _, of_other in each)
-    }
-    if criterion.scope not in MIDDLES:  # what other jobs measure is not asked for
+    from_all = set.intersection(*(set(filter(own.get, own)) for _, _, own in each))
+    excused = {unit: first[unit] for unit in from_all}
+    if criterion.scope not in MIDDLES:  # other jobs measure the rest
         there = attempts_at(measured, criterion)
         covered = {unit: facts for unit, facts in covered.items() if unit in there}
     result = judge(keys[0], criterion, measured, covered, waived=excused)
-    for unit in result.nodes:
-        answered = () if unit.waived else unit.points or (unit,)
-        for one in answered:
-            if one.value is not None and one.sample:
-                facts = covered[(one.members or (one,))[0].node]
-                met = one.verdict is Verdict.PASS
-                yield criterion.scope, Answer(one.value, one.sample, criterion, facts, met)
+    deciding = (unit for unit in result.nodes if not unit.waived)
+    for one in (one for unit in deciding for one in unit.points or (unit,)):
+        if one.value is not None and one.sample:
+            facts = covered[(one.members or (one,))[0].node]
+            yield Answer(one.value, one.sample, criterion, facts, one.verdict is Verdict.PASS)
 
 
 def _values(measured: Iterable[Sample]) -> list[Answer]:

@@ -64,8 +64,8 @@ class Answers:
         today = datetime.now(UTC).date()
         owed, baselines, _ = expected.covered(self.site, "", criterion, self.found, today, laid)
         if criterion.report_only:  # an input, which has no bound
-            each = reported(criterion, self.found, owed)
-            return owed.keys() - {n.node for n in each if not outdated(criterion, n, self.fresh)}
+            there = reported(criterion, self.found, owed)
+            return owed.keys() - {n.node for n in there if not outdated(criterion, n, self.fresh)}
         enough = (Verdict.PASS, Verdict.REGRESSED) if self.fresh else (Verdict.PASS,)
         each = units(criterion, self.found, owed, baselines, self.fresh)
         if criterion.scope not in MIDDLES:
@@ -121,8 +121,8 @@ def pairs(
 
 def _criteria(site: Site, planned: Planned) -> list[Criterion]:
     """Those that the check may answer, and inputs of derived ones."""
-    asked = inputs.of_check(site, planned.check, deciding=True)
-    return [one for one in asked if planned.may_answer(one)]
+    required = inputs.of_check(site, planned.check, deciding=True)
+    return [one for one in required if planned.may_answer(one)]
 
 
 def _newest(site: Site, planned: Planned) -> Answers:

@@ -83,8 +83,8 @@ class PerPairCheck(JobCheck, special=True):
 
     def trials_promised(self) -> int:
         """The most trials that a criterion on this check and link needs; 0 in quick mode."""
-        asked = inputs.of_check(session.current().site, type(self).__name__)
-        trials = [one.trials or 0 for one in asked if self.link in one.links]
+        required = inputs.of_check(session.current().site, type(self).__name__)
+        trials = [one.trials or 0 for one in required if self.link in one.links]
         return max(trials, default=0) if self.mode != "quick" else 0
 
     def refuse_unknown_nodes(self) -> None:
