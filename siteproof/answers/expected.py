@@ -1,13 +1,67 @@
-"""What a criterion covers: every node, pair or link that owes a value."""
+"""What a criterion covers: every node, pair or link that owes a value, and what counts for it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
 
 from siteproof.answers.attempts import of_system
 from siteproof.record import pair_units
 from siteproof.record.samples import Sample
-from siteproof.sites import Criterion, Hardware, Site, pairs
+from siteproof.sites import Baseline, Criterion, Hardware, Site, Waiver, pairs
+from siteproof.sites.pairs import Pair
+
+Laid = Mapping[str, Collection[Pair]]  # the pairs (client, server) of a run, by their link
+Excuses = Sequence[tuple[str, Waiver]]  # waivers with their keys in the site
+
+
+def covered(
+    site: Site,
+    name: str,
+    criterion: Criterion,
+    found: Sequence[Sample],
+    today: date,
+    laid: Laid | None = None,
+) -> tuple[dict[str, Hardware], Mapping[str, Sequence[Baseline]], Mapping[str, Excuses]]:
+    """The units that a criterion covers, with their baselines and waivers.
+
+    name: the criterion's key; found, laid: as of `units`.
+    """
+    own = [b for b in site.baselines.values() if b.metric == criterion.metric]
+    excused = waived(site, name, criterion.metric, today)
+    if criterion.links:
+        of_links = units(site, criterion, found, laid)
+        baselines = dict.fromkeys(of_links, [b for b in own if b.links])
+        return of_links, baselines, _excused_units(of_links, excused)
+    return nodes(site, criterion), _by_node(site, own), excused
+
+
+def waived(site: Site, name: str, metric: str, today: date) -> dict[str, list[tuple[str, Waiver]]]:
+    """The nodes that may miss a criterion today, each with its waivers and their keys."""
+    found: dict[str, list[tuple[str, Waiver]]] = {}
+    for key, waiver in site.waivers.items():
+        if waiver.holds(today) and waiver.covers(name, metric):
+            for node in waiver.set:
+                found.setdefault(node, []).append((key, waiver))
+    return found
+
+
+def _excused_units(units: Iterable[str], excused: Mapping[str, Excuses]) -> dict[str, Excuses]:
+    """The waivers of each pair: a waiver of a node excuses the pairs in which it takes part."""
+    found: dict[str, Excuses] = {}
+    for unit in units:
+        ends = pair_units.ends(unit)
+        found[unit] = [waiver for node in ends for waiver in excused.get(node, ())]
+    return found
+
+
+def _by_node(site: Site, baselines: Iterable[Baseline]) -> dict[str, list[Baseline]]:
+    """The baselines that cover each node."""
+    found: dict[str, list[Baseline]] = {}
+    for baseline in baselines:
+        for node in site.promised(baseline):
+            found.setdefault(node, []).append(baseline)
+    return found
 
 
 def nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
@@ -22,50 +76,53 @@ def nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
     return found
 
 
-def units(site: Site, criterion: Criterion, found: Sequence[Sample]) -> dict[str, Hardware]:
+def units(
+    site: Site, criterion: Criterion, found: Sequence[Sample], laid: Laid | None = None
+) -> dict[str, Hardware]:
     """Every pair or link that a criterion over links covers, with the sender's hardware.
 
     found: samples; they alone know the pairs of a random pattern. A node of such a link that was
-    in no pair stands alone: it should have been in one.
+    in no pair stands alone: it should have been in one. laid: the pairs of a run, instead of all.
     """
     if criterion.subject == "system":
         return {link: Hardware() for link in criterion.links}
     covered = set(site.promised(criterion))  # a look into a NodeSet parses the name each time
     units: dict[str, Hardware] = {}
     for key in criterion.links:
-        for unit in _units_of_link(site, criterion, key, found):
+        if laid is None:
+            of_link = _units_of_link(site, criterion, key, found)
+        else:
+            of_link = of_pairs(site, criterion, key, laid.get(key, ()))
+        for unit in of_link:
             if not covered.isdisjoint(pair_units.ends(unit)):
                 units[unit] = hardware(site, unit)
     return units
 
 
+def of_pairs(site: Site, criterion: Criterion, link: str, laid: Iterable[Pair]) -> list[str]:
+    """What pairs (client, server) owe: both directions, if each has a value."""
+    both = criterion.subject == "pair" and site.catalogue[criterion.metric].directed
+    turns = (turn for a, b in laid for turn in ([(a, b), (b, a)] if both else [(a, b)]))
+    return list(dict.fromkeys(pair_units.name(criterion, *turn, link) for turn in turns))
+
+
 def _units_of_link(
     site: Site, criterion: Criterion, key: str, found: Sequence[Sample]
 ) -> list[str]:
-    """The pairs that a link's pattern fixes in advance, else those that samples show."""
+    """The pairs that a link's pattern fixes in advance, else those that samples show.
+
+    Of a random pattern also the nodes that were in no pair.
+    """
     link = site.system.links[key]
-    expected = pairs.directed if _both_ways(site, criterion) else pairs.planned
-    fixed = [pair_units.name(criterion, *pair, key) for pair in expected(site, link)]
-    return fixed or _drawn(site, criterion, key, found)
-
-
-def _both_ways(site: Site, criterion: Criterion) -> bool:
-    """Whether a pair owes a value of each direction."""
-    return criterion.subject == "pair" and site.catalogue[criterion.metric].directed
-
-
-def _drawn(site: Site, criterion: Criterion, key: str, found: Sequence[Sample]) -> list[str]:
-    """The pairs that were drawn for a link, as samples show, and the nodes that were in none."""
-    link = site.system.links[key]
+    if fixed := of_pairs(site, criterion, key, pairs.planned(site, link)):
+        return fixed
     seen = _seen_pairs(criterion, key, found)
     if not seen:
         return []
     drawn = {node for pair in seen for node in pair}
     everybody = pairs.servers(site, link) | pairs.clients(site, link)
-    if _both_ways(site, criterion):
-        seen = [turn for a, b in seen for turn in ((a, b), (b, a))]
-    units = dict.fromkeys(pair_units.name(criterion, *pair, key) for pair in seen)
-    return [*units, *(node for node in everybody if node not in drawn)]
+    left = [node for node in everybody if node not in drawn]
+    return of_pairs(site, criterion, key, seen) + left
 
 
 def _seen_pairs(criterion: Criterion, key: str, found: Sequence[Sample]) -> list[tuple[str, str]]:

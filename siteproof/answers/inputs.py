@@ -14,6 +14,16 @@ OF_LINKS = ("TcpBandwidth.aggregate",)
 BOUNDS = ("at_least", "at_most", "equals")
 
 
+def of_check(site: Site, check: str, *, deciding: bool = False) -> list[Criterion]:
+    """The criteria that a check answers, and inputs of derived ones.
+
+    deciding: without those that are reported only.
+    """
+    wanted = (c for c in site.criteria.values() if not (deciding and c.report_only))
+    answered = (one for criterion in wanted for one in answering(site, criterion))
+    return [one for one in answered if one.metric.partition(".")[0] == check]
+
+
 def answering(site: Site, criterion: Criterion) -> list[Criterion]:
     """What answers a criterion: itself; of a derived metric the inputs, of both sides.
 

@@ -156,7 +156,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         return missing.Planned(self.name_of_check(), {"mode": self.mode})
 
     def decides_headline(self, sample: Sample) -> bool:
-        """Whether a headline may be made of this sample, where a metric has several a node."""
+        """Whether a headline that no criterion decides may be made of this sample."""
         return True
 
     def hardware_variables(self) -> dict[str, str]:
@@ -589,25 +589,17 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     @run_before("performance")
     def compare_with_contract(self) -> None:
-        """The worst node of each headline metric, and the bound of the mode."""
+        """The worst value of each headline metric, and the bound of the mode."""
         self.perf_variables = {}
         references = {}
+        check, found = self.name_of_check(), getattr(self, "samples", [])
         for metric in self.headline:
-            for name, value, unit, reference in self.compared(metric):
+            for name, value, unit, reference in contract.compared(
+                self.site, check, metric, self.mode, found, self.decides_headline
+            ):
                 self.perf_variables[name] = make_performance_function(float, unit, value)
                 references[name] = (*reference, unit)
         self.reference = {self.current_partition.fullname: references}
-
-    def compared(self, metric: str) -> list[contract.Compared]:
-        """Name, value, unit and reference of what ReFrame compares of a headline metric."""
-        return contract.of_nodes(
-            self.site,
-            self.role,
-            self.name_of_check(),
-            metric,
-            self.mode,
-            [s for s in getattr(self, "samples", []) if self.decides_headline(s)],
-        )
 
     @run_after("performance", always_last=True)
     def every_headline_compared(self) -> None:

@@ -97,6 +97,6 @@ class PerNodeCheck(JobCheck, special=True):
         chosen = nodesets.of(selected[self.chunk])
         if session.current().continued:
             roles = self.roles_on(self.current_partition.name)
-            left = missing.of_session(self.site, roles, self.planned())
+            left = missing.nodes(self.site, roles, self.planned(), restored=True)
             chosen = chosen & nodesets.of(left) or chosen
         return chosen

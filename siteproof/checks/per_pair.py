@@ -14,7 +14,8 @@ from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, variable
 
 from siteproof import nodesets
-from siteproof.checks import contract, loading, missing, progress, selection, session, timetable
+from siteproof.answers import inputs
+from siteproof.checks import loading, missing, progress, selection, session, timetable
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, JobCheck
 from siteproof.checks.timetable import Timetable
 from siteproof.collect import pair_turns, stages
@@ -82,12 +83,8 @@ class PerPairCheck(JobCheck, special=True):
 
     def trials_promised(self) -> int:
         """The most trials that a criterion on this check and link needs; 0 in quick mode."""
-        site, check = session.current().site, type(self).__name__
-        trials = [
-            c.trials
-            for c in site.criteria.values()
-            if c.trials and self.link in c.links and c.metric.partition(".")[0] == check
-        ]
+        required = inputs.of_check(session.current().site, type(self).__name__)
+        trials = [one.trials or 0 for one in required if self.link in one.links]
         return max(trials, default=0) if self.mode != "quick" else 0
 
     def refuse_unknown_nodes(self) -> None:
@@ -118,23 +115,24 @@ class PerPairCheck(JobCheck, special=True):
             )
             self.none = "the link has no pair"
             if self.nodes == nodesets.MISSING:
-                rounds = self.lacking_of(rounds, missing.pairs)
+                rounds = self.lacking_of(rounds)
                 self.none = "nothing is missing"
             elif active.continued:
-                rounds = self.lacking_of(rounds, missing.pairs_of_session) or rounds
+                rounds = self.lacking_of(rounds, restored=True) or rounds
         except UserError as error:  # nodes outside this link, or busy ones
             self.none = str(error)
         self.table = Timetable(rounds, self.trials, self.turn())
         if self.by_turns:
             self.time_limit = f"{self.table.length}s"
 
-    def lacking_of(self, laid: Rounds, which: missing.OfPairs) -> Rounds:
+    def lacking_of(self, laid: Rounds, *, restored: bool = False) -> Rounds:
         """The rounds of pairs that lack an answer; of all at once, all if one does."""
         site = session.current().site
-        lacks = which(site, self.link, [p for r in laid for p in r], self.planned())
-        if self.pattern == "together" and any(lacks(pair) for r in laid for pair in r):
+        each = [pair for together in laid for pair in together]
+        lacks = missing.pairs(site, self.link, each, self.planned(), restored=restored)
+        if self.pattern == "together" and lacks:
             return laid
-        left = [[pair for pair in together if lacks(pair)] for together in laid]
+        left = [[pair for pair in together if pair in lacks] for together in laid]
         kept = [together for together in left if together]
         ends = nodesets.of(end for together in kept for pair in together for end in pair)
         self.lacking = {self.over.partition: str(ends)}
@@ -266,14 +264,3 @@ class PerPairCheck(JobCheck, special=True):
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: how many turns gave a value, and how the others ended."""
         return progress.failed_turns(failed, len(self.table.turns))
-
-    def compared(self, metric: str) -> list[contract.Compared]:
-        """The worst pair, and the worst against its client."""
-        return contract.of_pairs(
-            self.site,
-            type(self).__name__,
-            metric,
-            self.mode,
-            getattr(self, "samples", []),
-            {(client, server) for _, client, server in self.table.turns},
-        )

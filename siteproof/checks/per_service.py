@@ -10,7 +10,7 @@ from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
 from siteproof import nodesets
-from siteproof.checks import contract, missing, session
+from siteproof.checks import missing, session
 from siteproof.checks.job import LOCAL, MARGIN, JobCheck
 from siteproof.record.manifest import OfItsKind
 from siteproof.record.samples import Sample
@@ -113,8 +113,3 @@ class ServiceCheck(JobCheck, special=True):
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """The first steps that failed, each with its reason."""
         return "; ".join(f"{s.dims.get('step', 'service')}: {s.why} ({s.status})" for s in failed)
-
-    def compared(self, metric: str) -> list[contract.Compared]:
-        """The worst value of this service."""
-        found = getattr(self, "samples", [])
-        return contract.of_points(self.site, self.name_of_check(), metric, self.mode, found)

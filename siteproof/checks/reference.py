@@ -7,7 +7,7 @@ adds to it. The value itself is an exact bound if the share is 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from fractions import Fraction
 
 from reframe.utility.sanity import reference_bounds
@@ -20,45 +20,27 @@ NOTHING_PASSES: Reference = (math.inf, 0.0, None)  # for bounds that contradict 
 
 
 def compare(
-    exact: Fraction, limits: Iterable[tuple[Limit | None, Limit | None]]
+    exact: Fraction, limits: Sequence[tuple[Limit | None, Limit | None]], *, met: bool
 ) -> tuple[float, Reference]:
-    """A value as a float, and the tightest of its limits, each a lower and an upper one."""
-    lows, highs = [], []
-    for lower, upper in limits:
-        if lower:
-            lows.append(lower)
-        if upper:
-            highs.append(upper)
+    """A value as a float, and the tightest of its limits, each a lower and an upper one.
+
+    met: whether it keeps them; a median may have more digits than a float, and just below 5 it
+    must not become 5.
+    """
+    lows = (low for low, _ in limits if low)
+    highs = (high for _, high in limits if high)
     low = max(lows, key=lambda one: (one.value, not one.inclusive), default=None)
     high = min(highs, key=lambda one: (one.value, one.inclusive), default=None)
     reference = _of_limits(low, high)
-    return _on_its_side(exact, low, high, reference), reference
-
-
-def _on_its_side(
-    exact: Fraction, low: Limit | None, high: Limit | None, reference: Reference
-) -> float:
-    """The float nearest to a value that ReFrame finds on the same side of the limits.
-
-    A median may have more digits than a float: just below 5 it must not become 5.
-    """
-    number = float(exact)
-    if reference == NOTHING_PASSES:
-        return number
     lowest, highest = (float(bound) for bound in reference_bounds(*reference))
-    if low and not low.inclusive:
-        is_below = exact <= low.value
-    else:
-        is_below = low is not None and exact < low.value
-    if is_below:
-        return min(number, math.nextafter(lowest, -math.inf))
-    if high and not high.inclusive:
-        is_above = exact >= high.value
-    else:
-        is_above = high is not None and exact > high.value
-    if is_above:
-        return max(number, math.nextafter(highest, math.inf))
-    return min(max(number, lowest), highest)
+    number = float(exact)
+    if met:
+        return min(max(number, lowest), highest), reference
+    if not lowest <= number <= highest:
+        return number, reference
+    is_above = highest - number < number - lowest
+    beyond = (highest, math.inf) if is_above else (lowest, -math.inf)
+    return math.nextafter(*beyond), reference
 
 
 def _of_limits(low: Limit | None, high: Limit | None) -> Reference:

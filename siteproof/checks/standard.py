@@ -5,7 +5,7 @@ They are the whole partition, and the numbers of tasks that criteria name.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 from ClusterShell.NodeSet import NodeSet
 
@@ -13,7 +13,7 @@ from siteproof.answers import inputs
 from siteproof.checks.job import LOCAL
 from siteproof.errors import UserError
 from siteproof.record.point import Point
-from siteproof.sites import Expected, Site
+from siteproof.sites import Site
 from siteproof.sites.system import Partition
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable
@@ -45,7 +45,8 @@ def of_criteria(site: Site, tool: str, file_system: str) -> list[dict[str, str]]
     """
     known = TOOLS[tool].all_axes
     found: list[dict[str, str]] = []
-    for conditions in _conditions(site, TOOLS[tool].check):
+    for criterion in inputs.of_check(site, TOOLS[tool].check):
+        conditions = criterion.conditions
         where = conditions.get("file_system")
         if "tasks" not in conditions or (where and not where.met_by(file_system)):
             continue
@@ -59,14 +60,6 @@ def of_criteria(site: Site, tool: str, file_system: str) -> list[dict[str, str]]
                 {name: plain(name, str(text), known[name]) for name, text in values.items()}
             )
     return found
-
-
-def _conditions(site: Site, check: str) -> Iterator[Mapping[str, Expected]]:
-    """Those of each criterion, or input of one, that is on a metric of a check."""
-    for criterion in site.criteria.values():
-        for one in inputs.answering(site, criterion):
-            if one.metric.partition(".")[0] == check:
-                yield one.conditions
 
 
 def narrowed(points: Mapping[int, Point], whole: Collection[int], most: int) -> dict[int, Point]:

@@ -19,7 +19,7 @@ from reframe.core.logging import getlogger
 from reframe.utility import typecheck
 
 from siteproof import files, nodesets
-from siteproof.checks import contract, loading, missing, progress, session
+from siteproof.checks import loading, missing, progress, session
 from siteproof.checks.budget import ALL
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, MARGIN, JobCheck
 from siteproof.checks.tuning import Tuning
@@ -468,12 +468,6 @@ class SweepCheck(JobCheck, Tuning, special=True):
         if any(point.nodes <= len(able) for point in left):
             return nodesets.of(able)
         return none
-
-    def compared(self, metric: str) -> list[contract.Compared]:
-        """The point that breaks a promise on the system, or the worst that answers one."""
-        return contract.of_points(
-            self.site, self.name_of_check(), metric, self.mode, getattr(self, "samples", [])
-        )
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: how many points gave a value, and how the others ended."""

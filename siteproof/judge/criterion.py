@@ -39,11 +39,10 @@ from siteproof.severity import RANKS, UNDECIDED, WRONG, Verdict, most_severe, of
 from siteproof.units import UNITS, convert
 
 if TYPE_CHECKING:
+    from siteproof.answers.expected import Excuses
     from siteproof.judge.age import Freshness
     from siteproof.record.comparable_settings import Settings
     from siteproof.sites import Baseline, Criterion, Hardware, Waiver
-
-Excuses = Sequence[tuple[str, "Waiver"]]  # waivers with their keys in the site
 
 
 @dataclass(frozen=True)
@@ -262,7 +261,7 @@ def reported(
 def _reported(criterion: Criterion, unit: str, trials: Sequence[Sample]) -> NodeVerdict:
     if isinstance(trials[0].value, Decimal):
         why = Finding(Kind.REPORTED_ONLY, message=criterion.report_only or "")
-        middle, nearest = _middle_trial(trials)
+        middle, nearest = middle_trial(trials)
         return NodeVerdict(unit, Verdict.SKIP, (why,), nearest, middle, trials=tuple(trials))
     why = Finding(Kind.TEXT, metric=criterion.metric, value=str(trials[0].value))
     return NodeVerdict(unit, Verdict.SKIP, (why,), trials[0])
@@ -282,12 +281,8 @@ def _lacking_input(node: NodeVerdict, lacks: Mapping[str, Finding]) -> NodeVerdi
 def _too_old(criterion: Criterion, result: NodeVerdict, fresh: Freshness | None) -> NodeVerdict:
     """An answer that does not count any more is INCOMPLETE, and no value."""
     decided = result.verdict not in (Verdict.INCOMPLETE, Verdict.SKIP)
-    answered = result.sample and (decided or result.sample.status == NODE_LOST)
-    if not fresh or not answered or result.sample is None:
-        return result
-    alone = bool(result.sample.node)  # else all nodes of its job matter
-    nodes = pair_units.ends(result.node) if alone else ()
-    why = fresh.too_old(criterion, result.sample, result.verdict, nodes)
+    lost = result.sample is not None and result.sample.status == NODE_LOST
+    why = outdated(criterion, result, fresh) if decided or lost else None
     if why is None:
         return result
     return NodeVerdict(
@@ -298,6 +293,15 @@ def _too_old(criterion: Criterion, result: NodeVerdict, fresh: Freshness | None)
         too_old=True,
         interrupted=result.interrupted,
     )
+
+
+def outdated(criterion: Criterion, unit: NodeVerdict, fresh: Freshness | None) -> Finding | None:
+    """Why the value of a unit does not count any more; None if it does, or if there is none."""
+    if not fresh or unit.sample is None:
+        return None
+    alone = bool(unit.sample.node)  # else all nodes of its job matter
+    nodes = pair_units.ends(unit.node) if alone else ()
+    return fresh.too_old(criterion, unit.sample, unit.verdict, nodes)
 
 
 def _noted(criterion: Criterion, result: NodeVerdict, attempts: Sequence[Sample]) -> NodeVerdict:
@@ -510,13 +514,13 @@ def _judge_trials(
     if not isinstance(trials[0].value, Decimal):
         each = [_compare(criterion, unit, facts, s, ()) for s in trials]
         return replace(min(each, key=lambda n: RANKS[n.verdict]), trials=tuple(trials))
-    middle, nearest = _middle_trial(trials)
+    middle, nearest = middle_trial(trials)
     baselines = [b for b in baselines if b.scope not in MIDDLES]
     judged = _judge_value(criterion, unit, middle, nearest, facts, baselines)
     return replace(judged, trials=tuple(trials))
 
 
-def _middle_trial(trials: Sequence[Sample]) -> tuple[Fraction, Sample]:
+def middle_trial(trials: Sequence[Sample]) -> tuple[Fraction, Sample]:
     """The median, in the unit of the trial nearest to it, and that trial."""
     unit = trials[0].unit
     numbers = [_number_in(unit, sample, Fraction(sample.number)) for sample in trials]

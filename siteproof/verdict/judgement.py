@@ -27,7 +27,7 @@ from siteproof.record.sessions import Sessions
 from siteproof.record.shown import Evidence
 from siteproof.record.updates import Updates
 from siteproof.severity import WRONG, Verdict, exit_code, most_severe, of_status
-from siteproof.sites import Baseline, Criterion, Hardware, Site, Waiver, check_files, pairs
+from siteproof.sites import Criterion, Site, check_files, pairs
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.sweeps.tools import SWEEPS_ONLY
 from siteproof.verdict import others
@@ -428,16 +428,6 @@ def _is_waived(site: Site, attempt: Sample, today: date) -> bool:
     )
 
 
-def waived(site: Site, name: str, metric: str, today: date) -> dict[str, list[tuple[str, Waiver]]]:
-    """The nodes that may miss a criterion today, each with its waivers and their keys."""
-    found: dict[str, list[tuple[str, Waiver]]] = {}
-    for key, waiver in site.waivers.items():
-        if waiver.holds(today) and waiver.covers(name, metric):
-            for node in waiver.set:
-                found.setdefault(node, []).append((key, waiver))
-    return found
-
-
 def _judge(
     site: Site,
     name: str,
@@ -454,7 +444,7 @@ def _judge(
     if not site.can_answer(criterion) and not criterion.report_only:
         why = Finding(Kind.NO_CHECK, metric=criterion.metric)
         return not_here(CriterionVerdict(name, criterion, Verdict.PENDING, (why,)), ())
-    units, baselines, excused = covered(site, name, criterion, found, today)
+    units, baselines, excused = expected.covered(site, name, criterion, found, today)
 
     def judged(
         own: Criterion, samples: Sequence[Sample], lacks: Mapping[str, Finding] | None = None
@@ -477,43 +467,8 @@ def _own_attempts(criterion: Criterion, found: Sequence[Sample]) -> Sequence[Sam
     return [s for s in found if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
 
 
-def covered(
-    site: Site, name: str, criterion: Criterion, found: Sequence[Sample], today: date
-) -> tuple[
-    dict[str, Hardware], Mapping[str, Sequence[Baseline]], dict[str, list[tuple[str, Waiver]]]
-]:
-    """The units that a criterion covers, with their baselines and waivers."""
-    own = [b for b in site.baselines.values() if b.metric == criterion.metric]
-    excused = waived(site, name, criterion.metric, today)
-    if criterion.links:
-        units = expected.units(site, criterion, found)
-        of_links = dict.fromkeys(units, [b for b in own if b.links])
-        return units, of_links, _excused_units(units, excused)
-    return expected.nodes(site, criterion), _by_node(site, own), excused
-
-
 def _check_of(metric: str) -> str:
     return metric.partition(".")[0]
-
-
-def _excused_units(
-    units: Iterable[str], excused: Mapping[str, list[tuple[str, Waiver]]]
-) -> dict[str, list[tuple[str, Waiver]]]:
-    """The waivers of each pair: a waiver of a node excuses the pairs in which it takes part."""
-    found = {}
-    for unit in units:
-        ends = pair_units.ends(unit)
-        found[unit] = [waiver for node in ends for waiver in excused.get(node, ())]
-    return found
-
-
-def _by_node(site: Site, baselines: Iterable[Baseline]) -> dict[str, list[Baseline]]:
-    """The baselines that cover each node."""
-    found: dict[str, list[Baseline]] = {}
-    for baseline in baselines:
-        for node in site.promised(baseline):
-            found.setdefault(node, []).append(baseline)
-    return found
 
 
 def _with_reason(

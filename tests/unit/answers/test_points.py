@@ -322,9 +322,24 @@ def test_the_median_that_reframe_compares_is_of_one_point(
         for node, (small, large) in (("n1", first), ("n2", second))
         for sample in on_node(name, unit, [(SMALL, [small]), (LARGE, [large])], node=node)
     ]
-    compared = contract.of_nodes(here.site, "compute", "RandomIo", metric, "acceptance", found)
+    compared = contract.compared(here.site, "RandomIo", metric, "acceptance", found)
     of_nodes = {shown: (value, own) for shown, value, own, _ in compared}
     assert of_nodes[f"{metric}_median"] == (middle, unit)
+
+
+def test_where_nothing_is_promised_reframe_shows_what_the_check_shows(tmp_path, monkeypatch):
+    found = on_node("RandomIo.read", "MB/s", [(SMALL, [46.69]), (LARGE, [822.31])])
+
+    def is_large(sample):
+        return sample.dims == LARGE
+
+    def lines(more):
+        site = Here(tmp_path / more[:2], monkeypatch, "RandomIo.read", more).site
+        return contract.compared(site, "RandomIo", "read", "acceptance", found, is_large)
+
+    assert [line[:2] for line in lines(REPORTED)] == [("read", 822.31)]
+    [(_, value, unit, reference)] = lines("at_least: 50 MB/s, nodes: [compute]")
+    assert (value, unit, reference[0]) == (46.69, "MB/s", 50)
 
 
 def test_what_programs_read_counts_units_and_names_points(tmp_path, monkeypatch):

@@ -165,6 +165,23 @@ def test_each_node_that_changed_is_measured_again(tmp_path, monkeypatch, changes
     assert missing.nodes(sites.load("here"), ["compute"], stream) == set(untested)
 
 
+def test_an_input_of_other_hardware_is_measured_again(four, monkeypatch):
+    derived = "HostParameters.buffer_shortage, at_most: 0 B"
+    criteria = fleets.CRITERIA.replace("Stream.triad, at_least: 60 MB/s", derived)
+    (four.folder / "sites/here/criteria.yaml").write_text(criteria)
+    monkeypatch.setattr(missing.session, "current", lambda: SimpleNamespace(campaign=""))
+    four.described(1)
+    read = run_of(
+        dict.fromkeys(ALL, 0), 1, "HostParameters.mismatches", "count", expected=",".join(ALL)
+    )
+    four.keep(read)
+    planned = missing.Planned("HostParameters", {"mode": "maintenance"})
+    for changes, untested in (({}, set()), ({"n003": ONE["board"]}, {"n003"})):
+        four.described(2, changes)
+        missing._sessions.cache_clear()
+        assert missing.nodes(sites.load("here"), ["compute"], planned) == untested
+
+
 def test_a_change_before_the_answer_or_of_an_unknown_day_is_none(four):
     four.described(1)
     four.described(2, swapped("n001", "n002"))

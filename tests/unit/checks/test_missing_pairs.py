@@ -18,7 +18,7 @@ def lacking(tmp_path, monkeypatch):
     """The pairs that a run of what is missing would measure after these samples."""
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
 
-    def ask(found, criteria=TCP, which=missing.pairs, session="other", mode="maintenance"):
+    def ask(found, criteria=TCP, session="", mode="maintenance"):
         site = nets.load(tmp_path / "sites", monkeypatch, criteria=criteria)
         for job in {s.header.session: s.header for s in found}.values():
             mine = [s for s in found if s.header.session == job.session]
@@ -26,8 +26,8 @@ def lacking(tmp_path, monkeypatch):
         now = SimpleNamespace(campaign="", name=session)
         monkeypatch.setattr(missing.session, "current", lambda: now)
         missing._sessions.cache_clear()
-        lacks = which(site, "lan", LAID, missing.Planned("TcpBandwidth", {"mode": mode}))
-        return [pair for pair in LAID if lacks(pair)]
+        planned = missing.Planned("TcpBandwidth", {"mode": mode})
+        return sorted(missing.pairs(site, "lan", LAID, planned, restored=bool(session)))
 
     yield ask
     missing._sessions.cache_clear()
@@ -73,4 +73,4 @@ def test_of_a_restored_session_its_own_figures_count_alone(lacking):
         *[s for s in nets.star(run=2) if "n6" not in (s.node, *s.dims.values())],
     ]
     session = found[-1].header.session
-    assert lacking(found, which=missing.pairs_of_session, session=session) == [("n6", "s1")]
+    assert lacking(found, session=session) == [("n6", "s1")]

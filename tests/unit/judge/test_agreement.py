@@ -94,8 +94,8 @@ def samples(values, unit, **keys):
 def reframe_says(described, measured, mode="acceptance"):
     """Whether ReFrame's own assertions hold with our references."""
     try:
-        for _, value, _, reference in contract.of_nodes(
-            described, "node", "Check", "figure", mode, measured
+        for _, value, _, reference in contract.compared(
+            described, "Check", "figure", mode, measured
         ):
             sn.evaluate(sn.assert_reference(value, *reference))
     except SanityError:
@@ -174,7 +174,7 @@ def test_random_contracts_are_judged_alike_three_times(count):
                 keys,
                 unit,
                 value,
-                contract.of_nodes(described, "node", "Check", "figure", "acceptance", measured),
+                contract.compared(described, "Check", "figure", "acceptance", measured),
             )
             compared, passed = compared + 1, passed + expected
     assert 0 < passed < compared
@@ -440,21 +440,21 @@ def test_reframes_line_has_the_unit_of_the_criterion():
     ):
         described = site({"C": criterion(at_least=bound)}, "MB/s")
         measured = samples([Decimal("5288.04")], "MB/s")
-        line = contract.of_nodes(described, "node", "Check", "figure", "acceptance", measured)[0]
+        line = contract.compared(described, "Check", "figure", "acceptance", measured)[0]
         assert (line[0], line[1], line[2], line[3][0]) == ("figure", value, unit, low), bound
 
 
 def test_reframes_line_without_a_criterion_has_the_unit_of_the_catalogue():
     described = site({}, "GB/s")
     measured = samples([Decimal("5288.04"), Decimal(6000)], "MB/s")
-    lines = contract.of_nodes(described, "node", "Check", "figure", "acceptance", measured)
+    lines = contract.compared(described, "Check", "figure", "acceptance", measured)
     assert {line[2] for line in lines} == {"GB/s"}
 
 
 def test_reframes_line_of_a_median_has_the_unit_of_its_criterion():
     described = site({"C": criterion(at_least="2 GB/s", scope="median")}, "MB/s", nodes="n[1-2]")
     measured = samples([Decimal(3000), Decimal(5000)], "MB/s")
-    lines = contract.of_nodes(described, "node", "Check", "figure", "acceptance", measured)
+    lines = contract.compared(described, "Check", "figure", "acceptance", measured)
     assert [line[:3] for line in lines if line[0].endswith("median")] == [
         ("figure_median", 4.0, "GB/s")
     ]

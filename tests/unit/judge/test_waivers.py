@@ -10,6 +10,7 @@ from clone import SITES
 from test_agreement import criterion, site
 from test_agreement import samples as three
 
+from siteproof.answers.expected import waived
 from siteproof.checks import contract, reference
 from siteproof.judge.criterion import judge
 from siteproof.record import samples
@@ -18,7 +19,6 @@ from siteproof.record.samples import Header, Sample
 from siteproof.severity import WRONG, Verdict
 from siteproof.sites import Baseline, Criterion, Hardware, Waiver, load, manual
 from siteproof.sites.site import examine
-from siteproof.verdict.judgement import waived
 from siteproof.wording.verdicts import why
 
 NODES = {node: Hardware() for node in ("n1", "n2", "n3")}
@@ -284,9 +284,15 @@ def test_the_verdict_honours_a_waiver_until_it_expires(world):
 # ---- what ReFrame compares with
 
 
+def lines_of(described, values, mode="acceptance"):
+    """The lines that ReFrame gets of n1, n2 and n3, by name."""
+    measured = three(list(map(Decimal, values)), "GB/s")
+    found = contract.compared(described, "Check", "figure", mode, measured)
+    return {name: (value, bound) for name, value, _, bound in found}
+
+
 def test_reframe_compares_the_worst_node_that_is_not_waived():
     described = site({"C": criterion(at_least="15 GB/s")}, "GB/s")
-    measured = three([Decimal(10), Decimal(20), Decimal(30)], "GB/s")
     for waives, expires, worst in (
         ("all", "2999-01-01", 20),
         ("C", "2999-01-01", 20),
@@ -295,37 +301,28 @@ def test_reframe_compares_the_worst_node_that_is_not_waived():
         ("all", "2001-01-01", 10),
     ):
         described.waivers["W"] = waiver(nodes="n1", waives=waives, expires=expires)
-        [(name, value, _, reference), _] = contract.of_nodes(
-            described, "node", "Check", "figure", "acceptance", measured
-        )
-        assert (name, value, reference[0]) == ("figure", worst, 15), (waives, expires)
+        lines = lines_of(described, (10, 20, 30))
+        assert lines == {"figure": (worst, (15.0, 0.0, None))}, (waives, expires)
 
 
-def test_where_all_nodes_are_waived_reframe_has_a_figure_and_no_bound():
+def test_where_no_node_decides_reframe_has_a_figure_and_no_bound():
     described = site({"C": criterion(at_least="15 GB/s")}, "GB/s")
     described.waivers["W"] = waiver(nodes="n[1-3]", expires="2999-01-01")
-    assert contract.of_nodes(
-        described,
-        "node",
-        "Check",
-        "figure",
-        "acceptance",
-        three([Decimal(10), Decimal(20)], "GB/s"),
-    ) == [("figure", 10.0, "GB/s", reference.UNBOUNDED)]
+    assert lines_of(described, (10, 14)) == {"figure": (10.0, reference.UNBOUNDED)}
+    assert lines_of(described, (10, 20)) == {"figure": (20.0, (15.0, 0.0, None))}
 
 
 def test_a_waived_node_is_left_out_of_reframes_mean():
     described = site({"C": criterion(at_least="15 GB/s", scope="mean")}, "GB/s")
     described.waivers["W"] = waiver(nodes="n1", expires="2999-01-01")
-    found = {
-        name: (value, reference)
-        for name, value, _, reference in contract.of_nodes(
-            described,
-            "node",
-            "Check",
-            "figure",
-            "acceptance",
-            three([Decimal(1), Decimal(20), Decimal(30)], "GB/s"),
-        )
-    }
-    assert found["figure_mean"] == (25.0, (15.0, 0.0, None))
+    assert lines_of(described, (1, 20, 30))["figure_mean"] == (25.0, (15.0, 0.0, None))
+
+
+def test_a_node_is_excused_from_a_baseline_where_it_is_from_all_criteria():
+    usual = Baseline(metric="Check.figure", at_least="20 GB/s", source="s", taken="2026-11-21")
+    one, other = criterion(at_least="5 GB/s"), criterion(at_least="6 GB/s")
+    for criteria, low in (({"C": one}, 5.0), ({"C": one, "D": other}, 20.0), ({}, 20.0)):
+        described = site(criteria, "GB/s", baselines={"B": usual})
+        described.waivers["W"] = waiver(nodes="n1", waives="C", expires="2999-01-01")
+        lines = lines_of(described, (10, 30, 40), "maintenance")
+        assert lines == {"figure": (10.0, (low, 0.0, None))}, criteria
