@@ -12,7 +12,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from siteproof import figure, files, sites
+from siteproof import files, sites
 from siteproof.cli import shared
 from siteproof.cli.records import plain_option, print_rows, print_table
 from siteproof.cli.shared import json_option, print_text
@@ -21,6 +21,7 @@ from siteproof.curves.measured import ALL, Curve, Row
 from siteproof.curves.run_findings import SweepReport
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.export import sweep_rows
+from siteproof.figure import line_plot
 from siteproof.record import manifest
 from siteproof.record.samples import SWEEP, Sample
 from siteproof.record.sessions import Sessions
@@ -278,8 +279,7 @@ def draw(path: Path, reports: Sequence[SweepReport]) -> None:
     found = sweep_figures.plots(named)
     if not found:
         raise UserError("--figure", "no point has a value, so there is nothing to draw")
-    svg = path.suffix == ".svg"
-    shared.write(path, figure.svg(found).encode() if svg else figure.png(found))
+    shared.write(path, line_plot.file(found, path.suffix[1:]))
 
 
 def _label(report: SweepReport, reports: Sequence[SweepReport]) -> str:

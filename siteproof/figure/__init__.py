@@ -1,9 +1,5 @@
 """Figures: plain data in, the text of an <svg> element or a PNG out. Made with matplotlib.
 
-Each module has `draw(name, caption, data) -> str` for a page; `svg` and `png` make files of curves.
+Each module has a kind of figure and its `draw(data) -> str` for a page; `style` has what all share.
 No figure depends on colour alone: shapes, lines, hatches and texts show the same.
 """
-
-from siteproof.figure.line_plot import Line, LinePlot, png, svg
-
-__all__ = ["Line", "LinePlot", "png", "svg"]

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from siteproof.figure import canvas, marks
-from siteproof.figure.canvas import COLOURS, GRID, SMALL, SOFT, WIDTH
-from siteproof.figure.labels import nice_ticks, number, numbers, short
-from siteproof.figure.marks import STYLES, Label, Mark
+import numpy as np
+
+from siteproof.figure import marks, style
+from siteproof.figure.marks import Mark
+from siteproof.figure.style import COLOURS, HATCHED, MARKERS, SOFT
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BINS = 46
-MAX_DOTS = 9  # nodes of one bin that are still dots
-LEFT, RIGHT = 40.0, WIDTH - 10  # units: the axes
-FOOT, HIGH = 40.0, 110.0
-MAX_LANES = 7
-MAX_NAMES = 120  # letters of a set of nodes
-NODE = COLOURS[1]  # of a node that is named
-DIRECTION = {"higher": " · higher is better →", "lower": " · ← lower is better", "neither": ""}
+HEIGHT = 160.0
+DIRECTION = {"higher": ", higher is better →", "lower": ", ← lower is better"}
 
 
 @dataclass(frozen=True)
@@ -39,119 +33,33 @@ class Distribution:
     values: Mapping[str, float]
     better: str = "higher"
     marks: Sequence[Mark] = ()
-    named: Mapping[str, str] | None = None
+    named: Mapping[str, str] = field(default_factory=dict)
 
 
-def draw(name: str, caption: str, data: Distribution) -> str:
-    """The figure for a page, as siteproof.figure.canvas.svg."""
-    values = {node: v for node, v in data.values.items() if isfinite(v)}
-    low, high, near = marks.axis_of(list(values.values()), data.marks)
-    wanted = [_of_mark(mark, near, low, high) for mark in data.marks]
-    for node, text in (data.named or {}).items():
-        if node in values:
-            wanted.append(Label(values[node], text, NODE, width=0.7))
-    labels = marks.in_lanes(wanted, (low, high), (LEFT, RIGHT), MAX_LANES)
-    height = FOOT + HIGH + marks.height_of(labels)
+def draw(data: Distribution) -> str:
+    """The figure for a page."""
+    values = [value for value in data.values.values() if isfinite(value)]
+    low, high, near = marks.axis_of(values, data.marks)
 
-    def fill(made: Figure) -> Sequence[canvas.Hover]:
-        box = (LEFT / WIDTH, FOOT / height, (RIGHT - LEFT) / WIDTH, HIGH / height)
-        place = made.add_axes(box)
-        _stacks(place, list(values.values()), low, high)
-        _axes(place, data, low, high)
+    def fill(made: Figure) -> None:
+        place = made.add_subplot(xlim=(low, high), ylabel="nodes")
+        place.set_xlabel(data.unit + DIRECTION.get(data.better, ""))
+        counts, edges = np.histogram(values, BINS, (low, high))
+        most, some = max(5.0, 1.05 * counts.max()), counts > 0
+        bars = np.maximum(counts[some], most / HEIGHT)  # one of hundreds shows
+        place.vlines((edges[:-1] + edges[1:])[some] / 2, 0, bars, COLOURS[0], linewidth=5.5)
+        place.set_ylim(0, most)
+        place.locator_params(axis="y", integer=True)
+        marks.draw_marks(place.axvline, data.marks, near)
         for mark in near:
-            _bad_side(place, mark, low, high)
-        for label in labels:
-            marks.draw_label(place, label, HIGH)
-            if label.colour == NODE:
-                place.plot([label.x], [0], marker="^", markersize=6, color=NODE, clip_on=False)
+            if mark.kind == "bound" and mark.side:
+                outer = low if mark.side == "at_least" else high
+                place.axvspan(outer, mark.value, hatch="///", zorder=0, **HATCHED)
+        for (node, text), marker in zip(data.named.items(), MARKERS, strict=False):
+            place.plot(
+                data.values[node], 0, marker, color=COLOURS[1], ms=6, clip_on=False, label=text
+            )
         if not values:
             place.text(0.5, 0.5, "no value", transform=place.transAxes, ha="center", color=SOFT)
-        return _hovers(values, data.unit, low, high, box)
 
-    return canvas.svg(name, data.title, caption, height, fill)
-
-
-def _of_mark(mark: Mark, near: Sequence[Mark], low: float, high: float) -> Label:
-    """The label of a mark; one outside the axis stands at its end, with an arrow."""
-    line, width = STYLES[mark.kind]
-    if mark in near:
-        return Label(mark.value, mark.text, line=line, width=width)
-    if mark.value < low:
-        return Label(low, f"◂ {mark.text}", width=0)
-    return Label(high, f"{mark.text} ▸", width=0)
-
-
-def _bad_side(place: Axes, mark: Mark, low: float, high: float) -> None:
-    """Hatch what a bound does not allow."""
-    if mark.kind == "bound" and mark.side:
-        ends = (low, mark.value) if mark.side == "at_least" else (mark.value, high)
-        place.axvspan(*ends, facecolor="none", edgecolor=GRID, hatch="///", zorder=0, linewidth=0)
-
-
-def _bin(value: float, low: float, high: float) -> int:
-    return min(int((value - low) / (high - low) * BINS), BINS - 1)
-
-
-def _hovers(
-    values: Mapping[str, float], unit: str, low: float, high: float, box: Sequence[float]
-) -> list[canvas.Hover]:
-    """The nodes and the values of each bin."""
-    bins: dict[int, list[str]] = {}
-    for node, value in values.items():
-        bins.setdefault(_bin(value, low, high), []).append(node)
-    left, bottom, wide, tall = box
-    found = []
-    for index, nodes in sorted(bins.items()):
-        own = [values[node] for node in nodes]
-        ends = dict.fromkeys(number(value) for value in (min(own), max(own)))
-        names = short(", ".join(nodes), MAX_NAMES)
-        text = f"{names}: {' to '.join(ends)} {unit}"
-        if len(nodes) > 1:
-            text = f"{len(nodes)} nodes, {text}"
-        part = (left + wide * index / BINS, bottom, wide / BINS, tall)
-        found.append(canvas.Hover(part, text))
-    return found
-
-
-def _stacks(place: Axes, values: Sequence[float], low: float, high: float) -> None:
-    """A dot a node where there are few, else a bar for those in one bin."""
-    width = (high - low) / BINS
-    counts = Counter(_bin(value, low, high) for value in values)
-    most = max(counts.values(), default=1)
-    if most <= MAX_DOTS:
-        _dots(place, counts, low, width)
-        place.set_ylim(0, max(5, most + 0.5))
-    else:
-        centres = [low + (index + 0.5) * width for index in counts]
-        heights = [max(count, most / HIGH) for count in counts.values()]  # one of hundreds shows
-        place.bar(centres, heights, width=0.9 * width, color=COLOURS[0])
-        place.set_ylim(0, most * 1.05)
-    ticks = [t for t in nice_ticks(0, place.get_ylim()[1], 4) if t == int(t)]
-    place.set_yticks(ticks, [f"{t:.0f}" for t in ticks])
-
-
-def _dots(place: Axes, counts: Mapping[int, int], low: float, width: float) -> None:
-    xs, ys = [], []
-    for index, count in sorted(counts.items()):
-        xs += [low + (index + 0.5) * width] * count
-        ys += [n + 0.5 for n in range(count)]
-    place.plot(
-        xs,
-        ys,
-        linestyle="none",
-        marker="o",
-        markersize=6,
-        color=COLOURS[0],
-        markeredgecolor="white",
-        markeredgewidth=0.5,
-    )
-
-
-def _axes(place: Axes, data: Distribution, low: float, high: float) -> None:
-    place.set_xlim(low, high)
-    ticks = nice_ticks(low, high)
-    place.set_xticks(ticks, numbers(ticks))
-    place.set_xlabel(data.unit + DIRECTION.get(data.better, ""))
-    place.set_ylabel("nodes")
-    place.tick_params(labelsize=SMALL)
-    place.set_facecolor("none")
+    return style.svg(data.title, HEIGHT, fill)

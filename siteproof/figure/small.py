@@ -12,7 +12,6 @@ from html import escape
 
 import numpy as np
 
-from siteproof.figure.labels import number
 from siteproof.figure.marks import Mark, axis_of
 
 BINS, STEP = 44, 5  # bars of a spread, and units from one to the next
@@ -78,7 +77,7 @@ def _bar(
         box = f'x="{place * STEP}" y="{top:.1f}" width="4.8" height="{high:.1f}"'
         bars += f'<rect class="{look}" {box}/>'
     total = sum(some for _, some in here)
-    ends = " to ".join(dict.fromkeys(number(edges[place + n]) for n in (0, 1)))
+    ends = " to ".join(dict.fromkeys(f"{edges[place + n]:.6g}" for n in (0, 1)))
     return f"<g><title>{total} at {ends} {escape(data.unit)}</title>{bars}</g>"
 
 

@@ -37,8 +37,8 @@ KINDS = {  # the look of a state that is the whole text of a cell
 }
 MARKS = {"bad": "\N{BALLOT X}", "warn": "!", "open": "?", "good": "\N{CHECK MARK}", "none": "–"}
 _KIND = {state: kind for kind, states in KINDS.items() for state in states}
-_PROLOG = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _ID = re.compile(r"""(\bid=["']|url\(["']?#|href=["']#)""")
+_NAME = re.compile(r'(?<=<g) id="[^"]*"')  # which nothing refers to
 _LONG = re.compile(r"\S{20,}")  # a word that may have to be broken
 LONGEST_ADDRESS = 1_500_000
 _SAFE = "!$()*,-./:;=?@_~+"  # characters that mean nothing in HTML or in an address with data
@@ -127,7 +127,7 @@ def address(attached: Attached) -> tuple[str, str]:
 
 def drawing(figure: Figure) -> Markup:
     """The drawing with ids that are unique in the page. It is of siteproof.figure only."""
-    return Markup(_ID.sub(rf"\g<1>{figure.name}-", _PROLOG.sub("", figure.svg, count=1)))
+    return Markup(_ID.sub(rf"\g<1>{figure.name}-", _NAME.sub("", figure.svg)))
 
 
 def _hash(script: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from siteproof.figure import Line
+from siteproof.figure.line_plot import Line
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report import promised
 from siteproof.sites import printed

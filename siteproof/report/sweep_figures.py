@@ -9,7 +9,7 @@ from siteproof.analysis.plateau import At, Beyond
 from siteproof.curves.bounds import Reached
 from siteproof.curves.measured import ALL, Curve, Row, ordered
 from siteproof.curves.run_findings import SweepReport
-from siteproof.figure import Line, LinePlot
+from siteproof.figure.line_plot import Line, LinePlot
 from siteproof.units import with_unit
 from siteproof.wording.amounts import at, number
 from siteproof.wording.findings import bound_name

@@ -9,8 +9,8 @@ from siteproof.availability import overview
 from siteproof.availability.definitions import Uptime
 from siteproof.availability.overview import Overview
 from siteproof.availability.subject_rows import COLUMNS, FOUR, four_rows, percent, rows, subjects
-from siteproof.figure import strips
-from siteproof.figure.strips import Strips, Times
+from siteproof.figure import spans
+from siteproof.figure.spans import Spans, Times
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, when
 from siteproof.report.sections import Figure, Section, Table, limited_points
@@ -27,7 +27,7 @@ def chapter(material: Material) -> Section | None:
     found = material.once(_overview)
     if not (found.whole or found.gateways):
         return None
-    svg = strips.draw("availability", _caption(found), _strips(found))
+    svg = spans.draw(_spans(found))
     figure = Figure(
         "availability", TITLE, svg, _caption(found), _table(found), ("Availability.overall",)
     )
@@ -69,18 +69,18 @@ def _caption(found: Overview) -> str:
     return f"{number} from {first} to {last}; of nodes only those that were down."
 
 
-def _strips(found: Overview) -> Strips:
+def _spans(found: Overview) -> Spans:
     drawn = {name: _states(found, part) for name, part in subjects(found).items()}
     first, last = (datetime.fromtimestamp(at, UTC) for at in found.period)
-    return Strips(TITLE, drawn, first, last)
+    return Spans(TITLE, drawn, (first, last))
 
 
 def _states(found: Overview, part: Uptime) -> Mapping[str, Times]:
     return {
-        strips.UP: part.up,
-        strips.DOWN: part.unscheduled,
-        strips.PLANNED: part.scheduled,
-        strips.UNKNOWN: part.missing(found.period),
+        spans.UP: part.up,
+        spans.DOWN: part.unscheduled,
+        spans.PLANNED: part.scheduled,
+        spans.UNKNOWN: part.missing(found.period),
     }
 
 

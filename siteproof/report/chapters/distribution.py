@@ -10,7 +10,6 @@ import numpy as np
 
 from siteproof.answers.attempts import failure, place
 from siteproof.figure import distribution as drawn
-from siteproof.figure import labels
 from siteproof.figure.distribution import Distribution
 from siteproof.figure.marks import Mark
 from siteproof.nodes import pair_ends
@@ -25,6 +24,7 @@ from siteproof.report.phrases import few, percent_change, quantity
 from siteproof.report.sections import Figure, Section, Table, to_rows
 from siteproof.sites import Metric
 from siteproof.units import count
+from siteproof.wording.amounts import number
 from siteproof.wording.findings import sentence
 
 LEAST = 2  # nodes that make a distribution
@@ -155,7 +155,7 @@ def _fleet(
     marks = promised.marks(site, key, criteria, unit)
     if values:
         middle = median(values.values())
-        marks.append(Mark("median", middle, f"median {labels.number(middle)} {unit}"))
+        marks.append(Mark("median", middle, f"median {number(middle)} {unit}"))
     missing = [n for n in site.expected(key.role) if n not in values]
     better = site.catalogue[key.metric].better
     return Fleet(key, promised.number_of(sample), unit, better, values, marks, missing, lost)
@@ -214,7 +214,7 @@ def _figures(found: Sequence[Fleet], named: Sequence[str], states: FleetReport) 
         name, caption = promised.own_name(anchor(one.key.metric), seen), _caption(one)
         bad, axis = _named(one, states), f"{title}, {one.unit}"
         data = Distribution(axis, one.unit, one.values, one.better, one.marks, bad)
-        svg = drawn.draw(name, caption, data)
+        svg = drawn.draw(data)
         yield Figure(name, title, svg, caption, _table(one, states), [one.key.metric])
 
 

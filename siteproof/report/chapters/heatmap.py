@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 
 from siteproof import units
 from siteproof.analysis import slow_nodes as rules
-from siteproof.figure import heatmap as drawn
-from siteproof.figure.heatmap import HeatMap
-from siteproof.figure.shares import BROKEN, FAILED, KINDS, MISSING, SHORT, TYPICAL, kinds_of
+from siteproof.figure import cells as drawn
+from siteproof.figure.cells import (
+    BROKEN,
+    FAILED,
+    KINDS,
+    MISSING,
+    MOST_NAMES,
+    SHORT,
+    TYPICAL,
+    Panel,
+    kinds_of,
+)
 from siteproof.report import past, promised
 from siteproof.report.chapters import distribution
 from siteproof.report.material import Material
@@ -32,7 +40,6 @@ HOW = (
     f"{rules.MIN_DEFICIT:.0%} on the bad side of the median of all runs and nodes of its role, "
     "or beyond its baseline; a cell of several values shows the worst of them."
 )
-MAX_ROW_NAMES = 40  # rows that are all named, the worst first
 # What a cell shows where several of its values differ: the worst one.
 BY_SEVERITY = (MISSING, TYPICAL, 1, 2, SHORT, 3, FAILED, BROKEN)
 COLUMNS_OF_TABLE = (
@@ -215,40 +222,32 @@ def _figure(material: Material, found: Past, cells: Cells, name: str, title: str
     rows = np.flatnonzero((cells.kinds != MISSING).any(axis=1))
     ranked = _ranked(cells, rows)
     worst = _bad(cells, ranked)[:WORST]
-    if len(rows) <= MAX_ROW_NAMES:
-        data = _map(found, cells, title, ranked, order="the worst first")
+    if len(rows) <= MOST_NAMES:
+        panels = [_panel(found, cells, ranked, "the worst first")]
     else:
-        data = _large_map(material, found, cells, title, rows, worst)
+        panels = [_panel(found, cells, worst, f"the worst {len(worst)}")] if worst else []
+        panels.append(_all(material, found, cells, rows))
+    form = "%Y-%m-%d" if cells.columns.by_day else "%m-%d %H:%M"
+    data = drawn.Cells(title, [f"{at:{form}}" for at in cells.times], panels)
     name, caption = f"heatmap-{name}", _caption(cells, rows)
     table = _table(material, found, cells, worst or ranked[:1])
     metrics = {title} & set(found.metrics)
-    return Figure(name, title, drawn.draw(name, caption, data), caption, table, metrics)
+    return Figure(name, title, drawn.draw(data), caption, table, metrics)
 
 
-def _map(found: Past, cells: Cells, title: str, shown: Sequence[int], **more: Any) -> HeatMap:
-    names = [found.nodes[n] for n in shown]
-    return HeatMap(title, names, cells.times, cells.kinds[list(shown)], KINDS, **more)
+def _panel(found: Past, cells: Cells, shown: Sequence[int], head: str) -> Panel:
+    return Panel(head, [found.nodes[n] for n in shown], cells.kinds[list(shown)])
 
 
-def _large_map(
-    material: Material,
-    found: Past,
-    cells: Cells,
-    title: str,
-    rows: np.ndarray,
-    worst: Sequence[int],
-) -> HeatMap:
-    """All nodes, by rack where the site has racks; the worst are shown above by name."""
-    shown, starts = [int(n) for n in rows], []
-    groups = _groups(material, [found.nodes[n] for n in shown])
-    if groups:
-        shown = []
+def _all(material: Material, found: Past, cells: Cells, rows: np.ndarray) -> Panel:
+    """All nodes, by rack where the site has racks."""
+    shown, head, starts = [int(n) for n in rows], f"all {len(rows)} nodes", dict[int, str]()
+    if groups := _groups(material, [found.nodes[n] for n in shown]):
+        shown, head = [], f"{head}, by group"
         for name, members in groups:
-            starts.append((len(shown), name))
+            starts[len(shown)] = name
             shown += map(found.nodes.index, members)
-    places = [shown.index(n) for n in worst]
-    order = "by group" if groups else ""
-    return _map(found, cells, title, shown, worst=places, groups=starts, order=order)
+    return replace(_panel(found, cells, shown, head), starts=starts)
 
 
 def _groups(material: Material, nodes: Sequence[str]) -> list[tuple[str, list[str]]]:

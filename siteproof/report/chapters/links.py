@@ -192,7 +192,7 @@ def _figure(origin: str, found: Sequence[Quantity]) -> Figure:
             ]
             groups.append((one.name, rows))
     caption, metrics = _caption(found), sorted({one.metric for one in found})
-    svg = drawn.draw(name, caption, Ranges(title, groups))
+    svg = drawn.draw(Ranges(title, groups))
     return Figure(name, title, svg, caption, _table(found), metrics)
 
 

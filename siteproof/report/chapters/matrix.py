@@ -8,9 +8,19 @@ from statistics import median
 import numpy as np
 
 from siteproof import units
-from siteproof.figure import grid as drawn
-from siteproof.figure import labels
-from siteproof.figure.shares import BROKEN, FAILED, MISSING, SHORT, TOO_FEW, TYPICAL, kinds_of
+from siteproof.figure import cells as drawn
+from siteproof.figure.cells import (
+    BROKEN,
+    FAILED,
+    MISSING,
+    NOT_EXPECTED,
+    SHORT,
+    TOO_FEW,
+    TYPICAL,
+    Cells,
+    Panel,
+    kinds_of,
+)
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
 from siteproof.record.pair_units import LINK, of_pairs
@@ -22,6 +32,7 @@ from siteproof.report.sections import Figure, Section, Table
 from siteproof.severity import Verdict, of_status
 from siteproof.sites import Site, pairs
 from siteproof.units import count
+from siteproof.wording.amounts import number
 
 MAX_FIGURES = 8  # figures
 MAX_ROWS = 10
@@ -74,15 +85,39 @@ def _figures(site: Site, found: Sequence[Matrix]) -> Iterator[Figure]:
         base = f"matrix-{promised.slug(one.name)}-{promised.slug(one.link or 'any')}"
         name = promised.own_name(base, seen)
         title = f"{one.name} over {one.link}, {one.unit}" if one.link else f"{one.name}, {one.unit}"
-        rows, columns, split = _ends(site, one)
-        caption = _caption(one)
-        data = drawn.Matrix(title, rows, columns, _kinds(one), _texts(one), split)
-        svg, metric = drawn.draw(name, caption, data), one.name.partition(" ")[0]
-        yield Figure(name, title, svg, caption, _table(site, one), [metric])
+        svg, metric = drawn.draw(_cells(site, one, title)), one.name.partition(" ")[0]
+        yield Figure(name, title, svg, _caption(one), _table(site, one), [metric])
+
+
+def _cells(site: Site, one: Matrix, title: str) -> Cells:
+    """Nodes that send down the side; of two ends one panel for each direction."""
+    rows, columns, split = _ends(site, one)
+    there = [[(a, b) for b in columns] for a in rows]
+    if not split:
+        return Cells(title, columns, [_panel(one, "", rows, there)], "to", "from")
+    back = [[(b, a) for b in columns] for a in rows]
+    panels = [
+        _panel(one, "from the row to the column", rows, there),
+        _panel(one, "from the column to the row", rows, back),
+    ]
+    return Cells(title, columns, panels)
+
+
+def _panel(one: Matrix, head: str, rows: Sequence[str], pairs: Sequence[Sequence[Pair]]) -> Panel:
+    """The kind and the value of each pair; one that is not expected has neither."""
+    kinds, texts = _kinds(one), _texts(one)
+    cells = np.array([[kinds.get(pair, NOT_EXPECTED) for pair in row] for row in pairs], np.uint8)
+    words = {
+        (y, x): texts[pair]
+        for y, row in enumerate(pairs)
+        for x, pair in enumerate(row)
+        if pair in texts
+    }
+    return Panel(head, rows, cells, words)
 
 
 def _ends(site: Site, one: Matrix) -> tuple[list[str], list[str], bool]:
-    """Rows, columns, and whether these are two ends: a cell has both directions then."""
+    """Rows, columns, and whether these are two ends."""
     every = {*one.values, *one.failed, *one.missing}
     senders, receivers = ({pair[n] for pair in every} for n in (0, 1))
     if not one.blame.directed:
@@ -147,7 +182,7 @@ def _share(one: Matrix, value: float) -> float:
 
 
 def _texts(one: Matrix) -> dict[Pair, str]:
-    texts = {pair: labels.number(value) for pair, value in one.values.items()}
+    texts = {pair: number(value) for pair, value in one.values.items()}
     return texts | {pair: sample.status for pair, sample in one.failed.items()}
 
 
@@ -156,7 +191,7 @@ def _caption(one: Matrix) -> str:
     text = f"{count(len(one.values), 'pair')} of {count(len(ends), 'node')}"
     if one.values:
         values = one.values.values()
-        low, high, middle = map(labels.number, (min(values), max(values), median(values)))
+        low, high, middle = map(number, (min(values), max(values), median(values)))
         text += f" between {low} and {high} {one.unit}, median {middle} {one.unit}"
     parts = _states([one])
     parts += [
@@ -187,7 +222,7 @@ def _table(site: Site, one: Matrix) -> Table:
     parts = [f"In {one.unit}."]
     if one.values:
         typical, of = _typical(one)
-        parts.append(f"Typical is {labels.number(typical)} {one.unit}, the median of {of}.")
+        parts.append(f"Typical is {number(typical)} {one.unit}, the median of {of}.")
     if len(order) > MAX_ROWS:
         parts.append(f"The worst {MAX_ROWS}; {count(len(order) - MAX_ROWS, 'pair')} more.")
     if one.missing:

@@ -12,8 +12,8 @@ from siteproof.curves.measured import TASKS, Curve
 from siteproof.curves.run_findings import SweepReport
 from siteproof.curves.sweep_runs import SweepRun
 from siteproof.errors import UserError, UserErrors
-from siteproof.figure import LinePlot, labels
 from siteproof.figure import line_plot as drawn
+from siteproof.figure.line_plot import LinePlot
 from siteproof.record.samples import PUBLISHED, SWEEP
 from siteproof.record.sessions import Sessions
 from siteproof.report import promised, published_sweeps, sweep_figures
@@ -165,7 +165,7 @@ def _drawn(found: Sequence[_Figures], published: Sequence[PublishedCurve]) -> It
             landmarks = [c for c in published if over_tasks and c.metric == first.metric]
             caption = _caption(plot, first.unit, landmarks)
             plot = _with_landmarks(plot, first.unit, landmarks)
-            svg = drawn.draw(name, caption, plot)
+            svg = drawn.draw(plot)
             table = _table(shown, sweep.several, landmarks)
             title = f"{plot.title}, {first.unit}"
             yield Figure(name, title, svg, caption, table, _metrics(first.metric))
@@ -188,7 +188,7 @@ def _caption(plot: LinePlot, unit: str, landmarks: Sequence[PublishedCurve]) -> 
     places = len(plot.labels) or len({x for line in plot.lines for x in line.xs})
     text = f"{count(len(plot.lines), 'curve')} over {count(places, 'place')}"
     value, name = max((max(line.values), line.name) for line in plot.lines)
-    text += f", highest {labels.number(value)} {unit}"
+    text += f", highest {amounts.number(value)} {unit}"
     if len(plot.lines) > 1:
         text += f" of {name}"
     if landmarks:

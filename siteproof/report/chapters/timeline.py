@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import UTC, date, datetime, time
 
 from siteproof.compare.accepted import Acceptance
-from siteproof.figure import dates as drawn
-from siteproof.figure.dates import Timeline
+from siteproof.figure import spans as drawn
+from siteproof.figure.spans import DONE, EARLY, Spans, Times
+from siteproof.figure.style import DAY
 from siteproof.published import milestones
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, when
@@ -59,16 +60,22 @@ def _figure(found: Sequence[Milestone]) -> Figure:
     """The milestones in the order in which they belong, over their days."""
     steps = _in_order(found)
     days = {one.milestone: one.days for one in steps if one.days}
-    early = frozenset(one.milestone for one in steps if _is_early(one, days))
+    early = {one.milestone for one in steps if _is_early(one, days)}
     first, last = (min(a for a, _ in days.values()), max(b for _, b in days.values()))
     caption = (
         f"{len(days)} of {count(len(found), 'milestone')} have a date, from {first} to {last}; "
         f"{len(early)} came before one that they need."
     )
     title = "Milestones of the acceptance"
-    data = Timeline(title, [one.milestone for one in steps], days, early)
-    svg = drawn.draw("acceptance", caption, data)
+    rows: dict[str, dict[str, Times]] = {one.milestone: {} for one in steps}
+    for name, (begin, end) in days.items():
+        rows[name] = {EARLY if name in early else DONE: [(_seconds(begin), _seconds(end) + DAY)]}
+    svg = drawn.draw(Spans(title, rows))
     return Figure("acceptance", title, svg, caption, _milestones(found))
+
+
+def _seconds(day: date) -> float:
+    return datetime.combine(day, time(), UTC).timestamp()
 
 
 def _is_early(one: Milestone, days: Mapping[str, tuple[date, date]]) -> bool:

@@ -144,8 +144,8 @@ def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[st
         [m for m in one.marks if m.kind != "median"],
         _region(middle, steps),
     )
-    svg, table = drawn.draw(name, caption, data), _periods(middle, steps)
-    return Figure(name, title, svg, caption, table, [one.key.metric])
+    table = _periods(middle, steps)
+    return Figure(name, title, drawn.draw(data), caption, table, [one.key.metric])
 
 
 def name_of(one: Fleet) -> str:
@@ -239,7 +239,7 @@ def _of_alert(
         steps, table = [], _tenths(alert, lines)
     caption = _alert_caption(alert)
     data = Trend(f"{title}, {alert.unit}", alert.unit, courses, steps, marks)
-    return Figure(name, title, drawn.draw(name, caption, data), caption, table)
+    return Figure(name, title, drawn.draw(data), caption, table)
 
 
 def _lines(material: Material, alert: Alert) -> Iterator[Course]:

@@ -179,7 +179,7 @@ def test_the_fleet_over_time_shows_its_step_and_what_changed(told):
     hpl = named(section, "trend-hpl-gflops-compute")
     assert "step of -6" in hpl.caption
     labels = texts(hpl)
-    assert any(t.startswith("-6") for t in labels) and any("kernel" in t for t in labels)
+    assert any(t.startswith("1: -6") for t in labels) and any("kernel" in t for t in labels)
     assert [r[2] for r in hpl.table.rows] == ["17", "20"]
     before, after = (float(r[3]) for r in hpl.table.rows)
     assert after / before - 1 == pytest.approx(-0.06, abs=0.005)

@@ -19,7 +19,7 @@ from siteproof.report.summary import Summary
 
 NOW = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
 SVG = (
-    '<?xml version="1.0"?>\n<!DOCTYPE svg PUBLIC "a" "b">\n<svg role="img" '
+    '<svg role="img" '
     'xmlns="http://www.w3.org/2000/svg"><title id="t">A title</title><defs><path id="p" '
     'd="M0 0"/></defs><g clip-path="url(#p)"><use href="#p"/></g></svg>'
 )

@@ -1,0 +1,65 @@
+"""Rows of time: when each subject was up or down, or the days of each step of an acceptance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from siteproof.figure import style
+from siteproof.figure.style import COLOURS, DAY, HATCHED, PALE, short
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FOOT, ROW = 30.0, 16.0  # units
+BAR = 0.7  # of a row's height
+UP, DOWN, PLANNED, UNKNOWN = "up", "down", "down, planned", "not measured"
+DONE, EARLY = "in order", "out of order"
+# Each state by its colour and its hatch, so that print without colours shows it, too. The line
+# around what must be seen is wider than a short time.
+_STYLES: dict[str, dict[str, Any]] = {
+    UP: {"facecolor": PALE},
+    UNKNOWN: HATCHED | {"hatch": "\\\\\\"},
+    PLANNED: {"facecolor": COLOURS[4], "hatch": "////", "edgecolor": "white", "linewidth": 0},
+    DOWN: {"facecolor": COLOURS[1], "edgecolor": COLOURS[1], "linewidth": 0.7},
+    DONE: {"facecolor": COLOURS[0], "edgecolor": COLOURS[0], "linewidth": 2.5},
+    EARLY: {"facecolor": "white", "edgecolor": COLOURS[1], "linewidth": 2},
+}
+
+Times = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Spans:
+    """rows: by the name of a row, the times in each state, in seconds since 1970.
+
+    period: its ends; without it, all that is in the rows.
+    """
+
+    title: str
+    rows: Mapping[str, Mapping[str, Times]]
+    period: tuple[datetime, datetime] | None = None
+
+
+def draw(data: Spans) -> str:
+    """The figure for a page. Raises ValueError without a time in any row."""
+    if not any(times for states in data.rows.values() for times in states.values()):
+        raise ValueError("no row, or no time")
+
+    def fill(made: Figure) -> None:
+        place = made.add_subplot(ylim=(len(data.rows) - 0.5, -0.5))
+        for y, states in enumerate(data.rows.values()):
+            for state, look in _STYLES.items():  # an outage last, so that nothing hides it
+                if times := states.get(state):
+                    bars = [(begin / DAY, (end - begin) / DAY) for begin, end in times]
+                    place.broken_barh(bars, (y - BAR / 2, BAR), label=state, **look)
+        place.xaxis_date()
+        if data.period:
+            place.set_xlim(*style.days(data.period))
+        place.set_yticks(range(len(data.rows)), [short(name) for name in data.rows])
+        place.tick_params(axis="y", length=0)
+        place.grid(visible=True, axis="x")
+
+    return style.svg(data.title, FOOT + ROW * len(data.rows), fill)
