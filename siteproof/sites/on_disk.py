@@ -59,7 +59,7 @@ PLACES = (
         DATA,
         "perflogs/SYSTEM/imported/*",
         "siteproof import",
-        "Copies of perflogs and reports of plain ReFrame, with what was selected of them.",
+        "Copies of perflogs and reports of plain ReFrame, with the options of their import.",
         "no, unless the originals are kept",
     ),
     Place(
