@@ -54,13 +54,13 @@ OURS = (
 from pathlib import Path
 from siteproof import history
 from siteproof.history import tables
-from siteproof.history.foreign import formats
+from siteproof.history.foreign import figures, formats
 connection = history.connect()
 connection.execute("SET threads = 1")
 tables.clear(connection)
 start = cpu()
 reader = formats.Reader(connection)
-reader.read(Path(sys.argv[1]), 0, site="oldsys")
+reader.add(figures.File(Path(sys.argv[1]), site="oldsys"))
 reader.flush()
 found = connection.execute("SELECT count(*), sum(value) FROM new_samples").fetchone()
 end(start, *found)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from math import inf
 from statistics import median_low
 
 from siteproof import files, units
@@ -108,6 +109,19 @@ def _limit_of_node(hardware: Hardware, metric: str) -> Limit | None:
     cores = hardware.cores
     of_core = A_CORE.get(metric) or A_CORE.get(metric.partition(".")[0])
     return (Fraction(cores), of_core[1], "a core's") if cores and of_core else None
+
+
+def lowest(site: Site, name: str) -> tuple[float, float]:
+    """The lowest of a metric's limits for nodes and for pairs, in the base unit; infinity: none."""
+    metric = site.catalogue[name]
+    of_nodes = [_limit_of_node(hardware, name) for hardware in site.system.hardware.values()]
+    is_rate = units.kind(metric.unit) == "rate" and name not in BURSTS
+    links = [link.speed for link in site.system.links.values() if link.speed and is_rate]
+    size = float(units.UNITS[metric.unit][1])
+    return (
+        min((size * float(x[0] * x[1].to(metric.unit)) for x in of_nodes if x), default=inf),
+        min((size * float(TOLERANCE * speed.to(metric.unit)) for speed in links), default=inf),
+    )
 
 
 def _clocks(hardware: Hardware) -> Fraction:

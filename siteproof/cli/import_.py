@@ -11,15 +11,17 @@ import click
 from siteproof import files, sites
 from siteproof.errors import UserError
 from siteproof.history.foreign import copying, formats
-from siteproof.history.foreign.chosen_lines import Only
 from siteproof.history.foreign.copying import Overlap, State
-from siteproof.history.foreign.figures import Note
+from siteproof.history.foreign.figures import LeftOut, Note
+from siteproof.history.foreign.import_options import DEFAULT, Options
+from siteproof.history.foreign.layouts import PRESETS
 from siteproof.published import imported
 from siteproof.published.imported import Import
 from siteproof.sites.published_csv import Published
 from siteproof.units import count
 
 MAX_REFUSED = 20  # lines
+_CSV = ".csv"
 _MAX_NAMES = 3  # files with the same values
 _KEPT = (State.NEW, State.GROWN, State.SAME)
 
@@ -40,6 +42,14 @@ _KEPT = (State.NEW, State.GROWN, State.SAME)
     help="Time zone of ReFrame's times without a zone, such as Europe/Zurich; without it, UTC.",
 )
 @click.option(
+    "--format",
+    "format_",
+    default="",
+    metavar="FORMAT",
+    help="Format of ReFrame's perflogs without a line of names: "
+    f"{', '.join(PRESETS)}, or the string in its settings.",
+)
+@click.option(
     "--only-system",
     "only_systems",
     multiple=True,
@@ -58,22 +68,25 @@ def import_(
     paths: Sequence[Path],
     system: str,
     zone: str,
+    format_: str,
     only_systems: tuple[str, ...],
     only_tests: tuple[str, ...],
     dry_run: bool,
 ) -> None:
     """Import published or older results, or perflogs of plain ReFrame.
 
-    PATH is a CSV file, whose columns 'siteproof sites --keys' explains; or a perflog or a run
-    report of ReFrame 3 or 4; or a folder of these. Without PATH, the published.csv of the system
-    is imported. A file with a mistake, or without any readable line, changes nothing. Imported
-    values appear in 'siteproof compare', 'history' and 'published'. They cannot meet a criterion,
-    but can show that one is missed.
+    PATH is a CSV file (NAME.csv), whose columns 'siteproof sites --keys' explains; or a perflog or
+    a run report of ReFrame; or a folder of these. A perflog begins with a line of names, as ReFrame
+    4 writes it; of another one, --format names the columns. Without PATH, the published.csv of the
+    system is imported. A file with a mistake, or without any readable line, changes nothing.
+    Imported values appear in 'siteproof compare', 'history' and 'published'. They cannot meet a
+    criterion, but can show that one is missed.
 
     \b
     siteproof import --system jetstream-tacc
     siteproof import older-results.csv
     siteproof import ~/reframe/perflogs --system jetstream-tacc --zone America/Chicago
+    siteproof import ~/2021/perflogs --system jetstream-tacc --format 3.x
     siteproof import ~/perflogs --system jetstream-tacc --only-system tacc --only-test 'Stream*'
     """
     if not paths:
@@ -83,18 +96,22 @@ def import_(
             raise UserError(
                 "import", f"site {system} has no {Published.FILE}", hint="Give the PATH of a file"
             )
-    logs = [path for path in paths if path.is_dir() or (path.is_file() and formats.kind(path))]
+    given = Options(zone, format_, only_systems, only_tests)
+    logs = [path for path in paths if path.is_dir() or (path.is_file() and _is_log(path))]
     if logs and len(logs) < len(paths):
         what = "CSV files and files of ReFrame together"
         raise UserError("import", what, hint="Import one kind at a time")
-    only = Only(only_systems, only_tests)
     if logs:
-        _logs(logs, system, zone, only, dry_run)
-    elif only:
-        raise UserError(str(only), "a CSV file has no tests of ReFrame", hint="Remove the option")
+        _logs(logs, system, given, dry_run)
+    elif given != DEFAULT:
+        raise UserError(str(given), "a CSV file has no tests of ReFrame", hint="Remove the option")
     else:
         for path in paths:
             _csv(path, system, dry_run)
+
+
+def _is_log(path: Path) -> bool:
+    return path.suffix != _CSV or bool(formats.kind(path))
 
 
 def _csv(file: Path, system: str, dry_run: bool) -> None:
@@ -123,7 +140,7 @@ def _answer(file: Path, done: Import) -> str:
 # ---- of ReFrame
 
 
-def _logs(paths: Sequence[Path], system: str, zone: str, only: Only, dry_run: bool) -> None:
+def _logs(paths: Sequence[Path], system: str, given: Options, dry_run: bool) -> None:
     if system not in sites.names():
         raise UserError(
             "--system",
@@ -131,9 +148,9 @@ def _logs(paths: Sequence[Path], system: str, zone: str, only: Only, dry_run: bo
             sites.names(),
         )
     files.must_exist()
-    done = copying.plan(paths, system, zone, files.perflogs(), only)
+    done = copying.plan(paths, system, given, files.perflogs())
     if not dry_run:
-        copying.keep(done, system, zone, files.perflogs(), only)
+        copying.keep(done, system, given, files.perflogs())
     for error in done.skipped:
         click.echo(str(error))
     for file, state in done.done:
@@ -153,9 +170,9 @@ def _logs(paths: Sequence[Path], system: str, zone: str, only: Only, dry_run: bo
 
 def _left_out(done: copying.Import) -> None:
     """Lines that can be read and are not imported, of all files."""
-    contents = [file.content for file, _ in done.done]
-    in_samples = sum(content.in_samples for content in contents)
-    not_selected = sum(content.not_selected for content in contents)
+    left_out = [file.content.file.left_out for file, _ in done.done]
+    in_samples = sum(counts[LeftOut.IN_SAMPLES] for counts in left_out)
+    not_selected = sum(counts[LeftOut.NOT_SELECTED] for counts in left_out)
     if in_samples:
         lines = count(in_samples, "line")
         click.echo(f"not imported: {lines} of Siteproof's runs, whose values are in its samples")
@@ -174,9 +191,10 @@ def _overlap(overlap: Overlap) -> str:
 def _remarks(done: copying.Import, system: str) -> None:
     """What a person should know of the files that are kept."""
     kept = done.of(*_KEPT)
-    for name in sorted({name for file in kept for name in file.content.systems} - {system}):
+    notes = Counter(note for file in kept for note in file.content.file.notes())
+    for name in sorted({name for file in kept for name in file.content.file.systems} - {system}):
         click.echo(f"system {name} of the files is imported as {system}; the conditions name it")
-    for (note, text), number in Counter(n for file in kept for n in file.content.notes).items():
+    for (note, text), number in notes.items():
         click.echo(f"{_note(note, text)}, in {count(number, 'file')}")
     refused = [text for file in kept for text in file.content.refused]
     for text in refused[:MAX_REFUSED]:

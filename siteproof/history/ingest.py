@@ -107,16 +107,18 @@ def _foreign(
     """Add files of plain ReFrame; their broken lines are refused, the others count."""
     if not files:
         return
-    from siteproof.history.foreign import formats  # most stores hold no such file
+    from siteproof.history.foreign import formats, import_options  # most stores hold no such file
+    from siteproof.history.foreign.figures import File
 
-    reader, names = formats.Reader(connection), {listed.turn: listed.file for listed in files}
+    reader = formats.Reader(connection)
     for listed in files:
-        site = listed.file.split("/")[0]
         try:
-            reader.read(listed.path, listed.turn, site=site, name=listed.file)
+            given = import_options.of(listed.path)
+            file = File(listed.path, listed.file, listed.turn, listed.file.split("/")[0], given)
+            reader.add(file)
         except UserError as error:
             refused[listed.file] = [str(error)]
+        else:
+            if lines := file.refused_lines():
+                refused[listed.file] = lines
     reader.flush()
-    for turn, found in reader.files.items():
-        if lines := found.refused_lines():
-            refused.setdefault(names[turn], lines)

@@ -246,14 +246,13 @@ def _own(folder: Path, name: str, root: os.stat_result | None) -> Iterator[tuple
 def _foreign(
     perflogs: Path, system: str, root: os.stat_result | None
 ) -> Iterator[tuple[str, Stamp]]:
-    from siteproof.history.foreign import formats
+    from siteproof.history.foreign import formats, import_options
 
     for path in formats.files(perflogs, system):
         size, moment = _stamp(path.lstat, root)
-        for note in formats.notes_on(path):  # the rows depend on zone and selection, too
-            of_note = _stamp(note.lstat, root)
-            size, moment = size + of_note[0], moment + of_note[1]
-        yield str(path.relative_to(perflogs)), (size, moment)
+        # The rows depend on the options, too.
+        given = _stamp(import_options.file_of(path).lstat, root)
+        yield str(path.relative_to(perflogs)), (size + given[0], moment + given[1])
 
 
 def _stamp(stat: Callable[[], os.stat_result], root: os.stat_result | None) -> Stamp:

@@ -25,6 +25,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import Series, comparable
 from siteproof.sites import Site
+from siteproof.trend import wrong_values
 from siteproof.trend.alerts import Moment
 
 if TYPE_CHECKING:
@@ -58,11 +59,12 @@ _NAMES = """
     FROM (SELECT DISTINCT node FROM stored {only})"""
 # One series or a few, as the values of all would fill the memory. Only rows with a number of the
 # right kind; `wanted` numbers the series in question.
-_POINTS = """
+_POINTS = f"""
     SELECT w.number::INTEGER AS series, n.place AS node, j.number AS run, value * factor AS value
-    FROM stored JOIN (VALUES {wanted}) AS w(series, kind, number) USING (series, kind)
+    FROM stored JOIN (VALUES {{wanted}}) AS w(series, kind, number) USING (series, kind)
                 JOIN numbered_jobs j USING (run) JOIN numbered_nodes n USING (node)
-    WHERE series IN ({series}) AND status = 'ok' AND isfinite(value * factor)
+                ANTI JOIN {wrong_values.TABLE} USING ({wrong_values.KEYS})
+    WHERE series IN ({{series}}) AND status = 'ok' AND isfinite(value * factor)
           AND source <> 'published'"""
 # Rows are counted by run before anything is known of the runs: there are far fewer of these.
 _SERIES = """
@@ -176,6 +178,7 @@ def read(
     stored = list(_stored(site, h, metric, found))
     if not stored:
         return found
+    wrong_values.find(site, h, metric)
     h.sql(_JOBS, {"system": site.system.system})
     h.sql(_NAMES.format(only="WHERE node = $node" if node else ""), {"node": node} if node else {})
     names = [n for (n,) in h.sql("SELECT node FROM numbered_nodes ORDER BY place")]

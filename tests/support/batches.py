@@ -13,7 +13,8 @@ import numpy as np
 from siteproof import history
 from siteproof.history import tables, views
 from siteproof.history.foreign import formats
-from siteproof.history.foreign.figures import Note
+from siteproof.history.foreign.figures import File, LeftOut, Note
+from siteproof.history.foreign.import_options import Options
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,19 @@ class Rows:
         return len(self.numbers)
 
 
-def rows(path: Path, **keys: object) -> Rows:
-    """All rows of a perflog or a run report, in the order of lines and metrics."""
+def rows(path: Path, site: str = "", name: str = "", **keys: object) -> Rows:
+    """All rows of a perflog or a run report, in the order of lines and metrics.
+
+    keys: of Options.
+    """
     connection = _connection()
     tables.clear(connection)
-    reader = formats.Reader(connection)
-    reader.read(path, 0, **keys)
+    reader, file = (
+        formats.Reader(connection),
+        File(path, name or path.name, site=site, options=Options(**keys)),
+    )
+    reader.add(file)
     reader.flush()
-    file = reader.files[0]
     names = [column.name for column in views.SAMPLES]
     shown = ", ".join(f"{views.sql(c)} AS {c.name}" for c in views.SAMPLES)
     found = connection.execute(
@@ -61,8 +67,8 @@ def rows(path: Path, **keys: object) -> Rows:
         file.refused_lines(),
         file.notes(),
         file.systems,
-        file.in_samples,
-        file.not_selected,
+        file.left_out[LeftOut.IN_SAMPLES],
+        file.left_out[LeftOut.NOT_SELECTED],
         provenance,
     )
 

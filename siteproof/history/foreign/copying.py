@@ -9,11 +9,11 @@ from pathlib import Path
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import candidates, chosen_lines, formats, source
-from siteproof.history.foreign.candidates import Content, File
-from siteproof.history.foreign.chosen_lines import ALL, Only
+from siteproof.history.foreign import candidates, formats, import_options, source
+from siteproof.history.foreign.candidates import Candidate, Content
+from siteproof.history.foreign.import_options import Options
 
-_ENDINGS = (".jsonl", ".zone", ".only", ".tmp")  # of names that other files have
+_ENDINGS = (".jsonl", import_options.ENDING, ".tmp")  # of names that other files have
 _MOSTLY = 0.5  # a file with a larger share of its values in other files is not imported
 
 
@@ -43,23 +43,22 @@ class Import:
     done: each file and its state. overlaps: of files in state DOUBLE, by path. skipped: others.
     """
 
-    done: list[tuple[File, State]] = field(default_factory=list)
+    done: list[tuple[Candidate, State]] = field(default_factory=list)
     overlaps: dict[Path, Overlap] = field(default_factory=dict)
     skipped: list[UserError] = field(default_factory=list)
 
-    def of(self, *states: State) -> list[File]:
+    def of(self, *states: State) -> list[Candidate]:
         """The files in one of these states."""
         return [file for file, state in self.done if state in states]
 
 
-def plan(paths: Sequence[Path], system: str, zone: str, perflogs: Path, only: Only = ALL) -> Import:
+def plan(paths: Sequence[Path], system: str, given: Options, perflogs: Path) -> Import:
     """What an import of these files would do. Raises UserError if nothing may be imported.
 
-    A file of which no line can be read stops the import. Perflogs come first: a run report of the
-    same runs is then left out.
+    A named file of which no line can be read stops the import; one within a folder is skipped.
+    Perflogs come first: a run report of the same runs is then left out.
     """
-    formats.valid_zone(zone)
-    found, skipped = candidates.find(paths)
+    found, skipped = candidates.find(paths, given)
     if not found:
         first = [str(error) for error in skipped[:1]]
         raise UserError(
@@ -67,61 +66,65 @@ def plan(paths: Sequence[Path], system: str, zone: str, perflogs: Path, only: On
         )
     done = Import(skipped=skipped)
     there = _there(perflogs, system)
-    found.sort(key=lambda f: formats.kind(f.path) == formats.REPORT)
-    contents = candidates.read([file.path for file in found], system, zone, only)
-    _refuse_unknown(only, contents.values())
+    found.sort(key=lambda file: formats.kind(file.path, given) == formats.REPORT)
+    for file in found:
+        file.content = candidates.read(file.path, system, given)
+    _refuse_unknown(given, [file.content for file in found])
     for file in found:
         _check_name(file)
-        content = file.content = _readable(file.path, contents[file.path])
+        if not file.content.figures and file.content.refused:
+            _skip(file, paths, skipped)
+            continue
         target = perflogs / system / formats.FOLDER / file.name
-        state = _state(file, target, zone, only)
-        overlap = _overlap(content, there) if state is State.NEW else None
+        state = _state(file, target, given)
+        overlap = _overlap(file.content, there) if state is State.NEW else None
         if overlap:
             done.overlaps[file.path] = overlap
             state = State.DOUBLE
         done.done.append((file, state))
         if state in (State.NEW, State.GROWN):
-            there[target] = content
+            there[target] = file.content
     return done
 
 
-def _refuse_unknown(only: Only, contents: Iterable[Content | UserError]) -> None:
+def _refuse_unknown(given: Options, contents: Iterable[Content]) -> None:
     """Raises UserError for a system that no file names."""
-    known = set[str]()
-    for content in contents:
-        if isinstance(content, Content):
-            known |= content.systems | content.others
-    if unknown := sorted(set(only.systems) - known):
+    files_ = [content.file for content in contents]
+    known = set[str]().union(*(file.systems | file.others for file in files_))
+    if unknown := sorted(set(given.systems) - known):
         raise UserError("--only-system", f"no file has the system '{unknown[0]}'", sorted(known))
 
 
-def keep(done: Import, system: str, zone: str, perflogs: Path, only: Only = ALL) -> None:
+def keep(done: Import, system: str, given: Options, perflogs: Path) -> None:
     """Copy what is new or has grown. Raises OSError; a repeated import then copies the rest."""
     for file in done.of(State.NEW, State.GROWN):
         target = perflogs / system / formats.FOLDER / file.name
-        if zone:
-            files.write(formats.zone_file(target), f"{zone}\n".encode(), below=perflogs)
-        if only:
-            files.write(chosen_lines.file_of(target), only.dump(), below=perflogs)
+        if given != import_options.DEFAULT:
+            files.write(import_options.file_of(target), given.dump(), below=perflogs)
         files.write(target, source.content(file.path), below=perflogs)
 
 
 def _there(perflogs: Path, system: str) -> dict[Path, Content]:
     """What was imported before. The history names files of it that cannot be read."""
-    found = candidates.read(list(formats.files(perflogs, system)), system, None)
-    return {path: content for path, content in found.items() if isinstance(content, Content)}
+    found: dict[Path, Content] = {}
+    for path in formats.files(perflogs, system):
+        try:
+            found[path] = candidates.read(path, system, import_options.of(path))
+        except UserError:
+            continue
+    return found
 
 
-def _readable(path: Path, content: Content | UserError) -> Content:
-    """Raises UserError if nothing in the file can be read."""
-    if isinstance(content, UserError):
-        raise content
-    if not content.figures and content.refused:
-        raise UserError(path, "no line of it can be read; the first: " + content.refused[0])
-    return content
+def _skip(file: Candidate, paths: Sequence[Path], skipped: list[UserError]) -> None:
+    """Skip a file of which no line can be read; raise the reason if somebody named it."""
+    first = file.content.refused[0]
+    error = UserError(file.path, f"no line of it can be read; the first: {first}")
+    if file.path in paths:
+        raise error
+    skipped.append(error)
 
 
-def _check_name(file: File) -> None:
+def _check_name(file: Candidate) -> None:
     if harmless(file.name) != file.name or file.name.endswith(_ENDINGS):
         raise UserError(
             file.path,
@@ -130,14 +133,19 @@ def _check_name(file: File) -> None:
         )
 
 
-def _state(file: File, target: Path, zone: str, only: Only) -> State:
+def _state(file: Candidate, target: Path, given: Options) -> State:
     """The state of a file, without a look at other files. Raises UserError."""
     if not file.content.figures:
         return State.EMPTY
     if not target.exists():
         return State.NEW
-    _check_zone(file, target, zone)
-    _check_selection(file, target, only)
+    before = import_options.of(target)
+    if before != given:
+        raise UserError(
+            file.path,
+            f"it is there already with {before}",
+            hint=f"Use {before}, or remove {target}",
+        )
     if candidates.same(target, file.path):
         return State.SAME
     if _continues(file.path, target):
@@ -158,26 +166,6 @@ def _overlap(new: Content, there: dict[Path, Content]) -> Overlap | None:
         return None
     names = sorted(path.name for path, keys in common.items() if keys)
     return Overlap(len(known), len(new.keys), names)
-
-
-def _check_zone(file: File, target: Path, zone: str) -> None:
-    before = formats.zone_of(target)
-    if (before or "UTC") != (zone or "UTC"):
-        raise UserError(
-            file.path,
-            f"it is there already with times in {before or 'UTC'}",
-            hint=f"Use --zone {before or 'UTC'}, or remove {target}",
-        )
-
-
-def _check_selection(file: File, target: Path, only: Only) -> None:
-    before = chosen_lines.of(target)
-    if before != only:
-        raise UserError(
-            file.path,
-            f"it is there already with {before or 'all of its lines'}",
-            hint=f"Use {before or 'no --only-system and --only-test'}, or remove {target}",
-        )
 
 
 def _continues(path: Path, target: Path) -> bool:

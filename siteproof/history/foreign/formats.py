@@ -1,27 +1,35 @@
-"""Perflogs and run reports of plain ReFrame 3 and 4, as rows of the view `samples`.
+"""Perflogs and run reports of plain ReFrame 2 to 4, as rows of the view `samples`.
 
 `siteproof import` copies them to `perflogs/<system>/imported/`. Rows are derived from the copies.
 """
 
 from __future__ import annotations
 
-import zoneinfo
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from siteproof.errors import UserError
-from siteproof.files import ACCOUNT
 from siteproof.history import tables
-from siteproof.history.foreign import chosen_lines, perflog, run_report, source
-from siteproof.history.foreign.chosen_lines import Only
+from siteproof.history.foreign import import_options, layouts, perflog, run_report, source
 from siteproof.history.foreign.figures import File
+from siteproof.history.foreign.import_options import Options
+from siteproof.history.foreign.origins import Refused
+from siteproof.history.rows import Context
+from siteproof.history.views import RUN_SHIFT
 
 FOLDER = "imported"
 PERFLOG, REPORT = "perflog", "run report"
-_ZONE = ".zone"  # ending of the file with the time zone of a perflog
+NEITHER = (
+    "no run report of ReFrame, and no perflog with a line of names, as ReFrame 4 writes it",
+    [f"--format {', '.join(layouts.PRESETS)}, or the format in the settings of ReFrame"],
+)
 _START = 1 << 20  # bytes by which the kind of a file is recognised
+_LINES = 1000  # of which one has to be of a perflog
+_TOGETHER = 100_000  # rows that are added at once
+Row = Mapping[str, Any]
 
 
 def files(perflogs: Path, system: str) -> Iterator[Path]:
@@ -36,23 +44,12 @@ def files(perflogs: Path, system: str) -> Iterator[Path]:
             for path in found
             if (path.is_file() or path.is_symlink())
             and not path.name.startswith(".")
-            and path.suffix != _ZONE
-            and not chosen_lines.is_one(path)
+            and path.suffix != import_options.ENDING
         )
     )
 
 
-def notes_on(path: Path) -> list[Path]:
-    """The files next to an imported one on which its rows depend; each may be missing."""
-    return [zone_file(path), chosen_lines.file_of(path)]
-
-
-def zone_file(path: Path) -> Path:
-    """The file with the zone of a perflog's times."""
-    return path.with_name(path.name + _ZONE)
-
-
-def kind(path: Path) -> str:
+def kind(path: Path, given: Options = import_options.DEFAULT) -> str:
     """PERFLOG or REPORT, by the content of a file; empty: neither. Raises UserError."""
     try:
         with source.stream(path) as stream:
@@ -61,81 +58,64 @@ def kind(path: Path) -> str:
         raise UserError(path, f"cannot be read: {error.strerror}") from None
     if start.lstrip()[:1] == b"{":
         return REPORT if b'"session_info"' in start else ""
-    lines = start.decode("utf-8", "replace").split("\n")
-    found = any(perflog.looks_like(line.strip()) for line in lines[:1000])
-    return PERFLOG if found else ""
+    lines = start.decode("utf-8", "replace").splitlines()[:_LINES]
+    layout = layouts.of_format(given.format) if given.format else None
+    return PERFLOG if any(_is_of_perflog(line.strip(), layout) for line in lines) else ""
+
+
+def _is_of_perflog(line: str, layout: layouts.Layout | None) -> bool:
+    if layouts.of_header(line):
+        return True
+    try:
+        return bool(layout and layout.cut(line))
+    except Refused:
+        return False
+
+
+def rows_of(file: File) -> Iterator[tuple[Row, list[dict[str, Any]], Context]]:
+    """Of each line the run, the narrow rows and their context. Raises UserError."""
+    what = kind(file.path, file.options)
+    if not what:
+        raise UserError(file.path, *NEITHER)
+    try:
+        for line in run_report.lines(file) if what == REPORT else perflog.lines(file):
+            try:
+                yield *file.rows_of(line), line.known.context
+            except Refused as error:
+                file.refuse(line.number, str(error))
+    except OSError as error:
+        raise UserError(file.path, f"cannot be read: {error.strerror}") from None
 
 
 class Reader:
-    """Reads perflogs and run reports into the tables of the new rows, many lines at once.
-
-    files: the result of reading each, by its turn.
-    """
+    """Adds files to the tables of the new rows, many lines at once."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
-        self.files: dict[int, File] = {}
-        self._lines, self._cases = perflog.Waiting(), run_report.Cases()
+        self._runs: list[Row] = []
+        self._samples: list[Row] = []
+        self._contexts: dict[int, Context] = {}
 
-    def read(
-        self,
-        path: Path,
-        turn: int,
-        *,
-        site: str = "",
-        name: str = "",
-        zone: str | None = None,
-        only: Only | None = None,
-    ) -> None:
-        """Read a file; its rows are complete after `flush`. Raises UserError, and adds no row then.
-
-        site: the system that it is imported for; empty: the one in the file. name: of the file in
-        the rows. zone: of times that have none; None: the one in its zone file, or UTC. only: the
-        lines that count; None: those that the file was imported with.
-        """
-        what = kind(path)
-        if not what:
-            raise UserError(path, "neither a perflog nor a run report of ReFrame")
+    def add(self, file: File) -> None:
+        """Add a file; its rows are complete after `flush`. Raises UserError, and adds none then."""
         try:
-            place = valid_zone(zone_of(path) if zone is None else zone)
-            only = chosen_lines.of(path) if only is None else only
-            file = self.files[turn] = File(path, name or path.name, turn, site, place, only)
-            if what == REPORT:
-                run_report.read(file, self._cases)
-            else:
-                perflog.read(file, self._lines, self.flush)
+            for run, found, context in rows_of(file):
+                self._runs.append(run)
+                self._samples += found
+                self._contexts[context.key] = context
+                if len(self._samples) > _TOGETHER:
+                    self.flush()
         except UserError:
-            self._forget(turn)
+            self._runs = [row for row in self._runs if row["run"] >> RUN_SHIFT != file.turn]
+            self._samples = [row for row in self._samples if row["run"] >> RUN_SHIFT != file.turn]
+            tables.remove(self.connection, file.turn)
             raise
-        except OSError as error:
-            self._forget(turn)
-            raise UserError(path, f"cannot be read: {error.strerror}") from None
 
     def flush(self) -> None:
         """Add all that has been read to the tables."""
-        self._lines.flush(self.connection, self.files)
-        self._cases.flush(self.connection, self.files)
-
-    def _forget(self, turn: int) -> None:
-        self._lines.forget(turn)
-        self._cases.forget(turn)
-        tables.remove(self.connection, turn)
-
-
-def valid_zone(name: str) -> str:
-    """The zone of this name, such as Europe/Zurich; empty is UTC. Raises UserError."""
-    if not name:
-        return "UTC"
-    if name not in zoneinfo.available_timezones() - {"localtime"}:  # unknown to DuckDB
-        raise UserError(
-            "--zone", f"'{name[:40]}' is not a time zone", "a name such as Europe/Zurich, or UTC"
-        )
-    return name
-
-
-def zone_of(path: Path) -> str:
-    """The zone that was given at the import of a file; empty: none. Raises OSError, UserError."""
-    try:
-        return source.content(zone_file(path), ACCOUNT).decode().strip()
-    except FileNotFoundError:
-        return ""
+        tables.add(self.connection, "runs", self._runs)
+        tables.add(self.connection, "samples", self._samples)
+        tables.add_contexts(self.connection, self._contexts.values())
+        self._runs.clear()
+        self._samples.clear()
+        self._contexts.clear()

@@ -5,10 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from siteproof.errors import harmless
-from siteproof.history.foreign.columns import NAMES, NO_CONDITION, NODES
 from siteproof.record import plain_tests
+
+SESSION = "siteproof_session"  # of Siteproof's settings: the session with the samples of a line
+NAMES = ("display_name", "name", "info", "unique_name", "short_name")  # of a test, best first
+# What is no condition: columns that ReFrame's defaults leave out of a perflog, what differs from
+# run to run by chance, and what has a column of its own in the history.
+NO_CONDITION = frozenset(
+    f"""
+    build_locally build_time_limit display_name executable executable_opts hashcode keep_files
+    local maintainers max_pending_time outputdir prebuild_cmds prefix prerun_cmds
+    postbuild_cmds postrun_cmds readonly_files sourcepath sourcesdir stagedir strict_check
+    tags time_limit valid_prog_environs valid_systems variables descr info name short_name
+    unique_name version jobid job_submit_time job_exitcode result fail_phase fail_reason
+    osuser osgroup hostname asctime created levelname message perf_var perf_value perf_unit
+    perf_ref perf_lower perf_upper perf_lower_thres perf_upper_thres perf_result system
+    partition environ {SESSION} job_nodelist job_completion_time job_completion_time_unix
+    """.split()
+) | {"reframe version"}
 
 _INFO = re.compile(  # 4.x: NAME %p=v /hash @system:partition+environment; 3.0: NAME on … using …
     r"(?P<name>\S+(?: %\S.*?)?)(?: ~\S+)?(?: /[0-9a-f]{8})?"
@@ -21,6 +38,7 @@ _CHECK = re.compile(r"[A-Za-z_][\w.:<>~+@/-]*")
 _WORD = re.compile(r"[a-z_]*")
 _NOTHING = ("", "{}", "[]", "false", "False")
 MODE = "imported"  # of every sample that plain ReFrame has measured
+FIRST, LAST = 2000, 2099  # years of a test
 FAILED = ("fail", "failure", "failed", "abort", "aborted")
 LONGEST = 100_000  # characters: a list of some ten thousand nodes
 
@@ -51,25 +69,19 @@ class Origin:
         return self.conditions.get("system", self.system)
 
 
-def of(fields: Mapping[str, str], site: str = "", variables: tuple[str, ...] = ()) -> Origin:
+def of(fields: Mapping[str, str], site: str = "") -> Origin:
     """The origin in named texts. Raises Refused.
 
     site: the system that the values are imported for; another name in them is a condition.
-    variables: names of the performance variables, whose units are no conditions.
     """
     if any(len(text) > LONGEST for text in fields.values()):
         raise Refused(f"a text of more than {LONGEST} characters")
     name, dims = _named(fields)
     place = _place(fields)
-    own = {f"{variable}_unit" for variable in variables}
     conditions = {
         harmless(key): harmless(text)
         for key, text in fields.items()
-        if key
-        and key not in NO_CONDITION
-        and key not in dims
-        and key not in own
-        and text not in _NOTHING
+        if key and key not in NO_CONDITION and key not in dims and text not in _NOTHING
     }
     system = site or place["system"]
     if place["system"] not in ("", system):
@@ -93,7 +105,7 @@ def of(fields: Mapping[str, str], site: str = "", variables: tuple[str, ...] = (
 
 def node(text: str) -> str:
     """The node on which a test ran; empty if there were several, or it is unknown."""
-    name = text.removeprefix(f"{NODES}=").strip()
+    name = text.removeprefix("job_nodelist=").strip()
     return name if _NODE.fullmatch(name) and name not in ("null", "None") else ""
 
 
@@ -116,4 +128,14 @@ def _place(fields: Mapping[str, str]) -> dict[str, str]:
         found[key] = fields.get(key) or (match[key] if match and match[key] else "")
         if not _PLACE.fullmatch(found[key]):
             raise Refused(f"'{harmless(found[key][:40])}' is not a {key}")
+    return found
+
+
+def instant(seconds: float) -> datetime:
+    """A time in UTC, without a zone. Raises ValueError if no test can have ended then."""
+    if not 0 < seconds < 1e10:
+        raise ValueError(seconds)
+    found = datetime(1970, 1, 1) + timedelta(microseconds=round(seconds * 1e6))  # noqa: DTZ001
+    if not FIRST <= found.year <= LAST:
+        raise ValueError(seconds)
     return found

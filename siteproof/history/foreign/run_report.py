@@ -9,33 +9,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import duckdb
-
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.history import tables
-from siteproof.history.foreign import figures, origins, source
-from siteproof.history.foreign.chosen_lines import own_checks
-from siteproof.history.foreign.columns import NAMES, NO_CONDITION
-from siteproof.history.foreign.figures import (
-    IN_SAMPLES,
-    LINES,
-    NOT_SELECTED,
-    File,
-    Files,
-    Known,
-    Variable,
-)
-from siteproof.history.foreign.origins import Origin, Refused
-from siteproof.history.views import RUN_SHIFT
+from siteproof.history.foreign import origins, source
+from siteproof.history.foreign.figures import File, Known, LeftOut, Line, Variable
+from siteproof.history.foreign.origins import NAMES, NO_CONDITION, Origin, Refused
 from siteproof.record import plain_tests, samples
 from siteproof.record.samples import Header
+from siteproof.sites import catalogue
 
 _REFERENCE = ("reference", "thres_lower", "thres_upper")  # of a variable of 3.x
 _OURS = "reframe_settings.py"  # the settings file of Siteproof's runs
@@ -61,40 +48,31 @@ _PREFIXES = ("build_", "dependencies_", "time_", "job_std")
 Value = tuple[str, object, str, str]  # a performance variable: name, value, unit, reference
 
 
-@dataclass
-class Cases:
-    """Test cases that wait until there are many. lines: rows of figures.LINES."""
-
-    lines: list[dict[str, Any]] = field(default_factory=list)
-    known: dict[tuple[object, ...], tuple[str, Known]] = field(default_factory=dict)
-
-    def forget(self, turn: int) -> None:
-        """Remove the cases of a file that cannot be read to its end."""
-        self.lines = [line for line in self.lines if line["run"] >> RUN_SHIFT != turn]
-
-    def flush(self, connection: duckdb.DuckDBPyConnection, files: Files) -> None:
-        """Add the figures of all cases to the new rows."""
-        if self.lines:
-            tables.make(connection, "foreign_lines", LINES, tables.columns(self.lines, LINES))
-            figures.add(connection, files, dict(self.known.values()))
-        self.lines.clear()
-        self.known.clear()
-
-
-def read(file: File, waiting: Cases) -> None:
-    """Add all cases of a run report. Raises OSError, and UserError for another file."""
+def lines(file: File) -> Iterator[Line]:
+    """All cases of a run report that give rows. Raises OSError, and UserError for another file."""
     file.label = " test case "
     report = _load(file.path)
     start = _moment(file, report["session_info"], "time_start")
     end = _moment(file, report["session_info"], "time_end")
-    session = _session(report["session_info"])
+    known: dict[tuple[object, ...], Known] = {}
+    read = partial(_known, file, _session(report["session_info"]), known)
     for number, trial, case in _cases(file.path, report):
         try:
             values = _variables(case)
-            if values:
-                line = _line(case, values, file, session, waiting)
-                line |= {"run": file.run + number, "began": start, "trial": trial}
-                waiting.lines.append({"time": end, **line})
+            words = ["" if value is None else repr(value) for _, value, *_ in values]
+            if not values or file.leaves_out(of_case := read(case, values), words):
+                continue
+            job, done = case.get("jobid"), case.get("job_completion_time_unix")
+            yield Line(
+                number,
+                of_case,
+                origins.instant(done) if done else end,
+                start,
+                origins.node(_text(case.get("job_nodelist") or case.get("nodelist"))),
+                "" if job is None else harmless(str(job)),
+                words,
+                trial,
+            )
         except Refused as error:
             file.refuse(number, str(error))
         except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError):
@@ -109,33 +87,25 @@ def _session(info: Mapping[str, Any]) -> str:
     return Path(str(info.get("prefix_stage", ""))).name
 
 
-def _line(
-    case: Any, values: Sequence[Value], file: File, session: str, waiting: Cases
-) -> dict[str, Any]:
-    """A row of figures.LINES; without a time if the case has none. Raises Refused and others."""
-    job, done = case.get("jobid"), case.get("job_completion_time_unix")
-    line = {
-        "origin": _origin(case, values, file, session, waiting),
-        "node": origins.node(_text(case.get("job_nodelist") or case.get("nodelist"))),
-        "job": "" if job is None else harmless(str(job)),
-        "words": ["" if value is None else repr(value) for _, value, *_ in values],
-        "why": "",
-    }
-    return line | ({"time": _instant(done)} if done else {})
-
-
-def _origin(case: Any, values: Sequence[Value], file: File, session: str, waiting: Cases) -> str:
-    """The key of what the case's values have in common. Raises Refused."""
+def _known(
+    file: File,
+    session: str,
+    known: dict[tuple[object, ...], Known],
+    case: Any,
+    values: Sequence[Value],
+) -> Known:
+    """What the case's values have in common, made once. Raises Refused and others."""
     fields = _fields(case)
-    variables = tuple(Variable(name, unit, reference) for name, _, unit, reference in values)
     origin = origins.of(fields, file.site)
-    left_out = "" if file.only.takes(origin) else NOT_SELECTED
-    if not left_out and session and _is_in_samples(session, origin, str(case.get("jobid"))):
-        left_out = IN_SAMPLES
-    key = (file.site, *fields.items(), variables, left_out)
-    if key not in waiting.known:
-        waiting.known[key] = str(len(waiting.known)), Known(origin, variables, left_out)
-    return waiting.known[key][0]
+    left_out = None
+    if not file.options.takes(origin):
+        left_out = LeftOut.NOT_SELECTED
+    elif session and _is_in_samples(session, origin, str(case.get("jobid"))):
+        left_out = LeftOut.IN_SAMPLES
+    variables = tuple(Variable(name, unit, reference) for name, _, unit, reference in values)
+    return known.setdefault(
+        (*fields.items(), variables, left_out), Known(origin, variables, left_out)
+    )
 
 
 def _is_in_samples(session: str, origin: Origin, job: str) -> bool:
@@ -145,7 +115,15 @@ def _is_in_samples(session: str, origin: Origin, job: str) -> bool:
     )
     place = samples.path_of(files.perflogs(), head)
     is_plain = len(place.relative_to(files.perflogs()).parts) == 3  # no name leads elsewhere
-    return origin.check in own_checks() or (is_plain and ".." not in place.parts and place.exists())
+    return origin.check in _own_checks() or (
+        is_plain and ".." not in place.parts and place.exists()
+    )
+
+
+@cache
+def _own_checks() -> set[str | None]:
+    """The names of Siteproof's own checks."""
+    return {metric.check for metric in catalogue.read()[0].values()}
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -183,23 +161,13 @@ def _moment(file: File, info: Mapping[str, Any], key: str) -> datetime:
     """When the session began or ended, in UTC. Raises UserError."""
     try:
         if isinstance(seconds := info.get(f"{key}_unix"), (int, float)):
-            return _instant(seconds)
+            return origins.instant(seconds)
         found = datetime.fromisoformat(str(info.get(key)))
         if found.tzinfo is None:
             found = found.replace(tzinfo=ZoneInfo(file.zone))
-        return _instant(found.timestamp())
+        return origins.instant(found.timestamp())
     except (ValueError, ArithmeticError):
         raise UserError(file.path, f"no valid {key} in its session_info") from None
-
-
-def _instant(seconds: float) -> datetime:
-    """A time in UTC, without a zone. Raises ValueError if no test can have ended then."""
-    if not 0 < seconds < 1e10:
-        raise ValueError(seconds)
-    found = datetime(1970, 1, 1) + timedelta(microseconds=round(seconds * 1e6))  # noqa: DTZ001
-    if not 2000 <= found.year < 2100:
-        raise ValueError(seconds)
-    return found
 
 
 def _variables(case: Mapping[str, Any]) -> list[Value]:

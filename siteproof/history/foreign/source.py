@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from siteproof import files
 
@@ -14,7 +14,7 @@ LARGEST = files.SAMPLES
 
 
 @contextmanager
-def stream(path: Path, limit: int = LARGEST) -> Iterator[BinaryIO]:
+def stream(path: Path, limit: int = LARGEST) -> Iterator[BufferedReader]:
     """The file's bytes, in order. Raises OSError, UserError.
 
     Below perflogs its owner must be trusted, and no link is followed.

@@ -17,12 +17,12 @@ from siteproof.checks import settings
 from siteproof.errors import UserError
 from siteproof.history import views
 from siteproof.history.foreign import figures as foreign_figures
-from siteproof.history.foreign import perflog
-from siteproof.history.foreign.chosen_lines import Only
+from siteproof.history.foreign import layouts
 from siteproof.history.foreign.figures import Note
 
 LOGS = sorted(p for p in FOREIGN.glob("[34]*/*") if p.is_file())
 REPORTS = sorted(FOREIGN.glob("reports/*.json"))
+WITH_A_DELIMITER = FOREIGN / "4.10-default" / "PipeTest.log"  # in its description
 STREAM = {"StreamTest.copy": "24939.4", "StreamTest.triad": "25001.0"}
 HEAD = "job_completion_time|display_name|system|partition|environ|jobid|copy_value|copy_unit"
 LINE = "2026-11-21T19:39:48|Test %n=4|old|compute|gnu|7|24939.4|MB/s"
@@ -45,7 +45,7 @@ def log(tmp_path):
 @cache
 def recorded(path):
     """Rows of a recording, which several tests look at."""
-    return rows(path)
+    return rows(path, format="3.x" if path.parent.name.startswith("3.") else "")
 
 
 def column(batch, name):
@@ -67,6 +67,8 @@ def conditions(batch, which=0):
 @pytest.mark.deep
 def test_every_recording_is_read_whole():
     for path in LOGS + REPORTS:
+        if path == WITH_A_DELIMITER:
+            continue
         batch = recorded(path)
         assert len(batch) > 0, path
         assert batch.refused == [], path
@@ -91,7 +93,7 @@ def test_the_tools_digits_and_units_stay():
 
 
 def test_base_is_the_value_in_the_base_unit_of_its_kind():
-    held = columns(recorded(FOREIGN / "4.10-default" / "PipeTest.log"))
+    held = columns(recorded(FOREIGN / "3.12-default" / "PipeTest.log"))
     assert held["kind"].tolist() == ["time", "time"]
     assert held["base"][0] == pytest.approx(1.52e-6)
 
@@ -108,10 +110,12 @@ def test_a_changed_header_is_another_series_and_its_old_file_is_read_too():
     assert not set(column(old, "series")) & set(column(new, "series"))
 
 
-def test_a_delimiter_in_the_description_is_put_back_where_it_belongs():
-    batch = recorded(FOREIGN / "4.10-default" / "PipeTest.log")
-    assert figures(batch)[0] == ("PipeTest.latency", "1.52", "us", "ok")
-    assert column(batch, "node") == ["node017", "node017"]
+def test_a_line_with_a_delimiter_in_its_description_is_refused():
+    batch = recorded(WITH_A_DELIMITER)
+    assert len(batch) == 0
+    assert [told.partition("log:")[2] for told in batch.refused] == [
+        f"{line}: 31 columns, 30 have names: a delimiter within a text?" for line in (2, 3)
+    ]
 
 
 def test_what_is_no_finite_number_and_what_is_missing_are_told_apart():
@@ -219,13 +223,12 @@ def test_a_bad_line_is_refused_with_its_number_and_the_others_count(log):
         (LINE.replace("24939.4", "24939,4"), "not a number"),
         (LINE.replace("24939.4", "0x17"), "not a number"),
         (LINE.replace("24939.4", "1e99"), "not a number"),
-        (LINE.replace("MB/s", "25000"), "not a valid copy_unit"),
         (LINE.replace("Test %n=4", ""), "no name"),
         (LINE.replace("Test %n=4", "Te\x1b[31mst"), "control characters"),
         (LINE.replace("Test", "Te\x00st"), "control characters"),
-        (LINE.replace("compute", "com pute"), "not a valid partition"),
-        (LINE.replace("|compute", ""), "7 columns, 8 in the line of names"),
-        (LINE + "|more", "no text to which a '|' could belong"),
+        (LINE.replace("compute", "com pute"), "is not a partition"),
+        (LINE.replace("|compute", ""), "7 columns, 8 have names: cut short?"),
+        (LINE + "|more", "9 columns, 8 have names: a delimiter within a text?"),
         (LINE.encode().replace(b"Test", b"T\xffst") + b"\n", "not UTF-8"),
         ("garbage", "1 columns"),
     ):
@@ -303,16 +306,81 @@ def test_digits_stay_as_they_were_printed(log):
         assert (column(batch, "digits"), column(batch, "value")) == ([kept], [name]), cell
 
 
-def test_lines_without_names_may_have_columns_of_their_own(log):
+# ---- formats
+
+
+def test_a_format_string_of_ones_own_names_the_columns(log):
     line = (
         "2020-10-14T10:07:38+01:00|reframe 3.3-dev0 (rev: 3b375092)|Hpl_single on csd3:ib "
         "using intel|jobid=300|Gflops=1098.87|Gflops|ref=None (l=None, u=None)|num_nodes=1"
     )
-    batch = log(line, "garbage", line.replace("1098.87", "x"))
+    own = layouts.PRESETS["3.x"].replace("|ref=", "|%(check_perf_unit)s|ref=")
+    own = f"{own.removesuffix('|%(check_perf_unit)s')}|num_nodes=%(check_num_nodes)s"
+    batch = log(line, "garbage", line.replace("1098.87", "x"), format=own)
     assert figures(batch) == [("Hpl_single.Gflops", "1098.87", "GFLOPS", "ok")]
     assert column(batch, "job") == ["300"]
     assert column(batch, "environment") == ["intel"]
+    assert conditions(batch)["num_nodes"] == "1"
     assert len(batch.refused) == 2
+
+
+def test_a_preset_is_exact(log):
+    """As the published settings print a line; any other line is refused, never guessed."""
+    tail = "ref=5.0 (l=-0.1, u=null)|GB/s"
+    head = "2021-03-04T10:00:00|reframe {}|Test on old:gpu using gnu|jobid=12|"
+    printed = {
+        "2.x": f"{head.format('2.21')}bw=5.5|{tail}",
+        "3.x": f"{head.format('3.4')}bw=5.5|{tail}",
+        "cscs-2.x": f"{head.format('2.21')}num_tasks=4|bw=5.5|{tail}",
+        "cscs-3.x": f"{head.format('3.4')}num_tasks=4|bw=5.5|{tail}",
+        "excalibur-3.x": f"{head.format('3.8')}bw=5.5|num_tasks=4|num_cpus_per_task=1|"
+        "num_tasks_per_node=4|ref=5.0|lower=-0.1|upper=None|units=GB/s|spack_spec=a@1",
+    }
+    assert printed.keys() == layouts.PRESETS.keys()
+    for preset, line in printed.items():
+        for name in layouts.PRESETS:
+            batch = log(printed[name], line, format=name)
+            if name.rpartition("-")[0] != preset.rpartition("-")[0]:
+                assert len(batch) == 1, (name, preset)
+                assert ":2: " in batch.refused[0], (name, preset)
+        batch = log(line, format=preset)
+        assert figures(batch) == [("Test.bw", "5.5", "GB/s", "ok")], preset
+        assert batch.provenance == {"reference bw": "5.0 (l=-0.1, u=null) GB/s"}, preset
+        tasks = "4" if "num_tasks" in line else None
+        assert conditions(batch).get("num_tasks") == tasks, preset
+
+
+def test_a_text_of_the_format_that_a_line_lacks_is_refused(log):
+    line = "2021-03-04T10:00:00|reframe 3.4|Test on old:gpu using gnu|jobid=12|bw=5.5|{}|GB/s"
+    good, bad = line.format("ref=5 (l=0, u=1)"), line.format("ref=5, l=0, u=1")
+    batch = log(good, bad, good.replace("jobid=", "id="), format="3.x")
+    assert len(batch) == 1
+    assert "'ref=5, l=0, u=1' in the column of 'ref=perf_ref (l=perf" in batch.refused[0]
+    assert "'id=12' in the column of 'jobid=jobid'" in batch.refused[1]
+
+
+def test_a_line_of_names_goes_before_the_format(log):
+    old = "2021-03-04T10:00:00|reframe 3.4|Test on old:gpu using gnu|jobid=1|bw=5.5|{}|GB/s"
+    batch = log(old.format("ref=5 (l=0, u=1)"), HEAD, LINE, format="3.x")
+    assert column(batch, "metric") == ["Test.bw", "Test.copy"]
+    assert batch.refused == []
+
+
+def test_a_format_that_does_not_name_all_columns_is_one_line():
+    good = layouts.PRESETS["3.x"]
+    for text, why in (
+        ("3.y", "fewer than three columns"),
+        ("", "fewer than three columns"),
+        (good.replace("%(check_perf_value)s", ""), "no %(check_perf_value)s"),
+        (good.replace("completion_time", "time"), "no %(check_job_completion_time)s"),
+        (good.replace("(check_jobid)s", "(check_jobid)d"), "a field that is not as"),
+        (f"{good}|%(check_#ALL)s", "a field that is not as"),
+        (f"{good}|%(check_perfvalues)s", "only a line of names has those"),
+        (good.replace("jobid=", "%(check_name)s"), "two fields with nothing between"),
+    ):
+        told = refusal(layouts.of_format, text)
+        assert why in told, text
+        assert "Allowed: 2.x, 3.x, cscs-2.x, cscs-3.x, excalibur-3.x, the format" in told, text
 
 
 # ---- units
@@ -333,19 +401,12 @@ OUR_NAMES = settings.LOG_LINE.replace("%(check_", "").replace("%(", "").replace(
 
 
 def test_lines_of_siteproofs_runs_are_in_its_samples_and_others_of_the_file_count(log):
-    assert f"{perflog.OURS}|siteproof_session" == OUR_NAMES
     lines = [f"{OUR_LINE.format('Test')}|{session}" for session in ("20261123T1-a", "", "null")]
     batch = log(OUR_NAMES, *lines)
     assert batch.in_samples == 1
     assert column(batch, "metric") == ["Test.rate"] * 2
     assert batch.refused == []
     assert "session" not in conditions(batch)
-
-
-def test_lines_from_before_the_session_was_logged_count_unless_the_check_is_siteproofs(log):
-    batch = log(perflog.OURS, *(OUR_LINE.format(name) for name in ("Stream", "stream_test", "Hpl")))
-    assert batch.in_samples == 2
-    assert column(batch, "metric") == ["stream_test.rate"]
 
 
 def test_a_run_report_of_siteproofs_settings_counts_but_for_what_is_in_samples(
@@ -385,24 +446,6 @@ def test_the_columns_of_older_versions_keep_unit_and_reference():
 SHOWN = ("metric", "unit", "kind")
 
 
-def test_lines_without_names_keep_unit_and_reference(log):
-    for words, unit, reference in (
-        (
-            "time=5.5|ref=5.471 (l=-0.5, u=0.15)|days/ns",
-            "days/ns",
-            "5.471 (l=-0.5, u=0.15) days/ns",
-        ),
-        ("time=5.5|ref=5.471 (l=-0.5, u=null)|units=days/ns", "days/ns", None),
-        ("time=5.5|days/ns|ref=5.471 (l=-0.5, u=0.15)", "days/ns", None),
-        ("num_tasks=4|time=5.5|ref=0 (l=null, u=null)|days/ns", "days/ns", ""),
-        ("time=5.5|ref=5.471 (l=-0.5, u=0.15)", "", "5.471 (l=-0.5, u=0.15)"),
-    ):
-        batch = log(f"2021-03-04T10:00:00|reframe 3.4|Test on old:gpu using gnu|jobid=12|{words}")
-        assert column(batch, "unit") == [unit], (words, unit, reference)
-        if reference is not None:
-            assert batch.provenance.get("reference time", "") == reference, (words, unit, reference)
-
-
 def test_a_line_a_test_without_its_values_measures_nothing(log):
     """As 4.x writes it with the format of 3.x, where perflog_multiline is not set."""
     batch = log(
@@ -415,18 +458,18 @@ def test_a_line_a_test_without_its_values_measures_nothing(log):
 
 def test_lines_are_selected_by_system_and_by_test(log):
     for only, metrics, left in (
-        (Only(), ["A.x", "B.x", "Bc.x"], 0),
-        (Only(("one",)), ["A.x", "B.x"], 1),
-        (Only(("two",)), ["Bc.x"], 2),
-        (Only(tests=("B*",)), ["B.x", "Bc.x"], 1),
-        (Only(("one",), ("B*", "C")), ["B.x"], 2),
-        (Only(("three",)), [], 3),
+        ({}, ["A.x", "B.x", "Bc.x"], 0),
+        ({"systems": ("one",)}, ["A.x", "B.x"], 1),
+        ({"systems": ("two",)}, ["Bc.x"], 2),
+        ({"tests": ("B*",)}, ["B.x", "Bc.x"], 1),
+        ({"systems": ("one",), "tests": ("B*", "C")}, ["B.x"], 2),
+        ({"systems": ("three",)}, [], 3),
     ):
         lines = [
             f"2026-11-21T19:39:48|{test} %n=4|{system}|compute|gnu|7|24939.4|MB/s"
             for test, system in (("A", "one"), ("B", "one"), ("Bc", "two"))
         ]
-        batch = log(HEAD.replace("copy", "x"), *lines, only=only)
+        batch = log(HEAD.replace("copy", "x"), *lines, **only)
         assert column(batch, "metric") == metrics, (only, metrics, left)
         assert batch.not_selected == left, (only, metrics, left)
         assert len(batch) + batch.not_selected == 3, (only, metrics, left)
@@ -434,7 +477,7 @@ def test_lines_are_selected_by_system_and_by_test(log):
 
 def test_cases_of_a_run_report_are_selected(tmp_path):
     path = FOREIGN / "reports" / "4.10.json"
-    every, some = rows(path), rows(path, only=Only(tests=("Pipe*",)))
+    every, some = rows(path), rows(path, tests=("Pipe*",))
     assert set(column(some, "metric")) == {"PipeTest.latency"}
     assert some.not_selected > 0
     assert len(set(every.numbers)) == len(set(some.numbers)) + some.not_selected
@@ -442,9 +485,9 @@ def test_cases_of_a_run_report_are_selected(tmp_path):
 
 def test_what_is_neither_is_refused_whole(tmp_path):
     for text, why in (
-        ("", "neither"),
-        ("garbage\n", "neither"),
-        ("{}", "neither"),
+        ("", "no run report of ReFrame, and no perflog with a line of names"),
+        ("garbage\n", "Allowed: --format 2.x, 3.x, cscs-2.x, cscs-3.x, excalibur-3.x, or the"),
+        ("{}", "no run report of ReFrame, and no perflog with a line of names"),
         ('{"session_info": 1}', "not a run report"),
         ('{"session_info": {}, "runs": []}', "no valid time_start"),
         ('{"session_info": {"time_start_unix": 1e9, "time_end_unix": 1e9}, "runs": 3}', "no list"),

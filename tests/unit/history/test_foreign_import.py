@@ -8,10 +8,9 @@ import sys
 
 import pytest
 from clone import FOREIGN, Done
-from test_foreign import HEAD, LINE, OUR_LINE
+from test_foreign import HEAD, LINE, OUR_LINE, OUR_NAMES, WITH_A_DELIMITER
 
 from siteproof import cli, history
-from siteproof.history.foreign.perflog import OURS
 
 
 @pytest.fixture
@@ -53,12 +52,15 @@ def test_a_folder_is_copied_as_it_is_and_told(world, bring):
     done = bring(FOREIGN / "4.10-default")
     assert done.code == 0
     assert kept(world) == {
-        f"thishost/imported/{p.name}": p.read_bytes() for p in (FOREIGN / "4.10-default").iterdir()
+        f"thishost/imported/{p.name}": p.read_bytes()
+        for p in (FOREIGN / "4.10-default").iterdir()
+        if p != WITH_A_DELIMITER
     }
+    assert "PipeTest.log: no line of it can be read; the first: " in done.out
     assert "new: StreamTest.log.h0: 4 values of 4 series, 2026-11-21 to 2026-11-21" in done.out
     assert "system oldsys of the files is imported as thishost" in done.out
     assert done.out.splitlines()[-1] == (
-        "16 values of 12 series, 2026-11-21 to 2026-11-21; 0 lines refused; files: 5 new"
+        "14 values of 11 series, 2026-11-21 to 2026-11-21; 0 lines refused; files: 4 new"
     )
 
 
@@ -99,7 +101,7 @@ def test_the_same_runs_under_another_name_or_in_a_report_are_not_counted_twice(w
     assert done.code == 0
     told = "left out: {}: {} values were imported before, from {}"
     assert told.format("again.log", "4 of its 4", "StreamTest.log") in done.out
-    assert told.format("4.10.json", "5 of its 5", "PipeTest.log") in done.out
+    assert told.format("4.10.json", "4 of its 5", "StreamTest.log.h0") in done.out
     assert kept(world) == before
 
 
@@ -130,17 +132,58 @@ def test_a_dry_run_says_the_same_and_does_nothing(world, bring):
     assert kept(world) == {}
 
 
-def test_the_zone_is_kept_beside_the_file_and_another_one_is_refused(world, bring):
+def test_the_options_are_kept_beside_the_file_and_others_are_refused(world, bring):
     path = write(world, HEAD, LINE)
     assert bring(path, "--zone", "Europe/Zurich").code == 0
-    assert kept(world)["thishost/imported/Test.log.zone"] == b"Europe/Zurich\n"
+    options = json.loads(kept(world)["thishost/imported/Test.log.import"])
+    assert options == {"zone": "Europe/Zurich", "format": "", "systems": [], "tests": []}
     assert bring(path, "--zone", "Europe/Zurich").code == 0
     done = bring(path)
     assert done.code == 2
-    assert "it is there already with times in Europe/Zurich" in done.err
+    assert "it is there already with --zone 'Europe/Zurich'" in done.err
     with history.open_history(world.data / "perflogs") as held:
         rows = held.sql("SELECT time::VARCHAR, source, file FROM samples")
     assert rows == [("2026-11-21 18:39:48", "reframe", "thishost/imported/Test.log")]
+
+
+def test_options_that_somebody_has_spoilt_leave_out_their_file(world, bring):
+    path = write(world, HEAD, LINE)
+    bring(path, "--zone", "Europe/Zurich")
+    place = world.data / "perflogs/thishost/imported/Test.log.import"
+    good = json.loads(place.read_text())
+    for text, why in (
+        ("{", "is broken"),
+        ("[]", "not the options of an import"),
+        (json.dumps(good | {"tests": "T"}), "not the options of an import"),
+        (json.dumps(good | {"zone": 3}), "not the options of an import"),
+        (json.dumps(good | {"zone": "../../etc/passwd"}), "is not a time zone"),
+        (json.dumps(good | {"format": "%(x)s"}), "does not name all columns"),
+    ):
+        place.write_text(text)
+        with history.open_history(world.data / "perflogs") as held:
+            assert held.sql("SELECT count(*) FROM samples") == [(0,)], text
+            assert len(held.refused) == 1, text
+            assert why in held.refused[0] or text == "{", (text, held.refused)
+
+
+def test_a_perflog_without_names_needs_its_format(world, bring):
+    path = FOREIGN / "3.12-default" / "StreamTest_4.log"
+    done = bring(path)
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert (
+        "no perflog with a line of names, as ReFrame 4 writes it. Allowed: --format 2." in done.err
+    )
+    done = bring(FOREIGN / "3.12-default")
+    assert done.code == 2
+    assert "skipped 4 other files: no run report of ReFrame, and no perflog" in done.err
+    assert kept(world) == {}
+    done = bring(FOREIGN / "3.12-default", "--format", "3.x")
+    assert done.code == 0, done
+    assert "files: 4 new" in done.out
+    with history.open_history(world.data / "perflogs") as held:
+        assert held.sql("SELECT count(*) FROM samples") == [(14,)]
+        assert held.refused == []
 
 
 def test_a_wrong_option_is_one_line(world, siteproof):
@@ -150,6 +193,7 @@ def test_a_wrong_option_is_one_line(world, siteproof):
         ((), "required for files of ReFrame"),
         ((*here, "--zone", "Middle/Earth"), "'Middle/Earth' is not a time zone"),
         ((*here, "--zone", "../../etc/passwd"), "is not a time zone"),
+        ((*here, "--format", "4.x"), "'4.x' does not name all columns"),
     ):
         done = siteproof("import", write(world, HEAD, LINE), *arguments)
         assert done.code == 2, arguments
@@ -159,7 +203,7 @@ def test_a_wrong_option_is_one_line(world, siteproof):
 
 
 def test_a_name_that_would_be_taken_for_something_else_is_refused(world, bring):
-    for name in ("Test.jsonl", "Test.zone", "Test.only", "Te\x1bst.log"):
+    for name in ("Test.jsonl", "Test.import", "Te\x1bst.log"):
         done = bring(write(world, HEAD, LINE, name=name))
         assert done.code == 2, name
         assert "a name that imported files cannot have" in done.err, name
@@ -173,8 +217,8 @@ def test_a_link_in_a_folder_is_left_out_as_latest_json_is(world, bring):
 
 
 def test_of_a_perflog_of_our_settings_the_lines_of_plain_tests_are_imported(world, bring):
-    lines = [OUR_LINE.format(name) for name in ("Stream", "stream_test", "Stream")]
-    done = bring(write(world, OURS, *lines))
+    lines = [f"{OUR_LINE.format('Stream')}|20261123T1-a", f"{OUR_LINE.format('stream_test')}|null"]
+    done = bring(write(world, OUR_NAMES, *lines, lines[0]))
     assert done.code == 0
     assert "new: Test.log: 1 value of 1 series" in done.out
     told = "not imported: 2 lines of Siteproof's runs, whose values are in its samples"
@@ -185,7 +229,7 @@ def test_of_a_perflog_of_our_settings_the_lines_of_plain_tests_are_imported(worl
 
 
 def test_a_perflog_of_our_checks_alone_gives_nothing_and_the_reason(world, bring):
-    done = bring(write(world, OURS, OUR_LINE.format("Stream")))
+    done = bring(write(world, OUR_NAMES, f"{OUR_LINE.format('Stream')}|20261123T1-a"))
     assert done.code == 0
     assert "not imported: 1 line of Siteproof's runs" in done.out
     assert kept(world) == {}
@@ -219,7 +263,7 @@ def test_another_selection_of_a_file_that_is_there_is_refused(world, bring):
     for words in ([], ["--only-system", "new"]):
         done = bring(path, *words)
         assert done.code == 2
-        assert "it is there already with --only-system old" in done.err
+        assert "it is there already with --only-system 'old'" in done.err
 
 
 def test_a_system_that_no_file_names_is_refused_with_those_that_they_name(world, bring):
@@ -246,7 +290,7 @@ def test_imported_figures_are_rows_of_the_history(world, bring):
         )
         count = held.sql("SELECT count(*) FROM samples")[0][0]
         assert held.refused == []
-    assert count == 16
+    assert count == 14
     assert rows[0] == (
         "StreamTest.copy",
         "24939.4",

@@ -11,7 +11,7 @@ from clone import FOREIGN
 
 from siteproof import history
 from siteproof.history import views
-from siteproof.history.foreign import perflog
+from siteproof.history.foreign import formats, perflog
 from siteproof.record import samples
 
 
@@ -108,20 +108,20 @@ def test_what_plain_reframe_has_measured_stands_beside_our_own(tmp_path):
             assert sorted(str(value) for (value,) in found) == sorted(map(str, expected)), column
 
 
-@pytest.mark.parametrize("size", [500, perflog.BLOCK])
+@pytest.mark.parametrize("size", [1, formats._TOGETHER])
 def test_a_foreign_file_that_breaks_off_is_left_out_whole(tmp_path, monkeypatch, size):
     keep(tmp_path, fleets.good())
     path = foreign_file(tmp_path, "a.log")
     foreign_file(tmp_path, "b.log")
-    whole = perflog.read
+    whole = perflog.lines
 
-    def breaks_off(file, *others):
-        whole(file, *others)
+    def breaks_off(file):
+        yield from whole(file)
         if file.path == path:
             raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(perflog, "read", breaks_off)
-    monkeypatch.setattr(perflog, "BLOCK", size)
+    monkeypatch.setattr(perflog, "lines", breaks_off)
+    monkeypatch.setattr(formats, "_TOGETHER", size)
     with history.open_history(tmp_path) as h:
         assert h.refused == [f"{path}: cannot be read: Input/output error"]
         assert h.sql("SELECT DISTINCT file FROM samples WHERE source = 'reframe'") == [

@@ -111,6 +111,27 @@ def only(found):
     return found[0]
 
 
+def test_a_run_with_a_value_that_cannot_be_right_is_in_no_line(here):
+    here.year((TRIAD, COPY), nodes=8, runs=20)
+    header_of = header("s-odd", "Stream", 20, job="77", expected="n[001-008]")
+    odd = {"n003": "99000000"}
+    here.keep(
+        header_of,
+        *(
+            (f"n{n:03}", metric, Decimal(odd.get(f"n{n:03}", "176000")), "MB/s")
+            for n in range(1, 9)
+            for metric in (TRIAD, COPY)
+            if (n, metric) != (3, TRIAD)
+        ),
+        ("n003", TRIAD, Decimal(181000), "MB/s"),
+    )
+    for metric in (TRIAD, COPY):
+        counts = {line.node: line.values.size for line in here.lines(metric)}
+        assert counts == {f"n{n:03}": 20 if n == 3 else 21 for n in range(1, 9)}, metric
+        assert max(line.values.max() for line in here.lines(metric)) < 1e6
+    assert here.survey().points == 2 * (7 * 21 + 20)
+
+
 def test_nothing_is_told_of_a_healthy_fleet(here):
     seen = here.year((TRIAD, IO)).survey()
     assert seen.all == []

@@ -1,0 +1,93 @@
+"""How a file of plain ReFrame is read, as a person said at its import; kept next to the copy."""
+
+from __future__ import annotations
+
+import json
+import zoneinfo
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from siteproof import files
+from siteproof.errors import UserError
+from siteproof.history.foreign import layouts, source
+from siteproof.history.foreign.origins import Origin
+
+ENDING = ".import"  # of the file with the options of an imported file
+_LISTS = {"systems": "--only-system", "tests": "--only-test"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was given. Raises UserError for a zone or a format that is none.
+
+    zone: of times without a zone; empty: UTC. format: of lines above which no line of names is:
+    a name in `layouts.PRESETS`, or ReFrame's format string. systems: names in the file whose lines
+    count. tests: patterns of the classes that count, with * and ?. An empty one selects all.
+    """
+
+    zone: str = ""
+    format: str = ""
+    systems: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.zone and self.zone not in zoneinfo.available_timezones():
+            raise UserError(
+                "--zone",
+                f"'{self.zone[:40]}' is not a time zone",
+                "a name such as Europe/Zurich, or UTC",
+            )
+        if self.format:
+            layouts.of_format(self.format)
+
+    def takes(self, origin: Origin) -> bool:
+        """Whether lines of this origin are imported."""
+        if self.systems and origin.system_in_file not in self.systems:
+            return False
+        return not self.tests or any(fnmatchcase(origin.check, one) for one in self.tests)
+
+    def __str__(self) -> str:
+        """As they are typed."""
+        single = {"--zone": self.zone, "--format": self.format}
+        words = [f"{option} '{text}'" for option, text in single.items() if text]
+        for name, option in _LISTS.items():
+            words += [f"{option} '{text}'" for text in getattr(self, name)]
+        return " ".join(words) or "no option"
+
+    def dump(self) -> bytes:
+        """The content of the file that is kept next to an imported one."""
+        return f"{json.dumps(asdict(self))}\n".encode()
+
+
+DEFAULT = Options()
+
+
+def file_of(path: Path) -> Path:
+    """The file with the options of an imported file."""
+    return path.with_name(path.name + ENDING)
+
+
+def of(path: Path) -> Options:
+    """The options with which a file was imported. Raises UserError."""
+    place = file_of(path)
+    try:
+        kept = files.loads(place, source.content(place, files.ACCOUNT))
+    except FileNotFoundError:
+        return DEFAULT
+    except OSError as error:
+        raise UserError(place, f"cannot be read: {error.strerror}") from None
+    if not _is_one(kept):
+        raise UserError(place, "not the options of an import", list(asdict(DEFAULT)))
+    return Options(kept["zone"], kept["format"], *(tuple(kept[name]) for name in _LISTS))
+
+
+def _is_one(kept: Any) -> bool:
+    if not isinstance(kept, dict) or kept.keys() != asdict(DEFAULT).keys():
+        return False
+    lists = [kept[name] for name in _LISTS]
+    if not all(isinstance(one, list) for one in lists):
+        return False
+    texts = [kept["zone"], kept["format"], *(text for one in lists for text in one)]
+    return all(isinstance(text, str) for text in texts)
