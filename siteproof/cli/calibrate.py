@@ -8,8 +8,8 @@ from functools import partial
 
 import click
 
-from siteproof import files, history, nodesets, sites
-from siteproof.cli.shared import bar, by_metric, print_some, print_text, which_system
+from siteproof import files, history, nodesets
+from siteproof.cli.shared import bar, by_metric, print_some, print_text, site_of, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import campaign
 from siteproof.schema.yamlfile import shown
@@ -50,8 +50,7 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     siteproof calibrate --since 12w
     siteproof calibrate --metric Stream.triad --write
     """
-    site = sites.load(system or sites.recognise())
-    files.must_exist()
+    site = site_of(system)
     if metric and metric not in site.catalogue:
         raise UserError(
             "--metric",

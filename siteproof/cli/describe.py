@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import click
 
 from siteproof import files, nodesets
 from siteproof.analysis import counters
 from siteproof.analysis.uniformity import Change, Uniformity, drift, is_identity, vote
-from siteproof.cli.describe_facts import answer_facts
 from siteproof.cli.described import (
     COLUMNS,
-    MAX_LINES,
     NOT_DESCRIBED,
     TITLES,
     Described,
@@ -25,16 +23,19 @@ from siteproof.cli.described import (
     read,
     roles_of,
 )
-from siteproof.cli.records import plain_option, print_answer, print_plain, print_wrapped
-from siteproof.cli.shared import by_node, json_option, which_samples
+from siteproof.cli.records import print_answer, print_plain, print_wrapped
+from siteproof.cli.shared import by_node, forms, which_samples
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
-from siteproof.export import documents
+from siteproof.export.answer_model import Answer, dumps
+from siteproof.nodes import as_stated
 from siteproof.record import campaign as campaigns
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Sample
 from siteproof.schema.shapes import hint
+from siteproof.sites import bought
+from siteproof.sites.bought import FactResult
 from siteproof.units import count
 from siteproof.wording.findings import sentence
 
@@ -42,15 +43,57 @@ BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysct
 # ... thousands of fields, too many to read on a terminal
 
 
+DIFFERENT = {Kind.FIELD_DIFFERS, Kind.NO_MAJORITY, Kind.FACT_DIFFERS}
+ALIKE = Uniformity((), {}, {}, {}, {})  # of nodes that are not compared with each other
+
+
 @dataclass(frozen=True)
 class Role:
-    """One role. findings: nodes that differ, values without a majority, what is missing."""
+    """One role. findings: what is not as it is on most nodes, or as stated, and what is missing.
+
+    described: how many nodes are. same: how they differ. results: of each, by what the site states.
+    """
 
     name: str
     expected: Sequence[str]
-    same: Uniformity
+    described: int
     missing: Sequence[str]
     findings: Sequence[Finding]
+    same: Uniformity = ALIKE
+    results: Mapping[str, Sequence[FactResult]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RoleAnswer:
+    """A role.
+
+    role: Its name in system.yaml.
+    expected: How many nodes it has.
+    described: How many of them were described.
+    majority: The value that most nodes have, by field; null where most have no such field; empty
+        with --facts.
+    """
+
+    role: str
+    expected: int
+    described: int
+    majority: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Description(Answer):
+    """Hardware and software of the nodes: 'siteproof describe --json'.
+
+    exit_code: 0 the nodes of each role are alike, with --facts as the site states; 1 some differ; 3
+        some have not been described, or a stated field was not read.
+    roles: Each role; with NODE the role of that node.
+    findings: Which nodes differ or are missing, and what has changed since the accepted campaign.
+    fields: With NODE: everything that this node reported.
+    """
+
+    roles: Sequence[RoleAnswer]
+    findings: Sequence[Finding]
+    fields: Mapping[str, str] | None = None
 
 
 @click.command()
@@ -64,8 +107,7 @@ class Role:
 )
 @click.option("--facts", is_flag=True, help="Compare with what the site states of its nodes.")
 @click.option("--all", "show_all", is_flag=True, help="Every field, and every field that differs.")
-@json_option("describe")
-@plain_option
+@forms("describe")
 def describe(
     node: str | None,
     system: str,
@@ -74,8 +116,7 @@ def describe(
     against: str,
     facts: bool,
     show_all: bool,
-    as_json: bool,
-    plain: bool,
+    form: str,
 ) -> None:
     """Show hardware and software of the nodes of each role, and which nodes differ.
 
@@ -89,23 +130,35 @@ def describe(
     siteproof describe --facts
     """
     found = read(system, since, campaign)
+    names, more, words = roles_of(found.site), list[Finding](), ""
     if facts:
-        most = None if show_all else MAX_LINES
-        raise SystemExit(answer_facts(found, node, most, as_json=as_json, plain=plain))
-    roles = [_role(found, name) for name in roles_of(found.site)]
-    if node is not None:
-        roles = [_role_of(found, roles, node)]
-    changes, words = _changes(found, against)
-    if as_json:
-        click.echo(documents.dumps(_record(found, roles, changes, node)))
-    elif plain:
-        findings = [why for role in roles for why in role.findings] + [*changes]
-        print_plain(COLUMNS, [*_fields(found, roles, node), *finding_rows(findings)])
+        roles = _facts(found, names, node)
     elif node is not None:
-        _print_node(found, roles[0], node)
+        roles = [_role_of(found, [_role(found, name) for name in names], node)]
     else:
-        _print(found, roles, changes, words, None if show_all else MAX_LINES)
-    raise SystemExit(_code(roles, node))
+        roles = [_role(found, name) for name in names]
+        changes, words = _changes(found, against)
+        more = [*changes, *_health(found.samples)]
+    alone = "" if facts else node or ""
+    findings = [*(why for role in roles for why in role.findings), *more]
+    code = _code(roles)
+    if form == "json":
+        of_roles = [_role_answer(role) for role in roles]
+        fields = dict(found.fields.get(alone, {})) if alone else None
+        head = (found.site.system.system, found.chosen, code)
+        click.echo(dumps(Description(*head, of_roles, findings, fields)))
+    elif form:
+        print_plain(COLUMNS, [*_fields(found, roles, alone), *finding_rows(findings)])
+    elif alone:
+        _print_node(found, roles[0], alone)
+    else:
+        _print(found, roles, more, words, whole=show_all)
+        if facts:
+            following = ("nodes",) if show_all else ("describe", "--facts", "--all")
+            print_answer(_facts_line(roles), found.following(*following))
+        else:
+            print_answer(_last_line(roles), _next(found, roles))
+    raise SystemExit(code)
 
 
 def _role(found: Described, name: str) -> Role:
@@ -115,7 +168,32 @@ def _role(found: Described, name: str) -> Role:
     same = vote({node: found.fields[node] for node in nodes}, unread)
     missing = [node for node in expected if node not in found.fields]
     findings = [*_differing(name, same), *_not_read(unread), *not_described(found, missing)]
-    return Role(name, expected, same, missing, finding.of_many(findings))
+    return Role(name, expected, len(nodes), missing, finding.of_many(findings), same)
+
+
+def _facts(found: Described, names: Sequence[str], node: str | None) -> list[Role]:
+    """Each role, or that of the node, by what the site states. Raises UserError."""
+    known = bought.of_nodes(found.site, found.fields, found.unread)
+    roles = [role for name in names if (role := _facts_of(found, name, known, node)).expected]
+    if not roles and node is not None:
+        raise UserError("describe", f"'{node}' is not a node of {found.site.system.system}")
+    return roles
+
+
+def _facts_of(
+    found: Described, name: str, known: Mapping[str, Sequence[FactResult]], node: str | None
+) -> Role:
+    """The facts of a role, or of one node of it; nothing is expected of a role without the node."""
+    site = found.site
+    expected = [n for n in site.expected(name) if site.role_of(n) == name and node in (None, n)]
+    stated = site.system.nodes[name].facts or site.hardware_of(name).stated
+    missing = [n for n in expected if n not in found.fields] if stated else []
+    results = {n: known[n] for n in expected if n in known}
+    findings = finding.of_many([*as_stated.findings(results), *not_described(found, missing)])
+    if expected:
+        findings += as_stated.not_stated(site, name)
+    described = len(expected) - len(missing)
+    return Role(name, expected, described, missing, findings, results=results)
 
 
 def _role_of(found: Described, roles: Sequence[Role], node: str) -> Role:
@@ -208,64 +286,48 @@ def _health(samples: Sequence[Sample]) -> Iterator[Finding]:
             )
 
 
-def _code(roles: Sequence[Role], node: str | None) -> ExitCode:
-    missing = any(role.missing for role in roles)
-    if node is not None:
-        differ = any(why.kind is Kind.FIELD_DIFFERS for why in roles[0].findings)
-    else:
-        differ = any(role.same.differing or role.same.undecided for role in roles)
-        missing = missing or not any(role.same.nodes for role in roles)
-    if differ:
+def _code(roles: Sequence[Role]) -> ExitCode:
+    kinds = {why.kind for role in roles for why in role.findings}
+    if kinds & DIFFERENT:
         return ExitCode.FAIL
-    return ExitCode.INCOMPLETE if missing else ExitCode.PASS
+    unknown = Kind.FACT_NOT_READ in kinds or any(role.missing for role in roles)
+    compared = any(role.same.nodes or role.results for role in roles)
+    return ExitCode.INCOMPLETE if unknown or not compared else ExitCode.PASS
 
 
-def _record(
-    found: Described, roles: Sequence[Role], changes: Sequence[Finding], node: str | None
-) -> dict[str, object]:
-    """The answer for programs; with a node also all of its fields."""
-    own = {"fields": dict(found.fields.get(node, {}))} if node else {}
-    findings = [*(why for role in roles for why in role.findings)]
-    if node is None:
-        findings += [*changes, *_health(found.samples)]
-    return {
-        **documents.head(found.site.system.system, found.chosen),
-        "exit_code": int(_code(roles, node)),
-        "roles": [
-            {
-                "role": role.name,
-                "expected": len(role.expected),
-                "described": len(role.same.nodes),
-                "majority": {name: common.value for name, common in role.same.majority.items()},
-            }
-            for role in roles
-        ],
-        **own,
-        "findings": [why.record() for why in findings],
-    }
+def _role_answer(role: Role) -> RoleAnswer:
+    majority = {name: common.value for name, common in role.same.majority.items()}
+    return RoleAnswer(role.name, len(role.expected), role.described, majority)
 
 
 def _print(
-    found: Described,
-    roles: Sequence[Role],
-    changes: Sequence[Finding],
-    words: str,
-    most: int | None,
+    found: Described, roles: Sequence[Role], more: Sequence[Finding], words: str, *, whole: bool
 ) -> None:
+    """Each role, what its nodes have, and what differs; then what has changed."""
     print_wrapped(f"{found.site.system.system}: {found.chosen}")
     for role in roles:
-        described = len(role.same.nodes)
-        print_wrapped(f"{role.name}: {described} of {len(role.expected)} nodes described")
+        print_wrapped(f"{role.name}: {role.described} of {len(role.expected)} nodes described")
         for name, common in role.same.majority.items():
-            if common.value is not None and (most is None or not name.startswith(BULK)):
+            if common.value is not None and (whole or not name.startswith(BULK)):
                 share = "" if common.share == 1 else f"  ({common.share:.1%} of the nodes)"
                 print_wrapped(f"  {name} = {common.value}{share}")
-        print_findings(role.findings, most)
+        for line in _sections(role.results):
+            print_wrapped(f"  {line}")
+        print_findings(role.findings, whole=whole)
     if words:
         print_wrapped(words)
-    print_findings(changes, most)
-    print_findings(list(_health(found.samples)), most)
-    print_answer(_last_line(roles), _next(found, roles))
+    print_findings(more, whole=whole)
+
+
+def _sections(results: Mapping[str, Sequence[FactResult]]) -> Iterator[str]:
+    """A line for each section: how many facts are as stated on how many nodes."""
+    by_section: dict[str, Counter[str]] = {}
+    for of_node in results.values():
+        for result in of_node:
+            by_section.setdefault(result.section, Counter())[result.outcome] += 1
+    for section, outcomes in by_section.items():
+        counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
+        yield f"{section}: {counts}"
 
 
 def _next(found: Described, roles: Sequence[Role]) -> str:
@@ -275,9 +337,9 @@ def _next(found: Described, roles: Sequence[Role]) -> str:
     return found.following(*words)
 
 
-def _fields(found: Described, roles: Sequence[Role], node: str | None) -> Iterator[Sequence[str]]:
+def _fields(found: Described, roles: Sequence[Role], node: str) -> Iterator[Sequence[str]]:
     """A line a field: what the node has, or most nodes of each role."""
-    if node is not None:
+    if node:
         for name, value in sorted(found.fields.get(node, {}).items()):
             yield "field", node, name, value, ""
         return
@@ -331,3 +393,21 @@ def _last_line(roles: Sequence[Role]) -> str:
 def _odd_in(counts: Collection[int]) -> str:
     few, many = min(counts), max(counts)
     return count(many, "field") if few == many else f"{few} to {count(many, 'field')}"
+
+
+def _facts_line(roles: Sequence[Role]) -> str:
+    """The answer: which nodes are not as stated, and of which too little is known."""
+    answers: dict[str, list[str]] = {"not as stated": [], "not read": [], "not described": []}
+    good = 0
+    for role in roles:
+        answers["not described"] += role.missing
+        for node, results in role.results.items():
+            if bought.missed(results):
+                answers["not as stated"].append(node)
+            elif bought.not_read(results):
+                answers["not read"].append(node)
+            else:
+                good += 1
+    parts = [f"{nodesets.of(nodes)} {what}" for what, nodes in answers.items() if nodes]
+    parts += [f"{count(good, 'node')} as stated"] if good else []
+    return ", ".join(parts) or "the site states no facts of a described node"

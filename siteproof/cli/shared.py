@@ -19,7 +19,6 @@ from siteproof.record.pair_units import LINK
 from siteproof.record.sessions import Sessions
 from siteproof.sites import Site, catalogue
 from siteproof.sweeps import reading
-from siteproof.wording.findings import full
 
 SET_ASIDE = "set aside, not collected: "  # how a line on a broken stage directory begins
 OPEN_TO_ALL = "everybody may write to it and remove results; 'chmod o-w' prevents that"
@@ -158,14 +157,34 @@ def which_answers(command: Callable[..., Any]) -> Callable[..., Any]:
     return which_samples(_AS_OF(command))
 
 
+plain_option = click.option(
+    "--plain",
+    "form",
+    flag_value="plain",
+    help="For programs and spreadsheets: a line a row, cells separated by tabs.",
+)
+
+
 def json_option(document: str) -> Callable[..., Any]:
-    """--json, of a document that 'siteproof export schema' explains."""
+    """--json as `form`, of a document that 'siteproof export schema' explains; of rows if ''."""
+    about = "a list of JSON objects, with the columns of --plain as keys"
+    if document:
+        about = f"one JSON object; 'siteproof export schema {document}' explains it"
     return click.option(
-        "--json",
-        "as_json",
-        is_flag=True,
-        help=f"For programs: one JSON object; 'siteproof export schema {document}' explains it.",
+        "--json", "form", flag_value="json", default="", help=f"For programs: {about}."
     )
+
+
+def forms(document: str = "") -> Callable[..., Any]:
+    """--json, as above, and --plain: the form of the answer, which is text without both."""
+    return lambda command: json_option(document)(plain_option(command))
+
+
+def site_of(system: str) -> Site:
+    """The site of a system, or of this machine, whose data exist. Raises UserError."""
+    site = sites.load(system or sites.recognise())
+    files.must_exist()
+    return site
 
 
 def print_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
@@ -184,12 +203,6 @@ def print_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
         click.echo(f"siteproof: warning: {path}: {OPEN_TO_ALL}", err=True)
     for stage in sessions.set_aside if aside else ():
         click.echo(f"siteproof: {SET_ASIDE}{stage}", err=True)
-
-
-def print_clocks(sessions: Sessions) -> None:
-    """Print the sessions whose clocks cannot be right."""
-    for line in map(full, sessions.clock_findings):
-        click.echo(f"siteproof: {line}", err=True)
 
 
 def refuse(file: Path) -> None:
