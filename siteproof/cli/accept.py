@@ -10,7 +10,7 @@ import click
 
 from siteproof import files
 from siteproof.cli.records import print_answer, print_rows, print_wrapped
-from siteproof.cli.shared import forms, print_left_out, site_of, which_system
+from siteproof.cli.shared import forms, print_left_out, site_of, text_option, which_system
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.record.sessions import Sessions
@@ -23,10 +23,8 @@ COLUMNS = ("campaign", "when", "who", "why", "verdicts", "despite")
 @click.command()
 @click.argument("name", metavar="CAMPAIGN|SESSION", required=False)
 @which_system
-@click.option(
-    "--why", default="", metavar="TEXT", help="The reason, required: it is kept in the record."
-)
-@click.option("--by", "who", default="", metavar="NAME", help="Who accepts; without it, you.")
+@text_option("--why", "TEXT", "The reason, required: it is kept in the record.")
+@text_option("--by who", "NAME", "Who accepts; without it, you.")
 @click.option("--despite", is_flag=True, help="Accept although criteria are not met.")
 @click.option("--list", "listed", is_flag=True, help="List what was accepted so far.")
 @forms()

@@ -20,7 +20,7 @@ from siteproof.availability.overview import HOUR, Overview
 from siteproof.availability.subject_rows import COLUMNS, FOUR, four_rows, percent, rows
 from siteproof.availability.window_figures import WindowFigure
 from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
-from siteproof.cli.shared import forms, print_some, site_of, which_system
+from siteproof.cli.shared import forms, print_some, site_of, text_option, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.judge.age import lasting
@@ -45,15 +45,14 @@ LEFT_OUT = (Kind.NOT_READ, Kind.LINES_BROKEN)  # what could hold a failure
 
 @click.command()
 @which_system
-@click.option(
-    "--from",
-    "begin",
+@text_option(
+    "--from begin",
+    "TIME",
+    "Begin of the period: so long before its end, or 2026-11-07T18:00 (UTC).",
     default=PERIOD,
     show_default=True,
-    metavar="TIME",
-    help="Begin of the period: so long before its end, or 2026-11-07T18:00 (UTC).",
 )
-@click.option("--to", "end", default="", metavar="TIME", help="End of the period; without it, now.")
+@text_option("--to end", "TIME", "End of the period; without it, now.")
 @click.option(
     "--fetch", is_flag=True, help="First record the node events that Slurm's database has."
 )
@@ -358,7 +357,8 @@ def _answered(
     of_figure = ("metric", "value", "unit", "subject", "measured_hours", "interval")
     return Availability(
         *(system, f"{first} to {last} UTC", code),
-        *map(_time, found.period),
+        begin=_time(found.period[0]),
+        end=_time(found.period[1]),
         period_hours=found.period_hours,
         measured_hours=found.measured_hours(),
         missing=_intervals(found.missing()),
@@ -373,11 +373,17 @@ def _answered(
 
 
 def _subject(found: Overview, kind: str, name: str, part: Uptime) -> SubjectAnswer:
-    between, hours = mtbf(part), found.measured_hours(part)
-    down = [seconds(spans) / HOUR for spans in (part.unscheduled, part.scheduled)]
-    shares = (_share(overall([part])), _share(scheduled([part])))
-    mean = (between.failures, between.mean, between.bound)
-    return SubjectAnswer(kind, name, *shares, *down, hours, *mean, _intervals(part.down))
+    between = mtbf(part)
+    return SubjectAnswer(
+        *(kind, name, _share(overall([part])), _share(scheduled([part]))),
+        unscheduled_hours=seconds(part.unscheduled) / HOUR,
+        scheduled_hours=seconds(part.scheduled) / HOUR,
+        measured_hours=found.measured_hours(part),
+        failures=between.failures,
+        mtbf_hours=between.mean,
+        mtbf_bound_hours=between.bound,
+        down=_intervals(part.down),
+    )
 
 
 def _share(share: Fraction | None) -> float | None:

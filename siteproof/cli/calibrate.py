@@ -9,7 +9,15 @@ from functools import partial
 import click
 
 from siteproof import files, history, nodesets
-from siteproof.cli.shared import bar, by_metric, print_some, print_text, site_of, which_system
+from siteproof.cli.shared import (
+    bar,
+    by_metric,
+    print_some,
+    print_text,
+    site_of,
+    text_option,
+    which_system,
+)
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import campaign
 from siteproof.schema.yamlfile import shown
@@ -23,19 +31,13 @@ MAX_LINES = 40  # of each kind
 
 @click.command()
 @which_system
-@click.option(
+@text_option(
     "--metric",
+    "METRIC",
+    "Only this metric; without it, headline metrics and those with a baseline.",
     shell_complete=by_metric,
-    default="",
-    metavar="METRIC",
-    help="Only this metric; without it, headline metrics and those with a baseline.",
 )
-@click.option(
-    "--since",
-    default="",
-    metavar="TIME",
-    help="Only values since TIME: 30d, 12w, 2026-11-21 (UTC).",
-)
+@text_option("--since", "TIME", "Only values since TIME: 30d, 12w, 2026-11-21 (UTC).")
 @click.option(
     "--write", is_flag=True, help="Change baselines.yaml; without it, only show the change."
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import click
 from ClusterShell.NodeSet import NodeSet
@@ -17,7 +18,7 @@ from siteproof.compare import accepted, comparison
 from siteproof.compare.accepted import Acceptance
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
-from siteproof.export.answer_model import Answer, dumps
+from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.record import campaign
 from siteproof.record.finding import Finding
 from siteproof.record.samples import Sample
@@ -132,14 +133,7 @@ def compare(a: str | None, b: str | None, system: str, whole: bool, form: str) -
         click.echo(f"siteproof: {full(why)}", err=True)
     code = _exit_code(result, record)
     if form == "json":
-        lists = _lists(result).values()
-        answer = Compared(
-            *(site.system.system, f"A: {names[0]}, B: {names[1]}", code, *names),
-            [_of_metric(row) for row in result.rows],
-            *(list(map(full, found)) for found in lists),
-            findings=[why for found in lists for why in found],
-        )
-        click.echo(dumps(answer))
+        click.echo(dumps(_answer_of(site, result, names, code)))
     elif form == "plain":
         _print_plain(site, result)
     else:
@@ -277,9 +271,25 @@ def _fell(result: Comparison) -> str:
     return units(dict.fromkeys(node for row in result.rows for node, _ in row.worst))
 
 
+def _answer_of(site: Site, result: Comparison, names: Sequence[str], code: int) -> Compared:
+    """The answer for programs."""
+    a, b = names
+    lists = {title.lower().replace(" ", "_"): found for title, found in _lists(result).items()}
+    texts: dict[str, Any] = {name: list(map(full, found)) for name, found in lists.items()}
+    return Compared(
+        *(site.system.system, f"A: {a}, B: {b}", code, a, b, list(map(_of_metric, result.rows))),
+        **texts,
+        findings=[why for found in lists.values() for why in found],
+    )
+
+
 def _of_metric(row: Row) -> MetricChange:
-    change = row.change
-    head = (row.name, row.role, row.unit, change.before, change.after)
     return MetricChange(
-        *(*head, change.change, change.noise, change.text), nodes=row.nodes, worst=dict(row.worst)
+        **same(row, "role", "unit", "nodes"),
+        **same(row.change, "change", "noise"),
+        metric=row.name,
+        a=row.change.before,
+        b=row.change.after,
+        verdict=row.change.text,
+        worst=dict(row.worst),
     )

@@ -24,7 +24,7 @@ from siteproof.cli.described import (
     roles_of,
 )
 from siteproof.cli.records import print_answer, print_plain, print_wrapped
-from siteproof.cli.shared import by_node, forms, which_samples
+from siteproof.cli.shared import by_node, forms, text_option, which_samples
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, dumps
@@ -99,11 +99,8 @@ class Description(Answer):
 @click.command()
 @click.argument("node", required=False, shell_complete=by_node)
 @which_samples
-@click.option(
-    "--against",
-    default="",
-    metavar="CAMPAIGN",
-    help="Show changes since CAMPAIGN; without it, since the accepted one.",
+@text_option(
+    "--against", "CAMPAIGN", "Show changes since CAMPAIGN; without it, since the accepted one."
 )
 @click.option("--facts", is_flag=True, help="Compare with what the site states of its nodes.")
 @click.option("--all", "show_all", is_flag=True, help="Every field, and every field that differs.")
@@ -130,25 +127,10 @@ def describe(
     siteproof describe --facts
     """
     found = read(system, since, campaign)
-    names, more, words = roles_of(found.site), list[Finding](), ""
-    if facts:
-        roles = _facts(found, names, node)
-    elif node is not None:
-        roles = [_role_of(found, [_role(found, name) for name in names], node)]
-    else:
-        roles = [_role(found, name) for name in names]
-        changes, words = _changes(found, against)
-        more = [*changes, *_health(found.samples)]
-    alone = "" if facts else node or ""
-    findings = [*(why for role in roles for why in role.findings), *more]
-    code = _code(roles)
-    if form == "json":
-        of_roles = [_role_answer(role) for role in roles]
-        fields = dict(found.fields.get(alone, {})) if alone else None
-        head = (found.site.system.system, found.chosen, code)
-        click.echo(dumps(Description(*head, of_roles, findings, fields)))
-    elif form:
-        print_plain(COLUMNS, [*_fields(found, roles, alone), *finding_rows(findings)])
+    roles, more, words = _compared(found, node, against, facts=facts)
+    alone, code = "" if facts else node or "", _code(roles)
+    if form:
+        _print_for_programs(found, roles, more, alone, form)
     elif alone:
         _print_node(found, roles[0], alone)
     else:
@@ -159,6 +141,32 @@ def describe(
         else:
             print_answer(_last_line(roles), _next(found, roles))
     raise SystemExit(code)
+
+
+def _compared(
+    found: Described, node: str | None, against: str, *, facts: bool
+) -> tuple[list[Role], list[Finding], str]:
+    """The roles, or that of the node; what has changed since a campaign, and which, in words."""
+    names = roles_of(found.site)
+    if facts:
+        return _facts(found, names, node), [], ""
+    roles = [_role(found, name) for name in names]
+    if node is not None:
+        return [_role_of(found, roles, node)], [], ""
+    changes, words = _changes(found, against)
+    return roles, [*changes, *_health(found.samples)], words
+
+
+def _print_for_programs(
+    found: Described, roles: Sequence[Role], more: Sequence[Finding], alone: str, form: str
+) -> None:
+    findings = [*(why for role in roles for why in role.findings), *more]
+    if form == "plain":
+        print_plain(COLUMNS, [*_fields(found, roles, alone), *finding_rows(findings)])
+        return
+    fields = found.fields.get(alone, {}) if alone else None
+    head = (found.site.system.system, found.chosen, _code(roles))
+    click.echo(dumps(Description(*head, list(map(_role_answer, roles)), findings, fields)))
 
 
 def _role(found: Described, name: str) -> Role:

@@ -12,7 +12,7 @@ import click
 from siteproof import files
 from siteproof.cli.accept import user
 from siteproof.cli.records import print_answer, print_rows, print_wrapped
-from siteproof.cli.shared import by_criterion, forms, site_of, which_system
+from siteproof.cli.shared import by_criterion, forms, site_of, text_option, which_system
 from siteproof.errors import UserError
 from siteproof.record import shown
 from siteproof.record.shown import Evidence
@@ -26,14 +26,12 @@ GIVE = "Give them: siteproof evidence ID --file F --by WHO --on DAY --shows yes 
 @click.command()
 @click.argument("criterion", metavar="ID", required=False, shell_complete=by_criterion)
 @which_system
-@click.option("--file", default="", metavar="FILE", help="The file that shows it.")
-@click.option("--by", default="", metavar="WHO", help="Who has shown it.")
-@click.option("--on", default="", metavar="DAY", help="The day, such as 2026-11-02.")
-@click.option(
-    "--shows", default="", metavar="yes|no|VALUE", help="yes, no, or a value with its unit."
-)
-@click.option("--note", default="", metavar="TEXT", help="What was done, or why it is withdrawn.")
-@click.option("--withdraw", default="", metavar="NAME", help="Withdraw a record; give --note.")
+@text_option("--file", "FILE", "The file that shows it.")
+@text_option("--by", "WHO", "Who has shown it.")
+@text_option("--on", "DAY", "The day, such as 2026-11-02.")
+@text_option("--shows", "yes|no|VALUE", "yes, no, or a value with its unit.")
+@text_option("--note", "TEXT", "What was done, or why it is withdrawn.")
+@text_option("--withdraw", "NAME", "Withdraw a record; give --note.")
 @click.option("--list", "listed", is_flag=True, help="List the records, and which are due.")
 @forms()
 def evidence(

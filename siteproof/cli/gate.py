@@ -20,7 +20,7 @@ from siteproof.checks import session
 from siteproof.cli import gate_lists
 from siteproof.cli.gate_answer import Options, Work, look_if_possible, print_answer
 from siteproof.cli.records import print_wrapped
-from siteproof.cli.shared import forms, print_left_out, print_text, which_answers
+from siteproof.cli.shared import forms, print_left_out, print_text, text_option, which_answers
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.gate import act, log
@@ -104,26 +104,25 @@ class Gate(Answer):
     help="Test the quarantined nodes inside their reservation; REFRAME OPTIONS choose the checks.",
 )
 @click.option("--release", is_flag=True, help="Free the quarantined nodes that have passed.")
-@click.option(
+@text_option(
     "--keep-out",
+    "STATES",
+    f"The states that stay out, from {', '.join(STATES[:-1])}.",
     default=",".join(KEEP_OUT),
     show_default=True,
-    metavar="STATES",
-    help=f"The states that stay out, from {', '.join(STATES[:-1])}.",
 )
-@click.option(
+@text_option(
     "--limit",
+    "SHARE",
+    "Refuse if a measurement would newly keep out more of a partition's measured nodes; one "
+    "node is always allowed.",
     default="10%",
     show_default=True,
-    metavar="SHARE",
-    help="Refuse if a measurement would newly keep out more of a partition's measured nodes; one "
-    "node is always allowed.",
 )
-@click.option(
+@text_option(
     "--capacity",
-    default="",
-    metavar="SHARE",
-    help="Refuse if more of a partition would be out of service: quarantined, drained and down "
+    "SHARE",
+    "Refuse if more of a partition would be out of service: quarantined, drained and down "
     "nodes together. Default: 25%, or --limit if that is more.",
 )
 @click.option(
@@ -132,11 +131,10 @@ class Gate(Answer):
     help="Where --apply refuses, keep out those that are dead or gave a wrong answer.",
 )
 @click.option("--drain", is_flag=True, help="Drain the quarantined nodes, too.")
-@click.option(
+@text_option(
     "--users",
-    default="",
-    metavar="NAMES",
-    help="Who may run jobs in the reservation; without it you, root, and the group that may write "
+    "NAMES",
+    "Who may run jobs in the reservation; without it you, root, and the group that may write "
     "to perflogs/SYSTEM if it has at most 50 members.",
 )
 @click.option(
@@ -150,7 +148,7 @@ class Gate(Answer):
 @forms("gate")
 @click.argument("options", metavar="[-- REFRAME OPTIONS]", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
-def gate(context: click.Context, **named: Any) -> None:
+def gate(context: click.Context, /, **named: Any) -> None:
     """Show which nodes go back into service; with --apply, quarantine the others.
 
     The quarantine is a Slurm reservation, because a drained node cannot be tested. Nodes that

@@ -76,7 +76,7 @@ class Options:
     def states(self) -> list[str]:
         """--keep-out. Raises UserError."""
         words = [part.strip().upper() for part in self.keep_out.split(",") if part.strip()]
-        wrong = [word for word in words if word not in STATES[:-1]]
+        wrong = [state for state in words if state not in STATES[:-1]]
         if wrong or not words:
             what = f"'{wrong[0] if words else self.keep_out}' is not a state"
             raise UserError("--keep-out", what, STATES[:-1])

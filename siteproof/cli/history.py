@@ -16,7 +16,7 @@ import click
 
 from siteproof import files
 from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
-from siteproof.cli.shared import bar, by_metric, plain_option
+from siteproof.cli.shared import bar, by_metric, plain_option, text_option
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History, extract, open_history, questions, views
 from siteproof.history.extract import Wanted
@@ -39,14 +39,11 @@ NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "
 
 
 @click.command(epilog=EXAMPLES)
-@click.option("--system", default="", metavar="NAME", help="Only this system; without it, all.")
-@click.option(
-    "--since",
-    default="",
-    metavar="TIME",
-    help="Only what was measured since TIME: 12h, 7d, 2026-11-21T18:00 (UTC).",
+@text_option("--system", "NAME", "Only this system; without it, all.")
+@text_option(
+    "--since", "TIME", "Only what was measured since TIME: 12h, 7d, 2026-11-21T18:00 (UTC)."
 )
-@click.option("--campaign", "name", default="", metavar="NAME", help="Only this campaign.")
+@text_option("--campaign name", "NAME", "Only this campaign.")
 @click.option(
     "--metric",
     "metrics",
@@ -55,7 +52,7 @@ NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "
     metavar="METRIC",
     help="Only this metric, such as Stream.triad; may be repeated.",
 )
-@click.option("--node", "nodes", default="", metavar="NODES", help="Only these nodes, a node set.")
+@text_option("--node nodes", "NODES", "Only these nodes, a node set.")
 @click.option(
     "--export",
     "file",

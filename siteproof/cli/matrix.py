@@ -16,7 +16,7 @@ from siteproof import sites
 from siteproof.analysis.attribution import ASYMMETRIC, Pair
 from siteproof.analysis.daily import HIGH, LOW, NONE, Cell, rate_class
 from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
-from siteproof.cli.shared import by_pair_metric, forms, which_samples
+from siteproof.cli.shared import by_pair_metric, forms, text_option, which_samples
 from siteproof.errors import ExitCode
 from siteproof.export.answer_model import Answer, dumps, plain
 from siteproof.links import matrix as made
@@ -123,7 +123,7 @@ class Matrices(Answer):
 @click.command()
 @click.argument("metric", shell_complete=by_pair_metric)
 @which_samples
-@click.option("--link", default="", metavar="NAME", help="Only this link of system.yaml.")
+@text_option("--link", "NAME", "Only this link of system.yaml.")
 @click.option("--daily", is_flag=True, help="High, low and average of each pair, day by day.")
 @forms("matrix")
 def matrix(
@@ -144,26 +144,32 @@ def matrix(
     days = Daily.of(site, found, metric) if daily else None
     matrices = [] if daily else made.collect(site, found, metric)
     code = days.exit_code if days else _exit_code(matrices)
+    system = site.system.system
+    following = own(
+        system,
+        campaign,
+        "nodes" if code is ExitCode.FAIL else "verdict",
+        *(["--since", since] if since else []),
+    )
     if form == "json":
-        findings = [why for one in matrices for why in made.findings(one)]
-        findings = days.findings(metric) if days else findings
-        every = [OneMatrix(m.name, m.link, m.unit, m.decided, _pairs(m)) for m in matrices]
-        of_days = days.rows() if days else []
-        head = (site.system.system, chosen, code)
-        click.echo(dumps(Matrices(*head, metric, every, of_days, findings)))
+        click.echo(dumps(_answer_of((system, chosen, code, metric), matrices, days)))
     elif form:
         _print_plain(matrices, days)
+    elif not found:
+        print_answer(f"{metric}: no pair was measured, {chosen}", following)
     else:
-        words = [
-            "nodes" if code is ExitCode.FAIL else "verdict",
-            *(["--since", since] if since else []),
-        ]
-        following = own(site.system.system, campaign, *words)
-        if not found:
-            print_answer(f"{metric}: no pair was measured, {chosen}", following)
-        else:
-            _print(f"{site.system.system}: {chosen}", metric, matrices, days, following)
+        _print(f"{system}: {chosen}", metric, matrices, days, following)
     raise SystemExit(code)
+
+
+def _answer_of(
+    head: tuple[str, str, int, str], matrices: Sequence[Matrix], days: Daily | None
+) -> Matrices:
+    """The answer for programs. head: system, samples, exit code and metric."""
+    every = [OneMatrix(m.name, m.link, m.unit, m.decided, _pairs(m)) for m in matrices]
+    if days:
+        return Matrices(*head, every, days.rows(), days.findings(head[-1]))
+    return Matrices(*head, every, [], [why for one in matrices for why in made.findings(one)])
 
 
 def _print(
@@ -200,9 +206,9 @@ def _pairs(one: Matrix) -> list[PairState]:
     """What is known of each pair."""
     found = []
     for pair in sorted({*one.values, *one.failed, *one.missing}):
+        value, bad, state = one.values.get(pair), pair in one.blame.bad, one.state(pair)
         status = one.failed[pair].status if pair in one.failed else ""
-        known = (one.values.get(pair), pair in one.blame.bad, one.state(pair))
-        found.append(PairState(*pair, *known, status))
+        found.append(PairState(pair[0], pair[1], value, bad, state, status))
     return found
 
 
@@ -297,7 +303,7 @@ def _cell(one: Matrix, pair: Pair) -> Text:
 def _bad(title: str, one: Matrix) -> None:
     """The culprits with all of their pairs in a row each, then links; the worst first."""
     print_wrapped(title)
-    rows: list[Sequence[str | Text]] = []
+    rows: list[Sequence[object]] = []
     for culprit in one.blame.culprits[:MAX_PAIRS_LISTED]:
         pairs = count(sum(culprit.node in pair for pair in one.blame.bad), "bad pair")
         share = "-" if culprit.deficit < 0 else f"{culprit.deficit:.0%}"

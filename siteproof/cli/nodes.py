@@ -27,6 +27,7 @@ from siteproof.cli.shared import (
     forms,
     print_left_out,
     print_text,
+    text_option,
     which_answers,
 )
 from siteproof.errors import UserError
@@ -58,12 +59,11 @@ RANKED = ("node", "state", "value", "fleet's median", "deficit", "z", "own histo
 
 @click.command()
 @which_answers
-@click.option(
+@text_option(
     "--metric",
+    "METRIC",
+    "Show the values of METRIC, the worst nodes first.",
     shell_complete=by_metric,
-    default="",
-    metavar="METRIC",
-    help="Show the values of METRIC, the worst nodes first.",
 )
 @forms("nodes")
 @click.option("--untested", is_flag=True, help="Print only the nodes that lack a value, as a set.")
@@ -153,10 +153,7 @@ def _remarks(judged: Judgement, report: FleetReport) -> Iterator[str]:
 
     A note that only reports that nodes are too few to be ranked is among the warnings already.
     """
-    for why in report.warnings:
-        yield f"warning: {full(why)}"
-    for stage in judged.sessions.set_aside if judged.sessions else ():
-        yield f"{SET_ASIDE}{stage}"
+    yield from _doubts(judged, report)
     notes: dict[object, dict[str, Finding]] = {}
     for node in report.nodes.values():
         repair = [node.repair] if node.repair and node.state is not State.OK else []
@@ -168,6 +165,11 @@ def _remarks(judged: Judgement, report: FleetReport) -> Iterator[str]:
     for state in (state for state in State if state is not State.OK):
         if racks := _by_group(judged, report.of(state)):
             yield f"{state} by group: {racks}"
+
+
+def _doubts(judged: Judgement, report: FleetReport) -> Iterator[str]:
+    yield from (f"warning: {full(why)}" for why in report.warnings)
+    yield from (f"{SET_ASIDE}{stage}" for stage in judged.set_aside)
 
 
 def _print_commands(judged: Judgement, report: FleetReport) -> None:
@@ -227,10 +229,8 @@ def _print_answer(
     """What limits the trust in a ranking, and the slow nodes."""
     if len(ranked) > MAX_RANKED:
         print_text(f"{len(ranked) - MAX_RANKED} better nodes are not shown, see --plain")
-    for stage in judged.sessions.set_aside if judged.sessions else ():
-        print_text(f"{SET_ASIDE}{stage}")
-    for why in report.warnings:
-        print_wrapped(f"warning: {full(why)}")
+    for line in _doubts(judged, report):
+        print_wrapped(line)
     slow = [n for n in ranked if n.metrics[metric].slow_runs]
     found = f"slow in some run: {nodesets.of(n.node for n in slow)}" if slow else "no slow run"
     print_text(f"{metric}: {found}; next: {own_command(judged, 'nodes')}")

@@ -55,7 +55,7 @@ def print_records(records: Sequence[Record]) -> None:
 
 def table(
     columns: Iterable[str],
-    rows: Iterable[Sequence[str | Text]],
+    rows: Iterable[Sequence[object]],
     title: str = "",
     right: Collection[str] = (),
 ) -> Table:
@@ -65,7 +65,7 @@ def table(
         side: JustifyMethod = "right" if name in right else "left"
         made.add_column(Text(name), overflow="fold", justify=side)
     for row in rows:
-        made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     return made
 
 

@@ -9,7 +9,7 @@ import click
 from siteproof import files, nodesets, sites
 from siteproof.cli.accept import user
 from siteproof.cli.records import print_answer
-from siteproof.cli.shared import site_of, which_system
+from siteproof.cli.shared import site_of, text_option, which_system
 from siteproof.errors import UserError
 from siteproof.record import shown
 from siteproof.record.repairs import Repair
@@ -21,7 +21,7 @@ from siteproof.wording.verdicts import own
 @which_system
 @click.option("--by", required=True, metavar="NAME", help="Who has repaired them.")
 @click.option("--why", required=True, metavar="TEXT", help="What was repaired.")
-@click.option("--ticket", default="", metavar="TICKET", help="Where more is written about it.")
+@text_option("--ticket", "TICKET", "Where more is written about it.")
 def repaired(nodes: str, system: str, by: str, why: str, ticket: str) -> None:
     """Record that NODES were repaired.
 

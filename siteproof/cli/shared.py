@@ -115,33 +115,29 @@ by_environment = _completer(lambda ctx: _site(ctx).system.environments)
 by_mode = _completer(lambda _: catalogue.MODES)
 by_service = _completer(lambda ctx: _site(ctx).system.probes)
 
-which_system = click.option(
+
+def text_option(names: str, metavar: str, about: str, **keys: Any) -> Callable[..., Any]:
+    """An option that takes a text, empty without it. names: `--by`, or `--by who`: its variable."""
+    return click.option(*names.split(), metavar=metavar, help=about, **{"default": "", **keys})
+
+
+which_system = text_option(
     "--system",
-    default="",
-    metavar="NAME",
+    "NAME",
+    "The system; without it, the system that this machine belongs to.",
     shell_complete=by_system,
-    help="The system; without it, the system that this machine belongs to.",
 )
 _OPTIONS = (
     which_system,
-    click.option(
-        "--since",
-        default="",
-        metavar="TIME",
-        help="Only sessions since TIME: 12h, 7d, 2026-11-21T18:00 (UTC).",
-    ),
-    click.option(
+    text_option("--since", "TIME", "Only sessions since TIME: 12h, 7d, 2026-11-21T18:00 (UTC)."),
+    text_option(
         "--campaign",
-        default="",
-        metavar="NAME",
-        help="Only sessions of this campaign; NAME@DAY if the name was used again later.",
+        "NAME",
+        "Only sessions of this campaign; NAME@DAY if the name was used again later.",
     ),
 )
-_AS_OF = click.option(
-    "--as-of",
-    default="",
-    metavar="TIME",
-    help="Answer with what was known at TIME: 2026-11-21T18:00 (UTC), 7d.",
+_AS_OF = text_option(
+    "--as-of", "TIME", "Answer with what was known at TIME: 2026-11-21T18:00 (UTC), 7d."
 )
 
 

@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from siteproof import files, nodesets
 from siteproof.cli.records import print_answer, print_rows, print_wrapped
-from siteproof.cli.shared import by_system, forms, print_text
+from siteproof.cli.shared import by_system, forms, print_text, text_option
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.porting import grouping, lay_out, looking, new_site, one_node
 from siteproof.porting import modules as avail
@@ -178,7 +178,7 @@ def _variables() -> Rows:
 @click.argument("name")
 @click.option("--nodes", type=_FILE, help="What 'scontrol show nodes' printed; without it, live.")
 @click.option("--partitions", type=_FILE, help="What 'scontrol show partitions' printed.")
-@click.option("--cluster", default="", metavar="NAME", help="ClusterName, for saved files.")
+@text_option("--cluster", "NAME", "ClusterName, for saved files.")
 @click.option(
     "--node",
     "looked_at",
@@ -193,8 +193,8 @@ def _variables() -> Rows:
     type=click.Choice(["lmod", "envmod"]),
     help="Lmod or Environment Modules; without it, that of this shell.",
 )
-@click.option("--account", default="", metavar="NAME", help="Slurm's account of all jobs.")
-@click.option("--qos", default="", metavar="NAME", help="Slurm's QOS of all jobs.")
+@text_option("--account", "NAME", "Slurm's account of all jobs.")
+@text_option("--qos", "NAME", "Slurm's QOS of all jobs.")
 @click.option("--show", "only_show", is_flag=True, help="Print system.yaml, and write nothing.")
 def new(
     name: str,

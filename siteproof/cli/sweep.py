@@ -13,7 +13,7 @@ from rich.table import Table
 from siteproof import figure, files, sites
 from siteproof.cli import shared
 from siteproof.cli.records import print_rows, print_table, table
-from siteproof.cli.shared import forms, print_text
+from siteproof.cli.shared import forms, print_text, text_option
 from siteproof.curves import run_findings, sweep_runs
 from siteproof.curves.measured import ALL, Curve, Row
 from siteproof.curves.run_findings import SweepReport
@@ -32,14 +32,15 @@ from siteproof.units import count, size
 from siteproof.wording import amounts, sweep_results
 
 FIGURES = (".svg", ".png")
+Columns = dict[str, Callable[[Curve, Row], str]]
 LISTED = ("sweep", "points", "newest run", "what it shows")
 
 
 @click.command()
 @click.argument("name", required=False, shell_complete=shared.by_sweep)
 @shared.which_system
-@click.option("--session", default="", metavar="ID", help="Only the run of this session.")
-@click.option("--campaign", default="", metavar="NAME", help="Only the runs of this campaign.")
+@text_option("--session", "ID", "Only the run of this session.")
+@text_option("--campaign", "NAME", "Only the runs of this campaign.")
 @click.option(
     "--with",
     "others",
@@ -47,9 +48,7 @@ LISTED = ("sweep", "points", "newest run", "what it shows")
     metavar="[SYSTEM:]SESSION",
     help="Another run to compare with; may be repeated.",
 )
-@click.option(
-    "--figure", default="", metavar="FILE", help="Draw the curves to FILE.svg or FILE.png."
-)
+@text_option("--figure", "FILE", "Draw the curves to FILE.svg or FILE.png.")
 @forms("sweep")
 @click.option("--csv", "form", flag_value="csv", help="For programs: one line for each point.")
 def sweep(
@@ -190,9 +189,8 @@ def show(name: str, reports: Sequence[SweepReport]) -> None:
     runs = _by_run(reports)
     for of_run in runs:
         print_text(f"{name}, {of_run[0].run}")
-        for report in of_run:
-            for lines in report.groups:
-                print_table(_table(report, lines))
+        for made in _tables(of_run):
+            print_table(made)
         for text in sweep_results.progress(of_run[0]):
             print_text(text)
     for of_run in runs:
@@ -200,6 +198,10 @@ def show(name: str, reports: Sequence[SweepReport]) -> None:
         texts = [text for report in of_run for text in sweep_results.headlines(report)]
         for text in texts or ["no point has a value"]:
             print_text(f"  {text}")
+
+
+def _tables(reports: Iterable[SweepReport]) -> list[Table]:
+    return [_table(report, lines) for report in reports for lines in report.groups]
 
 
 def _by_run(reports: Sequence[SweepReport]) -> list[list[SweepReport]]:
@@ -215,7 +217,7 @@ def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
     first = lines[0]
     curves = [curve for curve in lines if curve.line != ALL]
     rows = [(curve, row) for curve in curves for row in curve.rows]
-    columns: dict[str, Callable[[Curve, Row], str]] = {}
+    columns: Columns = {}
     if len(curves) > 1 or curves[0].line:
         columns[report.axis.lines] = lambda curve, _: curve.line_name.partition(" ")[2]
     columns[report.axis.name] = lambda _, row: _place(report, row)
@@ -231,8 +233,11 @@ def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
     if any(share is not None for share in shares.values()):
         columns["of the bound"] = lambda _, row: _bounded(shares[id(row)])
     title = ", ".join(filter(None, (first.metric, first.panel_name)))
-    cells = [[cell(curve, row) for cell in columns.values()] for curve, row in rows]
-    return table(columns, cells, f"{title}, {first.unit}", right=columns)
+    return table(columns, _cells(columns, rows), f"{title}, {first.unit}", right=columns)
+
+
+def _cells(columns: Columns, rows: Iterable[tuple[Curve, Row]]) -> list[list[str]]:
+    return [[cell(curve, row) for cell in columns.values()] for curve, row in rows]
 
 
 def _place(report: SweepReport, row: Row) -> str:

@@ -26,7 +26,16 @@ from siteproof.cli.records import (
     print_wrapped,
     table,
 )
-from siteproof.cli.shared import bar, by_metric, by_node, forms, print_text, site_of, which_system
+from siteproof.cli.shared import (
+    bar,
+    by_metric,
+    by_node,
+    forms,
+    print_text,
+    site_of,
+    text_option,
+    which_system,
+)
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.history import History
@@ -42,28 +51,15 @@ from siteproof.units import count
 from siteproof.wording import trends as wording
 from siteproof.wording.findings import full, fulls
 
-_why = click.option(
-    "--why", default="", metavar="TEXT", help="The reason, required: it is kept with the change."
-)
-_who = click.option(
-    "--by", "who", default="", metavar="NAME", help="Who acknowledges; without it, you."
-)
+_why = text_option("--why", "TEXT", "The reason, required: it is kept with the change.")
+_who = text_option("--by who", "NAME", "Who acknowledges; without it, you.")
 
 
 @click.group(invoke_without_command=True)
 @which_system
-@click.option(
-    "--since",
-    default="",
-    metavar="TIME",
-    help="Only changes since TIME: 12h, 7d, 2026-11-21 (UTC).",
-)
-@click.option(
-    "--metric", default="", metavar="METRIC", help="Only this metric.", shell_complete=by_metric
-)
-@click.option(
-    "--node", default="", metavar="NODE", help="Only series of this node.", shell_complete=by_node
-)
+@text_option("--since", "TIME", "Only changes since TIME: 12h, 7d, 2026-11-21 (UTC).")
+@text_option("--metric", "METRIC", "Only this metric.", shell_complete=by_metric)
+@text_option("--node", "NODE", "Only series of this node.", shell_complete=by_node)
 @click.option("--sensitivity", is_flag=True, help="Show how small a change could have been found.")
 @click.option("--all", "whole", is_flag=True, help="Show every change, and what was not judged.")
 @forms("trend")
@@ -136,11 +132,8 @@ def ack(context: click.Context, ids: tuple[str, ...], system: str, why: str, who
     _must_say_why("siteproof trend ack", why)
     with _opened(system or context.obj) as (site, h):
         seen = trends.survey(site, h)
-        for alert in [_find(seen, name, acknowledged=False) for name in ids]:
-            done = acks.write(
-                files.perflogs(), site.system.system, alert, who or user(), why.strip()
-            )
-            click.echo(f"acknowledged by {done.who}: {wording.sentence(alert)}")
+    alerts = [_find(seen, name, acknowledged=False) for name in ids]
+    _keep(site, alerts, "acknowledged", who, why)
 
 
 @trend.command(short_help="Withdraw acknowledgements.")
@@ -158,11 +151,17 @@ def unack(context: click.Context, ids: tuple[str, ...], system: str, why: str, w
     _must_say_why("siteproof trend unack", why)
     site = site_of(system or context.obj)
     standing = acks.standing(acks.read_all(files.perflogs(), site.system.system))
-    for alert in [_find(Survey(acknowledged=standing), name, acknowledged=True) for name in ids]:
-        done = acks.write(
-            files.perflogs(), site.system.system, alert, who or user(), why.strip(), takes_back=True
-        )
-        click.echo(f"taken back by {done.who}: {wording.sentence(alert)}")
+    alerts = [_find(Survey(acknowledged=standing), name, acknowledged=True) for name in ids]
+    _keep(site, alerts, "taken back", who, why, takes_back=True)
+
+
+def _keep(
+    site: Site, alerts: Iterable[Alert], what: str, who: str, why: str, *, takes_back: bool = False
+) -> None:
+    logs, system = files.perflogs(), site.system.system
+    for alert in alerts:
+        done = acks.write(logs, system, alert, who or user(), why.strip(), takes_back=takes_back)
+        click.echo(f"{what} by {done.who}: {wording.sentence(alert)}")
 
 
 @trend.command(short_help="Show the evidence for one change.")
@@ -435,11 +434,13 @@ def _answer(site: Site, seen: Survey, code: ExitCode, since: str) -> Trends:
     def head(of: Rhythm | Sensitivity) -> dict[str, Any]:
         return {key: getattr(of, name) for key, name in named.items()}
 
-    parts = (seen.fleet, seen.alerts, seen.drifts, seen.acknowledged)
     chosen = f"changes since {since}" if since else "the whole history"
     return Trends(
         *(site.system.system, chosen, code, seen.series, seen.points, seen.long_enough),
-        *(list(map(_plain, alerts)) for alerts in parts),
+        fleet=list(map(_plain, seen.fleet)),
+        alerts=list(map(_plain, seen.alerts)),
+        drifts=list(map(_plain, seen.drifts)),
+        acknowledged=list(map(_plain, seen.acknowledged)),
         seasons=[
             {**head(one), "name": wording.pattern(one), "size": _number(one.size)}
             for one in seen.seasons

@@ -141,7 +141,7 @@ def _remarks(judged: Judgement) -> Iterator[str]:
             f"could not be measured here: {', '.join(skipped)}; if that is expected, give the "
             "criterion 'not_here: REASON', or write a waiver"
         )
-    for line in judged.sessions.set_aside if judged.sessions else ():
+    for line in judged.set_aside:
         yield f"{SET_ASIDE}{line}"
     yield answered_line(judged)
 

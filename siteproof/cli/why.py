@@ -185,8 +185,8 @@ def _answer(
         criteria=[documents.criterion(judged, result) for result in criteria],
         samples=_samples(judged, found),
         findings=list(dict.fromkeys(findings)),
-        state=node and node.state,
-        state_findings=node and list(dict.fromkeys(node.findings)),
+        state=node.state if node else None,
+        state_findings=list(dict.fromkeys(node.findings)) if node else None,
     )
 
 

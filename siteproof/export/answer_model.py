@@ -24,7 +24,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof.record.finding import Details, Finding
 
-FORMAT = 1  # another number only if a key is removed or changes its meaning
+FORMAT: Literal[1] = 1  # another number only if a key is removed or changes its meaning
 SCHEMAS: dict[Any, dict[str, Any]] = {
     Any: {},
     bool: {"type": "boolean"},
@@ -37,6 +37,7 @@ SCHEMAS: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
     type(None): {"type": "null"},
 }
+SCALARS = (str, int, float, Fraction, datetime, NodeSet, type(None))
 Time = Annotated[str, ("format", "date-time")]  # ISO 8601, with its zone
 Code = Annotated[int, ("minimum", 0), ("maximum", 3)]
 
@@ -85,22 +86,24 @@ def dumps(answer: Answer) -> str:
 
 def plain(value: Any) -> Any:
     """A value as JSON has it: null for NaN and infinity, texts for times and sets of nodes."""
-    if value is None or isinstance(value, str | int):
-        return value
+    if isinstance(value, Finding):
+        value = value.record()
+    if is_dataclass(value):
+        parts = ((one, getattr(value, one.name)) for one in fields(value))
+        return {_key(one): plain(part) for one, part in parts if not _optional(one, part)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, SCALARS):
+        return _scalar(value)
+    return list(map(plain, value))
+
+
+def _scalar(value: object) -> object:
     if isinstance(value, float | Fraction):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, datetime):
         return value.isoformat(timespec="seconds")
-    if isinstance(value, NodeSet):
-        return str(value)
-    if isinstance(value, Finding):
-        return plain(value.record())
-    if is_dataclass(value):
-        held = ((one, getattr(value, one.name)) for one in fields(value))
-        return {_key(one): plain(part) for one, part in held if not _optional(one, part)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
-    return list(map(plain, value))
+    return str(value) if isinstance(value, NodeSet) else value
 
 
 def _key(one: Field[Any]) -> str:
@@ -141,12 +144,13 @@ def _of(kind: Any, parts: dict[str, Any]) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": _of(args[1], parts)}
     if issubclass(origin or kind, Enum):
         return {"type": "string", "enum": list(map(str, kind))}
-    if is_dataclass(kind):
-        if kind.__name__ not in parts:
-            parts[kind.__name__] = {}  # it may hold itself
-            parts[kind.__name__] = _object(kind, parts)
-        return {"$ref": f"#/$defs/{kind.__name__}"}
-    return {"type": "array", "items": _of(args[0], parts)}
+    if not is_dataclass(kind):
+        return {"type": "array", "items": _of(args[0], parts)}
+    name = str(getattr(kind, "__name__", ""))
+    if name not in parts:
+        parts[name] = {}  # it may hold itself
+        parts[name] = _object(kind, parts)
+    return {"$ref": f"#/$defs/{name}"}
 
 
 def _object(kind: Any, parts: dict[str, Any]) -> dict[str, Any]:
@@ -164,9 +168,9 @@ def _object(kind: Any, parts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def sentences(kind: type) -> dict[str, str]:
+def sentences(kind: Any) -> dict[str, str]:
     """What the docstrings of a dataclass have of the whole, as '', and of each of its fields."""
-    names = "|".join(one.name for one in fields(kind))  # type: ignore[arg-type]
+    names = "|".join(one.name for one in fields(kind))
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):  # what a class adds comes after what it is made of
         whole, *rest = re.split(rf"^({names}): ", inspect.cleandoc(one.__doc__ or ""), flags=re.M)

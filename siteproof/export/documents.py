@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ClusterShell.NodeSet import NodeSet
 
@@ -17,6 +17,7 @@ from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.record.finding import Finding
 from siteproof.record.samples import Sample
 from siteproof.severity import Verdict
+from siteproof.sites import Bound
 from siteproof.verdict.judgement import Judgement
 from siteproof.verdict.tally import Standing, Tally
 from siteproof.wording import tallies
@@ -264,53 +265,46 @@ class NodeAnswer:
 
 
 @dataclass(frozen=True)
-class Nodes(Answer):
+class Judged(Answer):
+    """What is judged from samples.
+
+    set_aside: Stage directories of the system that could not be collected, each with the reason;
+        'siteproof collect' tries again.
+    warnings: What limits the trust in this, a sentence each: a wrong clock, a slow BLAS, a waiver
+        that expired, what racks have in common.
+    findings: The same as warnings, by their fields.
+    """
+
+    set_aside: Sequence[str]
+    warnings: Sequence[str]
+    findings: Sequence[Finding]
+
+
+@dataclass(frozen=True)
+class Nodes(Judged):
     """The state of every node, as printed by 'siteproof nodes --json'.
 
     exit_code: What 'siteproof nodes' ends with: 0 all OK, 1 some node is not, 3 some is only
         untested.
-    set_aside: Stage directories of the system that could not be collected, each with the reason;
-        'siteproof collect' tries again.
     suspect_share: The largest share of a role that is slow by any measure.
-    warnings: What limits the trust in this, and what racks have in common; a sentence each.
-    findings: The same as warnings, by their fields.
     retest: The nodes that one more run would decide, as a node set; may be empty.
     states: The nodes in each state, as node sets.
     nodes: Each node.
     """
 
-    set_aside: Sequence[str]
     suspect_share: float
-    warnings: Sequence[str]
-    findings: Sequence[Finding]
     retest: NodeSet
     states: Mapping[State, NodeSet]
     nodes: Sequence[NodeAnswer]
 
 
 @dataclass(frozen=True)
-class Warned:
-    """A warning.
-
-    text: The warning, a sentence.
-    nodes: The nodes that it is about, as a node set.
-    finding: The same, by its fields.
-    """
-
-    text: str
-    nodes: str
-    finding: Finding
-
-
-@dataclass(frozen=True)
-class Verdicts(Answer):
+class Verdicts(Judged):
     """The verdicts on a system: 'siteproof verdict --json' and 'siteproof export json'.
 
     exit_code: What 'siteproof verdict' ends with: 0 kept; 1 a FAIL, ERROR or REGRESSED; 3 nothing
         failed, and something is INCOMPLETE or PENDING, or a SKIP that is not excused, or nothing
         was decided.
-    set_aside: Stage directories of the system that could not be collected, each with the reason;
-        'siteproof collect' tries again.
     as_of: The moment at which ages count: now, --as-of, or the end of the newest session of
         --campaign or --since.
     first: When the first job ended that it rests on; null without samples.
@@ -320,21 +314,17 @@ class Verdicts(Answer):
         derived, for the evidence of a person, for the acceptance of a setting or for a check that
         does not exist yet, or decide nothing here; their sum is the number of criteria.
     counts: How many criteria have each verdict.
-    warnings: What limits the trust in values, such as a wrong clock or a slow BLAS, and waivers
-        that expired.
     unjudged: Headline metrics that were measured and that no criterion covers.
     criteria: Every criterion, in the order of criteria.yaml.
     fleet: The state of every node; in 'siteproof export json' only.
     """
 
-    set_aside: Sequence[str]
     as_of: datetime | None
     first: Time | None
     last: Time | None
     sessions: Sequence[str]
     awaited: Mapping[str, int]
     counts: Mapping[Verdict, int]
-    warnings: Sequence[Warned]
     unjudged: Sequence[str]
     criteria: Sequence[CriterionAnswer]
     fleet: Nodes | None = None
@@ -344,34 +334,36 @@ def verdict(judged: Judgement, report: FleetReport | None = None) -> Verdicts:
     """The verdicts on a system; with a report, also the states of its nodes."""
     times = sorted(s.header.time for s in judged.samples)
     return Verdicts(
-        *(judged.site.system.system, judged.chosen, judged.exit_code),
-        set_aside=_set_aside(judged),
+        **_head(judged, judged.exit_code, judged.warnings),
         as_of=judged.as_of,
         first=times[0] if times else None,
         last=times[-1] if times else None,
         sessions=sorted({s.header.session for s in judged.samples}),
         awaited=awaited(judged),
         counts={v: sum(r.verdict is v for r in judged.verdicts) for v in Verdict},
-        warnings=[Warned(full(why), why.subject, why) for why in judged.warnings],
         unjudged=judged.unjudged,
         criteria=[criterion(judged, result) for result in judged.verdicts],
         fleet=nodes(judged, report) if report else None,
     )
 
 
-def _set_aside(judged: Judgement) -> list[str]:
-    return list(map(str, judged.sessions.set_aside)) if judged.sessions else []
+def _head(judged: Judgement, code: int, warnings: Sequence[Finding]) -> dict[str, Any]:
+    """The fields of Judged."""
+    return {
+        "system": judged.site.system.system,
+        "samples_of": judged.chosen,
+        "exit_code": code,
+        "set_aside": judged.set_aside,
+        "warnings": list(map(full, warnings)),
+        "findings": warnings,
+    }
 
 
 def nodes(judged: Judgement, report: FleetReport) -> Nodes:
     """The states of all nodes."""
     return Nodes(
-        *(judged.site.system.system, judged.chosen, nodes_exit_code(report)),
-        set_aside=_set_aside(judged),
-        suspect_share=report.suspect_share,
-        warnings=list(map(full, report.warnings)),
-        findings=report.warnings,
-        retest=report.retest,
+        **_head(judged, nodes_exit_code(report), report.warnings),
+        **same(report, "suspect_share", "retest"),
         states={state: report.of(state) for state in State},
         nodes=[_node_answer(node) for node in report.nodes.values()],
     )
@@ -430,7 +422,7 @@ def criterion(judged: Judgement, result: CriterionVerdict) -> CriterionAnswer:
         **same(required, "metric", "description", "phase", "subject", "scope", "links", "kind"),
         why=why(result),
         bound=bound(judged, result),
-        limit=limit and BoundValue(str(limit.quantity.value), limit.quantity.unit, limit.fact),
+        limit=_limit(limit) if limit else None,
         rounding=required.rounding_rule,
         source=required.source,
         note=required.note,
@@ -446,7 +438,7 @@ def criterion(judged: Judgement, result: CriterionVerdict) -> CriterionAnswer:
             if standing is not Standing.PASSED
         },
         worst=worst,
-        passes={side: one and SideValue(one.value, one.inclusive) for side, one in sides},
+        passes={side: SideValue(o.value, o.inclusive) if o else None for side, o in sides},
         margin=tally.margin,
         nodes_ok=result.ok,
         nodes_expected=result.units,
@@ -454,6 +446,10 @@ def criterion(judged: Judgement, result: CriterionVerdict) -> CriterionAnswer:
         conditions=shared,
         nodes=[_unit(one, shared) for one in result.nodes],
     )
+
+
+def _limit(bound: Bound) -> BoundValue:
+    return BoundValue(str(bound.quantity.value), bound.quantity.unit, bound.fact)
 
 
 def _unit(result: NodeVerdict, shared: Mapping[str, str]) -> UnitAnswer:
