@@ -22,7 +22,7 @@ from siteproof.availability.window_figures import WindowFigure
 from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
 from siteproof.cli.shared import forms, print_some, site_of, text_option, which_system
 from siteproof.errors import ExitCode, UserError
-from siteproof.export.answer_model import Answer, dumps, same
+from siteproof.export.answer_model import Answer, Time, dumps, same
 from siteproof.judge.age import lasting
 from siteproof.record import event_log
 from siteproof.record.campaign import since
@@ -240,8 +240,8 @@ class Interval:
     end: Its end, which is not part of it.
     """
 
-    begin: datetime
-    end: datetime
+    begin: Time
+    end: Time
 
 
 @dataclass(frozen=True)
@@ -331,8 +331,8 @@ class Availability(Answer):
     findings: What was left out, and why.
     """
 
-    begin: datetime
-    end: datetime
+    begin: Time
+    end: Time
     period_hours: float
     measured_hours: float
     missing: Sequence[Interval]
@@ -394,5 +394,5 @@ def _intervals(spans: Spans) -> list[Interval]:
     return [Interval(_time(begin), _time(end)) for begin, end in spans]
 
 
-def _time(at: int) -> datetime:
-    return datetime.fromtimestamp(at, UTC)
+def _time(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
