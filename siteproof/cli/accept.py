@@ -8,15 +8,9 @@ from datetime import UTC, datetime
 
 import click
 
-from siteproof import files, sites
-from siteproof.cli.records import (
-    json_rows_option,
-    plain_option,
-    print_answer,
-    print_rows,
-    print_wrapped,
-)
-from siteproof.cli.shared import print_left_out
+from siteproof import files
+from siteproof.cli.records import print_answer, print_rows, print_wrapped
+from siteproof.cli.shared import forms, print_left_out, site_of, text_option, which_system
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.record.sessions import Sessions
@@ -28,29 +22,14 @@ COLUMNS = ("campaign", "when", "who", "why", "verdicts", "despite")
 
 @click.command()
 @click.argument("name", metavar="CAMPAIGN|SESSION", required=False)
-@click.option(
-    "--system",
-    default="",
-    metavar="NAME",
-    help="The system; without it, the one that this machine belongs to.",
-)
-@click.option(
-    "--why", default="", metavar="TEXT", help="The reason, required: it is kept in the record."
-)
-@click.option("--by", "who", default="", metavar="NAME", help="Who accepts; without it, you.")
+@which_system
+@text_option("--why", "TEXT", "The reason, required: it is kept in the record.")
+@text_option("--by who", "NAME", "Who accepts; without it, you.")
 @click.option("--despite", is_flag=True, help="Accept although criteria are not met.")
 @click.option("--list", "listed", is_flag=True, help="List what was accepted so far.")
-@json_rows_option
-@plain_option
+@forms()
 def accept(
-    name: str | None,
-    system: str,
-    why: str,
-    who: str,
-    despite: bool,
-    listed: bool,
-    as_json: bool,
-    plain: bool,
+    name: str | None, system: str, why: str, who: str, despite: bool, listed: bool, form: str
 ) -> None:
     """Accept a campaign or session: later ones are compared with it.
 
@@ -62,12 +41,11 @@ def accept(
     siteproof accept winter-2026 --why "after the firmware update"
     siteproof accept --list
     """
-    site = sites.load(system or sites.recognise())
-    files.must_exist()
+    site = site_of(system)
     system = site.system.system
     before = accepted.read_all(files.perflogs(), system)
-    if as_json or plain:
-        print_rows(COLUMNS, map(_row, before), as_json=as_json)
+    if form:
+        print_rows(COLUMNS, map(_row, before), form)
         return
     if listed:
         _list(system, before)

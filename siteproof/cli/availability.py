@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from typing import Any
 
 import click
 from ClusterShell.NodeSet import NodeSet
 from rich.box import SIMPLE_HEAD
-from rich.table import Table
-from rich.text import Text
 
-from siteproof import files, nodesets, sites
+from siteproof import files, nodesets
 from siteproof.availability import overview, window_figures
 from siteproof.availability.definitions import Uptime, mtbf, overall, scheduled
 from siteproof.availability.from_slurm import minute
@@ -21,21 +19,15 @@ from siteproof.availability.intervals import Spans, seconds
 from siteproof.availability.overview import HOUR, Overview
 from siteproof.availability.subject_rows import COLUMNS, FOUR, four_rows, percent, rows
 from siteproof.availability.window_figures import WindowFigure
-from siteproof.cli.records import (
-    plain_option,
-    print_answer,
-    print_plain,
-    print_table,
-    print_wrapped,
-)
-from siteproof.cli.shared import json_option, print_some, which_system
+from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
+from siteproof.cli.shared import forms, print_some, site_of, text_option, which_system
 from siteproof.errors import ExitCode, UserError
-from siteproof.export import documents
+from siteproof.export.answer_model import Answer, Time, dumps, same
 from siteproof.judge.age import lasting
 from siteproof.record import event_log
 from siteproof.record.campaign import since
 from siteproof.record.event_log import EventRecord
-from siteproof.record.finding import Kind
+from siteproof.record.finding import Finding, Kind
 from siteproof.severity import Verdict, exit_code
 from siteproof.sites import Criterion, Site
 from siteproof.sites.machine import refuse_stranger
@@ -53,23 +45,19 @@ LEFT_OUT = (Kind.NOT_READ, Kind.LINES_BROKEN)  # what could hold a failure
 
 @click.command()
 @which_system
-@click.option(
-    "--from",
-    "begin",
+@text_option(
+    "--from begin",
+    "TIME",
+    "Begin of the period: so long before its end, or 2026-11-07T18:00 (UTC).",
     default=PERIOD,
     show_default=True,
-    metavar="TIME",
-    help="Begin of the period: so long before its end, or 2026-11-07T18:00 (UTC).",
 )
-@click.option("--to", "end", default="", metavar="TIME", help="End of the period; without it, now.")
+@text_option("--to end", "TIME", "End of the period; without it, now.")
 @click.option(
     "--fetch", is_flag=True, help="First record the node events that Slurm's database has."
 )
-@json_option("availability")
-@plain_option
-def availability(
-    system: str, begin: str, end: str, fetch: bool, as_json: bool, plain: bool
-) -> None:
+@forms("availability")
+def availability(system: str, begin: str, end: str, fetch: bool, form: str) -> None:
     """Show how long the system, its partitions, nodes and services were up.
 
     From the results of 'siteproof probe', from Slurm's node events, which --fetch records, and
@@ -84,8 +72,7 @@ def availability(
     siteproof availability --fetch
     siteproof availability --from 2026-11-01 --to 2026-11-15
     """
-    site = sites.load(system or sites.recognise())
-    files.must_exist()
+    site = site_of(system)
     now = datetime.now(UTC)
     period = _period(begin, end, now)
     if fetch:
@@ -94,9 +81,9 @@ def availability(
     figures = window_figures.of_overview(site.name, found)
     verdicts = _verdicts(site, figures)
     code = _code(found, [verdict for _, verdict in verdicts.values()])
-    if as_json:
-        click.echo(documents.dumps(_record(site.name, found, figures, verdicts, code)))
-    elif plain:
+    if form == "json":
+        click.echo(dumps(_answered(site.name, found, figures, verdicts, code)))
+    elif form == "plain":
         print_plain(COLUMNS, rows(found))
     else:
         _print(site, found, figures, verdicts)
@@ -176,25 +163,17 @@ def _print(
     first, last = map(minute, found.period)
     print_wrapped(f"{site.name}: {first} to {last} UTC")
     if found.whole or found.gateways:
-        print_table(_table(FOUR, four_rows(found)))
-        print_table(_table(COLUMNS, rows(found)))
+        for columns, cells in ((FOUR, four_rows(found)), (COLUMNS, rows(found))):
+            heads = [name.replace(", ", "\n", 1) for name in columns]
+            shown = table(heads, cells, right=heads[1:])
+            shown.box, shown.padding, shown.pad_edge = SIMPLE_HEAD, (0, 1, 0, 0), False
+            print_table(shown)
     for key, (criterion, verdict) in verdicts.items():
         print_wrapped(f"{key}: {_answer(criterion, verdict, figures[criterion.metric])}")
     gaps = [f"{minute(a)} to {minute(b)} ({_span(b - a)})" for a, b in found.missing()]
     print_some("not measured: ", gaps, MAX_LINES, show=print_wrapped)
     print_some("warning: ", list(map(warning, found.findings)), MAX_LINES, show=print_wrapped)
     print_answer(*_last_lines(site, found))
-
-
-def _table(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for name in columns:
-        is_first = name == columns[0]
-        head = name.replace(", ", "\n", 1)
-        table.add_column(head, overflow="fold", justify="left" if is_first else "right")
-    for row in cells:
-        table.add_row(*map(Text, row))
-    return table
 
 
 def _answer(criterion: Criterion, verdict: Verdict | None, figure: WindowFigure) -> str:
@@ -253,74 +232,166 @@ def _has_slurm(site: Site) -> bool:
 # ---- programs
 
 
-def _record(
+@dataclass(frozen=True)
+class Interval:
+    """An interval of time.
+
+    begin: Its begin.
+    end: Its end, which is not part of it.
+    """
+
+    begin: Time
+    end: Time
+
+
+@dataclass(frozen=True)
+class SubjectAnswer:
+    """The system, a service, gateway, partition or node.
+
+    kind: What it is: system, service, gateway, partition or node.
+    name: Its name.
+    overall: Up time in per cent of the measured time.
+    scheduled: Up time in per cent of the measured time without planned down time.
+    unscheduled_hours: Down time outside of planned windows.
+    scheduled_hours: Down time within planned windows.
+    measured_hours: How many hours of the period were measured.
+    failures: Outages outside of planned windows.
+    mtbf_hours: Mean time between failures; null without a failure.
+    mtbf_bound_hours: Its lower bound at a confidence of 90 %; null without up time.
+    down: When it was down, planned or not.
+    """
+
+    kind: str
+    name: str
+    overall: float | None
+    scheduled: float | None
+    unscheduled_hours: float
+    scheduled_hours: float
+    measured_hours: float
+    failures: int
+    mtbf_hours: float | None
+    mtbf_bound_hours: float | None
+    down: Sequence[Interval]
+
+
+@dataclass(frozen=True)
+class FigureAnswer:
+    """A metric that a criterion can name.
+
+    metric: The metric: Availability.name.
+    value: Its value over the measured time; null if there is none.
+    unit: The unit of the value.
+    subject: The system, or the gateway with the largest gap.
+    measured_hours: How many hours of the period it rests on.
+    interval: The longest interval of the probes, in seconds; 0 without probes.
+    finding: Why there is no value, or which hours are missing.
+    """
+
+    metric: str
+    value: Fraction | None
+    unit: str
+    subject: str
+    measured_hours: float
+    interval: int
+    finding: Finding | None
+
+
+@dataclass(frozen=True)
+class CriterionOn:
+    """A criterion of the site on such a metric.
+
+    id: Its id in criteria.yaml.
+    metric: Its metric.
+    verdict: PASS, FAIL or INCOMPLETE; null if it decides nothing.
+    """
+
+    id: str
+    metric: str
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True)
+class Availability(Answer):
+    """How long a system was up: 'siteproof availability --json'.
+
+    samples_of: The period, in words.
+    exit_code: 0 the whole period was measured and no criterion is missed; 1 a criterion is missed;
+        3 hours are missing, or a file was left out.
+    begin: Begin of the period.
+    end: End of the period.
+    period_hours: Length of the period, in hours.
+    measured_hours: How many of these hours were measured, of the system as a whole.
+    missing: When the system as a whole was not measured.
+    definitions: The four availabilities, in per cent of the measured time; null where nothing was
+        measured. Of the system as a whole (system_) and of all nodes together (node_): up time of
+        the measured time (overall), and of the measured time without planned down time (scheduled).
+    subjects: The system, its services, gateways, partitions and nodes.
+    figures: The metrics that a criterion can name.
+    criteria: The criteria of the site on these metrics.
+    findings: What was left out, and why.
+    """
+
+    begin: Time
+    end: Time
+    period_hours: float
+    measured_hours: float
+    missing: Sequence[Interval]
+    definitions: Mapping[str, float | None]
+    subjects: Sequence[SubjectAnswer]
+    figures: Sequence[FigureAnswer]
+    criteria: Sequence[CriterionOn]
+    findings: Sequence[Finding]
+
+
+def _answered(
     system: str,
     found: Overview,
     figures: Mapping[str, WindowFigure],
     verdicts: Verdicts,
     code: ExitCode,
-) -> dict[str, Any]:
-    four = found.definitions
+) -> Availability:
     first, last = map(minute, found.period)
     parts = {"system": [(system, found.whole)] if found.whole else []}
     for kind in ("services", "gateways", "partitions", "nodes"):
         parts[kind.removesuffix("s")] = list(getattr(found, kind).items())
-    return {
-        **documents.head(system, f"{first} to {last} UTC"),
-        "exit_code": int(code),
-        "begin": _time(found.period[0]),
-        "end": _time(found.period[1]),
-        "period_hours": found.period_hours,
-        "measured_hours": found.measured_hours(),
-        "missing": _spans(found.missing()),
-        "definitions": {name: _share(getattr(four, name)) for name in vars(four)},
-        "subjects": [
+    of_figure = ("metric", "value", "unit", "subject", "measured_hours", "interval")
+    return Availability(
+        *(system, f"{first} to {last} UTC", code),
+        begin=_time(found.period[0]),
+        end=_time(found.period[1]),
+        period_hours=found.period_hours,
+        measured_hours=found.measured_hours(),
+        missing=_intervals(found.missing()),
+        definitions={name: _share(share) for name, share in vars(found.definitions).items()},
+        subjects=[
             _subject(found, kind, name, part) for kind, own in parts.items() for name, part in own
         ],
-        "figures": [_figure(figure) for figure in figures.values()],
-        "criteria": [
-            {"id": key, "metric": criterion.metric, "verdict": verdict}
-            for key, (criterion, verdict) in verdicts.items()
-        ],
-        "findings": [why.record() for why in found.findings],
-    }
+        figures=[FigureAnswer(**same(f, *of_figure), finding=f.why) for f in figures.values()],
+        criteria=[CriterionOn(key, one.metric, v) for key, (one, v) in verdicts.items()],
+        findings=found.findings,
+    )
 
 
-def _subject(found: Overview, kind: str, name: str, part: Uptime) -> dict[str, Any]:
+def _subject(found: Overview, kind: str, name: str, part: Uptime) -> SubjectAnswer:
     between = mtbf(part)
-    return {
-        "kind": kind,
-        "name": name,
-        "overall": _share(overall([part])),
-        "scheduled": _share(scheduled([part])),
-        "unscheduled_hours": seconds(part.unscheduled) / HOUR,
-        "scheduled_hours": seconds(part.scheduled) / HOUR,
-        "measured_hours": found.measured_hours(part),
-        "failures": between.failures,
-        "mtbf_hours": between.mean,
-        "mtbf_bound_hours": between.bound,
-        "down": _spans(part.down),
-    }
-
-
-def _figure(figure: WindowFigure) -> dict[str, Any]:
-    return {
-        "metric": figure.metric,
-        "value": None if figure.value is None else float(figure.value),
-        "unit": figure.unit,
-        "subject": figure.subject,
-        "measured_hours": figure.measured_hours,
-        "interval": figure.interval,
-        "finding": figure.why and figure.why.record(),
-    }
+    return SubjectAnswer(
+        *(kind, name, _share(overall([part])), _share(scheduled([part]))),
+        unscheduled_hours=seconds(part.unscheduled) / HOUR,
+        scheduled_hours=seconds(part.scheduled) / HOUR,
+        measured_hours=found.measured_hours(part),
+        failures=between.failures,
+        mtbf_hours=between.mean,
+        mtbf_bound_hours=between.bound,
+        down=_intervals(part.down),
+    )
 
 
 def _share(share: Fraction | None) -> float | None:
     return None if share is None else float(100 * share)
 
 
-def _spans(spans: Spans) -> list[dict[str, str]]:
-    return [{"begin": _time(begin), "end": _time(end)} for begin, end in spans]
+def _intervals(spans: Spans) -> list[Interval]:
+    return [Interval(_time(begin), _time(end)) for begin, end in spans]
 
 
 def _time(at: int) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from siteproof import files, sites
-from siteproof.cli.shared import by_environment, which_system
+from siteproof.cli.shared import by_environment, text_option, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.schema import shapes
 from siteproof.sites import Site, machine
@@ -44,7 +44,7 @@ from siteproof.spack.mirror import has_tag
 @click.option(
     "--make-mirror", metavar="DIR", help="Fill such a folder, where there is network; no build."
 )
-@click.option("--cache", metavar="URL", default="", help="Take built packages from here: a cache.")
+@text_option("--cache", "URL", "Take built packages from here: a cache.")
 @click.option("--push", is_flag=True, help="Put what is built into the cache, too.")
 @click.option("--unsigned", is_flag=True, help="Packages of the cache need no signature.")
 def build(

@@ -8,8 +8,16 @@ from functools import partial
 
 import click
 
-from siteproof import files, history, nodesets, sites
-from siteproof.cli.shared import bar, by_metric, print_some, print_text, which_system
+from siteproof import files, history, nodesets
+from siteproof.cli.shared import (
+    bar,
+    by_metric,
+    print_some,
+    print_text,
+    site_of,
+    text_option,
+    which_system,
+)
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import campaign
 from siteproof.schema.yamlfile import shown
@@ -23,19 +31,13 @@ MAX_LINES = 40  # of each kind
 
 @click.command()
 @which_system
-@click.option(
+@text_option(
     "--metric",
+    "METRIC",
+    "Only this metric; without it, headline metrics and those with a baseline.",
     shell_complete=by_metric,
-    default="",
-    metavar="METRIC",
-    help="Only this metric; without it, headline metrics and those with a baseline.",
 )
-@click.option(
-    "--since",
-    default="",
-    metavar="TIME",
-    help="Only values since TIME: 30d, 12w, 2026-11-21 (UTC).",
-)
+@text_option("--since", "TIME", "Only values since TIME: 30d, 12w, 2026-11-21 (UTC).")
 @click.option(
     "--write", is_flag=True, help="Change baselines.yaml; without it, only show the change."
 )
@@ -50,8 +52,7 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     siteproof calibrate --since 12w
     siteproof calibrate --metric Stream.triad --write
     """
-    site = sites.load(system or sites.recognise())
-    files.must_exist()
+    site = site_of(system)
     if metric and metric not in site.catalogue:
         raise UserError(
             "--metric",

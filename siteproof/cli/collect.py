@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from siteproof.answers.attempts import with_lacking
+from siteproof.cli.shared import text_option
 from siteproof.collect import stages as collecting
 from siteproof.errors import UserError, UserErrors, harmless
 from siteproof.files import folder, name_of, perflogs, stages
@@ -21,15 +22,14 @@ GIVE_UP = "to give one up: siteproof collect --discard STAGE --why TEXT"
 
 
 @click.command()
-@click.option(
+@text_option(
     "--discard",
-    default="",
-    metavar="STAGE",
-    help="Give up what is set aside in STAGE (a stage directory, or a folder with several), or what"
+    "STAGE",
+    "Give up what is set aside in STAGE (a stage directory, or a folder with several), or what"
     " is lost of a file of samples.",
 )
-@click.option("--why", default="", metavar="TEXT", help="Why it is given up: kept in the record.")
-@click.option("--by", default="", metavar="NAME", help="Who gives it up; without it, you.")
+@text_option("--why", "TEXT", "Why it is given up: kept in the record.")
+@text_option("--by", "NAME", "Who gives it up; without it, you.")
 def collect(discard: str, why: str, by: str) -> None:
     """Turn the raw files of lost sessions into samples.
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
+from ClusterShell.NodeSet import NodeSet
 
-from siteproof import files, sites
+from siteproof import files
 from siteproof.analysis.before_after import Effect
-from siteproof.cli.records import (
-    Record,
-    plain_option,
-    print_answer,
-    print_plain,
-    print_records,
-    print_wrapped,
-)
-from siteproof.cli.shared import json_option, print_clocks, print_left_out, print_text
+from siteproof.cli.records import Record, print_answer, print_plain, print_records, print_wrapped
+from siteproof.cli.shared import forms, print_left_out, print_text, site_of, which_system
 from siteproof.compare import accepted, comparison
 from siteproof.compare.accepted import Acceptance
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
+from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.record import campaign
 from siteproof.record.finding import Finding
 from siteproof.record.samples import Sample
@@ -44,24 +39,73 @@ COLOURS = {
 COLUMNS = (
     *("state", "metric", "a", "b", "unit", "change", "noise", "nodes", "worst nodes", "remark"),
 )
+
+
+@dataclass(frozen=True)
+class MetricChange:
+    """A metric of a role.
+
+    metric: The metric with its dimensions.
+    role: The role of the nodes.
+    unit: The unit of a and b.
+    a: The median of the nodes in A.
+    b: The median of the same nodes in B.
+    change: From a to b, as a share of a.
+    noise: The typical scatter, as a share.
+    verdict: same, better, worse, or what else it is.
+    nodes: The nodes that both have measured.
+    worst: The nodes and pairs (a>b) that lost most by themselves, and how much; null of a count
+        that was 0.
+    """
+
+    metric: str
+    role: str
+    unit: str
+    a: float
+    b: float
+    change: float | None
+    noise: float | None
+    verdict: str
+    nodes: NodeSet
+    worst: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Compared(Answer):
+    """Two campaigns, value by value: 'siteproof compare A B --json'.
+
+    exit_code: 0 nothing is worse; 1 something is; 3 nothing could be compared.
+    a: The first campaign or session.
+    b: The second one.
+    rows: Each metric and role.
+    not_comparable: Roles that are not comparable. A sentence each, for people.
+    only_in_a: Metrics that only A has. A sentence each, for people.
+    only_in_b: Metrics that only B has. A sentence each, for people.
+    changed: What else changed. A sentence each, for people.
+    findings: What differs between the two: what is not comparable, what only one has, what has
+        changed.
+    """
+
+    a: str
+    b: str
+    rows: Sequence[MetricChange]
+    not_comparable: Sequence[str]
+    only_in_a: Sequence[str]
+    only_in_b: Sequence[str]
+    changed: Sequence[str]
+    findings: Sequence[Finding]
+
+
 MAX_NAMED = 3  # of what holds of the same nodes; --all has all of it
 
 
 @click.command()
 @click.argument("a", required=False)
 @click.argument("b", required=False)
-@click.option(
-    "--system",
-    default="",
-    metavar="NAME",
-    help="The system; without it, the one that this machine belongs to.",
-)
+@which_system
 @click.option("--all", "whole", is_flag=True, help="Show what is the same, too, and every line.")
-@json_option("compare")
-@plain_option
-def compare(
-    a: str | None, b: str | None, system: str, whole: bool, as_json: bool, plain: bool
-) -> None:
+@forms("compare")
+def compare(a: str | None, b: str | None, system: str, whole: bool, form: str) -> None:
     """Compare B with A: campaigns, sessions, or the words accepted, latest, previous.
 
     Without both, what 'siteproof verdict' judges is compared with what was accepted before it, or
@@ -72,8 +116,7 @@ def compare(
     siteproof compare before-firmware after-firmware
     siteproof compare accepted latest
     """
-    site = sites.load(system or sites.recognise())
-    files.must_exist()
+    site = site_of(system)
     record = judgement.Record.of(site)
     jobs = record.headers
     before = accepted.read_all(files.perflogs(), site.system.system)
@@ -86,11 +129,12 @@ def compare(
         names, first, second = _as_on_the_page(site, record, before)
     result = comparison.compare(site, first, second, files.perflogs())
     print_left_out(record.sessions)
-    print_clocks(record.sessions)
+    for why in record.sessions.clock_findings:
+        click.echo(f"siteproof: {full(why)}", err=True)
     code = _exit_code(result, record)
-    if as_json:
-        click.echo(json.dumps(_record(result, names, code), indent=1))
-    elif plain:
+    if form == "json":
+        click.echo(dumps(_answer_of(site, result, names, code)))
+    elif form == "plain":
         _print_plain(site, result)
     else:
         _print(site, result, names, _next(site, names if a else (), code, whole=whole), whole)
@@ -140,13 +184,7 @@ def _print(site: Site, result: Comparison, names: Sequence[str], command: str, w
     print_text(f"A: {names[0]}, B: {names[1]}")
     rows = [r for r in result.rows if whole or r.change.effect is not Effect.SAME or r.worst]
     print_records([_shown(site, row) for row in rows])
-    lists = (
-        ("not comparable", result.not_comparable),
-        ("only in A", result.only_a),
-        ("only in B", result.only_b),
-        ("changed", result.changed),
-    )
-    for title, found in lists:
+    for title, found in _lists(result).items():
         for line in map(full, found) if whole else _folded(found):
             print_wrapped(f"{title}: {line}")
     if alone := _fell(result):
@@ -154,18 +192,30 @@ def _print(site: Site, result: Comparison, names: Sequence[str], command: str, w
     print_answer(_answer(result), command)
 
 
+def _lists(result: Comparison) -> dict[str, Sequence[Finding]]:
+    """What only one of them has, or what is not a value, by title."""
+    return {
+        "not comparable": result.not_comparable,
+        "only in A": result.only_a,
+        "only in B": result.only_b,
+        "changed": result.changed,
+    }
+
+
+def _cells(site: Site, row: Row) -> tuple[str, ...]:
+    """The cells of COLUMNS between state and remark."""
+    of_both = levels(site, row.name, row.change.before, row.change.after, row.unit)
+    noise = "unknown" if row.change.one_value else f"{row.change.noise:.1%}".replace("%", " %")
+    worst = ", ".join(f"{node} {share(change)}" for node, change in row.worst)
+    return (row.name, *of_both, share(row.change.change), noise, str(row.nodes), worst)
+
+
 def _shown(site: Site, row: Row) -> Record:
     """State, metric, from and to, and change; below it the nodes, and the worst of them."""
-    a, b, unit = levels(site, row.name, row.change.before, row.change.after, row.unit)
-    head = [
-        (_state(row), COLOURS[row.change.effect]),
-        (row.name, ""),
-        (f"{a} -> {with_unit(b, unit)}", ""),
-        (share(row.change.change), ""),
-    ]
-    worst = ", ".join(f"{node} {share(change)}" for node, change in row.worst)
-    noise = f"noise {_noise(row)}"
-    return Record(head, [noise, str(row.nodes), *([f"worst {worst}"] if worst else [])])
+    name, a, b, unit, change, noise, nodes, worst = _cells(site, row)
+    state = (_state(row), COLOURS[row.change.effect])
+    head = [state, (name, ""), (f"{a} -> {with_unit(b, unit)}", ""), (change, "")]
+    return Record(head, [f"noise {noise}", nodes, *([f"worst {worst}"] if worst else [])])
 
 
 def _state(row: Row) -> str:
@@ -194,19 +244,9 @@ def _next(site: Site, names: Sequence[str], code: ExitCode, *, whole: bool) -> s
 
 def _print_plain(site: Site, result: Comparison) -> None:
     """A line a metric, then a line for each that only one of them has."""
-    rows = []
-    for row in result.rows:
-        a, b, unit = levels(site, row.name, row.change.before, row.change.after, row.unit)
-        worst = ", ".join(f"{node} {share(change)}" for node, change in row.worst)
-        change = (a, b, unit, share(row.change.change), _noise(row))
-        rows.append((row.change.text, row.name, *change, str(row.nodes), worst, ""))
-    for title, found in (
-        ("not comparable", result.not_comparable),
-        ("only in A", result.only_a),
-        ("only in B", result.only_b),
-        ("changed", result.changed),
-    ):
-        empty = ("",) * 5
+    rows: list[tuple[str, ...]] = [(row.change.text, *_cells(site, row), "") for row in result.rows]
+    empty = ("",) * 5
+    for title, found in _lists(result).items():
         rows += [(title, about(why), *empty, why.subject, "", sentence(why)) for why in found]
     print_plain(COLUMNS, rows)
 
@@ -214,10 +254,6 @@ def _print_plain(site: Site, result: Comparison) -> None:
 def share(change: float | None) -> str:
     """A change in per cent, with its sign."""
     return "-" if change is None else f"{change:+.1%}".replace("%", " %")
-
-
-def _noise(row: Row) -> str:
-    return "unknown" if row.change.one_value else f"{row.change.noise:.1%}".replace("%", " %")
 
 
 def _answer(result: Comparison) -> str:
@@ -235,32 +271,25 @@ def _fell(result: Comparison) -> str:
     return units(dict.fromkeys(node for row in result.rows for node, _ in row.worst))
 
 
-def _record(result: Comparison, names: list[str], code: int) -> dict[str, Any]:
-    lists = {
-        "not_comparable": result.not_comparable,
-        "only_in_a": result.only_a,
-        "only_in_b": result.only_b,
-        "changed": result.changed,
-    }
-    return {
-        "a": names[0],
-        "b": names[1],
-        "exit_code": int(code),
-        "rows": [
-            {
-                "metric": r.name,
-                "role": r.role,
-                "unit": r.unit,
-                "a": r.change.before,
-                "b": r.change.after,
-                "change": r.change.change,
-                "noise": r.change.noise,
-                "verdict": r.change.text,
-                "nodes": str(r.nodes),
-                "worst": dict(r.worst),
-            }
-            for r in result.rows
-        ],
-        **{name: list(map(full, found)) for name, found in lists.items()},
-        "findings": [why.record() for found in lists.values() for why in found],
-    }
+def _answer_of(site: Site, result: Comparison, names: Sequence[str], code: int) -> Compared:
+    """The answer for programs."""
+    a, b = names
+    lists = {title.lower().replace(" ", "_"): found for title, found in _lists(result).items()}
+    texts: dict[str, Any] = {name: list(map(full, found)) for name, found in lists.items()}
+    return Compared(
+        *(site.system.system, f"A: {a}, B: {b}", code, a, b, list(map(_of_metric, result.rows))),
+        **texts,
+        findings=[why for found in lists.values() for why in found],
+    )
+
+
+def _of_metric(row: Row) -> MetricChange:
+    return MetricChange(
+        **same(row, "role", "unit", "nodes"),
+        **same(row.change, "change", "noise"),
+        metric=row.name,
+        a=row.change.before,
+        b=row.change.after,
+        verdict=row.change.text,
+        worst=dict(row.worst),
+    )

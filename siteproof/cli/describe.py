@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import click
 
 from siteproof import files, nodesets
 from siteproof.analysis.uniformity import Change, Uniformity, drift, is_identity, vote
-from siteproof.cli.describe_facts import answer_facts
-from siteproof.cli.described import (
-    COLUMNS,
-    MAX_LINES,
-    Described,
-    finding_rows,
-    print_findings,
-    read,
-    roles_of,
-)
-from siteproof.cli.records import plain_option, print_answer, print_plain, print_wrapped
-from siteproof.cli.shared import by_node, json_option, which_samples
+from siteproof.cli.described import COLUMNS, Described, finding_rows, print_findings, read, roles_of
+from siteproof.cli.records import print_answer, print_plain, print_wrapped
+from siteproof.cli.shared import by_node, forms, text_option, which_samples
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
-from siteproof.export import documents
+from siteproof.export.answer_model import Answer, dumps
+from siteproof.nodes import as_stated
 from siteproof.nodes.described import differing, health, not_described, not_read
 from siteproof.record import campaign as campaigns
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.schema.shapes import hint
+from siteproof.sites import bought
+from siteproof.sites.bought import FactResult
 from siteproof.units import count
 from siteproof.wording.findings import sentence, title
 
@@ -37,30 +31,68 @@ BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysct
 # ... thousands of fields, too many to read on a terminal
 
 
+DIFFERENT = {Kind.FIELD_DIFFERS, Kind.NO_MAJORITY, Kind.FACT_DIFFERS}
+ALIKE = Uniformity((), {}, {}, {}, {})  # of nodes that are not compared with each other
+
+
 @dataclass(frozen=True)
 class Role:
-    """One role. findings: nodes that differ, values without a majority, what is missing."""
+    """One role. findings: what is not as it is on most nodes, or as stated, and what is missing.
+
+    described: how many nodes are. same: how they differ. results: of each, by what the site states.
+    """
 
     name: str
     expected: Sequence[str]
-    same: Uniformity
+    described: int
     missing: Sequence[str]
     findings: Sequence[Finding]
+    same: Uniformity = ALIKE
+    results: Mapping[str, Sequence[FactResult]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RoleAnswer:
+    """A role.
+
+    role: Its name in system.yaml.
+    expected: How many nodes it has.
+    described: How many of them were described.
+    majority: The value that most nodes have, by field; null where most have no such field; empty
+        with --facts.
+    """
+
+    role: str
+    expected: int
+    described: int
+    majority: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Description(Answer):
+    """Hardware and software of the nodes: 'siteproof describe --json'.
+
+    exit_code: 0 the nodes of each role are alike, with --facts as the site states; 1 some differ; 3
+        some have not been described, or a stated field was not read.
+    roles: Each role; with NODE the role of that node.
+    findings: Which nodes differ or are missing, and what has changed since the accepted campaign.
+    fields: With NODE: everything that this node reported.
+    """
+
+    roles: Sequence[RoleAnswer]
+    findings: Sequence[Finding]
+    fields: Mapping[str, str] | None = None
 
 
 @click.command()
 @click.argument("node", required=False, shell_complete=by_node)
 @which_samples
-@click.option(
-    "--against",
-    default="",
-    metavar="CAMPAIGN",
-    help="Show changes since CAMPAIGN; without it, since the accepted one.",
+@text_option(
+    "--against", "CAMPAIGN", "Show changes since CAMPAIGN; without it, since the accepted one."
 )
 @click.option("--facts", is_flag=True, help="Compare with what the site states of its nodes.")
 @click.option("--all", "show_all", is_flag=True, help="Every field, and every field that differs.")
-@json_option("describe")
-@plain_option
+@forms("describe")
 def describe(
     node: str | None,
     system: str,
@@ -69,8 +101,7 @@ def describe(
     against: str,
     facts: bool,
     show_all: bool,
-    as_json: bool,
-    plain: bool,
+    form: str,
 ) -> None:
     """Show hardware and software of the nodes of each role, and which nodes differ.
 
@@ -84,23 +115,46 @@ def describe(
     siteproof describe --facts
     """
     found = read(system, since, campaign)
-    if facts:
-        most = None if show_all else MAX_LINES
-        raise SystemExit(answer_facts(found, node, most, as_json=as_json, plain=plain))
-    roles = [_role(found, name) for name in roles_of(found.site)]
-    if node is not None:
-        roles = [_role_of(found, roles, node)]
-    changes, words = _changes(found, against)
-    if as_json:
-        click.echo(documents.dumps(_record(found, roles, changes, node)))
-    elif plain:
-        findings = [why for role in roles for why in role.findings] + [*changes]
-        print_plain(COLUMNS, [*_fields(found, roles, node), *finding_rows(findings)])
-    elif node is not None:
-        _print_node(found, roles[0], node)
+    roles, more, words = _compared(found, node, against, facts=facts)
+    alone, code = "" if facts else node or "", _code(roles)
+    if form:
+        _print_for_programs(found, roles, more, alone, form)
+    elif alone:
+        _print_node(found, roles[0], alone)
     else:
-        _print(found, roles, changes, words, None if show_all else MAX_LINES)
-    raise SystemExit(_code(roles, node))
+        _print(found, roles, more, words, whole=show_all)
+        if facts:
+            following = ("nodes",) if show_all else ("describe", "--facts", "--all")
+            print_answer(_facts_line(roles), found.following(*following))
+        else:
+            print_answer(_last_line(roles), _next(found, roles))
+    raise SystemExit(code)
+
+
+def _compared(
+    found: Described, node: str | None, against: str, *, facts: bool
+) -> tuple[list[Role], list[Finding], str]:
+    """The roles, or that of the node; what has changed since a campaign, and which, in words."""
+    names = roles_of(found.site)
+    if facts:
+        return _facts(found, names, node), [], ""
+    roles = [_role(found, name) for name in names]
+    if node is not None:
+        return [_role_of(found, roles, node)], [], ""
+    changes, words = _changes(found, against)
+    return roles, [*changes, *health(found.samples)], words
+
+
+def _print_for_programs(
+    found: Described, roles: Sequence[Role], more: Sequence[Finding], alone: str, form: str
+) -> None:
+    findings = [*(why for role in roles for why in role.findings), *more]
+    if form == "plain":
+        print_plain(COLUMNS, [*_fields(found, roles, alone), *finding_rows(findings)])
+        return
+    fields = found.fields.get(alone, {}) if alone else None
+    head = (found.site.system.system, found.chosen, _code(roles))
+    click.echo(dumps(Description(*head, list(map(_role_answer, roles)), findings, fields)))
 
 
 def _role(found: Described, name: str) -> Role:
@@ -110,7 +164,33 @@ def _role(found: Described, name: str) -> Role:
     same = vote({node: found.fields[node] for node in nodes}, unread)
     missing = [node for node in expected if node not in found.fields]
     findings = [*differing(name, same), *not_read(unread), *not_described(found.samples, missing)]
-    return Role(name, expected, same, missing, finding.of_many(findings))
+    return Role(name, expected, len(nodes), missing, finding.of_many(findings), same)
+
+
+def _facts(found: Described, names: Sequence[str], node: str | None) -> list[Role]:
+    """Each role, or that of the node, by what the site states. Raises UserError."""
+    known = bought.of_nodes(found.site, found.fields, found.unread)
+    roles = [role for name in names if (role := _facts_of(found, name, known, node)).expected]
+    if not roles and node is not None:
+        raise UserError("describe", f"'{node}' is not a node of {found.site.system.system}")
+    return roles
+
+
+def _facts_of(
+    found: Described, name: str, known: Mapping[str, Sequence[FactResult]], node: str | None
+) -> Role:
+    """The facts of a role, or of one node of it; nothing is expected of a role without the node."""
+    site = found.site
+    expected = [n for n in site.expected(name) if site.role_of(n) == name and node in (None, n)]
+    stated = site.system.nodes[name].facts or site.hardware_of(name).stated
+    missing = [n for n in expected if n not in found.fields] if stated else []
+    results = {n: known[n] for n in expected if n in known}
+    absent = not_described(found.samples, missing)
+    findings = finding.of_many([*as_stated.findings(results), *absent])
+    if expected:
+        findings += as_stated.not_stated(site, name)
+    described = len(expected) - len(missing)
+    return Role(name, expected, described, missing, findings, results=results)
 
 
 def _role_of(found: Described, roles: Sequence[Role], node: str) -> Role:
@@ -165,64 +245,48 @@ def _changed(change: Change) -> Finding:
     return finding.of(Kind.CHANGED, details, subject=str(nodesets.of(change.nodes)))
 
 
-def _code(roles: Sequence[Role], node: str | None) -> ExitCode:
-    missing = any(role.missing for role in roles)
-    if node is not None:
-        differ = any(why.kind is Kind.FIELD_DIFFERS for why in roles[0].findings)
-    else:
-        differ = any(role.same.differing or role.same.undecided for role in roles)
-        missing = missing or not any(role.same.nodes for role in roles)
-    if differ:
+def _code(roles: Sequence[Role]) -> ExitCode:
+    kinds = {why.kind for role in roles for why in role.findings}
+    if kinds & DIFFERENT:
         return ExitCode.FAIL
-    return ExitCode.INCOMPLETE if missing else ExitCode.PASS
+    unknown = Kind.FACT_NOT_READ in kinds or any(role.missing for role in roles)
+    compared = any(role.same.nodes or role.results for role in roles)
+    return ExitCode.INCOMPLETE if unknown or not compared else ExitCode.PASS
 
 
-def _record(
-    found: Described, roles: Sequence[Role], changes: Sequence[Finding], node: str | None
-) -> dict[str, object]:
-    """The answer for programs; with a node also all of its fields."""
-    own = {"fields": dict(found.fields.get(node, {}))} if node else {}
-    findings = [*(why for role in roles for why in role.findings)]
-    if node is None:
-        findings += [*changes, *health(found.samples)]
-    return {
-        **documents.head(found.site.system.system, found.chosen),
-        "exit_code": int(_code(roles, node)),
-        "roles": [
-            {
-                "role": role.name,
-                "expected": len(role.expected),
-                "described": len(role.same.nodes),
-                "majority": {name: common.value for name, common in role.same.majority.items()},
-            }
-            for role in roles
-        ],
-        **own,
-        "findings": [why.record() for why in findings],
-    }
+def _role_answer(role: Role) -> RoleAnswer:
+    majority = {name: common.value for name, common in role.same.majority.items()}
+    return RoleAnswer(role.name, len(role.expected), role.described, majority)
 
 
 def _print(
-    found: Described,
-    roles: Sequence[Role],
-    changes: Sequence[Finding],
-    words: str,
-    most: int | None,
+    found: Described, roles: Sequence[Role], more: Sequence[Finding], words: str, *, whole: bool
 ) -> None:
+    """Each role, what its nodes have, and what differs; then what has changed."""
     print_wrapped(f"{found.site.system.system}: {found.chosen}")
     for role in roles:
-        described = len(role.same.nodes)
-        print_wrapped(f"{role.name}: {described} of {len(role.expected)} nodes described")
+        print_wrapped(f"{role.name}: {role.described} of {len(role.expected)} nodes described")
         for name, common in role.same.majority.items():
-            if common.value is not None and (most is None or not name.startswith(BULK)):
+            if common.value is not None and (whole or not name.startswith(BULK)):
                 share = "" if common.share == 1 else f"  ({common.share:.1%} of the nodes)"
                 print_wrapped(f"  {name} = {common.value}{share}")
-        print_findings(role.findings, most)
+        for line in _sections(role.results):
+            print_wrapped(f"  {line}")
+        print_findings(role.findings, whole=whole)
     if words:
         print_wrapped(words)
-    print_findings(changes, most)
-    print_findings(list(health(found.samples)), most)
-    print_answer(_last_line(roles), _next(found, roles))
+    print_findings(more, whole=whole)
+
+
+def _sections(results: Mapping[str, Sequence[FactResult]]) -> Iterator[str]:
+    """A line for each section: how many facts are as stated on how many nodes."""
+    by_section: dict[str, Counter[str]] = {}
+    for of_node in results.values():
+        for result in of_node:
+            by_section.setdefault(result.section, Counter())[result.outcome] += 1
+    for section, outcomes in by_section.items():
+        counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
+        yield f"{section}: {counts}"
 
 
 def _next(found: Described, roles: Sequence[Role]) -> str:
@@ -232,9 +296,9 @@ def _next(found: Described, roles: Sequence[Role]) -> str:
     return found.following(*words)
 
 
-def _fields(found: Described, roles: Sequence[Role], node: str | None) -> Iterator[Sequence[str]]:
+def _fields(found: Described, roles: Sequence[Role], node: str) -> Iterator[Sequence[str]]:
     """A line a field: what the node has, or most nodes of each role."""
-    if node is not None:
+    if node:
         for name, value in sorted(found.fields.get(node, {}).items()):
             yield "field", node, name, value, ""
         return
@@ -248,18 +312,18 @@ def _print_node(found: Described, role: Role, node: str) -> None:
     """Everything that one node reported, and where it differs."""
     if role.missing:
         print_wrapped(f"{found.site.system.system}: {found.chosen}")
-    differing = {why["field"]: why for why in role.findings if why.kind is Kind.FIELD_DIFFERS}
+    odd = {why["field"]: why for why in role.findings if why.kind is Kind.FIELD_DIFFERS}
     for name, value in sorted(found.fields.get(node, {}).items()):
         remark = "  [its own]" if is_identity(name) else ""
-        if name in differing:
-            remark = f"  [odd: majority {differing[name]['majority']}]"
+        if name in odd:
+            remark = f"  [odd: majority {odd[name]['majority']}]"
         print_wrapped(f"{name} = {value}{remark}")
     absent = [why for why in role.findings if why.get("field") not in found.fields.get(node, {})]
     for why in absent:
         print_wrapped(f"{title(why)}: {sentence(why)}")
     answer = f"{node} does not differ from the majority"
-    if differing:
-        answer = f"{node} is odd in {count(len(differing), 'field')}"
+    if odd:
+        answer = f"{node} is odd in {count(len(odd), 'field')}"
     if role.missing:
         answer = f"{node} is not described"
     print_answer(answer, found.following("why", node))
@@ -288,3 +352,21 @@ def _last_line(roles: Sequence[Role]) -> str:
 def _odd_in(counts: Collection[int]) -> str:
     few, many = min(counts), max(counts)
     return count(many, "field") if few == many else f"{few} to {count(many, 'field')}"
+
+
+def _facts_line(roles: Sequence[Role]) -> str:
+    """The answer: which nodes are not as stated, and of which too little is known."""
+    answers: dict[str, list[str]] = {"not as stated": [], "not read": [], "not described": []}
+    good = 0
+    for role in roles:
+        answers["not described"] += role.missing
+        for node, results in role.results.items():
+            if bought.missed(results):
+                answers["not as stated"].append(node)
+            elif bought.not_read(results):
+                answers["not read"].append(node)
+            else:
+                good += 1
+    parts = [f"{nodesets.of(nodes)} {what}" for what, nodes in answers.items() if nodes]
+    parts += [f"{count(good, 'node')} as stated"] if good else []
+    return ", ".join(parts) or "the site states no facts of a described node"

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from siteproof import files, sites
+from siteproof import files
 from siteproof.cli.records import print_wrapped
+from siteproof.cli.shared import site_of
 from siteproof.record import campaign as campaigns
 from siteproof.record import descriptions
 from siteproof.record.finding import Finding
@@ -42,8 +43,7 @@ class Described:
 
 def read(system: str, since: str, name: str) -> Described:
     """The newest description of each node, of a time or campaign. Raises UserError."""
-    site = sites.load(system or sites.recognise())
-    files.must_exist()
+    site = site_of(system)
     sessions = Sessions(files.perflogs(), site.system.system)
     start = campaigns.since(since, datetime.now(UTC)) if since else None
 
@@ -73,14 +73,14 @@ def finding_rows(findings: Iterable[Finding]) -> Iterator[Sequence[str]]:
         yield title(why), why.subject, str(why.get("field") or ""), sentence(why), ""
 
 
-def print_findings(findings: Iterable[Finding], most: int | None) -> None:
-    """A line each, under their titles; of each title the first ones."""
+def print_findings(findings: Iterable[Finding], *, whole: bool) -> None:
+    """A line each, under their titles; of each title the first ones, unless all are wanted."""
     lines: dict[str, list[str]] = {}
     for why in findings:
         line = f"{why.subject}: {sentence(replace(why, subject=''))}"
         lines.setdefault(title(why), []).append(line)
     for begin, texts in lines.items():
-        for line in texts[:most]:
+        for line in texts if whole else texts[:MAX_LINES]:
             print_wrapped(f"  {begin}: {line}")
-        if most is not None and len(texts) > most:
-            print_wrapped(f"  {begin}: and {len(texts) - most} more; --all shows them")
+        if len(texts) > MAX_LINES and not whole:
+            print_wrapped(f"  {begin}: and {len(texts) - MAX_LINES} more; --all shows them")

@@ -9,16 +9,10 @@ from pathlib import Path
 
 import click
 
-from siteproof import files, sites
+from siteproof import files
 from siteproof.cli.accept import user
-from siteproof.cli.records import (
-    json_rows_option,
-    plain_option,
-    print_answer,
-    print_rows,
-    print_wrapped,
-)
-from siteproof.cli.shared import by_criterion
+from siteproof.cli.records import print_answer, print_rows, print_wrapped
+from siteproof.cli.shared import by_criterion, forms, site_of, text_option, which_system
 from siteproof.errors import UserError
 from siteproof.record import shown
 from siteproof.record.shown import Evidence
@@ -31,23 +25,15 @@ GIVE = "Give them: siteproof evidence ID --file F --by WHO --on DAY --shows yes 
 
 @click.command()
 @click.argument("criterion", metavar="ID", required=False, shell_complete=by_criterion)
-@click.option(
-    "--system",
-    default="",
-    metavar="NAME",
-    help="The system; without it, the one that this machine belongs to.",
-)
-@click.option("--file", default="", metavar="FILE", help="The file that shows it.")
-@click.option("--by", default="", metavar="WHO", help="Who has shown it.")
-@click.option("--on", default="", metavar="DAY", help="The day, such as 2026-11-02.")
-@click.option(
-    "--shows", default="", metavar="yes|no|VALUE", help="yes, no, or a value with its unit."
-)
-@click.option("--note", default="", metavar="TEXT", help="What was done, or why it is withdrawn.")
-@click.option("--withdraw", default="", metavar="NAME", help="Withdraw a record; give --note.")
+@which_system
+@text_option("--file", "FILE", "The file that shows it.")
+@text_option("--by", "WHO", "Who has shown it.")
+@text_option("--on", "DAY", "The day, such as 2026-11-02.")
+@text_option("--shows", "yes|no|VALUE", "yes, no, or a value with its unit.")
+@text_option("--note", "TEXT", "What was done, or why it is withdrawn.")
+@text_option("--withdraw", "NAME", "Withdraw a record; give --note.")
 @click.option("--list", "listed", is_flag=True, help="List the records, and which are due.")
-@json_rows_option
-@plain_option
+@forms()
 def evidence(
     criterion: str | None,
     system: str,
@@ -58,8 +44,7 @@ def evidence(
     note: str,
     withdraw: str,
     listed: bool,
-    as_json: bool,
-    plain: bool,
+    form: str,
 ) -> None:
     """Record what a person has shown, for a criterion with 'answered_by: evidence'.
 
@@ -73,12 +58,11 @@ def evidence(
     siteproof evidence --withdraw 20261102T101500.000000Z --note "of the wrong system"
     siteproof evidence --list
     """
-    site = sites.load(system or sites.recognise())
-    files.must_exist()
+    site = site_of(system)
     before = shown.read_all(files.perflogs(), site.system.system)
     now = datetime.now(UTC)
-    if as_json or plain:
-        print_rows(COLUMNS, _rows(before), as_json=as_json)
+    if form:
+        print_rows(COLUMNS, _rows(before), form)
         return
     if listed:
         _list(site, before)
@@ -109,18 +93,10 @@ def _record(
     texts = shown.texts({"--by": by, "--note": note, "--shows": shows})
     day = shown.day(on, "--on")
     path = Path(file)
+    name = shown.texts({"--file": path.name})["--file"]
     digest, size = shown.hashed(path)
-    return Evidence(
-        criterion,
-        shown.texts({"--file": path.name})["--file"],
-        digest,
-        size,
-        texts["--by"],
-        day.isoformat(),
-        texts["--shows"],
-        texts["--note"],
-        "",
-    )
+    what = (texts["--by"], day.isoformat(), texts["--shows"], texts["--note"])
+    return Evidence(criterion, name, digest, size, *what, withdraws="")
 
 
 def _withdrawal(before: list[Evidence], name: str, note: str) -> Evidence:

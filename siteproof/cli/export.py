@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,25 @@ from siteproof import files
 from siteproof.cli import shared
 from siteproof.cli.shared import print_left_out, which_answers
 from siteproof.export import documents, junit, openmetrics
+from siteproof.export.answer_model import dumps, schema
 from siteproof.gate import reports
 from siteproof.report.material import Material
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording.verdicts import last_line
+
+ANSWERS = {  # of each command with --json its type; imported only for its schema
+    "verdict": "export.documents:Verdicts",
+    "nodes": "export.documents:Nodes",
+    "why": "cli.why:Why",
+    "gate": "cli.gate:Gate",
+    "compare": "cli.compare:Compared",
+    "trend": "cli.trend:Trends",
+    "matrix": "cli.matrix:Matrices",
+    "sweep": "export.sweep_rows:Sweeps",
+    "describe": "cli.describe:Description",
+    "published": "cli.published:Published",
+    "availability": "cli.availability:Availability",
+}
 
 
 @click.group()
@@ -108,13 +125,12 @@ def _json(system: str, since: str, campaign: str, as_of: str, file: Path | None)
     siteproof export json | jq -r '.criteria[] | select(.verdict == "FAIL") | .id'
     """
     judged = _judge(system, since, campaign, as_of, file)
-    report = reports.fleet(judged)
-    document = documents.verdict(judged, report)
-    _write(file, documents.dumps(document) + "\n", judged)
+    answer = documents.verdict(judged, reports.fleet(judged))
+    _write(file, dumps(answer) + "\n", judged)
 
 
 @export.command("schema", short_help="The JSON Schema of the documents.")
-@click.argument("of", type=click.Choice(documents.DOCUMENTS), default=documents.DOCUMENTS[0])
+@click.argument("of", type=click.Choice(list(ANSWERS)), default="verdict")
 def _schema(of: str) -> None:
     """Print the JSON Schema (2020-12) of what a command prints with --json.
 
@@ -122,7 +138,13 @@ def _schema(of: str) -> None:
     siteproof export schema > verdict.schema.json
     siteproof export schema nodes
     """
-    click.echo(documents.dumps(documents.schema_of(of)))
+    click.echo(json.dumps(schema_of(of), indent=1))
+
+
+def schema_of(command: str) -> dict[str, Any]:
+    """The JSON Schema of what a command of ANSWERS prints with --json."""
+    module, _, name = ANSWERS[command].partition(":")
+    return schema(getattr(import_module(f"siteproof.{module}"), name), command)
 
 
 def _judge(system: str, since: str, campaign: str, as_of: str, file: Path | None) -> Judgement:

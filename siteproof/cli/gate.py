@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from fractions import Fraction
 from math import inf
 from typing import Any
 
@@ -16,13 +15,14 @@ from click.core import ParameterSource
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import files, nodesets
+from siteproof.analysis.slow_nodes import State
 from siteproof.checks import session
 from siteproof.cli import gate_lists
 from siteproof.cli.gate_answer import Options, Work, look_if_possible, print_answer
-from siteproof.cli.records import plain_option, print_wrapped
-from siteproof.cli.shared import json_option, print_left_out, print_text, which_answers
+from siteproof.cli.records import print_wrapped
+from siteproof.cli.shared import forms, print_left_out, print_text, text_option, which_answers
 from siteproof.errors import ExitCode, UserError, harmless
-from siteproof.export import documents
+from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.gate import act, log
 from siteproof.gate.act import Scene
 from siteproof.gate.commands import Cluster, Plan, Refusal, Wish, reservation_name
@@ -37,14 +37,62 @@ from siteproof.units import count
 from siteproof.verdict.judgement import Judgement, judge_system
 
 _USERS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(,[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
-_LIMIT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s*%?")
-CAPACITY_LIMIT = Fraction(1, 4)
 SHARED_CAUSE = "look first for a cause that they share"
 CAPACITY = "few nodes would be left for users"
 NOTHING = "nothing was changed"
 HANDED_OVER = "Slurm refuses these to you; they are for somebody with the right:"
 MANY_OPERATORS = 50  # a larger group is one of users, who must not run jobs on sick nodes
-NOT_REPEATED = ("apply", "retest", "release", "certain", "as_json", "plain", "options")
+NOT_REPEATED = ("apply", "retest", "release", "certain", "form", "options")
+
+
+@dataclass(frozen=True)
+class GateNode:
+    """A node of the inventory.
+
+    node: Its name.
+    state: Its state.
+    back: Whether it goes back.
+    waived: The waivers for which it goes back, or the event of its whole role.
+    findings: Why it is in its state.
+    service: Whether users' jobs can run on it now: in_service; still_in_service, though it should
+        be out; passed, and still in quarantine; out, by_us or by_others; down, and not in
+        quarantine. goes_back and stays_out: Slurm does not have it, or does not answer.
+    since: When it was put into quarantine; null if it is not there, or that is not known.
+    """
+
+    node: str
+    state: State
+    back: bool
+    waived: Sequence[Finding]
+    findings: Sequence[Finding]
+    service: str
+    since: datetime | None
+
+
+@dataclass(frozen=True)
+class Gate(Answer):
+    """Which nodes go back into service: 'siteproof gate --json'.
+
+    exit_code: 0 all nodes go back; 1 some stay out; 3 nothing was measured.
+    back: The nodes that go back, as a node set.
+    out: The nodes that stay out, as a node set.
+    refused: Why --apply would refuse, or why Slurm cannot be queried; may be empty. A sentence for
+        people.
+    nodes: Each node of the inventory.
+    commands: What --apply would run.
+    left_alone: The nodes that --apply would leave to others, and why.
+    kept: The nodes whose comment is somebody else's, and stays.
+    findings: Why nodes stay out.
+    """
+
+    back: NodeSet
+    out: NodeSet
+    refused: str
+    nodes: Sequence[GateNode]
+    commands: Sequence[str]
+    left_alone: Sequence[Finding]
+    kept: Sequence[Finding]
+    findings: Sequence[Finding]
 
 
 @click.command()
@@ -56,26 +104,25 @@ NOT_REPEATED = ("apply", "retest", "release", "certain", "as_json", "plain", "op
     help="Test the quarantined nodes inside their reservation; REFRAME OPTIONS choose the checks.",
 )
 @click.option("--release", is_flag=True, help="Free the quarantined nodes that have passed.")
-@click.option(
+@text_option(
     "--keep-out",
+    "STATES",
+    f"The states that stay out, from {', '.join(STATES[:-1])}.",
     default=",".join(KEEP_OUT),
     show_default=True,
-    metavar="STATES",
-    help=f"The states that stay out, from {', '.join(STATES[:-1])}.",
 )
-@click.option(
+@text_option(
     "--limit",
+    "SHARE",
+    "Refuse if a measurement would newly keep out more of a partition's measured nodes; one "
+    "node is always allowed.",
     default="10%",
     show_default=True,
-    metavar="SHARE",
-    help="Refuse if a measurement would newly keep out more of a partition's measured nodes; one "
-    "node is always allowed.",
 )
-@click.option(
+@text_option(
     "--capacity",
-    default="",
-    metavar="SHARE",
-    help="Refuse if more of a partition would be out of service: quarantined, drained and down "
+    "SHARE",
+    "Refuse if more of a partition would be out of service: quarantined, drained and down "
     "nodes together. Default: 25%, or --limit if that is more.",
 )
 @click.option(
@@ -84,11 +131,10 @@ NOT_REPEATED = ("apply", "retest", "release", "certain", "as_json", "plain", "op
     help="Where --apply refuses, keep out those that are dead or gave a wrong answer.",
 )
 @click.option("--drain", is_flag=True, help="Drain the quarantined nodes, too.")
-@click.option(
+@text_option(
     "--users",
-    default="",
-    metavar="NAMES",
-    help="Who may run jobs in the reservation; without it you, root, and the group that may write "
+    "NAMES",
+    "Who may run jobs in the reservation; without it you, root, and the group that may write "
     "to perflogs/SYSTEM if it has at most 50 members.",
 )
 @click.option(
@@ -99,30 +145,10 @@ NOT_REPEATED = ("apply", "retest", "release", "certain", "as_json", "plain", "op
     help="An existing reservation that the quarantine may overlap, such as that of the "
     "maintenance; may be repeated.",
 )
-@json_option("gate")
-@plain_option
+@forms("gate")
 @click.argument("options", metavar="[-- REFRAME OPTIONS]", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
-def gate(
-    context: click.Context,
-    system: str,
-    since: str,
-    campaign: str,
-    as_of: str,
-    apply: bool,
-    retest: bool,
-    release: bool,
-    keep_out: str,
-    limit: str,
-    capacity: str,
-    certain: bool,
-    drain: bool,
-    users: str,
-    overlapping: tuple[str, ...],
-    as_json: bool,
-    plain: bool,
-    options: tuple[str, ...],
-) -> None:
+def gate(context: click.Context, /, **named: Any) -> None:
     """Show which nodes go back into service; with --apply, quarantine the others.
 
     The quarantine is a Slurm reservation, because a drained node cannot be tested. Nodes that
@@ -138,54 +164,68 @@ def gate(
     siteproof gate --campaign winter-2026 --retest --apply -- -n Stream
     siteproof gate --campaign winter-2026 --release --apply
     """
-    given = {"--apply": apply, "--retest": retest, "--release": release}
-    acts = [name for name, on in given.items() if on]
-    _check_options(acts, options, as_of, _listing(as_json=as_json, plain=plain))
-    share = _share("--limit", limit)
-    most = _share("--capacity", capacity) if capacity else max(share, CAPACITY_LIMIT)
-    chosen = Options(apply, share, most, certain, options, _given(context))
-
-    def decided() -> tuple[Judgement, Scene]:
-        judged = judge_system(system, since=since, name=campaign, as_of=as_of, to_now=True)
-        wish = _wish(judged, users, drain, overlapping)
-        return judged, _scene(judged, _states(keep_out), wish)
-
-    judged, scene = decided()
+    chosen = Options(**named, given=_given(context))
+    _check(chosen)
+    judged, scene = _begin(chosen)
     print_left_out(judged.sessions)
-    if as_json or plain:
-        raise SystemExit(_print_for_programs(judged, scene, chosen, as_json=as_json))
+    if chosen.form:
+        raise SystemExit(_print_for_programs(judged, scene, chosen))
     if not _measured(judged, scene):
         still = " that still counts" if judged.samples else ""
         click.echo(f"nothing was measured{still}: {judged.chosen}; next: reframe -c checks/ -r")
         raise SystemExit(ExitCode.INCOMPLETE)
     try:
-        run = _retest if retest else _release if release else _quarantine
+        run = _retest if chosen.retest else _release if chosen.release else _quarantine
         work = run(judged, scene, chosen)
     except Refusal as refusal:
-        work = Work(ExitCode.FAIL, "", tuple(acts), refused=str(refusal))
-    if retest and apply:
-        judged, scene = decided()  # with what the test has measured
+        work = Work(ExitCode.FAIL, "", tuple(chosen.acts), refused=str(refusal))
+    if chosen.retest and chosen.apply:
+        judged, scene = _begin(chosen)  # with what the test has measured
     print_answer(judged, scene, chosen, work)
     raise SystemExit(work.code)
 
 
-def _print_for_programs(
-    judged: Judgement, scene: Scene, chosen: Options, *, as_json: bool
-) -> ExitCode:
+def _begin(chosen: Options) -> tuple[Judgement, Scene]:
+    """What is known now, and the decision."""
+    judged = judge_system(
+        chosen.system, since=chosen.since, name=chosen.campaign, as_of=chosen.as_of, to_now=True
+    )
+    return judged, _scene(judged, chosen.states, _wish(judged, chosen))
+
+
+def _print_for_programs(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
     """The decision as --json or --plain prints it; its exit code."""
-    if as_json:
-        record = _record(judged, scene, chosen)
-        click.echo(documents.dumps(record))
-        return ExitCode(record["exit_code"])
-    cluster, _, _ = _planned(scene)
-    seen = scene.seen(cluster) if cluster else scene
-    gate_lists.print_rows(judged, seen.decision, act.places(seen, cluster, {}))
-    return _decided(judged, seen)
+    cluster, plans, silent = _planned(scene)
+    if cluster:
+        scene = scene.seen(cluster)
+    left, code = _left(plans), _decided(judged, scene)
+    places, decision = act.places(scene, cluster, left), scene.decision
+    if chosen.form == "plain":
+        gate_lists.print_rows(judged, decision, places)
+        return code
+    refused, _ = _refused(judged, scene, chosen, cluster)
+    answer = Gate(
+        *(scene.system, judged.chosen, code),
+        back=decision.back,
+        out=decision.out,
+        refused=refused or silent,
+        nodes=[_gate_node(decision.rulings[place.node], place) for place in places],
+        commands=[shlex.join(c.argv) for plan in plans.values() for c in plan.commands],
+        left_alone=list(left.values()),
+        kept=[why for plan in plans.values() for why in plan.kept.values()],
+        findings=[why for one in decision.rulings.values() if not one.back for why in one.findings],
+    )
+    click.echo(dumps(answer))
+    return code
 
 
-def _listing(*, as_json: bool, plain: bool) -> str:
-    """The option that only prints the decision; empty without one."""
-    return "--json" * as_json or "--plain" * plain
+def _gate_node(ruling: Ruling, place: Place) -> GateNode:
+    known = place.since is not None and place.since != inf
+    return GateNode(
+        **same(ruling, "node", "state", "back", "waived", "findings"),
+        service=place.service.name.lower(),
+        since=datetime.fromtimestamp(place.since or 0, UTC) if known else None,
+    )
 
 
 def _given(context: click.Context) -> list[tuple[str, ...]]:
@@ -205,25 +245,21 @@ def _given(context: click.Context) -> list[tuple[str, ...]]:
     return found
 
 
-def _check_options(acts: list[str], options: tuple[str, ...], as_of: str, listing: str) -> None:
-    """Raises UserError for options that contradict each other.
-
-    acts: those that need today. listing: that which only prints the decision, if it is given.
-    """
-    if "--retest" in acts and "--release" in acts:
+def _check(chosen: Options) -> None:
+    """Raises UserError for options that are not valid, or that contradict each other."""
+    acts = " and ".join(chosen.acts)
+    if chosen.retest and chosen.release:
         raise UserError("gate", "--retest and --release together", hint="Run one after the other")
-    if options and "--retest" not in acts:
-        raise UserError(
-            "gate",
-            f"'{options[0]}' without --retest",
-            hint="Options after -- go to ReFrame, which only --retest starts",
-        )
-    if as_of and acts:
-        what = "a past state cannot be acted on"
-        raise UserError("--as-of", what, hint=f"Leave out {' and '.join(acts)}")
-    if listing and acts:
-        hint = f"{listing} prints the decision; perflogs/SYSTEM/gate.jsonl has what was done"
-        raise UserError(listing, f"together with {' and '.join(acts)}", hint=hint)
+    if chosen.options and not chosen.retest:
+        hint = "Options after -- go to ReFrame, which only --retest starts"
+        raise UserError("gate", f"'{chosen.options[0]}' without --retest", hint=hint)
+    if chosen.as_of and acts:
+        raise UserError("--as-of", "a past state cannot be acted on", hint=f"Leave out {acts}")
+    if chosen.form and acts:
+        option = f"--{chosen.form}"
+        hint = f"{option} prints the decision; perflogs/SYSTEM/gate.jsonl has what was done"
+        raise UserError(option, f"together with {acts}", hint=hint)
+    chosen.shares  # noqa: B018
 
 
 def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
@@ -261,64 +297,21 @@ def _measured(judged: Judgement, scene: Scene) -> bool:
     return not too_old and (measured or bool(judged.failed))
 
 
-def _record(judged: Judgement, scene: Scene, chosen: Options) -> dict[str, Any]:
-    """The decision for programs, and the commands that --apply would run."""
-    cluster, plans, silent = _planned(scene)
-    if cluster:
-        scene = scene.seen(cluster)
-    decision = scene.decision
-    rulings = decision.rulings.values()
-    out = [ruling for ruling in rulings if not ruling.back]
-    left = {node: why for plan in plans for node, why in plan.left_alone.items()}
-    places = act.places(scene, cluster, left)
-    refused, _ = _refused(judged, scene, chosen, cluster)
-    return {
-        **documents.head(scene.system, judged.chosen),
-        "exit_code": int(_decided(judged, scene)),
-        "back": str(decision.back),
-        "out": str(decision.out),
-        "refused": refused or silent,
-        "nodes": [_node_record(decision.rulings[place.node], place) for place in places],
-        "commands": [shlex.join(c.argv) for plan in plans for c in plan.commands],
-        "left_alone": [why.record() for why in left.values()],
-        "kept": [why.record() for plan in plans for why in plan.kept.values()],
-        "findings": [why.record() for ruling in out for why in ruling.findings],
-    }
-
-
-def _node_record(ruling: Ruling, place: Place) -> dict[str, Any]:
-    return {
-        "node": ruling.node,
-        "state": ruling.state,
-        "back": ruling.back,
-        "service": place.service.name.lower(),
-        "since": _iso(place.since),
-        "waived": [why.record() for why in ruling.waived],
-        "findings": [why.record() for why in ruling.findings],
-    }
-
-
 def _decided(judged: Judgement, scene: Scene) -> ExitCode:
     if not _measured(judged, scene):
         return ExitCode.INCOMPLETE
     return ExitCode.FAIL if scene.decision.out else ExitCode.PASS
 
 
-def _iso(moment: float | None) -> str | None:
-    if moment is None or moment == inf:
-        return None
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
-
-
-def _planned(scene: Scene) -> tuple[Cluster | None, list[Plan], str]:
+def _planned(scene: Scene) -> tuple[Cluster | None, dict[str, Plan], str]:
     """What Slurm reports and what --apply would do; or nothing, and why that is not known."""
     if not scene.partitions:
-        return None, [], ""
+        return None, {}, ""
     try:
         cluster = act.look()
-        return cluster, list(act.plan_quarantine(scene.seen(cluster), cluster, {}).values()), ""
+        return cluster, act.plan_quarantine(scene.seen(cluster), cluster, {}), ""
     except (UserError, Refusal) as error:
-        return None, [], str(error)
+        return None, {}, str(error)
 
 
 def _refused(
@@ -335,9 +328,10 @@ def _refused(
         new[name] = condemned(scene.decision, nodes, out_now)
         total[name] = out_of_service(scene.decision, nodes, out_now)
     texts, allow = [], []
+    of_measured, of_all = chosen.shares
     for shares, limit, what, option, reason in (
-        (new, chosen.limit, "measured nodes", "--limit", SHARED_CAUSE),
-        (total, chosen.capacity, "nodes", "--capacity", CAPACITY),
+        (new, of_measured, "measured nodes", "--limit", SHARED_CAUSE),
+        (total, of_all, "nodes", "--capacity", CAPACITY),
     ):
         many = {name: share for name, share in shares.items() if share.exceeds(limit)}
         if not many:
@@ -466,7 +460,7 @@ def _test(
         if not nodes:
             continue
         reservation = reservation_name(name)
-        argv = _reframe(f"{scene.system}:{name}", mode, nodes, reservation, chosen.again)
+        argv = _reframe(f"{scene.system}:{name}", mode, nodes, reservation, chosen.options)
         click.echo(f"{named}{shlex.join(argv)}")
         if chosen.apply and act.retest(scene, argv, campaign, reservation, nodes):
             code = ExitCode.FAIL
@@ -484,20 +478,13 @@ def _reframe(
 
 
 def _look(scene: Scene) -> Cluster:
+    hint = "Without --apply, --retest and --release the gate needs no Slurm"
     if not scene.partitions:
-        raise UserError(
-            "gate",
-            f"no partition of {scene.system} uses Slurm",
-            hint="Without --apply, --retest and --release the gate needs no Slurm",
-        )
+        raise UserError("gate", f"no partition of {scene.system} uses Slurm", hint=hint)
     try:
         return act.look()
     except UserError as error:
-        raise UserError(
-            error.where,
-            error.what,
-            hint="Without --apply, --retest and --release the gate needs no Slurm",
-        ) from None
+        raise UserError(error.where, error.what, hint=hint) from None
 
 
 def _apply(scene: Scene, what: str, planner: act.Planner, seen: Cluster) -> Work:
@@ -538,32 +525,15 @@ def _summary(done: act.Done) -> str:
     return moved or "nothing to change"
 
 
-def _states(text: str) -> list[str]:
-    words = [part.strip().upper() for part in text.split(",") if part.strip()]
-    if not words or (bad := [w for w in words if w not in STATES[:-1]]):
-        raise UserError("--keep-out", f"'{bad[0] if words else text}' is not a state", STATES[:-1])
-    return words
-
-
-def _share(option: str, text: str) -> Fraction:
-    match = _LIMIT.fullmatch(text.strip())
-    if not match or Fraction(match[1]) > 100:
-        raise UserError(option, f"'{text}' is not a share of a partition", "0% to 100%")
-    return Fraction(match[1]) / 100
-
-
-def _wish(judged: Judgement, users: str, drain: bool, overlapping: tuple[str, ...]) -> Wish:
-    if users and not _USERS.fullmatch(users):
-        raise UserError(
-            "--users",
-            f"'{harmless(users)}' is not a list of users",
-            "names, with commas between them",
-        )
-    chosen, colleagues = users.split(","), []
-    if not users:
-        chosen = list(dict.fromkeys([session.user(), "root"]))
-        colleagues = [user for user in _operators(judged) if user not in chosen]
-    return Wish(chosen, judged.chosen, drain, overlapping, colleagues)
+def _wish(judged: Judgement, chosen: Options) -> Wish:
+    if chosen.users and not _USERS.fullmatch(chosen.users):
+        what = f"'{harmless(chosen.users)}' is not a list of users"
+        raise UserError("--users", what, "names, with commas between them")
+    users, colleagues = chosen.users.split(","), []
+    if not chosen.users:
+        users = list(dict.fromkeys([session.user(), "root"]))
+        colleagues = [user for user in _operators(judged) if user not in users]
+    return Wish(users, judged.chosen, chosen.drain, chosen.overlapping, colleagues)
 
 
 def _operators(judged: Judgement) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from siteproof.errors import ExitCode, UserError
 from siteproof.gate import act, service
 from siteproof.gate.act import Scene
 from siteproof.gate.commands import Cluster
-from siteproof.gate.decision import UNTESTED
+from siteproof.gate.decision import STATES, UNTESTED
 from siteproof.gate.service import Place, Service
 from siteproof.record.finding import Finding
 from siteproof.schema.yamlfile import clip
@@ -25,18 +26,61 @@ from siteproof.verdict.judgement import Judgement
 from siteproof.wording.verdicts import measure, own_command
 
 RETEST = "--retest"
+CAPACITY_LIMIT = Fraction(1, 4)
+_LIMIT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s*%?")
+
+
+def _share(option: str, text: str) -> Fraction:
+    match = _LIMIT.fullmatch(text.strip())
+    if not match or Fraction(match[1]) > 100:
+        raise UserError(option, f"'{text}' is not a share of a partition", "0% to 100%")
+    return Fraction(match[1]) / 100
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to act."""
+    """The command line. options: those for ReFrame. given: those that the next command needs."""
 
-    apply: bool
-    limit: Fraction
-    capacity: Fraction
-    certain: bool
-    again: tuple[str, ...]
-    given: Sequence[tuple[str, ...]]
+    system: str = ""
+    since: str = ""
+    campaign: str = ""
+    as_of: str = ""
+    apply: bool = False
+    retest: bool = False
+    release: bool = False
+    keep_out: str = ""
+    limit: str = ""
+    capacity: str = ""
+    certain: bool = False
+    drain: bool = False
+    users: str = ""
+    overlapping: tuple[str, ...] = ()
+    form: str = ""
+    options: tuple[str, ...] = ()
+    given: Sequence[tuple[str, ...]] = ()
+
+    @property
+    def acts(self) -> list[str]:
+        """Those that do something, or would."""
+        named = {"--apply": self.apply, "--retest": self.retest, "--release": self.release}
+        return [name for name, on in named.items() if on]
+
+    @property
+    def shares(self) -> tuple[Fraction, Fraction]:
+        """--limit and --capacity. Raises UserError."""
+        limit = _share("--limit", self.limit)
+        most = _share("--capacity", self.capacity) if self.capacity else None
+        return limit, max(limit, CAPACITY_LIMIT) if most is None else most
+
+    @property
+    def states(self) -> list[str]:
+        """--keep-out. Raises UserError."""
+        words = [part.strip().upper() for part in self.keep_out.split(",") if part.strip()]
+        wrong = [state for state in words if state not in STATES[:-1]]
+        if wrong or not words:
+            what = f"'{wrong[0] if words else self.keep_out}' is not a state"
+            raise UserError("--keep-out", what, STATES[:-1])
+        return words
 
     def command(self, *words: str) -> str:
         """The gate with the same choice of samples, states and limits, and with other words."""

@@ -70,10 +70,8 @@ def print_rows(judged: Judgement, decision: Decision, places: Iterable[Place]) -
     shown, rows = Shown(judged), []
     for place in places:
         ruling = decision.rulings[place.node]
-        (group,) = node_groups.groups([(ruling.node, ruling.state, ruling.findings)])
-        why = "; ".join(fulls(shown.all(ruling.findings)))
         head = (place.node, ruling.state, "yes" if ruling.back else "no", place.service.value)
-        rows.append((*head, *node_groups.cells(group, shown), why))
+        rows.append((*head, *node_groups.cells(ruling.findings, shown)))
     print_plain(COLUMNS, rows)
 
 

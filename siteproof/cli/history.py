@@ -13,18 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from rich.table import Table
-from rich.text import Text
 
 from siteproof import files
-from siteproof.cli.records import (
-    plain_option,
-    print_answer,
-    print_plain,
-    print_table,
-    print_wrapped,
-)
-from siteproof.cli.shared import bar, by_metric
+from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
+from siteproof.cli.shared import bar, by_metric, plain_option, text_option
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History, extract, open_history, questions, views
 from siteproof.history.extract import Wanted
@@ -47,14 +39,11 @@ NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "
 
 
 @click.command(epilog=EXAMPLES)
-@click.option("--system", default="", metavar="NAME", help="Only this system; without it, all.")
-@click.option(
-    "--since",
-    default="",
-    metavar="TIME",
-    help="Only what was measured since TIME: 12h, 7d, 2026-11-21T18:00 (UTC).",
+@text_option("--system", "NAME", "Only this system; without it, all.")
+@text_option(
+    "--since", "TIME", "Only what was measured since TIME: 12h, 7d, 2026-11-21T18:00 (UTC)."
 )
-@click.option("--campaign", "name", default="", metavar="NAME", help="Only this campaign.")
+@text_option("--campaign name", "NAME", "Only this campaign.")
 @click.option(
     "--metric",
     "metrics",
@@ -63,7 +52,7 @@ NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "
     metavar="METRIC",
     help="Only this metric, such as Stream.triad; may be repeated.",
 )
-@click.option("--node", "nodes", default="", metavar="NODES", help="Only these nodes, a node set.")
+@text_option("--node nodes", "NODES", "Only these nodes, a node set.")
 @click.option(
     "--export",
     "file",
@@ -74,8 +63,8 @@ NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "
 @click.option("--sql", "query", metavar="QUERY", help="Query the views samples and runs.")
 @click.option("--columns", is_flag=True, help="List the columns of the views.")
 @click.option("--rebuild", is_flag=True, help="Read every file again.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print the answer to --sql as CSV.")
-@click.option("--json", "as_json", is_flag=True, help="For programs: JSON.")
+@click.option("--json", "form", flag_value="json", default="", help="For programs: JSON.")
+@click.option("--csv", "form", flag_value="csv", help="Print the answer to --sql as CSV.")
 @plain_option
 def history(
     system: str,
@@ -87,9 +76,7 @@ def history(
     query: str | None,
     columns: bool,
     rebuild: bool,
-    as_csv: bool,
-    as_json: bool,
-    plain: bool,
+    form: str,
 ) -> None:
     """Update the history from perflogs/, and show or query what was measured.
 
@@ -105,37 +92,26 @@ def history(
         _print_columns()
         return
     wanted = Wanted([system] if system else [], name, metrics, _nodes(nodes), _since(since))
-    _check_options(wanted, query, file, as_csv, as_json)
+    if query is not None and (file or wanted.since or wanted.lists.keys() - {"system"}):
+        what = "cannot be combined with --export or the options that select samples"
+        raise UserError("--sql", what, hint="Select samples in the query, with WHERE")
+    if form == "csv" and query is None:
+        raise UserError("--csv", "needs --sql", hint="Use --sql QUERY --csv, or --json")
     files.must_exist()
     with _opened(wanted, rebuild=rebuild) as found:
         _warn(found, wanted.systems or found.systems)
         wanted.must_be_known(found)
         if query is not None:
             with interruptible(found.connection):
-                _answer(found, query, as_csv, as_json, plain)
+                _answer(found, query, form)
         elif file:
             count = extract.export(found, file, wanted)
             click.echo(f"{file}: {count:,} samples")
         else:
-            _summary(found, wanted, as_json, plain)
+            _summary(found, wanted, form)
         if query is not None or file:
             _refused(found.refused, err=True)
         raise SystemExit(ExitCode.INCOMPLETE if found.refused else ExitCode.PASS)
-
-
-def _check_options(
-    wanted: Wanted, query: str | None, file: Path | None, as_csv: bool, as_json: bool
-) -> None:
-    if query is not None and (file or wanted.since or wanted.lists.keys() - {"system"}):
-        raise UserError(
-            "--sql",
-            "cannot be combined with --export or the options that select samples",
-            hint="Select samples in the query, with WHERE",
-        )
-    if as_csv and (query is None or as_json):
-        raise UserError(
-            "--csv", "needs --sql, and no --json", hint="Use --sql QUERY --csv, or --json"
-        )
 
 
 def _warn(found: History, systems: Sequence[str]) -> None:
@@ -161,21 +137,15 @@ def _since(text: str) -> datetime | None:
     return campaign.since(text, datetime.now(UTC)).astimezone(UTC).replace(tzinfo=None)
 
 
-def _summary(found: History, wanted: Wanted, as_json: bool, plain: bool) -> None:
+def _summary(found: History, wanted: Wanted, form: str) -> None:
     rows = found.sql(SUMMARY.format(where=wanted.sql))
-    if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "systems": [dict(zip(NAMES, row, strict=True)) for row in rows],
-                    "refused": found.refused,
-                    "store": str(found.folder) if found.folder else None,
-                },
-                indent=1,
-            )
-        )
+    if form == "json":
+        systems = [dict(zip(NAMES, row, strict=True)) for row in rows]
+        store = str(found.folder) if found.folder else None
+        answer = {"systems": systems, "refused": found.refused, "store": store}
+        click.echo(json.dumps(answer, indent=1))
         return
-    if plain:
+    if form:
         print_plain(NAMES, [list(map(_cell, row)) for row in rows])
         return
     if rows:
@@ -213,15 +183,15 @@ def _refused(lines: Sequence[str], err: bool = False) -> None:
         )
 
 
-def _answer(found: History, query: str, as_csv: bool, as_json: bool, plain: bool) -> None:
+def _answer(found: History, query: str, form: str) -> None:
     names, rows = extract.ask(found, query)
-    if as_csv:
+    if form == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow([extract.cell(name) for name in names])
         writer.writerows([extract.cell(value) for value in row] for row in rows)
-    elif as_json:
+    elif form == "json":
         _print_json(names, rows)
-    elif plain:
+    elif form:
         print_plain(names, (list(map(_cell, row)) for row in rows))
     else:
         _print_answer(names, rows)
@@ -259,12 +229,7 @@ def _plain(value: object) -> object:
 
 
 def _table(names: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
-    table = Table()
-    for name in names:
-        table.add_column(Text(harmless(name)), overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row))
-    print_table(table)
+    print_table(table(map(harmless, names), (list(map(_cell, row)) for row in rows)))
 
 
 def _cell(value: object) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from siteproof import files, sites
+from siteproof.cli.shared import text_option
 from siteproof.errors import UserError
 from siteproof.history.foreign import copying, formats
 from siteproof.history.foreign.copying import Overlap, State
@@ -28,18 +29,16 @@ _KEPT = (State.NEW, State.GROWN, State.SAME)
 
 @click.command("import")
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
+@text_option(
     "--system",
-    default="",
-    metavar="NAME",
-    help="The system that was measured. Of a CSV, only its values are imported; without "
+    "NAME",
+    "The system that was measured. Of a CSV, only its values are imported; without "
     "PATH, its published.csv.",
 )
-@click.option(
+@text_option(
     "--zone",
-    default="",
-    metavar="ZONE",
-    help="Time zone of ReFrame's times without a zone, such as Europe/Zurich; without it, UTC.",
+    "ZONE",
+    "Time zone of ReFrame's times without a zone, such as Europe/Zurich; without it, UTC.",
 )
 @click.option(
     "--format",

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import click
-from rich.table import Table
 
 from siteproof import files
-from siteproof.cli.records import json_rows_option, plain_option, print_rows, print_table
-from siteproof.cli.shared import OPEN_TO_ALL, by_system, print_text
+from siteproof.cli.records import print_rows, print_table, table
+from siteproof.cli.shared import OPEN_TO_ALL, by_system, forms, print_text
 from siteproof.cli.sites import FILES
 from siteproof.errors import ExitCode, UserError
 from siteproof.schema.yamlfile import Document
@@ -30,11 +29,8 @@ Found = Mapping[str, Sequence[object]]  # mistakes, warnings and gaps, by kind
 @click.argument("systems", metavar="[SYSTEM]...", nargs=-1, shell_complete=by_system)
 @click.option("--schema", is_flag=True, help="Print the JSON schema of the files instead.")
 @click.option("--coverage", is_flag=True, help="Print what can answer the criteria instead.")
-@json_rows_option
-@plain_option
-def lint(
-    systems: tuple[str, ...], schema: bool, coverage: bool, as_json: bool, plain: bool
-) -> None:
+@forms()
+def lint(systems: tuple[str, ...], schema: bool, coverage: bool, form: str) -> None:
     """Check the files of SYSTEM, or of all systems and sweeps, and print every mistake.
 
     Warnings name what is possible and not plausible, with the arithmetic. A gap is a value that is
@@ -55,7 +51,7 @@ def lint(
         return
     chosen = [find(name, "lint") for name in systems] or names(broken=True)
     if coverage:
-        _coverage(chosen, as_json=as_json, plain=plain)
+        _coverage(chosen, form)
         return
     swept, wrong = ([], []) if systems else sweeps.lint(chosen)
     documents = lint_sites(chosen)
@@ -71,8 +67,8 @@ def lint(
     warnings += software.warnings(chosen)
     gaps = [gap for document in documents for gap in document.listed_gaps()]
     found: Found = {"mistake": mistakes, "warning": warnings, "gap": gaps}
-    if as_json or plain:
-        print_rows(("kind", "text"), _rows(found), as_json=as_json)
+    if form:
+        print_rows(("kind", "text"), _rows(found), form)
     else:
         _print(found, _answer(chosen, swept, mistakes, _only_counted(documents)))
     raise SystemExit(ExitCode.USAGE if mistakes or not chosen else ExitCode.PASS)
@@ -97,9 +93,10 @@ def _print(found: Found, answer: str) -> None:
     click.echo(", ".join([answer, *(count(number, kind) for kind, number in others.items())]))
 
 
-def _coverage(chosen: list[str], *, as_json: bool, plain: bool) -> None:
+def _coverage(chosen: list[str], form: str) -> None:
     """The table: what can answer the criteria of each system."""
     columns = (*ANSWERS, "nothing yet")
+    names = ("system", *columns)
     rows: list[tuple[str, ...]] = []
     missing: dict[str, list[str]] = {}
     sums = Counter[str]()
@@ -111,16 +108,10 @@ def _coverage(chosen: list[str], *, as_json: bool, plain: bool) -> None:
         rows.append((name, *(str(counts[column]) for column in columns)))
         missing[name] = [key for key, how in by.items() if how == "nothing yet"]
     rows.append(("all", *(str(sums[column]) for column in columns)))
-    if as_json or plain:
-        print_rows(("system", *columns), rows, as_json=as_json)
+    if form:
+        print_rows(names, rows, form)
         return
-    table = Table(title="What can answer the criteria", title_justify="left")
-    table.add_column("system")
-    for name in columns:
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(*row)
-    print_table(table)
+    print_table(table(names, rows, "What can answer the criteria", right=columns))
     for name, keys in missing.items():
         if keys:
             print_text(f"{name}, nothing yet: {', '.join(keys)}")

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from statistics import median
 
 import click
-from rich.table import Table
 from rich.text import Text
 
 from siteproof import sites
 from siteproof.analysis.attribution import ASYMMETRIC, Pair
 from siteproof.analysis.daily import HIGH, LOW, NONE, Cell, rate_class
-from siteproof.cli.records import (
-    plain_option,
-    print_answer,
-    print_plain,
-    print_table,
-    print_wrapped,
-)
-from siteproof.cli.shared import by_pair_metric, json_option, which_samples
+from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
+from siteproof.cli.shared import by_pair_metric, forms, text_option, which_samples
 from siteproof.errors import ExitCode
-from siteproof.export import documents
+from siteproof.export.answer_model import Answer, dumps, plain
 from siteproof.links import matrix as made
 from siteproof.links.matrix import Matrix, by_day, day_unit
 from siteproof.record.finding import Finding, Kind
@@ -43,22 +36,98 @@ MARKS = {made.BAD: "*", made.TOO_FEW: "~"}  # after a value
 STYLES = {made.BAD: "bold red", made.TOO_FEW: "blue"}
 
 
+COLUMNS = ("name", "link", "from", "to", "value", "unit", "state", "status")
+DAILY_COLUMNS = ("from", "to", "day", "unit", "highest", "lowest", "average", "errors")
+
+
+@dataclass(frozen=True)
+class PairState:
+    """A pair that has a value or should have one.
+
+    from_: The sender, or the client.
+    to: The receiver, or the server.
+    value: The median of the trials of its newest job; null without one.
+    bad: Whether it is far below the others, misses its criterion or failed.
+    state: good, bad, failed, missing, or too few to judge: fewer than four pairs, none of them far
+        from the others, and no bound.
+    status: Why it failed, such as timeout; only of a pair that failed.
+    """
+
+    from_: str
+    to: str
+    value: float | None
+    bad: bool
+    state: str
+    status: str = ""
+
+
+@dataclass(frozen=True)
+class OneMatrix:
+    """The pairs of a link under one set of conditions.
+
+    name: The metric with its dimensions.
+    link: The link of system.yaml.
+    unit: The unit of the values.
+    decided: Whether a bad value can be recognised; without a criterion a count cannot.
+    pairs: Each pair.
+    """
+
+    name: str
+    link: str
+    unit: str
+    decided: bool
+    pairs: Sequence[PairState]
+
+
+@dataclass(frozen=True)
+class PairDay:
+    """A day (UTC) of a pair.
+
+    from_: The sender, or the client.
+    to: The receiver, or the server.
+    day: The day.
+    unit: The unit of the values.
+    highest: The highest value; null without one.
+    lowest: The lowest value; null without one.
+    average: The mean of the values; null without one.
+    errors: How many measurements failed, by status.
+    """
+
+    from_: str
+    to: str
+    day: str
+    unit: str
+    highest: Fraction | None
+    lowest: Fraction | None
+    average: Fraction | None
+    errors: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Matrices(Answer):
+    """The pairs of nodes of a metric: 'siteproof matrix METRIC --json'.
+
+    exit_code: 0 no bad pair; 1 some pair is bad; 3 some pair, or all, have no value.
+    metric: The metric that was named.
+    matrices: One for each link and set of conditions; empty with --daily.
+    days: With --daily: each day of each pair.
+    findings: Which nodes are responsible, which pairs are bad, and which have no value.
+    """
+
+    metric: str
+    matrices: Sequence[OneMatrix]
+    days: Sequence[PairDay]
+    findings: Sequence[Finding]
+
+
 @click.command()
 @click.argument("metric", shell_complete=by_pair_metric)
 @which_samples
-@click.option("--link", default="", metavar="NAME", help="Only this link of system.yaml.")
+@text_option("--link", "NAME", "Only this link of system.yaml.")
 @click.option("--daily", is_flag=True, help="High, low and average of each pair, day by day.")
-@json_option("matrix")
-@plain_option
+@forms("matrix")
 def matrix(
-    metric: str,
-    system: str,
-    since: str,
-    campaign: str,
-    link: str,
-    daily: bool,
-    as_json: bool,
-    plain: bool,
+    metric: str, system: str, since: str, campaign: str, link: str, daily: bool, form: str
 ) -> None:
     """Show METRIC of every pair of nodes, and which nodes explain the bad pairs.
 
@@ -75,22 +144,38 @@ def matrix(
     days = Daily.of(site, found, metric) if daily else None
     matrices = [] if daily else made.collect(site, found, metric)
     code = days.exit_code if days else _exit_code(matrices)
-    if as_json:
-        head = documents.head(site.system.system, chosen)
-        click.echo(documents.dumps({**head, **_record(metric, code, matrices, days)}))
-        raise SystemExit(code)
-    if plain:
-        _print_plain(matrices, days)
-        raise SystemExit(code)
-    words = [
+    system = site.system.system
+    following = own(
+        system,
+        campaign,
         "nodes" if code is ExitCode.FAIL else "verdict",
         *(["--since", since] if since else []),
-    ]
-    following = own(site.system.system, campaign, *words)
-    if not found:
+    )
+    if form == "json":
+        click.echo(dumps(_answer_of((system, chosen, code, metric), matrices, days)))
+    elif form:
+        _print_plain(matrices, days)
+    elif not found:
         print_answer(f"{metric}: no pair was measured, {chosen}", following)
-        raise SystemExit(code)
-    title = f"{site.system.system}: {chosen}"
+    else:
+        _print(f"{system}: {chosen}", metric, matrices, days, following)
+    raise SystemExit(code)
+
+
+def _answer_of(
+    head: tuple[str, str, int, str], matrices: Sequence[Matrix], days: Daily | None
+) -> Matrices:
+    """The answer for programs. head: system, samples, exit code and metric."""
+    every = [OneMatrix(m.name, m.link, m.unit, m.decided, _pairs(m)) for m in matrices]
+    if days:
+        return Matrices(*head, every, days.rows(), days.findings(head[-1]))
+    return Matrices(*head, every, [], [why for one in matrices for why in made.findings(one)])
+
+
+def _print(
+    title: str, metric: str, matrices: Sequence[Matrix], days: Daily | None, following: str
+) -> None:
+    """The tables, then the answers of all, and the next command."""
     if days:
         _show_days(title, metric, days)
     for one in matrices:
@@ -101,67 +186,30 @@ def matrix(
         print_answer(answer(matrices[-1]), following)
     else:
         click.echo(f"next: {following}")
-    raise SystemExit(code)
-
-
-def _record(
-    metric: str, code: ExitCode, matrices: Sequence[Matrix], days: Daily | None
-) -> dict[str, object]:
-    """The answer for programs."""
-    findings = days.findings(metric) if days else [w for m in matrices for w in made.findings(m)]
-    return {
-        "metric": metric,
-        "exit_code": int(code),
-        "matrices": [_plain(one) for one in matrices],
-        "days": days.record() if days else [],
-        "findings": [why.record() for why in findings],
-    }
-
-
-COLUMNS = ("name", "link", "from", "to", "value", "unit", "state")
-DAILY_COLUMNS = ("from", "to", "day", "unit", "highest", "lowest", "average", "errors")
 
 
 def _print_plain(matrices: Sequence[Matrix], days: Daily | None) -> None:
     """A line a pair, or a line a pair and day."""
+    rows = [
+        {"name": one.name, "link": one.link, "unit": one.unit, **plain(pair)}
+        for one in matrices
+        for pair in _pairs(one)
+    ]
+    if days:
+        rows = list(map(plain, days.rows()))
     columns = DAILY_COLUMNS if days else COLUMNS
-    rows = days.record() if days else [pair for one in matrices for pair in _pairs(one)]
-    print_plain(columns, [[_text(row.get(name)) for name in columns] for row in rows])
+    texts = [[row.get(name) for name in columns] for row in rows]
+    print_plain(columns, [["" if cell is None else f"{cell}" for cell in row] for row in texts])
 
 
-def _text(cell: object) -> str:
-    return "" if cell is None else f"{cell}"
-
-
-def _pairs(one: Matrix) -> list[dict[str, object]]:
-    """A line a pair; the state of one without a value is why there is none."""
-    head = {"name": one.name, "link": one.link, "unit": one.unit}
-    found: list[dict[str, object]] = []
+def _pairs(one: Matrix) -> list[PairState]:
+    """What is known of each pair."""
+    found = []
     for pair in sorted({*one.values, *one.failed, *one.missing}):
-        state = one.failed[pair].status if pair in one.failed else one.state(pair)
-        row = {"from": pair[0], "to": pair[1], "value": one.values.get(pair), "state": state}
-        found.append({**head, **row})
+        value, bad, state = one.values.get(pair), pair in one.blame.bad, one.state(pair)
+        status = one.failed[pair].status if pair in one.failed else ""
+        found.append(PairState(pair[0], pair[1], value, bad, state, status))
     return found
-
-
-def _plain(one: Matrix) -> dict[str, object]:
-    pairs = sorted({*one.values, *one.failed, *one.missing})
-    return {
-        "name": one.name,
-        "link": one.link,
-        "unit": one.unit,
-        "decided": one.decided,
-        "pairs": [
-            {
-                "from": pair[0],
-                "to": pair[1],
-                "value": one.values.get(pair),
-                "bad": pair in one.blame.bad,
-                "state": one.state(pair),
-            }
-            for pair in pairs
-        ],
-    }
 
 
 def _exit_code(matrices: Sequence[Matrix]) -> ExitCode:
@@ -220,31 +268,26 @@ def _show(title: str, one: Matrix) -> None:
 def _star(title: str, one: Matrix, known: set[Pair]) -> None:
     """A row a client: to its server, and from it where values have a direction."""
     print_wrapped(title)
-    table = Table()
-    rows = sorted(
+    pairs = sorted(
         {(b, a) if a in one.hubs else (a, b) for a, b in known},
         key=lambda pair: (_natural(pair[0]), pair),
     )
-    for name in ("client", "server", "client > server", "server > client"):
-        table.add_column(name, overflow="fold", justify="right" if ">" in name else "left")
-    for client, server in rows:
-        table.add_row(
-            Text(client), Text(server), _cell(one, (client, server)), _cell(one, (server, client))
-        )
-    print_table(table)
+    columns = ("client", "server", "client > server", "server > client")
+    rows = [(*pair, _cell(one, pair), _cell(one, pair[::-1])) for pair in pairs]
+    print_table(table(columns, rows, right=columns[2:]))
 
 
 def _whole(title: str, one: Matrix, known: set[Pair]) -> None:
     print_wrapped(title)
-    table = Table()
-    table.add_column("", no_wrap=True)
     receivers = sorted({b for _, b in known}, key=_natural)
-    for node in receivers:
-        table.add_column(Text(f">{node}"), justify="right", overflow="fold")
-    for sender in sorted({a for a, _ in known}, key=_natural):
-        cells = [_cell(one, (sender, receiver)) for receiver in receivers]
-        table.add_row(Text(sender), *cells)
-    print_table(table)
+    columns = [f">{node}" for node in receivers]
+    rows = [
+        (sender, *(_cell(one, (sender, receiver)) for receiver in receivers))
+        for sender in sorted({a for a, _ in known}, key=_natural)
+    ]
+    shown = table(["", *columns], rows, right=columns)
+    shown.columns[0].no_wrap = True
+    print_table(shown)
 
 
 def _cell(one: Matrix, pair: Pair) -> Text:
@@ -260,25 +303,19 @@ def _cell(one: Matrix, pair: Pair) -> Text:
 def _bad(title: str, one: Matrix) -> None:
     """The culprits with all of their pairs in a row each, then links; the worst first."""
     print_wrapped(title)
-    table = Table()
-    for name in ("from", "to", "value", "worse than the others by", "explained by"):
-        table.add_column(name, overflow="fold")
+    rows: list[Sequence[object]] = []
     for culprit in one.blame.culprits[:MAX_PAIRS_LISTED]:
-        bad_pairs = [p for p in one.blame.bad if culprit.node in p]
-        table.add_row(
-            "",
-            "",
-            f"{len(bad_pairs)} bad pair{'s' * (len(bad_pairs) != 1)}",
-            "-" if culprit.deficit < 0 else f"{culprit.deficit:.0%}",
-            Text(str(culprit), style="bold red"),
-        )
+        pairs = count(sum(culprit.node in pair for pair in one.blame.bad), "bad pair")
+        share = "-" if culprit.deficit < 0 else f"{culprit.deficit:.0%}"
+        rows.append(("", "", pairs, share, Text(str(culprit), style="bold red")))
     links = one.blame.links
     for pair in links[:MAX_PAIRS_LISTED]:
         key = (pair.sender, pair.receiver)
         value = one.failed[key].status if key in one.failed else _value(one.values[key], one.unit)
         share = "-" if key in one.failed or pair.deficit < 0 else f"{pair.deficit:.0%}"
-        table.add_row(Text(key[0]), Text(key[1]), Text(value), share, "this link")
-    print_table(table)
+        rows.append((*key, value, share, "this link"))
+    columns = ("from", "to", "value", "worse than the others by", "explained by")
+    print_table(table(columns, rows))
     left = max(len(links) - MAX_PAIRS_LISTED, 0) + max(
         len(one.blame.culprits) - MAX_PAIRS_LISTED, 0
     )
@@ -371,21 +408,12 @@ class Daily:
                     found.append(replace(here, value=value, unit=self.unit, bound=bound))
         return found
 
-    def record(self) -> list[dict[str, object]]:
+    def rows(self) -> list[PairDay]:
         """Each day of each pair, for programs."""
         return [
-            {
-                "from": pair[0],
-                "to": pair[1],
-                "day": str(day),
-                "unit": self.unit,
-                "highest": None if cell.highest is None else float(cell.highest),
-                "lowest": None if cell.lowest is None else float(cell.lowest),
-                "average": None if cell.average is None else float(cell.average),
-                "errors": dict(cell.errors),
-            }
+            PairDay(*pair, f"{day}", self.unit, c.highest, c.lowest, c.average, c.errors)
             for pair, days in self.cells.items()
-            for day, cell in days.items()
+            for day, c in days.items()
         ]
 
 
@@ -393,17 +421,15 @@ def _show_days(title: str, metric: str, daily: Daily) -> None:
     days, bad = daily.cells, daily.bad
     dates = sorted({day for of_pair in days.values() for day in of_pair})
     head = f"{title}: {metric}, {daily.unit}, high low average by day (UTC)"
-    table = Table(title=head, title_justify="left")
-    table.add_column("from > to", no_wrap=True)
-    for day in dates[-DAYS:]:
-        table.add_column(str(day), no_wrap=True)
     ranked = sorted(days, key=lambda pair: (-bad[pair], pair))
-    for pair in ranked[:PAIRS]:
-        table.add_row(
-            Text(f"{pair[0]} > {pair[1]}"),
-            *(_day_cell(days[pair].get(day), daily.rates) for day in dates[-DAYS:]),
-        )
-    print_table(table)
+    rows = [
+        (" > ".join(pair), *(_day_cell(days[pair].get(day), daily.rates) for day in dates[-DAYS:]))
+        for pair in ranked[:PAIRS]
+    ]
+    shown = table(["from > to", *map(str, dates[-DAYS:])], rows, head)
+    for column in shown.columns:
+        column.no_wrap = True
+    print_table(shown)
     for text in _notes(days, dates, daily.rates):
         print_wrapped(text)
     print_wrapped(_answer(metric, [pair for pair in ranked if bad[pair]], len(days), daily.rates))

@@ -8,30 +8,31 @@ from typing import Any
 
 import click
 from ClusterShell.NodeSet import NodeSet
-from rich.table import Table
 from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.cli.compare import against, share
 from siteproof.cli.gate_lists import print_in_slurm
 from siteproof.cli.records import (
-    plain_option,
     print_plain,
     print_records,
     print_table,
     print_wrapped,
     record_of,
+    table,
 )
 from siteproof.cli.shared import (
     SET_ASIDE,
     by_metric,
-    json_option,
+    forms,
     print_left_out,
     print_text,
+    text_option,
     which_answers,
 )
 from siteproof.errors import UserError
 from siteproof.export import documents
+from siteproof.export.answer_model import dumps
 from siteproof.gate import reports
 from siteproof.nodes.states import FleetReport, MetricReport, NodeReport, State
 from siteproof.record.finding import Finding, Kind
@@ -39,7 +40,7 @@ from siteproof.record.sessions import Sessions
 from siteproof.units import with_unit
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import node_groups
-from siteproof.wording.findings import full, fulls
+from siteproof.wording.findings import full
 from siteproof.wording.in_bounds_unit import Shown
 from siteproof.wording.verdicts import measure, own_command
 
@@ -53,29 +54,21 @@ COLOURS = {
     State.UNTESTED: "dim",
 }
 MAX_RANKED = 20  # nodes of a metric that are shown, the worst first
+RANKED = ("node", "state", "value", "fleet's median", "deficit", "z", "own history", "slow")
 
 
 @click.command()
 @which_answers
-@click.option(
+@text_option(
     "--metric",
+    "METRIC",
+    "Show the values of METRIC, the worst nodes first.",
     shell_complete=by_metric,
-    default="",
-    metavar="METRIC",
-    help="Show the values of METRIC, the worst nodes first.",
 )
-@json_option("nodes")
-@plain_option
+@forms("nodes")
 @click.option("--untested", is_flag=True, help="Print only the nodes that lack a value, as a set.")
 def nodes(
-    system: str,
-    since: str,
-    campaign: str,
-    as_of: str,
-    metric: str,
-    as_json: bool,
-    plain: bool,
-    untested: bool,
+    system: str, since: str, campaign: str, as_of: str, metric: str, form: str, untested: bool
 ) -> None:
     """Show which nodes are FAILED, FLAPPING, SLOW, ODD, UNTESTED or UNSTABLE, and why.
 
@@ -100,11 +93,11 @@ def nodes(
         click.echo(str(missing), nl=bool(missing))
         return
     code = documents.nodes_exit_code(report)
-    if as_json:
-        click.echo(documents.dumps(documents.nodes(judged, report)))
+    if form == "json":
+        click.echo(dumps(documents.nodes(judged, report)))
     elif metric:
-        _print_metric(judged, report, metric, plain=plain)
-    elif plain:
+        _print_metric(judged, report, metric, form)
+    elif form == "plain":
         _print_plain(judged, report)
     else:
         _print(judged, report)
@@ -150,10 +143,8 @@ def _print_plain(judged: Judgement, report: FleetReport) -> None:
     shown, rows = Shown(judged), []
     for group in node_groups.groups((n.node, n.state, n.findings) for n in report.nodes.values()):
         for node in map(report.nodes.__getitem__, group.nodes):
-            (alone,) = node_groups.groups([(node.node, node.state, node.findings)])
-            why = "; ".join(fulls(shown.all(node.findings)))
             head = (node.node, str(node.state), node.role)
-            rows.append((*head, *node_groups.cells(alone, shown), why))
+            rows.append((*head, *node_groups.cells(node.findings, shown)))
     print_plain(node_groups.COLUMNS, rows)
 
 
@@ -162,10 +153,7 @@ def _remarks(judged: Judgement, report: FleetReport) -> Iterator[str]:
 
     A note that only reports that nodes are too few to be ranked is among the warnings already.
     """
-    for why in report.warnings:
-        yield f"warning: {full(why)}"
-    for stage in judged.sessions.set_aside if judged.sessions else ():
-        yield f"{SET_ASIDE}{stage}"
+    yield from _doubts(judged, report)
     notes: dict[object, dict[str, Finding]] = {}
     for node in report.nodes.values():
         repair = [node.repair] if node.repair and node.state is not State.OK else []
@@ -177,6 +165,11 @@ def _remarks(judged: Judgement, report: FleetReport) -> Iterator[str]:
     for state in (state for state in State if state is not State.OK):
         if racks := _by_group(judged, report.of(state)):
             yield f"{state} by group: {racks}"
+
+
+def _doubts(judged: Judgement, report: FleetReport) -> Iterator[str]:
+    yield from (f"warning: {full(why)}" for why in report.warnings)
+    yield from (f"{SET_ASIDE}{stage}" for stage in judged.set_aside)
 
 
 def _print_commands(judged: Judgement, report: FleetReport) -> None:
@@ -210,7 +203,7 @@ def _by_group(judged: Judgement, found: Any) -> str:
     return "" if everywhere else ", ".join(shown)
 
 
-def _print_metric(judged: Judgement, report: FleetReport, metric: str, *, plain: bool) -> None:
+def _print_metric(judged: Judgement, report: FleetReport, metric: str, form: str) -> None:
     names = sorted({name for n in report.nodes.values() for name in n.metrics})
     if metric not in names:
         raise UserError("--metric", f"no node has a value of '{metric}'", names)
@@ -218,19 +211,16 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str, *, plain:
         (n for n in report.nodes.values() if metric in n.metrics),
         key=lambda n: -n.metrics[metric].deficit,
     )
-    table = Table(title=Text(f"{metric}: {judged.chosen}"), title_justify="left")
-    for name in ("node", "state", "value", "fleet's median", "deficit", "z", "own history", "slow"):
-        table.add_column(name, overflow="fold")
     shown = Shown(judged)
-    for node in ranked if plain else ranked[:MAX_RANKED]:
-        table.add_row(
-            Text(node.node),
-            Text(node.state, style=COLOURS[node.state]),
-            *map(Text, _cells(shown, metric, node.metrics[metric])),
-        )
-    print_table(table, plain=plain)
-    if not plain:
-        _print_answer(judged, report, metric, ranked)
+    rows = [
+        (n.node, Text(n.state, COLOURS[n.state]), *_cells(shown, metric, n.metrics[metric]))
+        for n in ranked
+    ]
+    if form:
+        print_plain(RANKED, [list(map(str, row)) for row in rows])
+        return
+    print_table(table(RANKED, rows[:MAX_RANKED], f"{metric}: {judged.chosen}"))
+    _print_answer(judged, report, metric, ranked)
 
 
 def _print_answer(
@@ -239,10 +229,8 @@ def _print_answer(
     """What limits the trust in a ranking, and the slow nodes."""
     if len(ranked) > MAX_RANKED:
         print_text(f"{len(ranked) - MAX_RANKED} better nodes are not shown, see --plain")
-    for stage in judged.sessions.set_aside if judged.sessions else ():
-        print_text(f"{SET_ASIDE}{stage}")
-    for why in report.warnings:
-        print_wrapped(f"warning: {full(why)}")
+    for line in _doubts(judged, report):
+        print_wrapped(line)
     slow = [n for n in ranked if n.metrics[metric].slow_runs]
     found = f"slow in some run: {nodesets.of(n.node for n in slow)}" if slow else "no slow run"
     print_text(f"{metric}: {found}; next: {own_command(judged, 'nodes')}")

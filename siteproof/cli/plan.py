@@ -12,21 +12,19 @@ import signal
 import socket
 import subprocess
 import sys
-import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
 
 from siteproof import files, nodesets, sites, units
 from siteproof.checks import selection, timetable
 from siteproof.checks.budget import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
-from siteproof.cli.records import print_table
-from siteproof.cli.shared import by_mode, by_system, console, print_text
-from siteproof.errors import ExitCode, UserError, UserErrors, harmless
+from siteproof.cli.records import print_rows, print_table, print_wrapped, table
+from siteproof.cli.shared import by_mode, by_system, console, plain_option, print_text, text_option
+from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.sites import Site, pairs
 from siteproof.sweeps.tools import SWEEPS_ONLY
 from siteproof.units import count
@@ -44,6 +42,10 @@ NO_CLOUD = "because the site names no services of kind openstack"
 NO_SLURM = "a pair needs two nodes, and the partition has no Slurm"
 NO_SOFTWARE = "no environment offers its program"
 WIDE = 110  # columns that a table needs; below it each row is a record
+COLUMNS = (
+    *("check", "jobs", "nodes", "minutes", "node-hours", "GB written", "partition"),
+    "node set, pairs or points",
+)
 MAX_LINES = 10  # of the most expensive rows, unless all are wanted: then a plan fits 24 lines
 MAX_REASONS = 4  # why checks do not run, unless all are wanted
 SKIP_CHECKS = ("--skip-system-check", "--skip-prgenv-check")
@@ -110,35 +112,28 @@ class _Total:
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("options", metavar="[REFRAME OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
-@click.option(
+@text_option(
     "--mode",
-    default="",
-    metavar="MODE",
+    "MODE",
+    "quick, maintenance or acceptance; without it, that of the site.",
     shell_complete=by_mode,
-    help="quick, maintenance or acceptance; without it, that of the site.",
 )
-@click.option(
+@text_option(
     "--system",
-    default="",
-    metavar="NAME[:PARTITION]",
+    "NAME[:PARTITION]",
+    "The system; without it, the system that this machine belongs to.",
     shell_complete=by_system,
-    help="The system; without it, the system that this machine belongs to.",
 )
 @click.option("--all", "every", is_flag=True, help="Show all rows, and all that does not run.")
 @click.option(
     "--json",
-    "as_json",
-    is_flag=True,
+    "form",
+    flag_value="json",
+    default="",
     help="For programs: one JSON object; `rows` has the columns of --plain, a row each.",
 )
-@click.option(
-    "--plain",
-    is_flag=True,
-    help="For programs: a line a row with tabs between, after a line with their names.",
-)
-def plan(
-    options: tuple[str, ...], mode: str, system: str, every: bool, as_json: bool, plain: bool
-) -> None:
+@plain_option
+def plan(options: tuple[str, ...], mode: str, system: str, every: bool, form: str) -> None:
     """Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.
 
     Give the same REFRAME OPTIONS as for the run itself. Nothing is submitted or written. The pairs
@@ -161,18 +156,19 @@ def plan(
         _row(chunks, load(where.partition(":")[0]), where)
         for where, chunks in _by_check_and_partition(cases)
     ]
-    if as_json:
+    documents = [row.document for row in rows]
+    if form == "json":
         total = _Total(rows)
         document = {
             "jobs": total.jobs,
             "nodes": total.nodes,
             "node_hours": round(total.node_hours, 3),
             "gigabytes": total.gigabytes,
-            "rows": [row.document for row in rows],
+            "rows": documents,
         }
         click.echo(json.dumps(document, indent=1))
-    elif plain:
-        _print_plain(rows)
+    elif form:
+        print_rows(list(documents[0]), [list(one.values()) for one in documents], form)
     else:
         _print(rows, _next_command(options), every=every)
 
@@ -436,16 +432,6 @@ def _next_command(options: Sequence[str]) -> str:
     return shlex.join(["reframe", *checks, "-r", *options])
 
 
-def _print_plain(rows: Sequence[Row]) -> None:
-    """A line a row, each field without the tabs and line ends that would part it."""
-    if not rows:
-        return
-    click.echo("\t".join(rows[0].document))
-    for row in rows:
-        fields = (harmless(" ".join(f"{value}".split())) for value in row.document.values())
-        click.echo("\t".join(fields))
-
-
 def _print(rows: Sequence[Row], command: str, *, every: bool) -> None:
     """Counts, the most expensive rows, what does not run by reason, and the answer."""
     total = _Total(rows)
@@ -489,23 +475,16 @@ def _print_rows(rows: Sequence[Row]) -> None:
     if width < WIDE:
         _print_records(rows, width)
         return
-    table = Table()
-    for name in ("check", "jobs", "nodes", "minutes", "node-hours", "GB written", "partition"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("node set, pairs or points", overflow="fold")
-    for row in rows:
-        names = _folded(tuple(row.nodes))
-        table.add_row(
-            row.check,
-            f"{row.jobs}",
-            f"{len(row.nodes)}",
-            f"{60 * row.hours:.0f}",
-            f"{row.node_hours:.1f}",
-            f"{round(row.gigabytes, 2):g}",
-            row.partition,
-            f"{names}; {row.note}" if row.note else names,
-        )
-    print_table(table)
+    shown = table(COLUMNS, map(_cells, rows))
+    for column in shown.columns[:-1]:
+        column.no_wrap = True
+    print_table(shown)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    jobs = (f"{row.jobs}", f"{len(row.nodes)}", f"{60 * row.hours:.0f}", f"{row.node_hours:.1f}")
+    places = "; ".join(filter(None, (_folded(tuple(row.nodes)), row.note)))
+    return (row.check, *jobs, f"{round(row.gigabytes, 2):g}", row.partition, places)
 
 
 def _print_records(rows: Sequence[Row], width: int) -> None:
@@ -515,7 +494,7 @@ def _print_records(rows: Sequence[Row], width: int) -> None:
         places.setdefault((row.partition, tuple(row.nodes)), []).append(row)
     names = max(len(row.check) for row in rows)
     for (partition, nodes), there in places.items():
-        _print_wrapped(f"{partition}: {count(len(nodes), 'node')} {_folded(nodes)}", width)
+        print_wrapped(f"{partition}: {count(len(nodes), 'node')} {_folded(nodes)}")
         for row in there:
             cells = [
                 f"  {row.check:{names}}",
@@ -526,14 +505,13 @@ def _print_records(rows: Sequence[Row], width: int) -> None:
             ]
             line = "  ".join(cells).rstrip()
             short = f"{line}  {row.note}".rstrip()
-            _print_wrapped(short if len(short) <= width else line, width)
+            print_wrapped(short if len(short) <= width else line)
             if row.note and len(short) > width:
-                _print_wrapped(f"    {row.note}", width)
+                print_wrapped(f"    {row.note}")
 
 
 def _print_idle(rows: Sequence[Row], *, every: bool) -> None:
     """What does not run: how many for each reason, and one of them; or each of them."""
-    width = console().width
     by_reason: dict[str, list[Row]] = {}
     for row in rows:
         by_reason.setdefault(row.why, []).append(row)
@@ -542,9 +520,9 @@ def _print_idle(rows: Sequence[Row], *, every: bool) -> None:
     print_text("not run:")
     for why in shown:
         alike = by_reason[why]
-        _print_wrapped(f"{len(alike):4}  {why}: {_named(alike[0])}", width)
+        print_wrapped(f"{len(alike):4}  {why}: {_named(alike[0])}")
         for row in alike[1:] if every else ():
-            _print_wrapped(f"      {_named(row)}", width)
+            print_wrapped(f"      {_named(row)}")
     if left := sum(len(by_reason[why]) for why in reasons[len(shown) :]):
         print_text(f"{left:4}  for other reasons; see --all")
 
@@ -553,9 +531,3 @@ def _named(row: Row) -> str:
     return f"{row.check} on {row.partition.partition(':')[2]}" + (
         f" ({row.note})" if row.note else ""
     )
-
-
-def _print_wrapped(line: str, width: int) -> None:
-    """A line that is never cut: what does not fit goes on below, further right."""
-    for part in textwrap.wrap(line, width, subsequent_indent=" " * 6, break_on_hyphens=False):
-        print_text(part)

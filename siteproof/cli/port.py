@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import click
-from rich.table import Table
-from rich.text import Text
 
-from siteproof.cli.records import print_table
+from siteproof.cli.records import print_table, table
 from siteproof.cli.shared import by_system, by_system_to_copy, print_text
 from siteproof.errors import ExitCode, UserError
 from siteproof.porting import carry, lay_out
@@ -81,13 +79,12 @@ def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def _print(old: Site, new: Site, found: Sequence[Carried]) -> None:
-    table = Table(title=f"{old.name} to {new.name}", title_justify="left")
-    for name in ("criterion", "bound", f"not in {new.name}"):
-        table.add_column(name, overflow="fold")
+    rows = []
     for one in found:
         bound = "-" if not one.entry else "kept" if one.keeps_bound else "gap"
-        table.add_row(Text(one.id), bound, Text(", ".join(one.missing)))
-    print_table(table)
+        rows.append((one.id, bound, ", ".join(one.missing)))
+    columns = ("criterion", "bound", f"not in {new.name}")
+    print_table(table(columns, rows, f"{old.name} to {new.name}"))
     if old.baselines:
         print_text(f"not carried over: {count(len(old.baselines), 'baseline')} of {old.name}")
     if old.system.parameters:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import click
 from rich.table import Table
 from rich.text import Text
 
-from siteproof import files, sites
-from siteproof.cli.records import plain_option, print_answer, print_plain, print_table
-from siteproof.cli.shared import json_option, print_text, which_system
+from siteproof import files
+from siteproof.cli.records import print_answer, print_plain, print_table
+from siteproof.cli.shared import forms, print_text, site_of, which_system
 from siteproof.errors import ExitCode, UserError
+from siteproof.export.answer_model import Answer, dumps
 from siteproof.published import milestones, results
-from siteproof.published.judging import Answer, Judged, remarks
+from siteproof.published.judging import Answer as Outcome
+from siteproof.published.judging import Judged, remarks
 from siteproof.published.table_cells import Table as Results
 from siteproof.published.table_cells import shown, when
 from siteproof.record import finding
@@ -25,7 +28,7 @@ from siteproof.wording.verdicts import own
 
 WHOLE = ("answer", "criterion", "value")  # columns that are never broken
 CELLS = ("table", "row", "column", "value")  # of all tables, whose columns differ
-COLOURS: dict[str, str] = {Answer.KEEPS: "green", Answer.MISSES: "bold red"}
+COLOURS: dict[str, str] = {Outcome.KEEPS: "green", Outcome.MISSES: "bold red"}
 
 
 @click.command()
@@ -36,9 +39,8 @@ COLOURS: dict[str, str] = {Answer.KEEPS: "green", Answer.MISSES: "bold red"}
     is_flag=True,
     help="Show all tables: comparisons, ratios, failures, all other values and texts.",
 )
-@json_option("published")
-@plain_option
-def published(system: str, everything: bool, as_json: bool, plain: bool) -> None:
+@forms("published")
+def published(system: str, everything: bool, form: str) -> None:
     """Show which published values miss their criterion, and which meet it.
 
     Import them first, with 'siteproof import'. A mean that misses its bound shows that some node
@@ -47,8 +49,7 @@ def published(system: str, everything: bool, as_json: bool, plain: bool) -> None
     \b
     siteproof published --system jetstream-tacc
     """
-    site = sites.load(system or sites.recognise())
-    files.must_exist()
+    site = site_of(system)
     published = results.read(files.perflogs(), site.name)
     if not published:
         raise UserError(
@@ -59,13 +60,13 @@ def published(system: str, everything: bool, as_json: bool, plain: bool) -> None
     judged = results.judged(site, published)
     on_time = milestones.remarks(site.milestones)
     tables = results.tables(site, published)
-    if as_json:
-        click.echo(json.dumps(_record(site.name, judged, tables, on_time), indent=1))
-    elif plain and everything:
+    if form == "json":
+        click.echo(dumps(_for_programs(site.name, judged, tables, on_time)))
+    elif form and everything:
         print_plain(CELLS, _cells(tables))
-    elif plain and not judged:
+    elif form and not judged:
         click.echo("siteproof: no published value has a criterion; --all prints all", err=True)
-    elif plain:
+    elif form:
         print_plain(tables[0].columns, tables[0].rows)
     else:
         _print(tables if everything else tables[: bool(judged)])
@@ -78,9 +79,9 @@ def published(system: str, everything: bool, as_json: bool, plain: bool) -> None
 
 def _code(judged: list[Judged]) -> ExitCode:
     answers = {one.answer for one in judged}
-    if Answer.MISSES in answers:
+    if Outcome.MISSES in answers:
         return ExitCode.FAIL
-    return ExitCode.PASS if Answer.KEEPS in answers else ExitCode.INCOMPLETE
+    return ExitCode.PASS if Outcome.KEEPS in answers else ExitCode.INCOMPLETE
 
 
 def _cells(tables: list[Results]) -> Iterator[Sequence[str]]:
@@ -107,18 +108,18 @@ def _print(tables: list[Results]) -> None:
 
 
 def _answer(name: str, samples: int, judged: list[Judged]) -> str:
-    counts = [_counted(judged, answer) for answer in Answer]
+    counts = [_counted(judged, answer) for answer in Outcome]
     against = ", ".join(count for count in counts if count) or "none"
     return f"published of {name}: {samples} values and texts; with a criterion: {against}"
 
 
-def _counted(judged: list[Judged], answer: Answer) -> str:
+def _counted(judged: list[Judged], answer: Outcome) -> str:
     """How many, and of which checks where they miss: `5 misses (BlockStorage 2, ...)`."""
     checks = Counter(one.sample.metric.partition(".")[0] for one in judged if one.answer is answer)
     if not checks:
         return ""
     count = f"{checks.total()} {answer}"
-    if answer is not Answer.MISSES:
+    if answer is not Outcome.MISSES:
         return count
     return f"{count} ({', '.join(f'{check} {n}' for check, n in checks.items())})"
 
@@ -139,14 +140,30 @@ def _missed(one: Judged) -> Finding:
     )
 
 
-def _record(
+@dataclass(frozen=True)
+class Published(Answer):
+    """Published values against the criteria: 'siteproof published --json'.
+
+    exit_code: 0 a value meets its criterion and none misses it; 1 some value misses it; 3 no value
+        is covered by a criterion.
+    timeline: Milestones that were met or missed, a sentence each.
+    figures: Each published value that a criterion covers.
+    tables: The tables, as printed with --all.
+    findings: Each published value that misses its criterion.
+    """
+
+    timeline: Sequence[str]
+    figures: Sequence[Mapping[str, Any]]
+    tables: Sequence[Mapping[str, Any]]
+    findings: Sequence[Finding]
+
+
+def _for_programs(
     name: str, judged: list[Judged], tables: list[Results], on_time: list[str]
-) -> dict[str, object]:
-    return {
-        "system": name,
-        "exit_code": int(_code(judged)),
-        "timeline": on_time,
-        "figures": [
+) -> Published:
+    return Published(
+        *(name, "what others have published", _code(judged), on_time),
+        figures=[
             {
                 "says": one.answer,
                 "criterion": one.criterion_id,
@@ -161,6 +178,6 @@ def _record(
             }
             for one in judged
         ],
-        "tables": [one._asdict() for one in tables],
-        "findings": [_missed(one).record() for one in judged if one.answer is Answer.MISSES],
-    }
+        tables=[one._asdict() for one in tables],
+        findings=[_missed(one) for one in judged if one.answer is Outcome.MISSES],
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import click
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -24,20 +24,6 @@ MUCH = 10_000  # columns in which any table has room
 INDENT = 6  # of the lines below the first
 MAX_ALIGNED = 30  # a longer cell does not widen its column
 Cell = tuple[str, str]  # text and style
-
-plain_option = click.option(
-    "--plain",
-    is_flag=True,
-    help="For programs and spreadsheets: a line a row, cells separated by tabs.",
-)
-
-
-json_rows_option = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="For programs: a list of JSON objects, with the columns of --plain as keys.",
-)
 
 
 @dataclass(frozen=True)
@@ -67,11 +53,24 @@ def print_records(records: Sequence[Record]) -> None:
             screen.print(line, soft_wrap=True, highlight=False)
 
 
-def print_table(table: Table, *, plain: bool = False) -> None:
+def table(
+    columns: Iterable[str],
+    rows: Iterable[Sequence[object]],
+    title: str = "",
+    right: Collection[str] = (),
+) -> Table:
+    """A table of texts as they are. right: the columns that end where numbers do."""
+    made = Table(title=Text(title) if title else None, title_justify="left")
+    for name in columns:
+        side: JustifyMethod = "right" if name in right else "left"
+        made.add_column(Text(name), overflow="fold", justify=side)
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    return made
+
+
+def print_table(table: Table) -> None:
     """A table; below WIDE columns without lines, and a record a row where that is too wide."""
-    if plain:
-        print_plain(*_texts(table))
-        return
     screen = console()
     if screen.width >= WIDE:
         screen.print(table)
@@ -113,9 +112,9 @@ def print_plain(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         click.echo("\t".join(" ".join(harmless(cell).split()) for cell in row))
 
 
-def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool) -> None:
+def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], form: str) -> None:
     """Rows for programs: as --json prints them, or as --plain does."""
-    if as_json:
+    if form == "json":
         click.echo(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1))
     else:
         print_plain(columns, [[str(cell) for cell in row] for row in rows])

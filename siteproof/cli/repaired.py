@@ -9,6 +9,7 @@ import click
 from siteproof import files, nodesets, sites
 from siteproof.cli.accept import user
 from siteproof.cli.records import print_answer
+from siteproof.cli.shared import site_of, text_option, which_system
 from siteproof.errors import UserError
 from siteproof.record import shown
 from siteproof.record.repairs import Repair
@@ -17,15 +18,10 @@ from siteproof.wording.verdicts import own
 
 @click.command()
 @click.argument("nodes")
-@click.option(
-    "--system",
-    default="",
-    metavar="NAME",
-    help="The system; without it, the one that this machine belongs to.",
-)
+@which_system
 @click.option("--by", required=True, metavar="NAME", help="Who has repaired them.")
 @click.option("--why", required=True, metavar="TEXT", help="What was repaired.")
-@click.option("--ticket", default="", metavar="TICKET", help="Where more is written about it.")
+@text_option("--ticket", "TICKET", "Where more is written about it.")
 def repaired(nodes: str, system: str, by: str, why: str, ticket: str) -> None:
     """Record that NODES were repaired.
 
@@ -36,8 +32,7 @@ def repaired(nodes: str, system: str, by: str, why: str, ticket: str) -> None:
     \b
     siteproof repaired node[003,017] --by "J. Doe" --why "new DIMM" --ticket HW-17
     """
-    site = sites.load(system or sites.recognise())
-    files.must_exist()
+    site = site_of(system)
     named = _known(site, nodes)
     texts = shown.texts({"--by": by, "--why": why, "--ticket": ticket})
     if empty := [name for name in ("--by", "--why") if not texts[name]]:

@@ -15,7 +15,7 @@ import click
 from siteproof import files
 from siteproof.cli import shared
 from siteproof.cli.records import print_answer, print_wrapped
-from siteproof.cli.shared import print_left_out, which_answers
+from siteproof.cli.shared import print_left_out, text_option, which_answers
 from siteproof.errors import UserError
 from siteproof.report import assemble, brief, html, markdown, material
 from siteproof.report.material import Material
@@ -28,11 +28,10 @@ SLOW = 2  # seconds after which progress is printed
 
 @click.command()
 @which_answers
-@click.option(
+@text_option(
     "--output",
-    default="",
-    metavar="FILE",
-    help="FILE.html, or FILE.md for Markdown; without it, SYSTEM-DAY-CAMPAIGN.html in this folder, "
+    "FILE",
+    "FILE.html, or FILE.md for Markdown; without it, SYSTEM-DAY-CAMPAIGN.html in this folder, "
     "or with the newest session instead of the campaign. A colleague's file is not replaced.",
 )
 @click.option("--brief", "short", is_flag=True, help="Print one paragraph, and write no page.")

@@ -19,7 +19,6 @@ from siteproof.record.pair_units import LINK
 from siteproof.record.sessions import Sessions
 from siteproof.sites import Site, catalogue
 from siteproof.sweeps import reading
-from siteproof.wording.findings import full
 
 SET_ASIDE = "set aside, not collected: "  # how a line on a broken stage directory begins
 OPEN_TO_ALL = "everybody may write to it and remove results; 'chmod o-w' prevents that"
@@ -116,33 +115,29 @@ by_environment = _completer(lambda ctx: _site(ctx).system.environments)
 by_mode = _completer(lambda _: catalogue.MODES)
 by_service = _completer(lambda ctx: _site(ctx).system.probes)
 
-which_system = click.option(
+
+def text_option(names: str, metavar: str, about: str, **keys: Any) -> Callable[..., Any]:
+    """An option that takes a text, empty without it. names: `--by`, or `--by who`: its variable."""
+    return click.option(*names.split(), metavar=metavar, help=about, **{"default": "", **keys})
+
+
+which_system = text_option(
     "--system",
-    default="",
-    metavar="NAME",
+    "NAME",
+    "The system; without it, the system that this machine belongs to.",
     shell_complete=by_system,
-    help="The system; without it, the system that this machine belongs to.",
 )
 _OPTIONS = (
     which_system,
-    click.option(
-        "--since",
-        default="",
-        metavar="TIME",
-        help="Only sessions since TIME: 12h, 7d, 2026-11-21T18:00 (UTC).",
-    ),
-    click.option(
+    text_option("--since", "TIME", "Only sessions since TIME: 12h, 7d, 2026-11-21T18:00 (UTC)."),
+    text_option(
         "--campaign",
-        default="",
-        metavar="NAME",
-        help="Only sessions of this campaign; NAME@DAY if the name was used again later.",
+        "NAME",
+        "Only sessions of this campaign; NAME@DAY if the name was used again later.",
     ),
 )
-_AS_OF = click.option(
-    "--as-of",
-    default="",
-    metavar="TIME",
-    help="Answer with what was known at TIME: 2026-11-21T18:00 (UTC), 7d.",
+_AS_OF = text_option(
+    "--as-of", "TIME", "Answer with what was known at TIME: 2026-11-21T18:00 (UTC), 7d."
 )
 
 
@@ -158,14 +153,34 @@ def which_answers(command: Callable[..., Any]) -> Callable[..., Any]:
     return which_samples(_AS_OF(command))
 
 
+plain_option = click.option(
+    "--plain",
+    "form",
+    flag_value="plain",
+    help="For programs and spreadsheets: a line a row, cells separated by tabs.",
+)
+
+
 def json_option(document: str) -> Callable[..., Any]:
-    """--json, of a document that 'siteproof export schema' explains."""
+    """--json as `form`, of a document that 'siteproof export schema' explains; of rows if ''."""
+    about = "a list of JSON objects, with the columns of --plain as keys"
+    if document:
+        about = f"one JSON object; 'siteproof export schema {document}' explains it"
     return click.option(
-        "--json",
-        "as_json",
-        is_flag=True,
-        help=f"For programs: one JSON object; 'siteproof export schema {document}' explains it.",
+        "--json", "form", flag_value="json", default="", help=f"For programs: {about}."
     )
+
+
+def forms(document: str = "") -> Callable[..., Any]:
+    """--json, as above, and --plain: the form of the answer, which is text without both."""
+    return lambda command: json_option(document)(plain_option(command))
+
+
+def site_of(system: str) -> Site:
+    """The site of a system, or of this machine, whose data exist. Raises UserError."""
+    site = sites.load(system or sites.recognise())
+    files.must_exist()
+    return site
 
 
 def print_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
@@ -184,12 +199,6 @@ def print_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
         click.echo(f"siteproof: warning: {path}: {OPEN_TO_ALL}", err=True)
     for stage in sessions.set_aside if aside else ():
         click.echo(f"siteproof: {SET_ASIDE}{stage}", err=True)
-
-
-def print_clocks(sessions: Sessions) -> None:
-    """Print the sessions whose clocks cannot be right."""
-    for line in map(full, sessions.clock_findings):
-        click.echo(f"siteproof: {line}", err=True)
 
 
 def refuse(file: Path) -> None:

@@ -17,14 +17,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from siteproof import files, nodesets
-from siteproof.cli.records import (
-    json_rows_option,
-    plain_option,
-    print_answer,
-    print_rows,
-    print_wrapped,
-)
-from siteproof.cli.shared import by_system, print_text
+from siteproof.cli.records import print_answer, print_rows, print_wrapped
+from siteproof.cli.shared import by_system, forms, print_text, text_option
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.porting import grouping, lay_out, looking, new_site, one_node
 from siteproof.porting import modules as avail
@@ -74,10 +68,9 @@ class _Sites(click.Group):
     "--files", "places", is_flag=True, help="List what is on the disk, and who writes it."
 )
 @click.option("--variables", is_flag=True, help="List the environment variables that are read.")
-@json_rows_option
-@plain_option
+@forms()
 @click.pass_context
-def sites(ctx: click.Context, /, as_json: bool, plain: bool, **lists: bool) -> None:
+def sites(ctx: click.Context, /, form: str, **lists: bool) -> None:
     """List the systems, or show the nodes and criteria of NAME; 'sites new' writes a new site.
 
     The last lines name the system of this machine and the next command. The other lists are those
@@ -91,23 +84,17 @@ def sites(ctx: click.Context, /, as_json: bool, plain: bool, **lists: bool) -> N
     siteproof sites new NAME --help
     """
     chosen = [LISTS[name] for name, wanted in lists.items() if wanted]
-    if as_json or plain:
-        _print_for_programs(ctx, chosen, as_json=as_json)
-        ctx.exit()
-    for one in chosen:
-        one.show(one.rows())
-    if chosen:
+    if form and (len(chosen) > 1 or ctx.invoked_subcommand):
+        raise UserError(f"--{form}", "goes with one list")
+    if form:
+        print_rows(*(chosen[0].rows if chosen else _sites)(), form)
+    else:
+        for one in chosen:
+            one.show(one.rows())
+    if form or chosen:
         ctx.exit()
     if ctx.invoked_subcommand is None:
         _list(names(), detailed=False)
-
-
-def _print_for_programs(ctx: click.Context, chosen: Sequence[Listed], *, as_json: bool) -> None:
-    """One list. Raises UserError for several, and with a command."""
-    if len(chosen) > 1 or ctx.invoked_subcommand:
-        raise UserError("--json" if as_json else "--plain", "goes with one list")
-    columns, rows = (chosen[0].rows if chosen else _sites)()
-    print_rows(columns, rows, as_json=as_json)
 
 
 @sites.command(hidden=True)
@@ -191,7 +178,7 @@ def _variables() -> Rows:
 @click.argument("name")
 @click.option("--nodes", type=_FILE, help="What 'scontrol show nodes' printed; without it, live.")
 @click.option("--partitions", type=_FILE, help="What 'scontrol show partitions' printed.")
-@click.option("--cluster", default="", metavar="NAME", help="ClusterName, for saved files.")
+@text_option("--cluster", "NAME", "ClusterName, for saved files.")
 @click.option(
     "--node",
     "looked_at",
@@ -206,8 +193,8 @@ def _variables() -> Rows:
     type=click.Choice(["lmod", "envmod"]),
     help="Lmod or Environment Modules; without it, that of this shell.",
 )
-@click.option("--account", default="", metavar="NAME", help="Slurm's account of all jobs.")
-@click.option("--qos", default="", metavar="NAME", help="Slurm's QOS of all jobs.")
+@text_option("--account", "NAME", "Slurm's account of all jobs.")
+@text_option("--qos", "NAME", "Slurm's QOS of all jobs.")
 @click.option("--show", "only_show", is_flag=True, help="Print system.yaml, and write nothing.")
 def new(
     name: str,

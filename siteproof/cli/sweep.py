@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
 from rich.table import Table
-from rich.text import Text
 
 from siteproof import files, sites
 from siteproof.cli import shared
-from siteproof.cli.records import plain_option, print_rows, print_table
-from siteproof.cli.shared import json_option, print_text
+from siteproof.cli.records import print_rows, print_table, table
+from siteproof.cli.shared import forms, print_text, text_option
 from siteproof.curves import run_findings, sweep_runs
 from siteproof.curves.measured import ALL, Curve, Row
 from siteproof.curves.run_findings import SweepReport
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.export import sweep_rows
+from siteproof.export.answer_model import dumps
 from siteproof.figure import line_plot
 from siteproof.record import manifest
 from siteproof.record.samples import SWEEP, Sample
@@ -34,14 +33,15 @@ from siteproof.units import count, size
 from siteproof.wording import amounts, sweep_results
 
 FIGURES = (".svg", ".png")
+Columns = dict[str, Callable[[Curve, Row], str]]
 LISTED = ("sweep", "points", "newest run", "what it shows")
 
 
 @click.command()
 @click.argument("name", required=False, shell_complete=shared.by_sweep)
 @shared.which_system
-@click.option("--session", default="", metavar="ID", help="Only the run of this session.")
-@click.option("--campaign", default="", metavar="NAME", help="Only the runs of this campaign.")
+@text_option("--session", "ID", "Only the run of this session.")
+@text_option("--campaign", "NAME", "Only the runs of this campaign.")
 @click.option(
     "--with",
     "others",
@@ -49,12 +49,9 @@ LISTED = ("sweep", "points", "newest run", "what it shows")
     metavar="[SYSTEM:]SESSION",
     help="Another run to compare with; may be repeated.",
 )
-@click.option(
-    "--figure", default="", metavar="FILE", help="Draw the curves to FILE.svg or FILE.png."
-)
-@json_option("sweep")
-@click.option("--csv", "as_csv", is_flag=True, help="For programs: one line for each point.")
-@plain_option
+@text_option("--figure", "FILE", "Draw the curves to FILE.svg or FILE.png.")
+@forms("sweep")
+@click.option("--csv", "form", flag_value="csv", help="For programs: one line for each point.")
 def sweep(
     name: str | None,
     system: str,
@@ -62,9 +59,7 @@ def sweep(
     campaign: str,
     others: tuple[str, ...],
     figure: str,
-    as_json: bool,
-    as_csv: bool,
-    plain: bool,
+    form: str,
 ) -> None:
     """Show what the sweep NAME found: maximum, plateau, decline, and what limits the curve.
 
@@ -76,14 +71,12 @@ def sweep(
     """
     if figure and Path(figure).suffix not in FIGURES:
         raise UserError("--figure", f"'{figure}' is not a figure's file", "FILE.svg, FILE.png")
-    if as_json and as_csv:
-        raise UserError("--csv", "together with --json", hint="Use one of the two")
     known, documents = reading.examine()
     files.must_exist()
     if name is None:
-        if any((session, campaign, others, figure, as_csv)):
+        if any((session, campaign, others, figure, form == "csv")):
             raise UserError("NAME", "no sweep is named", known)
-        _print_names(names(known, _history(system)), as_json=as_json, plain=plain)
+        _print_names(names(known, _history(system)), form)
         return
     _must_be_whole(name, documents)
     reports = _reports(name, known, system, session, campaign)
@@ -94,19 +87,18 @@ def sweep(
     code = _exit_code(reports)
     if figure:
         draw(Path(figure), [*reports, *compared])
-    kind = "json" * as_json or "csv" * as_csv or "plain" * plain
-    _print(name, [*reports, *compared], code, kind)
+    _print(name, [*reports, *compared], code, form)
     raise SystemExit(code)
 
 
-def _print(name: str, reports: Sequence[SweepReport], code: ExitCode, kind: str) -> None:
-    if kind == "json":
-        click.echo(json.dumps(sweep_rows.record(name, reports, code), indent=1))
-    elif kind == "plain":
-        columns, *rows = sweep_rows.cells(reports)
-        print_rows(list(map(str, columns)), rows, as_json=False)
-    elif kind == "csv":
-        csv.writer(sys.stdout, lineterminator="\n").writerows(sweep_rows.cells(reports))
+def _print(name: str, reports: Sequence[SweepReport], code: ExitCode, form: str) -> None:
+    if form == "json":
+        click.echo(dumps(sweep_rows.answer(name, reports, code)))
+    elif form == "plain":
+        print_rows(sweep_rows.COLUMNS, sweep_rows.cells(reports), form)
+    elif form == "csv":
+        rows = [sweep_rows.COLUMNS, *sweep_rows.cells(reports)]
+        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
     else:
         show(name, reports)
 
@@ -183,16 +175,11 @@ def names(known: Mapping[str, SweepFile], history: Sequence[Sample]) -> list[tup
     return rows
 
 
-def _print_names(rows: Sequence[tuple[str, ...]], *, as_json: bool, plain: bool) -> None:
-    if as_json or plain:
-        print_rows(LISTED, rows, as_json=as_json)
+def _print_names(rows: Sequence[tuple[str, ...]], form: str) -> None:
+    if form:
+        print_rows(LISTED, rows, form)
         return
-    table = Table()
-    for column in LISTED:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    print_table(table)
+    print_table(table(LISTED, rows))
     run = [name for name, _, newest, _ in rows if newest != "none"]
     following = f"siteproof sweep {(run or [rows[0][0]])[0]}" if rows else "siteproof sites"
     print_text(f"{count(len(rows), 'sweep')}, {len(run)} with a run; next: {following}")
@@ -203,8 +190,8 @@ def show(name: str, reports: Sequence[SweepReport]) -> None:
     runs = _by_run(reports)
     for of_run in runs:
         print_text(f"{name}, {of_run[0].run}")
-        for table in _tables(of_run):
-            print_table(table)
+        for made in _tables(of_run):
+            print_table(made)
         for text in sweep_results.progress(of_run[0]):
             print_text(text)
     for of_run in runs:
@@ -231,7 +218,7 @@ def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
     first = lines[0]
     curves = [curve for curve in lines if curve.line != ALL]
     rows = [(curve, row) for curve in curves for row in curve.rows]
-    columns: dict[str, Callable[[Curve, Row], str]] = {}
+    columns: Columns = {}
     if len(curves) > 1 or curves[0].line:
         columns[report.axis.lines] = lambda curve, _: curve.line_name.partition(" ")[2]
     columns[report.axis.name] = lambda _, row: _place(report, row)
@@ -247,12 +234,11 @@ def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
     if any(share is not None for share in shares.values()):
         columns["of the bound"] = lambda _, row: _bounded(shares[id(row)])
     title = ", ".join(filter(None, (first.metric, first.panel_name)))
-    table = Table(title=Text(f"{title}, {first.unit}"), title_justify="left")
-    for name in columns:
-        table.add_column(name, justify="right")
-    for curve, row in rows:
-        table.add_row(*(Text(cell(curve, row)) for cell in columns.values()))
-    return table
+    return table(columns, _cells(columns, rows), f"{title}, {first.unit}", right=columns)
+
+
+def _cells(columns: Columns, rows: Iterable[tuple[Curve, Row]]) -> list[list[str]]:
+    return [[cell(curve, row) for cell in columns.values()] for curve, row in rows]
 
 
 def _place(report: SweepReport, row: Row) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
@@ -14,56 +14,55 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from siteproof import files, history, sites
+from siteproof import files, history
 from siteproof import trend as trends
 from siteproof.analysis.power import POWER
 from siteproof.cli.accept import user
 from siteproof.cli.records import (
     Record,
-    plain_option,
     print_plain,
     print_records,
     print_table,
     print_wrapped,
+    table,
 )
-from siteproof.cli.shared import bar, by_metric, by_node, json_option, print_text, which_system
+from siteproof.cli.shared import (
+    bar,
+    by_metric,
+    by_node,
+    forms,
+    print_text,
+    site_of,
+    text_option,
+    which_system,
+)
 from siteproof.errors import ExitCode, UserError, harmless
+from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.history import History
 from siteproof.record import campaign
+from siteproof.record.finding import Finding
 from siteproof.record.series import alike
 from siteproof.schema.shapes import hint
 from siteproof.sites import Site
 from siteproof.trend import Alert, Line, Survey, acks
+from siteproof.trend.alerts import Rhythm
+from siteproof.trend.sensitivity import Sensitivity
 from siteproof.units import count
 from siteproof.wording import trends as wording
 from siteproof.wording.findings import full, fulls
 
-_why = click.option(
-    "--why", default="", metavar="TEXT", help="The reason, required: it is kept with the change."
-)
-_who = click.option(
-    "--by", "who", default="", metavar="NAME", help="Who acknowledges; without it, you."
-)
+_why = text_option("--why", "TEXT", "The reason, required: it is kept with the change.")
+_who = text_option("--by who", "NAME", "Who acknowledges; without it, you.")
 
 
 @click.group(invoke_without_command=True)
 @which_system
-@click.option(
-    "--since",
-    default="",
-    metavar="TIME",
-    help="Only changes since TIME: 12h, 7d, 2026-11-21 (UTC).",
-)
-@click.option(
-    "--metric", default="", metavar="METRIC", help="Only this metric.", shell_complete=by_metric
-)
-@click.option(
-    "--node", default="", metavar="NODE", help="Only series of this node.", shell_complete=by_node
-)
+@text_option("--since", "TIME", "Only changes since TIME: 12h, 7d, 2026-11-21 (UTC).")
+@text_option("--metric", "METRIC", "Only this metric.", shell_complete=by_metric)
+@text_option("--node", "NODE", "Only series of this node.", shell_complete=by_node)
 @click.option("--sensitivity", is_flag=True, help="Show how small a change could have been found.")
 @click.option("--all", "whole", is_flag=True, help="Show every change, and what was not judged.")
-@json_option("trend")
-@plain_option
+@forms("trend")
 @click.pass_context
 def trend(
     context: click.Context,
@@ -73,8 +72,7 @@ def trend(
     node: str,
     sensitivity: bool,
     whole: bool,
-    as_json: bool,
-    plain: bool,
+    form: str,
 ) -> None:
     """Show what changed in the history of every metric and node, and what else changed then.
 
@@ -90,7 +88,7 @@ def trend(
     """
     context.obj = system
     if context.invoked_subcommand:
-        if since or metric or node or sensitivity or whole or as_json or plain:
+        if since or metric or node or sensitivity or whole or form:
             raise UserError(
                 f"siteproof trend {context.invoked_subcommand}",
                 "takes none of --since, --metric, --node, --sensitivity, --all, --json and --plain",
@@ -105,11 +103,11 @@ def trend(
         with bar("looking") as progress:
             seen = trends.survey(site, h, since=start, metric=metric, node=node, progress=progress)
     code = exit_code(seen)
-    if as_json:
-        click.echo(json.dumps(record(site, seen, code), indent=1))
+    if form == "json":
+        click.echo(dumps(_answer(site, seen, code, since)))
     elif sensitivity:
-        show_sensitivity(site, seen, plain=plain)
-    elif plain:
+        show_sensitivity(site, seen, form)
+    elif form == "plain":
         changes = [alert for part in _parts(seen) for alert in part] + seen.acknowledged
         print_plain(wording.COLUMNS, [wording.plain(site, alert) for alert in changes])
     else:
@@ -134,11 +132,8 @@ def ack(context: click.Context, ids: tuple[str, ...], system: str, why: str, who
     _must_say_why("siteproof trend ack", why)
     with _opened(system or context.obj) as (site, h):
         seen = trends.survey(site, h)
-        for alert in [_find(seen, name, acknowledged=False) for name in ids]:
-            done = acks.write(
-                files.perflogs(), site.system.system, alert, who or user(), why.strip()
-            )
-            click.echo(f"acknowledged by {done.who}: {wording.sentence(alert)}")
+    alerts = [_find(seen, name, acknowledged=False) for name in ids]
+    _keep(site, alerts, "acknowledged", who, why)
 
 
 @trend.command(short_help="Withdraw acknowledgements.")
@@ -154,13 +149,19 @@ def unack(context: click.Context, ids: tuple[str, ...], system: str, why: str, w
     siteproof trend unack k7q2mx --why "it was not the firmware"
     """
     _must_say_why("siteproof trend unack", why)
-    site = _site(system or context.obj)
+    site = site_of(system or context.obj)
     standing = acks.standing(acks.read_all(files.perflogs(), site.system.system))
-    for alert in [_find(Survey(acknowledged=standing), name, acknowledged=True) for name in ids]:
-        done = acks.write(
-            files.perflogs(), site.system.system, alert, who or user(), why.strip(), takes_back=True
-        )
-        click.echo(f"taken back by {done.who}: {wording.sentence(alert)}")
+    alerts = [_find(Survey(acknowledged=standing), name, acknowledged=True) for name in ids]
+    _keep(site, alerts, "taken back", who, why, takes_back=True)
+
+
+def _keep(
+    site: Site, alerts: Iterable[Alert], what: str, who: str, why: str, *, takes_back: bool = False
+) -> None:
+    logs, system = files.perflogs(), site.system.system
+    for alert in alerts:
+        done = acks.write(logs, system, alert, who or user(), why.strip(), takes_back=takes_back)
+        click.echo(f"{what} by {done.who}: {wording.sentence(alert)}")
 
 
 @trend.command(short_help="Show the evidence for one change.")
@@ -186,16 +187,10 @@ def why(context: click.Context, name: str, system: str) -> None:
     print_text(f"next: {wording.after(site.system.system, alert)}")
 
 
-def _site(system: str) -> Site:
-    site = sites.load(system or sites.recognise())
-    files.must_exist()
-    return site
-
-
 @contextmanager
 def _opened(system: str) -> Iterator[tuple[Site, History]]:
     """The site and its history, brought up to date."""
-    site = _site(system)
+    site = site_of(system)
     with (
         bar("reading") as progress,
         history.open_history(files.perflogs(), [site.system.system], progress=progress) as h,
@@ -313,17 +308,16 @@ def _folded(seen: Survey) -> str:
     return f"{text}--all lists them" if found else "--all shows how small a change could be found"
 
 
-def show_sensitivity(site: Site, seen: Survey, *, plain: bool) -> None:
+def show_sensitivity(site: Site, seen: Survey, form: str) -> None:
     """The smallest changes that could have been found, a row a series."""
-    table = Table(title=Text(f"{site.system.system}: found with {POWER:.0%}"), title_justify="left")
-    for name in ("metric", "role", "nodes", "runs", "scatter", *wording.LASTS):
-        table.add_column(name, overflow="fold")
-    for one in seen.sensitivity:
-        table.add_row(*map(Text, wording.sensitivity_cells(one)))
-    if plain or seen.sensitivity:
-        print_table(table, plain=plain)
-    if not plain:
-        print_wrapped(wording.sensitivity(seen.sensitivity))
+    columns = ("metric", "role", "nodes", "runs", "scatter", *wording.LASTS)
+    rows = [wording.sensitivity_cells(one) for one in seen.sensitivity]
+    if form:
+        print_plain(columns, rows)
+        return
+    if rows:
+        print_table(table(columns, rows, f"{site.system.system}: found with {POWER:.0%}"))
+    print_wrapped(wording.sensitivity(seen.sensitivity))
 
 
 def _parts(seen: Survey) -> list[list[Alert]]:
@@ -367,19 +361,19 @@ def _runs(alert: Alert, lines: Sequence[Line]) -> Table:
     of_alert = [line.times for line in lines if line.node in alert.nodes]
     times = np.unique(np.concatenate(of_alert))
     at = int(np.searchsorted(times, np.datetime64(alert.first_after.time)))
-    table = Table(title=Text(f"{alert.series_name}, {alert.unit}"), title_justify="left")
-    table.add_column("run, UTC", no_wrap=True)
+    runs = Table(title=Text(f"{alert.series_name}, {alert.unit}"), title_justify="left")
+    runs.add_column("run, UTC", no_wrap=True)
     for name, _ in columns:
-        table.add_column(Text(name), justify="right")
+        runs.add_column(Text(name), justify="right")
     for place in range(max(0, at - AROUND), min(at + AROUND, times.size)):
         moment = times[place]
-        table.add_row(
+        runs.add_row(
             str(moment.astype("datetime64[m]")).replace("T", " "),
             *(_median(of_column, moment) for _, of_column in columns),
             style="bold" if place >= at else "",
             end_section=place == at - 1,
         )
-    return table
+    return runs
 
 
 def _columns(alert: Alert, lines: Sequence[Line]) -> list[tuple[str, list[Line]]]:
@@ -399,55 +393,79 @@ def _median(lines: Iterable[Line], moment: np.datetime64) -> str:
     return wording.number(float(np.median(found))) if found else "-"
 
 
-def record(site: Site, seen: Survey, code: ExitCode) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Trends(Answer):
+    """What changed over the years: 'siteproof trend --json'.
+
+    exit_code: 0 nothing proven got worse; 1 something did and is not acknowledged; 3 no history is
+        long enough.
+    lines: How many series there are, one for each node and metric.
+    runs: How many runs they have together.
+    long_enough: How many series are long enough to be judged.
+    fleet: Changes of a whole role; each has the findings of what else changed then.
+    alerts: Steps of single nodes; each has the findings of what else changed then.
+    drifts: Slow changes.
+    acknowledged: Changes that somebody has acknowledged.
+    seasons: Patterns by day or week.
+    sensitivity: How small a change could have been found in each series with a probability of 0.9.
+        scatter: coefficient of variation of a typical node. smallest: share of the level, by how
+        long the change has lasted: 3 or 10 runs, or half of all (lasting); null: too few runs.
+    gaps: The same as findings, a sentence each, for people.
+    findings: What could not be judged, and wrong clocks.
+    """
+
+    lines: int
+    runs: int
+    long_enough: int
+    fleet: Sequence[Mapping[str, Any]]
+    alerts: Sequence[Mapping[str, Any]]
+    drifts: Sequence[Mapping[str, Any]]
+    acknowledged: Sequence[Mapping[str, Any]]
+    seasons: Sequence[Mapping[str, Any]]
+    sensitivity: Sequence[Mapping[str, Any]]
+    gaps: Sequence[str]
+    findings: Sequence[Finding]
+
+
+def _answer(site: Site, seen: Survey, code: ExitCode, since: str) -> Trends:
     """Everything for programs."""
-    return {
-        "system": site.system.system,
-        "exit_code": int(code),
-        "lines": seen.series,
-        "runs": seen.points,
-        "long_enough": seen.long_enough,
-        "fleet": [_plain(a) for a in seen.fleet],
-        "alerts": [_plain(a) for a in seen.alerts],
-        "drifts": [_plain(a) for a in seen.drifts],
-        "acknowledged": [_plain(a) for a in seen.acknowledged],
-        "seasons": [
-            {
-                "metric": r.metric,
-                "series": r.series_name,
-                "role": r.role,
-                "nodes": str(r.nodes),
-                "name": wording.pattern(r),
-                "size": _number(r.size),
-            }
-            for r in seen.seasons
+    named = {"metric": "metric", "series": "series_name", "role": "role", "nodes": "nodes"}
+
+    def head(of: Rhythm | Sensitivity) -> dict[str, Any]:
+        return {key: getattr(of, name) for key, name in named.items()}
+
+    chosen = f"changes since {since}" if since else "the whole history"
+    return Trends(
+        *(site.system.system, chosen, code, seen.series, seen.points, seen.long_enough),
+        fleet=list(map(_plain, seen.fleet)),
+        alerts=list(map(_plain, seen.alerts)),
+        drifts=list(map(_plain, seen.drifts)),
+        acknowledged=list(map(_plain, seen.acknowledged)),
+        seasons=[
+            {**head(one), "name": wording.pattern(one), "size": _number(one.size)}
+            for one in seen.seasons
         ],
-        "sensitivity": [
+        sensitivity=[
             {
-                "metric": one.metric,
-                "series": one.series_name,
-                "role": one.role,
-                "nodes": str(one.nodes),
+                **head(one),
                 "runs": one.runs,
                 "scatter": one.scatter,
                 "smallest": {last: _number(size) for last, size in one.smallest.items()},
             }
             for one in seen.sensitivity
         ],
-        "gaps": [*wording.gaps(seen.gaps), *map(harmless, fulls(seen.clocks))],
-        "findings": [why.record() for why in (*seen.gaps, *seen.clocks)],
-    }
+        gaps=[*wording.gaps(seen.gaps), *map(harmless, fulls(seen.clocks))],
+        findings=[*seen.gaps, *seen.clocks],
+    )
 
 
 def _plain(alert: Alert) -> dict[str, Any]:
     plain = {key: _number(value) for key, value in acks.as_record(alert).items()}
-    ack = alert.ack
     return plain | {
         "changed": list(map(full, alert.changed)),
-        "findings": [why.record() for why in alert.changed],
-        "open": alert.open,
-        "improved": alert.improved,
-        "ack": ack and {"who": ack.who, "why": ack.why, "when": ack.when},
+        "findings": alert.changed,
+        **same(alert, "open", "improved"),
+        "ack": alert.ack and same(alert.ack, "who", "why", "when"),
     }
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from siteproof.cli.records import Record, plain_option, print_plain, print_records, print_wrapped
-from siteproof.cli.shared import SET_ASIDE, json_option, print_left_out, print_text, which_answers
+from siteproof.cli.records import Record, print_plain, print_records, print_wrapped
+from siteproof.cli.shared import SET_ASIDE, forms, print_left_out, print_text, which_answers
 from siteproof.export import documents
+from siteproof.export.answer_model import dumps
 from siteproof.severity import RANKS, Verdict
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement, judge_system
@@ -61,9 +62,8 @@ COLUMNS = (
 
 @click.command()
 @which_answers
-@json_option("verdict")
-@plain_option
-def verdict(system: str, since: str, campaign: str, as_of: str, as_json: bool, plain: bool) -> None:
+@forms("verdict")
+def verdict(system: str, since: str, campaign: str, as_of: str, form: str) -> None:
     """Show for each criterion whether the system meets it.
 
     Each criterion is answered, node by node and pair by pair, by the newest measurement that
@@ -86,9 +86,9 @@ def verdict(system: str, since: str, campaign: str, as_of: str, as_json: bool, p
     """
     judged = judge_system(system, since=since, name=campaign, as_of=as_of)
     print_left_out(judged.sessions, aside=False)
-    if as_json:
-        click.echo(documents.dumps(documents.verdict(judged)))
-    elif plain:
+    if form == "json":
+        click.echo(dumps(documents.verdict(judged)))
+    elif form == "plain":
         _print_plain(judged)
     else:
         _print(judged)
@@ -141,7 +141,7 @@ def _remarks(judged: Judgement) -> Iterator[str]:
             f"could not be measured here: {', '.join(skipped)}; if that is expected, give the "
             "criterion 'not_here: REASON', or write a waiver"
         )
-    for line in judged.sessions.set_aside if judged.sessions else ():
+    for line in judged.set_aside:
         yield f"{SET_ASIDE}{line}"
     yield answered_line(judged)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +17,7 @@ from siteproof.cli.shared import by_subject, json_option, which_answers
 from siteproof.derivations.given import DerivedSample
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
+from siteproof.export.answer_model import Answer, Time, dumps, same
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.record.finding import Finding
 from siteproof.record.pair_units import LINK, PEER, ends
@@ -34,6 +35,85 @@ from siteproof.wording.verdicts import age, bound, measure, number, own_command,
 if TYPE_CHECKING:
     from siteproof.nodes.states import NodeReport
 
+
+@dataclass(frozen=True)
+class InputAnswer:
+    """A sample from which a derived value follows.
+
+    metric: Its metric.
+    node: The node, or the sender of a pair; empty of a link and of the system.
+    dims: Its dimensions, such as peer and link.
+    session: The session that measured it.
+    job: The job that measured it.
+    value: The value as printed by the tool.
+    unit: The unit of value.
+    """
+
+    metric: str
+    node: str
+    dims: Mapping[str, str]
+    session: str
+    job: str
+    value: str | None
+    unit: str
+
+
+@dataclass(frozen=True)
+class SampleAnswer:
+    """A sample that could answer a criterion.
+
+    criterion: The criterion that it could answer.
+    node: The node or pair.
+    time: When its job ended.
+    session: The session that measured it.
+    job: The job that measured it.
+    status: ok, or why it has no value.
+    value: The value as printed by the tool; null without one.
+    unit: The unit of value.
+    conditions: What it was measured under.
+    refused: Why it does not count; null if it does.
+    follows: How a derived value follows from its inputs, in words; only of a derived value.
+    inputs: The samples from which a derived value follows, the oldest first; only of a derived
+        value.
+    """
+
+    criterion: str
+    node: str
+    time: Time
+    session: str
+    job: str
+    status: str
+    value: str | None
+    unit: str
+    conditions: Mapping[str, str]
+    refused: Finding | None
+    follows: str | None = None
+    inputs: Sequence[InputAnswer] | None = None
+
+
+@dataclass(frozen=True)
+class Why(Answer):
+    """A criterion, a node or a pair, explained: 'siteproof why SUBJECT --json'.
+
+    exit_code: What the command ends with, as for 'siteproof verdict'; of a node that meets all
+        criteria, as for 'siteproof nodes'.
+    subject: The criterion, node or pair that was named.
+    criteria: The criterion, or all criteria of the node or pair; 'nodes' has those that the subject
+        selects.
+    samples: The samples that could answer, the newest of each node first.
+    findings: Why the verdicts are what they are.
+    state: The state of the node, as 'siteproof nodes' has it; only of a node.
+    state_findings: Why the node is in its state, the most severe first; only of a node.
+    """
+
+    subject: str
+    criteria: Sequence[documents.CriterionAnswer]
+    samples: Sequence[SampleAnswer]
+    findings: Sequence[Finding]
+    state: str | None = None
+    state_findings: Sequence[Finding] | None = None
+
+
 MAX_PAIRS = 8  # of a node in many pairs, the worst are explained …
 MAX_UNITS = 60  # … and of a criterion on many pairs
 MAX_INPUTS = 12  # lines of values from which a derived value follows …
@@ -45,7 +125,7 @@ Found = tuple[CriterionVerdict, NodeVerdict]  # a criterion, and one of its node
 @click.argument("subject", metavar="CRITERION|NODE|PAIR", shell_complete=by_subject)
 @which_answers
 @json_option("why")
-def why(subject: str, system: str, since: str, campaign: str, as_of: str, as_json: bool) -> None:
+def why(subject: str, system: str, since: str, campaign: str, as_of: str, form: str) -> None:
     """Explain the verdict on a criterion, a node or a pair of nodes from its samples.
 
     The exit code is that of 'siteproof verdict', for this criterion, node or pair; of a node that
@@ -68,8 +148,8 @@ def why(subject: str, system: str, since: str, campaign: str, as_of: str, as_jso
         raise _unknown(judged, subject)
     node = None if of_criterion else _report(judged, subject)
     code = _code(of_criterion, found) or (documents.state_exit_code([node.state]) if node else 0)
-    if as_json:
-        click.echo(documents.dumps(_record(judged, subject, code, of_criterion, found, node)))
+    if form:
+        click.echo(dumps(_answer(judged, subject, code, of_criterion, found, node)))
     elif of_criterion:
         _criterion(judged, of_criterion[0])
     else:
@@ -84,14 +164,14 @@ def _code(of_criterion: Sequence[CriterionVerdict], found: Sequence[Found]) -> E
     return exit_code(unit.verdict for result, unit in found if not (result.excused or unit.waived))
 
 
-def _record(
+def _answer(
     judged: Judgement,
     subject: str,
     code: int,
     of_criterion: Sequence[CriterionVerdict],
     found: Sequence[Found],
     node: NodeReport | None,
-) -> dict[str, object]:
+) -> Why:
     """The answer for programs: the criteria, with the nodes or pairs that the subject selects."""
     results = {result.id: result for result in (*of_criterion, *(r for r, _ in found))}
     criteria = [
@@ -100,19 +180,14 @@ def _record(
     ]
     findings = [why for result in of_criterion for why in result.findings]
     findings += [why for _, unit in found for why in unit.findings]
-    return {
-        **documents.head(judged.site.system.system, judged.chosen),
-        "subject": subject,
-        "exit_code": int(code),
-        **({"state": str(node.state), "state_findings": _records(node.findings)} if node else {}),
-        "criteria": [documents.criterion(judged, result) for result in criteria],
-        "samples": _samples(judged, found),
-        "findings": _records(findings),
-    }
-
-
-def _records(findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    return [why.record() for why in dict.fromkeys(findings)]
+    return Why(
+        *(judged.site.system.system, judged.chosen, code, subject),
+        criteria=[documents.criterion(judged, result) for result in criteria],
+        samples=_samples(judged, found),
+        findings=list(dict.fromkeys(findings)),
+        state=node.state if node else None,
+        state_findings=list(dict.fromkeys(node.findings)) if node else None,
+    )
 
 
 def _report(judged: Judgement, subject: str) -> NodeReport | None:
@@ -124,46 +199,31 @@ def _report(judged: Judgement, subject: str) -> NodeReport | None:
     return reports.fleet(judged).nodes.get(subject)
 
 
-def _samples(judged: Judgement, found: Sequence[Found]) -> list[dict[str, object]]:
+def _samples(judged: Judgement, found: Sequence[Found]) -> list[SampleAnswer]:
     """Each sample that could answer, and why it does not count."""
     attempts = {r.id: judged.attempts(r) for r, _ in found}
     return [
-        {
-            "criterion": result.id,
-            "node": unit.node,
-            "time": sample.header.time,
-            "session": sample.header.session,
-            "job": sample.header.job,
-            "status": sample.status,
-            "value": None if sample.value is None else str(sample.value),
-            "unit": sample.unit,
-            "conditions": dict(sorted(sample.conditions.items())),
-            "refused": refused and refused.record(),
-            **_inputs(sample),
-        }
+        SampleAnswer(
+            *(result.id, unit.node, sample.header.time),
+            **_measured(sample),
+            status=sample.status,
+            conditions=dict(sorted(sample.conditions.items())),
+            refused=why_not(result.criterion, sample),
+            follows=sample.why if isinstance(sample, DerivedSample) else None,
+            inputs=_inputs(sample) if isinstance(sample, DerivedSample) else None,
+        )
         for result, unit in found
         for sample in attempts[result.id].get(unit.node, ())
-        for refused in [why_not(result.criterion, sample)]
     ]
 
 
-def _inputs(sample: Sample) -> dict[str, object]:
-    """From which samples a derived value follows, and how."""
-    if not isinstance(sample, DerivedSample):
-        return {}
-    inputs = [
-        {
-            "metric": one.metric,
-            "node": one.node,
-            "dims": dict(one.dims),
-            "session": one.header.session,
-            "job": one.header.job,
-            "value": None if one.value is None else str(one.value),
-            "unit": one.unit,
-        }
-        for one in sample.inputs
-    ]
-    return {"follows": sample.why, "inputs": inputs}
+def _inputs(sample: DerivedSample) -> list[InputAnswer]:
+    return [InputAnswer(o.metric, o.node, o.dims, **_measured(o)) for o in sample.inputs]
+
+
+def _measured(sample: Sample) -> dict[str, Any]:
+    value = None if sample.value is None else str(sample.value)
+    return {**same(sample.header, "session", "job"), "value": value, "unit": sample.unit}
 
 
 def _unknown(judged: Judgement, subject: str) -> UserError:

@@ -1,20 +1,23 @@
-"""Verdicts and states of nodes as JSON documents; answers.schema.json explains them."""
+"""The answers of `siteproof verdict` and `siteproof nodes` for programs."""
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from importlib import metadata
-from pathlib import Path
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+
+from ClusterShell.NodeSet import NodeSet
 
 from siteproof.analysis.slow_nodes import State
 from siteproof.errors import ExitCode
+from siteproof.export.answer_model import Answer, Time, same
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
+from siteproof.record.finding import Finding
 from siteproof.record.samples import Sample
 from siteproof.severity import Verdict
+from siteproof.sites import Bound
 from siteproof.verdict.judgement import Judgement
 from siteproof.verdict.tally import Standing, Tally
 from siteproof.wording import tallies
@@ -24,73 +27,359 @@ from siteproof.wording.verdicts import awaited, bound, digits, number, reasons, 
 if TYPE_CHECKING:
     from siteproof.nodes.states import FleetReport, NodeReport
 
-FORMAT = 1  # another number only if a key is removed or changes its meaning
+
+@dataclass(frozen=True)
+class BoundValue:
+    """A bound as a number.
+
+    value: The digits as the contract has them.
+    unit: The unit of the bound.
+    of: The fact of the hardware of which it is a share; empty where it is none.
+    """
+
+    value: str
+    unit: str
+    of: str
 
 
-def dumps(record: Mapping[str, Any]) -> str:
-    """A document as text, ASCII only; JSON has no NaN and no infinity."""
-    return json.dumps(record, indent=1, allow_nan=False)
+@dataclass(frozen=True)
+class WorstValue:
+    """The worst value of a criterion.
+
+    node: The node, pair or link.
+    value: In the digits that its noise leaves.
+    number: With all digits.
+    unit: Its unit; that of a fact where the bound is a share of one.
+    """
+
+    node: str
+    value: str
+    number: Fraction
+    unit: str
 
 
-def verdict(judged: Judgement, report: FleetReport | None = None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class SideValue:
+    """A limit on one side.
+
+    value: The limit.
+    inclusive: Whether the limit itself passes.
+    """
+
+    value: Fraction
+    inclusive: bool
+
+
+@dataclass(frozen=True)
+class UnitAnswer:
+    """One node, pair or link of a criterion.
+
+    node: The node; a pair as sender>receiver; 'median of 320' where these decide.
+    verdict: The verdict on it.
+    why: Why it is so; may be empty. A sentence for people: programs read findings.
+    findings: Why it is so; may be empty.
+    value: The tool's own digits; of a median or mean, the computed value. Null: none, or a text.
+    number: The same value as a number.
+    unit: The unit of value and number; null where nothing was measured.
+    rounded: The value as it was compared with the bound: in the bound's unit, and rounded if the
+        contract requires it.
+    by_rounding: Whether it passes only because the contract rounds.
+    waived: Whether it misses the bound and is excused.
+    session: The session that measured it.
+    status: ok, or why the sample has no value, such as node_lost or timeout; null without a sample.
+    time: When the job ended that measured it.
+    partition: The partition that it was measured in.
+    environment: The environment that it was measured with.
+    dims: What the value belongs to beyond its node, such as size or peer.
+    conditions: The conditions in which it differs from those of the criterion.
+    """
+
+    node: str
+    verdict: Verdict
+    why: str
+    findings: Sequence[Finding]
+    value: str | None
+    number: Fraction | None
+    unit: str | None
+    rounded: str | None
+    by_rounding: bool
+    waived: bool
+    session: str | None
+    status: str | None
+    time: Time | None
+    partition: str | None
+    environment: str | None
+    dims: Mapping[str, str]
+    conditions: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class CriterionAnswer:
+    """One line of the contract.
+
+    id: The criterion's name in criteria.yaml.
+    verdict: The verdict on all its nodes, pairs or links: the most severe one on any.
+    why: Why it is so, the most common reason first; may be empty. A sentence for people: programs
+        read findings.
+    findings: Why it is so: what most of the nodes that decide have in common; may be empty.
+    excused: Whether it is a SKIP that decides nothing, because of report_only, not_here, or waivers
+        of all nodes.
+    metric: The metric, Check.metric.
+    description: What is required, in a few words.
+    phase: The phase of the acceptance that it belongs to.
+    subject: What one value belongs to: node, pair, client, service, system …
+    scope: What must meet the bound: every node, every pair, median, mean or system.
+    links: The links over which it is measured; empty where it names none.
+    bound: The bound as a person reads it, a share worked out, with its rounding.
+    kind: How value and bound are compared: at_least, at_most, equals or report_only.
+    limit: The bound as a number; null where a text is compared, or nothing.
+    rounding: The rounding of the contract before it is compared: none, or nearest 1 GB/s; with ',
+        ties to even' where the contract rounds so.
+    source: Document and paragraph.
+    note: A note; may be empty.
+    by_rounding: Whether it passes only because the contract rounds.
+    counts: How many units have which standing. expected: how many nodes, pairs or links owe a
+        value, 1 of a median or mean, 0 where none is required; it is the sum of passed (meet the
+        bound), below_baseline (meet it, and are worse than their baseline), failed (miss it, or
+        gave a wrong answer) and no_value (none that counts). waived of these are excused.
+        reported: how many have a value where nothing is required.
+    sets: Which units are below_baseline, failed and no_value, as node sets, or as sets of senders
+        and receivers; empty where there are none.
+    worst: The worst value that no waiver excuses, in the unit of the bound, as people read it; null
+        without a number.
+    passes: From which (lowest) and up to which value (highest) before rounding it passes, in the
+        unit of the worst value; null: open.
+    margin: By which share of that limit the worst value is on the right side of it; negative: it
+        fails.
+    nodes_ok: How many of its nodes, pairs or links meet it.
+    nodes_expected: How many the inventory has; 0 where none is required.
+    oldest: When the oldest of its answers was measured; null without one, and for what others have
+        published.
+    age: Seconds from the oldest answer to 'as_of'; null without one.
+    conditions: The conditions that all its values were measured under, such as mode and program.
+    nodes: Each node, pair or link, from the worst on; one of a median, a mean or the system.
+    """
+
+    id: str
+    verdict: Verdict
+    why: str
+    findings: Sequence[Finding]
+    excused: bool
+    metric: str
+    description: str
+    phase: str
+    subject: str
+    scope: str
+    links: Sequence[str]
+    bound: str
+    kind: str
+    limit: BoundValue | None
+    rounding: str
+    source: str
+    note: str
+    by_rounding: bool
+    counts: Mapping[str, int]
+    sets: Mapping[str, str]
+    worst: WorstValue | None
+    passes: Mapping[str, SideValue | None]
+    margin: Fraction | None
+    nodes_ok: int
+    nodes_expected: int
+    oldest: datetime | None
+    age: int | None
+    conditions: Mapping[str, str]
+    nodes: Sequence[UnitAnswer]
+
+
+@dataclass(frozen=True)
+class MetricAnswer:
+    """A node in one metric.
+
+    value: The value of its newest run.
+    unit: The unit of value and median.
+    median: The fleet's median in that run.
+    z: The modified z-score against the fleet; null where too few nodes allow none.
+    deficit: By which share of the median it is worse; below 0 where it is better.
+    change: The change against its own history, below 0 where it got worse; null for too few earlier
+        values.
+    runs: How many runs are judged.
+    slow_runs: In how many of them it was slow.
+    """
+
+    value: float | None
+    unit: str
+    median: float | None
+    z: float | None
+    deficit: float | None
+    change: float | None
+    runs: int
+    slow_runs: int
+
+
+@dataclass(frozen=True)
+class WrongAnswer:
+    """A wrong answer, which only a waiver of its status excuses.
+
+    reason: The sentence, as in reasons.
+    check: The check that gave it.
+    status: invalid or checksum.
+    """
+
+    reason: str
+    check: str
+    status: str
+
+
+@dataclass(frozen=True)
+class NodeAnswer:
+    """A node of the inventory.
+
+    node: Its name.
+    role: Its role in system.yaml.
+    state: Its state.
+    reasons: Why, a sentence each, the most severe first; empty for a node that is OK. Programs read
+        findings.
+    findings: Why, the most severe first; empty for a node that is OK.
+    metrics: Its values, by metric with its dimensions.
+    notes: What proves nothing yet, such as one slow run that a retest has to confirm; a sentence
+        each.
+    note_findings: The same as notes, by their fields: what one more run would decide.
+    repair: The last repair that a person has recorded; null without one.
+    suspect: Whether it is slow by any measure, proven or not.
+    untested: Whether a headline value is missing, whatever else is wrong with it.
+    wrong: Those of its reasons that are wrong answers.
+    """
+
+    node: str
+    role: str
+    state: State
+    reasons: Sequence[str]
+    findings: Sequence[Finding]
+    metrics: Mapping[str, MetricAnswer]
+    notes: Sequence[str]
+    note_findings: Sequence[Finding]
+    repair: Finding | None
+    suspect: bool
+    untested: bool
+    wrong: Sequence[WrongAnswer]
+
+
+@dataclass(frozen=True)
+class Judged(Answer):
+    """What is judged from samples.
+
+    set_aside: Stage directories of the system that could not be collected, each with the reason;
+        'siteproof collect' tries again.
+    warnings: What limits the trust in this, a sentence each: a wrong clock, a slow BLAS, a waiver
+        that expired, what racks have in common.
+    findings: The same as warnings, by their fields.
+    """
+
+    set_aside: Sequence[str]
+    warnings: Sequence[str]
+    findings: Sequence[Finding]
+
+
+@dataclass(frozen=True)
+class Nodes(Judged):
+    """The state of every node, as printed by 'siteproof nodes --json'.
+
+    exit_code: What 'siteproof nodes' ends with: 0 all OK, 1 some node is not, 3 some is only
+        untested.
+    suspect_share: The largest share of a role that is slow by any measure.
+    retest: The nodes that one more run would decide, as a node set; may be empty.
+    states: The nodes in each state, as node sets.
+    nodes: Each node.
+    """
+
+    suspect_share: float
+    retest: NodeSet
+    states: Mapping[State, NodeSet]
+    nodes: Sequence[NodeAnswer]
+
+
+@dataclass(frozen=True)
+class Verdicts(Judged):
+    """The verdicts on a system: 'siteproof verdict --json' and 'siteproof export json'.
+
+    exit_code: What 'siteproof verdict' ends with: 0 kept; 1 a FAIL, ERROR or REGRESSED; 3 nothing
+        failed, and something is INCOMPLETE or PENDING, or a SKIP that is not excused, or nothing
+        was decided.
+    as_of: The moment at which ages count: now, --as-of, or the end of the newest session of
+        --campaign or --since.
+    first: When the first job ended that it rests on; null without samples.
+    last: When the last job ended that it rests on; null without samples.
+    sessions: The sessions that it rests on.
+    awaited: How many criteria are answered, wait for a measurement, for inputs from which they are
+        derived, for the evidence of a person, for the acceptance of a setting or for a check that
+        does not exist yet, or decide nothing here; their sum is the number of criteria.
+    counts: How many criteria have each verdict.
+    unjudged: Headline metrics that were measured and that no criterion covers.
+    criteria: Every criterion, in the order of criteria.yaml.
+    fleet: The state of every node; in 'siteproof export json' only.
+    """
+
+    as_of: datetime | None
+    first: Time | None
+    last: Time | None
+    sessions: Sequence[str]
+    awaited: Mapping[str, int]
+    counts: Mapping[Verdict, int]
+    unjudged: Sequence[str]
+    criteria: Sequence[CriterionAnswer]
+    fleet: Nodes | None = None
+
+
+def verdict(judged: Judgement, report: FleetReport | None = None) -> Verdicts:
     """The verdicts on a system; with a report, also the states of its nodes."""
     times = sorted(s.header.time for s in judged.samples)
-    record = {
-        **_head(judged),
-        "as_of": judged.as_of and judged.as_of.isoformat(timespec="seconds"),
-        "exit_code": int(judged.exit_code),
-        "first": times[0] if times else None,
-        "last": times[-1] if times else None,
-        "sessions": sorted({s.header.session for s in judged.samples}),
-        "awaited": awaited(judged),
-        "counts": {str(v): sum(r.verdict is v for r in judged.verdicts) for v in Verdict},
-        "warnings": [
-            {"text": full(why), "nodes": why.subject, "finding": why.record()}
-            for why in judged.warnings
-        ],
-        "unjudged": list(judged.unjudged),
-        "criteria": [criterion(judged, result) for result in judged.verdicts],
-    }
-    return record | ({"fleet": nodes(judged, report)} if report else {})
-
-
-def nodes(judged: Judgement, report: FleetReport) -> dict[str, Any]:
-    """The states of all nodes."""
-    record: dict[str, Any] = _finite(
-        {
-            **_head(judged),
-            "exit_code": int(nodes_exit_code(report)),
-            "suspect_share": report.suspect_share,
-            "warnings": list(map(full, report.warnings)),
-            "findings": [why.record() for why in report.warnings],
-            "retest": str(report.retest),
-            "states": {str(state): str(report.of(state)) for state in State},
-            "nodes": [_node_report(node) for node in report.nodes.values()],
-        }
+    return Verdicts(
+        **_head(judged, judged.exit_code, judged.warnings),
+        as_of=judged.as_of,
+        first=times[0] if times else None,
+        last=times[-1] if times else None,
+        sessions=sorted({s.header.session for s in judged.samples}),
+        awaited=awaited(judged),
+        counts={v: sum(r.verdict is v for r in judged.verdicts) for v in Verdict},
+        unjudged=judged.unjudged,
+        criteria=[criterion(judged, result) for result in judged.verdicts],
+        fleet=nodes(judged, report) if report else None,
     )
-    return record
 
 
-def _node_report(node: NodeReport) -> dict[str, Any]:
-    """A node with its findings; reasons and notes: those findings as sentences."""
+def _head(judged: Judgement, code: int, warnings: Sequence[Finding]) -> dict[str, Any]:
+    """The fields of Judged."""
     return {
-        "node": node.node,
-        "role": node.role,
-        "state": node.state,
-        "reasons": fulls(node.findings),
-        "findings": [why.record() for why in node.findings],
-        "metrics": {name: dict(vars(metric)) for name, metric in node.metrics.items()},
-        "notes": fulls(node.notes),
-        "note_findings": [why.record() for why in node.notes],
-        "repair": node.repair and node.repair.record(),
-        "suspect": node.suspect,
-        "untested": node.untested,
-        "wrong": [
-            {"reason": full(why), "check": why.check, "status": why.status}
-            for why in node.findings
-            if why.is_wrong_answer
-        ],
+        "system": judged.site.system.system,
+        "samples_of": judged.chosen,
+        "exit_code": code,
+        "set_aside": judged.set_aside,
+        "warnings": list(map(full, warnings)),
+        "findings": warnings,
     }
+
+
+def nodes(judged: Judgement, report: FleetReport) -> Nodes:
+    """The states of all nodes."""
+    return Nodes(
+        **_head(judged, nodes_exit_code(report), report.warnings),
+        **same(report, "suspect_share", "retest"),
+        states={state: report.of(state) for state in State},
+        nodes=[_node_answer(node) for node in report.nodes.values()],
+    )
+
+
+def _node_answer(node: NodeReport) -> NodeAnswer:
+    """A node with its findings; reasons and notes: those findings as sentences."""
+    wrong = [why for why in node.findings if why.is_wrong_answer]
+    return NodeAnswer(
+        **same(node, "node", "role", "state", "findings", "repair", "suspect", "untested"),
+        reasons=fulls(node.findings),
+        metrics={name: MetricAnswer(**vars(metric)) for name, metric in node.metrics.items()},
+        notes=fulls(node.notes),
+        note_findings=node.notes,
+        wrong=[WrongAnswer(full(why), why.check, why.status) for why in wrong],
+    )
 
 
 def nodes_exit_code(report: FleetReport) -> ExitCode:
@@ -120,151 +409,62 @@ def answers(result: CriterionVerdict) -> list[Sample]:
     return [node.sample for node in result.nodes if node.sample]
 
 
-def head(system: str, chosen: str) -> dict[str, Any]:
-    """What every document begins with. chosen: which samples it rests on, in words."""
-    return {
-        "format": FORMAT,
-        "version": _version(),
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "system": system,
-        "samples_of": chosen,
-    }
-
-
-def _head(judged: Judgement) -> dict[str, Any]:
-    set_aside = judged.sessions.set_aside if judged.sessions else []
-    return head(judged.site.system.system, judged.chosen) | {"set_aside": list(map(str, set_aside))}
-
-
-def _version() -> str:
-    try:
-        return metadata.version("siteproof")
-    except metadata.PackageNotFoundError:  # a clone that is only on PYTHONPATH
-        return "unknown"
-
-
-def criterion(judged: Judgement, result: CriterionVerdict) -> dict[str, Any]:
-    """A criterion with its nodes, pairs or links."""
+def criterion(judged: Judgement, result: CriterionVerdict) -> CriterionAnswer:
+    """A criterion with its nodes, pairs or links, and how many of them have which standing."""
     required, shared = result.criterion, common(answers(result))
-    limit = required.bound
-    return {
-        "id": result.id,
-        "verdict": result.verdict,
-        "why": why(result),
-        "findings": [found.record() for found in result.findings],
-        "excused": result.excused,
-        "metric": required.metric,
-        "description": required.description,
-        "phase": required.phase,
-        "subject": required.subject,
-        "scope": required.scope,
-        "links": required.links,
-        "bound": bound(judged, result),
-        "kind": required.kind,
-        "limit": limit
-        and {"value": str(limit.quantity.value), "unit": limit.quantity.unit, "of": limit.fact},
-        "rounding": required.rounding_rule,
-        "source": required.source,
-        "note": required.note,
-        "by_rounding": result.by_rounding,
-        **_counted(judged, result),
-        "nodes_ok": result.ok,
-        "nodes_expected": result.units,
-        "oldest": result.oldest and result.oldest.isoformat(timespec="seconds"),
-        "age": None if result.age is None else int(result.age.total_seconds()),
-        "conditions": shared,
-        "nodes": [_node(n, shared) for n in result.nodes],
-    }
-
-
-def _counted(judged: Judgement, result: CriterionVerdict) -> dict[str, Any]:
-    """How many units have which standing, and the worst value against the limit, in one unit."""
-    tally = Tally.of(judged.site, result)
-    number = tally.worst_value
-    limits = {"lowest": tally.limits[0], "highest": tally.limits[1]}
-    worst = None
+    tally, limit = Tally.of(judged.site, result), required.bound
+    sides = zip(("lowest", "highest"), tally.limits, strict=True)
+    number, worst = tally.worst_value, None
     if tally.worst and number is not None:
-        shown = {"value": tally.shown(number), "number": float(number), "unit": tally.unit}
-        worst = {"node": tally.worst.node, **shown}
-    return {
-        "counts": {
+        worst = WorstValue(tally.worst.node, tally.shown(number), number, tally.unit)
+    return CriterionAnswer(
+        **same(result, "id", "verdict", "findings", "excused", "by_rounding", "oldest"),
+        **same(required, "metric", "description", "phase", "subject", "scope", "links", "kind"),
+        why=why(result),
+        bound=bound(judged, result),
+        limit=_limit(limit) if limit else None,
+        rounding=required.rounding_rule,
+        source=required.source,
+        note=required.note,
+        counts={
             "expected": tally.expected,
             **{standing.key: len(units) for standing, units in tally.standings.items()},
             "waived": sum(unit.waived for units in tally.standings.values() for unit in units),
             "reported": tally.reported,
         },
-        "sets": {
+        sets={
             standing.key: tallies.units([unit.node for unit in units])
             for standing, units in tally.standings.items()
             if standing is not Standing.PASSED
         },
-        "worst": worst,
-        "passes": {
-            side: limit and {"value": float(limit.value), "inclusive": limit.inclusive}
-            for side, limit in limits.items()
-        },
-        "margin": None if tally.margin is None else float(tally.margin),
-    }
+        worst=worst,
+        passes={side: SideValue(o.value, o.inclusive) if o else None for side, o in sides},
+        margin=tally.margin,
+        nodes_ok=result.ok,
+        nodes_expected=result.units,
+        age=None if result.age is None else int(result.age.total_seconds()),
+        conditions=shared,
+        nodes=[_unit(one, shared) for one in result.nodes],
+    )
 
 
-def _node(result: NodeVerdict, shared: Mapping[str, str]) -> dict[str, Any]:
+def _limit(bound: Bound) -> BoundValue:
+    return BoundValue(str(bound.quantity.value), bound.quantity.unit, bound.fact)
+
+
+def _unit(result: NodeVerdict, shared: Mapping[str, str]) -> UnitAnswer:
+    """A unit: where, when and how it was measured, without the conditions that all share."""
     sample, value = result.sample, result.value
-    return {
-        "node": result.node,
-        "verdict": result.verdict,
-        "why": reasons(result.findings),
-        "findings": [found.record() for found in result.findings],
-        "value": None if value is None else digits(result),
-        "number": None if value is None else float(value),
-        "unit": (sample.unit or None) if sample else None,
-        "rounded": None if result.rounded is None else number(result.rounded, 12),
-        "by_rounding": result.by_rounding,
-        "waived": result.waived,
-        "session": sample.header.session if sample else None,
-        **_context(sample, shared),
-    }
-
-
-def _context(sample: Sample | None, shared: Mapping[str, str]) -> dict[str, Any]:
-    """Where, when and how a sample was measured, without the conditions that all share."""
-    if sample is None:
-        return {key: None for key in ("status", "time", "partition", "environment")} | {
-            "dims": {},
-            "conditions": {},
-        }
-    head = sample.header
-    return {
-        "status": sample.status,
-        "time": head.time,
-        "partition": head.partition,
-        "environment": head.environment,
-        "dims": dict(sample.dims),
-        "conditions": {k: v for k, v in sample.conditions.items() if shared.get(k) != v},
-    }
-
-
-def _finite(value: Any) -> Any:
-    """The same with null for NaN and infinity, which JSON does not have."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_finite(part) for part in value]
-    return value
-
-
-FILE = Path(__file__).with_name("answers.schema.json")
-DOCUMENTS = (
-    *("verdict", "nodes", "why", "gate", "compare", "trend"),
-    *("matrix", "sweep", "describe", "published", "availability"),
-)
-
-
-def schema_of(document: str) -> dict[str, Any]:
-    """The schema of a document, complete in itself. document: one of DOCUMENTS."""
-    whole: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
-    if document == DOCUMENTS[0]:
-        return whole
-    about = {key: whole[key] for key in ("$schema", "$defs")}
-    return {**about, "title": f"siteproof {document} --json", "$ref": f"#/$defs/{document}"}
+    conditions = sample.conditions.items() if sample else ()
+    return UnitAnswer(
+        **same(result, "node", "verdict", "findings", "by_rounding", "waived"),
+        **same(sample and sample.header, "session", "time", "partition", "environment"),
+        why=reasons(result.findings),
+        value=None if value is None else digits(result),
+        number=value,
+        unit=(sample.unit or None) if sample else None,
+        rounded=None if result.rounded is None else number(result.rounded, 12),
+        status=sample.status if sample else None,
+        dims=sample.dims if sample else {},
+        conditions={key: text for key, text in conditions if shared.get(key) != text},
+    )

@@ -53,6 +53,23 @@ SUFFIX = {  # of a name, by the kind of its unit; values are in the kind's base 
     "drift of a molar energy": "kilojoules_per_mole_per_picosecond",
 }
 BASE = {kind: unit for unit, (kind, size) in reversed(UNITS.items()) if size == 1}
+HELP = {
+    "open_changes": "Changes of the history for the worse that are neither made good nor "
+    "acknowledged",
+    "exit_code": "Exit code of siteproof verdict: 0 passed, 1 something failed, 3 something is "
+    "missing",
+    "export_timestamp": "When these values were written",
+    "last_run_timestamp": "When the newest job ended that is judged",
+    "criteria": "Criteria by their verdict",
+    "criterion_verdict": "1 for the verdict on a criterion, 0 for all others",
+    "criterion_nodes_ok": "Nodes of a criterion that are ok; pairs or links if it covers these",
+    "criterion_nodes_expected": "Nodes of a criterion that are expected; pairs or links if it "
+    "covers these",
+    "criterion_worst": "The value of a criterion's worst node, pair or link",
+    "criterion_bound": "The bound of a criterion, before any rounding",
+    "nodes": "Nodes by their state",
+    "node_state": "1 for the state of a node, 0 for all others",
+}
 Labels = tuple[tuple[str, str], ...]
 
 
@@ -73,11 +90,14 @@ class Families:
     known: dict[str, Family] = field(default_factory=dict)
 
     def put(
-        self, name: str, description: str, value: float, labels: Mapping[str, str], unit: str = ""
+        self, name: str, value: float, labels: Mapping[str, str], unit: str = "", about: str = ""
     ) -> None:
-        """Add a value. name: without its unit. Of two values with equal labels the first counts."""
+        """Add a value. name: without its unit. Of two values with equal labels the first counts.
+
+        about: what it is, unless HELP has that.
+        """
         whole = "_".join(filter(None, ("siteproof", name, unit)))
-        family = self.known.setdefault(whole, Family(whole, description, unit))
+        family = self.known.setdefault(whole, Family(whole, about or HELP[name], unit))
         kept = tuple((key, text) for key, text in labels.items() if text)
         family.values.setdefault(kept, float(value))
 
@@ -129,12 +149,7 @@ def text(
     """
     families = Families()
     _whole(families, judged, now)
-    families.put(
-        "open_changes",
-        "Changes of the history for the worse that are neither made good nor acknowledged",
-        len(changes),
-        {"system": judged.site.system.system},
-    )
+    families.put("open_changes", len(changes), {"system": judged.site.system.system})
     for result in judged.verdicts:
         _criterion(families, judged, result)
     _nodes(families, judged.site.system.system, report)
@@ -144,15 +159,8 @@ def text(
 
 def _whole(families: Families, judged: Judgement, now: datetime) -> None:
     own = {"system": judged.site.system.system}
-    families.put(
-        "exit_code",
-        "Exit code of siteproof verdict: 0 passed, 1 something failed, 3 something is missing",
-        judged.exit_code,
-        own,
-    )
-    families.put(
-        "export_timestamp", "When these values were written", now.timestamp(), own, "seconds"
-    )
+    families.put("exit_code", judged.exit_code, own)
+    families.put("export_timestamp", now.timestamp(), own, "seconds")
     newest: dict[str, datetime] = {}
     for sample in judged.samples:
         if sample.header.mode == PUBLISHED:
@@ -161,45 +169,25 @@ def _whole(families: Families, judged: Judgement, now: datetime) -> None:
         part = sample.header.partition
         newest[part] = max(newest.get(part, moment), moment)
     for part, moment in sorted(newest.items()):
-        families.put(
-            "last_run_timestamp",
-            "When the newest job ended that is judged",
-            moment.timestamp(),
-            {**own, "partition": part},
-            "seconds",
-        )
+        labels = {**own, "partition": part}
+        families.put("last_run_timestamp", moment.timestamp(), labels, "seconds")
     for verdict in Verdict:
         count = sum(r.verdict is verdict for r in judged.verdicts)
-        families.put("criteria", "Criteria by their verdict", count, {**own, "verdict": verdict})
+        families.put("criteria", count, {**own, "verdict": verdict})
 
 
 def _criterion(families: Families, judged: Judgement, result: CriterionVerdict) -> None:
     criterion = result.criterion
     own = {"system": judged.site.system.system, "criterion": result.id, "metric": criterion.metric}
     for verdict in Verdict:
-        families.put(
-            "criterion_verdict",
-            "1 for the verdict on a criterion, 0 for all others",
-            result.verdict is verdict,
-            {**own, "verdict": verdict},
-        )
-    for name, count in (("ok", result.ok), ("expected", result.units)):
-        families.put(
-            f"criterion_nodes_{name}",
-            f"Nodes of a criterion that are {name}; pairs or links if it covers these",
-            count,
-            own,
-        )
+        labels = {**own, "verdict": verdict}
+        families.put("criterion_verdict", result.verdict is verdict, labels)
+    families.put("criterion_nodes_ok", result.ok, own)
+    families.put("criterion_nodes_expected", result.units, own)
     worst = result.worst
     if worst and worst.sample and worst.value is not None:
         value, unit = base(worst.value, worst.sample.unit)
-        families.put(
-            "criterion_worst",
-            "The value of a criterion's worst node, pair or link",
-            value,
-            own,
-            unit,
-        )
+        families.put("criterion_worst", value, own, unit)
     if criterion.bound is None:
         return
     roles = judged.site.roles_of(criterion) if criterion.bound.fact else [""]
@@ -207,31 +195,17 @@ def _criterion(families: Families, judged: Judgement, result: CriterionVerdict) 
         facts = judged.site.hardware_of(role) if role else Hardware()
         limit = criterion.bound_value(facts)
         value, unit = base(limit.value, limit.unit)
-        families.put(
-            "criterion_bound",
-            "The bound of a criterion, before any rounding",
-            value,
-            {**own, "kind": criterion.kind, "role": role},
-            unit,
-        )
+        labels = {**own, "kind": criterion.kind, "role": role}
+        families.put("criterion_bound", value, labels, unit)
 
 
 def _nodes(families: Families, system: str, report: FleetReport) -> None:
     for state in State:
-        families.put(
-            "nodes",
-            "Nodes by their state",
-            len(report.of(state)),
-            {"system": system, "state": state},
-        )
+        families.put("nodes", len(report.of(state)), {"system": system, "state": state})
     for node in report.nodes.values():
         for state in State:
-            families.put(
-                "node_state",
-                "1 for the state of a node, 0 for all others",
-                node.state is state,
-                {"system": system, "role": node.role, "node": node.node, "state": state},
-            )
+            labels = {"system": system, "role": node.role, "node": node.node, "state": state}
+            families.put("node_state", node.state is state, labels)
 
 
 def _figures(families: Families, judged: Judgement) -> None:
@@ -244,13 +218,8 @@ def _figures(families: Families, judged: Judgement) -> None:
         last = max(map(job, found))
         value, unit = _middle(sample for sample in found if job(sample) == last)
         metric = found[0].metric
-        families.put(
-            snake(metric),
-            f"{metric}: {judged.site.catalogue[metric].description}",
-            value,
-            dict(labels),
-            unit,
-        )
+        about = f"{metric}: {judged.site.catalogue[metric].description}"
+        families.put(snake(metric), value, dict(labels), unit, about)
 
 
 def _is_headline(judged: Judgement, sample: Sample) -> bool:

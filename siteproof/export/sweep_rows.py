@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from siteproof.analysis.plateau import At, Beyond, Decline, Place
 from siteproof.curves import sweep_reasons
 from siteproof.curves.measured import ALL, Curve, Row
 from siteproof.curves.run_findings import SweepReport
+from siteproof.export.answer_model import Answer, same
+from siteproof.record.finding import Finding
 from siteproof.wording import sweep_results
 from siteproof.wording.findings import bound_name
 
@@ -39,8 +42,7 @@ REACHED = {At: True, Beyond: False}  # any other plateau is unknown
 
 
 def cells(reports: Sequence[SweepReport]) -> Iterator[Sequence[object]]:
-    """The names of the columns, then a row for each point."""
-    yield COLUMNS
+    """A row of COLUMNS for each point."""
     for report in reports:
         run = report.run
         head = (run.system, run.sessions[-1], run.partition, run.environment, run.place)
@@ -71,24 +73,35 @@ def cells(reports: Sequence[SweepReport]) -> Iterator[Sequence[object]]:
                     )
 
 
-def record(name: str, reports: Sequence[SweepReport], code: int) -> dict[str, Any]:
-    """One object for programs; a plateau that was not reached is a text such as >166."""
-    return {
-        "sweep": name,
-        "exit_code": int(code),
-        "runs": [_run(r) for r in reports],
-        "findings": [why.record() for why in sweep_reasons.of_reports(reports)],
-    }
+@dataclass(frozen=True)
+class Sweeps(Answer):
+    """What a sweep found: 'siteproof sweep NAME --json'.
+
+    exit_code: 0 all points have a value; 1 a point failed; 3 points are missing.
+    sweep: The name of the sweep.
+    runs: Each run: its points, and its curves with rows, plateau and fit. A plateau that was not
+        reached is a text such as >166.
+    findings: Points without a value, a plateau that was not reached, a rate above its bound.
+    """
+
+    sweep: str
+    runs: Sequence[Mapping[str, Any]]
+    findings: Sequence[Finding]
+
+
+def answer(name: str, reports: Sequence[SweepReport], code: int) -> Sweeps:
+    """What programs get."""
+    chosen = "; ".join(dict.fromkeys(str(report.run) for report in reports))
+    runs = [_run(report) for report in reports]
+    return Sweeps(
+        *(reports[0].run.system, chosen, code, name, runs), sweep_reasons.of_reports(reports)
+    )
 
 
 def _run(report: SweepReport) -> dict[str, Any]:
     run, found = report.run, report.progress
     return {
-        "system": run.system,
-        "partition": run.partition,
-        "environment": run.environment,
-        "place": run.place,
-        "sessions": list(run.sessions),
+        **same(run, "system", "partition", "environment", "place", "sessions"),
         "axis": report.axis.name,
         "points": {
             "done": found.done,
@@ -102,8 +115,7 @@ def _run(report: SweepReport) -> dict[str, Any]:
         },
         "curves": [_curve(report, curve) for lines in report.groups for curve in lines],
         "tasks_per_node": {
-            key: {"most": p.most, "compared_at": p.compared_at}
-            for key, p in report.packings.items()
+            key: same(p, "most", "compared_at") for key, p in report.packings.items()
         },
         "told": sweep_results.headlines(report),
     }
@@ -111,10 +123,7 @@ def _run(report: SweepReport) -> dict[str, Any]:
 
 def _curve(report: SweepReport, curve: Curve) -> dict[str, Any]:
     plain: dict[str, Any] = {
-        "metric": curve.metric,
-        "unit": curve.unit,
-        "panel": curve.panel,
-        "line": curve.line,
+        **same(curve, "metric", "unit", "panel", "line"),
         "best": curve.best.point.median,
         "best_at": curve.best.label,
         "rows": [_row(report, curve, row) for row in curve.rows],

@@ -207,13 +207,24 @@ NEVER_WAIVED = (Kind.LOST, Kind.REPLACED)  # nobody knows how good it is
 
 @dataclass(frozen=True)
 class Finding:
-    """One reason. Empty fields do not apply.
+    """One reason: why a node, a pair or a criterion is as it is. Empty fields do not apply.
 
-    subject: a node, a node set, a pair `a>b`, a link or a system. metric: with the dimensions of
-    its series, if it has any. value, bound: as printed, value in `unit`. since: ISO 8601. alert:
-    the id of the change of the history that explains it.
-    waived_by: the waiver's key in the site. message: what a tool, a node or a person wrote: it is
-    printed, and nothing compares it.
+    kind: What was found. A later version may know more kinds.
+    subject: What it is about: a node, a node set, a pair as sender>receiver, a link or a system.
+    check: The check that measured it, or should have.
+    metric: The metric, Check.metric, with its dimensions if it has any, as in 'Osu.latency [size
+        8]'.
+    criterion: The criterion's id in criteria.yaml, where the reason is one of that criterion alone.
+    status: The status of the sample, such as timeout or invalid.
+    value: The value as printed.
+    unit: The unit of value.
+    bound: The bound that it misses, as the contract or the baseline has it.
+    since: When it was measured or seen, or since when it holds, as ISO 8601.
+    alert: The change of the history that explains it, an id of 'siteproof trend'.
+    waived_by: The waiver's key in waivers.yaml.
+    message: What a tool, a node or a person wrote; it is shown as it is, and nothing compares it.
+    details: What else belongs to this kind, such as age and limit in seconds, or slow and runs;
+        null where a number is not finite.
     """
 
     kind: Kind

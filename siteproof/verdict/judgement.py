@@ -79,6 +79,11 @@ class Judgement:
         return _own_attempts(result.criterion, self.samples) if own is None else own
 
     @property
+    def set_aside(self) -> list[str]:
+        """The stage directories that could not be collected, each with the reason."""
+        return list(map(str, self.sessions.set_aside)) if self.sessions else []
+
+    @property
     def most_severe(self) -> Verdict | None:
         """The most severe verdict on what decides; None if nothing does."""
         return most_severe(self.deciding)

@@ -160,15 +160,16 @@ def _others(counts: Collection[int]) -> str:
     return f"{up_to}{count(most, 'more reason')}" if most else ""
 
 
-def cells(group: Group, shown: Shown) -> tuple[str, ...]:
-    """The cells of COLUMNS between role and why, of a group of one node."""
-    if not group.worst:
-        return ("",) * (len(COLUMNS) - 4)
-    (raw,) = group.worst
+def cells(findings: Sequence[Finding], shown: Shown) -> tuple[str, ...]:
+    """The cells of COLUMNS after role: the worst finding of a node, and all as sentences."""
+    if not findings:
+        return ("",) * (len(COLUMNS) - 3)
+    raw = brief(findings[0])
     why, tally = shown.one(raw), shown.tally(raw)
     lack = FORMS["share"](raw.number("deficit")) if raw.get("deficit") is not None else ""
     return (
         *(why.criterion, why.metric or why.check, why.value, why.unit),
         limit(tally) if tally and why.kind is Kind.MISSES_BOUND else why.bound,
         *(lack, why.since[:10], str(raw.get("lasting") or ""), raw.alert),
+        "; ".join(fulls(shown.all(findings))),
     )

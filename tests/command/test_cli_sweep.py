@@ -336,7 +336,6 @@ WRONG = [
     (["--session", "s9"], "--session: no run of the sweep in 's9'. Allowed: s0001."),
     (["--campaign", "x"], "--campaign: no run of the sweep in 'x'"),
     (["--with", "here:"], "--with: 'here:' names no session. Allowed: SESSION, SYSTEM:SESSION."),
-    (["--csv", "--json"], "--csv: together with --json. Use one of the two."),
 ]
 
 

@@ -248,7 +248,6 @@ REFUSED = [
     (["--sql", "SELECT 1", "--metric", "Stream.triad"], "cannot be combined with"),
     (["--sql", "SELECT 1", "--system", "here", "--since", "7d"], "cannot be combined with"),
     (["--csv"], "needs --sql"),
-    (["--sql", "SELECT 1", "--csv", "--json"], "needs --sql"),
     (["--sql", "SELECT 1 AS a, 2 AS a", "--json"], "two columns are named a"),
 ]
 

@@ -165,8 +165,7 @@ def test_an_older_answer_of_a_check_that_is_gone_stands_with_a_warning(copied):
     assert good.reframe("-r", "-n", "Stream").code == 0
     (good.clone / "checks/cpu/stream.py").unlink()
     assert good.verdicts()["HERE-STREAM"] == "PASS"
-    (warning,) = json.loads(good.siteproof("verdict", "--json").out)["warnings"]
-    found = warning["finding"]
+    (found,) = json.loads(good.siteproof("verdict", "--json").out)["findings"]
     assert (found["kind"], found["check"]) == ("check_missing", "Stream")
     assert (found["subject"], found["details"]["file"]) == ("localhost", STREAM)
     assert found["details"]["older"] == 1

@@ -216,11 +216,9 @@ def test_what_the_site_says_is_not_here_may_be_missing_and_is_named(bare):
     done = world.siteproof("verdict")
     assert done.code == 0, done.said
     assert "2 criteria" in done.out and done.out.count("not here: no compiler") == 1
-    warnings = json.loads(world.siteproof("verdict", "--json").out)["warnings"]
+    findings = json.loads(world.siteproof("verdict", "--json").out)["findings"]
     assert [
-        (warning["finding"]["criterion"], warning["finding"]["message"])
-        for warning in warnings
-        if warning["finding"]["kind"] == "here_after_all"
+        (why["criterion"], why["message"]) for why in findings if why["kind"] == "here_after_all"
     ] == [("HERE-PARAMETERS", "no compiler")]
     assert "warning: " in done.out
     assert world.siteproof("accept", "latest", "--why", "x").code == 0

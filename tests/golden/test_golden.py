@@ -10,7 +10,7 @@ import screens
 from cases import CASES
 from clone import TOP
 
-from siteproof.export import documents
+from siteproof.cli.export import schema_of
 from siteproof.report import recompute
 
 
@@ -33,9 +33,9 @@ def test_no_two_cases_have_one_recording_and_none_is_without_its_command():
     assert not record.left_over()
 
 
-def test_export_schema_prints_the_part_of_the_file_that_a_document_needs():
+def test_export_schema_prints_the_schema_of_a_document():
     code, out, _ = record.shared("help").asked(("export", "schema", "nodes"))
-    assert (code, json.loads(out)) == (0, documents.schema_of("nodes"))
+    assert (code, json.loads(out)) == (0, schema_of("nodes"))
 
 
 PAGES = {

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from siteproof import cli, files, sites
 from siteproof.export import documents
+from siteproof.export.answer_model import plain
 from siteproof.verdict import judgement
 
 
@@ -28,7 +29,7 @@ class Verdicts(dict[str, dict[str, Any]]):
         self.results = {one.id: one for one in judged.verdicts}
 
     def __missing__(self, key: str) -> dict[str, Any]:
-        self[key] = documents.criterion(self.judged, self.results[key])
+        self[key] = plain(documents.criterion(self.judged, self.results[key]))
         return self[key]
 
     def words(self, keys) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
 
-from siteproof.export import documents
+from siteproof.cli.export import schema_of
 
 
 def strict(document: str) -> Any:
@@ -21,7 +21,7 @@ def strict(document: str) -> Any:
                 held.setdefault("additionalProperties", False)
         return [closed(value) for value in held] if isinstance(held, list) else held
 
-    return closed(copy.deepcopy(documents.schema_of(document)))
+    return closed(copy.deepcopy(schema_of(document)))
 
 
 def check(document: str, text: str) -> Any:

@@ -63,7 +63,6 @@ WHY = {
     # our own package and clone
     "siteproof/checks/sight.py:_ask": "a file of the package",
     "siteproof/checks/software.py:_packages": "a table of the clone",
-    "siteproof/export/documents.py:schema_of": "a file of the package",
     "siteproof/report/html.py:page": "a file of the package",
     "siteproof/report/value_tables.py:attached": "a file of the package",
     "siteproof/report/recompute.py:main": "runs without Siteproof, on a file that its user names",

@@ -219,7 +219,7 @@ def test_a_command_has_one_file_of_its_name():
 
     files = {path.stem.removesuffix("_") for path in (PACKAGE / "cli").glob("[a-z]*.py")}
     # what all forms of the gate and of describe share, and how listings are printed
-    parts = {"gate_answer", "gate_lists", "described", "describe_facts"}
+    parts = {"gate_answer", "gate_lists", "described"}
     assert files == {*COMMANDS, *parts, "shared", "records"}
 
 

@@ -13,6 +13,7 @@ from siteproof.checks import contract
 from siteproof.collect import stages
 from siteproof.collect.outcome import Outcome
 from siteproof.export import documents
+from siteproof.export.answer_model import plain
 from siteproof.links import matrix
 from siteproof.parsers import Reading
 from siteproof.record.manifest import Manifest
@@ -346,7 +347,7 @@ def test_what_programs_read_counts_units_and_names_points(tmp_path, monkeypatch)
     here = Here(tmp_path, monkeypatch, "RandomIo.read", REPORTED)
     found = on_node("RandomIo.read", "MB/s", [(SMALL, [46.69]), (LARGE, [822.31])])
     judged = judgement.judge_samples(here.site, found, "all of it")
-    told = documents.criterion(judged, judged.verdicts[0])
+    told = plain(documents.criterion(judged, judged.verdicts[0]))
     rows_of = [(one["node"], one["dims"], one["number"]) for one in told["nodes"]]
     assert rows_of == [("n1", SMALL, 46.69), ("n1", LARGE, 822.31)]
     assert (told["nodes_expected"], told["counts"]["reported"]) == (1, 1)

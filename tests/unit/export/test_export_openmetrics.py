@@ -186,7 +186,7 @@ def test_no_sample_at_all_is_a_whole_document(tmp_path, monkeypatch):
 
 def test_hostile_texts_are_labels_and_nothing_else():
     families = Families()
-    families.put("x", f"Help \\ {NASTY}", 1, {"node": NASTY, "empty": ""})
+    families.put("x", 1, {"node": NASTY, "empty": ""}, about=f"Help \\ {NASTY}")
     (key,) = read(families.text())
     assert dict(key[1]) == {"node": 'a"b\\c?[31m?<&>]]>??? é→'}
 
@@ -194,7 +194,7 @@ def test_hostile_texts_are_labels_and_nothing_else():
 def test_what_is_no_number_has_the_words_of_the_format():
     families = Families()
     for number, value in enumerate((math.nan, math.inf, -math.inf, 1e300, 5e-324, 0.1, True)):
-        families.put("x", "Help", value, {"n": str(number)})
+        families.put("x", value, {"n": str(number)}, about="Help")
     lines = [line.split()[-1] for line in families.text().splitlines() if "{" in line]
     assert lines[:3] == ["NaN", "+Inf", "-Inf"]
     assert [float(line) for line in lines[3:]] == [1e300, 5e-324, 0.1, 1]
@@ -206,13 +206,9 @@ def test_every_metric_of_the_catalogue_has_a_name_of_its_own():
     families = Families()
     for name, metric in metrics.items():
         if metric.unit != "text":
-            families.put(
-                openmetrics.snake(name),
-                metric.description,
-                1,
-                {"metric": name},
-                openmetrics.base(1, metric.unit)[1],
-            )
+            unit = openmetrics.base(1, metric.unit)[1]
+            about = metric.description
+            families.put(openmetrics.snake(name), 1, {"metric": name}, unit, about)
     found = read(families.text())
     assert len({name for name, _ in found}) == len(found) > 200
 

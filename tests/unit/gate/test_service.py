@@ -199,11 +199,9 @@ def test_the_log_says_what_was_done_on_the_same_samples():
 
 
 def test_the_next_command_has_the_same_choice_and_no_option_twice():
-    chosen = Options(
-        True, 0, 0, False, (), [("--campaign", "a b"), ("--limit", "5%"), ("--drain",)]
-    )
+    chosen = Options(given=[("--campaign", "a b"), ("--limit", "5%"), ("--drain",)])
     assert chosen.command("--limit", "30%", "--apply") == (
         "siteproof gate --campaign 'a b' --drain --limit 30% --apply"
     )
     assert chosen.of_system == ""
-    assert Options(True, 0, 0, False, (), [("--system", "x")]).of_system == " --system x"
+    assert Options(given=[("--system", "x")]).of_system == " --system x"

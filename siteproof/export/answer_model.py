@@ -1,0 +1,179 @@
+"""What a command answers, typed: a dataclass whose fields are the keys of its JSON, in their order.
+
+Its docstring has a sentence for each key, `key: sentence.`, from which the schema is made. A field
+with a default is left out of the JSON while it has that. The _ at the end of `from_` is no part of
+the key.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from fractions import Fraction
+from importlib import metadata
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof.record.finding import Details, Finding
+
+FORMAT: Literal[1] = 1  # another number only if a key is removed or changes its meaning
+SCHEMAS: dict[Any, dict[str, Any]] = {
+    Any: {},
+    bool: {"type": "boolean"},
+    datetime: {"type": "string", "format": "date-time"},
+    Details: {"type": "object", "additionalProperties": {"type": ["string", "number", "null"]}},
+    float: {"type": "number"},
+    Fraction: {"type": "number"},
+    int: {"type": "integer"},
+    NodeSet: {"type": "string"},
+    str: {"type": "string"},
+    type(None): {"type": "null"},
+}
+SCALARS = (str, int, float, Fraction, datetime, NodeSet, type(None))
+Time = Annotated[str, ("format", "date-time")]  # ISO 8601, with its zone
+Code = Annotated[int, ("minimum", 0), ("maximum", 3)]
+
+
+def _version() -> str:
+    try:
+        return metadata.version("siteproof")
+    except metadata.PackageNotFoundError:  # a clone that is only on PYTHONPATH
+        return "unknown"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What every answer begins with.
+
+    format: The form of this document. It changes when a key is removed or gets another meaning; a
+        new key does not change it.
+    version: The version of Siteproof that wrote it; 'unknown' in a clone that is not installed.
+    made: When this document was made.
+    system: The system that it is about.
+    samples_of: Which samples it rests on, in words: a session, a campaign, since when.
+    exit_code: What the command ends with.
+    """
+
+    format: Literal[1] = field(default=FORMAT, init=False)
+    version: str = field(default_factory=_version, init=False)
+    made: Time = field(default_factory=_now, init=False)
+    system: str
+    samples_of: str
+    exit_code: Code
+
+
+def same(source: object, *names: str) -> dict[str, Any]:
+    """What an answer has by the same names as its source; None where there is no source."""
+    return {name: getattr(source, name, None) for name in names}
+
+
+def dumps(answer: Answer) -> str:
+    """An answer as text, ASCII only; JSON has no NaN and no infinity."""
+    return json.dumps(plain(answer), indent=1, allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: null for NaN and infinity, texts for times and sets of nodes."""
+    if isinstance(value, Finding):
+        value = value.record()
+    if is_dataclass(value):
+        parts = ((one, getattr(value, one.name)) for one in fields(value))
+        return {_key(one): plain(part) for one, part in parts if not _optional(one, part)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, SCALARS):
+        return _scalar(value)
+    return list(map(plain, value))
+
+
+def _scalar(value: object) -> object:
+    if isinstance(value, float | Fraction):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds")
+    return str(value) if isinstance(value, NodeSet) else value
+
+
+def _key(one: Field[Any]) -> str:
+    return one.name.rstrip("_")
+
+
+def _optional(one: Field[Any], *values: object) -> bool:
+    """Whether a key may be left out; with its value, whether it is."""
+    return one.init and one.default is not MISSING and all(v == one.default for v in values)
+
+
+# ---- the schema
+
+
+def schema(answer: type[Answer], document: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the answer of a command, complete in itself."""
+    parts: dict[str, Any] = {}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"siteproof {document} --json",
+        **_of(answer, parts),
+        "$defs": parts,
+    }
+
+
+def _of(kind: Any, parts: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a type; that of a dataclass is put into `parts`."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _of(args[0], parts) | dict(args[1:])
+    if origin in (Union, UnionType):
+        return {"anyOf": [_of(one, parts) for one in args]}
+    if origin is Literal:
+        return {"enum": list(args)}
+    if kind in SCHEMAS:
+        return dict(SCHEMAS[kind])
+    if issubclass(origin or kind, Mapping):
+        return {"type": "object", "additionalProperties": _of(args[1], parts)}
+    if issubclass(origin or kind, Enum):
+        return {"type": "string", "enum": list(map(str, kind))}
+    if not is_dataclass(kind):
+        return {"type": "array", "items": _of(args[0], parts)}
+    name = str(getattr(kind, "__name__", ""))
+    if name not in parts:
+        parts[name] = {}  # it may hold itself
+        parts[name] = _object(kind, parts)
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _object(kind: Any, parts: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a dataclass: its keys, each with its sentence."""
+    texts, known = sentences(kind), fields(kind)
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        "type": "object",
+        "description": texts[""],
+        "required": [_key(one) for one in known if not _optional(one)],
+        "properties": {
+            _key(one): _of(hints[one.name], parts) | {"description": texts[one.name]}
+            for one in known
+        },
+    }
+
+
+def sentences(kind: Any) -> dict[str, str]:
+    """What the docstrings of a dataclass have of the whole, as '', and of each of its fields."""
+    names = "|".join(one.name for one in fields(kind))
+    found: dict[str, str] = {}
+    for one in reversed(kind.__mro__):  # what a class adds comes after what it is made of
+        whole, *rest = re.split(rf"^({names}): ", inspect.cleandoc(one.__doc__ or ""), flags=re.M)
+        texts = dict(zip(["", *rest[::2]], [whole, *rest[1::2]], strict=True))
+        found |= {name: " ".join(text.split()) for name, text in texts.items()}
+    return found
