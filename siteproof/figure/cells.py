@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 EDGES = (0.98, 0.95, 0.90)  # a loss below 2 % is not worth a repair (siteproof.analysis.slow_nodes)
 TYPICAL, BROKEN, MISSING, FAILED, SHORT, TOO_FEW, NOT_EXPECTED = 0, 4, 5, 6, 7, 8, 9
 FOOT, HEAD, ROW, HIGHEST = 40.0, 20.0, 14.0, 330.0  # units
-MOST_NAMES = 30  # of an axis: of more, every so many
-MOST_TEXTS = 9  # columns whose cells have room for digits
+MAX_NAMES = 30  # of an axis: of more, every so many
+MAX_TEXTS = 9  # columns whose cells have room for digits
 APART = 1.2  # lines from one name of a row to the next
 STEP = 4  # pixels from one stroke of a pattern to the next
 PIXELS = 2  # of a unit
@@ -103,7 +103,7 @@ def draw(data: Cells) -> str:
             raise ValueError(f"{panel.kinds.shape} cells of {len(panel.rows)} rows")
     columns, heights = [short(name) for name in data.columns], [p.height for p in data.panels]
     longest, many = max(map(len, columns)), len(columns)
-    upright = 6 < many <= MOST_NAMES and many * (longest + 2) > style.LETTERS - longest
+    upright = 6 < many <= MAX_NAMES and many * (longest + 2) > style.LETTERS - longest
 
     def fill(made: Figure) -> None:
         places = made.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[
@@ -115,13 +115,22 @@ def draw(data: Cells) -> str:
         place.set_xlabel(data.x_label)
         if upright:
             place.tick_params(axis="x", rotation=90)
-        for kind in sorted({int(n) for panel in data.panels for n in np.unique(panel.kinds)}):
-            one = KINDS[kind]
-            look = {"facecolor": one.colour, "hatch": 3 * one.pattern, "edgecolor": one.ink}
-            place.bar(np.nan, 0, linewidth=0.5, label=one.text, **look)
+        _kinds(places[-1], data.panels)
 
     foot = FOOT + 5 * longest * upright
     return style.svg(data.title, foot + sum(heights) + HEAD * len(heights), fill)
+
+
+def _kinds(place: Axes, panels: Sequence[Panel]) -> None:
+    """Each kind that occurs, for the legend."""
+    for kind in sorted({int(n) for panel in panels for n in np.unique(panel.kinds)}):
+        one = KINDS[kind]
+        look: dict[str, Any] = {
+            "facecolor": one.colour,
+            "hatch": 3 * one.pattern,
+            "edgecolor": one.ink,
+        }
+        place.bar(np.nan, 0, linewidth=0.5, label=one.text, **look)
 
 
 def _panel(place: Axes, panel: Panel, label: str) -> None:
@@ -137,7 +146,7 @@ def _panel(place: Axes, panel: Panel, label: str) -> None:
     place.set_ylabel(label)
     place.spines[["top", "right"]].set_visible(True)
     _names(place, "y", [short(name) for name in panel.rows], panel.starts)
-    if columns <= MOST_TEXTS and panel.height >= ROW * rows:
+    if columns <= MAX_TEXTS and panel.height >= ROW * rows:
         for (y, x), text in panel.texts.items():
             colour = KINDS[panel.kinds[y, x]].colour
             ink = "white" if int(colour[1:3], 16) < DARK else "black"
@@ -150,7 +159,7 @@ def _names(
 ) -> None:
     """All names of an axis where there are few; else those of some places, or every so many."""
     axis: Axis = getattr(place, f"{which}axis")
-    if len(names) <= MOST_NAMES:
+    if len(names) <= MAX_NAMES:
         axis.set_ticks(range(len(names)), names)
     elif starts:
         kept: list[int] = []

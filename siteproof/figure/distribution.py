@@ -14,6 +14,7 @@ from siteproof.figure.marks import Mark
 from siteproof.figure.style import COLOURS, HATCHED, MARKERS, SOFT
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BINS = 46
@@ -52,9 +53,7 @@ def draw(data: Distribution) -> str:
         place.locator_params(axis="y", integer=True)
         marks.draw_marks(place.axvline, data.marks, near)
         for mark in near:
-            if mark.kind == "bound" and mark.side:
-                outer = low if mark.side == "at_least" else high
-                place.axvspan(outer, mark.value, hatch="///", zorder=0, **HATCHED)
+            _bad_side(place, mark, low, high)
         for (node, text), marker in zip(data.named.items(), MARKERS, strict=False):
             place.plot(
                 data.values[node], 0, marker, color=COLOURS[1], ms=6, clip_on=False, label=text
@@ -63,3 +62,10 @@ def draw(data: Distribution) -> str:
             place.text(0.5, 0.5, "no value", transform=place.transAxes, ha="center", color=SOFT)
 
     return style.svg(data.title, HEIGHT, fill)
+
+
+def _bad_side(place: Axes, mark: Mark, low: float, high: float) -> None:
+    """Hatch what a bound does not allow."""
+    if mark.kind == "bound" and mark.side:
+        outer = low if mark.side == "at_least" else high
+        place.axvspan(outer, mark.value, hatch="///", zorder=0, **HATCHED)

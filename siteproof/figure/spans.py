@@ -11,6 +11,7 @@ from siteproof.figure import style
 from siteproof.figure.style import COLOURS, DAY, HATCHED, PALE, short
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FOOT, ROW = 30.0, 16.0  # units
@@ -51,10 +52,7 @@ def draw(data: Spans) -> str:
     def fill(made: Figure) -> None:
         place = made.add_subplot(ylim=(len(data.rows) - 0.5, -0.5))
         for y, states in enumerate(data.rows.values()):
-            for state, look in _STYLES.items():  # an outage last, so that nothing hides it
-                if times := states.get(state):
-                    bars = [(begin / DAY, (end - begin) / DAY) for begin, end in times]
-                    place.broken_barh(bars, (y - BAR / 2, BAR), label=state, **look)
+            _row(place, y, states)
         place.xaxis_date()
         if data.period:
             place.set_xlim(*style.days(data.period))
@@ -63,3 +61,10 @@ def draw(data: Spans) -> str:
         place.grid(visible=True, axis="x")
 
     return style.svg(data.title, FOOT + ROW * len(data.rows), fill)
+
+
+def _row(place: Axes, y: int, states: Mapping[str, Times]) -> None:
+    for state, look in _STYLES.items():  # an outage last, so that nothing hides it
+        if times := states.get(state):
+            bars = [(begin / DAY, (end - begin) / DAY) for begin, end in times]
+            place.broken_barh(bars, (y - BAR / 2, BAR), label=state, **look)

@@ -70,7 +70,7 @@ def svg(title: str, height: float, draw: Draw) -> str:
 def save(kind: str, title: str, height: float, draw: Draw) -> bytes:
     """The same as an SVG or PNG; its parts have a legend each."""
     import matplotlib as mpl  # takes half a second, which other commands need not wait for
-    from cycler import cycler
+    from matplotlib import rcsetup
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -79,7 +79,7 @@ def save(kind: str, title: str, height: float, draw: Draw) -> bytes:
     target = io.BytesIO()
     with mpl.rc_context():
         mpl.rcdefaults()  # without the user's own matplotlibrc
-        lines = cycler(color=COLOURS) + cycler(marker=MARKERS) + cycler(linestyle=DASHES)
+        lines = rcsetup.cycler(color=COLOURS, marker=MARKERS, linestyle=DASHES)
         mpl.rcParams.update(_STYLE | {"axes.prop_cycle": lines})
         made = Figure(figsize=(WIDTH / UNITS, 1), dpi=DOTS, layout="constrained")
         draw(made)

@@ -89,10 +89,10 @@ def draw(data: Trend) -> str:
 
 
 def _pauses(times: np.ndarray) -> np.ndarray:
-    """The first runs after a time that is long compared with the usual one between two runs."""
+    """The first runs after a time that is long compared with the typical one between two runs."""
     steps = np.diff(times)
-    usual = np.median(steps[steps > 0]) if steps.any() else np.inf
-    return np.flatnonzero(steps > PAUSE * usual) + 1
+    typical = np.median(steps[steps > 0]) if steps.any() else np.inf
+    return np.flatnonzero(steps > PAUSE * typical) + 1
 
 
 def _course(place: Axes, course: Course) -> None:

@@ -15,8 +15,8 @@ from siteproof.figure.cells import (
     BROKEN,
     FAILED,
     KINDS,
+    MAX_NAMES,
     MISSING,
-    MOST_NAMES,
     SHORT,
     TYPICAL,
     Panel,
@@ -222,7 +222,7 @@ def _figure(material: Material, found: Past, cells: Cells, name: str, title: str
     rows = np.flatnonzero((cells.kinds != MISSING).any(axis=1))
     ranked = _ranked(cells, rows)
     worst = _bad(cells, ranked)[:WORST]
-    if len(rows) <= MOST_NAMES:
+    if len(rows) <= MAX_NAMES:
         panels = [_panel(found, cells, ranked, "the worst first")]
     else:
         panels = [_panel(found, cells, worst, f"the worst {len(worst)}")] if worst else []
