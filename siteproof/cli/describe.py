@@ -312,18 +312,18 @@ def _print_node(found: Described, role: Role, node: str) -> None:
     """Everything that one node reported, and where it differs."""
     if role.missing:
         print_wrapped(f"{found.site.system.system}: {found.chosen}")
-    odd = {why["field"]: why for why in role.findings if why.kind is Kind.FIELD_DIFFERS}
+    of_fields = {why["field"]: why for why in role.findings if why.kind is Kind.FIELD_DIFFERS}
     for name, value in sorted(found.fields.get(node, {}).items()):
         remark = "  [its own]" if is_identity(name) else ""
-        if name in odd:
-            remark = f"  [odd: majority {odd[name]['majority']}]"
+        if name in of_fields:
+            remark = f"  [odd: majority {of_fields[name]['majority']}]"
         print_wrapped(f"{name} = {value}{remark}")
     absent = [why for why in role.findings if why.get("field") not in found.fields.get(node, {})]
     for why in absent:
         print_wrapped(f"{title(why)}: {sentence(why)}")
     answer = f"{node} does not differ from the majority"
-    if odd:
-        answer = f"{node} is odd in {count(len(odd), 'field')}"
+    if of_fields:
+        answer = f"{node} is odd in {count(len(of_fields), 'field')}"
     if role.missing:
         answer = f"{node} is not described"
     print_answer(answer, found.following("why", node))

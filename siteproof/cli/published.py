@@ -165,7 +165,7 @@ def _for_programs(
         *(name, "what others have published", _code(judged), on_time),
         figures=[
             {
-                "says": one.answer,
+                "answer": one.answer,
                 "criterion": one.criterion_id,
                 "metric": one.sample.metric,
                 "figure": shown(one.sample),
