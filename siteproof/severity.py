@@ -35,6 +35,7 @@ MEANINGS = {  # of each verdict on a criterion
 RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 NOT_KEPT = (Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED)
 WORTH_REPEATING = (Verdict.FAIL, Verdict.ERROR, Verdict.INCOMPLETE)  # a new answer may differ
+LACKS_NOTHING = (Verdict.REGRESSED, Verdict.SKIP, Verdict.PASS)  # of a contract
 UNDECIDED = (Verdict.INCOMPLETE, Verdict.PENDING, Verdict.SKIP)
 OF_STATUS = {  # the verdict on a node without a value, by the status of its sample
     "invalid": Verdict.FAIL,  # a wrong answer is neither a slow nor a missing one

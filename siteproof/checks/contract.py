@@ -88,7 +88,7 @@ def compared(
 ) -> list[Compared]:
     """The worst value of a metric, and of its median and mean where a criterion is on them.
 
-    shows: which samples may be shown where no criterion is answered.
+    shows: which samples are the headline; others are shown where they break a promise.
     """
     name = f"{check}.{metric}"
     measured = [s for s in samples if s.metric == name and s.status == "ok"]
@@ -97,7 +97,11 @@ def compared(
         shown = f"{metric}_{answer.scope}" if answer.scope in MIDDLES else metric
         found.setdefault(shown, []).append(answer)
     found[metric] = found[metric] or _values(filter(shows, measured))
-    return [_worst(site, name, shown, answers) for shown, answers in found.items() if answers]
+    return [
+        _worst(site, name, shown, [a for a in answers if shows(a.sample) or not a.met] or answers)
+        for shown, answers in found.items()
+        if answers
+    ]
 
 
 def _answers(site: Site, name: str, mode: str, measured: Sequence[Sample]) -> Iterator[Answer]:

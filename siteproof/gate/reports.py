@@ -16,7 +16,7 @@ from siteproof.nodes import facts, states
 from siteproof.nodes.states import FleetReport
 from siteproof.record import repairs
 from siteproof.record.finding import Finding, Kind
-from siteproof.severity import Verdict
+from siteproof.severity import LACKS_NOTHING
 from siteproof.sites import Site, Waiver
 from siteproof.sites.waiver import EVERYTHING
 from siteproof.trend import Survey, explaining
@@ -25,8 +25,6 @@ from siteproof.verdict.judgement import Judgement
 
 if TYPE_CHECKING:
     from siteproof.history import History
-
-MET = (Verdict.PASS, Verdict.REGRESSED, Verdict.SKIP)  # a node lacks nothing for a criterion
 
 
 def fleet(judged: Judgement, search: Search | None = None) -> FleetReport:
@@ -95,7 +93,7 @@ def _not_waived(judged: Judgement) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for result in judged.verdicts:
         for unit in result.nodes if not result.excused else ():
-            if not unit.waived and unit.verdict not in MET:
+            if not unit.waived and unit.verdict not in LACKS_NOTHING:
                 found.setdefault(unit.node, {})[result.id] = result.criterion.metric
     return found
 
