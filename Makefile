@@ -4,7 +4,7 @@
 #:   make venv       only the Python part: .venv in this clone, from setup/requirements.lock
 #:   make packages   only Debian's packages: asks first, and only as root on a machine of no cluster
 #:   make mkl        for Hpl on Intel MKL too: into .mkl in this clone, from setup/mkl.lock
-#:   make quick      format, lint, types and unit tests, within a minute
+#:   make quick      format, lint, types and unit tests, in about a minute
 #:   make test       all tests and linters, but those on services and clouds, and the long ones
 #:   make test-services  the tests on real services: SSH, HTTP, S3, Kerberos, JupyterHub, a desktop
 #:   make test-cloud  the tests on a real cloud: OpenStack, Ceph, Galaxy, and guests as nodes

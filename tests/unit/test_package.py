@@ -70,6 +70,7 @@ def test_every_library_that_is_imported_is_a_requirement():
     assert {NAMES.get(name, name) for name in used} <= required
 
 
+@pytest.mark.deep
 def test_a_command_that_needs_no_arrays_does_not_wait_for_numpy():
     look = "import sys, siteproof.cli.verdict, siteproof.cli.why; print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)

@@ -3,6 +3,7 @@
 import ast
 
 import complexipy
+import pytest
 import sources
 from clone import TOP
 
@@ -12,6 +13,7 @@ PACKAGES = ("siteproof", "checks", "testbed")
 BRANCHES = (ast.If, ast.For, ast.While, ast.ExceptHandler, ast.IfExp)
 
 
+@pytest.mark.deep
 def test_no_function_is_hard_to_follow():
     hard = {
         f"{path.relative_to(TOP)}: {function.name}": function.complexity
@@ -48,6 +50,7 @@ def code_lines(text, nodes):
     )
 
 
+@pytest.mark.deep
 def test_the_package_has_few_branches_a_line():
     paths = sources.of("siteproof")
     lines = sum(code_lines(sources.text(path), sources.nodes(path)) for path in paths)

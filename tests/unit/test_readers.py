@@ -8,6 +8,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
+import pytest
 import sources
 from clone import TOP
 
@@ -142,6 +143,7 @@ def _function(path: Path, call: ast.Call) -> str:
     return max(around)[1] if around else "module"
 
 
+@pytest.mark.deep
 def test_what_others_may_have_written_is_read_by_one_reader():
     new = {place: calls for place, calls in found().items() if place not in WHY}
     assert not new, "use siteproof.files and siteproof.nodesets, or say why not"

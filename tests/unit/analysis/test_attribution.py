@@ -109,6 +109,7 @@ FAULTS = [  # pattern, nodes, coefficient of variation, lost, least share of run
 
 
 @pytest.mark.parametrize("runs", [10, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.deep
 def test_a_bad_node_is_named_with_its_side(runs):
     for case in product(FAULTS, [BOTH, (SENDER,), (RECEIVER,)]):
         (pattern, count, cv, lost, least), sides = case

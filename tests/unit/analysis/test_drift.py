@@ -101,6 +101,7 @@ def test_a_drift_is_called_drift():
         assert (found.changes, found.seasons, found.modes) == ([], [], None), rise
 
 
+@pytest.mark.deep
 def test_a_step_is_no_drift():
     values = noise(8)
     values[180:] += 4

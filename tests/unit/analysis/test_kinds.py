@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pytest
 
 from siteproof.analysis.kinds import kinds
 
@@ -39,6 +40,7 @@ def test_a_bad_node_of_the_slower_kind_does_not_hide_it():
         assert found == 20, lost
 
 
+@pytest.mark.deep
 def test_nodes_of_one_kind_are_not_parted_by_those_that_are_bad():
     for count in (6, 10, 40, 400):
         for lost in ((), (0.5,), (0.5, 0.2)):

@@ -1,6 +1,7 @@
 """Runs that are far off become more frequent: a change of the scatter that no level shows."""
 
 import numpy as np
+import pytest
 
 from siteproof.analysis import outliers, shape
 
@@ -16,6 +17,7 @@ def made(seed, loss, share=1 / 3):
     return values
 
 
+@pytest.mark.deep
 def test_runs_that_are_far_off_since_a_day_are_a_change():
     for loss in (0.1, 0.2, 0.5):
         found = [shape.explain(TIMES, made(seed, loss)) for seed in range(20)]

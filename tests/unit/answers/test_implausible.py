@@ -4,6 +4,7 @@ from decimal import Decimal
 from types import SimpleNamespace
 
 import fleets
+import pytest
 from asked import ask
 from rows import rows
 from test_nothing_goes_free import EIGHT, EVERYBODY, FREE, Here, page_agrees
@@ -74,6 +75,7 @@ def job_of(metric, unit, value, odd, run=2, nodes=EVERYBODY, **keys):
         ("Lammps.time", "s", "", "60", "0.00", "100 times better than the median of 8, 60 s"),
     ],
 )
+@pytest.mark.deep
 def test_a_value_that_cannot_be_right_keeps_its_node_out(
     tmp_path, monkeypatch, metric, unit, more, value, odd, words
 ):

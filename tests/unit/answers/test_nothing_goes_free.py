@@ -9,6 +9,7 @@ from decimal import Decimal
 from types import SimpleNamespace
 
 import fleets
+import pytest
 from asked import ask
 from clone import TOP
 from fleets import names, run_of
@@ -76,6 +77,7 @@ MODES = ("quick", "maintenance", "acceptance")
     + [("Health", "timeout", mode) for mode in MODES]
     + [("Stream", "invalid", "quick"), ("Stream", "timeout", "quick")],
 )
+@pytest.mark.deep
 def test_a_newer_failure_keeps_a_node_out_whichever_check_or_mode(
     tmp_path, monkeypatch, check, status, mode
 ):
@@ -135,6 +137,7 @@ def test_what_takes_nothing_back(tmp_path, monkeypatch):
         ("Hpl", "invalid", "FAILED"),  # a wrong answer is a node's, whoever else gives one
     ],
 )
+@pytest.mark.deep
 def test_what_all_nodes_of_a_job_share_is_the_error_of_the_check(
     tmp_path, monkeypatch, check, status, state
 ):
@@ -204,6 +207,7 @@ def test_a_failure_after_a_campaign_stops_the_gate_of_that_campaign(tmp_path, mo
     assert "n003" in ask("gate", "--campaign", "winter")[1]
 
 
+@pytest.mark.deep
 def test_a_node_that_fails_now_and_then_is_the_same_with_and_without_a_campaign(
     tmp_path, monkeypatch
 ):
@@ -263,6 +267,7 @@ def without(data, text):
 
 
 @rows("name", [*HEADER_DAMAGES, *LINE_DAMAGES])
+@pytest.mark.deep
 def test_what_a_damaged_record_could_have_answered_is_lost(tmp_path, monkeypatch, name):
     damage = (HEADER_DAMAGES | LINE_DAMAGES)[name]
     for status in ("", "invalid"):
@@ -283,6 +288,7 @@ def test_what_a_damaged_record_could_have_answered_is_lost(tmp_path, monkeypatch
 
 
 @rows("name", [*HEADER_DAMAGES, *LINE_DAMAGES])
+@pytest.mark.deep
 def test_a_record_that_newer_ones_replace_is_no_loss(tmp_path, monkeypatch, name):
     here = Here(tmp_path, monkeypatch)
     path = here.passed(1)
@@ -292,6 +298,7 @@ def test_a_record_that_newer_ones_replace_is_no_loss(tmp_path, monkeypatch, name
 
 
 @rows("name", [*HEADER_DAMAGES, *LINE_DAMAGES])
+@pytest.mark.deep
 def test_what_is_lost_of_a_check_that_no_criterion_names_is_lost_too(tmp_path, monkeypatch, name):
     for earlier in (False, True):  # without and with a result that can be read
         (folder := tmp_path / str(earlier)).mkdir()
@@ -306,6 +313,7 @@ def test_what_is_lost_of_a_check_that_no_criterion_names_is_lost_too(tmp_path, m
 
 
 @rows("check, moved", [("Stream", False), ("Hpl", False), ("Stream", True), ("Hpl", True)])
+@pytest.mark.deep
 def test_what_is_lost_has_no_time_no_waiver_and_an_honest_page(tmp_path, monkeypatch, check, moved):
     here = Here(tmp_path, monkeypatch)
     here.passed(0)
@@ -327,6 +335,7 @@ def test_what_is_lost_has_no_time_no_waiver_and_an_honest_page(tmp_path, monkeyp
     assert agrees, text
 
 
+@pytest.mark.deep
 def test_a_page_with_a_check_that_failed_besides_is_honest(tmp_path, monkeypatch):
     here = Here(tmp_path, monkeypatch)
     here.passed(1)
@@ -361,6 +370,7 @@ def test_a_copy_beside_its_file_is_no_loss_and_a_moved_file_is_one(tmp_path, mon
 
 
 @rows("name", [*HEADER_DAMAGES, "cut at the end of a line", "the line of a node is gone", "broken"])
+@pytest.mark.deep
 def test_a_person_ends_for_good_what_is_lost(tmp_path, monkeypatch, name):
     here = Here(tmp_path, monkeypatch)
     here.passed(1)
@@ -384,6 +394,7 @@ def test_a_person_ends_for_good_what_is_lost(tmp_path, monkeypatch, name):
 
 
 @rows("folder, commands", [("accepted", ["verdict"]), ("repairs", ["nodes"]), ("trend", ["nodes"])])
+@pytest.mark.deep
 def test_a_broken_record_of_a_person_stops_no_answer(tmp_path, monkeypatch, folder, commands):
     here = Here(tmp_path, monkeypatch)
     for run in range(12):

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import fleets
+import pytest
 from asked import ask
 from clone import TOP
 from fleets import names
@@ -70,6 +71,7 @@ FREE, ODD = ((0, 0, 0), "OK"), ((0, 1, 1), "ODD")
         ("Latency", "size", "56", "8"),
     ],
 )
+@pytest.mark.deep
 def test_a_node_that_is_measured_again_alone_still_differs_from_its_sisters(
     tmp_path, monkeypatch, check, key, usual, other
 ):
@@ -174,6 +176,7 @@ def test_a_lone_node_that_changed_against_its_past_is_odd_until_it_is_accepted(
         ("program", "stream", "likwid-bench", True),
     ],
 )
+@pytest.mark.deep
 def test_a_baseline_is_undecided_under_other_settings_until_they_are_accepted(
     tmp_path, monkeypatch, key, before, after, named
 ):

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import fleets
 import nets
+import pytest
 import recomputed
 from rows import rows
 
@@ -214,6 +215,7 @@ def test_the_ratio_of_random_to_sequential_is_of_each_block(tmp_path, monkeypatc
 
 
 @rows("metric", ["RandomIo.read", "RandomIo.read_p99", "RdmaPorts.rate"])
+@pytest.mark.deep
 def test_samples_of_another_point_never_change_the_value_of_the_first(
     tmp_path, monkeypatch, metric
 ):

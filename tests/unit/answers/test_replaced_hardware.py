@@ -106,6 +106,7 @@ NOTHING = {
 
 
 @rows("name", list(ONE))
+@pytest.mark.deep
 def test_what_was_measured_on_other_hardware_is_no_answer(tmp_path, monkeypatch, name):
     four = Four(tmp_path, monkeypatch)
     four.described(1)
@@ -236,6 +237,7 @@ def test_a_pair_is_replaced_with_either_of_its_ends(four, monkeypatch):
     assert (result.verdict, old) == ("INCOMPLETE", {"n3>s1", "s1>n3"})
 
 
+@pytest.mark.deep
 def test_a_page_with_replaced_hardware_is_honest(four):
     four.described(1)
     four.measured(1)

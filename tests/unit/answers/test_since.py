@@ -196,6 +196,7 @@ BOUND = fleets.CRITERIA.replace("60 MB/s", "95 MB/s")
         (30, 28, BOUND, "Stream.triad", "MB/s"),  # too short for the search
     ],
 )
+@pytest.mark.deep
 def test_every_command_and_the_page_have_one_since(
     here, monkeypatch, runs, first, criteria, metric, unit
 ):
@@ -261,6 +262,7 @@ def state_of(node="n003"):
 
 
 @rows("status", ["timeout", "invalid", "node_lost"])
+@pytest.mark.deep
 def test_a_repair_ends_flapping_and_clears_no_failure(here, monkeypatch, status):
     here(fleets.CRITERIA)
     monkeypatch.setattr(
@@ -290,6 +292,7 @@ def test_a_repair_ends_flapping_and_clears_no_failure(here, monkeypatch, status)
     assert state_of()["state"] == "FLAPPING"
 
 
+@pytest.mark.deep
 def test_a_repair_is_a_new_beginning(here, monkeypatch):
     years_of(here, monkeypatch, 70, 0.1, 20)
     assert repair()[0] == 0

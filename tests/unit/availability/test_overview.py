@@ -393,6 +393,7 @@ def test_a_record_of_the_future_knows_no_more_than_now(bare, tmp_path):
     assert found.missing() == ((now, END),)
 
 
+@pytest.mark.deep
 def test_a_made_year_agrees_with_its_arithmetic(site, tmp_path):
     """Each month a maintenance of 8 h on its first day, and an outage of two hours on the tenth."""
     begin = int(datetime(2025, 11, 1, tzinfo=UTC).timestamp())

@@ -25,6 +25,7 @@ def slurmd(tmp_path):
     process.wait()
 
 
+@pytest.mark.deep
 def test_a_slow_look_does_not_move_the_start_of_slurmd(tmp_path, slurmd):
     # Only what this test has started, and not the slurmd of a test bed nearby.
     stat = f"/proc/{own(tmp_path)}/stat"

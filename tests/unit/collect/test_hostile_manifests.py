@@ -94,6 +94,7 @@ MORE = [
 
 
 @rows("key, value", [*FORGED.items(), *MORE])
+@pytest.mark.deep
 def test_no_name_or_number_of_a_manifest_leads_anywhere(tmp_path, key, value):
     made = of_nodes(tmp_path, copy=False)  # as an earlier version has left it
     (made.perflogs / "here").mkdir()

@@ -78,6 +78,7 @@ INSTEAD = {
 
 @rows("instead", INSTEAD)
 @rows("name", ["stdout", "stderr", "meta", "facts"])
+@pytest.mark.deep
 def test_only_a_regular_file_of_some_size_is_read(tmp_path, name, instead, monkeypatch):
     made = of_nodes(tmp_path)
     monkeypatch.chdir(made.stage)
@@ -169,6 +170,7 @@ def test_raw_files_without_number_hide_no_result(made, monkeypatch):
     assert {node for node, _ in collect(made)} == {"n1", "n2", "n3"}
 
 
+@pytest.mark.deep
 def test_folders_within_folders_are_not_walked(made):
     path = made.stage / "raw/n1"
     with contextlib.chdir(path):

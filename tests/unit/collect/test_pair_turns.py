@@ -427,6 +427,7 @@ def test_broken_files_are_told_of_their_pair_and_end_in_no_traceback(tmp_path, h
 
 @cases(30, suppress=(HealthCheck.function_scoped_fixture,))
 @given(data=st.data())
+@pytest.mark.deep
 def test_hostile_texts_are_samples_that_can_be_read_again(tmp_path_factory, data):
     text = st.text(max_size=60) | st.sampled_from(
         [

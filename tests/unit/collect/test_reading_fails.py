@@ -52,6 +52,7 @@ def values(found):
 
 
 @rows("call, error", [(call, error) for call in CALLS for error in MOMENTARY])
+@pytest.mark.deep
 def test_one_failed_read_is_repeated_and_costs_nothing(tmp_path, monkeypatch, call, error):
     (tmp_path / "whole").mkdir()
     whole = of_nodes(tmp_path / "whole")

@@ -56,6 +56,7 @@ def test_a_disk_that_all_nodes_of_one_machine_see_is_bound_by_no_network(measure
 
 
 @rows("kind", ["nfs", "nfs4", "lustre", "ceph", "fuse.ceph", "gpfs", "beegfs"])
+@pytest.mark.deep
 def test_a_shared_file_system_of_a_network_kind_is_bound_by_the_clients(measured, kind):
     assert bounds(measured(kind)) == [("clients", CLIENT)]
     assert bounds(measured(kind), 128) == [("clients", round(128 * 2 * MIB_OF_10_GBPS))]

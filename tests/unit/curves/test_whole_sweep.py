@@ -244,6 +244,7 @@ def ranks(loss):
         (0.06, 1, "FAIL"),
     ],
 )
+@pytest.mark.deep
 def test_RANKS3_compares_the_same_tasks_where_a_sweep_has_them(
     swept, tmp_path, monkeypatch, loss, most, verdict
 ):

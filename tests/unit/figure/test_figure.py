@@ -2,6 +2,7 @@
 
 import xml.etree.ElementTree as ElementTree
 
+import pytest
 from rows import rows
 
 from siteproof.figure import line_plot
@@ -23,6 +24,7 @@ def texts(svg):
     return [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
+@pytest.mark.deep
 def test_all_that_is_said_is_text_and_no_path():
     told = texts(svg([plot(Line("two", [1, 2], [1, 2]), ONE)]))
     for text in ("A title", "tasks", "Ior.write, MiB/s", "one a node; ring: plateau 2", "two", "4"):
@@ -64,6 +66,7 @@ def test_a_text_cannot_break_the_svg():
         Line("wide", [1, 2**40], [1e-9, 1e15]),
     ],
 )
+@pytest.mark.deep
 def test_edges_are_drawn(line):
     assert line.name in texts(svg([plot(line)]))
     assert line_plot.file([plot(line)], "png").startswith(b"\x89PNG")

@@ -163,6 +163,7 @@ def test_a_hostile_name_stays_a_text(svg):
         {"n": 1.0, "m": nan},
     ],
 )
+@pytest.mark.deep
 def test_a_distribution_of_little_is_drawn(values):
     told = texts(histogram(values=values, marks=[Mark("bound", 1e6, "C ≥ 1000000")]))
     assert "nodes" in told
@@ -188,6 +189,7 @@ def test_nodes_that_are_named_differ_by_their_marks():
     assert len(set(shapes)) >= 5
 
 
+@pytest.mark.deep
 def test_a_year_of_a_large_fleet_is_small():
     rng = np.random.default_rng(1)
     kinds = np.zeros((320, 365), dtype=np.uint8)
@@ -234,6 +236,7 @@ def test_shares_become_kinds_by_what_a_repair_is_worth():
 
 
 @rows("values", [[nan] * 30, [0.0] * 30, [5.0] * 29 + [nan], [1e-12] * 30, [-3.0] + [1e15] * 29])
+@pytest.mark.deep
 def test_a_trend_of_anything_is_drawn(values):
     told = texts(course(values, marks=[BOUND], region=Region(DAYS[3], DAYS[20], 1, 2)))
     assert "median" in told

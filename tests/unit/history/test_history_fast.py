@@ -143,6 +143,7 @@ def test_both_ways_in_give_the_same_rows_and_refuse_the_same_files(connection, t
     event(f"{sum(passes(connection, path) for path in paths[:2])} of 2 went the fast way")
 
 
+@pytest.mark.deep
 def test_what_checks_write_goes_the_fast_way(connection, tmp_path):
     years.write(
         tmp_path,

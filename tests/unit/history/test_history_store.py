@@ -130,6 +130,7 @@ def test_one_system_is_brought_up_to_date_and_shown_without_the_others(perflogs)
     is_right(perflogs)
 
 
+@pytest.mark.deep
 def test_a_year_of_daily_additions_leaves_few_parts_and_no_file_beside_them(perflogs, cache):
     for run in range(6, 12):
         years.write(perflogs, runs=run + 1, first=run, **SMALL)

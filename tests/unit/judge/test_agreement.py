@@ -148,6 +148,7 @@ def values_near(rng, exact):
 
 
 @rounds(400, 10_000)
+@pytest.mark.deep
 def test_random_contracts_are_judged_alike_three_times(count):
     rng = random.Random(20261121)
     compared = passed = 0
@@ -198,6 +199,7 @@ PRINTED = st.builds(  # what a tool prints: up to 15 digits
     away=st.integers(-2, 2),
 )
 @settings(max_examples=200)
+@pytest.mark.deep
 def test_all_that_a_tool_prints_beside_a_bound_is_judged_alike(
     bound, kind, step, ties, units, away
 ):
@@ -238,6 +240,7 @@ def test_a_mean_just_below_its_bound_is_below_it_for_reframe():
 
 
 @rounds(150, 2000)
+@pytest.mark.deep
 def test_shares_of_a_fact_are_judged_alike(count):
     rng = random.Random(4)
     for _ in range(count):
@@ -257,6 +260,7 @@ def test_shares_of_a_fact_are_judged_alike(count):
 
 
 @rounds(80, 1000)
+@pytest.mark.deep
 def test_two_bounds_on_one_metric_hold_at_once_and_exactly(count):
     rng = random.Random(5)
     for _ in range(count):

@@ -85,6 +85,7 @@ def verdict_says(net, found):
 
 
 @rounds(150, 1500)
+@pytest.mark.deep
 def test_random_contracts_over_trials_are_judged_alike_three_times(net, count):
     rng = random.Random(20261121)
     compared = passed = 0

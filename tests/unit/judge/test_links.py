@@ -5,6 +5,7 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import Page
@@ -39,6 +40,7 @@ def links_resolve(made):
 
 @given(seed=st.integers(0, 10**9))
 @cases(20)
+@pytest.mark.deep
 def test_every_link_of_a_random_campaign_resolves(seed):
     judged = random_campaign(seed)
     page, leads = links_resolve(report_on(judged))

@@ -243,6 +243,7 @@ OF_VALUES = {"PASS", "REGRESSED", "FAIL"}
 
 @given(seed=st.integers(0, 10**9), word=st.sampled_from(recompute.ORDER))
 @cases(25)
+@pytest.mark.deep
 def test_another_verdict_in_the_tables_is_found(seed, word):
     judged = random_campaign(seed)
     decide = {one.id for one in judged.verdicts if not one.criterion.report_only}

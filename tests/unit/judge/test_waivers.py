@@ -216,6 +216,7 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.deep
 def test_each_mistake_is_told_with_file_and_line(fullest):
     path = fullest / "waivers.yaml"
     whole = path.read_text()

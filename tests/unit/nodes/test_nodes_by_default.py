@@ -82,6 +82,7 @@ def test_a_slow_node_is_slow_in_daily_use_with_the_day_when_it_began(told):
         assert "seen once" not in reason
 
 
+@pytest.mark.deep
 def test_a_node_that_has_always_been_slow_says_so_from_the_first_run_that_is_seen(told):
     found = told(lose(fleet(32, 9), ["n005"], 0.1, 0))
     (why,) = state(found, "n005")["findings"]
@@ -97,6 +98,7 @@ def test_a_node_that_was_repaired_is_ok_and_its_past_is_a_note(told):
     assert found["retest"] == "n005"
 
 
+@pytest.mark.deep
 def test_six_nodes_that_are_slow_for_twenty_days_are_not_ok(told):
     for count, cv in product((16, 24, 40), (0.01, 0.02)):
         bad = names(count)[:6]
@@ -110,6 +112,7 @@ def test_six_nodes_that_are_slow_for_twenty_days_are_not_ok(told):
 # ---- few nodes
 
 
+@pytest.mark.deep
 def test_of_three_sisters_a_gross_deficit_is_slow(told):
     for count, runs in product((3, 4, 5, 7), (1, 3, 10)):
         found = told(lose(fleet(count, runs, 0.02), ["n002"], 0.3, 0))
@@ -117,6 +120,7 @@ def test_of_three_sisters_a_gross_deficit_is_slow(told):
         assert in_state(found, "OK") == set(names(count)) - {"n002"}, (count, runs)
 
 
+@pytest.mark.deep
 def test_one_or_two_nodes_are_compared_with_their_own_past(told):
     for count, days in product((1, 2, 3), (1, 3, 10)):
         found = told(lose(fleet(count, 20, 0.01), ["n001"], 0.15, 20 - days))
@@ -147,6 +151,7 @@ C-TRIAD: {description: d, metric: Stream.triad, at_least: 900 MB/s, source: s, s
     assert not found["warnings"]
 
 
+@pytest.mark.deep
 def test_few_healthy_nodes_are_not_accused(told):
     for seed, count in product(range(4), (1, 2, 3, 4, 6)):
         found = told(fleet(count, 14, 0.03, seed=seed))
@@ -170,6 +175,7 @@ def test_another_kind_of_node_is_told_and_nobody_accused(told):
         assert any("make them a role of their own" in text for text in found["warnings"]), row
 
 
+@pytest.mark.deep
 def test_a_bad_node_of_each_kind_is_found_among_its_own(told):
     every = names(64)
     for share in (0.15, 0.3, 0.5):
@@ -179,6 +185,7 @@ def test_a_bad_node_of_each_kind_is_found_among_its_own(told):
         assert in_state(found, "SLOW") == {kind[1], every[-1]}, share
 
 
+@pytest.mark.deep
 def test_with_many_bad_the_past_finds_them(told):
     for count, bad in [*product((16, 64), (0.3, 0.4)), (320, 0.4)]:
         sick = set(random.Random(count).sample(names(count), round(bad * count)))
@@ -194,6 +201,7 @@ def test_a_step_of_the_whole_fleet_accuses_nobody(told):
         assert [f["kind"] for f in found["findings"]] == ["fleet_moved"]
 
 
+@pytest.mark.deep
 def test_a_scatter_that_hides_a_loss_of_a_tenth_is_told(told):
     text = "Stream.triad: 10 runs cannot show a loss of 10 %: nodes of compute scatter by "
     for cv, hides in ((0.03, False), (0.04, False), (0.06, True), (0.1, True)):
@@ -233,6 +241,7 @@ C-TRIAD: {description: d, metric: Stream.triad, at_least: 955 MB/s, source: s, s
 
 @pytest.mark.parametrize("shape", ["step", "drift"])
 @pytest.mark.parametrize("count", [8, 32])
+@pytest.mark.deep
 def test_the_tail_of_a_fleet_wide_event_is_not_taken_out_and_the_gate_names_the_event(
     told, count, shape
 ):

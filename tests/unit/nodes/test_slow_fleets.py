@@ -163,6 +163,7 @@ def test_a_healthy_fleet_is_not_accused(site, seeds):
 
 
 @seeds_of_size
+@pytest.mark.deep
 def test_thirty_per_cent_are_found_in_one_run(site, seeds):
     for count, cv, bad in product(seeds, (0.01, 0.02), (0.125, 0.1875)):
         recall, accused, found = tally(site(count), count, cv, seeds[count], bad, 0.3, 1)
@@ -182,6 +183,7 @@ def test_ten_per_cent_are_found_from_ten_paired_repetitions(site, seeds):
 
 
 @seeds_of_size
+@pytest.mark.deep
 def test_recall_of_three_runs_in_a_large_fleet(site, seeds):
     place = site(320)
     for bad, deficit in product((0.1, 0.2, 0.35), (0.05, 0.1, 0.3)):

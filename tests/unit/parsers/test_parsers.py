@@ -56,6 +56,7 @@ def test_every_tool_has_a_good_output_with_its_proof():
     ] == []
 
 
+@pytest.mark.deep
 def test_without_a_line_of_the_proof_there_is_no_reading():
     wrong = []
     for output in recorded.all_of():

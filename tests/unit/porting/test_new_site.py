@@ -305,6 +305,7 @@ def large(count):
 @pytest.mark.parametrize(
     "count", [5_860, pytest.param(40_000, marks=pytest.mark.long)], ids=["5860", "40000"]
 )
+@pytest.mark.deep
 def test_a_machine_of_many_nodes(centre, record_property, count):
     nodes, parts = large(count)
     begin = time.monotonic()

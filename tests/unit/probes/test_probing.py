@@ -173,6 +173,7 @@ def test_a_server_that_shows_its_version_is_up_and_is_shown_ours(first):
         (lambda connection: time.sleep(5), "no answer within 0.5 s"),
     ],
 )
+@pytest.mark.deep
 def test_anything_else_is_no_ssh(answer, expected):
     with server(answer) as port:
         assert why("ssh", f"127.0.0.1:{port}", 0.5) in (expected, "Connection reset by peer")
@@ -199,6 +200,7 @@ def probe(kind, target, timeout="1 s", **more):
     return Probe(kind=kind, target=target, interval="5 min", timeout=timeout, **more)
 
 
+@pytest.mark.deep
 def test_a_round_takes_no_longer_than_its_longest_limit_whatever_services_do():
     def drips(connection):
         connection.recv(100)
@@ -285,6 +287,7 @@ def test_addresses_of_all_forms_are_targets(kind, target):
     assert probe(kind, target).target == target
 
 
+@pytest.mark.deep
 def test_no_thread_of_a_round_holds_the_process(tmp_path):
     code = (
         "import time\nfrom siteproof.probes import probing, rounds\n"

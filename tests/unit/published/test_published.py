@@ -212,6 +212,7 @@ def test_without_any_session_verdict_speaks_of_what_others_published(world):
     assert (why["details"]["source"], why["details"]["keeps"]) == ("mean", "yes")
 
 
+@pytest.mark.deep
 def test_no_published_figure_of_any_seed_passes_a_criterion_or_is_told_as_measured(seed):
     failed = {}
     for name in SEEDS:

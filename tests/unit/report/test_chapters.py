@@ -133,6 +133,7 @@ def test_every_node_in_every_run_is_one_map_and_the_worst_stand_on_top(told):
     assert len(whole.svg) < 60_000
 
 
+@pytest.mark.deep
 def test_runs_that_have_no_room_in_the_map_are_named(made, monkeypatch):
     assert not [p for p in heatmap.chapter(made).points if "not drawn" in p]
     monkeypatch.setattr(heatmap, "MAX_COLUMNS", 10)
@@ -247,6 +248,7 @@ NEWER = {  # the status of n002's newest run, its mode: whether its older value 
 
 
 @rows("status, mode", NEWER)
+@pytest.mark.deep
 def test_a_value_that_a_newer_failure_took_back_is_not_drawn_as_good(
     status, mode, tmp_path, monkeypatch
 ):
@@ -297,6 +299,7 @@ def test_no_history_is_not_told_as_no_change(tmp_path, monkeypatch):
     assert card.note == "of 3: too little history, a step needs 10 runs of a node"
 
 
+@pytest.mark.deep
 def test_hostile_names_stay_texts(tmp_path, monkeypatch):
     evil = "<b>&amp;</b>"
     perflogs = furnish(tmp_path, monkeypatch, more="", count=2)

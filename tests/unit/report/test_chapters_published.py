@@ -62,6 +62,7 @@ def of_links(figure):
     return {(row[0], row[1]): row[2:] for row in figure.table.rows}
 
 
+@pytest.mark.deep
 def test_lan_and_wan_of_others_are_two_links(seed):
     (figure,) = links.chapter(seed("sc11-wan")).figures
     held = of_links(figure)
@@ -77,6 +78,7 @@ def test_lan_and_wan_of_others_are_two_links(seed):
     assert "Latency.round_trip" not in told  # a time would press the rates together
 
 
+@pytest.mark.deep
 def test_seed_003s_directions_differ_and_nobody_is_accused_of_it(seed):
     section = matrix.chapter(seed("extenci"))
     assert section.lead.endswith("no bad pair.")

@@ -98,6 +98,7 @@ C-MEDIAN: {description: d, metric: Stream.triad, at_least: 100 MB/s, source: s, 
 """
 
 
+@pytest.mark.deep
 def test_the_bound_of_a_median_accuses_no_node(tmp_path, monkeypatch):
     usual = (
         "system: here\nB-MEDIAN: {metric: Stream.triad, at_least: 100 MB/s, source: s, "
@@ -128,6 +129,7 @@ def test_the_bound_of_a_median_accuses_no_node(tmp_path, monkeypatch):
         ("metric: Stream.triad, at_least: 0.1 GB/s", {"n001", "n004"}),
     ],
 )
+@pytest.mark.deep
 def test_a_bound_has_the_sides_that_the_contract_gives_it(tmp_path, monkeypatch, rule, beyond):
     criteria = f"C-1: {{description: d, {rule}, source: s, max_age: none}}\n"
     metric, unit = ("Hpl.time", "s") if "Hpl" in rule else ("Stream.triad", "MB/s")
@@ -167,6 +169,7 @@ def test_values_under_other_conditions_are_told_apart(tmp_path, monkeypatch):
 
 
 @rows("since, shown", [("2025-12-25T00:00", 1), ("2026-01-20T00:00", 0)])
+@pytest.mark.deep
 def test_a_page_lists_the_episodes_of_its_period(tmp_path, monkeypatch, since, shown):
     with world(tmp_path, monkeypatch, MIDDLE) as (perflogs, _):
         half = years.Step("Stream.triad", 30, -0.5, ("n004",), last=37)
@@ -185,6 +188,7 @@ def test_a_page_lists_the_episodes_of_its_period(tmp_path, monkeypatch, since, s
         assert "recovered 2025-12-29" in row["remark"]
 
 
+@pytest.mark.deep
 def test_a_drift_is_told_by_its_ends_and_has_no_moment(tmp_path, monkeypatch):
     with world(tmp_path, monkeypatch, MIDDLE) as (perflogs, made):
         years.write(

@@ -173,6 +173,7 @@ def test_an_answer_has_a_limit(job, monkeypatch):
         made(at).config.get_version()
 
 
+@pytest.mark.deep
 def test_a_silent_galaxy_is_a_timeout(job):
     served, made = galaxy_of(job, {"/api/version": lambda _: time.sleep(2)})
     with served as at, pytest.raises(TimeoutError):

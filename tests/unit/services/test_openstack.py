@@ -162,6 +162,7 @@ class Elsewhere(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.deep
 def test_an_api_that_sends_us_elsewhere_gets_no_password_there(tmp_path):
     path = tmp_path / "credentials"
     path.touch(mode=0o600)

@@ -3,6 +3,7 @@
 import hashlib
 from http.client import RemoteDisconnected
 
+import pytest
 from rows import rows
 from urllib3.exceptions import HTTPError, ProtocolError
 
@@ -10,6 +11,7 @@ from siteproof.services import s3
 
 
 @rows("size", [0, 1, s3.PART])
+@pytest.mark.deep
 def test_the_etag_of_one_part_is_its_md5(tmp_path, size):
     (tmp_path / "x").write_bytes(b"a" * size)
     assert s3.etag(tmp_path / "x") == hashlib.md5(b"a" * size).hexdigest()

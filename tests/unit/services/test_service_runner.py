@@ -70,6 +70,7 @@ def test_what_the_service_still_has_after_the_removal_is_a_failure(job, far):
     assert found["clean"] == ("generic", f"1 thing left behind: {job.mark}")
 
 
+@pytest.mark.deep
 def test_a_step_that_hangs_is_a_timeout_and_the_rest_is_cleaned(job, far):
     def test(job, steps):
         with steps.step("put"):

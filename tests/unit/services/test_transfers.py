@@ -213,6 +213,7 @@ def test_a_tool_that_is_missing_is_named(job):
     assert raised.value.status == "tool_missing"
 
 
+@pytest.mark.deep
 def test_a_tool_that_hangs_is_a_timeout(job, tmp_path):
     with pytest.raises(TimeoutError):
         transfers.run(with_keys(tmp_path, timeout="1 s"), ["sleep", "60"])

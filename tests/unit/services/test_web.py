@@ -3,6 +3,7 @@
 import socket
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from rows import rows
 from served import certificate, job, pages, steps_of
 
@@ -72,6 +73,7 @@ def test_nothing_at_the_port_is_generic(tmp_path):
     assert steps == [("page", "generic", "Connection refused")]
 
 
+@pytest.mark.deep
 def test_a_server_that_never_answers_is_a_timeout(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]

@@ -3,6 +3,7 @@
 import ast
 import json
 
+import pytest
 from click.testing import CliRunner
 from clone import TOP
 from rows import rows
@@ -90,6 +91,7 @@ def test_each_closed_list_is_printed_for_programs(name):
         assert named.split()[0] in text.output
 
 
+@pytest.mark.deep
 def test_the_systems_are_listed_for_programs():
     done = CliRunner().invoke(sites, ["--json"])
     listed = {one["site"]: one for one in json.loads(done.output)}

@@ -196,6 +196,7 @@ def test_lint_prints_the_schema(example):
     assert schema["system.yaml"]["additionalProperties"] is False
 
 
+@pytest.mark.deep
 def test_the_shipped_sites_have_no_mistake(monkeypatch):
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
     result = CliRunner().invoke(lint, [])

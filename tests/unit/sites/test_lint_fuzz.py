@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
 
+import pytest
 import yaml
 from clone import SITES
 from hypothesis import HealthCheck, given
@@ -109,6 +110,7 @@ fast = cases(50, suppress=(HealthCheck.data_too_large,))
 
 @fast
 @given(st.data())
+@pytest.mark.deep
 def test_another_value_in_place_of_one(data):
     name = data.draw(st.sampled_from(sorted(FILES)))
     tree = yaml.safe_load(FILES[name])

@@ -142,6 +142,7 @@ def test_the_folder_of_the_clone_is_the_default(shipped):
 
 
 @rows("name", SHIPPED)
+@pytest.mark.deep
 def test_a_shipped_site_loads(name, shipped):
     site = load(name)
     assert site.system.system == name

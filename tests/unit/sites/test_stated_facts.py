@@ -221,6 +221,7 @@ def test_a_section_has_fields_or_says_why_it_has_none():
             FactSection(source="x", **keys)
 
 
+@pytest.mark.deep
 def test_each_field_that_a_node_reports_is_known_and_each_known_one_is_reported(tmp_path):
     on_node = TOP / "siteproof/checks/on_node"
     done = subprocess.run(

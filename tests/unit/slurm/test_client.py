@@ -51,6 +51,7 @@ def test_an_error_without_a_word_is_told(name, ask, slurm):
 
 
 @rows("name, ask", ALL)
+@pytest.mark.deep
 def test_a_controller_that_does_not_answer_is_told(name, ask, slurm, monkeypatch):
     monkeypatch.setattr(client, "TIMEOUT", 0.2)
     slurm(name, "exec sleep 20")
@@ -199,6 +200,7 @@ def test_jobs_that_are_laid_out_together_look_at_the_nodes_once(slurm, monkeypat
     assert len(slurm.calls()) == 2
 
 
+@pytest.mark.deep
 def test_answers_of_nodes_are_read_when_there_are_more(slurm):
     slurm("srun", "echo n1 seen; sleep 0.4; echo n2 seen; sleep 0.4")
     texts = []

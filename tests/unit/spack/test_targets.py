@@ -121,6 +121,7 @@ LUSTRE = "  lustre: {externals: [{spec: lustre@2.15.5, prefix: /usr}], buildable
         ("packages: 3\n", ["has no compiler", "does not require an MPI", "'home' is Lustre"]),
     ],
 )
+@pytest.mark.deep
 def test_what_a_site_leaves_to_chance_is_a_warning(tmp_path, text, told):
     (tmp_path / "spack").mkdir()
     (tmp_path / "spack/packages.yaml").write_text(text)

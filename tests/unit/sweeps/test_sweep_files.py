@@ -174,6 +174,7 @@ def test_a_sweep_of_more_points_than_anybody_measures_is_refused_before_they_are
     assert "more than 20000 points" in told(folder, text)[0]
 
 
+@pytest.mark.deep
 def test_lint_tells_the_mistakes_of_sweeps_too_and_that_one_names_a_system(folder):
     (folder / "mine.yaml").write_text(GOOD.replace("tool: ior", "tool: iorr"))
     (folder / "other.yaml").write_text(GOOD.replace("Rates against", "What testbed does with"))

@@ -69,6 +69,7 @@ def test_the_median_and_the_scatter_become_a_baseline(here):
     assert set(sites.load("here").baselines) == set(found) - {"system"}
 
 
+@pytest.mark.deep
 def test_a_fleet_that_is_as_ever_keeps_its_baseline(here):
     here.year(runs=200)
     ask("calibrate", "--write")
@@ -172,6 +173,7 @@ def test_quick_runs_are_no_baseline(here):
     assert here.file.read_bytes() == before
 
 
+@pytest.mark.deep
 def test_what_is_not_stable_has_no_baseline(here):
     for planted, told in (
         ({"steps": [Step(TRIAD, 30, -0.1)]}, "the fleet as a whole is not stable: step of -"),
@@ -193,6 +195,7 @@ def test_one_unstable_node_is_left_out_and_named(here):
     assert "left out of Stream.triad of compute: n001 is not stable: step of -" in told
 
 
+@pytest.mark.deep
 def test_after_an_acknowledged_change_the_new_level_counts(here):
     here.year(steps=[Step(TRIAD, 30, -0.1)], changes=[Change(30, "kernel", "6.2")])
     ask("trend", "ack", changes()["fleet"][0]["id"], "--why", "mitigations")
@@ -203,6 +206,7 @@ def test_after_an_acknowledged_change_the_new_level_counts(here):
     assert float(bound.split()[0]) == pytest.approx(162_900, rel=0.01)
 
 
+@pytest.mark.deep
 def test_nodes_that_the_baseline_would_accuse_from_its_first_day_are_named(here):
     here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"])])
     (alert,) = changes()["alerts"]

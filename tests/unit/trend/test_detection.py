@@ -57,6 +57,7 @@ def run_of(moment, every=timedelta(days=1)):
 # ---- steps
 
 
+@pytest.mark.deep
 def test_a_lasting_loss_is_told_that_is_within_the_scatter_of_a_run(told):
     cases = {IOPS: (0.4, 0.05), "Mdtest.create": (1, 0.1), "Mdtest.stat": (2, 0.2)}
     scatters = [Scatter(metric, 0, times) for metric, (times, _) in cases.items()]
@@ -83,6 +84,7 @@ def test_noise_that_grows_hides_no_step(told):
 # ---- episodes
 
 
+@pytest.mark.deep
 def test_days_at_half_speed_are_told_with_begin_end_and_depth(told):
     lasts = {
         IO: 3,
@@ -108,6 +110,7 @@ def test_two_episodes_of_a_node_are_two_items(told):
 # ---- calendars
 
 
+@pytest.mark.deep
 def test_a_step_is_found_beside_a_daily_swing_of_the_right_width(told):
     for hours in (12, 8, 6):
         period = 2 * hours / 24 if hours == 12 else 1.0
@@ -136,6 +139,7 @@ def test_a_change_of_scatter_alone_is_told(told):
     assert found["after"] / found["before"] == pytest.approx(5, rel=0.4)
 
 
+@pytest.mark.deep
 def test_a_jump_by_the_factor_of_a_unit_is_asked_about(told):
     metrics = [TRIAD, "Stream.copy", "Stream.scale", "Stream.add"]
     factors = dict(zip(metrics, (1000, 1024, 1.048576, 1 / 1.048576), strict=True))
@@ -161,6 +165,7 @@ def test_lost_runs_hide_no_step(told):
 # ---- false items
 
 
+@pytest.mark.deep
 def test_of_thirty_runs_and_one_step_only_the_step_is_told(told):
     for seed in range(3):
         steps = [Step(TRIAD, 15, -0.1, ["n002"])]

@@ -73,11 +73,13 @@ def test_the_scatter_is_that_of_the_made_fleet(clean):
     assert (read.runs, len(read.nodes)) == (RUNS, NODES)
 
 
+@pytest.mark.deep
 def test_losses_of_the_smallest_size_are_found_with_the_stated_probability(survey_of, clean):
     shares = found_of(survey_of, clean, 1)
     assert all(share >= POWER - 0.15 for share in shares.values()), shares
 
 
+@pytest.mark.deep
 def test_losses_of_half_the_size_are_mostly_not_found(survey_of, clean):
     shares = found_of(survey_of, clean, 0.5)
     assert all(share < 0.5 for share in shares.values()), shares

@@ -111,6 +111,7 @@ def only(found):
     return found[0]
 
 
+@pytest.mark.deep
 def test_a_run_with_a_value_that_cannot_be_right_is_in_no_line(here):
     here.year((TRIAD, COPY), nodes=8, runs=20)
     header_of = header("s-odd", "Stream", 20, job="77", expected="n[001-008]")
@@ -229,6 +230,7 @@ def test_a_drift_and_a_rhythm_of_the_week_are_called_by_their_names(here):
     assert only(seen.seasons).pattern == "weekday" and seen.seasons[0].metric == GFLOPS
 
 
+@pytest.mark.deep
 def test_the_size_of_a_change_is_that_of_the_levels_with_it_or_both_sizes_are_there(here):
     seen = here.year(
         (TRIAD, GFLOPS),
@@ -504,6 +506,7 @@ def test_firmware_that_changed_between_two_descriptions_is_a_cause(here):
     assert "d10.SystemDescription.1.fields.json.gz" in unknown.message
 
 
+@pytest.mark.deep
 def test_since_tells_only_what_came_later_and_metric_and_node_only_theirs(here):
     here.year(
         (TRIAD, GFLOPS), steps=[Step(TRIAD, 20, -0.1, ["n001"]), Step(GFLOPS, 40, -0.1, ["n002"])]
@@ -514,6 +517,7 @@ def test_since_tells_only_what_came_later_and_metric_and_node_only_theirs(here):
     assert here.survey(now=years.time_of(15)).all == []
 
 
+@pytest.mark.deep
 def test_lines_are_given_with_their_changes(here):
     here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"])])
     seen = here.survey()

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -398,6 +399,7 @@ def test_the_same_sentence_is_shown_once():
     assert fulls([one, two]) == [full(one)]
 
 
+@pytest.mark.deep
 def test_alike_ignores_subject_time_and_numbers_and_nothing_else():
     for kind in Kind:
         one = example(kind)
