@@ -17,6 +17,7 @@ from siteproof.record.samples import (
     EMULATED,
     INTERRUPTED,
     LOST,
+    NODE_LOST,
     PUBLISHED,
     TOOL_MISSING,
     Sample,
@@ -276,7 +277,7 @@ def unanswered(criterion: Criterion, attempts: Sequence[Sample]) -> Finding:
 
 def failure(sample: Sample) -> Finding:
     """Why a sample has no value; or that its value is wrong."""
-    kinds = {"node_lost": Kind.NODE_LOST, INTERRUPTED: Kind.INTERRUPTED, LOST: Kind.LOST}
+    kinds = {NODE_LOST: Kind.NODE_LOST, INTERRUPTED: Kind.INTERRUPTED, LOST: Kind.LOST}
     kinds |= dict.fromkeys(WRONG, Kind.WRONG_ANSWER)
     return Finding(
         kinds.get(sample.status, Kind.NO_VALUE),

@@ -264,7 +264,9 @@ def _check(chosen: Options) -> None:
 
 def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
     site, today = judged.site, datetime.now(UTC).date()
-    decision = decide(fleet(judged).nodes, waived(judged, today), keep_out)
+    report = fleet(judged)
+    decision = decide(report.nodes, waived(judged, today), keep_out)
+    decision = replace(decision, warnings=report.warnings)
     partitions: dict[str, NodeSet] = {}
     seen = nodesets.of()
     of_slurm = {n: p for n, p in site.system.partitions.items() if p.scheduler == "slurm"}

@@ -17,7 +17,7 @@ from siteproof.record.finding import Finding
 from siteproof.slurm import client
 from siteproof.verdict.judgement import Judgement
 from siteproof.wording import node_groups
-from siteproof.wording.findings import fulls, sentence, sentences, warning
+from siteproof.wording.findings import full, fulls, sentence, sentences, warning
 from siteproof.wording.in_bounds_unit import Shown
 from siteproof.wording.tallies import units
 
@@ -28,8 +28,9 @@ COLUMNS = ("node", "state", "goes back", "service", *node_groups.COLUMNS[3:])
 def print_rulings(judged: Judgement, scene: Scene) -> None:
     """The nodes that are not OK, by reason, and what limits or changes the decision."""
     print_text(f"{scene.system}: {judged.chosen}")
-    for why in judged.warnings:
-        print_wrapped(f"warning: {warning(why)}")
+    of_nodes = [full(why) for why in scene.decision.warnings if why not in judged.warnings]
+    for text in (*map(warning, judged.warnings), *of_nodes):
+        print_wrapped(f"warning: {text}")
     rulings, shown = scene.decision.rulings.values(), Shown(judged)
     out = node_groups.groups((r.node, r.state, r.findings) for r in rulings if not r.back)
     print_records([record_of(group, "bold", shown) for group in out])

@@ -93,9 +93,10 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Decision:
-    """The rulings on all nodes of the inventory, by node."""
+    """The rulings on all nodes of the inventory, by node. warnings: what limits the trust in it."""
 
     rulings: Mapping[str, Ruling]
+    warnings: Sequence[Finding] = ()
 
     @property
     def back(self) -> NodeSet:
@@ -113,13 +114,13 @@ class Decision:
         for node, why in dead.items():
             findings = (why, *rulings[node].findings)
             rulings[node] = Ruling(node, str(State.FAILED), False, findings)
-        return Decision(rulings)
+        return replace(self, rulings=rulings)
 
     @property
     def certain(self) -> Decision:
         """The same without the nodes that stay out for a reason that is not certain."""
         known = {node: ruling for node, ruling in self.rulings.items() if is_certain(ruling)}
-        return Decision(known)
+        return replace(self, rulings=known)
 
 
 def decide(

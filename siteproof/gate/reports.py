@@ -12,7 +12,7 @@ from siteproof import files, trend
 from siteproof.errors import UserError
 from siteproof.gate.decision import Excuse
 from siteproof.judge.criterion import waiver_finding
-from siteproof.nodes import facts, states
+from siteproof.nodes import states
 from siteproof.nodes.states import FleetReport
 from siteproof.record import repairs
 from siteproof.record.finding import Finding, Kind
@@ -33,7 +33,7 @@ def fleet(judged: Judgement, search: Search | None = None) -> FleetReport:
     What a change of the history explains is dated by that change, unless the history cannot be
     read: that stops no answer.
     """
-    found, repaired = states.report(judged, states.lately(judged)), facts.repaired(judged)
+    found, repaired = states.report(judged, states.lately(judged)), judged.repairs[0]
     nodes = {}
     broken: dict[Finding, None] = {}
     with ExitStack() as stack:

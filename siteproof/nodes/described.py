@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from siteproof.analysis import counters
-from siteproof.analysis.uniformity import Uniformity
+from siteproof.analysis.uniformity import Odd, Uniformity
 from siteproof.answers.attempts import failure
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
@@ -18,18 +18,22 @@ OnNodes = tuple[Finding, Iterable[str]]
 def differing(role: str, same: Uniformity) -> Iterator[OnNodes]:
     """Each field in which a node differs; each value of a field that has no majority."""
     for node, fields in same.differing.items():
-        for one in fields:
-            details = {
-                "field": one.field,
-                "found": finding.text(one.value),
-                "majority": finding.text(one.majority),
-                "role": role,
-            }
-            yield finding.of(Kind.FIELD_DIFFERS, details), [node]
+        yield from ((of_field(role, one), [node]) for one in fields)
     for name, values in same.undecided.items():
         for value, nodes in values.items():
             details = {"field": name, "found": finding.text(value), "role": role}
             yield finding.of(Kind.NO_MAJORITY, details), nodes
+
+
+def of_field(role: str, one: Odd) -> Finding:
+    """A field in which a node of a role differs."""
+    details = {
+        "field": one.field,
+        "found": finding.text(one.value),
+        "majority": finding.text(one.majority),
+        "role": role,
+    }
+    return finding.of(Kind.FIELD_DIFFERS, details)
 
 
 def not_read(unread: Mapping[str, Mapping[str, str]]) -> Iterator[OnNodes]:

@@ -12,18 +12,16 @@ from siteproof.analysis import restarts, uniformity
 from siteproof.analysis.slow_nodes import State
 from siteproof.answers import checks_tried
 from siteproof.answers.attempts import failure, of_system
-from siteproof.errors import UserError
 from siteproof.judge.criterion import NodeVerdict
-from siteproof.nodes import as_stated, stored
-from siteproof.record import descriptions, finding, repairs, series
+from siteproof.nodes import as_stated, described, stored
+from siteproof.record import descriptions, finding, series
 from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, PEER, ends
-from siteproof.record.repairs import Repair
 from siteproof.record.samples import INTERRUPTED, LOST, TOOL_MISSING, Header, Sample, expected_nodes
 from siteproof.severity import WRONG, most_severe_status
 from siteproof.sites import Metric, bought
-from siteproof.sites.bought import FactResult, Outcome
+from siteproof.sites.bought import Outcome
 from siteproof.verdict.judgement import Judgement
 from siteproof.verdict.missed import MAX_SHOWN, PARAMETERS, Missed, job_of, unlike
 
@@ -32,7 +30,10 @@ SHARED = 3  # nodes whose settings changed alike are an event, and not odd
 
 
 def facts(judged: Judgement) -> Iterator[Fact]:
-    """Each node, its state, and why; the most severe reasons of a state first."""
+    """Each node, its state, and why; the most severe reasons of a state first.
+
+    OK: so many nodes changed alike that it is an event; the finding has all of them.
+    """
     yield from _attempts(judged)
     yield from _flapping(judged)
     for _, restarted, tested in _restarts(judged):
@@ -49,7 +50,7 @@ def facts(judged: Judgement) -> Iterator[Fact]:
             yield from _contract(verdict)
     yield from _mismatches(judged)
     yield from _odd_descriptions(judged)
-    yield from ((state, why) for state, why in _other_settings(judged) if state is not State.OK)
+    yield from _other_settings(judged)
     yield from _odd_conditions(judged)
     yield from _interrupted(judged.samples)
     yield from _untested(judged)
@@ -63,8 +64,7 @@ def warnings(judged: Judgement) -> list[Finding]:
         if restarts.are_many(restarted, tested):
             details = {"role": role, "count": len(restarted), "of": tested}
             found.append(finding.of(Kind.MANY_RESTARTED, details))
-    found += [why for state, why in _other_settings(judged) if state is State.OK]
-    found += _repairs(judged)[1]
+    found += judged.repairs[1]
     return [*found, *(judged.sessions.clock_findings if judged.sessions else ())]
 
 
@@ -115,7 +115,7 @@ def _flapping(judged: Judgement) -> Iterator[Fact]:
     """Nodes that fail now and then, unless a failure keeps them out now: how often, since when."""
     jobs = checks_tried.recent(judged.site, judged.tried)
     still = {attempt.node for attempt in judged.failed if attempt.status != LOST}
-    for node, failed in checks_tried.flapping(_failures(judged, jobs), repaired(judged)).items():
+    for node, failed in checks_tried.flapping(_failures(judged, jobs), judged.repairs[0]).items():
         if node in still:
             continue
         sessions = {attempt.header.session for attempt in failed}
@@ -138,20 +138,6 @@ def _to_waive(failed: Sequence[Sample]) -> Iterator[tuple[str, str]]:
         statuses = {a.status for a in failed if a.header.check == check}
         for status in sorted(statuses & {*WRONG}) or [most_severe_status(statuses)]:
             yield check, status
-
-
-def repaired(judged: Judgement) -> Mapping[str, Repair]:
-    """The last repair of each node, of those that count in this judgement."""
-    return _repairs(judged)[0]
-
-
-def _repairs(judged: Judgement) -> tuple[Mapping[str, Repair], list[Finding]]:
-    """Those, and what is wrong with a record of one."""
-    until = judged.as_of if judged.past else None
-    try:
-        return repairs.newest(files.perflogs(), judged.site.system.system, until), []
-    except UserError as error:
-        return {}, [Finding(Kind.UNREADABLE, message=str(error))]
 
 
 def _failures(judged: Judgement, jobs: Sequence[Header]) -> Sequence[Sample]:
@@ -212,41 +198,28 @@ def _odd_descriptions(judged: Judgement) -> Iterator[Fact]:
     perflogs = files.perflogs()
     fields, unread = descriptions.with_unreadable(judged.samples, perflogs)
     by_role: dict[str | None, dict[str, Mapping[str, str]]] = {}
-    for node, described in fields.items():
-        by_role.setdefault(judged.site.role_of(node), {})[node] = described
+    for node, own in fields.items():
+        by_role.setdefault(judged.site.role_of(node), {})[node] = own
     for role, nodes in by_role.items():
         found = uniformity.vote(nodes, {n: list(unread.get(n, ())) for n in nodes})
         for node, differing in found.differing.items():
-            for one in differing[:MAX_SHOWN]:
-                details = {
-                    "field": one.field,
-                    "found": finding.text(one.value),
-                    "majority": finding.text(one.majority),
-                    "role": role or "no role",
-                }
-                yield State.ODD, finding.of(Kind.FIELD_DIFFERS, details, subject=node)
-            if len(differing) > MAX_SHOWN:
-                more = {"count": len(differing) - MAX_SHOWN}
-                yield State.ODD, finding.of(Kind.FIELDS_DIFFER, more, subject=node)
-    yield from _not_as_stated(bought.of_nodes(judged.site, fields, unread))
+            yield from _odd(node, [described.of_field(role or "no role", one) for one in differing])
+    for node, results in bought.of_nodes(judged.site, fields, unread).items():
+        missed = (result for result in results if result.outcome is Outcome.DIFFERENT)
+        yield from _odd(node, list(map(as_stated.of_result, missed)))
 
 
-def _not_as_stated(results_by_node: Mapping[str, Sequence[FactResult]]) -> Iterator[Fact]:
-    """The facts in which a node is not what the site states of it."""
-    for node, results in results_by_node.items():
-        missed = [result for result in results if result.outcome is Outcome.DIFFERENT]
-        for result in missed[:MAX_SHOWN]:
-            yield State.ODD, replace(as_stated.of_result(result), subject=node)
-        if len(missed) > MAX_SHOWN:
-            more = {"count": len(missed) - MAX_SHOWN}
-            yield State.ODD, finding.of(Kind.FIELDS_DIFFER, more, subject=node)
+def _odd(node: str, findings: Sequence[Finding]) -> Iterator[Fact]:
+    """The first of them, and how many more there are."""
+    for why in findings[:MAX_SHOWN]:
+        yield State.ODD, replace(why, subject=node)
+    if len(findings) > MAX_SHOWN:
+        more = {"count": len(findings) - MAX_SHOWN}
+        yield State.ODD, finding.of(Kind.FIELDS_DIFFER, more, subject=node)
 
 
 def _other_settings(judged: Judgement) -> Iterator[Fact]:
-    """Nodes whose newest job has other settings than their past, or than most of their sisters.
-
-    OK: so many nodes changed alike that it is an event; the finding has all of them.
-    """
+    """Nodes whose newest job has other settings than their past, or than most of their sisters."""
     if judged.fresh is None or judged.fresh.settings is None:
         return
     settings = judged.fresh.settings

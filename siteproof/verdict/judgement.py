@@ -18,10 +18,11 @@ from siteproof.derivations.given import MAX_SESSIONS, Material, MayBe, Past
 from siteproof.errors import ExitCode, UserError
 from siteproof.judge.age import Freshness
 from siteproof.judge.criterion import CriterionVerdict, judge, not_here, waiver_finding
-from siteproof.record import campaign, finding, pair_units, shown
+from siteproof.record import campaign, finding, pair_units, repairs, shown
 from siteproof.record.ages import Ages, moment_of
 from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.repairs import Repair
 from siteproof.record.samples import LOST, PUBLISHED, SWEEP, Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.shown import Evidence
@@ -82,6 +83,15 @@ class Judgement:
     def set_aside(self) -> list[str]:
         """The stage directories that could not be collected, each with the reason."""
         return list(map(str, self.sessions.set_aside)) if self.sessions else []
+
+    @cached_property
+    def repairs(self) -> tuple[Mapping[str, Repair], Sequence[Finding]]:
+        """The last repair of each node, of those that count; what is wrong with their records."""
+        until = self.as_of if self.past else None
+        try:
+            return repairs.newest(files.perflogs(), self.site.system.system, until), ()
+        except UserError as error:
+            return {}, [Finding(Kind.UNREADABLE, message=str(error))]
 
     @property
     def most_severe(self) -> Verdict | None:
