@@ -25,7 +25,7 @@ COLUMNS = ("campaign", "when", "who", "why", "verdicts", "despite")
 @which_system
 @text_option("--why", "TEXT", "The reason, required: it is kept in the record.")
 @text_option("--by who", "NAME", "Who accepts; without it, you.")
-@click.option("--despite", is_flag=True, help="Accept although criteria are not met.")
+@click.option("--despite", is_flag=True, help="Accept although something stands in the way.")
 @click.option("--list", "listed", is_flag=True, help="List what was accepted so far.")
 @forms()
 def accept(
@@ -34,8 +34,9 @@ def accept(
     """Accept a campaign or session: later ones are compared with it.
 
     'latest' is the newest one. Every criterion must be PASS or PENDING, or not count (waiver,
-    not_here, report_only). Otherwise nothing is accepted and the exit code is 1, unless --despite
-    is given. The record is kept with the samples and never changed.
+    not_here, report_only), and every check must have ended well on each node. Otherwise nothing is
+    accepted and the exit code is 1, unless --despite is given. The record is kept with the samples
+    and never changed.
 
     \b
     siteproof accept winter-2026 --why "after the firmware update"
@@ -59,8 +60,10 @@ def accept(
     record = Record.of(site)
     sessions = record.sessions
     name = accepted.resolve(name, sessions.headers, before)
-    found = sessions.of(accepted.jobs_of(name, sessions.headers))
+    is_of_it = accepted.jobs_of(name, sessions.headers)
+    found = sessions.of(is_of_it)
     with_it = Background.of(site, record, datetime.now(UTC), sessions.headers)
+    with_it = with_it.with_tried(site, record, list(filter(is_of_it, sessions.headers)))
     judged = judge_samples(site, found, name, background=with_it)
     refused = accepted.in_the_way(judged)
     if refused and not despite:

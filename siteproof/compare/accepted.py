@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from siteproof import files
+from siteproof import files, nodesets
 from siteproof.errors import UserError, harmless
 from siteproof.record import campaign
 from siteproof.record.samples import Header, Order
@@ -37,7 +37,8 @@ class Acceptance:
     """One acceptance. name: of the campaign or session. when: UTC, ISO 8601.
 
     verdicts: the number of criteria with each verdict. suite: the revisions that measured.
-    despite: the criteria that were not met, if it was accepted nevertheless.
+    despite: the criteria that were not met, and the checks that failed besides, if it was accepted
+    nevertheless.
     """
 
     name: str
@@ -110,11 +111,16 @@ def _kind(header: Header) -> tuple[str, str, str]:
 
 
 def in_the_way(judged: Judgement) -> list[str]:
-    """The criteria whose verdict does not allow an acceptance, each with the verdict."""
-    return [
-        f"{v.id} {v.verdict}"
-        for v in judged.verdicts
-        if v.verdict not in ACCEPTABLE and not v.excused
+    """The criteria whose verdict does not allow an acceptance, and the checks that failed besides.
+
+    Each with its verdict or status, and a check with its nodes.
+    """
+    failed: dict[str, list[str]] = {}
+    for one in judged.failed_besides:
+        failed.setdefault(f"{one.header.check} {one.status}", []).append(one.node)
+    criteria = (v for v in judged.verdicts if v.verdict not in ACCEPTABLE and not v.excused)
+    return [f"{v.id} {v.verdict}" for v in criteria] + [
+        f"{what} on {nodesets.of(nodes)}" for what, nodes in failed.items()
     ]
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from documents_checked import check
-from fleets import furnish, good, names, run_of
+from fleets import broken, furnish, good, names, run_of
 
 
 @pytest.fixture
@@ -67,6 +67,18 @@ def test_what_is_not_kept_is_not_accepted_unless_despite(here):
     assert here.records() == []
     assert here.ask("accept", "s0001", "--why", "x", "--by", "a", "--despite").code == 0
     assert "despite C-TRIAD FAIL" in here.ask("accept", "--list").out
+
+
+def test_a_check_that_no_criterion_names_stands_in_the_way_until_it_ends_well(here):
+    wrong = [broken(node, "invalid", check="Hpl") for node in ("n003", "n004")]
+    here.keep([*good(), *wrong])
+    done = here.ask("accept", "s0001", "--why", "x")
+    said = "not accepted: Hpl invalid on n[003-004]; to accept nevertheless, add --despite\n"
+    assert (done.code, done.out, here.records()) == (1, said, [])
+    here.keep(run_of(dict.fromkeys(names(8), 100), 2, "Hpl.gflops", "GFLOPS"))
+    assert here.ask("accept", "s0001", "--why", "x").code == 1
+    here.keep([*good(3), *run_of(dict.fromkeys(names(8), 100), 3, "Hpl.gflops", "GFLOPS")])
+    assert here.ask("accept", "latest", "--why", "x").code == 0
 
 
 def test_a_node_that_is_missing_stands_in_the_way(here):

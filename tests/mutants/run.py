@@ -3,8 +3,9 @@
 
     python tests/mutants/run.py                   the mutants of list.tsv that were killed once
     python tests/mutants/run.py --all             also those that have survived
-    python tests/mutants/run.py --only judge      those of one room
-    python tests/mutants/run.py --sample 1500     a new sample (--seed N) in place of the list
+    python tests/mutants/run.py --only judge,gate/decision      those of some rooms or modules
+    python tests/mutants/run.py --sample 1500     a new sample (--seed N) in place of the list, or
+                                                  of what it has of the rooms of --only
     ... --measured DIR                            where the coverage is, or is kept
     ... --write                                   keep what came out in list.tsv and rooms.tsv
 
@@ -302,7 +303,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--all", action="store_true")
-    parser.add_argument("--only", default="", metavar="ROOM")
+    parser.add_argument("--only", default="", metavar="ROOMS")
     parser.add_argument("--sample", type=int, metavar="N")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--measured", type=Path, metavar="DIR", default=TOP / "output" / "covered")
@@ -311,12 +312,15 @@ def main() -> int:
     os.chdir(TOP)
     if not (asked.measured / "seconds").exists():
         measure(asked.measured)
-    known = {} if asked.sample else sampled.read()
+    places = tuple(f"siteproof/{room}" for room in asked.only.split(","))
+    known = sampled.read()
     if asked.sample:
-        mutants = sampled.sample(asked.sample, asked.seed)
+        known = {m: row for m, row in known.items() if not m.file.startswith(places)}
+        mutants = sampled.sample(asked.sample, asked.seed, places)
     else:
-        mutants = [m for m, (outcome, _) in known.items() if asked.all or outcome == "killed"]
-    runner = Runner([m for m in mutants if asked.only in ("", m.room)], asked.measured)
+        listed = ((m, out) for m, (out, _) in known.items() if m.file.startswith(places))
+        mutants = [m for m, outcome in listed if asked.all or outcome == "killed"]
+    runner = Runner(mutants, asked.measured)
     loaded = ("-s", "-p", "no:cacheprovider", "-p", "no:xdist")
     pytest.main([*loaded, "-m", KINDS, *TESTS], plugins=[runner])
     fewer = _tell_coverage(covered(asked.measured / "coverage"), asked.write)

@@ -17,7 +17,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("list.tsv")
 # Rooms that decide get three times as many mutants a line as others.
-DECIDE = ("judge", "verdict", "gate", "nodes", "rounding", "units", "collect")
+DECIDE = ("answers", "judge", "verdict", "gate", "nodes", "rounding", "units", "collect")
 
 _SWAPS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Lt: ("<", "<="),
@@ -195,12 +195,15 @@ def _on_one_line(node: ast.expr | ast.stmt) -> bool:
 # ---- a sample, and the list
 
 
-def sample(number: int, seed: int) -> list[Mutant]:
-    """Mutants over all rooms: as many as each room has, three times as many where it decides."""
+def sample(number: int, seed: int, places: tuple[str, ...] = ("",)) -> list[Mutant]:
+    """Mutants over all rooms: as many as each room has, three times as many where it decides.
+
+    places: how the names of the files begin from which they are drawn.
+    """
     chosen = random.Random(seed)
     weighted = []
     for path in sorted((TOP / "siteproof").rglob("*.py")):
-        for mutant in mutants_of(path):
+        for mutant in mutants_of(path) if str(path.relative_to(TOP)).startswith(places) else ():
             weight = 3 if mutant.room in DECIDE else 1
             weighted.append((chosen.random() ** (1 / weight), mutant))
     weighted.sort(key=lambda pair: -pair[0])
