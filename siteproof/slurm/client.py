@@ -7,6 +7,8 @@ import os
 import re
 import signal
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -29,6 +31,7 @@ AT_ONCE = 10  # seconds within which Slurm starts a step on idle nodes
 A_MOMENT = 5  # seconds that srun has to end after the last answer
 MAX_OUTPUT = 2**20  # bytes that are read of what nodes print
 RECENT = 10  # seconds for which the nodes' states count when jobs are laid out
+SILENT = 4  # seconds after which a person is shown what is waited for
 SHORT = 30  # seconds, for queries that can be left out
 NO_RESERVATIONS = "No reservations in the system"
 _DENIED = re.compile(r"Invalid user id|permission denied", re.IGNORECASE)
@@ -322,13 +325,27 @@ def _missing(program: str) -> UserError:
 
 def _run(argv: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
     """Run it with times in seconds since 1970 and messages in English."""
-    return subprocess.run(
-        list(argv),
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=seconds,
-        stdin=subprocess.DEVNULL,
-        check=False,
-        env=os.environ | {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"},
-    )
+    waiting = threading.Timer(SILENT, _print_waiting, [argv[0], seconds])
+    waiting.daemon = True
+    waiting.start()
+    try:
+        return subprocess.run(
+            list(argv),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            stdin=subprocess.DEVNULL,
+            check=False,
+            env=os.environ | {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"},
+        )
+    finally:
+        waiting.cancel()
+
+
+def _print_waiting(program: str, seconds: float) -> None:
+    """On a terminal only: a log has the answer, or why there is none."""
+    if not sys.stderr.isatty():
+        return
+    what = f"no answer from Slurm yet; it has {seconds:g} s"
+    print(f"siteproof: {program}: {what}", file=sys.stderr, flush=True)

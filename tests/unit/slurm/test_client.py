@@ -1,5 +1,7 @@
 """The client beside programs that are made up: time-outs, errors, and how often it asks."""
 
+import sys
+
 import pytest
 from rows import rows
 
@@ -52,11 +54,14 @@ def test_an_error_without_a_word_is_told(name, ask, slurm):
 
 @rows("name, ask", ALL)
 @pytest.mark.deep
-def test_a_controller_that_does_not_answer_is_told(name, ask, slurm, monkeypatch):
+def test_a_controller_that_does_not_answer_is_told(name, ask, slurm, monkeypatch, capsys):
     monkeypatch.setattr(client, "TIMEOUT", 0.2)
+    monkeypatch.setattr(client, "SILENT", 0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     slurm(name, "exec sleep 20")
     with pytest.raises(UserError, match="no answer from Slurm within"):
         ask()
+    assert capsys.readouterr().err.startswith(f"siteproof: {name}: no answer from Slurm yet")
 
 
 @rows("name, ask", ALL)
