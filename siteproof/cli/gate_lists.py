@@ -13,7 +13,7 @@ from siteproof.gate.act import Scene
 from siteproof.gate.commands import Plan
 from siteproof.gate.decision import Decision, Ruling
 from siteproof.gate.service import Place
-from siteproof.record.finding import Finding
+from siteproof.record.finding import Finding, Kind
 from siteproof.slurm import client
 from siteproof.verdict.judgement import Judgement
 from siteproof.wording import node_groups
@@ -93,8 +93,17 @@ def print_left(left: Mapping[str, Finding], verb: str = "left alone") -> None:
 
 def print_in_slurm(judged: Judgement, node: str = "") -> None:
     """The nodes that Slurm has drained or down now, all or this one, and why."""
-    found = {} if judged.past else act.out_of_service(judged.site)
-    print_left({name: why for name, why in found.items() if node in ("", name)}, "in Slurm")
+    for line in _folded(
+        (f"in Slurm: {sentence(why)}", why.subject)
+        for why in in_slurm(judged)
+        if why.kind is Kind.UNREADABLE or node in ("", why.subject)
+    ):
+        print_wrapped(line)
+
+
+def in_slurm(judged: Judgement) -> list[Finding]:
+    """Why nodes take no users' jobs now; nothing of a moment of the past."""
+    return [] if judged.past else act.out_of_service(judged.site)
 
 
 def print_kept(kept: Mapping[str, Finding]) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.cli.compare import against, share
-from siteproof.cli.gate_lists import print_in_slurm
+from siteproof.cli.gate_lists import in_slurm, print_in_slurm
 from siteproof.cli.records import (
     print_plain,
     print_records,
@@ -94,7 +94,7 @@ def nodes(
         return
     code = documents.nodes_exit_code(report)
     if form == "json":
-        click.echo(dumps(documents.nodes(judged, report)))
+        click.echo(dumps(documents.nodes(judged, report, in_slurm(judged))))
     elif metric:
         _print_metric(judged, report, metric, form)
     elif form == "plain":

@@ -290,12 +290,15 @@ class Nodes(Judged):
     retest: The nodes that one more run would decide, as a node set; may be empty.
     states: The nodes in each state, as node sets.
     nodes: Each node.
+    in_slurm: The nodes that Slurm has drained or down now, and why; or that it does not answer.
+        'siteproof nodes' has it, where there are any.
     """
 
     suspect_share: float
     retest: NodeSet
     states: Mapping[State, NodeSet]
     nodes: Sequence[NodeAnswer]
+    in_slurm: Sequence[Finding] = ()
 
 
 @dataclass(frozen=True)
@@ -359,13 +362,14 @@ def _head(judged: Judgement, code: int, warnings: Sequence[Finding]) -> dict[str
     }
 
 
-def nodes(judged: Judgement, report: FleetReport) -> Nodes:
+def nodes(judged: Judgement, report: FleetReport, in_slurm: Sequence[Finding] = ()) -> Nodes:
     """The states of all nodes."""
     return Nodes(
         **_head(judged, nodes_exit_code(report), report.warnings),
         **same(report, "suspect_share", "retest"),
         states={state: report.of(state) for state in State},
         nodes=[_node_answer(node) for node in report.nodes.values()],
+        in_slurm=tuple(in_slurm),
     )
 
 

@@ -24,7 +24,7 @@ from siteproof.gate import commands, log, service
 from siteproof.gate.commands import Cluster, Command, Plan, Refusal, Wish
 from siteproof.gate.decision import Decision
 from siteproof.gate.service import Place, Quarantine
-from siteproof.record.finding import Finding
+from siteproof.record.finding import Finding, Kind
 from siteproof.sites import Site
 from siteproof.slurm import client
 from siteproof.slurm.records import Reservation
@@ -107,16 +107,20 @@ def look() -> Cluster:
     return cluster
 
 
-def out_of_service(site: Site) -> dict[str, Finding]:
-    """The nodes of a site that Slurm has drained or down, and why; none if it does not answer."""
-    if all(partition.scheduler != "slurm" for partition in site.system.partitions.values()):
-        return {}
+def out_of_service(site: Site) -> list[Finding]:
+    """Why nodes of a site take no users' jobs now, or that Slurm does not answer.
+
+    None where the site, or the machine of the command, has no Slurm.
+    """
+    of_slurm = any(one.scheduler == "slurm" for one in site.system.partitions.values())
+    if not of_slurm or not client.is_here():
+        return []
     try:
         known = client.all_nodes().values()
-    except UserError:
-        return {}
-    found = {node.name: commands.out_of_service(node) for node in known if site.role_of(node.name)}
-    return {name: why for name, why in found.items() if why}
+    except UserError as error:
+        return [Finding(Kind.UNREADABLE, site.system.system, message=str(error))]
+    found = (commands.out_of_service(node) for node in known if site.role_of(node.name))
+    return list(filter(None, found))
 
 
 def wait_until_they_answer(nodes: str) -> dict[str, Finding]:

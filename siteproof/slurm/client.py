@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -85,6 +86,11 @@ def memory() -> dict[str, int]:
 def first_look() -> dict[str, Node]:
     """The state of all nodes at the first query of the session. Raises UserError."""
     return recent_states()
+
+
+def is_here() -> bool:
+    """Whether this machine has Slurm's commands."""
+    return shutil.which("scontrol") is not None
 
 
 def all_nodes() -> dict[str, Node]:

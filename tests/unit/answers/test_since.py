@@ -78,6 +78,7 @@ def test_a_role_of_which_nothing_was_measured_is_untested_whatever_others_have(h
 
 def slurm_of(monkeypatch, *nodes):
     """Slurm has these nodes, and no reservation."""
+    monkeypatch.setattr(client, "is_here", lambda: True)
     monkeypatch.setattr(client, "all_nodes", lambda: {node.name: node for node in nodes})
     monkeypatch.setattr(client, "reservations", dict)
     monkeypatch.setattr(client, "jobs_on", lambda _nodes: [])
@@ -102,18 +103,23 @@ def test_what_slurm_reports_of_a_node_is_shown_with_its_time(
         text = ask(*command)[1]
         assert f"n003  in Slurm: {shown}" in text, text
         assert "elsewhere" not in text
+    assert [why["subject"] for why in answer("nodes")["in_slurm"]] == ["n003"]
     here.keep(run_of(dict.fromkeys(names(8), 100)))
     assert shown in ask("gate")[1]
 
 
-def test_where_slurm_does_not_answer_the_nodes_are_listed(here, monkeypatch):
+def test_where_slurm_does_not_answer_that_is_named_and_the_nodes_are_listed(here, monkeypatch):
     here(scheduler="slurm")
 
     def silent():
         raise UserError("scontrol", "no answer")
 
+    monkeypatch.setattr(client, "is_here", lambda: True)
     monkeypatch.setattr(client, "all_nodes", silent)
-    assert (ask("nodes")[0], ask("why", "n003")[0]) == (3, 3)
+    for command in (["nodes"], ["why", "n003"]):
+        code, text = ask(*command)
+        assert code == 3
+        assert "here  in Slurm: cannot be read, so it does not count: scontrol: no answer" in text
 
 
 @rows("stamp, since", [("1794470400", 1794470400), ("2026-11-12T08:00:00", 0), ("9" * 40, 0)])
