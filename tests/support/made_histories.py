@@ -22,17 +22,18 @@ from plain_answers import (
     answer,
     attempts,
     own_cause,
+    without_wrong_values,
 )
 
 from siteproof import locks
-from siteproof.record import samples
+from siteproof.record import descriptions, samples
 from siteproof.record.samples import Header, Sample
 
 FEATURES = frozenset(
     (
-        *("absent", "ages", "broken", "conditions", "damage", "environments", "gone"),
-        *("interrupted", "jobs", "lost_lines", "modes", "other_metric", "pairs", "partitions"),
-        *("small", "trials", "two_criteria", "waivers"),
+        *("absent", "ages", "boards", "broken", "conditions", "damage", "environments", "gone"),
+        *("implausible", "interrupted", "jobs", "lost_lines", "modes", "other_metric"),
+        *("pairs", "partitions", "small", "trials", "two_criteria", "waivers"),
     )
 )
 OFF = {  # why not yet
@@ -43,18 +44,22 @@ OFF = {  # why not yet
 METRICS = {"Stream": ("Stream.triad", "MB/s"), "Hpl": ("Hpl.gflops", "GFLOPS")}
 UNPROMISED = "Hpl.share_of_peak"  # where no criterion names the check
 LINK, TCP = "lan", "TcpBandwidth.throughput"
-UNITS = {**dict(METRICS.values()), UNPROMISED: "%", TCP: "Gb/s"}
+DESCRIPTION, FIELDS = "SystemDescription", "SystemDescription.fields"
+UNITS = {**dict(METRICS.values()), UNPROMISED: "%", TCP: "Gb/s", FIELDS: "count"}
 OTHER = "Stream.copy"  # which no criterion names
 # By check: of the machine, so that another one is no other setting, which the plain rule lacks.
 CONDITIONS = {"Stream": "version", "Hpl": "blas_version"}
-PROGRAMS = {"Stream": "stream", "Hpl": "xhpl", "TcpBandwidth": "iperf3"}
+PROGRAMS = {"Stream": "stream", "Hpl": "xhpl", "TcpBandwidth": "iperf3", DESCRIPTION: "sh"}
 BOUND, GOOD, BAD = 100, 101, 99.5  # no node is SLOW by so little
+BANDWIDTH, TOO_MUCH = 1000, 2000  # of the memory, and what cannot be right
 SYSTEM = """\
 system: here
 description: A history for tests
 recognise: {{fallback: true}}
 nodes:
-  compute: {{set: '{nodes}'}}
+  compute: {{set: '{nodes}', hardware: blade}}
+hardware:
+  blade: {{memory_bandwidth: {bandwidth} MB/s}}
 partitions:
   compute: {{description: All, role: compute, scheduler: slurm, environments: [system, gnu]}}
   debug: {{description: All, role: compute, scheduler: slurm, measures: [], environments: [system]}}
@@ -106,18 +111,23 @@ def _drawn(chance: Chance) -> History:
         criteria.append(replace(one, metric=TCP, link=LINK, conditions=()))
     jobs = []
     day = chance.randint(1, 29) / 10 + 0.05  # never near an oldest age
+    is_described = chance.one_in(3, "boards")
+    new_boards = {node: chance.randint(2, 6) for node in nodes if chance.one_in(2, "boards")}
     for place in range(chance.randint(1, 6), 0, -1):  # the newest first
         jobs += _session(chance, place, day, nodes, pairs)
+        if is_described and chance.randrange(3):
+            jobs.append(_description(place, day, nodes, new_boards))
         day += chance.choice([0.3, 1, 4]) if "ages" in chance.features else 0.1
     waivers = [_waiver(chance, nodes, criteria)] if chance.one_in(3, "waivers") else []
     return History(
         {"compute": nodes, "debug": nodes},
         ("system", "gnu"),
-        ("Stream", "Hpl", "TcpBandwidth"),
+        ("Stream", "Hpl", "TcpBandwidth", DESCRIPTION),
         tuple(criteria),
         tuple(waivers),
         tuple(sorted(jobs, key=lambda job: job.order)),
         {LINK: pairs} if pairs else {},
+        limits=(("Stream", BANDWIDTH),),
     )
 
 
@@ -129,6 +139,7 @@ def _pairs(nodes: tuple[str, ...]) -> tuple[str, ...]:
 
 def allowed(history: History, features: frozenset[str] = FEATURES) -> bool:
     """Whether it has nothing of OFF, unless that is among the features."""
+    history = without_wrong_values(history)
     there = {
         "elsewhere": any(_is_measured_elsewhere(history, node) for node in history.nodes),
         "other_modes": any(_leaves_unused(history, one) for one in history.criteria),
@@ -207,9 +218,17 @@ def _session(
     jobs = [_job(chance, place, number, day, mode, nodes) for number in range(1, count + 1)]
     if pairs and chance.randrange(3):
         lines, readable = _of_pairs(chance, pairs), not chance.one_in(12, "damage")
-        rest = "system", "compute", nodes, lines, (), "", readable
+        rest = "system", "compute", nodes, lines, (), readable
         jobs.append(Job(place, count + 1, "TcpBandwidth", day, mode, *rest))
     return jobs
+
+
+def _description(place: int, day: float, nodes: tuple[str, ...], new_boards: dict[str, int]) -> Job:
+    """What nodes report of themselves. new_boards: since which session a node has another one."""
+    boards = tuple((node, f"B{place >= new_boards.get(node, place + 1):d}") for node in nodes)
+    lines = tuple(Line(node, FIELDS, "ok", 1) for node in nodes)
+    rest = "maintenance", "system", "compute", nodes, lines
+    return Job(place, 9, DESCRIPTION, day, *rest, boards=boards)
 
 
 def _of_pairs(chance: Chance, pairs: tuple[str, ...]) -> tuple[Line, ...]:
@@ -251,7 +270,7 @@ def _job(
     )
     lines = _lines(chance, check, own)
     readable = not chance.one_in(12, "damage")
-    rest = environment, partition, own, lines, conditions, "", readable
+    rest = environment, partition, own, lines, conditions, readable
     return Job(place, number, check, day, mode, *rest)
 
 
@@ -281,6 +300,8 @@ def _values(chance: Chance, check: str, node: str) -> list[Line]:
     found, status = [], chance.choice(FAILURES)
     for trial in range(1, trials + 1):
         value = BAD if chance.randrange(6) == 0 else GOOD
+        if check == "Stream" and chance.one_in(25, "implausible"):
+            value = TOO_MUCH
         found.append(Line(node, metric, "ok", value, trial if trials > 1 else 0))
         if chance.one_in(10, "trials") and trials > 1:
             found[-1] = Line(node, metric, status, 0, trial)
@@ -298,7 +319,7 @@ def write(history: History, folder: Path) -> None:
     shutil.rmtree(perflogs, ignore_errors=True)
     site.mkdir(parents=True, exist_ok=True)
     nodes = history.nodes
-    system = SYSTEM.format(nodes=",".join(nodes))
+    system = SYSTEM.format(nodes=",".join(nodes), bandwidth=BANDWIDTH)
     if history.pairs:
         system += LINKS.format(link=LINK, server=nodes[0])
     (site / "system.yaml").write_text(system)
@@ -350,6 +371,9 @@ def _write_job(perflogs: Path, job: Job, now: datetime) -> None:
         {},
         job.place,
     )
+    if job.boards:
+        fields = {node: {"system.board.serial": serial} for node, serial in job.boards}
+        descriptions.write(perflogs, header, fields)
     data = samples.dump(header, [_sample(header, line) for line in job.lines])
     if not job.readable:
         data = data[:20] + b"\xff" + data[21:]

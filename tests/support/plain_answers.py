@@ -13,9 +13,11 @@ GRAVITY = ("FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PENDING", "SKIP", "PASS"
 STATES = ("FAILED", "FLAPPING", "SLOW", "ODD", "UNTESTED", "OK")
 STRICTER = ("quick", "maintenance", "acceptance")
 WRONG = ("invalid", "checksum")
-BROKEN = ("login", "timeout", "parse", "killed", "generic", "tool_missing")
+BROKEN = ("login", "timeout", "parse", "killed", "generic", "tool_missing", "implausible")
+TOLERANCE = 1.05  # of what the hardware can do
 OLD = "old: "  # before the outcome of an answer that is too old
-NEVER_WAIVED = ("lost", "replaced")
+REPLACED = "replaced: "  # ... that was measured on another board
+NEVER_WAIVED = ("lost", REPLACED)
 WINDOW = 10  # sessions in which a node fails now and then
 ALL_OF_A_JOB = 3  # nodes with one cause accuse the check
 
@@ -34,7 +36,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Job:
-    """One file. place: of its session. day: days ago. One that cannot be read has a name."""
+    """One file. place: of its session. day: days ago. One that cannot be read has a name.
+
+    boards: node and serial number, as nodes described themselves in it.
+    """
 
     place: int
     number: int
@@ -46,8 +51,8 @@ class Job:
     expected: tuple[str, ...]
     lines: tuple[Line, ...]
     conditions: tuple[tuple[str, str], ...] = ()
-    kernel: str = ""
     readable: bool = True
+    boards: tuple[tuple[str, str], ...] = ()
 
     @property
     def order(self) -> tuple[int, bool, int]:
@@ -82,7 +87,8 @@ class Waiver:
 class History:
     """Of one system. partitions: the nodes of each. pairs: of each link, as sender>receiver.
 
-    owed: the checks that a plan contains, and that each node must have ended well.
+    owed: the checks that a plan contains, and that each node must have ended well. limits: what a
+    node can do, by check.
     """
 
     partitions: dict[str, tuple[str, ...]]
@@ -93,6 +99,7 @@ class History:
     jobs: tuple[Job, ...]
     pairs: dict[str, tuple[str, ...]] = field(default_factory=dict)
     owed: tuple[str, ...] = ()
+    limits: tuple[tuple[str, float], ...] = ()
 
     @property
     def nodes(self) -> list[str]:
@@ -134,6 +141,7 @@ class Answers:
 
 def answers(history: History) -> Answers:
     """All that is known of a history."""
+    history = without_wrong_values(history)
     units = {one.name: _units(history, one) for one in history.criteria}
     criteria = {one.name: _verdict(history, units[one.name]) for one in history.criteria}
     whys = {
@@ -148,6 +156,23 @@ def answers(history: History) -> Answers:
 
 
 # ---- attempts
+
+
+def without_wrong_values(history: History) -> History:
+    """A run of a node with a value that cannot be right has no value."""
+    return replace(history, jobs=tuple(_right(history, job) for job in history.jobs))
+
+
+def _right(history: History, job: Job) -> Job:
+    most = TOLERANCE * dict(history.limits).get(job.check, float("inf"))
+    wrong = [(line.node, line.trial) for line in job.lines if line.value > most]
+    lines = [
+        replace(line, status="implausible")
+        if line.status == "ok" and (line.node, line.trial) in wrong
+        else line
+        for line in job.lines
+    ]
+    return replace(job, lines=tuple(lines))
 
 
 def attempts(
@@ -257,8 +282,11 @@ def answer(history: History, one: Criterion, unit: str) -> Attempt | None:
             continue
         if attempt.outcome == "absent" and told and _place(told[0]) != _place(attempt):
             continue  # there is one elsewhere, or nobody knows where
-        if attempt.outcome not in ("lost", "absent") and _old(one, attempt):
-            return Attempt(attempt.job, f"{OLD}{attempt.outcome}")
+        if attempt.outcome not in ("lost", "absent"):
+            if any(_replaced(history, attempt.job, node) for node in unit.split(">")):
+                return Attempt(attempt.job, f"{REPLACED}{attempt.outcome}")
+            if _old(one, attempt):
+                return Attempt(attempt.job, f"{OLD}{attempt.outcome}")
         return attempt
     return None
 
@@ -272,8 +300,19 @@ def _old(one: Criterion, attempt: Attempt) -> bool:
     return one.max_age is not None and attempt.job.day > one.max_age
 
 
+def _replaced(history: History, job: Job, node: str) -> bool:
+    """Whether the board has changed since: what was known then, or first known after, differs."""
+    known = [
+        (one.place, dict(one.boards)[node]) for one in history.jobs if node in dict(one.boards)
+    ]
+    before = [serial for place, serial in sorted(known) if place <= job.place]
+    after = [serial for place, serial in sorted(known) if place > job.place]
+    first = before[-1:] or after[:1]
+    return any([serial] != first for serial in after)
+
+
 def _is_old(outcome: str) -> bool:
-    return outcome.startswith(OLD)
+    return outcome.startswith((OLD, REPLACED))
 
 
 def _word(one: Criterion, attempt: Attempt | None) -> str:
@@ -431,7 +470,7 @@ def _waived(history: History, unit: str, why: Why) -> bool:
 
 
 def _covers(history: History, waiver: Waiver, why: Why) -> bool:
-    if why.outcome in NEVER_WAIVED:
+    if why.outcome.startswith(NEVER_WAIVED):
         return False
     was = why.outcome.removeprefix(OLD)
     if was in WRONG and was not in waiver.wrong_answers:

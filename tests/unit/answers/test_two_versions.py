@@ -96,6 +96,7 @@ def without_node(history, node):
             replace(
                 job,
                 expected=others(job.expected),
+                boards=tuple(board for board in job.boards if board[0] != node),
                 lines=tuple(line for line in job.lines if node not in (line.node, line.peer)),
             )
             for job in history.jobs
