@@ -10,6 +10,7 @@ import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 
 from plain_answers import (
@@ -33,7 +34,7 @@ FEATURES = frozenset(
     (
         *("absent", "ages", "boards", "broken", "conditions", "damage", "environments", "gone"),
         *("implausible", "interrupted", "jobs", "lost_lines", "modes", "other_metric"),
-        *("pairs", "partitions", "small", "trials", "two_criteria", "waivers"),
+        *("pairs", "partitions", "points", "small", "trials", "two_criteria", "waivers"),
     )
 )
 OFF = {  # why not yet
@@ -247,10 +248,11 @@ def _of_pairs(chance: Chance, pairs: tuple[str, ...]) -> tuple[Line, ...]:
             found.append(Line(node, "TcpBandwidth.*", status, peer=peer))
         elif not chance.one_in(8, "small"):
             trials = chance.choice([0, 3]) if chance.one_in(3, "trials") else 0
-            for trial in range(min(1, trials), trials + 1):
+            points = ("1", "4") if chance.one_in(3, "points") else ("1",)
+            for trial, point in product(range(min(1, trials), trials + 1), points):
                 for sender, receiver in (forth.split(">"), back.split(">")):
                     value = BAD if chance.randrange(6) == 0 else GOOD
-                    found.append(Line(sender, TCP, "ok", value, trial, receiver))
+                    found.append(Line(sender, TCP, "ok", value, trial, receiver, point))
     return tuple(found)
 
 
@@ -391,7 +393,7 @@ def _sample(header: Header, line: Line) -> Sample:
         rest = {"status": line.status, "why": "because", "trial": line.trial, "dims": dims}
         return Sample(header, line.node, line.metric, **rest)
     if line.peer:
-        dims["streams"] = "1"
+        dims["streams"] = line.point or "1"
     unit = UNITS.get(line.metric) or METRICS[header.check][1]
     value = Decimal(str(line.value))
     return Sample(header, line.node, line.metric, value, unit, trial=line.trial, dims=dims)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 
 GRAVITY = ("FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PENDING", "SKIP", "PASS")
 STATES = ("FAILED", "FLAPPING", "SLOW", "ODD", "UNTESTED", "OK")
@@ -24,7 +25,7 @@ ALL_OF_A_JOB = 3  # nodes with one cause accuse the check
 
 @dataclass(frozen=True)
 class Line:
-    """What a job has of a node, or of a pair: a value, or why there is none."""
+    """What a job has of a node, or of a pair: a value at a point, or why there is none."""
 
     node: str
     metric: str
@@ -32,6 +33,7 @@ class Line:
     value: float = 0
     trial: int = 0
     peer: str = ""
+    point: str = ""
 
 
 @dataclass(frozen=True)
@@ -220,13 +222,16 @@ def _units_of(line: Line) -> list[str]:
 
 
 def _attempt(job: Job, own: Sequence[Line], *, trials: bool) -> Attempt:
-    """Trials are one value, their median; one wrong answer among them is a wrong answer."""
+    """Trials are one value, their median; one wrong answer among them is a wrong answer.
+
+    Values of different points are never put together: the worst decides.
+    """
     failed = [line.status for line in own if line.status != "ok"]
     if not set(failed) & set(WRONG) and len(failed) < len(own) and trials:
-        values = sorted(line.value for line in own if line.status == "ok")
-        half = len(values) // 2
-        middle = values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
-        return Attempt(job, "ok", middle)
+        good = [line for line in own if line.status == "ok"]
+        points = {line.point for line in good}
+        of_points = ([line.value for line in good if line.point == point] for point in points)
+        return Attempt(job, "ok", min(map(median, of_points)))
     if not failed:
         return Attempt(job, "ok")
     outcome = min(failed, key=_gravity)
