@@ -7,7 +7,7 @@ those that could counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from siteproof.record import finding, pair_units
@@ -24,6 +24,7 @@ from siteproof.record.samples import (
     expected_nodes,
 )
 from siteproof.severity import WRONG
+from siteproof.sites import Expected
 
 if TYPE_CHECKING:
     from siteproof.record.samples import Header, Order
@@ -220,6 +221,26 @@ def apart(criterion: Criterion, attempts: Sequence[Sample]) -> list[Sequence[Sam
         own = [sample for sample, of in zip(attempts, used, strict=True) if of in may]
         each.append(not_taken_back(criterion, own))
     return each
+
+
+def each_place(
+    criterion: Criterion, headers: Iterable[Header], there: Collection[str]
+) -> list[Criterion]:
+    """A criterion on each file system or service by itself, where jobs of its check have several.
+
+    Each is a point of its own, and may have its newest answer in a session of its own. there: those
+    that the site has.
+    """
+    check = criterion.metric.partition(".")[0]
+    have = [header.conditions for header in headers if header.check == check]
+    for key in pair_units.OF_JOB:
+        rule = criterion.conditions.get(key)
+        used = dict.fromkeys(one[key] for one in have if key in one)
+        names = [name for name in used if name in ((rule.one_of or ()) if rule else there)]
+        if len(names) > 1:
+            rules = ({**criterion.conditions, key: Expected(exact=name)} for name in names)
+            return [criterion.like(conditions=one) for one in rules]
+    return []
 
 
 def not_taken_back(criterion: Criterion | Baseline, attempts: Sequence[Sample]) -> Sequence[Sample]:

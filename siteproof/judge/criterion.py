@@ -195,6 +195,7 @@ def units(
             for own in apart(criterion, attempts_on(node, attempts))
             for one in _judge_points(criterion, node, facts, own, own_baselines)
         ]
+        each = _all_or_none_skip(each)
         if fresh and fresh.settings and own_baselines:
             each = [_undecided(criterion, one, own_baselines, fresh.settings) for one in each]
         found.append(_worst_point(criterion, each))
@@ -351,10 +352,10 @@ def _judge_all(
     return CriterionVerdict(name, criterion, worst, findings, nodes, others, not deciding)
 
 
-def _all_or_none_skip(nodes: Sequence[NodeVerdict]) -> Sequence[NodeVerdict]:
-    """Where a check can run on some nodes, the others must have an answer, too."""
+def _all_or_none_skip(nodes: Sequence[NodeVerdict]) -> list[NodeVerdict]:
+    """Where a check can run on some nodes or at some points, the others must have an answer."""
     if all(node.verdict is Verdict.SKIP for node in nodes):
-        return nodes
+        return [*nodes]
     return [_incomplete_not_skip(node) for node in nodes]
 
 

@@ -10,7 +10,7 @@ from operator import is_
 
 from siteproof import files, sites
 from siteproof.answers import checks_tried, choosing, expected, implausible, inputs, lost
-from siteproof.answers.attempts import attempts_at, failure
+from siteproof.answers.attempts import attempts_at, each_place, failure
 from siteproof.compare import accepted
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
@@ -211,12 +211,14 @@ def _choose(
 
 def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[Header], bool], str]:
     """The jobs that answer the criteria, and in words which they are."""
+    headers, system = record.headers, site.system
+    there = {*system.file_systems, *system.services}
     owed = {
-        f"{name} {part}": choosing.Owed(one, _owed_units(site, one), _checks(one))
+        f"{name} {part} {place}": choosing.Owed(each, _owed_units(site, one), _checks(one))
         for name, criterion in site.criteria.items()
         for part, one in enumerate(inputs.answering(site, criterion))
+        for place, each in enumerate([one, *each_place(one, headers, there)])
     }
-    headers = record.headers
     chosen = choosing.choose(owed, headers, record.of_session, ages)
     if not (chosen.sessions or chosen.old_jobs):
         return campaign.choose(headers, answers=lambda _job: False)

@@ -34,7 +34,16 @@ FEATURES = frozenset(
     (
         *("absent", "ages", "boards", "broken", "conditions", "damage", "environments", "gone"),
         *("implausible", "interrupted", "jobs", "lost_lines", "modes", "other_metric"),
-        *("pairs", "partitions", "points", "small", "trials", "two_criteria", "waivers"),
+        *(
+            "pairs",
+            "partitions",
+            "points",
+            "services",
+            "small",
+            "trials",
+            "two_criteria",
+            "waivers",
+        ),
     )
 )
 OFF = {  # why not yet
@@ -45,15 +54,22 @@ OFF = {  # why not yet
 METRICS = {"Stream": ("Stream.triad", "MB/s"), "Hpl": ("Hpl.gflops", "GFLOPS")}
 UNPROMISED = "Hpl.share_of_peak"  # where no criterion names the check
 LINK, TCP = "lan", "TcpBandwidth.throughput"
+RATE, SERVICES = "Service.rate", ("mirror", "portal")
 DESCRIPTION, FIELDS = "SystemDescription", "SystemDescription.fields"
-UNITS = {**dict(METRICS.values()), UNPROMISED: "%", TCP: "Gb/s", FIELDS: "count"}
+UNITS = {**dict(METRICS.values()), UNPROMISED: "%", TCP: "Gb/s", FIELDS: "count", RATE: "MB/s"}
 OTHER = "Stream.copy"  # which no criterion names
 # By check: of the machine, so that another one is no other setting, which the plain rule lacks.
 CONDITIONS = {"Stream": "version", "Hpl": "blas_version"}
-PROGRAMS = {"Stream": "stream", "Hpl": "xhpl", "TcpBandwidth": "iperf3", DESCRIPTION: "sh"}
+PROGRAMS = {
+    "Stream": "stream",
+    "Hpl": "xhpl",
+    "TcpBandwidth": "iperf3",
+    DESCRIPTION: "sh",
+    "Service": "rsync",
+}
 BOUND, GOOD, BAD = 100, 101, 99.5  # no node is SLOW by so little
 BANDWIDTH, TOO_MUCH = 1000, 2000  # of the memory, and what cannot be right
-SYSTEM = """\
+SITE = """\
 system: here
 description: A history for tests
 recognise: {{fallback: true}}
@@ -110,6 +126,10 @@ def _drawn(chance: Chance) -> History:
     if pairs:
         one = _criterion(chance, "C-LAN", "Stream")
         criteria.append(replace(one, metric=TCP, link=LINK, conditions=()))
+    services = tuple(SERVICES[: chance.randint(1, 2)]) if chance.one_in(6, "services") else ()
+    if services:
+        one = _criterion(chance, "C-SERVICE", "Stream")
+        criteria.append(replace(one, metric=RATE, services=services, conditions=()))
     jobs = []
     day = chance.randint(1, 29) / 10 + 0.05  # never near an oldest age
     is_described = chance.one_in(3, "boards")
@@ -118,12 +138,14 @@ def _drawn(chance: Chance) -> History:
         jobs += _session(chance, place, day, nodes, pairs)
         if is_described and chance.randrange(3):
             jobs.append(_description(place, day, nodes, new_boards))
+        used = [name for name in SERVICES if services and chance.randrange(3)]
+        jobs += [_of_service(chance, place, day, name) for name in used]
         day += chance.choice([0.3, 1, 4]) if "ages" in chance.features else 0.1
     waivers = [_waiver(chance, nodes, criteria)] if chance.one_in(3, "waivers") else []
     return History(
         {"compute": nodes, "debug": nodes},
         ("system", "gnu"),
-        ("Stream", "Hpl", "TcpBandwidth", DESCRIPTION),
+        ("Stream", "Hpl", "TcpBandwidth", "Service", DESCRIPTION),
         tuple(criteria),
         tuple(waivers),
         tuple(sorted(jobs, key=lambda job: job.order)),
@@ -143,7 +165,7 @@ def allowed(history: History, features: frozenset[str] = FEATURES) -> bool:
     history = without_wrong_values(history)
     there = {
         "elsewhere": any(_is_measured_elsewhere(history, node) for node in history.nodes),
-        "other_modes": any(_leaves_unused(history, one) for one in history.criteria),
+        "other_modes": any(_leaves_unused(history, one) for one in _on_nodes(history)),
         "own_cause": any(map(own_cause, history.jobs)),
         "partly_absent": any(map(_is_partly_absent, history.jobs)),
         "planned": not _is_promised(history),
@@ -151,12 +173,16 @@ def allowed(history: History, features: frozenset[str] = FEATURES) -> bool:
     return all(name in features for name, is_there in there.items() if is_there)
 
 
+def _on_nodes(history: History) -> list[Criterion]:
+    return [one for one in history.criteria if not (one.link or one.services)]
+
+
 def _is_measured_elsewhere(history: History, node: str) -> bool:
     """Whether all that criteria have of a node is a missing tool, and it was measured all the same.
 
     Earlier, or by another check: product and plain rule differ in what of that counts.
     """
-    found = [answer(history, one, node) for one in history.criteria if not one.link]
+    found = [answer(history, one, node) for one in _on_nodes(history)]
     tried = [a.outcome for check in history.checks for a in attempts(history, check, node)]
     known = {attempt.outcome for attempt in found if attempt}
     ended = "absent" in known and "interrupted" in tried
@@ -165,7 +191,7 @@ def _is_measured_elsewhere(history: History, node: str) -> bool:
 
 def _leaves_unused(history: History, one: Criterion) -> bool:
     """Whether a node has values of the check, and the criterion none or a failure of it."""
-    for node in () if one.link else history.nodes:
+    for node in history.nodes:
         found = answer(history, one, node)
         if found and found.outcome.endswith("ok"):
             continue
@@ -230,6 +256,22 @@ def _description(place: int, day: float, nodes: tuple[str, ...], new_boards: dic
     lines = tuple(Line(node, FIELDS, "ok", 1) for node in nodes)
     rest = "maintenance", "system", "compute", nodes, lines
     return Job(place, 9, DESCRIPTION, day, *rest, boards=boards)
+
+
+def _of_service(chance: Chance, place: int, day: float, name: str) -> Job:
+    mode = chance.choice(STRICTER) if chance.one_in(3, "modes") else "maintenance"
+    status = "ok"
+    for other, count, feature in (
+        (chance.choice(FAILURES), 4, "broken"),
+        ("interrupted", 8, "interrupted"),
+        ("tool_missing", 8, "absent"),
+    ):
+        status = other if chance.one_in(count, feature) else status
+    metric = RATE if status == "ok" else "Service.*"
+    lines = (Line("", metric, status, BAD if chance.randrange(6) == 0 else GOOD),)
+    readable = not chance.one_in(12, "damage")
+    rest = mode, "system", "compute", (), lines, (), readable, name
+    return Job(place, 4 + SERVICES.index(name), "Service", day, *rest)
 
 
 def _of_pairs(chance: Chance, pairs: tuple[str, ...]) -> tuple[Line, ...]:
@@ -321,7 +363,7 @@ def write(history: History, folder: Path) -> None:
     shutil.rmtree(perflogs, ignore_errors=True)
     site.mkdir(parents=True, exist_ok=True)
     nodes = history.nodes
-    system = SYSTEM.format(nodes=",".join(nodes), bandwidth=BANDWIDTH)
+    system = SITE.format(nodes=",".join(nodes), bandwidth=BANDWIDTH)
     if history.pairs:
         system += LINKS.format(link=LINK, server=nodes[0])
     (site / "system.yaml").write_text(system)
@@ -340,8 +382,10 @@ def write(history: History, folder: Path) -> None:
 def _criterion_text(one: Criterion) -> str:
     unit = UNITS[one.metric]
     units = f"subject: pair, links: [{one.link}]" if one.link else "scope: every node"
+    units = "subject: service, scope: system" if one.services else units
     age = "none" if one.max_age is None else f"{one.max_age:g}d"
     conditions = {"mode": list(one.modes), **dict(one.conditions)}
+    conditions |= {"service": list(one.services)} if one.services else {}
     rest = f"source: s, max_age: {age}, conditions: {conditions}"
     return (
         f"{one.name}: {{description: d, metric: {one.metric}, {units}, "
@@ -369,7 +413,7 @@ def _write_job(perflogs: Path, job: Job, now: datetime) -> None:
         job.mode,
         "",
         ",".join(job.expected),
-        {"program": PROGRAMS[job.check], **_of_link(job), **dict(job.conditions)},
+        {"program": PROGRAMS[job.check], **_conditions(job), **dict(job.conditions)},
         {},
         job.place,
     )
@@ -382,7 +426,9 @@ def _write_job(perflogs: Path, job: Job, now: datetime) -> None:
     samples.path_of(perflogs, header).write_bytes(data)
 
 
-def _of_link(job: Job) -> dict[str, str]:
+def _conditions(job: Job) -> dict[str, str]:
+    if job.service:
+        return {"service": job.service}
     of_link = {"link": LINK, "pattern": "star", "at_once": "1"}
     return of_link if job.check == "TcpBandwidth" else {}
 

@@ -12,6 +12,7 @@ from statistics import median
 
 GRAVITY = ("FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PENDING", "SKIP", "PASS")
 STATES = ("FAILED", "FLAPPING", "SLOW", "ODD", "UNTESTED", "OK")
+SYSTEM = "here"
 STRICTER = ("quick", "maintenance", "acceptance")
 WRONG = ("invalid", "checksum")
 BROKEN = ("login", "timeout", "parse", "killed", "generic", "tool_missing", "implausible")
@@ -40,7 +41,7 @@ class Line:
 class Job:
     """One file. place: of its session. day: days ago. One that cannot be read has a name.
 
-    boards: node and serial number, as nodes described themselves in it.
+    boards: node and serial number, as nodes described themselves in it. service: that it used.
     """
 
     place: int
@@ -54,6 +55,7 @@ class Job:
     lines: tuple[Line, ...]
     conditions: tuple[tuple[str, str], ...] = ()
     readable: bool = True
+    service: str = ""
     boards: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -64,7 +66,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Criterion:
-    """At least `bound`, on every node (every pair, where it names a link)."""
+    """At least `bound`, on every node: every pair where it names a link, each service it names."""
 
     name: str
     metric: str
@@ -73,6 +75,7 @@ class Criterion:
     max_age: float | None = 7
     conditions: tuple[tuple[str, str], ...] = ()
     link: str = ""
+    services: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,9 @@ def answers(history: History) -> Answers:
     out = [node for node in left if _state(left[node]) != "OK"]
     codes = _verdict_code(history, units, criteria, left), _nodes_code(nodes), 1 if out else 0
     words = {name: _uncovered(history, of) for name, of in units.items()}
+    for one in history.criteria:
+        if one.services:  # all of them stand together, for the system
+            words[one.name] = {SYSTEM: min(words[one.name].values(), key=GRAVITY.index)}
     return Answers(criteria, words, nodes, out, codes)
 
 
@@ -188,12 +194,14 @@ def attempts(
         if job.check != check:
             continue
         if not job.readable:  # nobody knows what it could not answer
-            if ">" in unit or unit in history.partitions[job.partition]:
+            if unit not in history.nodes or unit in history.partitions[job.partition]:
                 yield Attempt(job, "lost")
+            continue
+        if job.service and job.service != unit:
             continue
         if one and job.mode not in one.modes:
             continue
-        own = [line for line in job.lines if unit in _units_of(line)]
+        own = [line for line in job.lines if job.service or unit in _units_of(line)]
         if one:
             own = [line for line in own if line.metric == one.metric or _whole(line)]
         fits = one is None or set(one.conditions) <= set(job.conditions)
@@ -266,7 +274,7 @@ def own_cause(job: Job) -> bool:
 
 def _units(history: History, one: Criterion) -> Units:
     """A tool that is missing on some units, and not on others, leaves these without an answer."""
-    units = history.pairs[one.link] if one.link else history.nodes
+    units = history.pairs[one.link] if one.link else one.services or history.nodes
     found = {unit: (one, answer(history, one, unit)) for unit in units}
     if all(attempt and attempt.outcome == "absent" for _, attempt in found.values()):
         return found
@@ -354,7 +362,7 @@ def _verdict(history: History, units: Units) -> str:
 def _whys(history: History, node: str) -> Iterator[Why]:
     """All that is not well with a node."""
     for one in history.criteria:
-        if not one.link:
+        if not (one.link or one.services):
             yield from _of_criterion(*_units(history, one)[node])
     for check in history.checks:
         yield from _of_check(history, check, node)

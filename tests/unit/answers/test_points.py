@@ -1,12 +1,15 @@
 """Values of different points are never put together: each is by itself, and the worst decides."""
 
+import json
 import random
+from dataclasses import replace
 from decimal import Decimal
 
 import fleets
 import nets
 import pytest
 import recomputed
+from asked import ask
 from rows import rows
 
 from siteproof import sites
@@ -17,6 +20,7 @@ from siteproof.export import documents
 from siteproof.export.answer_model import plain
 from siteproof.links import matrix
 from siteproof.parsers import Reading
+from siteproof.record import samples
 from siteproof.record.manifest import Manifest
 from siteproof.record.samples import Sample
 from siteproof.sites import catalogue
@@ -356,3 +360,42 @@ def test_what_programs_read_counts_units_and_names_points(tmp_path, monkeypatch)
     assert value(judged.verdicts[0].nodes[0], here.site.criteria["C"]) == (
         "46.69 MB/s at block 4096 by fio"
     )
+
+
+# ---- each place has its newest answer from a session of its own
+
+FILE_SYSTEMS = """\
+file_systems:
+  home: {path: /home, kind: nfs, description: d, roles: [compute]}
+  scratch: {path: /scratch, kind: xfs, description: d, roles: [compute]}
+"""
+WRITES = """\
+C: {{description: d, metric: BlockStorage.write, at_least: 100 MB/s, scope: every node, source: s,
+    max_age: none{more}}}
+"""
+NAMED = ", conditions: {file_system: [home, scratch]}"
+
+
+@rows("more", ["", NAMED])
+@rows(
+    "on_scratch, code, state",
+    [(50, 1, "FAILED"), ("timeout", 1, "FAILED"), ("tool_missing", 3, "OK"), (200, 0, "OK")],
+)
+def test_a_later_session_on_one_file_system_takes_nothing_back_on_another(
+    tmp_path, monkeypatch, more, on_scratch, code, state
+):
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
+    where = fleets.write_site(
+        tmp_path / "sites", 2, more=FILE_SYSTEMS, criteria=WRITES.format(more=more)
+    )
+    monkeypatch.setenv("SITEPROOF_SITES", str(where))
+    for run, place, measured in ((1, "scratch", on_scratch), (2, "home", 150)):
+        number = 0 if isinstance(measured, str) else measured
+        found = on_node("BlockStorage.write", "MB/s", [({}, [number])], run, "n001", place)
+        if isinstance(measured, str):
+            found = [Sample(found[0].header, "n001", "BlockStorage.*", status=measured)]
+        found.append(replace(found[0], node="n002"))
+        samples.write(tmp_path / "perflogs", found[0].header, found)
+    assert ask("verdict")[0] == code
+    nodes = json.loads(ask("nodes", "--json")[1])["nodes"]
+    assert {node["state"] for node in nodes} == {state}
