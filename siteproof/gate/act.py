@@ -118,7 +118,8 @@ def out_of_service(site: Site) -> list[Finding]:
     try:
         known = client.all_nodes().values()
     except UserError as error:
-        return [Finding(Kind.UNREADABLE, site.system.system, message=str(error))]
+        known_here = client.NO_CLUSTER not in error.what
+        return [Finding(Kind.UNREADABLE, site.system.system, message=str(error))] * known_here
     found = (commands.out_of_service(node) for node in known if site.role_of(node.name))
     return list(filter(None, found))
 

@@ -34,6 +34,7 @@ MAX_OUTPUT = 2**20  # bytes that are read of what nodes print
 RECENT = 10  # seconds for which the nodes' states count when jobs are laid out
 SILENT = 4  # seconds after which a person is shown what is waited for
 SHORT = 30  # seconds, for queries that can be left out
+NO_CLUSTER = "Could not establish a configuration source"
 NO_RESERVATIONS = "No reservations in the system"
 _DENIED = re.compile(r"Invalid user id|permission denied", re.IGNORECASE)
 # What slurmctld, or scontrol before it asks, refuses. After any other end the request may have been
