@@ -333,14 +333,22 @@ def _untested(judged: Judgement) -> Iterator[Fact]:
 
 
 def never_measured(judged: Judgement) -> Iterator[Fact]:
-    """Nodes on which checks run, and of which nothing is among what is judged but missing tools."""
+    """Nodes on which checks run, and of which nothing is known but that tools are missing."""
     site = judged.site
     roles = {role for one in site.system.partitions.values() for role in one.measured}
-    known = (s for s in judged.samples if s.status != TOOL_MISSING)
-    tried = {node for s in known for node in (s.node, s.dims.get(PEER))}
-    for node in site.having(roles):
-        if node not in tried:
-            yield State.UNTESTED, Finding(Kind.NOT_MEASURED, node)
+    left = set(site.having(roles)) - _tried(judged.samples)
+    for job in checks_tried.recent(site, judged.tried) if judged.sessions else ():
+        if left.isdisjoint(expected_nodes(job.expected) or left) or job.is_unread:
+            continue
+        left -= _tried(judged.sessions.of_job(job, left)) if judged.sessions else set()
+    for node in sorted(left):
+        yield State.UNTESTED, Finding(Kind.NOT_MEASURED, node)
+
+
+def _tried(found: Iterable[Sample]) -> set[str]:
+    """The nodes of which they have more than a missing tool."""
+    known = (sample for sample in found if sample.status != TOOL_MISSING)
+    return {node for s in known for node in (s.node, s.dims.get(PEER, ""))}
 
 
 def _promised(judged: Judgement) -> dict[str, set[str]]:

@@ -21,7 +21,6 @@ from plain_answers import (
     Line,
     Waiver,
     answer,
-    attempts,
     own_cause,
     without_wrong_values,
 )
@@ -47,7 +46,6 @@ FEATURES = frozenset(
     )
 )
 OFF = {  # why not yet
-    "elsewhere": "where no promised tool is there, what other sessions measured does not count",
     "other_modes": "a value under conditions that no criterion accepts makes a node OK",
     "planned": "a check without a criterion owes no answer, but for what others have",
 }
@@ -164,7 +162,6 @@ def allowed(history: History, features: frozenset[str] = FEATURES) -> bool:
     """Whether it has nothing of OFF, unless that is among the features."""
     history = without_wrong_values(history)
     there = {
-        "elsewhere": any(_is_measured_elsewhere(history, node) for node in history.nodes),
         "other_modes": any(_leaves_unused(history, one) for one in _on_nodes(history)),
         "own_cause": any(map(own_cause, history.jobs)),
         "partly_absent": any(map(_is_partly_absent, history.jobs)),
@@ -175,18 +172,6 @@ def allowed(history: History, features: frozenset[str] = FEATURES) -> bool:
 
 def _on_nodes(history: History) -> list[Criterion]:
     return [one for one in history.criteria if not (one.link or one.services)]
-
-
-def _is_measured_elsewhere(history: History, node: str) -> bool:
-    """Whether all that criteria have of a node is a missing tool, and it was measured all the same.
-
-    Earlier, or by another check: product and plain rule differ in what of that counts.
-    """
-    found = [answer(history, one, node) for one in _on_nodes(history)]
-    tried = [a.outcome for check in history.checks for a in attempts(history, check, node)]
-    known = {attempt.outcome for attempt in found if attempt}
-    ended = "absent" in known and "interrupted" in tried
-    return ended or known == {"absent"} and set(tried) != {"absent"}
 
 
 def _leaves_unused(history: History, one: Criterion) -> bool:

@@ -210,12 +210,12 @@ FOUND = {
         job(2, value(), conditions=(("version", "8"),)),
         conditions=(("version", "4"),),
     ),
+    "no promised tool is there, and another check was measured": history_of(
+        job(1, "tool_missing"), job(2, Line("n001", "Hpl.share_of_peak", "ok", 101), check="Hpl")
+    ),
 }
 THREE = ("n001", "n002", "n003")
 NOT_YET = {
-    "elsewhere": history_of(
-        job(1, "tool_missing"), job(2, Line("n001", "Hpl.share_of_peak", "ok", 101), check="Hpl")
-    ),
     "other_modes": history_of(job(1, value(), mode="quick")),
     "own_cause": history_of(
         job(1, *(failed("timeout", node=node) for node in THREE), expected=THREE), nodes=THREE
