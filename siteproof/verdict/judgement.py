@@ -106,7 +106,10 @@ class Judgement:
 
     @cached_property
     def failed_besides(self) -> list[Sample]:
-        """The failures of checks that no criterion has decided, and that no waiver covers."""
+        """The failures of checks that no criterion has decided, and that no waiver covers.
+
+        A wrong answer of a check decides, too, where a criterion on it has another failure.
+        """
         today = datetime.now(UTC).date()
         units = [
             (unit, result.criterion.metric.partition(".")[0])
@@ -115,7 +118,7 @@ class Judgement:
             if not result.excused
         ]
         decided = {
-            (unit.node, check, unit.sample.header.job_order)
+            (unit.node, check, unit.sample.header.job_order, unit.sample.status)
             for unit, check in units
             if unit.sample and unit.sample.status not in ("ok", LOST) and not unit.too_old
         }
@@ -123,7 +126,7 @@ class Judgement:
         return [
             one
             for one in self.failed
-            if (one.node, one.header.check, one.header.job_order) not in decided
+            if (one.node, one.header.check, one.header.job_order, one.status) not in decided
             and not (one.status == LOST and (one.node, one.header.check) in lost)
             and not _is_waived(self.site, one, today)
         ]

@@ -159,7 +159,8 @@ def history_of(*jobs, nodes=("n001",), waivers=(), criteria=("C-ONE",), owed=(),
     partitions = {"compute": nodes, "debug": nodes}
     criteria = [Criterion(name, "Stream.triad", 100, **keys) for name in criteria]
     known = partitions, ("system", "gnu"), ("Stream", "Hpl")
-    return History(*known, tuple(criteria), tuple(waivers), jobs, owed=owed)
+    limits = (("Stream", made_histories.BANDWIDTH),)
+    return History(*known, tuple(criteria), tuple(waivers), jobs, owed=owed, limits=limits)
 
 
 TWO, LOST = ("n001", "n002"), {"readable": False}
@@ -209,6 +210,14 @@ FOUND = {
         job(1, "killed"),
         job(2, value(), conditions=(("version", "8"),)),
         conditions=(("version", "4"),),
+    ),
+    "a waiver covers a criterion, and a wrong answer of the same job is another": history_of(
+        job(
+            *(1, value(made_histories.TOO_MUCH), Line("n001", "Stream.copy", "checksum")),
+            expected=TWO,
+        ),
+        waivers=(Waiver(TWO, "C-ONE", ("invalid",)),),
+        nodes=TWO,
     ),
     "no promised tool is there, and another check was measured": history_of(
         job(1, "tool_missing"), job(2, Line("n001", "Hpl.share_of_peak", "ok", 101), check="Hpl")
