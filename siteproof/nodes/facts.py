@@ -312,11 +312,14 @@ def _odd_conditions(judged: Judgement) -> Iterator[Fact]:
 
 
 def _interrupted(samples: Sequence[Sample]) -> Iterator[Fact]:
-    """Checks that were interrupted or not begun, and have no value of the node from another run."""
-    measured = {(s.node, s.header.check) for s in samples if s.status == "ok"}
+    """Checks that were interrupted or not begun, and of which no other run on the node is known.
+
+    It takes nothing back: neither a value, nor that the node has no program that could measure it.
+    """
+    known = {(s.node, s.header.check) for s in samples if s.status in ("ok", TOOL_MISSING)}
     for sample in samples:
         key = (sample.node, sample.header.check)
-        if sample.status == INTERRUPTED and key not in measured:
+        if sample.status == INTERRUPTED and key not in known:
             yield State.UNTESTED, replace(failure(sample), subject=sample.node)
 
 

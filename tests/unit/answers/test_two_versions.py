@@ -219,6 +219,10 @@ FOUND = {
         waivers=(Waiver(TWO, "C-ONE", ("invalid",)),),
         nodes=TWO,
     ),
+    "a check whose tool is missing was interrupted, and another one was measured": history_of(
+        job(1, Line("n001", "Hpl.share_of_peak", "ok", 101), check="Hpl"),
+        *(job(2, "tool_missing"), job(3, "interrupted")),
+    ),
     "no promised tool is there, and another check was measured": history_of(
         job(1, "tool_missing"), job(2, Line("n001", "Hpl.share_of_peak", "ok", 101), check="Hpl")
     ),
