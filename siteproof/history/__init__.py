@@ -38,7 +38,7 @@ MAX_THREADS = 8  # others use the login node, too
 
 
 class History:
-    """The views `samples` and `runs`.
+    """The views `samples` and `runs` of what is below perflogs.
 
     refused: `FILE:LINE: why` of what was left out. notes: warnings about the store.
     systems: all that have files, even if only some are shown.
@@ -48,12 +48,13 @@ class History:
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
+        perflogs: Path,
         refused: Sequence[str] = (),
         notes: Sequence[str] = (),
         folder: Path | None = None,
         systems: Sequence[str] = (),
     ) -> None:
-        self.connection, self.folder = connection, folder
+        self.connection, self.perflogs, self.folder = connection, perflogs, folder
         self.refused, self.notes, self.systems = list(refused), list(notes), list(systems)
 
     def sql(self, query: str, parameters: object = ()) -> list[tuple[Any, ...]]:
@@ -142,6 +143,7 @@ def open_history(
     ]
     return History(
         connection,
+        perflogs,
         refused,
         state.notes,
         state.folder if state.is_kept else None,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from siteproof import files
 from siteproof.answers import implausible
 from siteproof.record import samples, series
 from siteproof.record.pair_units import PEER
@@ -67,5 +66,5 @@ def _found(site: Site, h: History, metric: str) -> Iterator[tuple[str, Sample]]:
         return
     query = _DOUBTFUL.format(limits=", ".join(limits))
     for (file,) in h.sql(query, {"system": site.system.system}):
-        of_job = implausible.checked(site, samples.read(files.perflogs() / file))
+        of_job = implausible.checked(site, samples.read(h.perflogs / file))
         yield from ((file, sample) for sample in of_job if sample.status == IMPLAUSIBLE)
