@@ -15,8 +15,9 @@ from rich.text import Text
 from siteproof import sites
 from siteproof.analysis.attribution import ASYMMETRIC, Pair
 from siteproof.analysis.daily import HIGH, LOW, NONE, Cell, rate_class
+from siteproof.answers import implausible
 from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
-from siteproof.cli.shared import by_pair_metric, forms, text_option, which_samples
+from siteproof.cli.shared import by_pair_metric, forms, print_left_out, text_option, which_samples
 from siteproof.errors import ExitCode
 from siteproof.export.answer_model import Answer, dumps, plain
 from siteproof.links import matrix as made
@@ -107,7 +108,8 @@ class PairDay:
 class Matrices(Answer):
     """The pairs of nodes of a metric: 'siteproof matrix METRIC --json'.
 
-    exit_code: 0 no bad pair; 1 some pair is bad; 3 some pair, or all, have no value.
+    exit_code: 0 no bad pair; 1 some pair is bad; 3 some pair, or all, have no value, or a record
+        cannot be read.
     metric: The metric that was named.
     matrices: One for each link and set of conditions; empty with --daily.
     days: With --daily: each day of each pair.
@@ -133,17 +135,24 @@ def matrix(
 
     A pair is bad if it is far worse than the others, misses its criterion, or could not be
     measured. A node explains bad pairs if most of its pairs are bad, with peers that are good with
-    others. Exit code 1: a pair is bad; 3: a pair has no value, or nothing decides what is bad.
+    others. Exit code 1: a pair is bad; 3: a pair has no value, or nothing decides what is bad, or
+    the record of a newer job cannot be read.
 
     \b
     siteproof matrix TcpBandwidth.throughput --link lan
     siteproof matrix TcpBandwidth.throughput --daily --since 7d
     """
     site = sites.load(system or sites.recognise())
-    found, chosen = made.select(site, metric, link, since=since, name=campaign, days=daily)
+    sessions = implausible.sessions_of(site)
+    found, chosen = made.select(
+        site, sessions, metric, link, since=since, name=campaign, days=daily
+    )
     days = Daily.of(site, found, metric) if daily else None
     matrices = [] if daily else made.collect(site, found, metric)
+    print_left_out(sessions)
     code = days.exit_code if days else _exit_code(matrices)
+    if code is ExitCode.PASS and made.is_lost(sessions, metric, found):
+        code = ExitCode.INCOMPLETE
     system = site.system.system
     following = own(
         system,

@@ -18,7 +18,6 @@ from siteproof.analysis import attribution as rules
 from siteproof.analysis.attribution import RECEIVER, SENDER, Blame, Culprit, Pair, blame
 from siteproof.analysis.blocks import Block
 from siteproof.analysis.daily import Attempt, Cell, daily
-from siteproof.answers import implausible
 from siteproof.answers.attempts import failure, why_not
 from siteproof.errors import UserError
 from siteproof.links import transfers
@@ -26,6 +25,7 @@ from siteproof.record import campaign, finding, series
 from siteproof.record.finding import Detail, Finding, Kind
 from siteproof.record.pair_units import PEER, by_point, job, link_of, of_pairs
 from siteproof.record.samples import Header, JobOrder, Sample
+from siteproof.record.sessions import Sessions
 from siteproof.schema.shapes import hint
 from siteproof.severity import WRONG, broke
 from siteproof.sites import Criterion, Metric, Site, pairs
@@ -145,7 +145,14 @@ def metric_of(site: Site, name: str, *, days: bool = False) -> Metric:
 
 
 def select(
-    site: Site, metric: str, link: str = "", *, since: str = "", name: str = "", days: bool = False
+    site: Site,
+    sessions: Sessions,
+    metric: str,
+    link: str = "",
+    *,
+    since: str = "",
+    name: str = "",
+    days: bool = False,
 ) -> tuple[list[Sample], str]:
     """The samples of a metric's pairs, and in words which sessions they are of.
 
@@ -157,7 +164,7 @@ def select(
         known = site.system.links
         raise UserError("--link", f"no link '{link}'{hint(link, known)}", known)
     files.must_exist()
-    sessions, check = implausible.sessions_of(site), metric.partition(".")[0]
+    check = metric.partition(".")[0]
     jobs = [header for header in sessions.headers if header.check == check]
 
     def is_wanted(sample: Sample) -> bool:
@@ -173,6 +180,13 @@ def select(
     wanted, words = campaign.choose(headers, campaign=name, start=start, answers=answers)
     found = sessions.of(lambda header: header.check == check and wanted(header))
     return [sample for sample in found if is_wanted(sample)], words
+
+
+def is_lost(sessions: Sessions, metric: str, found: Iterable[Sample]) -> bool:
+    """Whether a job that cannot be read may have measured pairs after one of these samples."""
+    unread = (job for job in sessions.unread if job.check == metric.partition(".")[0])
+    newest = max((job.order for job in unread), default=None)
+    return newest is not None and any(sample.header.order < newest for sample in found)
 
 
 def _first_day(jobs: Sequence[Header], answers: Callable[[Header], bool]) -> datetime | None:

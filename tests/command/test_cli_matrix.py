@@ -52,6 +52,18 @@ def everyone(count, noise=0.01):
     ]
 
 
+def test_a_newer_record_that_cannot_be_read_leaves_no_whole_answer(net):
+    net.describe(count=12, criteria="{}\n")
+    net.keep(star())
+    assert net.ask().code == 0
+    (good,) = (net.data / "perflogs/here").glob("*/*.jsonl")
+    lost = good.with_name(good.name.replace("s0001", "s0002"))
+    lost.write_bytes(b"{" + good.read_bytes()[2:])
+    done = net.ask()
+    assert done.code == 3
+    assert f"left out: {lost}" in done.err
+
+
 def test_a_healthy_star_is_shown_whole_and_is_exit_code_0(net):
     net.describe(count=12, criteria="{}\n")
     net.keep(star())

@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from siteproof import sites
+from siteproof.answers import implausible
 from siteproof.links import matrix
 from siteproof.record import samples
 from siteproof.record.samples import Header, Sample
@@ -180,7 +181,7 @@ def test_the_daily_matrix_has_both_directions_and_each_failure(world):
     world.tested("far", ("get", "checksum"))
     world.criteria.write_text("{}\n")
     site = sites.load("here")
-    found, _ = matrix.select(site, "Service.rate", days=True)
+    found, _ = matrix.select(site, implausible.sessions_of(site), "Service.rate", days=True)
     days = matrix.by_day(site, found, "Service.rate")
     cells = {pair: next(iter(of_pair.values())) for pair, of_pair in days.items()}
     assert set(cells) == {("psc", "ufl"), ("ufl", "psc"), ("fnal", "psc")}
