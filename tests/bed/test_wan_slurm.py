@@ -71,7 +71,7 @@ def test_the_wan_is_far_and_one_small_buffer_limits_what_its_node_receives(sites
     near = sites.good("Latency.round_trip", "lan-a")["node002", "node001"]
     far = sites.good("Latency.round_trip")["node007", "node003"]
     assert near.unit == far.unit == "us"
-    assert RTT * 10**6 <= far.value  # a busy machine holds packets longer, and by any time
+    assert far.value >= RTT * 10**6  # a busy machine holds packets longer, and by any time
     assert near.value < far.value / 10
     rate = sites.rates()
     assert 0.2 * MOST < rate["node004", "node008"] < SLACK * MOST
