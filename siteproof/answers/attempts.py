@@ -210,7 +210,7 @@ def apart(criterion: Criterion, attempts: Sequence[Sample]) -> list[Sequence[Sam
     none; else all at once.
     """
     have = [sample.header.conditions for sample in attempts]
-    key = next((name for name in pair_units.OF_JOB if any(name in one for one in have)), "")
+    key = _of_job(have)
     rule = criterion.conditions.get(key)
     if not key or (rule and not rule.one_of):
         return [not_taken_back(criterion, attempts)]
@@ -233,14 +233,17 @@ def each_place(
     """
     check = criterion.metric.partition(".")[0]
     have = [header.conditions for header in headers if header.check == check]
-    for key in pair_units.OF_JOB:
-        rule = criterion.conditions.get(key)
-        used = dict.fromkeys(one[key] for one in have if key in one)
-        names = [name for name in used if name in ((rule.one_of or ()) if rule else there)]
-        if len(names) > 1:
-            rules = ({**criterion.conditions, key: Expected(exact=name)} for name in names)
-            return [criterion.like(conditions=one) for one in rules]
-    return []
+    key = _of_job(have)
+    rule = criterion.conditions.get(key)
+    may = (rule.one_of or ()) if rule else there
+    names = [name for name in dict.fromkeys(one.get(key, "") for one in have) if name in may]
+    rules = ({**criterion.conditions, key: Expected(exact=name)} for name in names)
+    return [criterion.like(conditions=one) for one in rules] if len(names) > 1 else []
+
+
+def _of_job(have: Sequence[Mapping[str, str]]) -> str:
+    """By what jobs with these conditions are apart: file system or service; empty: by neither."""
+    return next((name for name in pair_units.OF_JOB if any(name in one for one in have)), "")
 
 
 def not_taken_back(criterion: Criterion | Baseline, attempts: Sequence[Sample]) -> Sequence[Sample]:

@@ -57,9 +57,9 @@ def facts(judged: Judgement) -> Iterator[Fact]:
     yield from _too_old(judged)
 
 
-def warnings(judged: Judgement) -> list[Finding]:
+def warnings(judged: Judgement, of_nodes: Iterable[Fact]) -> list[Finding]:
     """Findings on so many nodes that they count against none of them, and on clocks."""
-    found = []
+    found = [why for state, why in of_nodes if state is State.OK]
     for role, restarted, tested in _restarts(judged):
         if restarts.are_many(restarted, tested):
             details = {"role": role, "count": len(restarted), "of": tested}

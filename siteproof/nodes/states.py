@@ -101,8 +101,7 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     found.add_first(facts.never_measured(judged))
     for note in of_pairs.notes:
         found.note(note)
-    warnings = [why for state, why in of_nodes_only if state is State.OK]
-    warnings += [*facts.warnings(nodes_only), *of_pairs.warnings]
+    warnings = [*facts.warnings(nodes_only, of_nodes_only), *of_pairs.warnings]
     both_ends = replace(judged, samples=pair_ends.ends(judged.samples))
     for one in _all_series(both_ends, earlier.both_ends(past), with_runs=False):
         for node, place in one.places():  # the matrix decides who is slow: these are only shown
