@@ -1,4 +1,7 @@
-"""Alters the first byte of each file that is written below a folder: corrupter.py FOLDER."""
+"""Alters the first byte of each file that is written below a folder: corrupter.py FOLDER READY.
+
+READY is a file that it makes once it looks.
+"""
 
 import os
 import sys
@@ -9,13 +12,15 @@ EVERY = 0.002  # seconds
 
 
 def main() -> None:
-    """Look for new files for ever."""
+    """Look for new files for ever; before whoever reads them, on a machine that does much else."""
+    os.setpriority(os.PRIO_PROCESS, 0, -20)
     done: set[tuple[int, int]] = set()
     while True:
         seen: set[tuple[int, int]] = set()
         for folder, _, names in os.walk(sys.argv[1]):
             for name in names:
                 _alter(Path(folder, name), done, seen)
+        Path(sys.argv[2]).touch()
         done &= seen  # the number of a file that is gone may be that of the next one
         time.sleep(EVERY)
 

@@ -353,7 +353,14 @@ class Place:
 
     def corrupt(self, folder: Path) -> None:
         """Alter each file that is written below a folder."""
-        self.daemon([sys.executable, str(CORRUPTER), str(folder)])
+        ready = self.folder / "corrupts"
+        ready.unlink(missing_ok=True)
+        self.daemon([sys.executable, str(CORRUPTER), str(folder), str(ready)])
+        deadline = time.monotonic() + 20
+        while not ready.exists():
+            if time.monotonic() > deadline:
+                raise TestbedError(f"{CORRUPTER.name} does not start")
+            time.sleep(0.02)
 
     def spare(self, folder: Path) -> None:
         """Undo `corrupt`."""
