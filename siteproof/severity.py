@@ -67,9 +67,12 @@ def of_status(status: str) -> Verdict:
 
 
 def most_severe_status(statuses: Iterable[str]) -> str:
-    """The status that decides among those of one measurement; `ok` if all are."""
+    """The status that decides among those of one measurement; `ok` if all are.
+
+    Of equally severe ones the first by name, whatever their order.
+    """
     bad = [status for status in statuses if status != "ok"]
-    return min(bad, key=lambda status: RANKS[of_status(status)], default="ok")
+    return min(bad, key=lambda status: (RANKS[of_status(status)], status), default="ok")
 
 
 def broke(status: str) -> bool:

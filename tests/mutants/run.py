@@ -46,7 +46,7 @@ from sampled import TOP, Mutant
 ROOMS = Path(__file__).with_name("rooms.tsv")
 SETTINGS = Path(__file__).with_name("coveragerc")
 TESTS = ("tests/unit", "tests/command", "tests/golden")
-KINDS = "not testbed and not slow and not long and not services and not cloud"
+KINDS = "not testbed and not slow and not long and not weekly and not services and not cloud"
 SECONDS = 20.0  # of tests for one mutant, by what they took without it
 LIMIT = 60  # s, after which a mutant has made a test hang, and is killed
 AT_ONCE = 2

@@ -248,11 +248,10 @@ def _attempt(job: Job, own: Sequence[Line], *, trials: bool) -> Attempt:
     return Attempt(job, outcome)
 
 
-def _gravity(status: str) -> int:
-    """FAIL before ERROR before INCOMPLETE; what somebody ended comes last."""
-    if status in WRONG:
-        return 0
-    return {"node_lost": 2, "interrupted": 3}.get(status, 1)
+def _gravity(status: str) -> tuple[int, str]:
+    """FAIL before ERROR before INCOMPLETE; what somebody ended comes last; then by name."""
+    last = {**dict.fromkeys(WRONG, 0), "node_lost": 2, "interrupted": 3}
+    return last.get(status, 1), status
 
 
 def _absent(job: Job) -> bool:
