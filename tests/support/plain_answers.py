@@ -372,7 +372,7 @@ def _whys(history: History, node: str) -> Iterator[Why]:
 
 
 def _untried(history: History, node: str) -> Iterator[Why]:
-    """A node of which nothing is known but that tools are missing."""
+    """A node of which nothing is known but that tools are missing, and files have no line of it."""
     tried = [a for check in history.checks for a in attempts(history, check, node)]
     in_pairs = any(
         node in (line.node, line.peer)
@@ -380,7 +380,7 @@ def _untried(history: History, node: str) -> Iterator[Why]:
         for line in job.lines
         if line.peer and job.readable
     )
-    if not in_pairs and all(attempt.outcome == "absent" for attempt in tried):
+    if not in_pairs and all(attempt.outcome in ("absent", "lost") for attempt in tried):
         yield Why("UNTESTED", "", "missing")
 
 

@@ -226,6 +226,17 @@ FOUND = {
     "no promised tool is there, and another check was measured": history_of(
         job(1, "tool_missing"), job(2, Line("n001", "Hpl.share_of_peak", "ok", 101), check="Hpl")
     ),
+    "a tool is missing, and a file of an environment that is gone has no line": history_of(
+        job(1, check="Hpl", environment="gone"), job(2, "tool_missing")
+    ),
+    "a node of a job with two causes, one of which all others have": history_of(
+        job(
+            *(1, failed("timeout"), Line("n001", "Stream.copy", "parse")),
+            *(failed("timeout", node=node) for node in ("n002", "n003")),
+            expected=("n001", "n002", "n003"),
+        ),
+        nodes=("n001", "n002", "n003"),
+    ),
 }
 THREE = ("n001", "n002", "n003")
 NOT_YET = {
