@@ -224,15 +224,13 @@ def apart(criterion: Criterion, attempts: Sequence[Sample]) -> list[Sequence[Sam
 
 
 def each_place(
-    criterion: Criterion, headers: Iterable[Header], there: Collection[str]
+    criterion: Criterion, have: Sequence[Mapping[str, str]], there: Collection[str]
 ) -> list[Criterion]:
     """A criterion on each file system or service by itself, where jobs of its check have several.
 
-    Each is a point of its own, and may have its newest answer in a session of its own. there: those
-    that the site has.
+    Each is a point of its own, and may have its newest answer in a session of its own. have: the
+    conditions of these jobs; there: the file systems and services that the site has.
     """
-    check = criterion.metric.partition(".")[0]
-    have = [header.conditions for header in headers if header.check == check]
     key = _of_job(have)
     rule = criterion.conditions.get(key)
     may = (rule.one_of or ()) if rule else there

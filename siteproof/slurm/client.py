@@ -334,7 +334,8 @@ def _run(argv: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str
     """Run it with times in seconds since 1970 and messages in English."""
     waiting = threading.Timer(SILENT, _print_waiting, [argv[0], seconds])
     waiting.daemon = True
-    waiting.start()
+    if sys.stderr.isatty():  # a log has the answer, or why there is none
+        waiting.start()
     try:
         return subprocess.run(
             list(argv),
@@ -351,8 +352,5 @@ def _run(argv: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str
 
 
 def _print_waiting(program: str, seconds: float) -> None:
-    """On a terminal only: a log has the answer, or why there is none."""
-    if not sys.stderr.isatty():
-        return
     what = f"no answer from Slurm yet; it has {seconds:g} s"
     print(f"siteproof: {program}: {what}", file=sys.stderr, flush=True)

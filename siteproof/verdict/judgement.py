@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -216,11 +217,14 @@ def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[H
     """The jobs that answer the criteria, and in words which they are."""
     headers, system = record.headers, site.system
     there = {*system.file_systems, *system.services}
+    have = defaultdict[str, list[Mapping[str, str]]](list)
+    for header in headers:
+        have[header.check].append(header.conditions)
     owed = {
         f"{name} {part} {place}": choosing.Owed(each, _owed_units(site, one), _checks(one))
         for name, criterion in site.criteria.items()
         for part, one in enumerate(inputs.answering(site, criterion))
-        for place, each in enumerate([one, *each_place(one, headers, there)])
+        for place, each in enumerate([one, *each_place(one, have[_check_of(one.metric)], there)])
     }
     chosen = choosing.choose(owed, headers, record.of_session, ages)
     if not (chosen.sessions or chosen.old_jobs):

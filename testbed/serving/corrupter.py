@@ -15,12 +15,14 @@ def main() -> None:
     """Look for new files for ever; before whoever reads them, on a machine that does much else."""
     os.setpriority(os.PRIO_PROCESS, 0, -20)
     done: set[tuple[int, int]] = set()
+    ready = Path(sys.argv[2])
     while True:
         seen: set[tuple[int, int]] = set()
         for folder, _, names in os.walk(sys.argv[1]):
             for name in names:
                 _alter(Path(folder, name), done, seen)
-        Path(sys.argv[2]).touch()
+        if not ready.exists():
+            ready.touch()
         done &= seen  # the number of a file that is gone may be that of the next one
         time.sleep(EVERY)
 
