@@ -42,6 +42,7 @@ FEATURES = frozenset(
             "trials",
             "two_criteria",
             "waivers",
+            "whole",
         ),
     )
 )
@@ -52,9 +53,17 @@ OFF = {  # why not yet
 METRICS = {"Stream": ("Stream.triad", "MB/s"), "Hpl": ("Hpl.gflops", "GFLOPS")}
 UNPROMISED = "Hpl.share_of_peak"  # where no criterion names the check
 LINK, TCP = "lan", "TcpBandwidth.throughput"
+AGGREGATE = "TcpBandwidth.aggregate"  # of a link as a whole
 RATE, SERVICES = "Service.rate", ("mirror", "portal")
 DESCRIPTION, FIELDS = "SystemDescription", "SystemDescription.fields"
-UNITS = {**dict(METRICS.values()), UNPROMISED: "%", TCP: "Gb/s", FIELDS: "count", RATE: "MB/s"}
+UNITS = {
+    **dict(METRICS.values()),
+    UNPROMISED: "%",
+    TCP: "Gb/s",
+    AGGREGATE: "Gb/s",
+    FIELDS: "count",
+    RATE: "MB/s",
+}
 OTHER = "Stream.copy"  # which no criterion names
 # By check: of the machine, so that another one is no other setting, which the plain rule lacks.
 CONDITIONS = {"Stream": "version", "Hpl": "blas_version"}
@@ -124,6 +133,10 @@ def _drawn(chance: Chance) -> History:
     if pairs:
         one = _criterion(chance, "C-LAN", "Stream")
         criteria.append(replace(one, metric=TCP, link=LINK, conditions=()))
+    whole = bool(pairs) and chance.one_in(2, "whole")
+    if whole:
+        of_link = replace(criteria[-1], name="C-WHOLE", metric=AGGREGATE, whole=True)
+        criteria.append(replace(of_link, modes=chance.choice([STRICTER[1:], STRICTER])))
     services = tuple(SERVICES[: chance.randint(1, 2)]) if chance.one_in(6, "services") else ()
     if services:
         one = _criterion(chance, "C-SERVICE", "Stream")
@@ -136,6 +149,8 @@ def _drawn(chance: Chance) -> History:
         jobs += _session(chance, place, day, nodes, pairs)
         if is_described and chance.randrange(3):
             jobs.append(_description(place, day, nodes, new_boards))
+        if whole and chance.randrange(2):
+            jobs.append(_of_whole(chance, place, day))
         used = [name for name in SERVICES if services and chance.randrange(3)]
         jobs += [_of_service(chance, place, day, name) for name in used]
         day += chance.choice([0.3, 1, 4]) if "ages" in chance.features else 0.1
@@ -243,6 +258,22 @@ def _description(place: int, day: float, nodes: tuple[str, ...], new_boards: dic
     return Job(place, 9, DESCRIPTION, day, *rest, boards=boards)
 
 
+def _of_whole(chance: Chance, place: int, day: float) -> Job:
+    job = _of_service(chance, place, day, LINK)
+    points = ("1", "4") if chance.one_in(3, "points") else ("1",)
+    lines = [
+        replace(
+            line, metric=line.metric.replace(RATE, AGGREGATE).replace("Service", "TcpBandwidth")
+        )
+        for line in job.lines
+    ]
+    if lines[0].status == "ok":
+        lines = [
+            replace(lines[0], point=point, value=chance.choice([BAD, GOOD])) for point in points
+        ]
+    return replace(job, number=7, check="TcpBandwidth", lines=tuple(lines))
+
+
 def _of_service(chance: Chance, place: int, day: float, name: str) -> Job:
     mode = chance.choice(STRICTER) if chance.one_in(3, "modes") else "maintenance"
     status = "ok"
@@ -256,7 +287,7 @@ def _of_service(chance: Chance, place: int, day: float, name: str) -> Job:
     lines = (Line("", metric, status, BAD if chance.randrange(6) == 0 else GOOD),)
     readable = not chance.one_in(12, "damage")
     rest = mode, "system", "compute", (), lines, (), readable, name
-    return Job(place, 4 + SERVICES.index(name), "Service", day, *rest)
+    return Job(place, 4 + (*SERVICES, LINK).index(name), "Service", day, *rest)
 
 
 def _of_pairs(chance: Chance, pairs: tuple[str, ...]) -> tuple[Line, ...]:
@@ -367,6 +398,7 @@ def write(history: History, folder: Path) -> None:
 def _criterion_text(one: Criterion) -> str:
     unit = UNITS[one.metric]
     units = f"subject: pair, links: [{one.link}]" if one.link else "scope: every node"
+    units = f"subject: system, links: [{one.link}]" if one.whole else units
     units = "subject: service, scope: system" if one.services else units
     age = "none" if one.max_age is None else f"{one.max_age:g}d"
     conditions = {"mode": list(one.modes), **dict(one.conditions)}
@@ -412,7 +444,7 @@ def _write_job(perflogs: Path, job: Job, now: datetime) -> None:
 
 
 def _conditions(job: Job) -> dict[str, str]:
-    if job.service:
+    if job.service in SERVICES:
         return {"service": job.service}
     of_link = {"link": LINK, "pattern": "star", "at_once": "1"}
     return of_link if job.check == "TcpBandwidth" else {}
@@ -420,10 +452,12 @@ def _conditions(job: Job) -> dict[str, str]:
 
 def _sample(header: Header, line: Line) -> Sample:
     dims = {"peer": line.peer} if line.peer else {}
+    if header.check == "TcpBandwidth" and not line.node:
+        dims = {"link": LINK}
     if line.status != "ok":
         rest = {"status": line.status, "why": "because", "trial": line.trial, "dims": dims}
         return Sample(header, line.node, line.metric, **rest)
-    if line.peer:
+    if line.peer or "link" in dims:
         dims["streams"] = line.point or "1"
     unit = UNITS.get(line.metric) or METRICS[header.check][1]
     value = Decimal(str(line.value))

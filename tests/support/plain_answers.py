@@ -41,7 +41,8 @@ class Line:
 class Job:
     """One file. place: of its session. day: days ago. One that cannot be read has a name.
 
-    boards: node and serial number, as nodes described themselves in it. service: that it used.
+    boards: node and serial number, as nodes described themselves in it. service: that it used, or
+    the link that it measured as a whole.
     """
 
     place: int
@@ -66,7 +67,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Criterion:
-    """At least `bound`, on every node: every pair where it names a link, each service it names."""
+    """At least `bound`, on every node, pair of the link that it names, or service that it names.
+
+    whole: of the link as a whole.
+    """
 
     name: str
     metric: str
@@ -76,6 +80,7 @@ class Criterion:
     conditions: tuple[tuple[str, str], ...] = ()
     link: str = ""
     services: tuple[str, ...] = ()
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -274,6 +279,7 @@ def own_cause(job: Job) -> bool:
 def _units(history: History, one: Criterion) -> Units:
     """A tool that is missing on some units, and not on others, leaves these without an answer."""
     units = history.pairs[one.link] if one.link else one.services or history.nodes
+    units = [one.link] if one.whole else units
     found = {unit: (one, answer(history, one, unit)) for unit in units}
     if all(attempt and attempt.outcome == "absent" for _, attempt in found.values()):
         return found
