@@ -1,7 +1,9 @@
 """Findings as sentences: the one place where they are made; nothing reads them back.
 
-A template names fields and details of a finding. Several findings that differ in numbers only are
-one sentence, each number from the least to the largest.
+A template names fields and details of a finding, each with a form: one of FORMS, `n THING` for a
+number of things (1 thing, 2 things), or a text with `%s` that is left out with an absent value.
+Several findings that differ in numbers only are one sentence, each number from the least to the
+largest.
 """
 
 from __future__ import annotations
@@ -27,6 +29,11 @@ class Span:
         self.values = sorted(set(values), key=_order)
 
     def __format__(self, form: str) -> str:
+        if form.startswith("n "):
+            thing = form.removeprefix("n ")
+            return f"1 {thing}" if self.values == [1] else f"{self} {thing}s"
+        if "%s" in form:
+            return form.replace("%s", f"{self}") if self else ""
         shown = list(dict.fromkeys(FORMS[form](value) for value in self.values))
         return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
 
@@ -119,11 +126,6 @@ def _lost(f: Fields) -> str:
     return f"did not answer: {f.message}" if f.message else "did not answer; the reason is unknown"
 
 
-def _repaired(f: Fields) -> str:
-    ticket = f" ({f.ticket})" if f.ticket else ""
-    return f"repaired on {f.since:day} by {f.by}: {f.message}{ticket}"
-
-
 def _misses(f: Fields) -> str:
     shown = f": {f.message}" if f.message else ""
     event = f"; {_event(f)}" if f.event else ""
@@ -154,25 +156,14 @@ def _published(f: Fields) -> str:
     return text
 
 
-def _answer(f: Fields) -> str:
-    return f"; the answer was {f.answer}" if f.answer else ""
-
-
 def _too_old(f: Fields) -> str:
     limit = timedelta(seconds=float(f.limit.first))
     ages = [timedelta(seconds=float(age)) for age in f.age.values]
     shown = list(dict.fromkeys(lasting(age, limit) for age in ages))
     span = shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
-    return f"measured {span} ago; at most {lasting(limit)} are allowed{_answer(f)}"
-
-
-def _steered(f: Fields) -> str:
-    return f"measured with {f.variables}"
-
-
-def _waived(f: Fields) -> str:
-    ticket = f" ({f.ticket})" if f.ticket else ""
-    return f"waived until {f.until} by {f.owner}: {f.problem}{ticket}"
+    return (
+        f"measured {span} ago; at most {lasting(limit)} are allowed{f.answer:; the answer was %s}"
+    )
 
 
 def _not_ranked(f: Fields) -> str:
@@ -181,19 +172,9 @@ def _not_ranked(f: Fields) -> str:
     return f"not ranked: {count(number, 'node')}, without enough history{others}"
 
 
-def _members(f: Fields) -> str:
-    more = f" and {f.more} more" if f.more else ""
-    return f"no value of {f.node}{more}"
-
-
 def _input_missing(f: Fields) -> str:
     more = f" and {count(int(f.more.first), 'other input')}" if f.more else ""
     return f"derived from {f.input}{more}, without a value"
-
-
-def _evidence(f: Fields) -> str:
-    note = f": {f.message}" if f.message else ""
-    return f"shown by {f.by} on {f.on}, {f.file}{note}"
 
 
 def _check_missing(f: Fields) -> str:
@@ -251,79 +232,21 @@ def _other_kind(f: Fields) -> str:
     )
 
 
-def _peers(f: Fields) -> str:
-    return f"with {f.peers} " + ("peer" if f.peers.values == [1] else "peers")
-
-
-def _explains(f: Fields) -> str:
-    return f"explains {count(f.bad.first, 'bad pair')}"
-
-
 def _moved(f: Fields) -> str:
     fell = float(f.change.first) < 0
     change = f"{'fell' if fell else 'gained'} {f.change:size}"
     return f"{f.role} as a whole {change} against its history; this counts against no single node"
 
 
-def _links(f: Fields) -> str:
-    more = f" and {f.more} more" if f.more else ""
-    return f"bad between {f.pairs}{more}; no node explains it"
-
-
 def _taken_out(f: Fields) -> str:
-    state = f"{f.state} by {f.by}" if f.by else f"{f.state}"
     since = f", since {f.since:day}" if f.since else ""
-    return (f"{state}: {f.message}" if f.message else state) + since
-
-
-def _changed(f: Fields) -> str:
-    nodes = f" on {f.subject}" if f.subject else ""
-    return f"{f.what}: {f.before} -> {f.after}{nodes}"
-
-
-def _series(f: Fields) -> str:
-    return f"{f.series}" + (f" and {f.more} more" if f.more else "")
-
-
-def _other_series(f: Fields) -> str:
-    since = f"another series since {f.since:minute} (session {f.session})"
-    return f"{since}: {f.differences}; {_series(f)} not compared with older values"
+    return f"{f.state}{f.by: by %s}{f.message:: %s}{since}"
 
 
 def _no_run(f: Fields) -> str:
     each = "day" if f.days.values == [1] else f"{f.days:6g} days"
-    return f"no run between {f.since} and {f.until}, typically one every {each}: {_series(f)}"
-
-
-def _without_value(f: Fields) -> str:
-    samples = f"{_count(f.samples, 'sample')} of {_count(f.nodes, 'node')}"
-    newest = f"{f.check} on {f.subject}, {f.since}" + (f": {f.message}" if f.message else "")
-    return f"{samples} without a value, of status {f.status}; the newest: {newest}"
-
-
-def _left_out(what: str) -> Words:
-    """Nodes or metrics whose values are left out."""
-
-    def text(f: Fields) -> str:
-        more = f" and {f.more} more" if f.more else ""
-        return f"{what}: {f.names}{more}; {_count(f.values, 'value')} left out"
-
-    return text
-
-
-def _not_read(f: Fields) -> str:
-    more = f" and {f.more} more; 'siteproof history' names them" if f.more else ""
-    return f"not read: {f.message}{more}"
-
-
-def _hours_missing(f: Fields) -> str:
-    more = f" and {f.more} more" if f.more else ""
-    gap = f"; not measured: {f.first} to {f.until}{more}" if f.first else ""
-    return f"{f.hours:6g} of {f.needed:6g} h were measured{gap}"
-
-
-def _unstable(f: Fields) -> str:
-    return f"{f.what} of {f.change:change} at {f.since:minute}"
+    series = f"{f.series}{f.more: and %s more}"
+    return f"no run between {f.since} and {f.until}, typically one every {each}: {series}"
 
 
 def _criterion_missed(f: Fields) -> str:
@@ -331,17 +254,9 @@ def _criterion_missed(f: Fields) -> str:
     return f"{f.subject} failed {criterion} in {f.count} of {f.runs} runs"
 
 
-def _count(number: Span, thing: str) -> str:
-    return f"1 {thing}" if number.values == [1] else f"{number} {thing}s"
-
-
-def _sweep(f: Fields) -> str:
-    return f"sweep {f.sweep}: " if f.sweep else ""
-
-
 def _plateau_beyond(f: Fields) -> str:
     gain = f", the last doubling gained {f.gain:amount}" if f.gain else ""
-    return f"{_sweep(f)}plateau not reached: >{at(f'{f.axis}', f.last.first)}{gain}"
+    return f"{f.sweep:sweep %s: }plateau not reached: >{at(f'{f.axis}', f.last.first)}{gain}"
 
 
 WHYS: dict[str, str] = {
@@ -382,12 +297,17 @@ FORMS: dict[str, Callable[[Detail], str]] = {
     "amount": lambda detail: per_cent(float(detail)),
     "size_in_bytes": lambda detail: size(int(detail)),
 }
+_ANSWER = "{f.answer:; the answer was %s}"
+_CHANGE = "{f.what} changed: {f.before} -> {f.after}"
+_SERIES = "{f.series}{f.more: and %s more}"
+_LEFT_OUT = "{f.names}{f.more: and %s more}; {f.values:n value} left out"
+_UNSTABLE = "{f.what} of {f.change:change} at {f.since:minute}"
 _BY_NUMBER = "its number, and not its clock, gives its place in the order of sessions"
 TEMPLATES: dict[Kind, str | Words] = {
     Kind.NOT_MEASURED: "not measured",
     Kind.NO_VALUE: lambda f: f"no value: {_message(f)}",
     Kind.WRONG_ANSWER: lambda f: f"wrong answer: {_message(f)}",
-    Kind.REPAIRED: _repaired,
+    Kind.REPAIRED: "repaired on {f.since:day} by {f.by}: {f.message}{f.ticket: (%s)}",
     Kind.FLAPPING: "failed in {f.failed} of its last {f.of} sessions: {f.how}",
     Kind.NODE_LOST: _lost,
     Kind.LOST: _message,
@@ -399,32 +319,26 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.OTHER_CONDITION: "measured with {f.condition} {f.found}; {f.expected} is required",
     Kind.PUBLISHED: _published,
     Kind.TOO_OLD: _too_old,
-    Kind.AGE_UNKNOWN: lambda f: (
-        f"measured at an unknown time: the clock showed {f.clock}{_answer(f)}"
-    ),
-    Kind.REPLACED: lambda f: (
-        f"measured before {f.what} changed: {f.before} -> {f.after}{_answer(f)}"
-    ),
-    Kind.UPDATED_SINCE: lambda f: (
-        f"measured {f.age:age} ago, before {f.what} changed: {f.before} -> {f.after}{_answer(f)}"
-    ),
+    Kind.AGE_UNKNOWN: f"measured at an unknown time: the clock showed {{f.clock}}{_ANSWER}",
+    Kind.REPLACED: f"measured before {_CHANGE}{_ANSWER}",
+    Kind.UPDATED_SINCE: f"measured {{f.age:age}} ago, before {_CHANGE}{_ANSWER}",
     Kind.TEXT: "found {f.value}",
     Kind.MISSES_BOUND: _misses,
     Kind.BELOW_BASELINE: _below_baseline,
-    Kind.STEERED: _steered,
+    Kind.STEERED: "measured with {f.variables}",
     Kind.STEPS_FAILED: "{f.message}",
     Kind.REPORTED_ONLY: "{f.message}",
     Kind.ROLE_EMPTY: "no node has this role",
     Kind.NO_PAIR: "no pair was measured",
     Kind.NOT_HERE: "not here: {f.message}",
-    Kind.WAIVED: _waived,
-    Kind.MEMBERS_MISSING: _members,
+    Kind.WAIVED: "waived until {f.until} by {f.owner}: {f.problem}{f.ticket: (%s)}",
+    Kind.MEMBERS_MISSING: "no value of {f.node}{f.more: and %s more}",
     Kind.NO_CHECK: "no check yields {f.metric} yet",
     Kind.INPUT_MISSING: _input_missing,
     Kind.INPUTS_DIFFER: "the sides cannot be compared: {f.differences}",
     Kind.NO_EVIDENCE: "the evidence of a person is due",
     Kind.WITHDRAWN: "evidence of {f.since:day} withdrawn by {f.by}: {f.message}; new one is due",
-    Kind.EVIDENCE: _evidence,
+    Kind.EVIDENCE: "shown by {f.by} on {f.on}, {f.file}{f.message:: %s}",
     Kind.CHECK_GONE: "has results here, is in no catalogue, and counts for nothing",
     Kind.CHECK_MISSING: _check_missing,
     Kind.SWEEP_INCOMPLETE: "sweep {f.sweep} in session {f.session} is incomplete: {f.done} of "
@@ -456,10 +370,8 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.FIELDS_DIFFER: "{f.count} more fields differ",
     Kind.CONDITION_DIFFERS: "ran with {f.condition} {f.found}, on most nodes with {f.majority}: "
     "not compared with them",
-    Kind.OTHER_SETTING: lambda f: (
-        f"measured with another setting{f' on {f.nodes}' if f.nodes else ''}, {f.differences}: "
-        "not compared with older values until 'siteproof accept' accepts it"
-    ),
+    Kind.OTHER_SETTING: "measured with another setting{f.nodes: on %s}, {f.differences}: "
+    "not compared with older values until 'siteproof accept' accepts it",
     Kind.NO_MAJORITY: "{f.field} is {f.found}, and no value has a majority in {f.role}",
     Kind.FIELD_NOT_READ: "{f.field}: {f.message}",
     Kind.FACT_DIFFERS: "{f.section}: {f.field} is {f.found}, stated is {f.expected}",
@@ -468,16 +380,18 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.COUNTER_GREW: "{f.counter} +{f.by}",
     Kind.COUNTER_UNKNOWN: "{f.counter} {f.message}",
     Kind.RESTARTED_BETWEEN: "restarted in between, so that no counter can be compared",
-    Kind.EXPLAINS_PAIRS: _explains,
+    Kind.EXPLAINS_PAIRS: "explains {f.bad:n bad pair}",
     Kind.BLOCK_SLOW: "{f.bad} pairs between {f.subject} and {f.peers} are {f.deficit:share} worse "
     "than those on either side: a trunk or leaf, and no node, is slow",
     Kind.BELOW_THRESHOLD: lambda f: f"{_value(f)} is below the link's threshold of {f.bound}",
     Kind.PAIR_SLOW: "{f.deficit:share} worse than the other pairs; no node explains it",
     Kind.SLOW_DAY: lambda f: f"{_value(f)} on {f.since} on average, below {f.bound}",
     Kind.DIRECTIONS_DIFFER: "{f.deficit:share} slower than in the other direction",
-    Kind.PAIRS_WITHOUT_VALUE: lambda f: f"no value {_peers(f)}",
-    Kind.PAIRS_MISS_BOUND: lambda f: f"misses the contract {_peers(f)}",
-    Kind.PAIRS_SLOW: lambda f: f"{f.deficit:share} worse than the others {_peers(f)}, {_seen(f)}",
+    Kind.PAIRS_WITHOUT_VALUE: "no value with {f.peers:n peer}",
+    Kind.PAIRS_MISS_BOUND: "misses the contract with {f.peers:n peer}",
+    Kind.PAIRS_SLOW: lambda f: (
+        f"{f.deficit:share} worse than the others with {f.peers:n peer}, {_seen(f)}"
+    ),
     Kind.MANY_RESTARTED: "{f.role}: {f.count} of {f.of} nodes, or their slurmd, restarted during "
     "the tests: the maintenance probably goes on, so this counts against no node",
     Kind.MANY_SLOW: "slow in some metric, FAILED ones included: {f.count} of {f.of} measured nodes "
@@ -492,7 +406,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.FLEET_EVENT: lambda f: f"goes back, as {_event(f)}",
     Kind.GROUP_SLOW: "{f.group} as a whole is {f.deficit:share} worse than the fleet",
     Kind.GROUP_BAD: "{f.group}: {f.count} of {f.of} nodes are bad; check what they share",
-    Kind.LINKS_BAD: _links,
+    Kind.LINKS_BAD: "bad between {f.pairs}{f.more: and %s more}; no node explains it",
     Kind.UNKNOWN_TO_SLURM: "unknown to Slurm",
     Kind.TAKEN_OUT: _taken_out,
     Kind.TAKEN_OUT_BY_SLURM: lambda f: f"{_taken_out(f)} (by Slurm or a health check)",
@@ -508,55 +422,41 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.NOT_COMPARABLE: "not comparable on {f.role}: {f.differences}",
     Kind.NO_NODE_IN_BOTH: "not comparable on {f.role}: no node in both",
     Kind.ONLY_IN_ONE: "{f.subject}",
-    Kind.CHANGED: _changed,
+    Kind.CHANGED: "{f.what}: {f.before} -> {f.after}{f.subject: on %s}",
     Kind.NOTHING_CHANGED: "nothing that is recorded changed",
-    Kind.CHANGE_UNKNOWN: lambda f: f"not known: {f.message}",
-    Kind.OTHER_SERIES: _other_series,
-    Kind.NOT_MEASURED_SINCE: lambda f: f"not measured since {f.since}: {f.subject}, {_series(f)}",
-    Kind.RUNS_MISSED: lambda f: (
-        f"{_count(f.count, 'gap')} of {f.least} runs or more in a line, for example "
-        f"{f.subject}, {f.metric}, between {f.since} and {f.until}"
-    ),
+    Kind.CHANGE_UNKNOWN: "not known: {f.message}",
+    Kind.OTHER_SERIES: "another series since {f.since:minute} (session {f.session}): "
+    f"{{f.differences}}; {_SERIES} not compared with older values",
+    Kind.NOT_MEASURED_SINCE: f"not measured since {{f.since}}: {{f.subject}}, {_SERIES}",
+    Kind.RUNS_MISSED: "{f.count:n gap} of {f.least} runs or more in a line, for example "
+    "{f.subject}, {f.metric}, between {f.since} and {f.until}",
     Kind.NO_RUN: _no_run,
-    Kind.NO_RUN_BEFORE: lambda f: f"{_count(f.count, 'earlier period')} without any run",
+    Kind.NO_RUN_BEFORE: "{f.count:n earlier period} without any run",
     Kind.TOO_FEW_RUNS: "{f.count} of {f.of} series have fewer than {f.needed} runs, too few for a "
     "step: for example {f.metric}, {f.subject} with {f.runs}",
-    Kind.NOT_SEARCHED: lambda f: (
-        f"{f.count} series with more runs than are searched: of {f.metric} the oldest "
-        f"{_count(f.runs, 'run')} left out"
-    ),
-    Kind.WITHOUT_VALUE: _without_value,
-    Kind.NO_ROLE: _left_out("nodes without a role"),
-    Kind.NOT_IN_CATALOGUE: _left_out("metrics that are not in the catalogue"),
-    Kind.NO_DIRECTION: _left_out("metrics where neither more nor less is better"),
-    Kind.UNKNOWN_UNIT: lambda f: (
-        f"{f.metric}: {_count(f.count, 'value')} in the unknown unit '{f.unit}', for example in "
-        f"{f.file}"
-    ),
-    Kind.WRONG_UNIT: lambda f: (
-        f"{f.metric}: {_count(f.count, 'value')} in {f.unit}, not a unit of {f.expected}, for "
-        f"example in {f.file}"
-    ),
-    Kind.MIXED_UNITS: lambda f: f"printed in {f.printed}, compared in {f.unit}: {_series(f)}",
-    Kind.NOT_READ: _not_read,
-    Kind.PUBLISHED_APART: lambda f: (
-        f"{_count(f.count, 'published value')} left out: not measured by Siteproof"
-    ),
-    Kind.NOT_FINITE: lambda f: (
-        f"{_count(f.count, 'value')} not a finite number, for example in {f.file}"
-    ),
+    Kind.NOT_SEARCHED: "{f.count} series with more runs than are searched: of {f.metric} the "
+    "oldest {f.runs:n run} left out",
+    Kind.WITHOUT_VALUE: "{f.samples:n sample} of {f.nodes:n node} without a value, of status "
+    "{f.status}; the newest: {f.check} on {f.subject}, {f.since}{f.message:: %s}",
+    Kind.NO_ROLE: f"nodes without a role: {_LEFT_OUT}",
+    Kind.NOT_IN_CATALOGUE: f"metrics that are not in the catalogue: {_LEFT_OUT}",
+    Kind.NO_DIRECTION: f"metrics where neither more nor less is better: {_LEFT_OUT}",
+    Kind.UNKNOWN_UNIT: "{f.metric}: {f.count:n value} in the unknown unit '{f.unit}', for example "
+    "in {f.file}",
+    Kind.WRONG_UNIT: "{f.metric}: {f.count:n value} in {f.unit}, not a unit of {f.expected}, for "
+    "example in {f.file}",
+    Kind.MIXED_UNITS: f"printed in {{f.printed}}, compared in {{f.unit}}: {_SERIES}",
+    Kind.NOT_READ: "not read: {f.message}{f.more: and %s more; 'siteproof history' names them}",
+    Kind.PUBLISHED_APART: "{f.count:n published value} left out: not measured by Siteproof",
+    Kind.NOT_FINITE: "{f.count:n value} not a finite number, for example in {f.file}",
     Kind.SWEEP_FILE_CHANGED: "the file of sweep {f.sweep} was removed or has changed since, so "
     "missing points are not known",
-    Kind.SWEEP_CAPPED: lambda f: (
-        f"a capped run of {f.sweep} ({f.caps}): {f.count} of {_count(f.of, 'point')} not measured, "
-        "so it is not the whole sweep"
-    ),
-    Kind.POINTS_TOO_LARGE: lambda f: (
-        f"{_count(f.count, 'point')} of up to {f.nodes} nodes: partition {f.partition} has fewer, "
-        "or they do not see each other's files"
-    ),
+    Kind.SWEEP_CAPPED: "a capped run of {f.sweep} ({f.caps}): {f.count} of {f.of:n point} not "
+    "measured, so it is not the whole sweep",
+    Kind.POINTS_TOO_LARGE: "{f.count:n point} of up to {f.nodes} nodes: partition {f.partition} "
+    "has fewer, or they do not see each other's files",
     Kind.PLATEAU_BEYOND: _plateau_beyond,
-    Kind.PLATEAU_UNKNOWN: lambda f: f"{_sweep(f)}plateau undecided: {_why(f)}",
+    Kind.PLATEAU_UNKNOWN: lambda f: f"{f.sweep:sweep %s: }plateau undecided: {_why(f)}",
     Kind.PLATEAU_ROUGH: "uncertain, as runs differ by {f.noise:amount}",
     Kind.DECLINE_UNKNOWN: lambda f: f"whether it falls after the peak: undecided: {_why(f)}",
     Kind.ABOVE_BOUND: lambda f: (
@@ -571,11 +471,10 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.CACHED: "cached, as memory could hold the files of some points",
     Kind.PATH_HOLDS: "the path holds {f.bytes:size_in_bytes}, its rate times its round trip: "
     "smaller windows cannot fill it",
-    Kind.NO_PACKING: lambda f: (
-        f"{_sweep(f)}no number of tasks a node was measured together with one task a node"
-    ),
-    Kind.FLEET_UNSTABLE: lambda f: f"the fleet as a whole is not stable: {_unstable(f)}",
-    Kind.LINE_UNSTABLE: lambda f: f"{f.subject} is not stable: {_unstable(f)}",
+    Kind.NO_PACKING: "{f.sweep:sweep %s: }no number of tasks a node was measured together with one "
+    "task a node",
+    Kind.FLEET_UNSTABLE: f"the fleet as a whole is not stable: {_UNSTABLE}",
+    Kind.LINE_UNSTABLE: f"{{f.subject}} is not stable: {_UNSTABLE}",
     Kind.CRITERION_MISSED: _criterion_missed,
     Kind.LINES_LEFT_OUT: "{f.count} of {f.of} series cannot count",
     Kind.TOO_FEW_VALUES: "too few: {f.runs} runs with {f.values} values; {f.needed_runs} runs and "
@@ -584,19 +483,17 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.NO_LEVEL: "a tolerance in per cent needs a median above 0, and it is {f.median:5g}",
     Kind.SCATTERS: "it varies by {f.spread:whole}, too much for a baseline",
     Kind.SAME_BASELINE: "a baseline cannot distinguish it from that in {f.environment}",
-    Kind.HOURS_MISSING: _hours_missing,
+    Kind.HOURS_MISSING: "{f.hours:6g} of {f.needed:6g} h were measured{f.first:; not measured: %s}"
+    "{f.until: to %s}{f.more: and %s more}",
     Kind.NO_PROBES: "system.yaml has no {f.needed}",
     Kind.WINDOW_TOO_LATE: "window from {f.begin} is not planned: {f.by} announced it at "
     "{f.announced}",
     Kind.CLOCK_SET_BACK: "the clock of {f.host} was set back: its good probes of {f.hours:6g} h do "
     "not count",
-    Kind.PROBES_OF_FUTURE: lambda f: (
-        f"{_count(f.count, 'line')} of probes left out: later than now"
-    ),
-    Kind.PROBES_NOT_KNOWN: lambda f: (
-        f"{_count(f.count, 'line')} left out, of probes that system.yaml does not have: {f.names}"
-    ),
-    Kind.LINES_BROKEN: lambda f: f"{_count(f.count, 'line')} left out: broken, in {f.file}",
+    Kind.PROBES_OF_FUTURE: "{f.count:n line} of probes left out: later than now",
+    Kind.PROBES_NOT_KNOWN: "{f.count:n line} left out, of probes that system.yaml does not have: "
+    "{f.names}",
+    Kind.LINES_BROKEN: "{f.count:n line} left out: broken, in {f.file}",
     Kind.UNREADABLE: "cannot be read, so it does not count: {f.message}",
     Kind.EVENT_BACKWARDS: "event {f.state} ends at {f.end}, before it begins at {f.begin}: left "
     "out",
