@@ -17,14 +17,14 @@ import re
 import socket
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TypedDict
+from typing import Annotated, TypedDict, TypeVar
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from siteproof import files, nodesets
 from siteproof.errors import UserError, harmless
@@ -39,7 +39,6 @@ LARGEST = files.OUTPUT  # bytes: a sweep of 100,000 points
 DEEPEST = 8  # folders from the session's to a stage directory; ReFrame makes four
 MAX_NAMES = 100_000  # in one folder of stage/
 
-SCHEDULERS = ("local", "slurm")
 MAX_TURNS = MAX_POINTS = 1_000_000
 MAX_JOBS = 10  # of one check, which submits at most two
 LAST_JOB = 2**32 - 1
@@ -49,19 +48,59 @@ LONGEST_JOB = 366 * 86400  # seconds
 MAX_TRIALS_OF_A_JOB = 1_000_000
 MAX_TEXTS = 500  # conditions, facts, provenance
 LONGEST_TEXT = 100_000  # characters: node sets, and the points that were left out
-_SYSTEM = r"[A-Za-z_][A-Za-z0-9_-]{0,99}"  # ReFrame's rule for systems, partitions, environments
-_FORMS = {
-    "session": r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}",
-    "system": _SYSTEM,
-    "partition": _SYSTEM,
-    "environment": _SYSTEM,
-    "check": r"[A-Za-z_][A-Za-z0-9_]{0,99}",
-    "mode": r"[a-z_]{0,40}",
-    "service": r"([A-Za-z_][A-Za-z0-9_-]{0,39})?",
-    "id": r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,149}",
-}
-_METRIC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,149}")
+_TASKS = re.compile(r"[1-9][0-9]{0,8}")
+T = TypeVar("T")
+
+
+def _only(possible: Callable[[T], object]) -> AfterValidator:
+    """What a job cannot have is refused when a manifest is read."""
+
+    def check(value: T) -> T:
+        if not possible(value):
+            raise ValueError
+        return value
+
+    return AfterValidator(check)
+
+
+def _are_nodes(expected: str) -> bool:
+    nodes = nodesets.parse(expected)
+    return bool(nodes) and all(map(_NODE.fullmatch, nodes))
+
+
+def _is_derivation(name: str) -> bool:
+    module, _, function = name.partition(".")
+    in_module = module in modules("derive") and re.fullmatch("[a-z][a-z0-9_]*", function)
+    return not name or bool(in_module)
+
+
+def _are_short(texts: Mapping[str, object]) -> bool:
+    return len(texts) <= MAX_TEXTS and all(
+        len(name) <= 200 and len(str(value)) <= LONGEST_TEXT for name, value in texts.items()
+    )
+
+
+def _are_points(points: Mapping[int, Point]) -> bool:
+    return len(points) <= MAX_POINTS and all(
+        0 <= number <= MAX_POINTS
+        and 0 <= point.trial <= MAX_TRIALS_OF_A_JOB
+        and _are_short(point.values)
+        and all(_TASKS.fullmatch(point.values.get(k, "")) for k in ("tasks", "tasks_per_node"))
+        for number, point in points.items()
+    )
+
+
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
+_Node = Annotated[str, _only(_NODE.fullmatch)]
+# ReFrame's rule for systems, partitions and environments.
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,99}$")]
+_Metric = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
+_Parser = Annotated[str, _only(lambda name: name in modules("parsers"))]
+_Job = Annotated[str, Field(pattern=r"^[0-9]{1,10}$"), _only(lambda job: int(job) < LAST_JOB)]
+_Trial = Annotated[int, Field(ge=0, le=MAX_TRIALS_OF_A_JOB)]
+_Moment = Annotated[float, Field(ge=0, le=LAST_MOMENT)]
+_SHORT = _only(_are_short)
 
 
 class OfItsKind(TypedDict, total=False):
@@ -111,36 +150,38 @@ class Manifest:
     over: when the last job ended, as the scheduler reports it, in seconds since 1970; 0: unknown.
     """
 
-    session: str
-    system: str
-    partition: str
-    environment: str
-    check: str
-    mode: str
-    expected: str
-    metrics: list[str]
-    parsers: Mapping[str, str]
-    derive: str = ""
-    scheduler: str = "local"
-    campaign: str = ""
-    place: int = 0
-    limit: int = 0
-    started: float = 0.0
-    facts: Mapping[str, object] = field(default_factory=dict)
-    point: dict[str, list[str]] = field(default_factory=dict)
-    lost: dict[str, str] = field(default_factory=dict)
-    spared: list[str] = field(default_factory=list)
-    conditions: dict[str, str] = field(default_factory=dict)
-    provenance: dict[str, str] = field(default_factory=dict)
-    turns: list[tuple[int, str, str]] = field(default_factory=list)
+    session: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$")]
+    system: _Name
+    partition: _Name
+    environment: _Name
+    check: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
+    mode: Annotated[str, Field(pattern=r"^[a-z_]{0,40}$")]
+    expected: Annotated[str, _only(_are_nodes)]
+    metrics: Annotated[list[_Metric], Field(max_length=MAX_TEXTS)]
+    parsers: Annotated[Mapping[str, _Parser], _SHORT]
+    derive: Annotated[str, _only(_is_derivation)] = ""
+    scheduler: Annotated[str, Field(pattern=r"^(local|slurm)$")] = "local"
+    campaign: Annotated[str, Field(max_length=200)] = ""
+    place: Annotated[int, Field(ge=0, lt=LAST_PLACE)] = 0
+    limit: Annotated[int, Field(ge=0, le=LONGEST_JOB)] = 0
+    started: _Moment = 0.0
+    facts: Annotated[Mapping[str, object], _SHORT] = field(default_factory=dict)
+    point: Annotated[dict[str, list[str]], _SHORT] = field(default_factory=dict)
+    lost: dict[_Node, str] = field(default_factory=dict)
+    spared: list[_Node] = field(default_factory=list)
+    conditions: Annotated[dict[str, str], _SHORT] = field(default_factory=dict)
+    provenance: Annotated[dict[str, str], _SHORT] = field(default_factory=dict)
+    turns: Annotated[list[tuple[_Trial, _Node, _Node]], Field(max_length=MAX_TURNS)] = field(
+        default_factory=list
+    )
     together: bool = False
-    points: dict[int, Point] = field(default_factory=dict)
-    service: str = ""
+    points: Annotated[dict[int, Point], _only(_are_points)] = field(default_factory=dict)
+    service: Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_-]{0,39})?$")] = ""
     origin: Origin = field(default_factory=Origin)
-    jobs: list[str] = field(default_factory=list)
-    over: float = 0.0
-    pid: int = field(default_factory=os.getpid)
-    host: str = field(default_factory=socket.gethostname)
+    jobs: Annotated[list[_Job], Field(max_length=MAX_JOBS)] = field(default_factory=list)
+    over: _Moment = 0.0
+    pid: Annotated[int, Field(ge=1, le=LAST_PROCESS)] = field(default_factory=os.getpid)
+    host: Annotated[str, Field(max_length=255)] = field(default_factory=socket.gethostname)
 
     @property
     def id(self) -> str:
@@ -250,10 +291,14 @@ def parse(where: object, data: bytes) -> Manifest:
     """A manifest in which every name, number and size is possible. Raises UserError."""
     try:
         job = _reader().validate_python(files.loads(where, data))
-        _check(job)
+        if not _ID.fullmatch(job.id):
+            raise ValueError(f"'{harmless(job.id[:60])}' is not possible as the name of a job")
     except ValidationError as error:
         first = error.errors()[0]
-        what = f"{'.'.join(map(str, first['loc']))[:100]}: {first['msg']}"
+        key, wrong = first["loc"][:1], harmless(str(first["input"])[:60])
+        missing = first["type"] == "missing"
+        what = first["msg"] if missing else f"'{wrong}' is not possible in a job"
+        what = ": ".join([*map(str, key), what])
         raise UserError(where, f"not a valid manifest: {what}") from None
     except UserError as error:
         what = f"not a valid manifest: {error.what}"
@@ -274,73 +319,6 @@ def modules(room: str) -> frozenset[str]:
 def _reader() -> TypeAdapter[Manifest]:
     """Made once, as that takes longer than reading a manifest."""
     return TypeAdapter(Manifest)
-
-
-def _check(job: Manifest) -> None:
-    """Raises ValueError for a name, number or size that no job has."""
-    nodes = nodesets.parse(job.expected)
-    if not nodes:
-        raise ValueError("expected: no node")
-    _must_be_nodes("expected", [*nodes, *job.lost, *job.spared])
-    for key, form in _FORMS.items():
-        _must(re.fullmatch(form, getattr(job, key)), key, getattr(job, key))
-    for metric in job.metrics:
-        _must(_METRIC.fullmatch(metric), "metrics", metric)
-    for parser in job.parsers.values():
-        _must(parser in modules("parsers"), "parsers", parser)
-    module, _, function = job.derive.partition(".")
-    is_name = module in modules("derive") and re.fullmatch("[a-z][a-z0-9_]*", function)
-    _must(not job.derive or is_name, "derive", job.derive)
-    _must(job.scheduler in SCHEDULERS, "scheduler", job.scheduler)
-    _must(len(job.campaign) <= 200, "campaign", job.campaign)
-    _must(len(job.jobs) <= MAX_JOBS, "jobs", f"{len(job.jobs)} of them")
-    for number in job.jobs:
-        _must(re.fullmatch(r"[0-9]{1,10}", number) and int(number) < LAST_JOB, "jobs", number)
-    _must_lie("pid", job.pid, 1, LAST_PROCESS)
-    _must_lie("limit", job.limit, 0, LONGEST_JOB)
-    _must_lie("started", job.started, 0, LAST_MOMENT)
-    _must_lie("place", job.place, 0, LAST_PLACE - 1)
-    _must_lie("over", job.over, 0, LAST_MOMENT)
-    _must(len(job.host) <= 255, "host", job.host)
-    for key in ("metrics", "parsers", "facts", "point", "conditions", "provenance"):
-        _must_be_short(key, getattr(job, key))
-    _check_work(job)
-
-
-def _check_work(job: Manifest) -> None:
-    _must(len(job.turns) <= MAX_TURNS, "turns", f"{len(job.turns)} of them")
-    for trial, *ends in job.turns:
-        _must_lie("turns", trial, 0, MAX_TRIALS_OF_A_JOB)
-        _must_be_nodes("turns", ends)
-    _must(len(job.points) <= MAX_POINTS, "points", f"{len(job.points)} of them")
-    for number, point in job.points.items():
-        _must_lie("points", number, 0, MAX_POINTS)
-        _must_lie("points", point.trial, 0, MAX_TRIALS_OF_A_JOB)
-        _must_be_short("points", point.values)
-        for key in ("tasks", "tasks_per_node"):
-            text = point.values.get(key, "")
-            _must(re.fullmatch(r"[1-9][0-9]{0,8}", text), f"points.{key}", text)
-
-
-def _must_be_short(key: str, texts: Mapping[str, object] | Sequence[str]) -> None:
-    _must(len(texts) <= MAX_TEXTS, key, f"{len(texts)} of them")
-    for name in texts:
-        value = texts[name] if isinstance(texts, Mapping) else ""
-        _must(len(name) <= 200 and len(str(value)) <= LONGEST_TEXT, key, name)
-
-
-def _must_be_nodes(key: str, names: Sequence[str]) -> None:
-    for name in names:
-        _must(_NODE.fullmatch(name), key, name)
-
-
-def _must_lie(key: str, value: float, least: float, most: float) -> None:
-    _must(least <= value <= most, key, str(value))
-
-
-def _must(holds: object, key: str, value: str) -> None:
-    if not holds:
-        raise ValueError(f"{key}: '{harmless(value[:60])}' is not possible in a job")
 
 
 def _place_of_copy(stage: Path, stages: Path) -> Path | None:
