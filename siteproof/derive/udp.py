@@ -85,9 +85,7 @@ def of_receiver(runs: Sequence[UdpResult]) -> Limitation | None:
 def udp_bandwidth(given: Given) -> Derived:
     """The values of the one run; warnings where an end, and not the network, is the limit."""
     runs = by_run(given.readings)
-    if len(runs) != 1:
-        raise OutputError(f"udp: {len(runs)} runs where one is expected")
-    (run,) = runs
+    run = values.only("udp", "runs", runs)
     conditions = {**of_all_runs(given.conditions), **run.conditions}
     del conditions["burst"]
     if limitation := _limit_of_sender(run, conditions, Fraction(given.fact("speed", "0"))):

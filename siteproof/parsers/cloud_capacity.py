@@ -45,7 +45,4 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """flavor, image, hypervisor, and by which times a server became ACTIVE."""
-    try:
-        return service.report(text).conditions
-    except OutputError:  # `parse` names the reason
-        return {}
+    return service.report(text).conditions

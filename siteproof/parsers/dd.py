@@ -37,10 +37,7 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """Bytes of a block, and of all of them (size)."""
-    try:
-        blocks, size, *_ = _summary(text)
-    except OutputError:
-        return {}
+    blocks, size, *_ = _summary(text)
     return {"block": str(size // blocks), "size": str(size)}
 
 

@@ -30,6 +30,7 @@ _ENERGIES = re.compile(r"^   Energies \(kJ/mol\)[ \r]*\n((?:.*\S.*\n)+)", re.MUL
 _CONDITIONS = {
     "version": _VERSION,
     "atoms": _ATOMS,
+    "steps": _STEPS,
     "precision": re.compile(r"^Precision: +([a-z]{1,20})", re.MULTILINE),
     "simd": re.compile(r"^SIMD instructions(?: selected at compile time)?: +([!-~]{1,40})", re.M),
     "tasks": re.compile(r"^On ([0-9]{1,9}) MPI ranks?\b", re.MULTILINE),
@@ -68,12 +69,7 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """Atoms, steps, tasks, threads of a task, precision, SIMD instructions and the version."""
-    found = {
-        key: match[1] for key, pattern in _CONDITIONS.items() if (match := pattern.search(text))
-    }
-    if match := _STEPS.search(text):
-        found["steps"] = match[1]
-    return found
+    return values.printed(_CONDITIONS, text)
 
 
 def _potential(text: str) -> Decimal:

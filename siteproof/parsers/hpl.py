@@ -70,12 +70,11 @@ def _proven(text: str) -> Decimal:
             raise OutputError(f"hpl: {bad} tests {kind}", "invalid")
     if not _END.search(text):
         raise OutputError("hpl: cut off before 'End of Tests.'")
-    if len(checks) != 1:
-        raise OutputError(f"hpl: {len(checks)} residual checks where one is expected")
+    residual, _ = values.only("hpl", "residual checks", checks)
     wanted = [("completed and failed", 0), ("completed and passed", 1), ("skipped", 0)]
     if sorted(tests) != wanted:
         raise OutputError("hpl: the summary does not show one test that passed")
-    return _residual(checks[0][0], conditions(text).get("threshold", ""))
+    return _residual(residual, conditions(text).get("threshold", ""))
 
 
 def _residual(printed: str, threshold: str) -> Decimal:
@@ -88,10 +87,7 @@ def _residual(printed: str, threshold: str) -> Decimal:
 
 def _result(text: str) -> list[str]:
     """The fields of the one result line."""
-    lines = _RESULT.findall(text)
-    if len(lines) != 1:
-        raise OutputError(f"hpl: {len(lines)} results where one is expected")
-    fields: list[str] = lines[0].split()
+    fields: list[str] = values.only("hpl", "results", _RESULT.findall(text)).split()
     if len(fields) != FIELDS:
         raise OutputError(f"hpl: a result of {len(fields)} fields, not {FIELDS}")
     return fields

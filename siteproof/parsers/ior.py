@@ -61,11 +61,8 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """Version, api, layout, transfer, block of a task, size of all (bytes), tasks."""
-    try:
-        result, _ = _result(text)
-        requested = _requested(result)
-    except OutputError:
-        return {}
+    result, _ = _result(text)
+    requested = _requested(result)
     api = jsontext.part("ior", jsontext.only("ior", result, "tests"), "Parameters").get("api")
     return {
         **jsontext.words({"api": api, "version": result["Version"]}),

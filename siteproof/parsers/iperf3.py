@@ -64,12 +64,9 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """protocol, streams, duration (s), datagram or block, mss (B), reverse, window, version …"""
-    try:
-        result = _result(text)
-        head = _part(result, "start")
-        test = _part(head, "test_start")
-    except OutputError:
-        return {}
+    result = _result(text)
+    head = _part(result, "start")
+    test = _part(head, "test_start")
     end = result.get("end")
     congestion = end.get("sender_tcp_congestion") if isinstance(end, dict) else None
     udp = test.get("protocol") == "UDP"

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from siteproof.errors import OutputError
+from siteproof.parsers import values
 
 QUOTE = 60  # characters of a broken line
 MAX_WORD = 100  # characters of a text that becomes a condition
@@ -62,10 +63,7 @@ def rows(tool: str, whole: Object, key: str) -> list[Object]:
 
 def only(tool: str, whole: Object, key: str) -> Object:
     """The one object in the list below a key. Raises OutputError."""
-    found = rows(tool, whole, key)
-    if len(found) != 1:
-        raise OutputError(f"{tool}: {len(found)} {key} where one is expected")
-    return found[0]
+    return values.only(tool, key, rows(tool, whole, key))
 
 
 def words(found: Object) -> dict[str, str]:

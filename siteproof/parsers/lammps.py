@@ -59,12 +59,9 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """Atoms, steps, tasks, threads of a task, and the version."""
-    found = {}
+    found = values.printed({"version": _VERSION, "threads": _THREADS}, text)
     if loop := _LOOP.search(text):
-        found = {"tasks": loop[2], "steps": loop[3], "atoms": loop[4]}
-    for key, pattern in {"version": _VERSION, "threads": _THREADS}.items():
-        if match := pattern.search(text):
-            found[key] = match[1]
+        found |= {"tasks": loop[2], "steps": loop[3], "atoms": loop[4]}
     return found
 
 

@@ -81,6 +81,4 @@ def _reading(block: str) -> Reading:
 def _field(block: str, name: str) -> str:
     """The first word after `name:`, which must occur once."""
     words = re.findall(rf"^{re.escape(name)}:[ \t]+(\S+)", block, re.MULTILINE)
-    if len(words) != 1:
-        raise OutputError(f"likwid: {len(words)} lines '{name}:' where one is expected")
-    return str(words[0])
+    return str(values.only("likwid", f"lines '{name}:'", words))

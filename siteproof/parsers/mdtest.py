@@ -77,12 +77,9 @@ def conditions(text: str) -> dict[str, str]:
     `stonewall` where a time limit (its seconds), and not the command, decided how many files there
     are; `sync` where phases (-Y) or files (-y) are synced within their time.
     """
-    try:
-        options = _options_of_run(text)
-        version, tasks, nodes = _launched(text)
-        files, stonewall = _work(text, options)
-    except OutputError:
-        return {}
+    options = _options_of_run(text)
+    version, tasks, nodes = _launched(text)
+    files, stonewall = _work(text, options)
     synced = [name for letter, name in (("Y", "phases"), ("y", "files")) if letter in options]
     found = {
         "version": version if version.isprintable() else "",

@@ -28,6 +28,7 @@ _CONDITIONS = {
     "version": re.compile(r"^\[M::main\] Version: ([!-~]{1,40})[ \r]*$", re.MULTILINE),
     "genome": re.compile(r"; total length: ([0-9]{1,15})[ \r]*$", re.MULTILINE),
     "threads": _THREADS,
+    "reads": re.compile(r"^placed [0-9]{1,12} of ([0-9]{1,12}) reads[\r]?$", re.MULTILINE),
 }
 
 
@@ -56,9 +57,4 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """Reads, letters of the genome, threads and the version."""
-    found = {
-        key: match[1] for key, pattern in _CONDITIONS.items() if (match := pattern.search(text))
-    }
-    if match := _PLACED.search(text):
-        found["reads"] = match[2]
-    return found
+    return values.printed(_CONDITIONS, text)

@@ -23,10 +23,7 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """How many levels of folders were listed."""
-    try:
-        return {"depth": _read(text)[0]}
-    except OutputError:
-        return {}
+    return {"depth": _read(text)[0]}
 
 
 def paths(text: str) -> list[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from decimal import Context, Decimal
 
 from siteproof.errors import OutputError
@@ -82,8 +81,7 @@ def conditions(text: str) -> dict[str, str]:
     found = {}
     if versions := set(_VERSION.findall(text)):
         found["version"] = " ".join(sorted(versions))
-    with suppress(OutputError):
-        found["protocol"] = "UDP" if "drop" in _summary(text) else "TCP"
+    found["protocol"] = "UDP" if "drop" in _summary(text) else "TCP"
     return found
 
 
@@ -91,10 +89,7 @@ def _summary(text: str) -> Mapping[str, str]:
     """The fields of the one summary."""
     plain = [{k: v for k, v in zip(_KEYS, row, strict=True) if v} for row in _TEXT.findall(text)]
     pairs = [dict(_PAIR.findall(line)) for line in _PARSE.findall(text)]
-    summaries = plain + pairs
-    if len(summaries) != 1:
-        raise OutputError(f"nuttcp: {len(summaries)} summaries where one is expected")
-    found = summaries[0]
+    found = values.only("nuttcp", "summaries", plain + pairs)
     wanted = {"drop", "pkt", "data_loss"} if "pkt" in found or "data_loss" in found else set()
     tcp_end = "rtt_ms" in found or plain
     if missing := sorted((set(_KEYS[:5]) | wanted) - set(found)):

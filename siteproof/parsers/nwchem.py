@@ -58,9 +58,7 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """Basis functions, tasks and the version."""
-    return {
-        key: match[1] for key, pattern in _CONDITIONS.items() if (match := pattern.search(text))
-    }
+    return values.printed(_CONDITIONS, text)
 
 
 def _energy(text: str) -> Decimal:

@@ -92,9 +92,9 @@ def _benchmark(text: str) -> tuple[str, str]:
 def _checked(text: str, metric: str, unit: str) -> bool:
     """Whether the table's heading, which has to be that of the metric, has a validation."""
     headers = _HEADER.findall(text)
-    if len(headers) != 1:
-        raise OutputError(f"osu: {len(headers)} headings of known columns where one is expected")
-    latency, in_time, _, in_rate, validation = headers[0]
+    latency, in_time, _, in_rate, validation = values.only(
+        "osu", "headings of known columns", headers
+    )
     if bool(latency) != (metric == "latency") or (in_time or in_rate) != unit:
         raise OutputError(f"osu: the heading is not {metric} in {unit}")
     return bool(validation)

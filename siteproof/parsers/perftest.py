@@ -46,9 +46,7 @@ def parse(text: str) -> list[Reading]:
     if failed := next(filter(None, map(_FAILED.fullmatch, printed)), None):
         raise OutputError(f"perftest: {failed[1][:LONGEST]}", "generic")
     heads = [n for n, line in enumerate(printed) if line.startswith("#bytes")]
-    if len(heads) != 1:
-        raise OutputError(f"perftest: {len(heads)} tables where one is expected")
-    head, rows = printed[heads[0]], printed[heads[0] + 1 :]
+    head, *rows = printed[values.only("perftest", "tables", heads) :]
     # The line after the table is the only proof that it is whole.
     if not rows or not _LINE.fullmatch(rows[-1]):
         raise OutputError("perftest: cut off before the line after its table")

@@ -76,12 +76,11 @@ def conditions(text: str) -> dict[str, str]:
 def _loss(printed: list[str]) -> tuple[Decimal, int]:
     """The loss in percent, and how many came back."""
     counts = [match for match in map(_COUNTS.fullmatch, printed) if match]
-    if len(counts) != 1:
-        raise OutputError(f"ping: {len(counts)} statistics where one is expected")
-    sent, received = int(counts[0][1]), int(counts[0][2])
+    count = values.only("ping", "statistics", counts)
+    sent, received = int(count[1]), int(count[2])
     if not received:
         raise OutputError(f"ping: none of {sent} packets came back", "generic")
-    loss = values.number("ping: loss", counts[0][3])
+    loss = values.number("ping: loss", count[3])
     if received > sent or abs(Decimal(100 * (sent - received)) / sent - loss) >= 1:
         raise OutputError("ping: the loss does not agree with the packets", "invalid")
     return loss, received

@@ -37,16 +37,13 @@ def parse(text: str) -> list[Reading]:
         raise OutputError("stream: the size of the arrays is not printed")
     rows = _RATE.findall(text)
     for kernel in KERNELS:
-        if (count := sum(row[0] == kernel for row in rows)) != 1:
-            raise OutputError(f"stream: {count} rates for {kernel} where one is expected")
+        values.only("stream", f"rates for {kernel}", [row for row in rows if row[0] == kernel])
     return [_reading(kernel, rate, time, int(size)) for kernel, rate, time in rows]
 
 
 def conditions(text: str) -> dict[str, str]:
     """Version, array_size (elements), array_bytes (each), ntimes, and threads if it has OpenMP."""
-    found = {
-        key: match[1] for key, pattern in _CONDITIONS.items() if (match := pattern.search(text))
-    }
+    found = values.printed(_CONDITIONS, text)
     if (element := _ELEMENT.search(text)) and "array_size" in found:
         found["array_bytes"] = str(int(found["array_size"]) * int(element[1]))
     return found

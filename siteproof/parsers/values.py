@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal
+from typing import TypeVar
 
 from siteproof.errors import OutputError
 
+T = TypeVar("T")
 # No decimal comma (a locale other than C), and no digits of another script.
 _NUMBER = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,2})?")
 _NO_NUMBER = re.compile(r"[+-]?(?:nan|inf)", re.IGNORECASE)
@@ -57,6 +60,18 @@ def one(what: str, pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
     if len(found) != 1:
         raise OutputError(f"{what}: {len(found)} where one is expected")
     return found[0].groups()
+
+
+def only(tool: str, things: str, found: Sequence[T]) -> T:
+    """The only one of what was found in an output. Raises OutputError."""
+    if len(found) != 1:
+        raise OutputError(f"{tool}: {len(found)} {things} where one is expected")
+    return found[0]
+
+
+def printed(patterns: Mapping[str, re.Pattern[str]], text: str) -> dict[str, str]:
+    """The first group of each pattern that an output has: what becomes a condition."""
+    return {key: match[1] for key, pattern in patterns.items() if (match := pattern.search(text))}
 
 
 def must_agree(what: str, rate: Decimal, work: Decimal, seconds: Decimal) -> None:

@@ -76,12 +76,12 @@ def proven(tool: str) -> frozenset[str]:
 def attempt(tool: str, text: str) -> list[Reading]:
     """The readings, none if the output is refused. Any other exception is a failure."""
     module = parser(tool)
-    assert all(v.isprintable() for v in conditions(tool, text).values())
     try:
         readings: list[Reading] = module.parse(text)
     except OutputError as error:
         assert error.status in {"parse", "invalid", "generic"}
         return []
+    assert all(v.isprintable() for v in conditions(tool, text).values())
     for reading in readings:
         looks_right(tool, reading)
     return readings
