@@ -6,7 +6,6 @@ registration is written last.
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -175,12 +174,10 @@ def _packages(spack: Spack, folder: Path) -> str:
 
 def _tag(repository: str) -> str:
     """The tag of the commit that a repository has checked out; empty if there is none."""
-    ask = ["git", "-C", repository, "describe", "--tags", "--exact-match", "HEAD"]
+    words = ("-C", repository, "describe", "--tags", "--exact-match", "HEAD")
     try:
-        return subprocess.run(
-            ask, capture_output=True, text=True, timeout=60, check=True
-        ).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
+        return command.output("git describe", "git", *words).strip()
+    except Failed:
         return ""
 
 

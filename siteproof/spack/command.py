@@ -68,23 +68,27 @@ class Spack:
     def ask(self, folder: Path | None, *words: str) -> str:
         """Spack's output for an environment, or for none. Raises Failed."""
         where = ["-D", str(folder)] if folder else []
-        try:
-            answer = subprocess.run(
-                [self.program, *where, *words],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                env=settings(),
-                timeout=600,
-                check=True,
-            )
-        except subprocess.CalledProcessError as error:
-            lines = [harmless(text) for text in error.stderr.splitlines()]
-            what, why = _failure(lines, error.returncode)
-            raise Failed(f"spack {words[0]}: {what}", why) from None
-        except (OSError, subprocess.SubprocessError) as error:
-            raise Failed(f"spack {words[0]}: {error}") from None
-        return answer.stdout
+        return output(f"spack {words[0]}", self.program, *where, *words)
+
+
+def output(what: str, *command: str) -> str:
+    """What a command prints. what: its name in an error. Raises Failed."""
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=settings(),
+            timeout=600,
+            check=True,
+        ).stdout
+    except subprocess.CalledProcessError as error:
+        lines = [harmless(text) for text in error.stderr.splitlines()]
+        reason, why = _failure(lines, error.returncode)
+        raise Failed(f"{what}: {reason}", why) from None
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Failed(f"{what}: {error}") from None
 
 
 def _stream(
@@ -191,18 +195,10 @@ def find(other: bool = False) -> Spack:
     if not program:
         _refuse("not on PATH, and not below $SPACK_ROOT")
     try:
-        answer = subprocess.run(
-            [program, "--version"],
-            capture_output=True,
-            text=True,
-            env=settings(),
-            timeout=120,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        _refuse(f"{program} does not run: {getattr(error, 'strerror', '') or 'no answer'}")
-    found = _VERSION.match(answer.stdout.strip())
-    if answer.returncode or not found:
+        found = _VERSION.match(output(f"{program} --version", program, "--version").strip())
+    except Failed as error:
+        _refuse(str(error))
+    if not found:
         _refuse(f"{program} --version prints no version")
     if found[0] != env_files.versions().release and not other:
         _refuse(

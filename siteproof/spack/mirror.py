@@ -6,7 +6,6 @@ It holds the sources of every package of the locks, the recipes at their release
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -64,7 +63,8 @@ def keep_recipes(mirror: Path) -> bool:
     if fetched.is_dir() and not has_tag(kept, tag):
         part = mirror / f".{places.RECIPES}.part"  # an interrupted copy is no mirror
         shutil.rmtree(part, ignore_errors=True)
-        _git("clone", "--quiet", "--bare", f"file://{fetched}", str(part))
+        words = ("clone", "--quiet", "--bare", f"file://{fetched}", str(part))
+        command.output("git clone", "git", *words)
         shutil.rmtree(kept, ignore_errors=True)
         part.rename(kept)
     return has_tag(kept, tag)
@@ -72,19 +72,9 @@ def keep_recipes(mirror: Path) -> bool:
 
 def has_tag(repository: Path, tag: str) -> bool:
     """Whether it is a repository with this release; one of an earlier mirror may lack it."""
+    words = ("--git-dir", str(repository), "rev-parse", "--verify", "--quiet", f"refs/tags/{tag}")
     try:
-        _git("--git-dir", str(repository), "rev-parse", "--verify", "--quiet", f"refs/tags/{tag}")
+        command.output("git rev-parse", "git", *words)
     except Failed:
         return False
     return True
-
-
-def _git(*words: str) -> None:
-    """Raises Failed."""
-    what = f"git {' '.join(words)}"
-    try:
-        subprocess.run(["git", *words], capture_output=True, text=True, timeout=600, check=True)
-    except subprocess.CalledProcessError as error:
-        raise Failed(f"{what} failed", error.stderr.splitlines()[:1]) from None
-    except (OSError, subprocess.SubprocessError) as error:
-        raise Failed(f"{what}: {error}") from None

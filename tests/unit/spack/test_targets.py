@@ -9,7 +9,7 @@ from rows import rows
 from siteproof.errors import UserError
 from siteproof.sites import load
 from siteproof.sites.system import Role
-from siteproof.spack import lint_choices, merge, targets
+from siteproof.spack import lint_envs, merge, targets
 
 HOST = "login1"
 
@@ -130,10 +130,10 @@ def test_what_a_site_leaves_to_chance_is_a_warning(tmp_path, text, told):
     some = next(iter(system.file_systems.values()))
     home = {"home": some.model_copy(update={"kind": "lustre"})}
     here = replace(plain, folder=tmp_path, system=system.model_copy(update={"file_systems": home}))
-    found = list(lint_choices.unstated(here, "spack"))
+    found = list(lint_envs.unstated(here, "spack"))
     assert len(found) == len(told)
     assert all(part in one for part, one in zip(told, found, strict=True)), found
 
 
 def test_a_site_that_builds_nothing_by_spack_is_warned_of_nothing():
-    assert list(lint_choices.unstated(load("testbed"), "spack")) == []
+    assert list(lint_envs.unstated(load("testbed"), "spack")) == []
