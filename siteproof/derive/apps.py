@@ -103,7 +103,8 @@ def workload(given: Given) -> Derived:
             "invalid",
         )
     found = _counted(given)
-    readings = [Reading("nodes", Decimal(len(_all_nodes(mix.values()))), "nodes")]
+    every = {node for ran in mix.values() for node in ran.nodes}
+    readings = [Reading("nodes", Decimal(len(every)), "nodes")]
     for name, ran in mix.items():
         readings += _times(name, alone[name], ran)
     readings += _rates("", found, lambda n: (n.storage, n.stored), begin, end)
@@ -142,10 +143,6 @@ def _ran(members: Iterable[Execution], phase: str, name: str, program: str, coun
     if min(end - begin for begin, end in zip(begins, ends, strict=True)) <= 0:
         raise OutputError(f"{name} {phase}: it ended before it began", "invalid")
     return Ran(min(begins), max(ends), nodes)
-
-
-def _all_nodes(ran: Iterable[Ran]) -> frozenset[str]:
-    return frozenset().union(*(one.nodes for one in ran))
 
 
 def _times(name: str, alone: Ran, mix: Ran) -> list[Reading]:

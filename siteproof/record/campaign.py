@@ -99,44 +99,36 @@ def _named(headers: Sequence[Header], name: str, start: datetime | None) -> tupl
 
 
 def parts(headers: Sequence[Header], name: str) -> list[list[Header]]:
-    """The campaigns of a name, the oldest first: sessions without a pause longer than GAP."""
-    return _split(headers, [h for h in headers if name and h.campaign == name])
+    """The campaigns of a name, the oldest first."""
+    return [part for part in all_parts(headers) if part[0].campaign == name]
 
 
 def all_parts(headers: Sequence[Header]) -> list[list[Header]]:
-    """The campaigns of each name."""
-    by_name: dict[str, list[Header]] = {}
-    for header in headers:
-        if header.campaign:
-            by_name.setdefault(header.campaign, []).append(header)
-    return [part for of_name in by_name.values() for part in _split(headers, of_name)]
-
-
-def _split(headers: Sequence[Header], of_name: Sequence[Header]) -> list[list[Header]]:
-    """The jobs of one name, split at long pauses. headers: of all jobs, for their ages."""
-    if not of_name:
-        return []
+    """The campaigns of all names: sessions of a name without a pause longer than GAP."""
     found: list[list[Header]] = []
-    last: datetime | None = None
+    newest: dict[str, list[Header]] = {}
+    last: dict[str, datetime] = {}
     ages = Ages(headers, datetime.now(UTC))
-    for header in sorted(of_name, key=lambda header: header.order):
-        moment = ages.measured(header) or last
-        is_far = last is not None and moment is not None and moment - last > GAP
-        if is_far or not found:
-            found.append([])
-        found[-1].append(header)
-        last = max(filter(None, (last, moment)), default=None)
+    named = [header for header in headers if header.campaign]
+    for header in sorted(named, key=lambda header: header.order):
+        name, moment = header.campaign, ages.measured(header)
+        is_far = moment is not None and name in last and moment - last[name] > GAP
+        if is_far or name not in newest:
+            newest[name] = []
+            found.append(newest[name])
+        newest[name].append(header)
+        if moment is not None:
+            last[name] = max(moment, last.get(name, moment))
     return found
 
 
 def with_campaign(headers: Sequence[Header], sessions: Iterable[str]) -> set[str]:
     """Some sessions, with all other sessions of their campaigns."""
     found = set(sessions)
-    for name in {header.campaign for header in headers if header.session in found} - {""}:
-        for part in parts(headers, name):
-            members = {header.session for header in part}
-            if members & found:
-                found |= members
+    for part in all_parts(headers):
+        members = {header.session for header in part}
+        if members & found:
+            found |= members
     return found
 
 

@@ -34,7 +34,11 @@ def findings(headers: Iterable[Header], now: datetime | None = None) -> list[Fin
     spans = _spans(own)
     limit = _text((now or datetime.now(UTC)) + timedelta(seconds=BOUND))
     return [
-        *_limited(_later_than_now(spans, limit)),
+        *_limited(
+            _finding(Kind.CLOCK_FUTURE, session=span.session, ended=span.last)
+            for span in spans
+            if span.last > limit
+        ),
         *_limited(_before_an_older(spans, limit)),
         *_limited(_numbers(own)),
         *_limited(_nodes(own)),
@@ -88,17 +92,13 @@ def _spans(headers: Sequence[Header]) -> list[Span]:
     return spans
 
 
-def _later_than_now(spans: Sequence[Span], limit: str) -> Iterator[Finding]:
-    for span in spans:
-        if span.last > limit:
-            yield _finding(Kind.CLOCK_FUTURE, session=span.session, ended=span.last)
-
-
 def _before_an_older(spans: Sequence[Span], limit: str) -> Iterator[Finding]:
     """A session that ended before an older one began, beyond the bound."""
     latest: Span | None = None
     for span in spans:
-        if latest and _shifted(span.last) < latest.first:
+        if latest and span.last < _text(
+            datetime.fromisoformat(latest.first) - timedelta(seconds=BOUND)
+        ):
             yield _finding(
                 Kind.CLOCK_BEFORE_OLDER,
                 session=span.session,
@@ -144,13 +144,6 @@ def _nodes(headers: Sequence[Header]) -> Iterator[Finding]:
 
 def _finding(kind: Kind, **details: Detail) -> Finding:
     return finding.of(kind, details)
-
-
-def _shifted(text: str) -> str:
-    try:
-        return _text(datetime.fromisoformat(text) + timedelta(seconds=BOUND))
-    except OverflowError:
-        return text
 
 
 def _text(moment: datetime) -> str:

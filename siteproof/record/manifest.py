@@ -231,11 +231,10 @@ class Manifest:
 
 @dataclass(frozen=True)
 class _Copy:
-    """A copy of a manifest. sha256, before: of the last text that was saved, and of the one before
-    it, as a session may be killed between copy and manifest; empty if there was none."""
+    """A copy of a manifest. text: the last that was saved. before: SHA-256 of the one before it, as
+    a session may be killed between copy and manifest; empty if there was none."""
 
     stage: str
-    sha256: str
     before: str
     text: str
 
@@ -256,7 +255,7 @@ def load(stage: Path, stages: Path | None = None) -> Manifest:
             raise UserError(path, "no manifest: the file does not exist") from None
         data = b""
     if kept:
-        if _digest(data) not in (kept.sha256, kept.before):
+        if _digest(data) not in (_digest(kept.text.encode()), kept.before):
             what = "differs from its copy of the job's start" if data else "was removed"
             raise UserError(path, f"the manifest {what}")
         data = kept.text.encode()
@@ -340,7 +339,7 @@ def _keep(stage: Path, place: Path, text: str) -> None:
         place.parent.mkdir(mode=0o770 if shared else 0o700, exist_ok=True)
     before = _read_copy(place)
     inner = str(PurePosixPath(stage.relative_to(session)))
-    new = _Copy(inner, _digest(text.encode()), before.sha256 if before else "", text)
+    new = _Copy(inner, _digest(before.text.encode()) if before else "", text)
     files.write(place, json.dumps(asdict(new)).encode(), below=session)
 
 

@@ -235,17 +235,14 @@ def write_result(
     inner = target.relative_to(folder).parts
     if len(inner) != 3 or any(part.startswith(".") for part in inner):
         raise UserError(target, "not written: samples must be in perflogs/SYSTEM/PARTITION/")
-    safe.write(target, data, below=folder, may_replace=same, belongs_to=_keep_owner(owner))
+    kept = owner if os.geteuid() == 0 else None
+    safe.write(target, data, below=folder, may_replace=same, belongs_to=kept)
 
 
 def may_replace(handle: int, owner: int | None) -> bool:
     """Whether an old file belongs to this owner, or to the user who collects it (unless root)."""
     owners = {owner} if os.geteuid() == 0 else {owner, os.geteuid()}
     return owner is None or os.fstat(handle).st_uid in owners
-
-
-def _keep_owner(owner: int | None) -> int | None:
-    return owner if os.geteuid() == 0 else None
 
 
 def _is_of_another(handle: int, header: Header) -> bool:
