@@ -96,9 +96,7 @@ def _before_an_older(spans: Sequence[Span], limit: str) -> Iterator[Finding]:
     """A session that ended before an older one began, beyond the bound."""
     latest: Span | None = None
     for span in spans:
-        if latest and span.last < _text(
-            datetime.fromisoformat(latest.first) - timedelta(seconds=BOUND)
-        ):
+        if latest and _seconds(span.last) + BOUND < _seconds(latest.first):
             yield _finding(
                 Kind.CLOCK_BEFORE_OLDER,
                 session=span.session,
@@ -144,6 +142,10 @@ def _nodes(headers: Sequence[Header]) -> Iterator[Finding]:
 
 def _finding(kind: Kind, **details: Detail) -> Finding:
     return finding.of(kind, details)
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
 
 
 def _text(moment: datetime) -> str:
