@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,15 +79,9 @@ def _parsed(path: Path, text: str) -> EventRecord:
     """Raises UserError for a file that is no such record."""
     first, _, rest = text.partition("\n")
     head = files.loads(path, first)
-    wrong = UserError(path, "is not a record of node events")
-    if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise wrong
-    begin, end, nodes = (head.get(key) for key in ("begin", "end", "nodes"))
-    if type(begin) is not int or type(end) is not int or not isinstance(nodes, str):
-        raise wrong
-    if not 0 <= begin <= end < 10**11:
-        raise wrong
-    try:
-        return EventRecord(begin, end, nodesets.parse(nodes), rest, path.name)
-    except ValueError:
-        raise wrong from None
+    match head:
+        case {"format": form, "begin": int(begin), "end": int(end), "nodes": str(nodes)}:
+            with suppress(ValueError):
+                if form == FORMAT and 0 <= begin <= end < 10**11:
+                    return EventRecord(begin, end, nodesets.parse(nodes), rest, path.name)
+    raise UserError(path, "is not a record of node events")

@@ -10,10 +10,19 @@ import json
 import re
 import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StrictBool,
+    TypeAdapter,
+    ValidationError,
+)
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
@@ -31,6 +40,25 @@ _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _FILE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})\.([A-Za-z0-9_-]{1,64})\.probes")
 
 
+def _moment(text: object) -> int:
+    """The time of a line, in seconds since 1970."""
+    if isinstance(text, str) and _TIME.fullmatch(text):
+        moment = datetime.fromisoformat(text)
+        if moment.year in YEARS:
+            return int(moment.timestamp())
+    raise ValueError
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError
+    return text
+
+
+_Name = Annotated[str, Field(pattern=rf"^{NAME.pattern}$")]
+_Text = Annotated[str, Field(max_length=MAX_TEXT), AfterValidator(_printable)]
+
+
 @dataclass(frozen=True)
 class ProbeResult:
     """One line. at: when the probe began, in seconds since 1970; interval, took: in seconds.
@@ -38,15 +66,15 @@ class ProbeResult:
     probe: its name in system.yaml. why: the reason, if the service did not answer as it must.
     """
 
-    at: int
-    probe: str
-    service: str
-    kind: str
-    target: str
-    ok: bool
-    interval: int
-    took: float
-    why: str = ""
+    at: Annotated[int, BeforeValidator(_moment)]
+    probe: _Name
+    service: _Name
+    kind: Annotated[str, Field(pattern=rf"^({'|'.join(KINDS)})$")]
+    target: _Text
+    ok: StrictBool
+    interval: Annotated[int, Field(strict=True, ge=1, le=DAY)]
+    took: Annotated[float, Field(strict=True, ge=0, le=DAY)]
+    why: _Text = ""
 
     def line(self) -> bytes:
         """The line of the file, with its line break."""
@@ -58,6 +86,9 @@ class ProbeResult:
             return line
         short = plain | {"target": plain["target"][:100], "why": plain["why"][:100]}
         return json.dumps(short, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+
+
+_READER = TypeAdapter(ProbeResult)
 
 
 @dataclass
@@ -149,40 +180,11 @@ def parse(where: object, line: str) -> ProbeResult | None:
     """A result from its line; None if it is not one."""
     try:
         record = files.loads(where, line) if len(line) < LONGEST else None
-    except UserError:
-        return None
-    if not isinstance(record, dict) or record.keys() != {one.name for one in fields(ProbeResult)}:
-        return None
-    at = _moment(record["at"])
-    if at is None or not _is_valid(record):
-        return None
-    return ProbeResult(**record | {"at": at, "took": float(record["took"])})
-
-
-def _is_valid(record: dict[str, Any]) -> bool:
-    """Whether every field but the time is of its kind and within its limits."""
-    names = all(
-        isinstance(record[key], str) and NAME.fullmatch(record[key]) for key in ("probe", "service")
-    )
-    texts = all(_is_text(record[key]) for key in ("target", "why"))
-    known = isinstance(record["ok"], bool) and record["kind"] in KINDS
-    interval, took = record["interval"], record["took"]
-    numbers = type(interval) is int and type(took) in (int, float)
-    return names and texts and known and numbers and 1 <= interval <= DAY and 0 <= took <= DAY
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= MAX_TEXT and value.isprintable()
-
-
-def _moment(text: object) -> int | None:
-    if not isinstance(text, str) or not _TIME.fullmatch(text):
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return int(moment.timestamp()) if moment.year in YEARS else None
+        if isinstance(record, dict) and record.keys() == ProbeResult.__dataclass_fields__.keys():
+            return _READER.validate_python(record)
+    except (UserError, ValidationError):
+        pass
+    return None
 
 
 def last_times(results: Sequence[ProbeResult]) -> dict[str, int]:
