@@ -15,14 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    StrictBool,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
@@ -71,7 +64,7 @@ class ProbeResult:
     service: _Name
     kind: Annotated[str, Field(pattern=rf"^({'|'.join(KINDS)})$")]
     target: _Text
-    ok: StrictBool
+    ok: Annotated[bool, Field(strict=True)]
     interval: Annotated[int, Field(strict=True, ge=1, le=DAY)]
     took: Annotated[float, Field(strict=True, ge=0, le=DAY)]
     why: _Text = ""

@@ -6,14 +6,16 @@ registration is written last.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from siteproof import files, locks
 from siteproof.errors import UserError
-from siteproof.spack import command, env_files, lock, merge, offer, places, registered
+from siteproof.spack import command, env_files, lock, merge, places, registered
 from siteproof.spack.command import Failed, Spack
 from siteproof.spack.lock import Lock
 from siteproof.spack.merge import Inputs, Sources
@@ -21,6 +23,7 @@ from siteproof.spack.registered import Registered
 
 SHORT = 7  # characters of a hash that Spack prints
 BUILDING = ".building"  # the lock
+DEPTH = 6  # folders below a prefix: libexec/osu-micro-benchmarks/mpi/pt2pt and the like
 _SLOW_STEPS = ("build", "configure", "cmake")  # they may take minutes
 
 
@@ -64,7 +67,7 @@ def build(order: Order, spack: Spack) -> Registered:
         jobs = ("-j", str(order.jobs)) if order.jobs else ()
         (folder / places.REGISTERED).unlink(missing_ok=True)
         spack.run(folder, "install", "--only-concrete", *jobs, log=log, line=progress)
-        found = offer.register(spack, order.inputs.name, order.inputs.target, folder, packages)
+        found = _register(spack, order.inputs.name, order.inputs.target, folder, packages)
         _report_origin(order, progress.installed, locked, found)
         if order.push:
             _push(order, spack, log)
@@ -105,7 +108,7 @@ def lock_if_needed(order: Order, spack: Spack) -> None:
 def _report_origin(order: Order, installed: set[str], locked: Lock, found: Registered) -> None:
     """Say which of the packages that were installed now came from the cache."""
     now = [build for build in locked.to_install if build.hash[:SHORT] in installed]
-    cached = [build for build in now if offer.from_cache(found.prefixes.get(build.hash))]
+    cached = [build for build in now if _from_cache(found.prefixes.get(build.hash))]
     compiled = [build for build in now if build not in cached]
     if cached:
         order.report(f"from the cache: {', '.join(map(str, cached))}")
@@ -211,3 +214,93 @@ def state(system: str, inputs: Inputs) -> str:
         return error.what
     newer = "; a new lock would differ" if merge.changed(inputs, folder) else ""
     return f"built {found.built}, lock {found.lock}{newer}"
+
+
+# ---- what it offers: its files in the view, and below the site's externals
+
+
+def _register(spack: Spack, name: str, target: str, folder: Path, packages: str) -> Registered:
+    """Register what the environment offers. Raises Failed if it lacks something."""
+    locked = lock.read(folder / places.LOCK)
+    externals = {build.hash: build.external for build in locked.roots if build.external}
+    prefixes = externals | _installed(spack, folder, locked)
+    if missing := lock.missing(locked.needed, prefixes):
+        raise Failed(f"not installed: {', '.join(map(str, missing))}")
+    tops = [folder / places.VIEW, *map(Path, externals.values())]
+    described = env_files.features(name)
+    features: dict[str, list[str]] = {}
+    folders = []  # of programs
+    for feature, proofs in described.features.items():
+        features[feature] = []
+        for file in proofs:
+            path = _find(name, tops, file)
+            features[feature].append(str(path))
+            if "/" not in file:
+                folders.append(str(path.parent))
+    variables = {}
+    for key, file in described.variables.items():
+        # The folder below which the file lies under this name.
+        variables[key] = str(_find(name, tops, file).parents[file.count("/")])
+    found = Registered(
+        name=name,
+        lock=places.digest(folder / places.LOCK),
+        features=features,
+        path=list(dict.fromkeys(folders)),
+        variables=variables,
+        prefixes=prefixes,
+        spack=spack.version,
+        packages=packages,
+        target=target,
+        built=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+    found.save(folder)
+    return found
+
+
+def _installed(spack: Spack, folder: Path, locked: Lock) -> dict[str, str]:
+    """Where Spack has installed each build, by hash."""
+    wanted = {build.hash for build in locked.to_install}
+    found = {}
+    for line in spack.ask(folder, "find", "--format", "{hash} {prefix}").splitlines():
+        key, _, prefix = line.strip().partition(" ")
+        if prefix.startswith("/") and key in wanted:
+            found[key] = prefix
+    return found
+
+
+def _from_cache(prefix: str | None) -> bool:
+    """Whether Spack has taken an installation from a cache: it then keeps a note in it."""
+    return prefix is not None and (Path(prefix) / ".spack" / "binary_distribution").exists()
+
+
+def _find(name: str, tops: list[Path], file: str) -> Path:
+    """The path of a program, or of a file whose path ends so. Raises Failed."""
+    for top in tops:
+        # /usr belongs to no single package: only the expected place counts.
+        if (direct := top / ("" if "/" in file else "bin") / file).exists():
+            return direct
+        below = _below(top, DEPTH) if top != Path("/usr") else ()
+        for path in sorted(below, key=lambda p: (len(p.parts), str(p))):
+            if _is(path.relative_to(top), file):
+                return path
+    raise Failed(f"{name} is installed, but {file} is not in it")
+
+
+def _is(path: Path, file: str) -> bool:
+    """A program by its name; another file by the end of its path, with or without a version."""
+    if "/" not in file:
+        return path.name == file and path.parts[0] in ("bin", "sbin", "libexec")
+    return f"/{path}".endswith(f"/{file}") or f"/{file}." in f"/{path}"
+
+
+def _below(top: Path, depth: int) -> Iterator[Path]:
+    """The files below a folder, up to this depth."""
+    try:
+        entries = list(os.scandir(top))
+    except OSError:
+        return
+    for entry in entries:
+        if entry.is_file():  # not a dangling link
+            yield Path(entry.path)
+        elif depth > 1 and entry.is_dir():
+            yield from _below(Path(entry.path), depth - 1)

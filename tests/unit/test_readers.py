@@ -48,7 +48,7 @@ WHY = {
     "siteproof/record/samples.py:_in_folder": "names of files only",
     "siteproof/history/refresh.py:_folders": "names of files only",
     "siteproof/history/refresh.py:_own": "names of files only",
-    "siteproof/spack/offer.py:_below": "names of what was installed",
+    "siteproof/spack/build.py:_below": "names of what was installed",
     # texts that we have made, or that a pattern has let pass
     "siteproof/compare/accepted.py:_read": "a copy of what files.read_json gave",
     "siteproof/history/fast.py:_join": "objects of texts that samples.py has read",
