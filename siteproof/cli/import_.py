@@ -11,9 +11,9 @@ import click
 from siteproof import files, sites
 from siteproof.cli.shared import text_option
 from siteproof.errors import UserError
-from siteproof.history.foreign import copying, formats
-from siteproof.history.foreign.copying import Overlap, State
-from siteproof.history.foreign.figures import LeftOut, Note
+from siteproof.history.foreign import copying
+from siteproof.history.foreign.copying import Content, State
+from siteproof.history.foreign.figures import LeftOut
 from siteproof.history.foreign.import_options import DEFAULT, Options
 from siteproof.history.foreign.layouts import PRESETS
 from siteproof.published import imported
@@ -96,7 +96,7 @@ def import_(
                 "import", f"site {system} has no {Published.FILE}", hint="Give the PATH of a file"
             )
     given = Options(zone, format_, only_systems, only_tests)
-    logs = [path for path in paths if path.is_dir() or (path.is_file() and _is_log(path))]
+    logs = [path for path in paths if path.is_dir() or (path.is_file() and path.suffix != _CSV)]
     if logs and len(logs) < len(paths):
         what = "CSV files and files of ReFrame together"
         raise UserError("import", what, hint="Import one kind at a time")
@@ -107,10 +107,6 @@ def import_(
     else:
         for path in paths:
             _csv(path, system, dry_run)
-
-
-def _is_log(path: Path) -> bool:
-    return path.suffix != _CSV or bool(formats.kind(path))
 
 
 def _csv(file: Path, system: str, dry_run: bool) -> None:
@@ -152,79 +148,53 @@ def _logs(paths: Sequence[Path], system: str, given: Options, dry_run: bool) -> 
         copying.keep(done, system, given, files.perflogs())
     for error in done.skipped:
         click.echo(str(error))
-    for file, state in done.done:
-        line, content = f"{state}: {file.name}", file.content
-        if file.path in done.overlaps:
-            line += f": {_overlap(done.overlaps[file.path])}"
-        elif state is not State.EMPTY:
-            line += (
-                f": {count(content.figures, 'value')} of {len(content.series)} series, "
-                f"{content.first_day} to {content.last_day}"
-            )
-        click.echo(line)
-    _remarks(done, system)
-    _left_out(done)
+    for found in done.done:
+        click.echo(f"{found.state}: {found.file.name}{_content(found)}")
+    _remarks(done.of(*_KEPT), system)
+    left_out = sum((found.file.left_out for found in done.done), Counter[LeftOut]())
+    for which in LeftOut:
+        if left_out[which]:
+            click.echo(f"not imported: {count(left_out[which], 'line')} {which}")
     click.echo(_total(done) + ("; nothing was written" if dry_run else ""))
 
 
-def _left_out(done: copying.Import) -> None:
-    """Lines that can be read and are not imported, of all files."""
-    left_out = [file.content.file.left_out for file, _ in done.done]
-    in_samples = sum(counts[LeftOut.IN_SAMPLES] for counts in left_out)
-    not_selected = sum(counts[LeftOut.NOT_SELECTED] for counts in left_out)
-    if in_samples:
-        lines = count(in_samples, "line")
-        click.echo(f"not imported: {lines} of Siteproof's runs, whose values are in its samples")
-    if not_selected:
-        lines = count(not_selected, "line")
-        click.echo(f"not imported: {lines} that --only-system or --only-test leaves out")
-
-
-def _overlap(overlap: Overlap) -> str:
-    which, more = ", ".join(overlap.files[:_MAX_NAMES]), len(overlap.files) - _MAX_NAMES
+def _content(found: Content) -> str:
+    if found.state is State.EMPTY:
+        return ""
+    if found.state is not State.DOUBLE:
+        return f": {_figures([found])}"
+    known, names = found.overlap
+    which, more = ", ".join(names[:_MAX_NAMES]), len(names) - _MAX_NAMES
     if more > 0:
         which += f" and {count(more, 'more file')}"
-    return f"{overlap.values} of its {overlap.of} values were imported before, from {which}"
+    return f": {known} of its {len(found.keys)} values were imported before, from {which}"
 
 
-def _remarks(done: copying.Import, system: str) -> None:
+def _figures(kept: Sequence[Content]) -> str:
+    figures = sum(found.figures for found in kept)
+    series = set().union(*(found.series for found in kept))
+    days = set().union(*(found.days for found in kept))
+    return f"{count(figures, 'value')} of {len(series)} series, {min(days)} to {max(days)}"
+
+
+def _remarks(kept: Sequence[Content], system: str) -> None:
     """What a person should know of the files that are kept."""
-    kept = done.of(*_KEPT)
-    notes = Counter(note for file in kept for note in file.content.file.notes())
-    for name in sorted({name for file in kept for name in file.content.file.systems} - {system}):
+    for name in sorted({name for found in kept for name in found.file.systems} - {system}):
         click.echo(f"system {name} of the files is imported as {system}; the conditions name it")
-    for (note, text), number in notes.items():
-        click.echo(f"{_note(note, text)}, in {count(number, 'file')}")
-    refused = [text for file in kept for text in file.content.refused]
-    for text in refused[:MAX_REFUSED]:
-        click.echo(f"refused: {text}")
+    notes = Counter(note for found in kept for note in found.file.notes())
+    for note, number in notes.items():
+        click.echo(f"{note}, in {count(number, 'file')}")
+    refused = [line for found in kept for line in found.file.refused_lines()]
+    for line in refused[:MAX_REFUSED]:
+        click.echo(f"refused: {line}")
     if len(refused) > MAX_REFUSED:
         click.echo(f"refused: {len(refused) - MAX_REFUSED} more lines")
 
 
-def _note(note: Note, text: str) -> str:
-    match note:
-        case Note.LOCAL_TIMES:
-            return f"times without a zone are taken as {text}"
-        case Note.SILENT_LINES:
-            return f"{count(int(text), 'line')} of tests that measure nothing"
-        case Note.UNKNOWN_UNIT:
-            return f"unit '{text}' is unknown and kept as it is"
-        case Note.NO_UNIT:
-            return "no unit"
-
-
 def _total(done: copying.Import) -> str:
-    kept = [file.content for file in done.of(*_KEPT)]
-    counts = {kind: len(done.of(kind)) for kind in State}
-    words = ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
+    kept = done.of(*_KEPT)
+    words = ", ".join(f"{len(done.of(state))} {state}" for state in State if done.of(state))
     if not kept:
         return f"no value; files: {words}"
-    figures = sum(content.figures for content in kept)
-    series = set().union(*(content.series for content in kept))
-    first, last = min(c.first_day for c in kept), max(c.last_day for c in kept)
-    refused = sum(len(content.refused) for content in kept)
-    return (
-        f"{count(figures, 'value')} of {len(series)} series, {first} to {last}; "
-        f"{count(refused, 'line')} refused; files: {words}"
-    )
+    refused = sum(len(found.file.refused_lines()) for found in kept)
+    return f"{_figures(kept)}; {count(refused, 'line')} refused; files: {words}"

@@ -76,12 +76,6 @@ def add_columns(
     connection.unregister("incoming")
 
 
-def remove(connection: duckdb.DuckDBPyConnection, turn: int) -> None:
-    """Remove the rows of a file."""
-    for table in ("runs", "samples"):
-        connection.execute(f"DELETE FROM new_{table} WHERE run >> {views.RUN_SHIFT} = ?", [turn])
-
-
 def columns(
     rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]
 ) -> dict[str, Sequence[Any]]:

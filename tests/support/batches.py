@@ -13,7 +13,7 @@ import numpy as np
 from siteproof import history
 from siteproof.history import tables, views
 from siteproof.history.foreign import formats
-from siteproof.history.foreign.figures import File, LeftOut, Note
+from siteproof.history.foreign.figures import File, LeftOut
 from siteproof.history.foreign.import_options import Options
 
 
@@ -24,7 +24,7 @@ class Rows:
     columns: dict[str, np.ndarray]
     numbers: list[int]
     refused: list[str]
-    notes: list[tuple[Note, str]]
+    notes: list[str]
     systems: set[str]
     in_samples: int
     not_selected: int
@@ -65,7 +65,7 @@ def rows(path: Path, site: str = "", name: str = "", **keys: object) -> Rows:
         held,
         [row[-1] for row in found],
         file.refused_lines(),
-        file.notes(),
+        list(file.notes()),
         file.systems,
         file.left_out[LeftOut.IN_SAMPLES],
         file.left_out[LeftOut.NOT_SELECTED],

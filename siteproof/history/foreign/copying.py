@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import candidates, formats, import_options, source
-from siteproof.history.foreign.candidates import Candidate, Content
-from siteproof.history.foreign.import_options import Options
+from siteproof.history.foreign import formats, import_options, layouts
+from siteproof.history.foreign.figures import File
+from siteproof.history.foreign.import_options import Options, content
+from siteproof.units import count
 
 _ENDINGS = (".jsonl", import_options.ENDING, ".tmp")  # of names that other files have
 _MOSTLY = 0.5  # a file with a larger share of its values in other files is not imported
+_PERIOD = 900  # s; the second within it does not depend on the time zone
 
 
 class State(StrEnum):
@@ -27,29 +29,34 @@ class State(StrEnum):
     EMPTY = "without a figure"
 
 
-@dataclass(frozen=True)
-class Overlap:
-    """The values of a file that are there already. files: the names of the files with them."""
+@dataclass
+class Content:
+    """What a file holds. figures: how many, with failed ones. days: in UTC.
 
-    values: int
-    of: int
-    files: Sequence[str]
+    keys: one for each value, by which the same value is recognised in another file: metric, value
+    and job; without a job the second within a quarter of an hour.
+    overlap: how many values are there already, and the names of the files with them.
+    """
+
+    file: File
+    state: State = State.EMPTY
+    figures: int = 0
+    days: set[str] = field(default_factory=set)
+    series: set[int] = field(default_factory=set)
+    keys: set[int] = field(default_factory=set)
+    overlap: tuple[int, Sequence[str]] = (0, ())
 
 
 @dataclass
 class Import:
-    """What an import did, or would do.
+    """What an import did, or would do. done: each file. skipped: why others are not imported."""
 
-    done: each file and its state. overlaps: of files in state DOUBLE, by path. skipped: others.
-    """
-
-    done: list[tuple[Candidate, State]] = field(default_factory=list)
-    overlaps: dict[Path, Overlap] = field(default_factory=dict)
+    done: list[Content] = field(default_factory=list)
     skipped: list[UserError] = field(default_factory=list)
 
-    def of(self, *states: State) -> list[Candidate]:
+    def of(self, *states: State) -> list[Content]:
         """The files in one of these states."""
-        return [file for file, state in self.done if state in states]
+        return [found for found in self.done if found.state in states]
 
 
 def plan(paths: Sequence[Path], system: str, given: Options, perflogs: Path) -> Import:
@@ -58,120 +65,151 @@ def plan(paths: Sequence[Path], system: str, given: Options, perflogs: Path) -> 
     A named file of which no line can be read stops the import; one within a folder is skipped.
     Perflogs come first: a run report of the same runs is then left out.
     """
-    found, skipped = candidates.find(paths, given)
-    if not found:
-        first = [str(error) for error in skipped[:1]]
+    done = _find(paths, system, given)
+    if not done.done:
+        first = [str(error) for error in done.skipped[:1]]
         raise UserError(
             paths[0], "; ".join(["no perflog and no run report of ReFrame to import", *first])
         )
-    done = Import(skipped=skipped)
+    _refuse_unknown(given, [found.file for found in done.done])
     there = _there(perflogs, system)
-    found.sort(key=lambda file: formats.kind(file.path, given) == formats.REPORT)
-    for file in found:
-        file.content = candidates.read(file.path, system, given)
-    _refuse_unknown(given, [file.content for file in found])
-    for file in found:
-        _check_name(file)
-        if not file.content.figures and file.content.refused:
-            _skip(file, paths, skipped)
-            continue
-        target = perflogs / system / formats.FOLDER / file.name
-        state = _state(file, target, given)
-        overlap = _overlap(file.content, there) if state is State.NEW else None
-        if overlap:
-            done.overlaps[file.path] = overlap
-            state = State.DOUBLE
-        done.done.append((file, state))
-        if state in (State.NEW, State.GROWN):
-            there[target] = file.content
+    for found in done.done:
+        target = perflogs / system / formats.FOLDER / found.file.name
+        found.state = _state(found, target, given)
+        if found.state is State.NEW and (overlap := _overlap(found.keys, there)):
+            found.state, found.overlap = State.DOUBLE, overlap
+        if found.state in (State.NEW, State.GROWN):
+            there[target] = found.keys
     return done
-
-
-def _refuse_unknown(given: Options, contents: Iterable[Content]) -> None:
-    """Raises UserError for a system that no file names."""
-    files_ = [content.file for content in contents]
-    known = set[str]().union(*(file.systems | file.others for file in files_))
-    if unknown := sorted(set(given.systems) - known):
-        raise UserError("--only-system", f"no file has the system '{unknown[0]}'", sorted(known))
 
 
 def keep(done: Import, system: str, given: Options, perflogs: Path) -> None:
     """Copy what is new or has grown. Raises OSError; a repeated import then copies the rest."""
-    for file in done.of(State.NEW, State.GROWN):
-        target = perflogs / system / formats.FOLDER / file.name
+    for found in done.of(State.NEW, State.GROWN):
+        target = perflogs / system / formats.FOLDER / found.file.name
         if given != import_options.DEFAULT:
             files.write(import_options.file_of(target), given.dump(), below=perflogs)
-        files.write(target, source.content(file.path), below=perflogs)
+        files.write(target, content(found.file.path), below=perflogs)
 
 
-def _there(perflogs: Path, system: str) -> dict[Path, Content]:
-    """What was imported before. The history names files of it that cannot be read."""
-    found: dict[Path, Content] = {}
-    for path in formats.files(perflogs, system):
-        try:
-            found[path] = candidates.read(path, system, import_options.of(path))
-        except UserError:
-            continue
-    return found
+def _find(paths: Sequence[Path], system: str, given: Options) -> Import:
+    """The files of ReFrame, and why others are skipped. Raises UserError.
+
+    A file keeps its name, and one within a folder its name below that.
+    """
+    found: dict[str, Content] = {}
+    skipped: list[UserError] = []
+    for path in paths:
+        others = 0
+        for file, name in _files(path):
+            try:
+                one = _read(File(file, name, site=system, options=given))
+            except UserError as error:
+                if file == path:
+                    raise
+                if error.what == layouts.NEITHER:
+                    others += 1
+                else:
+                    skipped.append(error)
+                continue
+            known = found.setdefault(name, one).file.path
+            if known != file and content(known) != content(file):
+                raise UserError(
+                    file,
+                    f"another {name} is to be imported, too",
+                    hint="Import one of them at a time, from a folder above",
+                )
+        if others:
+            other = layouts.neither(path)
+            what = f"skipped {count(others, 'other file')}: {other.what}"
+            skipped.append(UserError(path, what, other.allowed))
+    return Import(sorted(found.values(), key=lambda one: one.file.is_report), skipped)
 
 
-def _skip(file: Candidate, paths: Sequence[Path], skipped: list[UserError]) -> None:
-    """Skip a file of which no line can be read; raise the reason if somebody named it."""
-    first = file.content.refused[0]
-    error = UserError(file.path, f"no line of it can be read; the first: {first}")
-    if file.path in paths:
-        raise error
-    skipped.append(error)
+def _files(path: Path) -> Iterator[tuple[Path, str]]:
+    """A file, or those in a folder, with the names that they get.
+
+    Links within folders are skipped, such as ReFrame's latest.json: the files that they lead to are
+    found by themselves.
+    """
+    if not path.is_dir():
+        yield path, path.name
+        return
+    for file in sorted(path.rglob("*")):
+        name = file.relative_to(path)
+        is_hidden = any(part.startswith(".") for part in name.parts)
+        if not is_hidden and not file.is_symlink() and file.is_file():
+            yield file, str(name)
 
 
-def _check_name(file: Candidate) -> None:
+def _read(file: File) -> Content:
+    """What a file holds. Raises UserError if no line of it can be read, or for its name."""
+    found = Content(file)
+    for run, samples, _ in formats.rows_of(file):
+        found.days.add(f"{run['time']:%Y-%m-%d}")
+        found.figures += len(samples)
+        found.series |= {sample["series"] for sample in samples}
+        moment = run["job"] or run["time"].replace(microsecond=0).timestamp() % _PERIOD
+        found.keys |= {hash((s["metric"], s["value"], moment)) for s in samples if s["digits"]}
+    if not found.figures and (refused := file.refused_lines()):
+        raise UserError(file.path, f"no line of it can be read; the first: {refused[0]}")
     if harmless(file.name) != file.name or file.name.endswith(_ENDINGS):
         raise UserError(
             file.path,
             "a name that imported files cannot have",
             hint=f"Rename it; the name must not end in {', '.join(_ENDINGS)}",
         )
+    return found
 
 
-def _state(file: Candidate, target: Path, given: Options) -> State:
+def _refuse_unknown(given: Options, found: Sequence[File]) -> None:
+    """Raises UserError for a system that no file names."""
+    known = set[str]().union(*(file.systems | file.others for file in found))
+    if unknown := sorted(set(given.systems) - known):
+        raise UserError("--only-system", f"no file has the system '{unknown[0]}'", sorted(known))
+
+
+def _there(perflogs: Path, system: str) -> dict[Path, set[int]]:
+    """The keys of what was imported before. The history names files that cannot be read."""
+    found: dict[Path, set[int]] = {}
+    for path in formats.files(perflogs, system):
+        try:
+            file = File(path, path.name, site=system, options=import_options.of(path))
+            found[path] = _read(file).keys
+        except UserError:
+            continue
+    return found
+
+
+def _state(found: Content, target: Path, given: Options) -> State:
     """The state of a file, without a look at other files. Raises UserError."""
-    if not file.content.figures:
+    path = found.file.path
+    if not found.figures:
         return State.EMPTY
     if not target.exists():
         return State.NEW
     before = import_options.of(target)
     if before != given:
         raise UserError(
-            file.path,
-            f"it is there already with {before}",
-            hint=f"Use {before}, or remove {target}",
+            path, f"it is there already with {before}", hint=f"Use {before}, or remove {target}"
         )
-    if candidates.same(target, file.path):
+    new, old = content(path), content(target)
+    if new == old:
         return State.SAME
-    if _continues(file.path, target):
+    if new.startswith(old):  # ReFrame has appended lines
         return State.GROWN
     raise UserError(
-        file.path,
+        path,
         "a file of that name and another content is there already",
         hint=f"Use another name, or remove {target}",
     )
 
 
-def _overlap(new: Content, there: dict[Path, Content]) -> Overlap | None:
+def _overlap(new: set[int], there: dict[Path, set[int]]) -> tuple[int, Sequence[str]] | None:
     """The overlap if most values of a file are in others, or most of another's are in it."""
-    common = {path: new.keys & content.keys for path, content in there.items()}
-    covered = [path for path, keys in common.items() if len(keys) > _MOSTLY * len(there[path].keys)]
+    common = {path: new & keys for path, keys in there.items()}
+    is_covered = any(len(keys) > _MOSTLY * len(there[path]) for path, keys in common.items())
     known = set().union(*common.values())
-    if not covered and len(known) <= _MOSTLY * len(new.keys):
+    if not is_covered and len(known) <= _MOSTLY * len(new):
         return None
-    names = sorted(path.name for path, keys in common.items() if keys)
-    return Overlap(len(known), len(new.keys), names)
-
-
-def _continues(path: Path, target: Path) -> bool:
-    """Whether a file begins with the whole imported copy: ReFrame has appended lines."""
-    with source.stream(path) as new, source.stream(target) as old:
-        while before := old.read(1 << 20):
-            if new.read(len(before)) != before:
-                return False
-    return True
+    return len(known), sorted(path.name for path, keys in common.items() if keys)

@@ -7,10 +7,11 @@ origin share is made once.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 from siteproof import units
 from siteproof.errors import harmless
 from siteproof.history import rows
-from siteproof.history.foreign import import_options
+from siteproof.history.foreign import import_options, origins
 from siteproof.history.foreign.import_options import Options
 from siteproof.history.foreign.origins import FAILED, MODE, Origin, Refused
 from siteproof.history.views import RUN_SHIFT
@@ -28,6 +29,7 @@ from siteproof.units import count
 
 MAX_REFUSED = 10_000  # lines of a file that are named
 MAX_NAME = 200  # characters of a variable
+MAX_KNOWN = 10_000  # origins that are remembered
 _JOB = re.compile("[!-~]*")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
 _EMPTY = ("", "none", "null")
@@ -43,11 +45,11 @@ class State(Enum):
     NOT_FINITE = auto()
 
 
-class LeftOut(Enum):
-    """Why lines that can be read are not imported."""
+class LeftOut(StrEnum):
+    """Which lines can be read and are not imported."""
 
-    IN_SAMPLES = auto()
-    NOT_SELECTED = auto()
+    IN_SAMPLES = "of Siteproof's runs, whose values are in its samples"
+    NOT_SELECTED = "that --only-system or --only-test leaves out"
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Known:
     origin: Origin
     variables: tuple[Variable, ...]
     left_out: LeftOut | None = None
+    _templates: dict[tuple[int, State], dict[str, Any]] = field(default_factory=dict)
 
     @cached_property
     def context(self) -> rows.Context:
@@ -110,10 +113,6 @@ class Known:
             "conditions": rows.canonical({}),
             "provenance": rows.canonical(references),
         }
-
-    @cached_property
-    def _templates(self) -> dict[tuple[int, State], dict[str, Any]]:
-        return {}
 
     def template(self, place: int, state: State) -> dict[str, Any]:
         """What the rows of a variable share in one state."""
@@ -162,15 +161,6 @@ class Line:
     trial: int = 0
 
 
-class Note(Enum):
-    """A note on the content of a file, with a text."""
-
-    LOCAL_TIMES = auto()  # the zone in which they are read
-    SILENT_LINES = auto()  # the number of lines of tests that measure nothing
-    UNKNOWN_UNIT = auto()  # the unit
-    NO_UNIT = auto()
-
-
 @dataclass
 class File:
     """A file, and the result of reading it.
@@ -179,7 +169,7 @@ class File:
     site: the system that it is imported for; empty: the one in the file. refused: lines and
     reasons. silent: lines of tests that measure nothing. left_out: how many lines. strange_units:
     units that are unknown here. systems: the names in the file; others: those of lines that are not
-    selected.
+    selected. known: the meaning of each different origin.
     """
 
     path: Path
@@ -191,11 +181,13 @@ class File:
     more_refused: int = 0
     label: str = ""  # what the number of a line counts, if not lines
     silent: int = 0
-    left_out: dict[LeftOut, int] = field(default_factory=lambda: dict.fromkeys(LeftOut, 0))
+    is_report: bool = False
+    left_out: Counter[LeftOut] = field(default_factory=Counter)
     has_local_times: bool = False
     strange_units: set[str] = field(default_factory=set)
     systems: set[str] = field(default_factory=set)
     others: set[str] = field(default_factory=set)
+    known: dict[tuple[object, ...], Known] = field(default_factory=dict)
 
     @property
     def zone(self) -> str:
@@ -208,6 +200,27 @@ class File:
             self.refused.append((number, harmless(why)))
         else:
             self.more_refused += 1
+
+    def learn(
+        self,
+        key: tuple[object, ...],
+        fields: Mapping[str, str],
+        variables: tuple[Variable, ...],
+        *,
+        is_ours: bool,
+    ) -> Known:
+        """The meaning of an origin, remembered by its key. is_ours: of Siteproof's runs.
+
+        Raises Refused.
+        """
+        origin = origins.of(fields, self.site)
+        left_out = LeftOut.IN_SAMPLES if is_ours else None
+        if not self.options.takes(origin):
+            left_out = LeftOut.NOT_SELECTED
+        if len(self.known) >= MAX_KNOWN:
+            self.known.clear()
+        self.known[key] = Known(origin, variables, left_out)
+        return self.known[key]
 
     def leaves_out(self, known: Known, words: Sequence[str]) -> bool:
         """Whether a line can be read and gives no rows; it is then counted."""
@@ -257,16 +270,14 @@ class File:
             found.append(f"{self.path}: {count(self.more_refused, 'more line')}")
         return found
 
-    def notes(self) -> list[tuple[Note, str]]:
+    def notes(self) -> Iterator[str]:
         """What a user should know of its content."""
-        found: list[tuple[Note, str]] = []
         if self.has_local_times:
-            found.append((Note.LOCAL_TIMES, self.zone))
+            yield f"times without a zone are taken as {self.zone}"
         if self.silent:
-            found.append((Note.SILENT_LINES, str(self.silent)))
+            yield f"{count(self.silent, 'line')} of tests that measure nothing"
         for unit in sorted(self.strange_units):
-            found.append((Note.UNKNOWN_UNIT if unit else Note.NO_UNIT, unit))
-        return found
+            yield f"unit '{unit}' is unknown and kept as it is" if unit else "no unit"
 
 
 def _state(text: str) -> State:

@@ -11,7 +11,7 @@ from typing import Any
 
 from siteproof import files
 from siteproof.errors import UserError
-from siteproof.history.foreign import layouts, source
+from siteproof.history.foreign import layouts
 from siteproof.history.foreign.origins import Origin
 
 ENDING = ".import"  # of the file with the options of an imported file
@@ -73,7 +73,7 @@ def of(path: Path) -> Options:
     """The options with which a file was imported. Raises UserError."""
     place = file_of(path)
     try:
-        kept = files.loads(place, source.content(place, files.ACCOUNT))
+        kept = files.loads(place, content(place, files.ACCOUNT))
     except FileNotFoundError:
         return DEFAULT
     except OSError as error:
@@ -91,3 +91,14 @@ def _is_one(kept: Any) -> bool:
         return False
     texts = [kept["zone"], kept["format"], *(text for one in lists for text in one)]
     return all(isinstance(text, str) for text in texts)
+
+
+def content(path: Path, limit: int = files.SAMPLES) -> bytes:
+    """All of a file: a copy below perflogs, or one that a person imports.
+
+    Below perflogs its owner must be trusted, and no link is followed. Raises OSError, UserError.
+    """
+    top = files.perflogs()
+    if path.is_relative_to(top):
+        return files.read(path, below=top, limit=limit)
+    return files.read_named(path, limit)

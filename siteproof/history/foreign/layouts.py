@@ -9,9 +9,10 @@ there is a row a variable, its name under `perf_var`. That line is the format st
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 
 from siteproof.errors import UserError
 from siteproof.history.foreign.origins import NAMES, NO_CONDITION, SESSION, Refused
@@ -38,6 +39,7 @@ PRESETS = {
     "lower=%(check_perf_lower_thres)s|upper=%(check_perf_upper_thres)s|"
     "units=%(check_perf_unit)s|spack_spec=%(check_spack_spec)s",
 }
+NEITHER = "no run report of ReFrame, and no perflog with a line of names, as ReFrame 4 writes it"
 _REFERENCE = ("_ref", "_lower_thres", "_lower", "_upper_thres", "_upper")
 _OF_VARIABLE = ("_var", "_value", "_unit", "_result", *_REFERENCE)
 _DELIMITERS = "|,;\t"
@@ -46,6 +48,12 @@ _NOTHING = ("null", "None", "<undefined>")
 _FIELD = re.compile(r"%\((?:check_)?(\w+)\)s")
 _WORD = re.compile(r"[^=(),\s]+")
 _READ = {"display_name", "info", "result", "fail_reason", "system", "partition", "environ", SESSION}
+
+
+def neither(path: Path) -> UserError:
+    """The mistake of a file that is none of ReFrame, or whose format nobody has given."""
+    formats = f"--format {', '.join(PRESETS)}, or the format in the settings of ReFrame"
+    return UserError(path, NEITHER, [formats])
 
 
 @dataclass(frozen=True)
@@ -101,22 +109,34 @@ class Layout:
         return tuple(name for column in self.columns for name in column.names)
 
     @cached_property
+    def _places(self) -> dict[str, int]:
+        """The first place of each name."""
+        return {name: place for place, name in reversed(list(enumerate(self.names)))}
+
+    def place(self, *names: str) -> int | None:
+        """The place of the first of these names that there is."""
+        return next((self._places[name] for name in names if name in self._places), None)
+
+    @cached_property
     def variables(self) -> tuple[Variable, ...]:
         """In the order of their values."""
-        found = []
-        for value, name in enumerate(self.names):
-            prefix = name.removesuffix("_value")
-            if prefix not in ("", name):
-                found.append(
-                    Variable(
-                        "" if prefix == "perf" else prefix,
-                        value,
-                        self._nearest(f"{prefix}_unit", value),
-                        self._nearest(f"{prefix}_var", value),
-                        self._places(f"{prefix}{end}" for end in _REFERENCE),
-                    )
-                )
-        return tuple(found)
+        prefixes = {
+            place: name.removesuffix("_value")
+            for place, name in enumerate(self.names)
+            if name.endswith("_value") and name != "_value"
+        }
+        return tuple(
+            Variable(
+                "" if prefix == "perf" else prefix,
+                value,
+                self.place(f"{prefix}_unit"),
+                self.place(f"{prefix}_var"),
+                tuple(
+                    self._places[prefix + end] for end in _REFERENCE if prefix + end in self._places
+                ),
+            )
+            for value, prefix in prefixes.items()
+        )
 
     @cached_property
     def of_test(self) -> tuple[int, ...]:
@@ -135,24 +155,6 @@ class Layout:
     @cached_property
     def _has_texts(self) -> bool:
         return any(column.texts != ("", "") for column in self.columns)
-
-    @cached_property
-    def _by_name(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for place, name in enumerate(self.names):
-            found.setdefault(name, []).append(place)
-        return found
-
-    def place(self, *names: str) -> int | None:
-        """The place of the first of these names that there is."""
-        return next((self._by_name[name][0] for name in names if name in self._by_name), None)
-
-    def _places(self, names: Iterable[str]) -> tuple[int, ...]:
-        return tuple(self._by_name[name][0] for name in names if name in self._by_name)
-
-    def _nearest(self, name: str, value: int) -> int | None:
-        """The columns of a variable are next to each other, so the nearest is its own."""
-        return min(self._by_name.get(name, ()), key=lambda place: abs(place - value), default=None)
 
     def cut(self, line: str) -> list[str]:
         """The text of each name. Raises Refused: ReFrame escapes no delimiter within a text."""

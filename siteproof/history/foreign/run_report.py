@@ -10,19 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import origins, source
-from siteproof.history.foreign.figures import File, Known, LeftOut, Line, Variable
-from siteproof.history.foreign.origins import NAMES, NO_CONDITION, Origin, Refused
-from siteproof.record import plain_tests, samples
-from siteproof.record.samples import Header
-from siteproof.sites import catalogue
+from siteproof.history.foreign import origins
+from siteproof.history.foreign.figures import File, Known, Line, Variable
+from siteproof.history.foreign.origins import NAMES, NO_CONDITION, Refused
+from siteproof.record import plain_tests
 
 _REFERENCE = ("reference", "thres_lower", "thres_upper")  # of a variable of 3.x
 _OURS = "reframe_settings.py"  # the settings file of Siteproof's runs
@@ -48,24 +45,23 @@ _PREFIXES = ("build_", "dependencies_", "time_", "job_std")
 Value = tuple[str, object, str, str]  # a performance variable: name, value, unit, reference
 
 
-def lines(file: File) -> Iterator[Line]:
-    """All cases of a run report that give rows. Raises OSError, and UserError for another file."""
+def lines(file: File, data: bytes) -> Iterator[Line]:
+    """All cases of a run report that give rows. Raises UserError for another file."""
     file.label = " test case "
-    report = _load(file.path)
-    start = _moment(file, report["session_info"], "time_start")
-    end = _moment(file, report["session_info"], "time_end")
-    known: dict[tuple[object, ...], Known] = {}
-    read = partial(_known, file, _session(report["session_info"]), known)
+    report = _load(file.path, data)
+    info = report["session_info"]
+    start, end = (_moment(file, info, key) for key in ("time_start", "time_end"))
+    is_ours = _is_ours(info)
     for number, trial, case in _cases(file.path, report):
         try:
             values = _variables(case)
             words = ["" if value is None else repr(value) for _, value, *_ in values]
-            if not values or file.leaves_out(of_case := read(case, values), words):
+            if not values or file.leaves_out(known := _known(file, case, values, is_ours), words):
                 continue
             job, done = case.get("jobid"), case.get("job_completion_time_unix")
             yield Line(
                 number,
-                of_case,
+                known,
                 origins.instant(done) if done else end,
                 start,
                 origins.node(_text(case.get("job_nodelist") or case.get("nodelist"))),
@@ -79,56 +75,25 @@ def lines(file: File) -> Iterator[Line]:
             file.refuse(number, "not as ReFrame writes a test case")
 
 
-def _session(info: Mapping[str, Any]) -> str:
-    """The session of a run with Siteproof's settings; empty of any other."""
+def _is_ours(info: Mapping[str, Any]) -> bool:
+    """Whether it is of a run with Siteproof's settings, whose values are all in samples."""
     settings = info.get("config_files")
-    if not isinstance(settings, list) or not any(Path(str(s)).name == _OURS for s in settings):
-        return ""
-    return Path(str(info.get("prefix_stage", ""))).name
+    return isinstance(settings, list) and any(Path(str(s)).name == _OURS for s in settings)
 
 
-def _known(
-    file: File,
-    session: str,
-    known: dict[tuple[object, ...], Known],
-    case: Any,
-    values: Sequence[Value],
-) -> Known:
+def _known(file: File, case: Any, values: Sequence[Value], is_ours: bool) -> Known:
     """What the case's values have in common, made once. Raises Refused and others."""
     fields = _fields(case)
-    origin = origins.of(fields, file.site)
-    left_out = None
-    if not file.options.takes(origin):
-        left_out = LeftOut.NOT_SELECTED
-    elif session and _is_in_samples(session, origin, str(case.get("jobid"))):
-        left_out = LeftOut.IN_SAMPLES
     variables = tuple(Variable(name, unit, reference) for name, _, unit, reference in values)
-    return known.setdefault(
-        (*fields.items(), variables, left_out), Known(origin, variables, left_out)
-    )
+    key = (*fields.items(), variables)
+    return file.known.get(key) or file.learn(key, fields, variables, is_ours=is_ours)
 
 
-def _is_in_samples(session: str, origin: Origin, job: str) -> bool:
-    """Whether a test case of a run with Siteproof's settings has its values in samples."""
-    head = Header(
-        session, origin.system_in_file, origin.partition, origin.environment, origin.check, job, ""
-    )
-    place = samples.path_of(files.perflogs(), head)
-    is_plain = len(place.relative_to(files.perflogs()).parts) == 3  # no name leads elsewhere
-    return origin.check in _own_checks() or (
-        is_plain and ".." not in place.parts and place.exists()
-    )
-
-
-@cache
-def _own_checks() -> set[str | None]:
-    """The names of Siteproof's own checks."""
-    return {metric.check for metric in catalogue.read()[0].values()}
-
-
-def _load(path: Path) -> dict[str, Any]:
+def _load(path: Path, data: bytes) -> dict[str, Any]:
+    if len(data) > files.REPORT:
+        raise UserError(path, "too large", f"at most {files.REPORT >> 20} MiB")
     try:
-        report = json.loads(source.content(path, files.REPORT).decode())
+        report = json.loads(data.decode())
     except UnicodeDecodeError:
         raise UserError(path, "not UTF-8") from None
     except RecursionError:
