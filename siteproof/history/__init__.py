@@ -15,6 +15,7 @@ import secrets
 import sys
 import tempfile
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
@@ -37,6 +38,7 @@ LEAST_MEMORY = 1500 << 20  # address space: below some 800 MiB DuckDB crashes, t
 MAX_THREADS = 8  # others use the login node, too
 
 
+@dataclass
 class History:
     """The views `samples` and `runs` of what is below perflogs.
 
@@ -45,17 +47,12 @@ class History:
     folder: where the store is; None if it is in memory.
     """
 
-    def __init__(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        perflogs: Path,
-        refused: Sequence[str] = (),
-        notes: Sequence[str] = (),
-        folder: Path | None = None,
-        systems: Sequence[str] = (),
-    ) -> None:
-        self.connection, self.perflogs, self.folder = connection, perflogs, folder
-        self.refused, self.notes, self.systems = list(refused), list(notes), list(systems)
+    connection: duckdb.DuckDBPyConnection
+    perflogs: Path
+    refused: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    folder: Path | None = None
+    systems: list[str] = field(default_factory=list)
 
     def sql(self, query: str, parameters: object = ()) -> list[tuple[Any, ...]]:
         """The rows of a query. Raises UserError if the store is damaged."""

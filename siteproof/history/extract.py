@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
+import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -97,24 +97,20 @@ def export(history: History, file: Path, wanted: Wanted) -> int:
         f"SELECT {columns} FROM samples s WHERE {wanted.sql} "
         "ORDER BY s.system, s.place, s.time, s.file, s.node, s.metric, s.trial, s.dims"
     )
-    handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
-    os.close(handle)
+    draft = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        count = _copy(history, query, Path(name), FORMATS[target.suffix])
+        count = _copy(history, query, draft, FORMATS[target.suffix])
         if not count:
             raise UserError("--export", "no sample matches all options")
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(target)
+        draft.replace(target)
     finally:
-        Path(name).unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
     return count
 
 
 def _copy(history: History, query: str, draft: Path, kind: str) -> int:
     try:
-        with draft.open("wb") as stream:
+        with draft.open("xb") as stream:
             return store.copy(history.connection, query, stream, kind)[0]
     except duckdb.Error as error:
         raise OSError(5, _reason(error), str(draft.parent)) from None
@@ -143,7 +139,7 @@ def ask(history: History, query: str) -> tuple[list[str], Iterator[tuple[Any, ..
     From then on the history answers only such queries. Raises UserError for a mistake.
     """
     connection = history.connection
-    try:
+    with _explained():
         _lock(history)
         statements = connection.extract_statements(query)
         # EXPLAIN ANALYZE executes what it explains: COPY into the store, for example.
@@ -152,9 +148,15 @@ def ask(history: History, query: str) -> tuple[list[str], Iterator[tuple[Any, ..
         connection.execute(statements[0])
         names = _names(connection.description or ())
         first = connection.fetchmany(PORTION)
+    return names, _rows(connection, first)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
     except duckdb.Error as error:
         raise UserError("--sql", _reason(error), hint="--columns lists the columns") from None
-    return names, _rows(connection, first)
 
 
 def _names(columns: Iterable[tuple[Any, ...]]) -> list[str]:
@@ -176,10 +178,8 @@ def _rows(
 ) -> Iterator[tuple[Any, ...]]:
     while rows:
         yield from rows
-        try:
+        with _explained():
             rows = connection.fetchmany(PORTION)
-        except duckdb.Error as error:
-            raise UserError("--sql", _reason(error), hint="--columns lists the columns") from None
 
 
 def _lock(history: History) -> None:

@@ -42,7 +42,7 @@ class Listed:
     @property
     def is_foreign(self) -> bool:
         """Whether it is a copy of a file of plain ReFrame."""
-        return self.file.split("/")[1] == IMPORTED
+        return self.file.split("/")[1:2] == [IMPORTED]
 
 
 def read(connection: duckdb.DuckDBPyConnection, files: Sequence[Listed]) -> tuple[str, Refused]:

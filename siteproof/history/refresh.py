@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from stat import S_ISDIR, S_IWOTH
 from typing import TypeVar
@@ -15,6 +14,7 @@ from siteproof import files
 from siteproof.errors import UserError
 from siteproof.history import store, tables, views
 from siteproof.history.store import Index, Part
+from siteproof.record import samples
 
 Entry = TypeVar("Entry")
 Progress = Callable[[int, int], None]
@@ -205,16 +205,16 @@ def is_of(name: str, systems: Sequence[str]) -> bool:
 
 def _scan(perflogs: Path, systems: Sequence[str]) -> Iterator[tuple[str, Stamp]]:
     """Every file that holds rows, by its name below perflogs. Raises UserError."""
+    above = len(str(perflogs)) + 1
     try:
         root = perflogs.stat() if perflogs.exists() else None
         for system in _folders(perflogs):
             if systems and system not in systems:
                 continue
-            for part in _folders(perflogs / system):
-                if part == views.IMPORTED:
-                    yield from _foreign(perflogs, system, root)
-                else:
-                    yield from _own(perflogs / system / part, f"{system}/{part}", root)
+            for path in samples.files(perflogs, system):
+                yield str(path)[above:], _stamp(path, root)
+            if (perflogs / system / views.IMPORTED).is_dir():
+                yield from _foreign(perflogs, system, root)
     except OSError as error:
         raise UserError(error.filename or perflogs, f"cannot be read: {error.strerror}") from None
 
@@ -228,40 +228,25 @@ def _folders(path: Path) -> list[str]:
         return []
 
 
-def _own(folder: Path, name: str, root: os.stat_result | None) -> Iterator[tuple[str, Stamp]]:
-    if folder.is_symlink():
-        yield name, _stamp(folder.lstat, root)  # the reader refuses a link
-        return
-    with os.scandir(folder) as found:
-        entries = sorted(
-            (e for e in found if e.name.endswith(".jsonl") and not e.name.startswith(".")),
-            key=lambda entry: entry.name,
-        )
-    for entry in entries:
-        if not files.has_plain_name(Path(entry)):
-            continue
-        yield f"{name}/{entry.name}", _stamp(partial(entry.stat, follow_symlinks=False), root)
-
-
 def _foreign(
     perflogs: Path, system: str, root: os.stat_result | None
 ) -> Iterator[tuple[str, Stamp]]:
     from siteproof.history.foreign import formats, import_options
 
     for path in formats.files(perflogs, system):
-        size, moment = _stamp(path.lstat, root)
+        size, moment = _stamp(path, root)
         # The rows depend on the options, too.
-        given = _stamp(import_options.file_of(path).lstat, root)
+        given = _stamp(import_options.file_of(path), root)
         yield str(path.relative_to(perflogs)), (size + given[0], moment + given[1])
 
 
-def _stamp(stat: Callable[[], os.stat_result], root: os.stat_result | None) -> Stamp:
+def _stamp(path: Path, root: os.stat_result | None) -> Stamp:
     """Size and time; another stamp if the file is to be read again. root: perflogs.
 
     It also changes when the owner of the file becomes trusted, or is no longer trusted.
     """
     try:
-        found = stat()
+        found = path.lstat()
     except OSError:
         return 0, 0  # reading it gives the reason
     # The inode's time: a change of permissions changes it, and `cp -p` does not restore it.

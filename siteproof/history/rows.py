@@ -22,7 +22,8 @@ from siteproof.record import samples, series
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.record.series import CONTRACTUAL
 
-SITEPROOF, REFRAME = "siteproof", "reframe"  # sources, in addition to PUBLISHED
+IMPORTED = "imported"  # the mode of every sample that plain ReFrame has measured
+SOURCES = {PUBLISHED: PUBLISHED, IMPORTED: "reframe"}  # by mode; of all others: siteproof
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def run_row(head: Header, file: str, run: int, count: int) -> dict[str, Any]:
         "job": head.job,
         "time": _utc(head.time, file),
         "file": file,
-        "source": PUBLISHED if head.mode == PUBLISHED else SITEPROOF,
+        "source": SOURCES.get(head.mode, "siteproof"),
         "place": head.place,
         "expected": head.expected,
         "samples": count,
@@ -92,11 +93,12 @@ def of_file(
         own = canonical(sample.own_conditions)
         if own not in contexts:
             contexts[own] = context(head, sample.own_conditions)
-        rows.append(_row(sample, run, contexts[own]))
+        rows.append(row(sample, run, contexts[own]))
     return run_row(head, file, run, len(rows)), rows, list(contexts.values())
 
 
-def _row(sample: Sample, run: int, context: Context) -> dict[str, Any]:
+def row(sample: Sample, run: int, context: Context) -> dict[str, Any]:
+    """The narrow row of a sample."""
     is_ok, number = sample.status == "ok", sample.value
     value = float(number) if isinstance(number, Decimal) else None
     return {

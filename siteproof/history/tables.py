@@ -52,26 +52,21 @@ def drop(connection: duckdb.DuckDBPyConnection, kept: str) -> None:
         connection.execute(f'DROP TABLE "{name}"')
 
 
-def add(
-    connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]]
-) -> None:
-    """Add rows to the table of the new ones."""
-    if rows:
-        add_columns(connection, table, columns(rows, views.KEPT[table]))
-
-
 def add_contexts(connection: duckdb.DuckDBPyConnection, contexts: Iterable[Context]) -> None:
     """Add contexts to the table of the new ones, each once."""
     conditions = {context.key: context.conditions for context in contexts}
     add(connection, "contexts", [{"context": k, "conditions": v} for k, v in conditions.items()])
 
 
-def add_columns(
-    connection: duckdb.DuckDBPyConnection, table: str, data: Mapping[str, Sequence[Any]]
+def add(
+    connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]]
 ) -> None:
-    """The same with columns."""
+    """Add rows to the table of the new ones."""
+    if not rows:
+        return
+    kinds = views.KEPT[table]
     selected = views.names(table).replace('"digits"', DIGITS)
-    connection.register("incoming", arrays(data, views.KEPT[table]))
+    connection.register("incoming", arrays(columns(rows, kinds), kinds))
     connection.execute(f"INSERT INTO new_{table} SELECT {selected} FROM incoming")
     connection.unregister("incoming")
 

@@ -11,25 +11,26 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from enum import Enum, StrEnum, auto
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from siteproof import units
 from siteproof.errors import harmless
 from siteproof.history import rows
 from siteproof.history.foreign import import_options, origins
 from siteproof.history.foreign.import_options import Options
-from siteproof.history.foreign.origins import FAILED, MODE, Origin, Refused
+from siteproof.history.foreign.origins import FAILED, Origin, Refused
 from siteproof.history.views import RUN_SHIFT
 from siteproof.record import plain_tests, unit_names
-from siteproof.record.samples import MAX_DIGITS, Header
+from siteproof.record.samples import MAX_DIGITS, Header, Sample
 from siteproof.units import count
 
 MAX_REFUSED = 10_000  # lines of a file that are named
 MAX_NAME = 200  # characters of a variable
 MAX_KNOWN = 10_000  # origins that are remembered
+_ANY_TIME = "2000-01-01T00:00:00+00:00"  # of a header whose runs have times of their own
 _JOB = re.compile("[!-~]*")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
 _EMPTY = ("", "none", "null")
@@ -78,41 +79,31 @@ class Known:
     _templates: dict[tuple[int, State], dict[str, Any]] = field(default_factory=dict)
 
     @cached_property
+    def _head(self) -> Header:
+        references = {
+            plain_tests.REFERENCE + v.name: v.reference for v in self.variables if v.reference
+        }
+        return Header(
+            session="",
+            system=self.origin.system,
+            partition=self.origin.partition,
+            environment=self.origin.environment,
+            check=self.origin.check,
+            job="",
+            time=_ANY_TIME,
+            mode=rows.IMPORTED,
+            provenance=references,
+        )
+
+    @cached_property
     def context(self) -> rows.Context:
         """The conditions of all values."""
-        origin = self.origin
-        head = Header(
-            session="",
-            system=origin.system,
-            partition=origin.partition,
-            environment=origin.environment,
-            check=origin.check,
-            job="",
-            time="",
-            mode=MODE,
-        )
-        return rows.context(head, origin.conditions)
+        return rows.context(self._head, self.origin.conditions)
 
     @cached_property
     def run(self) -> dict[str, Any]:
         """What the rows of all runs share."""
-        references = {
-            plain_tests.REFERENCE + v.name: v.reference for v in self.variables if v.reference
-        }
-        return {
-            "system": self.origin.system,
-            "partition": self.origin.partition,
-            "environment": self.origin.environment,
-            "check_name": self.origin.check,
-            "campaign": "",
-            "mode": MODE,
-            "source": rows.REFRAME,
-            "place": 0,
-            "expected": "",
-            "samples": len(self.variables),
-            "conditions": rows.canonical({}),
-            "provenance": rows.canonical(references),
-        }
+        return rows.run_row(self._head, "", 0, len(self.variables))
 
     def template(self, place: int, state: State) -> dict[str, Any]:
         """What the rows of a variable share in one state."""
@@ -122,29 +113,22 @@ class Known:
         return self._templates[key]
 
     def _template(self, variable: Variable, state: State) -> dict[str, Any]:
-        metric = f"{self.origin.check}.{variable.name}"
-        found = {
-            "metric": metric,
-            "unit": "",
-            "factor": None,
-            "kind": "",
-            "status": "ok",
-            "why": "",
-            "dims": rows.canonical(self.origin.dims),
-            "context": self.context.key,
-            "series": self.context.part ^ rows.of_metric(metric) ^ rows.of_dims(self.origin.dims),
-        }
+        metric, dims = f"{self.origin.check}.{variable.name}", self.origin.dims
         if state is State.VALUE:
-            unit = unit_names.known(variable.unit)
-            if not unit:
-                return found | {"unit": harmless(variable.unit), "factor": 1.0}
-            return found | {"unit": unit, "factor": rows.factor(unit), "kind": units.kind(unit)}
+            unit = unit_names.known(variable.unit) or harmless(variable.unit)
+            sample = Sample(self._head, "", metric, Decimal(0), unit, dims=dims)
+        else:
+            status, why = self._failure(state)
+            sample = Sample(self._head, "", metric, status=status, why=why, dims=dims)
+        return rows.row(sample, 0, self.context)
+
+    def _failure(self, state: State) -> tuple[str, str]:
+        """Why there is no value: the sample's status, and the reason."""
         if state is State.NOT_FINITE:
-            return found | {"status": "invalid", "why": "the value is not a finite number"}
+            return "invalid", "the value is not a finite number"
         if self.origin.result in FAILED:
-            why = self.origin.why or "the test failed, without a value"
-            return found | {"status": "generic", "why": why}
-        return found | {"status": "parse", "why": "the test gave no value"}
+            return "generic", self.origin.why or "the test failed, without a value"
+        return "parse", "the test gave no value"
 
 
 @dataclass(frozen=True)
@@ -243,7 +227,7 @@ class File:
         run = (self.turn << RUN_SHIFT) + line.number
         found = [self._row(line, place, run) for place in range(len(line.words))]
         self.systems |= {known.origin.system_in_file} - {""}
-        session = f"{line.began:%Y%m%dT%H%M%SZ}-{rows.REFRAME}"
+        session = f"{line.began:%Y%m%dT%H%M%SZ}-reframe"
         own = {"run": run, "time": line.time, "job": line.job, "file": self.name}
         return known.run | own | {"session": session}, found
 

@@ -63,19 +63,16 @@ class Column:
     names: tuple[str, ...]
     texts: tuple[str, ...] = ("", "")
 
-    def cut(self, cell: str) -> list[str]:
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile("(.*?)".join(map(re.escape, self.texts)), re.DOTALL)
+
+    def cut(self, cell: str) -> Sequence[str]:
         """The text of each name in a cell. Raises Refused."""
-        first, *between, last = self.texts
-        is_one = cell.startswith(first) and cell.endswith(last)
-        rest = cell[len(first) : len(cell) - len(last)]
-        found = []
-        for text in between:
-            name, there, rest = rest.partition(text)
-            is_one = is_one and bool(there)
-            found.append(name)
-        if not is_one:
+        match = self._pattern.fullmatch(cell)
+        if not match:
             raise Refused(f"'{cell[:40]}' in the column of '{self}'")
-        return [*found, rest] if self.names else []
+        return match.groups()
 
     def __str__(self) -> str:
         pairs = zip(self.texts, (*self.names, ""), strict=False)
@@ -176,7 +173,7 @@ def of_format(given: str) -> Layout:
     columns = []
     for cell in text.split(delimiter):
         parts = _FIELD.split(cell)
-        columns.append(Column(tuple(parts[1::2]), tuple(parts[::2] if parts[1:] else (cell, ""))))
+        columns.append(Column(tuple(parts[1::2]), tuple(parts[::2])))
     found = Layout(tuple(columns), delimiter)
     _must_name_all(given, found)
     return found
@@ -222,7 +219,7 @@ def _column(cell: str) -> Column:
     ends = [0, *(match.end() for match in found)]
     starts = [*(match.start() for match in found), len(cell)]
     texts = tuple(cell[end:start] for end, start in zip(ends, starts, strict=True))
-    return Column(tuple(match[0] for match in found), texts if found else (cell, ""))
+    return Column(tuple(match[0] for match in found), texts)
 
 
 def _delimiter(text: str) -> str:

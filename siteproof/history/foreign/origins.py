@@ -37,7 +37,6 @@ _PLACE = re.compile(r"[\w.+-]*")
 _CHECK = re.compile(r"[A-Za-z_][\w.:<>~+@/-]*")
 _WORD = re.compile(r"[a-z_]*")
 _NOTHING = ("", "{}", "[]", "false", "False")
-MODE = "imported"  # of every sample that plain ReFrame has measured
 FIRST, LAST = 2000, 2099  # years of a test
 FAILED = ("fail", "failure", "failed", "abort", "aborted")
 LONGEST = 100_000  # characters: a list of some ten thousand nodes

@@ -136,36 +136,25 @@ def _moment(file: File, info: Mapping[str, Any], key: str) -> datetime:
 
 
 def _variables(case: Mapping[str, Any]) -> list[Value]:
-    """Name, value, unit and reference of each performance variable."""
-    logged = case.get("perfvalues") or case.get("perfvars") or {}
-    found = list(_of_3(logged) if isinstance(logged, list) else _of_4(logged))
-    kinds = {type(value) for _, value, *_ in found}  # a bool is no number here
-    if len(found) != len(logged) or kinds - {int, float, type(None)}:
-        raise Refused("its performance variables are not as ReFrame writes them")
+    """Name, value, unit and reference of each performance variable. Raises LookupError and others.
+
+    A value that is not a number is refused as a text would be.
+    """
+    of_4, of_3 = case.get("perfvalues") or {}, case.get("perfvars") or []
+    found = [(key.rpartition(":")[2], *texts[:5]) for key, texts in of_4.items()]
+    for one in of_3:
+        found.append((one["name"], one["value"], *map(one.get, _REFERENCE), one["unit"]))
     return [
         (
             harmless(str(name)),
             value,
             "" if unit is None else str(unit),
-            _reference(unit, *reference),
+            plain_tests.reference(
+                value_of_reference, lower, upper, "" if unit is None else str(unit)
+            ),
         )
-        for name, value, unit, reference in found
+        for name, value, value_of_reference, lower, upper, unit in found
     ]
-
-
-def _of_3(logged: list[Any]) -> Iterator[tuple[Any, Any, Any, list[Any]]]:
-    for one in logged:
-        if isinstance(one, dict):
-            yield one["name"], one["value"], one["unit"], [one.get(key) for key in _REFERENCE]
-
-
-def _of_4(logged: Mapping[str, Any]) -> Iterator[tuple[Any, Any, Any, list[Any]]]:
-    for key, (value, reference, lower, upper, unit, *_) in logged.items():
-        yield key.rpartition(":")[2], value, unit, [reference, lower, upper]
-
-
-def _reference(unit: object, value: object, lower: object, upper: object) -> str:
-    return plain_tests.reference(value, lower, upper, "" if unit is None else str(unit))
 
 
 def _fields(case: Mapping[str, Any]) -> dict[str, str]:
