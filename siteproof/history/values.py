@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -70,7 +69,7 @@ def failures(
 def _those_there(history: History, jobs: Mapping[str, Header]) -> set[str]:
     """The files of jobs that the store has, also as its table `jobs`."""
     there = {file for (file,) in history.sql("SELECT file FROM runs")} & jobs.keys()
-    _make(history, "jobs", _JOBS, {"file": sorted(there)})
+    tables.make(history.connection, "jobs", _JOBS, {"file": sorted(there)})
     return there
 
 
@@ -94,7 +93,12 @@ def _read(
     history: History, jobs: Mapping[str, Header], metrics: Mapping[str, str]
 ) -> tuple[ValueTable, set[str]]:
     there = _those_there(history, jobs)
-    _make(history, "metrics", _METRICS, {"metric": [*metrics], "own_unit": [*metrics.values()]})
+    tables.make(
+        history.connection,
+        "metrics",
+        _METRICS,
+        {"metric": [*metrics], "own_unit": [*metrics.values()]},
+    )
     for command in (_KINDS, _ROWS, _NAMES):
         history.sql(command)
     kinds = history.sql("SELECT file, metric, dims, conditions, unit FROM kinds ORDER BY number")
@@ -112,10 +116,6 @@ def _read(
     value = np.concatenate((np.asarray(own["value"], dtype=float), converted))
     shared = [_kind(jobs[file], *texts) for file, *texts, _ in kinds]
     return ValueTable(shared, names, kind, node, peer, value), there
-
-
-def _make(history: History, name: str, kinds: dict[str, str], data: dict[str, Any]) -> None:
-    tables.make(history.connection, name, kinds, data)
 
 
 def _kind(header: Header, metric: str, dims: str, conditions: str) -> Sample:

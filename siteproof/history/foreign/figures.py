@@ -16,6 +16,7 @@ from enum import Enum, StrEnum, auto
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from siteproof.errors import harmless
 from siteproof.history import rows
@@ -33,6 +34,7 @@ MAX_KNOWN = 10_000  # origins that are remembered
 _ANY_TIME = "2000-01-01T00:00:00+00:00"  # of a header whose runs have times of their own
 _JOB = re.compile("[!-~]*")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 _EMPTY = ("", "none", "null")
 _NOT_FINITE = ("nan", "inf", "infinity")
 _SMALLEST, _LARGEST = 10.0**-MAX_DIGITS, 10.0**MAX_DIGITS
@@ -177,6 +179,16 @@ class File:
     def zone(self) -> str:
         """The zone of times that have none."""
         return self.options.zone or "UTC"
+
+    def in_utc(self, text: str) -> datetime:
+        """A time as ReFrame prints it, in UTC and without a zone. Raises ValueError."""
+        if not _TIME.fullmatch(text):
+            raise ValueError(text)
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is None:
+            self.has_local_times = True
+            found = found.replace(tzinfo=ZoneInfo(self.zone))
+        return origins.instant(found.timestamp())
 
     def refuse(self, number: int, why: str) -> None:
         """Leave out a line."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
+from datetime import datetime
 
 from siteproof.errors import harmless
 from siteproof.history.foreign import layouts, origins
 from siteproof.history.foreign.figures import File, Line, Variable
 from siteproof.history.foreign.layouts import NODES, PRINTED, TIME, UNIX, Layout, bare
-from siteproof.history.foreign.origins import FIRST, LAST, SESSION, Refused
+from siteproof.history.foreign.origins import SESSION, Refused
 from siteproof.record import plain_tests
 
 _CONTROL = bytes({*range(32), 127} - {9})  # no test prints them; they control terminals
 _CUT = "its line has no end: cut short, or still being written"
-_TIME_TEXT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 
 
 def lines(file: File, data: bytes) -> Iterator[Line]:
@@ -65,7 +62,6 @@ class _Section:
 
     def __init__(self, layout: Layout, file: File) -> None:
         self.layout, self.file = layout, file
-        self.zone = ZoneInfo(file.zone)
         self.time, self.unix = layout.place(TIME, PRINTED), layout.place(UNIX)
         self.node, self.job = layout.place(NODES), layout.place("jobid")
         file.known.clear()
@@ -88,33 +84,12 @@ class _Section:
 
     def _moment(self, texts: list[str]) -> datetime:
         """When the job ended, in UTC. Raises Refused."""
-        found = None if self.unix is None else _instant(texts[self.unix])
-        if found is None and self.time is not None:
-            found = self._in_utc(texts[self.time])
-        if found is None:
-            raise Refused("no time of the job's end")
-        return found
-
-    def _in_utc(self, text: str) -> datetime | None:
-        """A time as ReFrame prints it, in UTC; None: it is none."""
         try:
-            found = datetime.fromisoformat(text) if _TIME_TEXT.fullmatch(text) else None
-            if found is None or not FIRST <= found.year <= LAST:
-                return None
+            if self.unix is not None and (exact := bare(texts[self.unix])):
+                return origins.instant(float(exact))
+            return self.file.in_utc("" if self.time is None else texts[self.time])
         except ValueError:
-            return None
-        if found.tzinfo is None:
-            self.file.has_local_times = True
-            found = found.replace(tzinfo=self.zone)
-        return found.astimezone(UTC).replace(tzinfo=None)
-
-
-def _instant(text: str) -> datetime | None:
-    """The time of seconds since 1970, in UTC; None: it is none."""
-    try:
-        return origins.instant(float(text))
-    except ValueError:
-        return None
+            raise Refused("no time of the job's end") from None
 
 
 def _variable(place: layouts.Variable, texts: list[str]) -> Variable:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
@@ -127,10 +126,7 @@ def _moment(file: File, info: Mapping[str, Any], key: str) -> datetime:
     try:
         if isinstance(seconds := info.get(f"{key}_unix"), (int, float)):
             return origins.instant(seconds)
-        found = datetime.fromisoformat(str(info.get(key)))
-        if found.tzinfo is None:
-            found = found.replace(tzinfo=ZoneInfo(file.zone))
-        return origins.instant(found.timestamp())
+        return file.in_utc(str(info.get(key)))
     except (ValueError, ArithmeticError):
         raise UserError(file.path, f"no valid {key} in its session_info") from None
 
