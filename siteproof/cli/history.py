@@ -20,7 +20,6 @@ from siteproof.cli.shared import bar, by_metric, plain_option, text_option
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History, extract, open_history, questions, views
 from siteproof.history.extract import Wanted
-from siteproof.history.questions import interruptible
 from siteproof.record import campaign
 from siteproof.wording.findings import fulls
 
@@ -102,8 +101,7 @@ def history(
         _warn(found, wanted.systems or found.systems)
         wanted.must_be_known(found)
         if query is not None:
-            with interruptible(found.connection):
-                _answer(found, query, form)
+            _answer(found, query, form)
         elif file:
             count = extract.export(found, file, wanted)
             click.echo(f"{file}: {count:,} samples")

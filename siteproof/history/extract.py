@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -19,6 +20,8 @@ from siteproof.history.store import quoted
 from siteproof.record import campaign
 from siteproof.schema.shapes import hint
 
+T = TypeVar("T")
+AGAIN = 0.1  # s; DuckDB ignores an interrupt that comes before its query has started
 FORMATS = {
     ".csv": "FORMAT csv, HEADER true",
     ".parquet": "FORMAT parquet, COMPRESSION zstd",
@@ -145,10 +148,23 @@ def ask(history: History, query: str) -> tuple[list[str], Iterator[tuple[Any, ..
         # EXPLAIN ANALYZE executes what it explains: COPY into the store, for example.
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise UserError("--sql", "not a single query", "one SELECT over samples and runs")
-        connection.execute(statements[0])
+        interruptible(connection, lambda: connection.execute(statements[0]))
         names = _names(connection.description or ())
         first = connection.fetchmany(PORTION)
     return names, _rows(connection, first)
+
+
+def interruptible(connection: duckdb.DuckDBPyConnection, act: Callable[[], T]) -> T:
+    """What an act of the connection returns; Ctrl-C ends it, too, wherever DuckDB is at work."""
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(act)
+        try:
+            return done.result()
+        except KeyboardInterrupt:
+            while not done.done():
+                connection.interrupt()
+                wait([done], AGAIN)
+            raise
 
 
 @contextmanager
@@ -179,7 +195,7 @@ def _rows(
     while rows:
         yield from rows
         with _explained():
-            rows = connection.fetchmany(PORTION)
+            rows = interruptible(connection, lambda: connection.fetchmany(PORTION))
 
 
 def _lock(history: History) -> None:

@@ -1,18 +1,8 @@
-"""Example queries of the history, which `siteproof history --help` prints; and Ctrl-C."""
+"""Example queries of the history, which `siteproof history --help` prints."""
 
 from __future__ import annotations
 
-import select
-import signal
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-
-import duckdb
-
-AGAIN = 0.1  # s; DuckDB ignores an interrupt that comes before its query has started
 
 
 @dataclass(frozen=True)
@@ -56,37 +46,3 @@ SELECT system, provenance ->> 'kernel' AS kernel, min(time) AS first, max(time) 
 FROM runs GROUP BY ALL ORDER BY first""",
 )
 ALL = (HISTORY, TODAY, CHANGED, KERNEL)
-
-
-@contextmanager
-def interruptible(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Within it SIGINT interrupts a query of the connection; then KeyboardInterrupt."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread gets signals
-        return
-    receiver, sender = socket.socketpair()
-    sender.setblocking(False)
-    before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
-    watcher = threading.Thread(target=_watch, args=(receiver, connection), daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(before)
-        sender.close()  # the watcher then reads an end, and returns
-        watcher.join()
-        receiver.close()
-
-
-def _watch(receiver: socket.socket, connection: duckdb.DuckDBPyConnection) -> None:
-    """Interrupt the connection, again and again, once SIGINT has come."""
-    is_interrupted = False
-    while True:
-        ready, _, _ = select.select([receiver], [], [], AGAIN if is_interrupted else None)
-        if ready:
-            number = receiver.recv(1)
-            if not number:
-                return
-            is_interrupted = is_interrupted or number[0] == signal.SIGINT
-        if is_interrupted:
-            connection.interrupt()

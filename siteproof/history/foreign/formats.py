@@ -27,17 +27,12 @@ def files(perflogs: Path, system: str) -> Iterator[Path]:
     """The imported files of a system in order of their names."""
     top = perflogs / system / FOLDER
     if top.is_symlink():
-        return iter([top])  # the reader refuses it
-    found = top.rglob("*")
-    return iter(
-        sorted(
-            path
-            for path in found
-            if (path.is_file() or path.is_symlink())
-            and not path.name.startswith(".")
-            and path.suffix != import_options.ENDING
-        )
-    )
+        yield top  # the reader refuses it
+        return
+    for path in sorted(top.rglob("*")):
+        is_one = path.suffix != import_options.ENDING and not path.name.startswith(".")
+        if is_one and (path.is_file() or path.is_symlink()):
+            yield path
 
 
 def rows_of(file: File) -> Iterator[tuple[Row, list[dict[str, Any]], Context]]:
