@@ -8,19 +8,19 @@ A later writer removes files that no index has named for an hour.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import duckdb
 
@@ -34,7 +34,6 @@ LEFTOVER = 3600.0  # seconds after which nobody still reads or writes a file tha
 DECIDE = ("record/samples.py", "record/series.py", "units.py")
 CLOSED = 500_000  # rows; a part with as many is not merged with later ones
 FEWER = 3  # parts are merged unless the newer has this many times fewer rows
-TRIES = 5  # to read an index that others replace
 PORTION = 1 << 20  # bytes
 LARGEST = 1 << 40  # bytes of a part or of the index
 _PART = re.compile(r"[0-9a-f]+-[0-9a-f]+")
@@ -87,7 +86,7 @@ def load(folder: Path) -> Index | None:
     if not folder.is_dir():
         return None
     try:
-        record = files.loads(folder / INDEX, _current(folder))
+        record = files.read_json(folder / INDEX, below=folder, limit=LARGEST)
         if record["version"] != version():
             raise Broken("another version of Siteproof made it")
         index = Index(
@@ -108,17 +107,6 @@ def load(folder: Path) -> Index | None:
         for table, digest in part.digests.items():
             _check(folder, file_name(part.name, table), digest)
     return index
-
-
-def _current(folder: Path) -> bytes:
-    """The index as it is; on NFS another host may replace it while it is read."""
-    for _ in range(TRIES):
-        try:
-            return files.read(folder / INDEX, below=folder, limit=LARGEST)
-        except OSError as error:
-            if error.errno != errno.ESTALE:
-                raise
-    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(folder / INDEX))
 
 
 def _check(folder: Path, name: str, digest: str) -> None:
@@ -226,25 +214,13 @@ def clean(folder: Path, index: Index, retired: Iterable[Part]) -> None:
     named = {INDEX} | {file_name(part.name, t) for part in index.parts for t in part.digests}
     for part in retired:
         for table in part.digests:
-            _quietly(os.utime, folder / file_name(part.name, table))
+            with suppress(OSError):
+                os.utime(folder / file_name(part.name, table))
     now = (folder / INDEX).stat().st_mtime
     for path in folder.iterdir():
-        if path.name not in named and now - _written(path, now) > LEFTOVER:
-            _quietly(os.unlink, path)
-
-
-def _written(path: Path, now: float) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return now
-
-
-def _quietly(act: Callable[[Path], Any], path: Path) -> None:
-    try:
-        act(path)
-    except OSError:
-        return  # another writer has removed it, or it belongs to another user
+        with suppress(OSError):  # another writer has removed it, or it belongs to another user
+            if path.name not in named and now - path.stat().st_mtime > LEFTOVER:
+                path.unlink()
 
 
 def quoted(text: object) -> str:

@@ -163,7 +163,7 @@ class File:
     turn: int = 0
     site: str = ""
     options: Options = import_options.DEFAULT
-    refused: list[tuple[int, str]] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     more_refused: int = 0
     label: str = ""  # what the number of a line counts, if not lines
     silent: int = 0
@@ -193,7 +193,7 @@ class File:
     def refuse(self, number: int, why: str) -> None:
         """Leave out a line."""
         if len(self.refused) < MAX_REFUSED:
-            self.refused.append((number, harmless(why)))
+            self.refused.append(f"{self.path}:{self.label}{number}: {harmless(why)}")
         else:
             self.more_refused += 1
 
@@ -260,11 +260,10 @@ class File:
         }
 
     def refused_lines(self) -> list[str]:
-        """The refused lines, with file and line, in the order of the lines."""
-        found = [f"{self.path}:{self.label}{line}: {why}" for line, why in sorted(self.refused)]
-        if self.more_refused:
-            found.append(f"{self.path}: {count(self.more_refused, 'more line')}")
-        return found
+        """The refused lines, with file and line, and how many more there are."""
+        if not self.more_refused:
+            return self.refused
+        return [*self.refused, f"{self.path}: {count(self.more_refused, 'more line')}"]
 
     def notes(self) -> Iterator[str]:
         """What a user should know of its content."""
