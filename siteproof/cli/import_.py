@@ -40,12 +40,10 @@ _KEPT = (State.NEW, State.GROWN, State.SAME)
     "ZONE",
     "Time zone of ReFrame's times without a zone, such as Europe/Zurich; without it, UTC.",
 )
-@click.option(
-    "--format",
-    "format_",
-    default="",
-    metavar="FORMAT",
-    help="Format of ReFrame's perflogs without a line of names: "
+@text_option(
+    "--format format_",
+    "FORMAT",
+    "Format of ReFrame's perflogs without a line of names: "
     f"{', '.join(PRESETS)}, or the string in its settings.",
 )
 @click.option(

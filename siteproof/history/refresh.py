@@ -88,7 +88,6 @@ class Refresh:
         for name in (*removed, *changed):
             self.index.files.pop(name, None)
             self.index.refused.pop(name, None)
-        self._make_folder()
         for done, batch in _batches(changed, stamps):
             self._read(batch, stamps)
             if progress:
@@ -118,28 +117,17 @@ class Refresh:
                 self.index.parts.append(store.write(self.connection, self.folder, queries))
                 return
             except OSError as error:
-                self._use_memory(error.strerror, error.filename)
+                self._use_memory(error.strerror)
         name = f"memory {len(self.index.parts)}"
         for table, query in queries.items():
             self.connection.execute(f'CREATE TEMP TABLE "{name}.{table}" AS {query}')
         found = self.connection.execute(f'SELECT count(*) FROM "{name}.samples"').fetchall()
         self.index.parts.append(Part(name, found[0][0], {}))
 
-    def _make_folder(self) -> None:
-        if not self.is_kept:
-            return
-        try:
-            self.folder.mkdir(0o775, parents=True, exist_ok=True)
-        except OSError as error:
-            self._use_memory(error.strerror, error.filename)
-            return
-        if not os.access(self.folder, os.W_OK | os.X_OK):
-            self._use_memory("Permission denied")
-
-    def _use_memory(self, why: str | None, where: object = None) -> None:
+    def _use_memory(self, why: str | None) -> None:
         self.is_kept = False
         self.notes.append(
-            f"{where or self.folder}: {why or ''}: the history is made in memory, "
+            f"{self.folder}: {why}: the history is made in memory, "
             "each time again. Allowed: SITEPROOF_CACHE names a folder that can be written."
         )
 
@@ -185,7 +173,7 @@ class Refresh:
             store.save(self.folder, self.index)
             store.clean(self.folder, self.index, retired)
         except OSError as error:
-            self._use_memory(error.strerror, error.filename)
+            self._use_memory(error.strerror)
 
 
 def _in_question(

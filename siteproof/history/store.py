@@ -153,10 +153,12 @@ def save(folder: Path, index: Index) -> None:
 def write(connection: duckdb.DuckDBPyConnection, folder: Path, queries: Mapping[str, str]) -> Part:
     """Write the rows of the queries as a part that the index does not name yet.
 
+    The folder is made, too.
     Raises OSError if it cannot be written, duckdb.Error if the queries fail.
     """
     name, count = f"{time.time_ns():x}-{secrets.token_hex(4)}", 0
     digests: dict[str, str] = {}
+    folder.mkdir(0o775, parents=True, exist_ok=True)
     for table, query in queries.items():
         target = folder / file_name(name, table)
         draft = target.with_name(f".{target.name}.tmp")

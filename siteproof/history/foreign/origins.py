@@ -12,7 +12,7 @@ from siteproof.record import plain_tests
 
 SESSION = "siteproof_session"  # of Siteproof's settings: the session with the samples of a line
 NAMES = ("display_name", "name", "info", "unique_name", "short_name")  # of a test, best first
-# What is no condition: columns that ReFrame's defaults leave out of a perflog, what differs from
+# What is no condition: fields that ReFrame's defaults leave out of a perflog, what differs from
 # run to run by chance, and what has a column of its own in the history.
 NO_CONDITION = frozenset(
     f"""
@@ -24,6 +24,8 @@ NO_CONDITION = frozenset(
     osuser osgroup hostname asctime created levelname message perf_var perf_value perf_unit
     perf_ref perf_lower perf_upper perf_lower_thres perf_upper_thres perf_result system
     partition environ {SESSION} job_nodelist job_completion_time job_completion_time_unix
+    perfvalues perfvars check_vars check_params fail_info nodelist environment description
+    fail_severe filename fixture run_index scheduler session_uuid uuid runid
     """.split()
 ) | {"reframe version"}
 
@@ -112,11 +114,9 @@ def _named(fields: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """The test's class, and its parameters as in `Stream %threads=4`."""
     text = next((fields[name] for name in NAMES if fields.get(name)), "")
     match = _INFO.fullmatch(text)
-    if not match:
-        raise Refused(f"'{harmless(text[:40])}' is not the name of a test" if text else "no name")
-    check, dims = plain_tests.named(match["name"])
+    check, dims = plain_tests.named(match["name"] if match else "")
     if not _CHECK.fullmatch(check):
-        raise Refused(f"'{harmless(text[:40])}' is not the name of a test")
+        raise Refused(f"'{harmless(text[:40])}' is not the name of a test" if text else "no name")
     return check, dims
 
 

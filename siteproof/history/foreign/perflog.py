@@ -106,13 +106,5 @@ def _reference(cells: list[str], unit: str) -> str:
     """The reference in these cells, as `plain_tests.reference` writes it; empty: none."""
     if len(cells) != 3:  # noqa: PLR2004
         return ""
-    value, lower, upper = (cell.rpartition("=")[2].strip() for cell in cells)
-    return plain_tests.reference(value, _limit(lower), _limit(upper), unit)
-
-
-def _limit(text: str) -> float | None:
-    """A limit as ReFrame prints it; None if there is none, or another text is in its place."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    value, lower, upper = map(bare, cells)
+    return plain_tests.reference(value, lower or None, upper or None, unit)

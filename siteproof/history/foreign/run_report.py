@@ -22,24 +22,7 @@ from siteproof.record import plain_tests
 
 _REFERENCE = ("reference", "thres_lower", "thres_upper")  # of a variable of 3.x
 _OURS = "reframe_settings.py"  # the settings file of Siteproof's runs
-_NO_FIELD = (NO_CONDITION - {*NAMES, "system", "partition", "result", "fail_reason"}) | {
-    "perfvalues",
-    "perfvars",
-    "check_vars",
-    "check_params",
-    "fail_info",
-    "nodelist",
-    "environment",
-    "description",
-    "fail_severe",
-    "filename",
-    "fixture",
-    "run_index",
-    "scheduler",
-    "session_uuid",
-    "uuid",
-    "runid",
-}
+_NO_FIELD = NO_CONDITION - {*NAMES, "system", "partition", "result", "fail_reason"}
 _PREFIXES = ("build_", "dependencies_", "time_", "job_std")
 Value = tuple[str, object, str, str]  # a performance variable: name, value, unit, reference
 
