@@ -40,14 +40,12 @@ WHY = {
     "siteproof/record/samples.py:_opened": "a stream of what files.opened has opened",
     "siteproof/record/samples.py:_loads": "a line of at most 1 MiB, of flat objects of texts",
     "siteproof/record/descriptions.py:read": "bytes that the reader gave, unpacked up to a limit",
-    "siteproof/history/foreign/source.py:stream": "a stream of what the reader has opened",
     "siteproof/history/foreign/run_report.py:_load": "its NaN are figures; depth is looked at",
     "siteproof/history/store.py:_check": "a stream of what the reader has opened, for its digest",
     # names of files, whose content goes through the reader
     "siteproof/record/samples.py:_folders": "names of files only",
     "siteproof/record/samples.py:_in_folder": "names of files only",
     "siteproof/history/refresh.py:_folders": "names of files only",
-    "siteproof/history/refresh.py:_own": "names of files only",
     "siteproof/spack/build.py:_below": "names of what was installed",
     # texts that we have made, or that a pattern has let pass
     "siteproof/compare/accepted.py:_read": "a copy of what files.read_json gave",

@@ -100,30 +100,40 @@ def _find(paths: Sequence[Path], system: str, given: Options) -> Import:
     found: dict[str, Content] = {}
     skipped: list[UserError] = []
     for path in paths:
-        others = 0
+        others: list[UserError] = []
         for file, name in _files(path):
             try:
                 one = _read(File(file, name, site=system, options=given))
             except UserError as error:
                 if file == path:
                     raise
-                if error.what == layouts.NEITHER:
-                    others += 1
-                else:
-                    skipped.append(error)
+                others.append(error)
                 continue
-            known = found.setdefault(name, one).file.path
-            if known != file and content(known) != content(file):
-                raise UserError(
-                    file,
-                    f"another {name} is to be imported, too",
-                    hint="Import one of them at a time, from a folder above",
-                )
-        if others:
-            other = layouts.neither(path)
-            what = f"skipped {count(others, 'other file')}: {other.what}"
-            skipped.append(UserError(path, what, other.allowed))
-    return Import(sorted(found.values(), key=lambda one: one.file.is_report), skipped)
+            _must_be_alone(one, found.setdefault(name, one))
+        skipped += _together(path, others)
+    done = sorted(found.values(), key=lambda one: one.file.is_report)
+    return Import(done, skipped)
+
+
+def _must_be_alone(one: Content, known: Content) -> None:
+    """Raises UserError for another content of the same name."""
+    path, other = one.file.path, known.file.path
+    if path != other and content(path) != content(other):
+        raise UserError(
+            path,
+            f"another {one.file.name} is to be imported, too",
+            hint="Import one of them at a time, from a folder above",
+        )
+
+
+def _together(folder: Path, skipped: Sequence[UserError]) -> list[UserError]:
+    """Why files of a folder are skipped; those that are none of ReFrame's in one line."""
+    others = [error for error in skipped if error.what == layouts.NEITHER]
+    rest = [error for error in skipped if error.what != layouts.NEITHER]
+    if not others:
+        return rest
+    what = f"skipped {count(len(others), 'other file')}: {layouts.NEITHER}"
+    return [*rest, UserError(folder, what, others[0].allowed)]
 
 
 def _files(path: Path) -> Iterator[tuple[Path, str]]:
