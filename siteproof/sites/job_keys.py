@@ -28,31 +28,6 @@ _JOBS_WORDS = (
 )  # fmt: skip
 _STEPS_WORDS = ("kill-on-bad-exit", "no-kill", "export", "overlap", "jobid", "cpu-bind")
 
-# All long options of sbatch and srun in Slurm 24.05; a cluster's plugins may add others.
-SLURM_WORDS = (
-    "account", "acctg-freq", "alloc-nodelist", "allocation", "array", "batch", "bb", "bbf", "bcast",
-    "begin", "chdir", "cluster-constraint", "clusters", "comment", "compress", "constraint",
-    "container", "container-id", "contiguous", "core-spec", "cores-per-socket", "cpu-bind",
-    "cpu-freq", "cpus-per-gpu", "cpus-per-task", "deadline", "delay-boot", "dependency",
-    "disable-status", "distribution", "epilog", "error", "exact", "exclude", "exclusive", "export",
-    "export-file", "extra", "extra-node-info", "get-user-env", "gid", "gpu-bind", "gpu-freq",
-    "gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres", "gres-flags", "het-group",
-    "hint", "hold", "ignore-pbs", "immediate", "input", "interactive", "job-name", "jobid",
-    "kill-on-bad-exit", "kill-on-invalid-dep", "label", "licenses", "mail-type", "mail-user",
-    "mcs-label", "mem", "mem-bind", "mem-per-cpu", "mem-per-gpu", "mincpus", "mpi", "msg-timeout",
-    "multi-prog", "network", "nice", "no-allocate", "no-bell", "no-kill", "no-requeue", "nodefile",
-    "nodelist", "nodes", "ntasks", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node",
-    "ntasks-per-socket", "ntasks-per-tres", "oom-kill-step", "open-mode", "output", "overcommit",
-    "overlap", "oversubscribe", "parsable", "partition", "power", "prefer", "preserve-env",
-    "priority", "profile", "prolog", "propagate", "pty", "qos", "quiet", "quit-on-interrupt",
-    "reboot", "relative", "requeue", "reservation", "resv-ports", "segment", "send-libs",
-    "signal", "slurmd-debug", "sockets-per-node", "spread-job", "stepmgr", "switches",
-    "task-epilog", "task-prolog", "test-only", "thread-spec", "threads", "threads-per-core",
-    "time", "time-min", "tmp", "tree-width", "treewidth", "tres-bind", "tres-per-task", "uid",
-    "unbuffered", "use-min-nodes", "verbose", "wait", "wait-all-nodes", "wckey", "whole",
-    "working-dir", "wrap", "x11",
-)  # fmt: skip
-
 
 def job_option(option: str) -> str:
     """The name in an option of Slurm: a letter, or a word, which Slurm lets users shorten."""

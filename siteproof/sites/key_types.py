@@ -133,31 +133,15 @@ Rate = Annotated[units.Quantity, *_quantity("rate", "10 Gb/s")]
 Flops = Annotated[units.Quantity, *_quantity("flops", "806.4 GFLOPS")]
 Frequency = Annotated[units.Quantity, *_quantity("frequency", "2.1 GHz")]
 Time = Annotated[units.Quantity, *_quantity("time", "0.2 ms")]
-_DAY = re.compile(r"([0-9]{4})[-/. ]?([0-9]{1,2})[-/. ]?([0-9]{1,2})")
-_DAY_FIRST = re.compile(r"([0-9]{1,2})\. ?([0-9]{1,2})\. ?([0-9]{4})")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def _day(text: object) -> object:
     """A day as it is written, but a number: pydantic would read it as seconds since 1970."""
     given = str(text).strip()
-    if not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", given):
-        parts: list[str] = []
-        if match := _DAY.fullmatch(given):
-            parts = list(match.groups())
-        elif match := _DAY_FIRST.fullmatch(given):
-            parts = list(reversed(match.groups()))
-        raise mistake(
-            f"'{given[:40]}' is not a date{_day_meant(parts)}", "a date such as 2016-04-20"
-        )
+    if not _DAY.match(given):
+        raise mistake(f"'{given[:40]}' is not a date", "a date such as 2016-04-20")
     return text
-
-
-def _day_meant(parts: list[str]) -> str:
-    try:
-        year, month, day = map(int, parts)
-        return f" (did you mean '{date(year, month, day)}'?)"
-    except ValueError:
-        return ""
 
 
 Day = Annotated[date, BeforeValidator(_day)]

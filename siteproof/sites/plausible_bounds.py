@@ -12,17 +12,14 @@ from siteproof.schema.yamlfile import Document, clip
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.plausible import short
 from siteproof.sites.promise import KINDS, Baseline, Promise, parse_tolerance
-from siteproof.sites.system import Expected, Hardware, Link, System
+from siteproof.sites.system import Link, System
 
 FAR = 20  # a bound that is so many times easier than what the hardware states is none
 ROUNDED_AWAY = Fraction(1, 10)  # the share of a bound that rounding may give away
-MATRIX_ELEMENT = 8  # bytes of a number in HPL's matrix
 # By metric of one node: the hardware's own figure, which it cannot exceed.
 LIMITS = {"Hpl.gflops": "peak", "Hpcg.gflops": "peak"} | dict.fromkeys(
     ("Stream.triad", "Stream.copy", "Stream.scale", "Stream.add"), "memory_bandwidth"
 )
-# Of the inventory, with their units; whole numbers but for the last one, compared exactly.
-INVENTORY = {"nodes": "nodes", "cores": "count", "total_peak": "GFLOPS"}
 # Metrics that use only a small part of that figure, so a low bound is a real one.
 SMALL_SHARE = ("Hpcg.gflops",)
 # By metric of one node: the lowest and the highest of one core, where no other figure is stated.
@@ -52,8 +49,6 @@ def _warnings(promise: Promise, metric: Metric, system: System) -> Iterator[tupl
     if tolerance and parse_tolerance(tolerance) >= Fraction(1, 2):
         yield "tolerance", f"a value that misses the bound by {tolerance} passes"
     yield from _of_conditions(promise, system)
-    yield from _of_problem_size(promise, system)
-    yield from _of_inventory(promise, system)
     if promise.bound is not None and promise.kind != "equals":
         yield from _of_rounding(promise)
         yield from _of_hardware(promise, metric, system)
@@ -135,7 +130,6 @@ def _of_links(promise: Promise, metric: Metric, system: System) -> Iterator[tupl
     kind, bound = (units.kind(metric.unit), promise.kind), promise.bound_value()
     for name in (name for name in promise.links if name in system.links):
         link, text = system.links[name], f"{promise.bound} against the"
-        yield from _of_mtu(promise, name, link)
         if kind == ("rate", "at_least") and link.speed:
             text += f" speed of link '{name}', {link.speed}"
             share = bound.to("b/s") / link.speed.to("b/s")
@@ -155,67 +149,3 @@ def _of_interfaces(system: System, link: Link) -> Fraction:
     ends = system.members(link.servers) | system.members(link.clients)
     roles = [role for role, one in system.nodes.items() if one.nodes & ends]
     return min(system.hardware_of(role).rate for role in roles)
-
-
-def _of_mtu(promise: Promise, name: str, link: Link) -> Iterator[tuple[str, str]]:
-    rule = promise.conditions.get("mtu")
-    if rule is not None and link.mtu and not rule.met_by(link.mtu):
-        yield "conditions", f"mtu {rule}, and link '{name}' has {link.mtu}"
-
-
-def _of_problem_size(promise: Promise, system: System) -> Iterator[tuple[str, str]]:
-    """HPL's N and share of memory, as conditions, against the memory of the nodes."""
-    if promise.metric.partition(".")[0] != "Hpl":
-        return
-    n, share = (_number(promise.conditions.get(name)) for name in ("n", "memory_share"))
-    if share is not None and share > 1:
-        yield "conditions", f"a memory_share of {short(share)} is more than the memory"
-    for role in promise.nodes or system.nodes:
-        memory = system.hardware_of(role).memory
-        if n is None or memory is None:
-            continue
-        needed = n * n * MATRIX_ELEMENT / memory.to("B")
-        words = f"8 B x {short(n)}^2 is {short(100 * needed)} % of the {memory} of role '{role}'"
-        if needed > 1:
-            yield "conditions", f"the matrix does not fit: {words}"
-        elif share is not None and needed < share:
-            yield "conditions", f"{words}, and memory_share {promise.conditions['memory_share']}"
-
-
-def _of_inventory(promise: Promise, system: System) -> Iterator[tuple[str, str]]:
-    """A number of nodes, cores or FLOPS, and an inventory with another."""
-    name = promise.metric.removeprefix("Inventory.")
-    unit = INVENTORY.get(name)
-    if unit is None or name == promise.metric or promise.bound is None or promise.bound.fact:
-        return
-    whole, words = Fraction(0), []
-    for role in promise.nodes or system.nodes:
-        one = _of_one_node(name, system.hardware_of(role))
-        if not one or role not in system.nodes:
-            return
-        nodes = len(system.nodes[role].nodes)
-        whole += one * nodes
-        words.append(f"{nodes} nodes" if name == "nodes" else f"{nodes} x {short(one)} {unit}")
-    bound = promise.bound_value().to(unit)
-    is_exact = promise.kind == "equals" and promise.step is None and name != "total_peak"
-    slack = 0 if is_exact else 1  # in per cent
-    more = promise.kind != "at_most" and bound * (100 - slack) > whole * 100
-    less = promise.kind != "at_least" and bound * (100 + slack) < whole * 100
-    if more or less:
-        yield promise.kind, f"{promise.bound}, and the site has {' + '.join(words)}"
-
-
-def _of_one_node(name: str, hardware: Hardware) -> Fraction:
-    """What one node adds to the inventory; 0: not given."""
-    if name == "total_peak":
-        return hardware.peak.to("GFLOPS") if hardware.peak else Fraction(0)
-    return Fraction(1 if name == "nodes" else hardware.cores)
-
-
-def _number(rule: Expected | None) -> Fraction | None:
-    """The one number that a condition names, or its lowest; None if it names none."""
-    text = (rule.at_least or rule.exact or "") if rule else ""
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        return None

@@ -18,7 +18,6 @@ from pydantic import Field, field_validator, model_validator
 from siteproof import units
 from siteproof.errors import UserError
 from siteproof.rounding import Limit, Number, Ties, highest_passing, lowest_passing, round_to
-from siteproof.schema.shapes import hint
 from siteproof.sites.key_types import Count, Day, Model, plausible, readable
 from siteproof.sites.system import Hardware, Value
 from siteproof.units import Quantity
@@ -33,7 +32,6 @@ CONTRACT_MODES = ["maintenance", "acceptance"]
 AGES = ("7d", "36h", "4w", "none")
 _STEPS = "none, or 'nearest 1 GB/s'"
 _AGE = re.compile(r"(\d{1,5}) ?([hdw])(?:ours?|ays?|eeks?)?", re.ASCII)
-_LIKE_AGE = re.compile(r"(\d{1,5})[ _-]*([hdw])(?![a-z]*[0-9])", re.ASCII)
 _HOURS = {"h": 1, "d": 24, "w": 168}
 _SHARE = re.compile(r"\s*(.*?)\s+of\s+(\S+)\s*", re.DOTALL)
 
@@ -73,22 +71,11 @@ def parse_step(text: str) -> Quantity | None:
         return None
     method, _, step = text.partition(" ")
     if method != "nearest":
-        raise UserError("rounding", f"unknown rounding '{text}'{_step_meant(text)}", _STEPS)
+        raise UserError("rounding", f"unknown rounding '{text}'", _STEPS)
     quantity = plausible(step)
     if quantity.value <= 0:
         raise UserError("rounding", f"step '{quantity}' is not above 0", _STEPS)
     return quantity
-
-
-def _step_meant(text: str) -> str:
-    """The step that a text without the word `nearest`, or with others around it, stands for."""
-    words = text.split()
-    step = " ".join(words[next((n for n, one in enumerate(words) if one[:1].isdigit()), 0) :])
-    try:
-        plausible(step)
-    except UserError:
-        return hint(text.strip().lower(), ("none",))
-    return f" (did you mean 'nearest {step}'?)"
 
 
 def parse_age(text: str) -> timedelta | None:
@@ -97,9 +84,7 @@ def parse_age(text: str) -> timedelta | None:
         return None
     match = _AGE.fullmatch(text.strip())
     if not match or not int(match[1]):
-        loose = _LIKE_AGE.match(text.strip().lower())
-        near = f" (did you mean '{int(loose[1])}{loose[2]}'?)" if loose and int(loose[1]) else ""
-        raise UserError("max_age", f"'{text[:40]}' is not a valid age{near}", AGES)
+        raise UserError("max_age", f"'{text[:40]}' is not a valid age", AGES)
     return timedelta(hours=int(match[1]) * _HOURS[match[2]])
 
 
@@ -110,9 +95,7 @@ def parse_tolerance(text: str) -> Fraction:
     except UserError:
         share = None
     if share is None or not 0 <= share < 1:
-        unit = "x" if text.strip().startswith("0.") else "%"
-        near = units.hint(text if text.strip()[-1:].isalpha() else f"{text} {unit}", "share")
-        what = f"'{text[:40]}' is not a valid tolerance{near}"
+        what = f"'{text[:40]}' is not a valid tolerance"
         raise UserError("tolerance", what, "0 % to below 100 %")
     return share
 
