@@ -1,1 +1,1 @@
-"""YAML and CSV that people write: lines, shapes, and every mistake at once."""
+"""YAML that people write: lines, shapes, and every mistake at once."""

@@ -1,12 +1,16 @@
 """The tables of a site: CSV files of one line a row, each a small model with the rules of its row.
 
-The first line names the columns, in any order; lines that begin with # are remarks. What a column
-means is said once, in the model.
+The first line names the columns, in any order; lines that begin with # are remarks, and an empty
+cell is none. What a column means is said once, in the model. Every mistake is collected, not
+raised.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Self, TypeVar
@@ -14,14 +18,15 @@ from typing import Annotated, ClassVar, Self, TypeVar
 from ClusterShell.NodeSet import NodeSet
 from pydantic import BeforeValidator, Field
 
-from siteproof.schema import csvfile, shapes
-from siteproof.schema.yamlfile import Document
+from siteproof.schema import shapes
+from siteproof.schema.yamlfile import Document, Stop, clip, text_of
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.key_types import Model
 from siteproof.sites.lint import belongs_to
 from siteproof.sites.system import System
 
 R = TypeVar("R", bound="Row")
+MAX_BYTES = 50_000_000  # some hundred thousand lines
 
 
 def several(cell: object) -> list[str]:
@@ -65,11 +70,9 @@ class Row(Model):
 def read(path: Path, model: type[R]) -> tuple[Document, dict[int, R]]:
     """The rows without a mistake by their line, and the file with its mistakes."""
     document = Document(path)
-    fields = model.model_fields
-    required = [name for name, field in fields.items() if field.is_required()]
     found: dict[int, R] = {}
     lines: dict[object, int] = {}
-    for line, cells in csvfile.rows(document, list(fields), [*required, model.COLUMN]):
+    for line, cells in _rows(document, model):
         before = document.count
         row = shapes.validate(document, (line,), model, cells)
         if row is None or document.count > before:
@@ -79,6 +82,57 @@ def read(path: Path, model: type[R]) -> tuple[Document, dict[int, R]]:
             document.add((line,), f"the same as line {other}", hint="Remove one of them")
         found[line] = row
     return document, found
+
+
+def _rows(document: Document, model: type[Row]) -> Iterator[tuple[int, dict[str, str]]]:
+    """The line and the filled cells of each row, by column."""
+    columns: list[str] = []
+    try:
+        for line, cells in _lines(document):
+            if not columns:
+                columns = _columns(document, line, cells, model)
+            elif len(cells) > len(columns):
+                what = f"{len(cells)} cells under {len(columns)} columns"
+                document.add((), what, hint='Put a cell with a comma into "quotes"', line=line)
+            else:
+                document.place((line,), line)
+                yield line, {c: text for c, text in zip(columns, cells, strict=False) if text}
+    except Stop:
+        return
+    if not columns:
+        document.add((), "no line with the names of the columns", model.model_fields)
+
+
+def _lines(document: Document) -> Iterator[tuple[int, list[str]]]:
+    """Where each row begins, and its cells without the blanks around them. Raises Stop."""
+    reader = csv.reader(io.StringIO(text_of(document, MAX_BYTES), newline=""), strict=True)
+    line = 1
+    try:
+        for found in reader:
+            here, line = line, reader.line_num + 1
+            cells = [" ".join(cell.split()) for cell in found]
+            if any(cells) and not cells[0].startswith("#"):
+                yield here, cells
+    except csv.Error as error:
+        document.add((), f"bad CSV: {clip(error)}", line=line)
+        raise Stop from None
+
+
+def _columns(document: Document, line: int, cells: list[str], model: type[Row]) -> list[str]:
+    """The columns of the first row. Raises Stop where they are not what they must be."""
+    fields = model.model_fields
+    for name, times in Counter(cells).items():
+        if name not in fields:
+            what = f"unknown column '{clip(name)}'{shapes.near(document, (), name, fields)}"
+            document.add((), what, fields, line=line)
+        elif times > 1:
+            document.add((), f"column '{name}' twice", "each column once", line=line)
+    for name, field in fields.items():
+        if (field.is_required() or name == model.COLUMN) and name not in cells:
+            document.add((), f"no column '{name}'", fields, line=line)
+    if document.mistakes:
+        raise Stop
+    return cells
 
 
 def of_site(
