@@ -274,16 +274,13 @@ def _modules_system(given: str | None) -> str:
 
 
 def _offers(path: Path) -> list[avail.Offer]:
-    """What the listed modules offer; warns of an odd list. Raises as _read."""
-    text = _read(path)
-    listed = avail.parse(text)
+    """What the listed modules offer; warns where it is nothing. Raises as _read."""
+    listed = avail.parse(_read(path))
     offers = avail.offers(listed, offered.known())
-    warnings = [avail.doubt(text)]
     if not offers:
         what = f"none of {count(len(listed), 'module')} is of a program that checks use"
-        warnings.append(f"{path}: {what}")
-    for what in filter(None, warnings):
-        print_text(f"siteproof: warning: --modules: {what}", err=True)
+        hint = "'module -t avail' prints a module a line"
+        print_text(f"siteproof: warning: --modules: {path}: {what}; {hint}", err=True)
     return offers
 
 

@@ -72,10 +72,9 @@ def _not_written(mistake: UserError, hidden: Path) -> UserError:
 
 def _umask() -> int:
     """The user's umask; mkdtemp ignores it, and colleagues are to read the site."""
-    with tempfile.TemporaryDirectory() as there:
-        probe = Path(there) / "probe"
-        probe.mkdir(mode=0o777)
-        return 0o777 & ~probe.stat().st_mode
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def add(site: Site, name: str, text: str) -> Path:

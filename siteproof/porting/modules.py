@@ -31,16 +31,6 @@ def parse(text: str) -> list[str]:
     return list(found)
 
 
-def doubt(text: str) -> str:
-    """Why a list may not be that of `module -t avail`; empty if it looks like one."""
-    lines = [line.strip() for line in text.splitlines()[:MAX_MODULES]]
-    if any(len(_MARK.sub("", line).split()) > 1 for line in lines if not line.endswith(":")):
-        return "some lines hold several words; 'module -t avail' prints a module a line"
-    if not any(line.endswith(":") for line in lines):
-        return "names no folder of modules; those of 'module spider' may need others first"
-    return ""
-
-
 def offers(modules: list[str], known: Mapping[str, Feature]) -> list[Offer]:
     """Of each feature the newest module that has its name; one module may bring several."""
     by_module: dict[str, list[str]] = {}

@@ -11,7 +11,7 @@ from siteproof import files, nodesets
 from siteproof.errors import OutputError, UserError, harmless
 from siteproof.parsers import description
 from siteproof.sites.catalogue import FOLDER
-from siteproof.sites.plausible import SHARED
+from siteproof.sites.system import is_of_network
 
 SCRIPT = FOLDER / "system/description.sh"
 OTHER = Path(__file__).resolve().parents[1] / "checks/on_node/other_tools.sh"
@@ -78,7 +78,7 @@ class OneNode:
         found = []
         for name, value in self.fields.items():
             kind = value.partition(" ")[0]
-            if name.startswith("mount./") and kind in SHARED:
+            if name.startswith("mount./") and is_of_network(kind):
                 found.append((name.removeprefix("mount."), kind))
         return found
 

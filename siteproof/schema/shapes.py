@@ -98,7 +98,7 @@ def _note(document: Document, loc: Loc, model: type[BaseModel], found: ErrorDeta
         what = f"unknown key '{clip(here[-1])}'{_key_hint(model, found['loc'], keys)}"
         document.add(here, what, keys, inside=True)
     elif kind == "siteproof":
-        document.add(here, clip_long(context["what"]), context["allowed"], context["hint"])
+        document.add(here, context["what"], context["allowed"], context["hint"])
     elif kind == "literal_error":
         allowed = re.findall(r"'([^']*)'", context["expected"])
         what = f"unknown value {_shown(value)}{hint(str(value), allowed)}"
@@ -118,11 +118,6 @@ def _key_hint(model: type[BaseModel], loc: Loc, keys: list[str]) -> str:
     at = _model_at(model, loc[:-1])
     meant = getattr(at, "OTHER_NAMES", {}).get(loc[-1])
     return f" (did you mean '{meant}'?)" if meant else hint(loc[-1], keys)
-
-
-def clip_long(text: str) -> str:
-    """A message, shortened if it quotes a long text."""
-    return text if len(text) <= 300 else f"{text[:297]}..."
 
 
 def _shown(value: Any) -> str:

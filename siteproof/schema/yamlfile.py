@@ -46,14 +46,6 @@ class Stop(Exception):
     """The file cannot be read any further."""
 
 
-class _TooDeep(Exception):
-    """More levels of nesting than a site file needs."""
-
-    def __init__(self, line: int) -> None:
-        super().__init__(line)
-        self.line = line
-
-
 class Document:
     """One file: its data (None if unreadable), the line of each key, and its mistakes so far."""
 
@@ -194,7 +186,7 @@ def read(path: Path) -> Document:
 def _compose(document: Document) -> yaml.Node:
     text = text_of(document)
     try:
-        _check_depth(text)
+        _check_depth(document, text)
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -202,8 +194,6 @@ def _compose(document: Document) -> yaml.Node:
         document.add((), what, line=mark.line + 1 if mark else 1)
     except yaml.reader.ReaderError as error:
         document.add((), f"bad YAML: {clip(error.reason)}")
-    except _TooDeep as error:
-        document.add((), "nested too deeply", f"at most {MAX_DEPTH} levels", line=error.line)
     else:
         if root is not None:
             return root
@@ -211,14 +201,16 @@ def _compose(document: Document) -> yaml.Node:
     raise Stop
 
 
-def _check_depth(text: str) -> None:
+def _check_depth(document: Document, text: str) -> None:
     """Refuse what would overflow the C stack of libyaml's composer: events use none."""
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                raise _TooDeep(event.start_mark.line + 1 if event.start_mark else 1)
+                line = event.start_mark.line + 1 if event.start_mark else 1
+                document.add((), "nested too deeply", f"at most {MAX_DEPTH} levels", line=line)
+                raise Stop
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 

@@ -26,7 +26,6 @@ class Loss(Enum):
     """Why a file does not hold a check, as a sentence to which the file is the subject."""
 
     MISSING = "does not exist"
-    DANGLING = "is a link to a file that does not exist"
     UNREADABLE = "{}"  # read_named has said what it is: a folder, too large, not for this user
     NOT_PYTHON = "is not valid Python{}"
     NO_CLASS = "has no class {}"
@@ -51,7 +50,7 @@ class Lost:
     @property
     def is_readable(self) -> bool:
         """Whether there is a file, which ReFrame will load."""
-        return self.loss not in (Loss.MISSING, Loss.DANGLING, Loss.UNREADABLE)
+        return self.loss not in (Loss.MISSING, Loss.UNREADABLE)
 
     def __str__(self) -> str:
         return f"{self.file} {self.what}"
@@ -147,7 +146,7 @@ def _loss(path: Path, check: str, bare: Collection[str]) -> tuple[Loss, str] | N
     try:
         body = ast.parse(files.read_named(path, MAX_BYTES)).body
     except FileNotFoundError:
-        return Loss.DANGLING if path.is_symlink() else Loss.MISSING, ""
+        return Loss.MISSING, ""
     except UserError as error:
         return Loss.UNREADABLE, error.what
     except SyntaxError as error:

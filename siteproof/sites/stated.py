@@ -93,7 +93,7 @@ class Fact(Rule):
         return self._number_met(value, field)
 
     def _number_met(self, value: str, field: str) -> bool:
-        low, high = self._low(), self._high()
+        low, high = self._ends()
         if low is None and high is None:
             return True  # only counted
         found = number_of(value, field)
@@ -101,21 +101,13 @@ class Fact(Rule):
             return False
         return (not low or low.value <= found.value) and (not high or found.value <= high.value)
 
-    def _low(self) -> Number | None:
-        if self.at_least is not None:
-            return number_of(self.at_least)
-        return self._near(-1)
-
-    def _high(self) -> Number | None:
-        if self.at_most is not None:
-            return number_of(self.at_most)
-        return self._near(1)
-
-    def _near(self, side: int) -> Number | None:
-        middle = number_of(self.about) if self.about is not None else None
+    def _ends(self) -> tuple[Number | None, Number | None]:
+        """The lowest and the highest number allowed; None: there is none."""
+        middle = number_of(self.about or "")
         if middle is None:
-            return None
-        return Number(middle.value * (1 + side * _share(self.tolerance or "")), middle.unit)
+            return number_of(self.at_least or ""), number_of(self.at_most or "")
+        slack = middle.value * _share(self.tolerance or "")
+        return Number(middle.value - slack, middle.unit), Number(middle.value + slack, middle.unit)
 
     def shown(self, node: str) -> str:
         """The rule in words, for a person: `8 times 16 GB, *`."""

@@ -338,8 +338,13 @@ NO_NETWORK = "none"
 # Beginnings of the kernel's names; an xfs that all nodes see may be a disk of one machine.
 NETWORK_KINDS = (
     "nfs", "lustre", "ceph", "gpfs", "beegfs", "cifs", "smb", "gluster", "pvfs", "orangefs",
-    "panfs", "weka", "afs", "sshfs", "daos", "dfuse",
+    "panfs", "weka", "afs", "sshfs", "daos", "dfuse", "dvs", "cvmfs",
 )  # fmt: skip
+
+
+def is_of_network(kind: str) -> bool:
+    """Whether a file system of this kind, as the kernel names it, is one that all nodes see."""
+    return kind.removeprefix("fuse.").startswith(NETWORK_KINDS)
 
 
 MountPoint = Annotated[str, shaped(r"(?s)/.*", "an absolute path", "a path that begins with /")]
@@ -399,8 +404,7 @@ class FileSystem(Model):
         """Whether a network carries its data."""
         if self.network is not None:
             return self.network != NO_NETWORK
-        over = self.kind.removeprefix("fuse.").startswith(NETWORK_KINDS)
-        return self.servers is not None or self.shared and over
+        return self.servers is not None or self.shared and is_of_network(self.kind)
 
     def used_by(self, role: str) -> bool:
         """Whether nodes of this role measure it."""

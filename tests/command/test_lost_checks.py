@@ -100,7 +100,7 @@ def renamed(path):
 
 LOSSES = [
     (gone, "does not exist"),
-    (to_nowhere, "is a link to a file that does not exist"),
+    (to_nowhere, "does not exist"),
     (folder, "is a folder"),
     (renamed, "does not exist"),
 ]

@@ -163,7 +163,7 @@ def test_marks_after_a_module_are_no_part_of_it(tmp_path, monkeypatch, line, mod
     "text, warning",
     [
         ("  GROMACS/2024.2   LAMMPS/2023 (D)\n", "'module -t avail' prints a module a line"),
-        ("GROMACS\nGROMACS/2024.2\n", "those of 'module spider' may need others first"),
+        ("/opt/modules:\nFOO/2024.2\n", "none of 1 module is of a program that checks use"),
         ("/opt/modules:\nGROMACS/2024.2 (D)\n", ""),
     ],
 )

@@ -98,7 +98,7 @@ def test_a_link_faster_than_its_interfaces(warned):
         ("{path: /etc, kind: xfs}", "operating system"),
         ("{path: /, kind: xfs}", "operating system"),
         ("{path: /scratch, kind: lustre}", "without 'shared: true'"),
-        ("{path: /tmp, kind: tmpfs, shared: true}", "a file system of one node"),
+        ("{path: /scratch, kind: fuse.glusterfs}", "without 'shared: true'"),
     ],
 )
 def test_file_systems_in_an_unusual_place(warned, there, why):
