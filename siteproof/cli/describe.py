@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 import click
 
 from siteproof import files, nodesets
 from siteproof.analysis.uniformity import Change, Uniformity, drift, is_identity, vote
-from siteproof.cli.described import COLUMNS, Described, finding_rows, print_findings, read, roles_of
 from siteproof.cli.records import print_answer, print_plain, print_wrapped
-from siteproof.cli.shared import by_node, forms, text_option, which_samples
+from siteproof.cli.shared import by_node, forms, site_of, text_option, which_samples
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, dumps
@@ -21,18 +21,42 @@ from siteproof.nodes.described import differing, health, not_described, not_read
 from siteproof.record import campaign as campaigns
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.samples import Header, Sample
+from siteproof.record.sessions import Sessions
 from siteproof.schema.shapes import hint
-from siteproof.sites import bought
+from siteproof.sites import Site, bought
 from siteproof.sites.bought import FactResult
 from siteproof.units import count
 from siteproof.wording.findings import sentence, title
+from siteproof.wording.verdicts import own
 
 BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysctl.", "mount./sys/")
 # ... thousands of fields, too many to read on a terminal
 
 
+MAX_LINES = 20  # of one kind; --all shows all of them
+COLUMNS = ("kind", "role or nodes", "field", "value", "share of the nodes")
 DIFFERENT = {Kind.FIELD_DIFFERS, Kind.NO_MAJORITY, Kind.FACT_DIFFERS}
 ALIKE = Uniformity((), {}, {}, {}, {})  # of nodes that are not compared with each other
+
+
+@dataclass(frozen=True)
+class Described:
+    """The nodes of a system: which samples, the fields of each node, and what it could not read."""
+
+    site: Site
+    campaign: str
+    since: str
+    chosen: str
+    sessions: Sessions
+    samples: Sequence[Sample]
+    fields: Mapping[str, Mapping[str, str]]
+    unread: Mapping[str, Mapping[str, str]]
+
+    def following(self, *words: str) -> str:
+        """A command of ours on the same system, campaign and time."""
+        chosen = ["--since", self.since] if self.since else []
+        return own(self.site.system.system, self.campaign, *words, *chosen)
 
 
 @dataclass(frozen=True)
@@ -114,7 +138,7 @@ def describe(
     siteproof describe node003
     siteproof describe --facts
     """
-    found = read(system, since, campaign)
+    found = _read(system, since, campaign)
     roles, more, words = _compared(found, node, against, facts=facts)
     alone, code = "" if facts else node or "", _code(roles)
     if form:
@@ -131,11 +155,56 @@ def describe(
     raise SystemExit(code)
 
 
+def _read(system: str, since: str, name: str) -> Described:
+    """The newest description of each node, of a time or campaign. Raises UserError."""
+    site = site_of(system)
+    sessions = Sessions(files.perflogs(), site.system.system)
+    start = campaigns.since(since, datetime.now(UTC)) if since else None
+
+    def answers(job: Header) -> bool:
+        return job.check == descriptions.CHECK and any(
+            sample.metric == descriptions.COUNT for sample in sessions.of_job(job)
+        )
+
+    wanted, words = campaigns.choose(sessions.headers, campaign=name, start=start, answers=answers)
+    chosen = sessions.of(wanted)
+    if not descriptions.described(chosen):
+        words = "no description yet; 'reframe -c checks/ -r -n SystemDescription' makes one"
+    logs = files.perflogs()
+    return Described(
+        site, name, since, words, sessions, chosen, *descriptions.with_unreadable(chosen, logs)
+    )
+
+
+def _roles_of(site: Site) -> list[str]:
+    """The roles of nodes on which checks run."""
+    return sorted({role for one in site.system.partitions.values() for role in one.roles})
+
+
+def _finding_rows(findings: Iterable[Finding]) -> Iterator[Sequence[str]]:
+    """A line a finding."""
+    for why in findings:
+        yield title(why), why.subject, str(why.get("field") or ""), sentence(why), ""
+
+
+def _print_findings(findings: Iterable[Finding], *, whole: bool) -> None:
+    """A line each, under their titles; of each title the first ones, unless all are wanted."""
+    lines: dict[str, list[str]] = {}
+    for why in findings:
+        line = f"{why.subject}: {sentence(replace(why, subject=''))}"
+        lines.setdefault(title(why), []).append(line)
+    for begin, texts in lines.items():
+        for line in texts if whole else texts[:MAX_LINES]:
+            print_wrapped(f"  {begin}: {line}")
+        if len(texts) > MAX_LINES and not whole:
+            print_wrapped(f"  {begin}: and {len(texts) - MAX_LINES} more; --all shows them")
+
+
 def _compared(
     found: Described, node: str | None, against: str, *, facts: bool
 ) -> tuple[list[Role], list[Finding], str]:
     """The roles, or that of the node; what has changed since a campaign, and which, in words."""
-    names = roles_of(found.site)
+    names = _roles_of(found.site)
     if facts:
         return _facts(found, names, node), [], ""
     roles = [_role(found, name) for name in names]
@@ -150,7 +219,7 @@ def _print_for_programs(
 ) -> None:
     findings = [*(why for role in roles for why in role.findings), *more]
     if form == "plain":
-        print_plain(COLUMNS, [*_fields(found, roles, alone), *finding_rows(findings)])
+        print_plain(COLUMNS, [*_fields(found, roles, alone), *_finding_rows(findings)])
         return
     fields = found.fields.get(alone, {}) if alone else None
     head = (found.site.system.system, found.chosen, _code(roles))
@@ -272,10 +341,10 @@ def _print(
                 print_wrapped(f"  {name} = {common.value}{share}")
         for line in _sections(role.results):
             print_wrapped(f"  {line}")
-        print_findings(role.findings, whole=whole)
+        _print_findings(role.findings, whole=whole)
     if words:
         print_wrapped(words)
-    print_findings(more, whole=whole)
+    _print_findings(more, whole=whole)
 
 
 def _sections(results: Mapping[str, Sequence[FactResult]]) -> Iterator[str]:

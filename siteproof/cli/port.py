@@ -15,6 +15,7 @@ from siteproof.porting.carry import Carried, Part
 from siteproof.sites import Site, load, load_to_copy
 from siteproof.units import count
 
+OPTIONS = {"--role": Part.ROLE, "--link": Part.LINK, "--file-system": Part.FILE_SYSTEM}
 _RENAMED = "that stands for it, as OLD=NEW; may be repeated."
 
 
@@ -51,11 +52,8 @@ def port(
     old, new = load_to_copy(source, "FROM"), load(target)
     if source == target:
         raise UserError("port", f"'{source}' twice", "two sites")
-    renamed = {
-        Part.ROLE: _pairs("--role", role),
-        Part.LINK: _pairs("--link", link),
-        Part.FILE_SYSTEM: _pairs("--file-system", file_system),
-    }
+    given = zip(OPTIONS.items(), (role, link, file_system), strict=True)
+    renamed = {part: _pairs(option, texts) for (option, part), texts in given}
     found = carry.carry(old, new, carry.Counterparts(old, new, renamed))
     _print(old, new, found)
     where = ""
@@ -93,16 +91,11 @@ def _print(old: Site, new: Site, found: Sequence[Carried]) -> None:
 
 def _counterparts(new: Site, found: Sequence[Carried]) -> list[str]:
     """The options for what has none, with the names that TO has."""
-    system, missing = new.system, [part for one in found for part in one.missing]
-    options = (
-        ("--role", Part.ROLE, system.nodes),
-        ("--link", Part.LINK, system.links),
-        ("--file-system", Part.FILE_SYSTEM, system.file_systems),
-    )
+    known, missing = carry.parts(new), [part for one in found for part in one.missing]
     return [
-        f"{option} OLD=NEW (NEW: {' or '.join(names)})"
-        for option, kind, names in options
-        if names and any(part.startswith(f"{kind} ") for part in missing)
+        f"{option} OLD=NEW (NEW: {' or '.join(sorted(known[part]))})"
+        for option, part in OPTIONS.items()
+        if known[part] and any(text.startswith(f"{part} ") for text in missing)
     ]
 
 

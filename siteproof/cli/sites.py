@@ -143,13 +143,10 @@ def _sites() -> Rows:
 
 
 def _metrics() -> Rows:
+    better = {"neither": "", "higher": "higher is better", "lower": "lower is better"}
     found = catalogue.read()[0].items()
-    rows = [(n, one.unit, _better(one.better), one.description) for n, one in found]
+    rows = [(n, one.unit, better[one.better], one.description) for n, one in found]
     return ("metric", "unit", "better", "description"), rows
-
-
-def _better(direction: str) -> str:
-    return "" if direction == "neither" else f"{direction} is better"
 
 
 def _features() -> Rows:
@@ -166,8 +163,7 @@ def _statuses() -> Rows:
 
 
 def _places() -> Rows:
-    rows = [(one.below, one.path, one.what, one.writer, one.deletable) for one in on_disk.places()]
-    return ("below", "path", "description", "written by", "may be deleted"), rows
+    return ("below", "path", "description", "written by", "may be deleted"), on_disk.places()
 
 
 def _variables() -> Rows:
@@ -229,7 +225,8 @@ def new(
         raise UserError("--describe", "runs a job on a live cluster", "--node NODE=FILE")
     lay_out.refuse(name)
     grouped, cluster, where = _grouped(nodes, partitions, cluster)
-    options = {key: f"--{key}={_word(key, text)}" for key, text in _given(account, qos).items()}
+    given_options = {"account": account, "qos": qos}
+    options = {key: f"--{key}={_word(key, text)}" for key, text in given_options.items() if text}
     described = _described(grouped, looked_at)
     if describe:
         live, missing = looking.through_slurm(grouped.roles, offered.known(), options.values())
@@ -255,10 +252,6 @@ def new(
         return
     target, documents = lay_out.write(name, texts)
     _print_new(name, target, grouped, documents)
-
-
-def _given(account: str, qos: str) -> dict[str, str]:
-    return {key: text for key, text in (("account", account), ("qos", qos)) if text}
 
 
 def _modules_system(given: str | None) -> str:
@@ -401,8 +394,8 @@ def _summary(site: Site, *, detailed: bool) -> list[str]:
 def _keys() -> Rows:
     """Every key of the files, by the part of the manual that explains it."""
     parts = {file: manual.keys(file, FILES) for file in FILES}
-    parts["VALUE: of a parameter or condition"] = manual.expected_values()
-    parts["FACT: of a field in facts"] = manual.stated_values()
+    parts["VALUE: of a parameter or condition"] = manual.forms()["VALUE"]
+    parts["FACT: of a field in facts"] = manual.forms()["FACT"]
     parts |= {f"axes of a sweep: {tool}": found for tool, found in axes().items()}
     rows = [
         (part, key.place, "required" if key.required else "", key.sentence, ", ".join(key.choices))

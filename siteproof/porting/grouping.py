@@ -105,7 +105,7 @@ def group(
         "in a partition, but not in the list of nodes": unlisted,
     }
     return Grouped(
-        _with_others(_named(reachable, partitions), partitions),
+        _named(reachable, partitions),
         _named_places(places),
         {why: members for why, members in left_out.items() if members},
     )
@@ -247,8 +247,14 @@ def _named(groups: Sequence[Group], partitions: Mapping[str, ConfiguredPartition
         name = _free(name, taken)
         taken.add(name)
         kind = hardware.setdefault(one.hardware, name)
-        found.append(replace(one, name=name, hardware=kind))
+        found.append(replace(one, name=name, hardware=kind, others=_others(one, partitions)))
     return found
+
+
+def _others(one: Group, partitions: Mapping[str, ConfiguredPartition]) -> dict[str, int]:
+    """The other partitions over the nodes of a group, each with how many of them it has."""
+    found = {name: len(part.nodes & one.nodes) for name, part in partitions.items()}
+    return {name: shared for name, shared in found.items() if shared and name != one.partition}
 
 
 def _free(name: str, taken: Container[str]) -> str:
@@ -283,18 +289,3 @@ def _name(text: str) -> str:
     """A name that ReFrame accepts: letters, digits, _ and -, and no digit first."""
     plain = _BAD.sub("-", text).strip("-").lower()[:60].strip("-")
     return plain if plain[:1].isalpha() and plain != "null" else f"nodes-{plain}".strip("-")
-
-
-def _with_others(
-    groups: Sequence[Group], partitions: Mapping[str, ConfiguredPartition]
-) -> list[Group]:
-    """Each group with the other partitions over its nodes."""
-    found = []
-    for one in groups:
-        others = {
-            name: len(part.nodes & one.nodes)
-            for name, part in partitions.items()
-            if name != one.partition and part.nodes & one.nodes
-        }
-        found.append(Group(one.name, one.hardware, one.kind, one.nodes, one.partition, others))
-    return found

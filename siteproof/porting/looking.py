@@ -17,18 +17,13 @@ END = "end description"
 _REFUSED = re.compile(r"Invalid (?:account|qos)[\w /]*", re.IGNORECASE)  # of every job alike
 
 
-def programs(features: Mapping[str, Feature]) -> list[str]:
-    """The programs of all features."""
-    return sorted({program for feature in features.values() for program in feature.programs})
-
-
 def through_slurm(
     roles: Iterable[Group], features: Mapping[str, Feature], options: Iterable[str]
 ) -> tuple[dict[str, OneNode], dict[str, str]]:
     """An idle node of each kind of hardware; and of which none could be looked at, with why."""
     found: dict[str, OneNode] = {}
     why: dict[str, str] = {}
-    script = ["sh", "-c", one_node.script(programs(features))]
+    script = ["sh", "-c", one_node.script(features.values())]
     states = client.node_states()
     for role in roles:
         if role.hardware in found:

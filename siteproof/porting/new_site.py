@@ -123,7 +123,7 @@ def _hardware(known: Known, name: str) -> Iterator[str]:
     yield f"    avx_base: {marked('guaranteed clock under vector load, from the data sheet')}"
     yield f"    flops_per_cycle: {marked('double-precision operations of a core in a cycle')}"
     yield from _nics(node)
-    yield from _facts(known, name)
+    yield from _facts(known, kind)
 
 
 def _topology(kind: Kind, node: OneNode | None) -> Iterator[str]:
@@ -161,9 +161,8 @@ def _nics(node: OneNode | None) -> Iterator[str]:
         yield f"      {name}: {{{', '.join(parts)}}}"
 
 
-def _facts(known: Known, name: str) -> Iterator[str]:
+def _facts(known: Known, kind: Kind) -> Iterator[str]:
     """What slurm.conf states and each node reports: a node with less is not as stated."""
-    kind = next(one.kind for one in known.grouped.roles if one.hardware == name)
     yield "    facts:"
     yield "      slurm:"
     yield "        description: What slurm.conf states of the node"

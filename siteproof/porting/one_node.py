@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from siteproof import files, nodesets
 from siteproof.errors import OutputError, UserError, harmless
 from siteproof.parsers import description
 from siteproof.sites.catalogue import FOLDER
+from siteproof.sites.features import Feature
 from siteproof.sites.system import is_of_network
 
 SCRIPT = FOLDER / "system/description.sh"
@@ -117,8 +118,9 @@ def _how_many(processors: str) -> int:
         return 0
 
 
-def script(programs: list[str]) -> str:
+def script(features: Iterable[Feature]) -> str:
     """A shell text that describes the node on which it runs, in a folder of its own there."""
+    programs = sorted({program for one in features for program in one.programs})
     text, other = (files.read_named(path).decode() for path in (SCRIPT, OTHER))
     looks = "\n".join(
         f"command -v {name} >/dev/null 2>&1 && echo 'found {name}'" for name in programs

@@ -286,7 +286,7 @@ def _services(document: Document, system: System) -> None:
 
 def lint_links(document: Document, system: System) -> None:
     """Check the links of system.yaml; their ends only where the inventory has no mistake."""
-    inventory_is_valid = bool(known(document, "nodes")) and _inventory_is_valid(system)
+    inventory_is_valid = bool(known(document, "nodes")) and inventory_of(system) is not None
     for key, link in system.links.items():
         loc = ("links", key, "partition")
         reference(document, loc, link.partition, "partition", known(document, "partitions"))
@@ -299,11 +299,12 @@ def lint_links(document: Document, system: System) -> None:
             _ends(document, system, key, link)
 
 
-def _inventory_is_valid(system: System) -> bool:
+def inventory_of(system: System) -> NodeSet | None:
+    """All nodes of all roles; None if a role's set has a mistake."""
     try:
-        return all(nodesets.checked(role.set) for role in system.nodes.values())
+        return system.inventory
     except ValueError:
-        return False
+        return None
 
 
 def _ends(document: Document, system: System, key: str, link: Link) -> None:

@@ -116,11 +116,6 @@ def _kind(schema: Mapping[str, Any]) -> str:
     return KINDS[types]
 
 
-def expected_values() -> list[Key]:
-    """The forms of an expected value, which parameters and conditions share."""
-    return list(_keys(Expected, (FORMS[Expected],)))
-
-
-def stated_values() -> list[Key]:
-    """The forms of a stated value, which all `fields` of `facts` share."""
-    return list(_keys(Fact, (FORMS[Fact],)))
+def forms() -> dict[str, list[Key]]:
+    """The forms of a value that many keys share, by the word for it."""
+    return {name: list(_keys(model, (name,))) for model, name in FORMS.items()}

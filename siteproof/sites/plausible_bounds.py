@@ -195,7 +195,7 @@ def _of_kind(hardware: Hardware) -> Iterator[tuple[str, str]]:
 def _of_peak(hardware: Hardware) -> Iterator[tuple[str, str]]:
     """A peak that no processor has; what belongs to accelerators is not counted by cores."""
     has_gpu = any(
-        field.startswith("gpu.") for facts in hardware.facts.values() for field in facts.fields
+        field.startswith("gpu.") for facts in hardware.stated.values() for field in facts.fields
     )
     if not hardware.cores or hardware.peak is None or has_gpu:
         return

@@ -30,12 +30,12 @@ ServiceKind = Literal[
     "galaxy",
 ]
 Scenario = Literal["image", "network", "launch", "suspend", "snapshot", "volume", "move", "resize"]
-_PORT = r"(?::[1-9][0-9]{0,4})?"
-_HOST = r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9][A-Za-z0-9.-]{0,252})"
-_URL = re.compile(rf"https?://{_HOST}{_PORT}(?:/[!-~]{{0,400}})?")
-_LOGIN = re.compile(rf"(?:[A-Za-z_][A-Za-z0-9_.-]{{0,63}}@)?{_HOST}{_PORT}")
+PORT = r"(?:[1-9][0-9]{0,4})"
+HOST = r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9][A-Za-z0-9.-]{0,252})"
+_URL = re.compile(rf"https?://{HOST}(?::{PORT})?(?:/[!-~]{{0,400}})?")
+_LOGIN = re.compile(rf"(?:[A-Za-z_][A-Za-z0-9_.-]{{0,63}}@)?{HOST}(?::{PORT})?")
 _COLLECTIONS = re.compile(r"[0-9a-f-]{36}>[0-9a-f-]{36}")
-_SERVER = re.compile(rf"(?:https?://{_HOST}{_PORT}(?:/[!-~]{{0,400}})?|{_HOST}:[1-9][0-9]{{0,4}})")
+_SERVER = re.compile(rf"(?:https?://{HOST}(?::{PORT})?(?:/[!-~]{{0,400}})?|{HOST}:{PORT})")
 
 
 Absolute = Annotated[

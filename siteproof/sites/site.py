@@ -18,7 +18,14 @@ from siteproof.sites import catalogue as metrics
 from siteproof.sites import features, libraries, plausible_bounds, site_tables
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.hosts_csv import HostRow, facts
-from siteproof.sites.lint import known, lint_features, lint_links, lint_requested, lint_system
+from siteproof.sites.lint import (
+    inventory_of,
+    known,
+    lint_features,
+    lint_links,
+    lint_requested,
+    lint_system,
+)
 from siteproof.sites.lint_promise import OWNER, Around, lint_owner, lint_promise
 from siteproof.sites.promise import KINDS, Baseline, Criterion, Promise
 from siteproof.sites.published_csv import Published
@@ -152,10 +159,13 @@ def names(*, broken: bool = False, where: Path | None = None) -> list[str]:
 
 def find(name: str, where: str = "system") -> str:
     """The name of a site, if there is such a site. Raises UserError."""
-    known_names = names()
-    if name not in known_names:
-        what = f"no site '{yamlfile.clip(name)}'{shapes.hint(name, known_names)} in {folder()}"
-        raise UserError(where, what, known_names)
+    return _known(name, where, names(), f" in {folder()}")
+
+
+def _known(name: str, where: str, among: list[str], place: str = "") -> str:
+    if name not in among:
+        what = f"no site '{yamlfile.clip(name)}'{shapes.hint(name, among)}{place}"
+        raise UserError(where, what, among)
     return name
 
 
@@ -174,11 +184,9 @@ def load_to_copy(name: str, where: str) -> Site:
 
     where: what the user gave the name for. Raises UserErrors, UserError.
     """
-    known_names = names_to_copy()
-    if name not in known_names:
-        what = f"no site '{yamlfile.clip(name)}'{shapes.hint(name, known_names)}"
-        raise UserError(where, what, known_names)
-    return _load(name) if name in names() else _load(name, SUPPLIED / name)
+    if name in names():
+        return _load(name)
+    return _load(_known(name, where, names_to_copy()), SUPPLIED / name)
 
 
 def _load(name: str, where: Path | None = None) -> Site:
@@ -229,7 +237,7 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     baselines = _promises(baselines_file, Baseline, around)
     for key in baselines.keys() & criteria.keys():
         baselines_file.add((key,), f"'{key}' is also the id of a criterion", "an id of its own")
-    inventory = _inventory(system)
+    inventory = inventory_of(system) if system else None
     waivers_file, waivers = _waivers(where, inventory, {*criteria, *table})
     may_name = Known(system, inventory, table)
     hosts_file, hosts = site_tables.of_site(where, name, HostRow, may_name)
@@ -391,11 +399,3 @@ def _waivers(
             lint_waiver(document, key, waiver, inventory, metrics_and_criteria)
             found[key] = waiver
     return [document], found
-
-
-def _inventory(system: System | None) -> NodeSet | None:
-    """All nodes of all roles; None if a role's set has a mistake."""
-    try:
-        return system.inventory if system else None
-    except ValueError:
-        return None

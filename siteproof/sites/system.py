@@ -34,7 +34,7 @@ from siteproof.sites.key_types import (
     mistake,
     shaped,
 )  # fmt: skip
-from siteproof.sites.service_keys import Service
+from siteproof.sites.service_keys import HOST, PORT, Service
 from siteproof.sites.stated import Fact, FactSection
 
 Mode = Literal["quick", "maintenance", "acceptance"]
@@ -606,16 +606,11 @@ class Environment(Loads):
     )
 
 
-_PORT = r"(?:[1-9][0-9]{0,4})"
-_HOST = r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9][A-Za-z0-9.-]{0,252})"
 # By kind: what a probe's target must look like, with an example.
 TARGETS = {
-    "http": (
-        re.compile(rf"https?://{_HOST}(?::{_PORT})?(?:/[!-~]{{0,400}})?"),
-        "https://host/path",
-    ),
-    "tcp": (re.compile(rf"{_HOST}:{_PORT}"), "host:6817"),
-    "ssh": (re.compile(rf"{_HOST}(?::{_PORT})?"), "login1 or login1:2222"),
+    "http": (re.compile(rf"https?://{HOST}(?::{PORT})?(?:/[!-~]{{0,400}})?"), "https://host/path"),
+    "tcp": (re.compile(rf"{HOST}:{PORT}"), "host:6817"),
+    "ssh": (re.compile(rf"{HOST}(?::{PORT})?"), "login1 or login1:2222"),
     "mount": (re.compile(r"/[ -~]{0,400}"), "/scratch"),
     "service": (re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}"), "a key of services"),
 }

@@ -123,12 +123,10 @@ class PlannedWindow(Row):
         services = {probe.service or name for name, probe in known.system.probes.items()}
         for name in self.services:
             reference(document, (line, "services"), name, "service", [ALL, *sorted(services)])
-        if self.nodes and self.nodes != ALL and self.nodes not in known.system.nodes:
-            self._lint_nodes(document, line, known)
-
-    def _lint_nodes(self, document: Document, line: int, known: Known) -> None:
+        if not self.nodes or self.nodes in (ALL, *known.system.nodes):
+            return
         nodes = node_set(document, (line, "nodes"), self.nodes)
         if nodes and known.inventory is not None and (strangers := nodes - known.inventory):
             what = f"{str(strangers)[:60]} not in any role"
-            roles = known.system.nodes if known.system else ()
-            document.follow_up((line, "nodes"), what, [ALL, *roles, "a set of their nodes"])
+            allowed = [ALL, *known.system.nodes, "a set of their nodes"]
+            document.follow_up((line, "nodes"), what, allowed)

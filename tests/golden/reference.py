@@ -107,8 +107,8 @@ def _keys() -> Iterator[str]:
         raw = list(_raw(file))
         yield from _key_table(file, manual.keys(file, FILES), raw)
     for title, found in (
-        ("VALUE: of a parameter or condition", manual.expected_values()),
-        ("FACT: of a field in facts", manual.stated_values()),
+        ("VALUE: of a parameter or condition", manual.forms()["VALUE"]),
+        ("FACT: of a field in facts", manual.forms()["FACT"]),
     ):
         file = "criteria.yaml" if title.startswith("VALUE") else "system.yaml"
         yield from _key_table(title, found, list(_raw(file)))

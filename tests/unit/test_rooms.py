@@ -218,8 +218,8 @@ def test_a_command_has_one_file_of_its_name():
     from siteproof.cli import COMMANDS
 
     files = {path.stem.removesuffix("_") for path in (PACKAGE / "cli").glob("[a-z]*.py")}
-    # what all forms of the gate and of describe share, and how listings are printed
-    parts = {"gate_answer", "gate_lists", "described"}
+    # what all forms of the gate share, and how listings are printed
+    parts = {"gate_answer", "gate_lists"}
     assert files == {*COMMANDS, *parts, "shared", "records"}
 
 
