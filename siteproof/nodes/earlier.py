@@ -1,143 +1,155 @@
-"""The earlier values of nodes, by series: what each node reached before what is judged."""
+"""The past of nodes, series by series: their values run by run, and where these lie."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
-from siteproof.analysis import slow_nodes as rules
+from siteproof.analysis.falls import newest_last
+from siteproof.analysis.screen import row_medians
 from siteproof.analysis.slow_nodes import Level
 from siteproof.record import series
 from siteproof.record.pair_units import LINK, link_of
-from siteproof.record.samples import JobOrder, Sample
-from siteproof.record.series import Series
+from siteproof.record.samples import Order, Sample
+from siteproof.record.series import JobValue, Series
 from siteproof.record.value_table import NOBODY, Floats, Ints, ValueTable
 from siteproof.sites import Site
 
 RECENT = 30  # earlier values of a node: what it was lately, not years ago
 SIDE, SENDS, RECEIVES = "side", "sends", "receives"
 
-Earlier = Mapping[Series, Mapping[str, Level]]
+Runs = Mapping[str, list[JobValue]]
+Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Counted:
-    """The rows of a table that count in each series. number: of each row's own series."""
+class Course:
+    """A series. values: (nodes, sessions), the oldest first; NaN where a node was not measured.
 
-    number: Ints
-    rows: Mapping[Series, NDArray[np.intp]]
+    times: of each session. judged: the first session of what is judged; those before are the past.
+    past: where the newest earlier values of each node lie, also of nodes that are not judged.
+    """
+
+    nodes: Mapping[str, int]
+    sessions: Sequence[str]
+    times: Sequence[str]
+    values: Floats
+    judged: int
+    past: Mapping[str, Level]
+
+    def of(self, node: str) -> tuple[Floats, Rows]:
+        """The values of a node, the oldest first, and of which sessions they are."""
+        row = self.values[self.nodes[node]]
+        there = np.flatnonzero(~np.isnan(row))
+        return row[there], there
+
+    def without_past_runs(self) -> Course:
+        """What is judged alone; where the earlier values lie is still known."""
+        begin = self.judged
+        values, sessions, times = self.values[:, begin:], self.sessions[begin:], self.times[begin:]
+        return replace(self, sessions=sessions, times=times, values=values, judged=0)
 
 
-NOTHING = Counted(np.zeros(0, np.int32), {})
-
-
-def of_nodes(table: ValueTable, counted: Counted) -> Earlier:
-    """Where the newest values of each node in each series lie; of a job the median counts."""
-    jobs = _ranks([kind.header.job_order for kind in table.kinds])
+def of_series(site: Site, past: ValueTable, values: Mapping[Series, Runs]) -> dict[Series, Course]:
+    """The course of each series of what is judged. past: what is older."""
+    sessions = _sessions(kind.header.order for kind in past.kinds)
+    at = {name: number for number, name in enumerate(sessions)}
+    place = np.array([at[kind.header.session] for kind in past.kinds], dtype=np.intp)
+    counting = _counted(site, past, list(values))
     found = {}
-    for key, rows in counted.rows.items():
-        order = rows[np.lexsort((jobs[table.kind[rows]], table.node[rows]))]
-        job, value = jobs[table.kind[order]], table.value[order]
-        levels = _Rows(table.node[order], counted.number[order], job, value).levels()
-        if levels:
-            found[key] = {table.names[node]: level for node, level in levels.items()}
+    for key, runs in values.items():
+        table = _table(past, counting.get(key, np.zeros(0, np.intp)), place, len(sessions))
+        found[key] = _course(runs, past.names, table, sessions)
     return found
 
 
-def counted(site: Site, table: ValueTable, like: Sequence[Series]) -> Counted:
+def _sessions(orders: Iterable[Order]) -> dict[str, str]:
+    """The sessions with their times, the oldest first."""
+    first: dict[str, Order] = {}
+    for order in orders:
+        first[order[2]] = min(order, first.get(order[2], order))
+    return {name: order[1] for name, order in sorted(first.items(), key=itemgetter(1))}
+
+
+def _counted(site: Site, table: ValueTable, like: Sequence[Series]) -> dict[Series, Rows]:
     """The rows that count in each of these series."""
     if not table.kinds:
-        return NOTHING
+        return {}
     roles = list(site.system.nodes)
     role = np.array([_index(roles, site.role_of(name)) for name in table.names], np.int32)
-    own, numbers = _numbered([series.of_sample(k, role) for k in table.kinds for role in roles])
+    own = [series.of_sample(kind, role) for kind in table.kinds for role in roles]
     names = series.counted_as(own, like)
-    number = numbers.reshape(-1, len(roles))[table.kind, role[table.node]]
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(own))}
+    place = np.array([numbers[key] for key in own], np.int32).reshape(-1, len(roles))
+    number = place[table.kind, role[table.node]]
     number[role[table.node] == NOBODY] = NOBODY
     found = {}
     for key in like:  # one after the other: there are millions of rows, and a copy of each is large
-        counts_here = np.array([names[other] == key for other in own] + [False])
+        counts_here = np.array([names[other] == key for other in numbers] + [False])
         found[key] = np.flatnonzero(counts_here[number])
-    return Counted(number, found)
+    return found
 
 
 def _index(texts: Sequence[str], text: str | None) -> int:
     return NOBODY if text is None else texts.index(text)
 
 
-def _numbered(keys: Sequence[Series]) -> tuple[list[Series], Ints]:
-    """The different ones, and of each its number."""
-    numbers: dict[Series, int] = {}
-    found = [numbers.setdefault(key, len(numbers)) for key in keys]
-    return list(numbers), np.array(found, np.int32)
+def _table(past: ValueTable, rows: Rows, place: Ints, sessions: int) -> Floats:
+    """The value of each node in each session: the median where it was measured more than once."""
+    cells = past.node[rows] * sessions + place[past.kind[rows]] if rows.size else rows
+    values = past.value[rows]
+    found = np.full(len(past.names) * sessions, np.nan)
+    found[cells] = values
+    again = np.bincount(cells, minlength=found.size)[cells] > 1
+    several: dict[int, list[float]] = {}
+    for cell, value in zip(cells[again].tolist(), values[again].tolist(), strict=True):
+        several.setdefault(cell, []).append(value)
+    for cell, each in several.items():
+        found[cell] = median(each)
+    return found.reshape(len(past.names), sessions)
 
 
-def _ranks(orders: Sequence[JobOrder]) -> Ints:
-    rank = {order: number for number, order in enumerate(sorted(set(orders)))}
-    return np.array([rank[order] for order in orders], np.int32)
+def _course(runs: Runs, names: Sequence[str], table: Floats, sessions: Mapping[str, str]) -> Course:
+    """table: the past of all nodes of these names."""
+    nodes = {node: number for number, node in enumerate(runs)}
+    place = {name: number for number, name in enumerate(names)}
+    nobody = np.full((1, table.shape[1]), np.nan)
+    before = np.vstack((table, nobody))[[place.get(node, len(names)) for node in nodes]]
+    which = np.flatnonzero(~np.isnan(before).all(axis=0))[-RECENT:]
+    each = [run for of_node in runs.values() for run in of_node]
+    judged = _sessions((run.place, run.time, run.session) for run in each)
+    at = {session: number for number, session in enumerate(judged)}
+    now = np.full((len(nodes), len(judged)), np.nan)
+    for node, of_node in runs.items():
+        by_session: dict[str, list[float]] = {}
+        for run in of_node:
+            by_session.setdefault(run.session, []).append(run.value)
+        for session, found in by_session.items():
+            now[nodes[node], at[session]] = found[0] if len(found) == 1 else median(found)
+    earlier = [list(sessions)[number] for number in which.tolist()]
+    return Course(
+        nodes,
+        [*earlier, *judged],
+        [*(sessions[name] for name in earlier), *judged.values()],
+        np.concatenate((before[:, which], now), axis=1),
+        len(earlier),
+        _levels(names, table),
+    )
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Values in the order of node and job. number: of their own series."""
-
-    node: Ints
-    number: Ints
-    job: Ints
-    value: Floats
-
-    def levels(self) -> dict[int, Level]:
-        """Where the newest values of each node lie."""
-        begin = np.flatnonzero(_new(self.node))
-        ends = np.append(begin, self.node.size)[1:]
-        again = np.flatnonzero(~_new(self.node, self.job))
-        is_odd = np.zeros(begin.size, dtype=bool)
-        is_odd[np.searchsorted(begin, again, side="right") - 1] = True
-        found = {}
-        for at in np.flatnonzero(is_odd):  # a job measured a node more than once
-            newest = self._one_a_job(int(begin[at]), int(ends[at]))[-RECENT:]
-            found[int(self.node[begin[at]])] = rules.level(newest)
-        last, counts = ends[~is_odd], np.minimum(ends - begin, RECENT)[~is_odd]
-        for count in np.unique(counts).tolist():
-            ends_of = last[counts == count]
-            matrix = self.value[ends_of[:, None] - np.arange(count, 0, -1)]
-            found |= zip(self.node[ends_of - 1].tolist(), _levels(matrix), strict=True)
-        return found
-
-    def _one_a_job(self, begin: int, end: int) -> list[float]:
-        """The values of a node, oldest first: of each series in a job the median."""
-        jobs: dict[tuple[int, int], list[float]] = {}
-        for at in range(begin, end):
-            key = int(self.job[at]), int(self.number[at])
-            jobs.setdefault(key, []).append(float(self.value[at]))
-        return [value for _, value in sorted((job, median(v)) for (job, _), v in jobs.items())]
-
-
-def _levels(values: Floats) -> list[Level]:
-    """Where the values of each row lie."""
-    centres = _medians(values)
-    mads = _medians(np.abs(values - centres[:, None]))
-    count = values.shape[1]
-    return [Level(*both, count) for both in zip(centres.tolist(), mads.tolist(), strict=True)]
-
-
-def _medians(values: Floats) -> Floats:
-    ordered, half = np.sort(values, axis=1), values.shape[1] // 2
-    if values.shape[1] % 2:
-        return ordered[:, half]
-    middles: Floats = (ordered[:, half - 1] + ordered[:, half]) / 2
-    return middles
-
-
-def _new(*columns: Ints) -> NDArray[np.bool_]:
-    """Which rows differ from the one before."""
-    new = np.ones(columns[0].size, dtype=bool)
-    new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    return new
+def _levels(names: Sequence[str], table: Floats) -> dict[str, Level]:
+    """Where the newest values of each node lie."""
+    recent = newest_last(table)[:, -RECENT:]
+    centres = row_medians(recent)
+    mads = row_medians(np.abs(recent - centres[:, None]))
+    counts = (~np.isnan(recent)).sum(axis=1)
+    each = zip(names, centres.tolist(), mads.tolist(), counts.tolist(), strict=True)
+    return {name: Level(*level) for name, *level in each if level[2]}
 
 
 def both_ends(table: ValueTable) -> ValueTable:

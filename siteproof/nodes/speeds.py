@@ -20,8 +20,8 @@ from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.falls import Falls
 from siteproof.analysis.ranks import Ranks
 from siteproof.analysis.screen import row_medians
-from siteproof.analysis.slow_nodes import ByChance, Level, Middle, Paired, Slow, State
-from siteproof.nodes.courses import Course, Runs
+from siteproof.analysis.slow_nodes import ByChance, Middle, Paired, Slow, State
+from siteproof.nodes.earlier import Course, Runs
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.series import JobValue, Series
@@ -66,12 +66,11 @@ class InOneSeries:
 
 @dataclass(frozen=True)
 class InSeries:
-    """One series of what is judged. past: where the recent earlier values of each node lie."""
+    """One series of what is judged."""
 
     key: Series
     better: str
     runs: Runs
-    past: Mapping[str, Level]
     course: Course
 
     def places(self) -> Iterator[tuple[str, InOneSeries]]:
@@ -172,13 +171,13 @@ class InSeries:
         """Each node compared with its own past, where it has enough of it."""
         spreads = [
             rules.MAD_TO_SIGMA * before.spread
-            for before in self.past.values()
+            for before in self.course.past.values()
             if before.size >= rules.MIN_HISTORY
         ]
         typical = median(spreads) if spreads else 0.0
         found = {}
         for node, runs in self.runs.items():
-            before, now = self.past.get(node), [r.value for r in runs]
+            before, now = self.course.past.get(node), [r.value for r in runs]
             change = rules.paired(before, now, self.better, typical) if before else None
             if change is not None:
                 found[node] = change

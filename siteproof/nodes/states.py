@@ -14,7 +14,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import MANY, MIN_HISTORY, Slow, State
-from siteproof.nodes import courses, earlier, events, facts, pair_ends, since, stored
+from siteproof.nodes import earlier, events, facts, pair_ends, since, stored
 from siteproof.nodes.speeds import InOneSeries, InSeries, MetricReport
 from siteproof.record import finding, series
 from siteproof.record.campaign import Wanted
@@ -265,13 +265,15 @@ def _all_series(judged: Judgement, past: ValueTable, *, with_runs: bool = True) 
     with_runs: the runs of the past count, too, and not only where they lie.
     """
     values, catalogue = series.collect(judged.site, judged.samples), judged.site.catalogue
-    past = _before(judged, past)
-    counted = earlier.counted(judged.site, past, list(values))
-    before = earlier.of_nodes(past, counted)
-    runs_of = courses.of_series(past, counted if with_runs else earlier.NOTHING, values)
+    courses = earlier.of_series(judged.site, _before(judged, past), values)
     ordered = sorted(values, key=lambda key: (not catalogue[key.metric].headline, *_text(key)))
     return [
-        InSeries(key, catalogue[key.metric].better, values[key], before.get(key, {}), runs_of[key])
+        InSeries(
+            key,
+            catalogue[key.metric].better,
+            values[key],
+            courses[key] if with_runs else courses[key].without_past_runs(),
+        )
         for key in ordered
     ]
 

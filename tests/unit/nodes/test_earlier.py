@@ -74,10 +74,11 @@ def world(kept, tmp_path, monkeypatch):
         table = states.lately(replace(judged(site, now), sessions=sessions))
         ends = earlier.both_ends(table)
         keys = {series.of_sample(kind, "compute") for kind in (*table.kinds, *ends.kinds)}
-        like = sorted(keys, key=str)
-        alone = table.where(table.peer < 0)
-        of_one = earlier.of_nodes(alone, earlier.counted(site, alone, like))
-        of_pairs = earlier.of_nodes(ends, earlier.counted(site, ends, like))
+        like = dict.fromkeys(sorted(keys, key=str), {})
+        of_one = earlier.of_series(site, table.where(table.peer < 0), like)
+        of_pairs = earlier.of_series(site, ends, like)
+        levels = ({k: c.past for k, c in of.items() if c.past} for of in (of_one, of_pairs))
+        return *levels, sorted(map(str, sessions.left_out))
         return of_one, of_pairs, sorted(map(str, sessions.left_out))
 
     past.paths, past.cache = [folder / path for path in kept[1]], tmp_path / "cache"
