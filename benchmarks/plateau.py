@@ -71,7 +71,7 @@ def near_plateau(x: float) -> Judge:
 def has_fit(x: float) -> Judge:
     """Whether this point is the nearest one to where the two lines meet."""
     return lambda found: (
-        found.fit is not None and min(GRID, key=lambda g: abs(math.log2(g / found.fit.x))) == x
+        found.fit is not None and min(GRID, key=lambda g: abs(math.log2(g / found.fit))) == x
     )
 
 

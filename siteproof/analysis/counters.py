@@ -6,7 +6,7 @@ counter that fell has wrapped around, or was reset; the two are distinguished.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -53,21 +53,22 @@ def deltas(before: Mapping[str, Look], after: Mapping[str, Look]) -> list[Delta]
     return [_delta(node, before[node], after[node]) for node in sorted(before.keys() & after)]
 
 
-def around(samples: Sequence[Sample]) -> tuple[dict[str, Look], dict[str, Look]]:
-    """The first and the last look at each node that was looked at twice."""
-    looks: dict[str, dict[JobOrder, dict[str, Decimal | str]]] = {}
-    for sample in samples:
+def looks(samples: Iterable[Sample]) -> dict[str, dict[JobOrder, dict[str, Decimal | str]]]:
+    """What each node said of itself, by job, the oldest first."""
+    found: dict[str, dict[JobOrder, dict[str, Decimal | str]]] = {}
+    for sample in sorted(samples, key=lambda s: s.header.job_order):
         check, _, metric = sample.metric.partition(".")
         if check == CHECK and sample.status == "ok" and sample.value is not None:
             name = " ".join([metric, *sample.dims.values()])
-            when = sample.header.job_order
-            if metric != "not_read":
-                looks.setdefault(sample.node, {}).setdefault(when, {})[name] = sample.value
-    twice = {
-        node: [of_node[k] for k in sorted(of_node)]
-        for node, of_node in looks.items()
-        if len(of_node) > 1
-    }
+            of_node = found.setdefault(sample.node, {})
+            of_node.setdefault(sample.header.job_order, {})[name] = sample.value
+    return found
+
+
+def around(samples: Iterable[Sample]) -> tuple[dict[str, Look], dict[str, Look]]:
+    """The first and the last look at each node that was looked at twice."""
+    read = (s for s in samples if s.metric != f"{CHECK}.not_read")
+    twice = {node: list(jobs.values()) for node, jobs in looks(read).items() if len(jobs) > 1}
     return (
         {node: in_order[0] for node, in_order in twice.items()},
         {node: in_order[-1] for node, in_order in twice.items()},

@@ -28,23 +28,18 @@ DRIFT_SD = 1.0  # robust sd that a drift must make over the whole time
 class Drift:
     """A slope. per_year, low, high: in the unit of the values, a year; 99.9 % interval.
 
-    relative_per_year: of the median. total: over the whole time. significant: the interval has no
+    total: over the whole time; relative: as a share of the median. significant: the interval has no
     zero, and the total exceeds the scatter. chance: of such a slope in a series without one, by
     Kendall's statistic with its variance widened: Hamed and Rao, J. Hydrology 204 (1998).
     """
 
     per_year: float
-    relative_per_year: float
+    relative: float
     total: float
     low: float
     high: float
     significant: bool
     chance: float = 1.0
-
-    @property
-    def relative(self) -> float:
-        """The change over the whole time, as a share of the median."""
-        return self.total * self.relative_per_year / self.per_year if self.per_year else 0.0
 
 
 NO_DRIFT = Drift(0.0, 0.0, 0.0, 0.0, 0.0, False, 1.0)
@@ -69,7 +64,7 @@ def slope(
     centre = abs(float(np.median(known)))
     return Drift(
         per_year,
-        per_year / centre if centre else 0.0,
+        total / centre if centre else 0.0,
         total,
         low,
         high,

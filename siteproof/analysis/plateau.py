@@ -22,22 +22,13 @@ TINY = 1e-12  # what arithmetic leaves of a residual of zero
 
 
 @dataclass(frozen=True)
-class Fit:
-    """Up to x the curve rises by 2**slope with each doubling; from there it is level."""
-
-    x: float
-    slope: float
-    level: float
-
-
-@dataclass(frozen=True)
 class _Line:
     start: float
     slope: float
     residual: float
 
 
-def fit(xs: Sequence[float], ys: Sequence[float]) -> Fit | None:
+def fit(xs: Sequence[float], ys: Sequence[float]) -> float | None:
     """The break of a curve that rises and is then flat; None where one line describes it as well.
 
     xs: ascending, different. ys: the medians. Points where either is not above 0 have no logarithm
@@ -52,7 +43,7 @@ def fit(xs: Sequence[float], ys: Sequence[float]) -> Fit | None:
     hinge, at = best
     if hinge.slope < LEAST_RISE or at >= ts[-1] or not _worth_it(hinge, single, len(ts)):
         return None
-    return Fit(2**at, hinge.slope, 2 ** (hinge.start + hinge.slope * at))
+    return float(2**at)
 
 
 def _candidates(ts: Sequence[float], vs: Sequence[float]) -> Iterator[float]:
@@ -182,7 +173,7 @@ class CurveShape:
 
     peak: Point
     plateau: Place
-    fit: Fit | None
+    fit: float | None
     decline: Decline
     noise: float | None
     gain: float | None

@@ -20,6 +20,7 @@ from siteproof.analysis.slow_nodes import (
     MIN_FLEET,
     RESOLUTION,
     Z_LIMIT,
+    Level,
     Middle,
 )
 
@@ -85,14 +86,8 @@ def _middle(column: Floats) -> Middle:
     if not known.size:
         return Middle(0.0, 0.0, 0)
     centre = float(np.median(known))
-    return Middle(centre, _sd(known, centre), known.size)
-
-
-def _sd(known: Floats, centre: float) -> float:
-    """Robust standard deviation, as of slow_nodes.Level."""
-    few = FEW.get(known.size, known.size / (known.size - 0.8))
-    mad = float(np.median(np.abs(known - centre)))
-    return max(MAD_TO_SIGMA * few * mad, RESOLUTION * abs(centre))
+    found = Level(centre, float(np.median(np.abs(known - centre))), known.size)
+    return Middle(centre, found.sd, known.size)
 
 
 def _gross(values: Floats, better: str, noise: float) -> Bools:

@@ -7,17 +7,18 @@ Where many restarted, somebody works on the machine, and no node is accused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import pairwise
 
+from siteproof.analysis import counters
 from siteproof.analysis.counters import BOOT, CHECK
 from siteproof.analysis.slow_nodes import MANY, MIN_FLEET, RETESTS
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.samples import Header, JobOrder, Sample
+from siteproof.record.samples import Header, Sample
 
 SLURMD = "slurmd_age"
 SAME = 1.0  # seconds by which two readings of one start may differ
@@ -59,22 +60,13 @@ def are_many(restarted: Sequence[Finding], nodes: int) -> bool:
     return len(restarted) > limit
 
 
-def looks(samples: Sequence[Sample]) -> dict[str, list[Look]]:
+def looks(samples: Iterable[Sample]) -> dict[str, list[Look]]:
     """The looks at each node, oldest first."""
-    found: dict[str, dict[JobOrder, dict[str, Decimal | str]]] = {}
-    heads: dict[JobOrder, Header] = {}
-    for sample in samples:
-        check, _, metric = sample.metric.partition(".")
-        if check != CHECK or sample.status != "ok" or sample.value is None:
-            continue
-        head = sample.header
-        key = head.job_order
-        heads[key] = head
-        name = " ".join([metric, *sample.dims.values()])
-        found.setdefault(sample.node, {}).setdefault(key, {})[name] = sample.value
+    of_check = [s for s in samples if s.metric.partition(".")[0] == CHECK]
+    heads = {s.header.job_order: s.header for s in of_check}
     return {
-        node: [_look(heads[key], jobs[key]) for key in sorted(jobs) if "uptime" in jobs[key]]
-        for node, jobs in found.items()
+        node: [_look(heads[job], said) for job, said in jobs.items() if "uptime" in said]
+        for node, jobs in counters.looks(of_check).items()
     }
 
 

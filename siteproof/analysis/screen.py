@@ -8,6 +8,7 @@ distances from the median, for a change of scatter; moving sums (Chu, Hornik, Ku
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from siteproof.analysis.slow_nodes import MAD_TO_SIGMA
 from siteproof.analysis.spread import CLIP, MAX_MEMORY, MEAN_TO_SIGMA, SAME, Floats, finite
 
+Ints = NDArray[np.integer[Any]]
 Small = NDArray[np.float32]  # sums of clipped values need no more, and take half the time
 
 THRESHOLD = 5.0  # standard errors: 1 of 400 series of independent normal values reaches that
@@ -28,24 +30,25 @@ FEWEST = 100  # values, of which fewer show no modes, nor how neighbours resembl
 SHARE = 0.2  # of the values that the smaller mode has; fewer are outliers
 MODES = 1.8  # times two sd within the modes, by which they are apart; for `Segments` to confirm
 SEASONS = 3.0  # times the variance that groups alike would have between them
+SPARSE = 8  # times more places than values: then no table of places and others is made
 BATCH = 512  # series at a time: what fits the processor's cache and little memory
 
 
-def screen(values: ArrayLike, *, threshold: float = THRESHOLD) -> NDArray[np.bool_]:
+def screen(values: ArrayLike) -> NDArray[np.bool_]:
     """Which series deserve a closer look. values: (series, points), NaN is a gap."""
     table = np.asarray(values)
     if table.ndim != 2:
         raise ValueError("screen wants a table of series and points")
     found = np.zeros(len(table), dtype=bool)
     for begin in range(0, len(table), BATCH):
-        found[begin : begin + BATCH] = _flagged(finite(table[begin : begin + BATCH]), threshold)
+        found[begin : begin + BATCH] = _flagged(finite(table[begin : begin + BATCH]))
     return found
 
 
-def _flagged(table: Floats, threshold: float) -> NDArray[np.bool_]:
+def _flagged(table: Floats) -> NDArray[np.bool_]:
     """One batch: the greatest of all sums against the threshold."""
     scaled, there = _scaled(table)
-    limit = np.where(there.sum(axis=1) < SHORT, min(threshold, SHORT_THRESHOLD), threshold)
+    limit = np.where(there.sum(axis=1) < SHORT, SHORT_THRESHOLD, THRESHOLD)
     flagged = np.zeros(len(table), dtype=bool)
     limit = limit**2 * _long_run(scaled, there)
     for statistic in _statistics(scaled, there):
@@ -101,6 +104,23 @@ def row_medians(table: Floats, empty: float = np.nan) -> Floats:
     rows = np.arange(len(table))
     low, high = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, points - 1)
     return np.where(count > 0, (ranked[rows, low] + ranked[rows, high]) / 2, empty)
+
+
+def medians(place: Ints, values: Floats, places: int, other: Ints | None = None) -> Floats:
+    """The median of the values at each place; NaN where there are none.
+
+    other: with the place, each value's own, where that is known: where it stands in a table.
+    """
+    width = 0 if other is None else int(other.max(initial=-1)) + 1
+    if other is None or places * width > SPARSE * values.size:
+        order = np.argsort(place, kind="stable")
+        begin = np.cumsum(count := np.bincount(place, minlength=places)) - count
+        other = np.empty_like(place)
+        other[order] = np.arange(place.size) - begin[place[order]]
+        width = int(count.max(initial=0))
+    table = np.full((places, width), np.nan)
+    table[place, other] = values
+    return row_medians(table)
 
 
 def _long_run(scaled: Small, there: NDArray[np.bool_]) -> Small:

@@ -12,16 +12,8 @@ from math import erfc, inf, pi, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from siteproof.analysis.screen import of_pattern, row_medians
-from siteproof.analysis.spread import (
-    CLIP,
-    YEAR,
-    Floats,
-    as_seconds,
-    robust_sd,
-    timed,
-    variance_factor,
-)
+from siteproof.analysis.screen import medians, of_pattern
+from siteproof.analysis.spread import CLIP, YEAR, Floats, as_seconds, robust_sd, variance_factor
 
 DAY, HOUR = 86400.0, 3600.0
 FEWEST = 8  # values; of fewer no pattern is sought
@@ -71,16 +63,6 @@ class Season:
         offsets = np.zeros(size)
         offsets[order] = self.offsets
         return replace(self, offsets=offsets)
-
-
-def season(times: ArrayLike, values: ArrayLike) -> Season | None:
-    """The clearest pattern of the calendar (UTC), or None.
-
-    times: datetime64, or seconds; values that are not finite count as gaps.
-    """
-    seconds, known, order = timed(times, values)
-    found = [*of_groups(seconds, known), annual(seconds, known)]
-    return next((one.placed(order, np.size(values)) for one in found if one), None)
 
 
 def screen_seasons(times: ArrayLike, values: ArrayLike) -> NDArray[np.bool_]:
@@ -175,24 +157,14 @@ def _polished(
         return {}, values, many
     effect, rest = np.zeros(names.size), values
     for _ in range(ROUNDS):
-        level = _medians(when, values - effect[which], turns.size)
+        level = medians(when, values - effect[which], turns.size)
         rest = values - level[when]
-        here = _medians(which[many], rest[many], names.size)
+        here = medians(which[many], rest[many], names.size)
         effect = np.where(np.isnan(here), 0.0, here)
         if many.any():
             effect -= np.median(effect[which[many]])
     effects = {int(name): float(one) for name, one in zip(names, effect, strict=True)}
     return effects, rest - effect[which], many
-
-
-def _medians(place: NDArray[np.intp], values: Floats, places: int) -> Floats:
-    """The median of the values at each place; NaN where there are none."""
-    order = np.argsort(place, kind="stable")
-    count = np.bincount(place, minlength=places)
-    begin = np.cumsum(count) - count
-    table = np.full((places, int(count.max(initial=1))), np.nan)
-    table[place[order], np.arange(place.size) - begin[place[order]]] = values[order]
-    return row_medians(table)
 
 
 def annual(seconds: Floats, values: Floats) -> Season | None:

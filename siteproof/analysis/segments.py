@@ -72,6 +72,11 @@ class Change:
     n_before: int
     n_after: int
 
+    @property
+    def severity(self) -> float:
+        """Its size in units of the scatter of one value; 0 where there is none."""
+        return abs(self.after - self.before) / self.sd if self.sd else 0.0
+
 
 @dataclass(frozen=True)
 class Segments:

@@ -6,7 +6,6 @@ Whether there is one, `segments` decides; a fleet's page is decided by `reported
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf, log
 
 import numpy as np
@@ -21,53 +20,18 @@ SAME_FACTOR = 0.002  # of a change from a unit's factor, or three of its standar
 CLEAR = 0.02  # … which may be so many at most
 
 
-@dataclass(frozen=True)
-class Step:
-    """One change. before, after: levels. relative: of before, signed.
-
-    severity: the change in units of the scatter of one run; 0 where there is none.
-    chance: of so large a change anywhere in a series without one. error: of `relative`.
-    """
-
-    before: float
-    after: float
-    relative: float
-    severity: float
-    n_before: int
-    n_after: int
-    chance: float
-    error: float = 0.0
-    confidence: str = ""
-
-    @property
-    def unit_factor(self) -> float:
-        """The factor between two units that explains the change, or 0."""
-        if self.before == 0 or self.after / self.before <= 0:
-            return 0.0
-        ratio, near = self.after / self.before, max(SAME_FACTOR, 3 * self.error)
-        for factor in (*UNITS, *(1 / unit for unit in UNITS)):
-            wide = max(factor, 1 / factor) > 2
-            off = abs(log(ratio / factor))
-            if off <= (CLEAR / 2 if wide else near) and (wide or near <= CLEAR / 4):
-                return factor
+def unit_factor(change: Change) -> float:
+    """The factor between two units that explains a change of level, or 0."""
+    if change.before == 0 or change.after / change.before <= 0:
         return 0.0
-
-
-def of(change: Change) -> Step:
-    """A change of level as a step."""
-    size = abs(change.after - change.before)
-    relative = share(change.before, change.after)
-    return Step(
-        change.before,
-        change.after,
-        relative,
-        size / change.sd if change.sd else 0.0,
-        change.n_before,
-        change.n_after,
-        change.chance,
-        abs(relative) / change.errors if change.errors else 0.0,
-        confidence(change.chance),
-    )
+    error = abs(share(change.before, change.after)) / change.errors if change.errors else 0.0
+    ratio, near = change.after / change.before, max(SAME_FACTOR, 3 * error)
+    for factor in (*UNITS, *(1 / unit for unit in UNITS)):
+        wide = max(factor, 1 / factor) > 2
+        off = abs(log(ratio / factor))
+        if off <= (CLEAR / 2 if wide else near) and (wide or near <= CLEAR / 4):
+            return factor
+    return 0.0
 
 
 def share(before: float, after: float) -> float:

@@ -15,23 +15,12 @@ from functools import cache
 from operator import methodcaller
 
 # What belongs to one node only, or follows from other fields: no reason to call the node odd.
-IDENTITY = {
-    "host.*": "a name is one's own",
-    "*.mac": "an address is one's own",
-    "*.address": "an address is one's own",
-    "*.serial": "a serial number is one's own",
-    "*.uuid": "one's own",
-    "*.asset_tag": "one's own",
-    "address.*": "an address is one's own",
-    "dns.*": "a name is one's own",
-    "lldp.*.switch": "a node has its own switch",
-    "lldp.*.switch_address": "a node has its own switch",
-    "lldp.*.port": "a node has its own port of a switch",
-    "lldp.*.port_description": "a node has its own port of a switch",
-    "sysctl.kernel.hostname": "a name is one's own",
-    "sysctl.kernel.domainname": "a name is one's own",
-}
-DERIVED = {"*.digest": "follows from the fields of its section"}
+IDENTITY = (
+    *("host.*", "dns.*", "sysctl.kernel.hostname", "sysctl.kernel.domainname"),
+    *("address.*", "*.address", "*.mac", "*.serial", "*.uuid", "*.asset_tag"),
+    *("lldp.*.switch", "lldp.*.switch_address", "lldp.*.port", "lldp.*.port_description"),
+)
+DERIVED = ("*.digest",)
 
 # The kernel computes these from the memory that firmware has left it, which differs by a little
 # between machines that are alike: by field, which numbers of the value.
@@ -195,8 +184,8 @@ def _names(descriptions: Iterable[Mapping[str, str]]) -> list[str]:
     return sorted(n for n in names if not is_identity(n) and not _matches(n, DERIVED))
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return _pattern(tuple(patterns))(name)
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return _pattern(patterns)(name)
 
 
 @cache

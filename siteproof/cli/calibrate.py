@@ -64,7 +64,7 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
         bar("reading") as progress,
         history.open_history(files.perflogs(), [site.system.system], progress=progress) as h,
     ):
-        examined = examine(site, h, files.perflogs(), metric)
+        examined = examine(site, h, metric)
         proposals, without = propose(site, h, examined, metric=metric, since=start)
     made = baselines.changes(site, proposals)
     path, old = baselines.text_of(site)

@@ -16,8 +16,14 @@ from siteproof.cli.shared import by_node, forms, site_of, text_option, which_sam
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, dumps
-from siteproof.nodes import as_stated
-from siteproof.nodes.described import differing, health, not_described, not_read
+from siteproof.nodes.described import (
+    differing,
+    health,
+    not_as_stated,
+    not_described,
+    not_read,
+    not_stated,
+)
 from siteproof.record import campaign as campaigns
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
@@ -255,9 +261,9 @@ def _facts_of(
     missing = [n for n in expected if n not in found.fields] if stated else []
     results = {n: known[n] for n in expected if n in known}
     absent = not_described(found.samples, missing)
-    findings = finding.of_many([*as_stated.findings(results), *absent])
+    findings = finding.of_many([*not_as_stated(results), *absent])
     if expected:
-        findings += as_stated.not_stated(site, name)
+        findings += not_stated(site, name)
     described = len(expected) - len(missing)
     return Role(name, expected, described, missing, findings, results=results)
 

@@ -6,18 +6,17 @@ removed. The newest one is valid.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from siteproof import files, nodesets
-from siteproof.errors import UserError, harmless
-from siteproof.record import campaign
+from siteproof import nodesets
+from siteproof.errors import UserError
+from siteproof.record import campaign, shown
 from siteproof.record.samples import Header, Order
 from siteproof.record.series import CONTRACTUAL
 from siteproof.schema.shapes import hint
@@ -26,7 +25,6 @@ from siteproof.severity import Verdict, in_order
 if TYPE_CHECKING:
     from siteproof.verdict.judgement import Judgement
 
-FORMAT = 1
 ACCEPTABLE = (Verdict.PENDING, Verdict.PASS)  # and a SKIP that the site excuses
 LATEST, PREVIOUS, ACCEPTED = "latest", "previous", "accepted"
 WORDS = (ACCEPTED, LATEST, PREVIOUS)
@@ -138,8 +136,7 @@ def accept(judged: Judgement, name: str, who: str, why: str, perflogs: Path) -> 
         in_the_way(judged),
     )
     target = folder(perflogs, judged.site.system.system) / f"{now:%Y%m%dT%H%M%S.%fZ}.json"
-    text = json.dumps({"siteproof": FORMAT, **asdict(record)}, indent=1)
-    files.write(target, f"{text}\n".encode(), below=perflogs)
+    shown.keep(target, perflogs, asdict(record))
     return record
 
 
@@ -201,27 +198,12 @@ def names(headers: Sequence[Header]) -> list[str]:
 
 
 def _read(path: Path) -> Acceptance:
-    try:
-        record = files.read_json(path, below=path.parents[2])
-    except FileNotFoundError as error:
-        raise UserError(path, f"cannot be read: {error.strerror}") from None
-    if not isinstance(record, dict) or record.pop("siteproof", None) != FORMAT:
-        raise UserError(path, "not an acceptance, or of another version of the format")
+    record = shown.plain(path, "an acceptance")
     wanted = {f.name: f.type for f in fields(Acceptance)}
     kinds = {"str": str, "list[str]": list, "dict[str, int]": dict}
     if record.keys() != wanted.keys() or any(
         not isinstance(record[key], kinds[str(kind)]) for key, kind in wanted.items()
     ):
         raise UserError(path, "not an acceptance", wanted)
-    found = Acceptance(**json.loads(json.dumps(record), object_hook=_harmless))
-    return replace(found, verdicts=in_order(found.verdicts))
-
-
-def _harmless(record: dict[str, object]) -> dict[str, object]:
-    return {harmless(k): _clean(v) for k, v in record.items()}
-
-
-def _clean(value: object) -> object:
-    if isinstance(value, list):
-        return [harmless(str(v)) for v in value]
-    return harmless(value) if isinstance(value, str) else value
+    record |= {key: list(map(str, v)) for key, v in record.items() if isinstance(v, list)}
+    return Acceptance(**record | {"verdicts": in_order(record["verdicts"])})

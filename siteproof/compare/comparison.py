@@ -40,7 +40,6 @@ class Row:
     change: Change
     nodes: NodeSet
     worst: Sequence[tuple[str, float | None]] = ()
-    of_a_point: bool = False  # of a sweep, of which there are many
 
 
 @dataclass(frozen=True)
@@ -59,11 +58,12 @@ def compare(site: Site, a: Sequence[Sample], b: Sequence[Sample], perflogs: Path
     found = Comparison()
     first = _join(site, a)
     second = series.align(_join(site, b), first)
-    for name in sorted({Place.of(key) for side in (first, second) for key in side}, key=str):
+    places = {_place_of(key) for side in (first, second) for key in side}
+    for place in sorted(places, key=lambda key: str((key.name, key.environment, key.role))):
         one, other = (
-            {k: v for k, v in side.items() if Place.of(k) == name} for side in (first, second)
+            {k: v for k, v in side.items() if _place_of(k) == place} for side in (first, second)
         )
-        _place(site, name, one, other, found)
+        _place(site, place, one, other, found)
     found.rows[:] = _with_pairs(site, found.rows, _of_pairs(site, a), _of_pairs(site, b))
     found.rows.extend(_maxima(site, first, second))
     found.rows.sort(key=lambda r: (list(Effect).index(r.change.effect), r.name, r.role))
@@ -103,19 +103,9 @@ def _with_pairs(
         yield replace(row, worst=[*row.worst, *worst])
 
 
-@dataclass(frozen=True)
-class Place:
+def _place_of(key: Series) -> Series:
     """What is compared with each other, if the conditions allow it."""
-
-    name: str
-    metric: str
-    environment: str
-    role: str
-
-    @staticmethod
-    def of(key: Series) -> Place:
-        """The place of a series."""
-        return Place(key.name, key.metric, key.environment, key.role)
+    return replace(key, conditions=())
 
 
 def _join(site: Site, samples: Sequence[Sample]) -> dict[Series, dict[str, list[JobValue]]]:
@@ -128,7 +118,7 @@ def _join(site: Site, samples: Sequence[Sample]) -> dict[Series, dict[str, list[
     return joined
 
 
-def _place(site: Site, place: Place, a: Sides, b: Sides, found: Comparison) -> None:
+def _place(site: Site, place: Series, a: Sides, b: Sides, found: Comparison) -> None:
     if not a or not b:
         nodes = chain(*a.values(), *b.values())
         (found.only_a if a else found.only_b).append(_only(place, nodes))
@@ -145,7 +135,7 @@ def _place(site: Site, place: Place, a: Sides, b: Sides, found: Comparison) -> N
             _series(site, place, key, one, other, found)
 
 
-def _series(site: Site, place: Place, key: Series, a: Nodes, b: Nodes, found: Comparison) -> None:
+def _series(site: Site, place: Series, key: Series, a: Nodes, b: Nodes, found: Comparison) -> None:
     """One series that both have: the nodes of both, and those of one only."""
     for nodes, others, only in ((a, b, found.only_a), (b, a, found.only_b)):
         alone = nodes.keys() - others.keys()
@@ -155,16 +145,15 @@ def _series(site: Site, place: Place, key: Series, a: Nodes, b: Nodes, found: Co
     if not common:
         found.not_comparable.append(_of_place(Kind.NO_NODE_IN_BOTH, place, role=place.role))
         return
-    row = _row(site, place, _few(a, common), _few(b, common))
-    found.rows.append(replace(row, of_a_point=SWEEP in dict(key.conditions)))
+    found.rows.append(_row(site, place, _few(a, common), _few(b, common)))
 
 
-def _only(place: Place, nodes: Iterable[str]) -> Finding:
+def _only(place: Series, nodes: Iterable[str]) -> Finding:
     found = _of_place(Kind.ONLY_IN_ONE, place)
     return replace(found, subject=str(nodesets.of(nodes)))
 
 
-def _not_comparable(place: Place, a: Sides, b: Sides, apart: Set[str]) -> Finding:
+def _not_comparable(place: Series, a: Sides, b: Sides, apart: Set[str]) -> Finding:
     """apart: the nodes of both sides, in no series of both."""
     of_apart = ([k for k in side if not side[k].keys().isdisjoint(apart)] for side in (a, b))
     one, other = (
@@ -174,7 +163,7 @@ def _not_comparable(place: Place, a: Sides, b: Sides, apart: Set[str]) -> Findin
     return _of_place(Kind.NOT_COMPARABLE, place, role=place.role, differences=differences)
 
 
-def _of_place(kind: Kind, place: Place, **details: str) -> Finding:
+def _of_place(kind: Kind, place: Series, **details: str) -> Finding:
     check = place.metric.partition(".")[0]
     return finding.of(kind, details, check=check, metric=place.name)
 
@@ -183,7 +172,7 @@ def _few(nodes: Nodes, wanted: Iterable[str]) -> dict[str, list[JobValue]]:
     return {node: nodes[node] for node in sorted(wanted)}
 
 
-def _row(site: Site, place: Place, a: Nodes, b: Nodes) -> Row:
+def _row(site: Site, place: Series, a: Nodes, b: Nodes) -> Row:
     metric = site.catalogue[place.metric]
     first, second = (
         {n: median(r.value for r in runs) for n, runs in side.items()} for side in (a, b)
@@ -202,7 +191,7 @@ def _unit(metric: Metric, a: Nodes, b: Nodes) -> str:
     return printed.pop() or metric.unit if len(printed) == 1 else metric.unit
 
 
-def _values(place: Place, nodes: Nodes, unit: str, to: str) -> list[float]:
+def _values(place: Series, nodes: Nodes, unit: str, to: str) -> list[float]:
     """What the noise is judged by: nodes, else a node's runs; of a sweep's point its trials."""
     if place.role == series.SYSTEM:
         found = [value for run in chain(*nodes.values()) for value in run.each]
@@ -222,8 +211,8 @@ def _maxima(site: Site, a: Sides, b: Sides) -> Iterator[Row]:
         first, second = _highest(points, a), _highest(points, b)
         before, after = dict(first.dims)[axis], dict(second.dims)[axis]
         name = f"{curve.name}, highest of {len(points)}: {axis} {before} -> {after}"
-        place = Place(name, curve.metric, curve.environment, series.SYSTEM)
-        yield _row(site, place, a[first], b[second])
+        row = _row(site, replace(curve, role=series.SYSTEM), a[first], b[second])
+        yield replace(row, name=name)
 
 
 def _curves(site: Site, both: Iterable[Series]) -> dict[tuple[Series, str], list[Series]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from siteproof import units
 from siteproof.analysis import plateau
@@ -158,16 +158,7 @@ def envelope(lines: Sequence[Curve]) -> Curve:
             best[row.point.x] = row
     rows = [best[x] for x in sorted(best)]
     first = lines[0]
-    return Curve(
-        first.metric,
-        first.unit,
-        first.better,
-        first.panel,
-        ALL,
-        first.numeric,
-        rows,
-        _shape(first.better, first.numeric, rows),
-    )
+    return replace(first, line=ALL, rows=rows, shape=_shape(first.better, first.numeric, rows))
 
 
 def groups(found: Sequence[Curve]) -> list[list[Curve]]:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from statistics import median
 
+from siteproof import units
+from siteproof.analysis.before_after import Change, compare
 from siteproof.analysis.scaling import Packing, packing
-from siteproof.curves import best_setting, bounds, failing, measured
-from siteproof.curves.best_setting import Setting
+from siteproof.curves import bounds, failing, measured
 from siteproof.curves.bounds import Reached
 from siteproof.curves.failing import FirstFailure
 from siteproof.curves.measured import PER_NODE, TASKS, Curve, Row
 from siteproof.curves.sweep_runs import Progress, SweepRun, progress
 from siteproof.errors import ExitCode
-from siteproof.record.point import OWN
-from siteproof.sites import Site
+from siteproof.record.point import KNOB, OWN
+from siteproof.record.samples import Sample
+from siteproof.sites import Metric, Site
 from siteproof.sweeps.reading import SweepFile
 from siteproof.sweeps.tools import TOOLS
 
 MESSAGES = TOOLS["messages"].check
+Dims = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,23 @@ class Axis:
     kind: str
     lines: str = ""
     alone: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The best of several settings. place: the other dimensions; knobs: without `knob.`.
+
+    value: the median, in the catalogue's unit. change: against the machine's own values; None where
+    they were not measured, or are the best.
+    """
+
+    metric: str
+    unit: str
+    place: Dims
+    knobs: Dims
+    value: float
+    settings: int
+    change: Change | None
 
 
 @dataclass(frozen=True)
@@ -102,7 +123,7 @@ def _report(
         groups,
         packed,
         bounds.path(site, run),
-        best_setting.best(run.good, site.catalogue) if first_knob else (),
+        best_settings(run.good, site.catalogue) if first_knob else (),
         failing.first(alone, axis.name, axis.lines),
     )
 
@@ -143,3 +164,38 @@ def _with_best(lines: Sequence[Curve], axis: Axis) -> list[Curve]:
     if not several or (axis.name, axis.lines) != (TASKS, PER_NODE):
         return list(lines)
     return [*lines, measured.envelope(lines)]
+
+
+def best_settings(samples: Iterable[Sample], catalogue: Mapping[str, Metric]) -> list[Setting]:
+    """The best setting of each metric whose direction is known, place by place.
+
+    The best of many settings looks better than it is, so it must differ from the machine's own
+    values by more than noise does (siteproof.analysis.before_after).
+    """
+    values: dict[tuple[str, Dims], dict[Dims, list[float]]] = {}
+    for sample in samples:
+        entry = catalogue.get(sample.metric)
+        if sample.status != "ok" or entry is None or entry.better == "neither":
+            continue
+        knobs = tuple(
+            sorted((k.removeprefix(KNOB), v) for k, v in sample.dims.items() if k.startswith(KNOB))
+        )
+        place = tuple(sorted((k, v) for k, v in sample.dims.items() if not k.startswith(KNOB)))
+        value = float(units.convert(sample.number, sample.unit, entry.unit))
+        values.setdefault((sample.metric, place), {}).setdefault(knobs, []).append(value)
+    return [
+        _best(metric, catalogue[metric], place, settings)
+        for (metric, place), settings in sorted(values.items())
+        if len(settings) > 1
+    ]
+
+
+def _best(metric: str, entry: Metric, place: Dims, settings: Mapping[Dims, list[float]]) -> Setting:
+    sign = -1 if entry.better == "lower" else 1
+    chosen = max(settings, key=lambda knobs: (sign * median(settings[knobs]), knobs))
+    own = next((v for k, v in settings.items() if all(text == OWN for _, text in k)), None)
+    is_own = all(text == OWN for _, text in chosen)
+    change = None if own is None or is_own else compare(own, settings[chosen], entry.better)
+    return Setting(
+        metric, entry.unit, place, chosen, median(settings[chosen]), len(settings), change
+    )

@@ -48,11 +48,6 @@ class SweepRun:
     samples: Sequence[Sample]
 
     @property
-    def time(self) -> str:
-        """When its newest job ended."""
-        return self.newest.header.time
-
-    @property
     def newest(self) -> Sample:
         """A sample of its newest job."""
         return max(self.samples, key=lambda s: s.header.job_order)
@@ -205,12 +200,8 @@ def progress(run: SweepRun, file: SweepFile | None, site: Site) -> Progress:
         failed,
         untried,
         [every[n] for n in sorted(large)],
-        _without(every, points),
+        [every[n] for n in sorted(every.keys() - points.keys())],
     )
-
-
-def _without(every: Mapping[int, Point], kept: Mapping[int, Point]) -> list[Point]:
-    return [point for number, point in every.items() if number not in kept]
 
 
 def _left_out(run: SweepRun, points: Mapping[int, Point], site: Site) -> set[int]:

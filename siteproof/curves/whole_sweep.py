@@ -214,19 +214,18 @@ def _conditions(lines: Sequence[Curve]) -> dict[str, str]:
 
 def _shared(lines: Sequence[Curve]) -> dict[str, str]:
     """The dimensions that all of these points share, without tasks and tasks a node."""
-    first, *rest = [row.dims for line in lines for row in line.rows]
-    return {
-        key: value
-        for key, value in first.items()
-        if key not in (TASKS, PER_NODE) and all(d.get(key) == value for d in rest)
-    }
+    return _alike([row.dims for line in lines for row in line.rows], (TASKS, PER_NODE))
 
 
 def _common(samples: Sequence[Sample]) -> dict[str, str]:
     """The conditions that all samples share."""
-    first, *rest = [s.conditions for s in samples]
+    return _alike([s.conditions for s in samples], ("mode",))
+
+
+def _alike(each: Sequence[Mapping[str, str]], but: Sequence[str]) -> dict[str, str]:
+    first, *rest = each
     return {
-        k: v for k, v in first.items() if k != "mode" and all(other.get(k) == v for other in rest)
+        k: v for k, v in first.items() if k not in but and all(other.get(k) == v for other in rest)
     }
 
 

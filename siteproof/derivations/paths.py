@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 
 from siteproof import nodesets
-from siteproof.analysis import listings
 from siteproof.derivations.given import Given, Result
 from siteproof.record import descriptions
 from siteproof.record.samples import Sample
@@ -58,8 +57,22 @@ def _compared(given: Given, listed: Mapping[str, Sample]) -> Result:
     if altered := [node for node in listed if proofs.get(node) != descriptions.digest(every[node])]:
         return given.missing([f"{PATHS} of {nodesets.of(altered)} as they were measured"])
     depth = min(int(s.conditions["depth"]) for s in listed.values())
-    found = listings.differing(every, depth)
+    found = differing(every, depth)
     shown = [f"{path} not on {nodesets.of(found[path])}" for path in list(found)[:MAX_SHOWN]]
     more = f", and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
     why = f"{'; '.join(shown)}{more}" if found else f"{len(listed)} nodes have the same paths"
     return given.sample(Fraction(len(found)), list(listed.values()), why)
+
+
+def differing(listings: Mapping[str, Collection[str]], depth: int) -> dict[str, list[str]]:
+    """Each path that some places lack, with these places; in the order of the paths.
+
+    depth: levels of folders that every place has listed; deeper paths are not compared.
+    """
+    every = {path for listed in listings.values() for path in listed if path.count("/") < depth}
+    lacking = {}
+    for path in sorted(every):
+        without = [place for place, listed in listings.items() if path not in listed]
+        if without:
+            lacking[path] = without
+    return lacking

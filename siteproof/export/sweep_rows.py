@@ -134,7 +134,7 @@ def _curve(report: SweepReport, curve: Curve) -> dict[str, Any]:
     return plain | {
         "plateau": _place(shape.plateau),
         "plateau_reached": REACHED.get(type(shape.plateau)),
-        "fit": shape.fit.x if shape.fit else None,
+        "fit": shape.fit,
         "decline": _place(shape.decline),
         "noise": shape.noise,
         "last_doubling": shape.gain,

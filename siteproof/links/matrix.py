@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
+from math import inf
 from statistics import median
 
 from siteproof import files, nodesets, units
 from siteproof.analysis import attribution as rules
 from siteproof.analysis.attribution import RECEIVER, SENDER, Blame, Culprit, Pair, blame
-from siteproof.analysis.blocks import Block
 from siteproof.analysis.daily import Attempt, Cell, daily
 from siteproof.answers.attempts import failure, why_not
 from siteproof.errors import UserError
@@ -30,6 +30,7 @@ from siteproof.schema.shapes import hint
 from siteproof.severity import WRONG, broke
 from siteproof.sites import Criterion, Metric, Site, pairs
 from siteproof.sites.system import Link
+from siteproof.units import Quantity
 
 LINK = "link"  # the condition of every metric of pairs
 STARS = ("star", "together")  # patterns whose clients have a server and no other peer
@@ -322,9 +323,8 @@ def _matrix(site: Site, metric: str, key: Key, samples: Sequence[Sample]) -> Mat
     limiting = limits(site, metric, link, tried.newest) if tried.newest else {}
     conditions = ", ".join(f"{k} {v}" for k, v in key[1])
     at = site.system.links.get(link)
-    threshold = _below(at, entry)
-    broken = _all_under(metric, values, entry.unit, at, threshold)
-    broken |= _all_missed(limiting, values, entry.unit)
+    threshold = _threshold(at, entry)
+    broken = _broken(metric, values, entry.unit, limiting, threshold)
     hubs = frozenset(pairs.servers(site, at)) if at and at.pattern in STARS else frozenset()
     return Matrix(
         f"{metric} [{conditions}]" if conditions else metric,
@@ -342,57 +342,37 @@ def _matrix(site: Site, metric: str, key: Key, samples: Sequence[Sample]) -> Mat
     )
 
 
-def _all_missed(
-    limiting: Mapping[str, Criterion], values: Mapping[Pair, float], unit: str
-) -> dict[Pair, Finding]:
-    """The pairs that miss a bound."""
-    return {
-        pair: _missed(pair, key, criterion, value, unit)
-        for key, criterion in limiting.items()
-        for pair, value in values.items()
-        if not criterion.met(Fraction(value), unit)
-    }
-
-
-def _below(link: Link | None, entry: Metric) -> float | None:
-    """The rate below which a pair of the link is bad, in the metric's unit."""
+def _threshold(link: Link | None, entry: Metric) -> Quantity | None:
+    """The rate below which a pair of the link is bad."""
     rate = link.slow_below if link and entry.better == "higher" else None
-    if rate is None or units.kind(entry.unit) != units.kind(rate.unit):
-        return None
-    return float(units.convert(rate.value, rate.unit, entry.unit))
+    return rate if rate and units.kind(entry.unit) == units.kind(rate.unit) else None
 
 
-def _all_under(
-    metric: str, values: Mapping[Pair, float], unit: str, link: Link | None, least: float | None
+def _broken(
+    metric: str,
+    values: Mapping[Pair, float],
+    unit: str,
+    limiting: Mapping[str, Criterion],
+    least: Quantity | None,
 ) -> dict[Pair, Finding]:
-    """The pairs below the threshold of their link."""
-    if link is None or least is None:
-        return {}
-    low = {pair: value for pair, value in values.items() if value < least}
-    return {pair: _under(pair, metric, value, unit, link) for pair, value in low.items()}
+    """The pairs below the threshold of their link, and those that miss a bound.
 
-
-def _under(pair: Pair, metric: str, value: float, unit: str, link: Link) -> Finding:
-    return Finding(
-        Kind.BELOW_THRESHOLD,
-        subject=_arrow(pair),
-        metric=metric,
-        value=f"{value:.6g}",
-        unit=unit,
-        bound=str(link.slow_below),
-    )
-
-
-def _missed(pair: Pair, key: str, criterion: Criterion, value: float, unit: str) -> Finding:
-    return Finding(
-        Kind.MISSES_BOUND,
-        subject=_arrow(pair),
-        metric=criterion.metric,
-        criterion=key,
-        value=f"{value:.6g}",
-        unit=unit,
-        bound=criterion.required,
-    )
+    least: the threshold, in any unit.
+    """
+    threshold = float(units.convert(least.value, least.unit, unit)) if least else -inf
+    found = {}
+    for pair, value in values.items():
+        why = Finding(
+            Kind.BELOW_THRESHOLD, _arrow(pair), metric=metric, value=f"{value:.6g}", unit=unit
+        )
+        if value < threshold:
+            found[pair] = replace(why, bound=str(least))
+        for key, criterion in limiting.items():
+            if not criterion.met(Fraction(value), unit):
+                found[pair] = replace(
+                    why, kind=Kind.MISSES_BOUND, criterion=key, bound=criterion.required
+                )
+    return found
 
 
 def _newest(samples: Sequence[Sample], both: bool, unit: str) -> _Tried:
@@ -472,26 +452,27 @@ def findings(one: Matrix) -> list[Finding]:
     return found
 
 
-def _block(one: Matrix, block: Block) -> Finding:
-    """A trunk or leaf that is slow: the nodes on its far side, and those on its near side."""
-    details = {
-        "link": one.link,
-        "deficit": block.share,
-        "bad": len(block.pairs),
-        "peers": str(nodesets.of(block.outside)),
-    }
-    check = one.name.partition(".")[0]
-    subject = str(nodesets.of(block.inside))
-    return finding.of(Kind.BLOCK_SLOW, details, subject=subject, check=check, metric=one.name)
-
-
 def _arrow(pair: Pair) -> str:
     return f"{pair[0]}>{pair[1]}"
 
 
 def blocks(one: Matrix) -> list[Finding]:
-    """The trunks and leaves that are slow."""
-    return [_block(one, block) for block in one.blame.blocks]
+    """The trunks and leaves that are slow: the nodes on the far side, and those on the near one."""
+    return [
+        finding.of(
+            Kind.BLOCK_SLOW,
+            {
+                "link": one.link,
+                "deficit": block.share,
+                "bad": len(block.pairs),
+                "peers": str(nodesets.of(block.outside)),
+            },
+            subject=str(nodesets.of(block.inside)),
+            check=one.name.partition(".")[0],
+            metric=one.name,
+        )
+        for block in one.blame.blocks
+    ]
 
 
 def asymmetries(matrix: Matrix) -> list[rules.Asymmetry]:

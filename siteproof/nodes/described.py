@@ -1,4 +1,4 @@
-"""What the descriptions of nodes show, as findings: fields that differ, and what is not known."""
+"""What nodes report of themselves, as findings: what differs, is not as stated, or not known."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from siteproof.answers.attempts import failure
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Sample
+from siteproof.sites import Site, bought
+from siteproof.sites.bought import FactResult, Outcome
 
 OnNodes = tuple[Finding, Iterable[str]]
 
@@ -41,6 +43,34 @@ def not_read(unread: Mapping[str, Mapping[str, str]]) -> Iterator[OnNodes]:
     for node, names in unread.items():
         for name, why in names.items():
             yield finding.of(Kind.FIELD_NOT_READ, {"field": name}, message=why), [node]
+
+
+def not_as_stated(results: Mapping[str, Sequence[FactResult]]) -> Iterator[OnNodes]:
+    """What is not as stated or was not read, section by section, each with its node."""
+    for node, of_node in results.items():
+        for result in of_node:
+            if result.outcome is not Outcome.AS_STATED:
+                yield of_fact(result), [node]
+
+
+def of_fact(result: FactResult) -> Finding:
+    """The finding of a fact that is not as stated, or that was not read."""
+    details = {"section": result.section, "field": result.field, "expected": result.expected}
+    if result.missed:
+        return finding.of(Kind.FACT_DIFFERS, {**details, "found": result.found})
+    return finding.of(Kind.FACT_NOT_READ, details, message=result.why)
+
+
+def not_stated(site: Site, role: str) -> list[Finding]:
+    """The sections of which the site gives no field for a role, each with the reason."""
+    found = {}
+    for node in site.expected(role):
+        for name, section in bought.sections_of(site, node).items():
+            if not section.fields:
+                found[name] = finding.of(
+                    Kind.NOT_STATED, {"section": name}, subject=role, message=section.not_stated
+                )
+    return list(found.values())
 
 
 def not_described(samples: Iterable[Sample], missing: Iterable[str]) -> Iterator[OnNodes]:

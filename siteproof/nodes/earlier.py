@@ -14,7 +14,7 @@ from siteproof.analysis.falls import newest_last
 from siteproof.analysis.screen import row_medians
 from siteproof.analysis.slow_nodes import Level
 from siteproof.record import series
-from siteproof.record.pair_units import LINK, link_of
+from siteproof.record.pair_units import LINK, PEER, link_of
 from siteproof.record.samples import Order, Sample
 from siteproof.record.series import JobValue, Series
 from siteproof.record.value_table import NOBODY, Floats, Ints, ValueTable
@@ -164,7 +164,7 @@ def both_ends(table: ValueTable) -> ValueTable:
     back = (of_row * count + pairs.peer) * count + pairs.node
     directed = set(metrics[np.unique(of_row[np.isin(forth, back)])].tolist())
     kinds = [
-        _at(kind, side if kind.metric in directed else "")
+        at_end(kind, side if kind.metric in directed else "")
         for kind in table.kinds
         for side in (SENDS, RECEIVES)
     ]
@@ -178,6 +178,7 @@ def both_ends(table: ValueTable) -> ValueTable:
     )
 
 
-def _at(kind: Sample, side: str) -> Sample:
-    dims = {**kind.dims, LINK: link_of(kind)}
-    return replace(kind, dims=dims | ({SIDE: side} if side else {}))
+def at_end(of_pair: Sample, side: str) -> Sample:
+    """A pair's value without its peer. side: of the end; empty where it has no direction."""
+    dims = {k: v for k, v in of_pair.dims.items() if k != PEER} | {LINK: link_of(of_pair)}
+    return replace(of_pair, dims=dims | ({SIDE: side} if side else {}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -32,37 +33,26 @@ class Event:
 
 
 def explained(
-    site: Site, of_nodes: Sequence[InSeries], headers: Iterable[Header]
+    site: Site, of_nodes: Mapping[str, Sequence[InSeries]], headers: Iterable[Header]
 ) -> Callable[[Finding], Finding]:
-    """What gives a finding on a node back; one that the fleet's own loss explains names it."""
-    return _Role(site, of_nodes, {head.session: head for head in headers}).named
+    """What gives a finding on a node back; a missed bound that the fleet's loss explains names it.
 
+    of_nodes: the series by metric.
+    """
+    sessions = {head.session: head for head in headers}
 
-class _Role:
-    """The series by metric, and the event of each, once it is needed."""
+    @cache
+    def events(metric: str) -> list[tuple[InSeries, Event | None]]:
+        return [(one, _event(one, sessions)) for one in of_nodes.get(metric, ())]
 
-    def __init__(
-        self, site: Site, of_nodes: Sequence[InSeries], sessions: Mapping[str, Header]
-    ) -> None:
-        self._site, self._sessions = site, sessions
-        self._series: dict[str, list[InSeries]] = {}
-        for one in of_nodes:
-            self._series.setdefault(one.key.metric, []).append(one)
-        self._events: dict[int, Event | None] = {}
-
-    def named(self, why: Finding) -> Finding:
-        """A missed bound with the event that explains it; any other finding as it is."""
-        if why.kind is not Kind.MISSES_BOUND or why.criterion not in self._site.criteria:
-            return why
-        for one in self._series.get(why.metric, ()):
-            if why.subject in one.course.nodes:
-                why = _named(self._site, why, one, self._event(one))
+    def named(why: Finding) -> Finding:
+        if why.kind is Kind.MISSES_BOUND and why.criterion in site.criteria:
+            for one, event in events(why.metric):
+                if why.subject in one.course.nodes:
+                    why = _named(site, why, one, event)
         return why
 
-    def _event(self, one: InSeries) -> Event | None:
-        if id(one) not in self._events:
-            self._events[id(one)] = _event(one, self._sessions)
-        return self._events[id(one)]
+    return named
 
 
 def _event(one: InSeries, sessions: Mapping[str, Header]) -> Event | None:
@@ -71,7 +61,7 @@ def _event(one: InSeries, sessions: Mapping[str, Header]) -> Event | None:
     whole = np.flatnonzero(measured.sum(axis=0) >= COVERS * len(one.runs))
     if len(one.runs) < falls.OTHERS or whole.size < 2 * RETESTS:
         return None
-    level = 1 + one.moved[whole]
+    level = 1 + one.falls.moved[whole]
     length = int(falls.falls(level[None, :], "higher").runs[0])
     runs = np.arange(level.size)
     (slope, start), covariance = np.polyfit(runs, level, 1, cov=True)

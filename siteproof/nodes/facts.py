@@ -13,7 +13,7 @@ from siteproof.analysis.slow_nodes import State
 from siteproof.answers import checks_tried
 from siteproof.answers.attempts import failure, of_system
 from siteproof.judge.criterion import NodeVerdict
-from siteproof.nodes import as_stated, described, stored
+from siteproof.nodes import described, stored
 from siteproof.record import descriptions, finding, series
 from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind
@@ -206,7 +206,7 @@ def _odd_descriptions(judged: Judgement) -> Iterator[Fact]:
             yield from _odd(node, [described.of_field(role or "no role", one) for one in differing])
     for node, results in bought.of_nodes(judged.site, fields, unread).items():
         missed = (result for result in results if result.outcome is Outcome.DIFFERENT)
-        yield from _odd(node, list(map(as_stated.of_result, missed)))
+        yield from _odd(node, list(map(described.of_fact, missed)))
 
 
 def _odd(node: str, findings: Sequence[Finding]) -> Iterator[Fact]:

@@ -18,11 +18,11 @@ from siteproof.analysis.slow_nodes import Slow, State
 from siteproof.answers.attempts import failure
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
-from siteproof.nodes.earlier import RECEIVES, SENDS, SIDE
+from siteproof.nodes.earlier import RECEIVES, SENDS, at_end
 from siteproof.nodes.facts import Fact
 from siteproof.record import finding, series
 from siteproof.record.finding import Detail, Finding, Kind
-from siteproof.record.pair_units import LINK, PEER, job, link_of, of_link, of_pairs
+from siteproof.record.pair_units import PEER, job, link_of, of_link, of_pairs
 from siteproof.record.samples import Sample
 from siteproof.severity import most_severe_status
 from siteproof.sites import Site, pairs
@@ -55,15 +55,10 @@ def ends(found: Sequence[Sample]) -> list[Sample]:
     seen = {(s.metric, s.node, s.dims[PEER]) for s in good}
     directed = {m for m, a, b in seen if (m, b, a) in seen}
     return [
-        _at(s, node, side if s.metric in directed else "")
+        replace(at_end(s, side if s.metric in directed else ""), node=node)
         for s in good
         for node, side in ((s.node, SENDS), (s.dims[PEER], RECEIVES))
     ]
-
-
-def _at(sample: Sample, node: str, side: str) -> Sample:
-    dims = {k: v for k, v in sample.dims.items() if k != PEER} | {LINK: link_of(sample)}
-    return replace(sample, node=node, dims=dims | ({SIDE: side} if side else {}))
 
 
 def judge(judged: Judgement) -> Pairs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -22,13 +22,16 @@ OF_PARAMETERS = (Kind.PARAMETER_DIFFERS, Kind.PARAMETERS_DIFFER)
 
 
 class History:
-    """The runs of each node until now. past: what is older than what is judged."""
+    """The runs of each node until now.
 
-    def __init__(self, judged: Judgement, past: ValueTable, of_nodes: Sequence[InSeries]) -> None:
+    past: what is older than what is judged. of_nodes: the series by metric.
+    """
+
+    def __init__(
+        self, judged: Judgement, past: ValueTable, of_nodes: Mapping[str, Sequence[InSeries]]
+    ) -> None:
         self._judged, self._past, self._site = judged, past, judged.site
-        self._series: dict[str, list[InSeries]] = {}
-        for one in of_nodes:
-            self._series.setdefault(one.key.metric, []).append(one)
+        self._series = of_nodes
         self._missing: dict[str, _Missing] = {}
 
     def dated(self, findings: Iterable[Finding]) -> list[Finding]:
@@ -74,10 +77,8 @@ class History:
             sessions = self._judged.sessions
             jobs = sessions.headers if sessions else [sample.header for sample in of_check]
             self._missing[why.check] = _Missing(why.check, self._past, of_check, jobs)
-        missing = self._missing[why.check]
-        if why.kind is Kind.NOT_MEASURED:
-            return missing.since_last(why.subject)
-        return missing.tried_since_last(why.subject)
+        tried = why.kind is not Kind.NOT_MEASURED
+        return self._missing[why.check].since_last(why.subject, tried=tried)
 
     def _differing(self, node: str) -> list[str]:
         """The newest runs in which host parameters of the node were not as expected."""
@@ -131,16 +132,10 @@ class _Missing:
             if found == {"ok"}:
                 self._last[node] = at
 
-    def since_last(self, node: str) -> list[str]:
-        """The times of the sessions after the node's last value."""
-        return [head.time for head in self._since(node)]
-
-    def tried_since_last(self, node: str) -> list[str]:
-        """The times of those of them that ran on the node."""
-        return [head.time for head in self._since(node) if self._ran(head.session, node)]
-
-    def _since(self, node: str) -> Sequence[Header]:
-        return self._heads[self._last.get(node, -1) + 1 :]
+    def since_last(self, node: str, *, tried: bool) -> list[str]:
+        """The times of the sessions after the node's last value. tried: that ran on the node."""
+        heads = self._heads[self._last.get(node, -1) + 1 :]
+        return [head.time for head in heads if not tried or self._ran(head.session, node)]
 
     def _ran(self, session: str, node: str) -> bool:
         """Whether a job of the session had to measure the node; unknown counts."""

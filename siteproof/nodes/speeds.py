@@ -115,14 +115,9 @@ class InSeries:
     def _levels(self) -> Floats:
         """The logarithm of where each node lies in its newest runs, without what all did."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            values = self.course.values / (1 + self.moved)
+            values = self.course.values / (1 + self.falls.moved)
             level = np.log(np.where(values > 0, values, np.nan))
         return row_medians(falls.newest_last(level)[:, -RECENT_RUNS:])
-
-    @property
-    def moved(self) -> Floats:
-        """What the whole fleet did in each run, as a share, negative where it got worse."""
-        return self.falls.moved
 
     @cached_property
     def _ranks(self) -> list[tuple[Ranks, dict[int, int]]]:
@@ -158,13 +153,8 @@ class InSeries:
         return ByChance(slow_runs / total, clear_runs / total)
 
     def _fleet(self, kind: int = 0) -> Middle:
-        """The nodes of a kind in the newest session."""
+        """The nodes of a kind in the newest session; 0: of the most frequent one."""
         return self._ranks[kind][0].fleet[-1]
-
-    @property
-    def newest(self) -> Middle:
-        """The fleet of the newest session: the most frequent kind."""
-        return self._fleet()
 
     @cached_property
     def changes(self) -> dict[str, Paired]:
@@ -240,17 +230,14 @@ class InSeries:
             if node in self.runs:
                 kind = self._fleet(int(self.kinds[self.course.nodes[node]])).median
                 value = self.runs[node][-1].value
-                inside.append(value * self.newest.median / kind if kind > 0 else value)
+                inside.append(value * self._fleet().median / kind if kind > 0 else value)
         if 2 * len(inside) > len(self.runs):
             return None
-        return rules.group_is_slow(inside, self.newest, self.better)
+        return rules.group_is_slow(inside, self._fleet(), self.better)
 
     def is_slow(self, node: str) -> bool:
         """Whether its newest run is slow compared with its sisters."""
-        row = self.course.nodes[node]
-        one, rows = self._ranks[int(self.kinds[row])]
-        there = np.flatnonzero(~np.isnan(self.course.values[row]))
-        return bool(one.slow[rows[row], there[-1]])
+        return self._own(self.course.nodes[node])[-1][-1]
 
     def is_ranked(self, node: str) -> bool:
         """Whether its sisters, or its own past, can show that it is slow."""
@@ -258,20 +245,21 @@ class InSeries:
             return True
         return len(self.course.of(node)[0]) > rules.MIN_HISTORY
 
+    def _own(self, row: int) -> tuple[Ranks, int, Ints, list[bool]]:
+        """The ranks of a node's kind, its row there, its runs, and which of them are slow."""
+        one, rows = self._ranks[int(self.kinds[row])]
+        there = np.flatnonzero(~np.isnan(self.course.values[row]))
+        return one, rows[row], there, one.slow[rows[row], there].tolist()
+
     def _place(self, node: str, runs: list[JobValue]) -> InOneSeries:
         row = self.course.nodes[node]
-        one, rows = self._ranks[int(self.kinds[row])]
-        at = rows[row]
-        there = np.flatnonzero(~np.isnan(self.course.values[row]))
-        slow = one.slow[at, there].tolist()
-        last = int(there[-1])
-        z, deficit = float(one.z[at, last]), float(one.deficit[at, last])
-        change = self.changes.get(node)
+        one, at, there, slow = self._own(row)
+        change, fallen = self.changes.get(node), self._fallen(row)
         fell = change is not None and rules.fell(change, self.shift)
-        fallen = self._fallen(row)
         count = max(len(runs), min(rules.RETESTS, len(slow)))
-        place = one.fleet[last].median, z, deficit
-        report = _report(runs[-1], *place, change, (count, sum(slow[-count:])))
+        z, deficit = float(one.z[at, there[-1]]), float(one.deficit[at, there[-1]])
+        place = one.fleet[there[-1]].median, z, deficit
+        report = _report(runs[-1], *place, change, count, sum(slow[-count:]))
         if not (fallen or fell or any(slow[-count:])):  # as nearly all are
             return InOneSeries(report, State.OK, (), False)
         is_back = not slow[-1] and _is_back(z, deficit)
@@ -298,10 +286,8 @@ class InSeries:
         fallen = int(self.falls.runs[row])
         if not 0 < fallen <= 2 * rules.RETESTS:
             return fallen
-        one, rows = self._ranks[int(self.kinds[row])]
-        there = np.flatnonzero(~np.isnan(self.course.values[row]))[-fallen:]
-        slow = int(one.slow[rows[row], there].sum())
-        return 0 if self.by_chance.explains(fallen, slow) else fallen
+        slow = self._own(row)[-1][-fallen:]
+        return 0 if self.by_chance.explains(fallen, sum(slow)) else fallen
 
     def _lasting(self, slow: list[bool], there: Ints) -> tuple[str, int]:
         """Since when a node is slow, and for how many runs; single good runs do not end it."""
@@ -367,23 +353,12 @@ class InSeries:
 
 
 def _report(
-    newest: JobValue,
-    typical: float,
-    z: float,
-    deficit: float,
-    change: Paired | None,
-    runs: tuple[int, int],
+    newest: JobValue, typical: float, z: float, deficit: float, change: Paired | None, *runs: int
 ) -> MetricReport:
     """runs: how many, and how many of them are slow."""
-    return MetricReport(
-        newest.value,
-        newest.unit,
-        typical,
-        None if np.isnan(z) else z,
-        deficit,
-        change.change if change else None,
-        *runs,
-    )
+    usable = None if np.isnan(z) else z
+    fell = change.change if change else None
+    return MetricReport(newest.value, newest.unit, typical, usable, deficit, fell, *runs)
 
 
 def _is_back(z: float, deficit: float) -> bool:

@@ -20,7 +20,6 @@ from siteproof.record import finding, series
 from siteproof.record.campaign import Wanted
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED, Header, Sample
-from siteproof.record.series import Series
 from siteproof.record.sessions import Sessions
 from siteproof.record.value_table import NO_VALUES, NOBODY, ValueTable
 from siteproof.sites import Site
@@ -114,9 +113,10 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     warnings += _hidden_losses(site, of_nodes)
     warnings += _not_ranked(found, since.not_ranked(of_nodes, judged))
     before = _before(nodes_only, alone)
-    nodes = found.finished(since.History(nodes_only, before, of_nodes))
+    by_metric = _by_metric(of_nodes)
+    nodes = found.finished(since.History(nodes_only, before, by_metric))
     headers = [*(k.header for k in before.kinds), *(s.header for s in nodes_only.samples)]
-    explained = events.explained(site, of_nodes, headers)
+    explained = events.explained(site, by_metric, headers)
     for failed in [n for n in nodes.values() if n.state is State.FAILED]:
         nodes[failed.node] = replace(failed, findings=[explained(why) for why in failed.findings])
     suspects = _suspects(nodes)
@@ -266,7 +266,9 @@ def _all_series(judged: Judgement, past: ValueTable, *, with_runs: bool = True) 
     """
     values, catalogue = series.collect(judged.site, judged.samples), judged.site.catalogue
     courses = earlier.of_series(judged.site, _before(judged, past), values)
-    ordered = sorted(values, key=lambda key: (not catalogue[key.metric].headline, *_text(key)))
+    ordered = sorted(
+        values, key=lambda key: (not catalogue[key.metric].headline, key.name, str(key))
+    )
     return [
         InSeries(
             key,
@@ -278,8 +280,11 @@ def _all_series(judged: Judgement, past: ValueTable, *, with_runs: bool = True) 
     ]
 
 
-def _text(key: Series) -> tuple[str, str]:
-    return key.name, str(key)
+def _by_metric(of_nodes: Iterable[InSeries]) -> dict[str, list[InSeries]]:
+    found: dict[str, list[InSeries]] = {}
+    for one in of_nodes:
+        found.setdefault(one.key.metric, []).append(one)
+    return found
 
 
 def _before(judged: Judgement, past: ValueTable) -> ValueTable:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -84,8 +84,7 @@ def hashed(path: Path) -> tuple[str, int]:
 def write(perflogs: Path, system: str, record: ByPerson) -> Path:
     """Keep a record. Raises OSError if perflogs cannot be written, and UserError."""
     target = perflogs / system / record.folder / f"{record.name}.json"
-    text = json.dumps({"siteproof": FORMAT, **asdict(record)}, indent=1)
-    files.write(target, f"{text}\n".encode(), below=perflogs, may_replace=lambda _handle: False)
+    keep(target, perflogs, asdict(record))
     return target
 
 
@@ -127,23 +126,48 @@ def day(text: str, where: str) -> date:
     return found
 
 
-def _read(path: Path, of: type[T]) -> T:
-    record = files.read_json(path, below=path.parents[2])
-    known = {f.name: f.type for f in fields(of)}
+def plain(path: Path, what: str) -> dict[str, Any]:
+    """The keys of a record, without control characters. Raises UserError for one of another kind.
+
+    what: of what kind it should be, for the message.
+    """
+    try:
+        record = files.read_json(path, below=path.parents[2])
+    except FileNotFoundError as error:
+        raise UserError(path, f"cannot be read: {error.strerror}") from None
     if not isinstance(record, dict) or record.pop("siteproof", None) != FORMAT:
-        raise UserError(
-            path, f"not of 'siteproof {of.command}', or of another version of the format"
-        )
+        raise UserError(path, f"not {what}, or of another version of the format")
+    cleaned: dict[str, Any] = _clean(record)
+    return cleaned
+
+
+def _clean(value: Any) -> Any:
+    """Without the control characters with which a record could steer a reader's terminal."""
+    if isinstance(value, dict):
+        return {harmless(k): _clean(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_clean(v) for v in value]
+    return harmless(value) if isinstance(value, str) else value
+
+
+def keep(target: Path, perflogs: Path, record: Mapping[str, object]) -> None:
+    """Write a record's keys. Raises OSError if perflogs cannot be written, and UserError."""
+    text = json.dumps({"siteproof": FORMAT, **record}, indent=1)
+    files.write(target, f"{text}\n".encode(), below=perflogs, may_replace=lambda _handle: False)
+
+
+def _read(path: Path, of: type[T]) -> T:
+    record = plain(path, f"of 'siteproof {of.command}'")
+    known = {f.name: f.type for f in fields(of)}
     if record.keys() != known.keys():
         raise UserError(path, f"not of 'siteproof {of.command}'", known)
     for key, kind in known.items():
         value = record[key]
         if type(value).__name__ != kind or isinstance(value, str) and len(value) > LONGEST:
             raise UserError(path, f"'{key}' is not a valid {kind}")
-    plain: dict[str, Any] = {k: harmless(v) if isinstance(v, str) else v for k, v in record.items()}
     try:
-        found = of(**plain)
-        date.fromisoformat(plain.get("on", found.recorded[:10]))
+        found = of(**record)
+        date.fromisoformat(record.get("on", found.recorded[:10]))
         if path.stem == found.name:
             return found
     except ValueError:

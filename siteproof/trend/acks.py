@@ -7,39 +7,30 @@ it can be shown when its runs are no longer looked at.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from siteproof import files, nodesets
-from siteproof.errors import UserError, harmless
-from siteproof.record import finding
+from siteproof import nodesets
+from siteproof.errors import UserError
+from siteproof.record import finding, shown
 from siteproof.record.finding import Finding
 from siteproof.record.finding import Kind as FindingKind
 from siteproof.record.series import Series
 from siteproof.trend.alerts import Ack, Alert, Moment
 
-FORMAT = 1
-_KEYS = ("siteproof", "ack", "who", "why", "when", "takes_back", "alert")
+_KEYS = ("ack", "who", "why", "when", "takes_back", "alert")
 _MOMENTS = ("last_before", "first_after", "made_good")
-_TEXTS = (
-    "id",
-    "kind",
-    "metric",
-    "series_name",
-    "environment",
-    "role",
-    "place",
-    "unit",
-    "confidence",
-    "better",
-    "meets",
-)
-_NUMBERS = ("before", "after", "relative", "n_before", "n_after", "severity", "unit_factor")
-_FLAGS = ("worse", "provisional", "of_fleet")
+_KINDS: dict[object, Any] = {
+    "str": str,
+    "Kind": str,
+    "bool": bool,
+    "int": int,
+    "float": (int, float),
+}
+_PLAIN = {f.name: _KINDS[f.type] for f in fields(Alert) if f.type in _KINDS}
 _CAUSES = (  # what an alert may give as its cause
     FindingKind.CHANGED,
     FindingKind.NOTHING_CHANGED,
@@ -68,7 +59,6 @@ def write(
     now = datetime.now(UTC)
     ack = Ack(alert.id, who, why, now.isoformat())
     record = {
-        "siteproof": FORMAT,
         "ack": alert.id,
         "who": who,
         "why": why,
@@ -77,7 +67,7 @@ def write(
         "alert": as_record(alert),
     }
     target = folder(perflogs, system) / f"{now:%Y%m%dT%H%M%S.%fZ}.json"
-    files.write(target, f"{json.dumps(record, indent=1)}\n".encode(), below=perflogs)
+    shown.keep(target, perflogs, record)
     return ack
 
 
@@ -98,11 +88,7 @@ def standing(records: Iterable[Record]) -> list[Alert]:
 
 def as_record(alert: Alert) -> dict[str, Any]:
     """An alert as plain data."""
-    plain: dict[str, Any] = {
-        f.name: getattr(alert, f.name)
-        for f in fields(alert)
-        if f.name in (*_TEXTS, *_NUMBERS, *_FLAGS)
-    }
+    plain: dict[str, Any] = {name: getattr(alert, name) for name in _PLAIN}
     for name in _MOMENTS:
         moment = getattr(alert, name)
         plain[name] = moment and {"time": moment.iso, "session": moment.session}
@@ -114,33 +100,25 @@ def as_record(alert: Alert) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Record:
-    try:
-        record = files.read_json(path, below=path.parents[2])
-    except FileNotFoundError as error:
-        raise UserError(path, f"cannot be read: {error.strerror}") from None
-    if not isinstance(record, dict) or record.get("siteproof") != FORMAT:
-        raise UserError(path, "not an acknowledgement, or of another version of the format")
+    record = shown.plain(path, "an acknowledgement")
     try:
         if set(record) != set(_KEYS):
             raise ValueError
-        alert = _alert(_clean(record["alert"]))
-        ack = Ack(*(_text(record, key) for key in ("ack", "who", "why", "when")))
-        return Record(ack, alert, _is(record, "takes_back", bool))
+        ack = Ack(*(_is(record, key, str) for key in ("ack", "who", "why", "when")))
+        return Record(ack, _alert(record["alert"]), _is(record, "takes_back", bool))
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
         raise UserError(path, "not an acknowledgement", _KEYS) from None
 
 
 def _alert(plain: dict[str, Any]) -> Alert:
-    own: dict[str, Any] = {name: _text(plain, name) for name in _TEXTS}
-    own |= {name: _is(plain, name, (int, float)) for name in _NUMBERS}
-    own |= {name: _is(plain, name, bool) for name in _FLAGS}
+    own: dict[str, Any] = {name: _is(plain, name, kind) for name, kind in _PLAIN.items()}
     own |= {name: _moment(plain[name]) for name in _MOMENTS}
     pairs = [
         tuple(sorted((str(k), str(v)) for k, v in plain["series"][key].items()))
         for key in ("dims", "conditions")
     ]
     series = Series(own["metric"], pairs[0], own["environment"], own["role"], pairs[1])
-    nodes = nodesets.parse(_text(plain, "nodes"))
+    nodes = nodesets.parse(_is(plain, "nodes", str))
     if own["last_before"] is None or own["first_after"] is None:
         raise ValueError
     changed = [_finding(cause) for cause in plain["changed"]]
@@ -164,20 +142,7 @@ def _moment(plain: Any) -> Moment | None:
     return Moment(time.astimezone(UTC).replace(tzinfo=None), str(plain["session"]))
 
 
-def _text(record: dict[str, Any], key: str) -> str:
-    return harmless(_is(record, key, str))
-
-
 def _is(record: dict[str, Any], key: str, kind: Any) -> Any:
     if not isinstance(record[key], kind):
         raise TypeError
     return record[key]
-
-
-def _clean(value: Any) -> Any:
-    """Without the control characters with which a record could steer a reader's terminal."""
-    if isinstance(value, dict):
-        return {harmless(k): _clean(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_clean(v) for v in value]
-    return harmless(value) if isinstance(value, str) else value

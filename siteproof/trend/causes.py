@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from siteproof.compare import changes
@@ -46,8 +45,8 @@ _FILES = """
 class Causes:
     """Answers for one system's alerts."""
 
-    def __init__(self, h: History, system: str, perflogs: Path) -> None:
-        self._h, self._system, self._perflogs = h, system, perflogs
+    def __init__(self, h: History, system: str) -> None:
+        self._h, self._system = h, system
         self._read = lru_cache(maxsize=FILES)(samples.read)
         self._known: dict[object, list[Finding]] = {}
 
@@ -86,7 +85,7 @@ class Causes:
                 *changes.provenance(*own),
                 *changes.software(*own),
                 *changes.texts(before, after),
-                *changes.described(before, after, self._perflogs),
+                *changes.described(before, after, self._h.perflogs),
             ]
         except UserError as error:
             return [Finding(Kind.CHANGE_UNKNOWN, message=str(error))]
@@ -98,7 +97,7 @@ class Causes:
         files = list(self._files.get((alert.metric.partition(".")[0], moment.session), ()))
         files += self._nearest(nodes, moment, later)
         for file in dict.fromkeys(files):
-            for sample in self._read(self._perflogs / file):
+            for sample in self._read(self._h.perflogs / file):
                 if alone or sample.node in nodes:
                     yield sample
 

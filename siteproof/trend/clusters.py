@@ -59,7 +59,7 @@ def _joins(one: Find, other: Find) -> bool:
         return False
     if (one.made_good is None) != (other.made_good is None):
         return False
-    a, b = one.step.relative, other.step.relative
+    a, b = one.relative, other.relative
     if a == b:  # also of two infinite changes, from 0
         return a != 0
     return a * b > 0 and max(abs(a), abs(b)) <= ALIKE * min(abs(a), abs(b))
@@ -110,8 +110,8 @@ def _moved_as_a_whole(
 def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
     kind, of_fleet = finds[0].kind, finds[0].stretch.node == FLEET
     before, after = median(f.before for f in finds), median(f.after for f in finds)
-    relative = median(f.step.relative for f in finds)
-    typical = min(finds, key=lambda f: abs(f.step.relative - relative))
+    relative = median(f.relative for f in finds)
+    typical = min(finds, key=lambda f: abs(f.relative - relative))
     last_before, first_after = _moments(group, finds)
     worse = relative < 0 if group.better == "higher" and kind != "scatter" else relative > 0
     goods = [int(f.stretch.column[f.made_good]) for f in finds if f.made_good is not None]
@@ -130,18 +130,18 @@ def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
         unit=group.unit,
         relative=relative,
         worse=worse and group.better != "neither",
-        confidence=typical.step.confidence + _as_measured(kind, relative, before, after),
+        confidence=typical.confidence + _as_measured(kind, relative, before, after),
         provisional=kind == "out of control",
-        n_before=min(f.step.n_before for f in finds),
-        n_after=min(f.step.n_after for f in finds),
+        n_before=min(f.n_before for f in finds),
+        n_after=min(f.n_after for f in finds),
         last_before=last_before,
         first_after=first_after,
         series=group.key,
         better=group.better,
         of_fleet=of_fleet,
         made_good=group.moment(max(goods)) if goods else None,
-        severity=float(median(f.step.severity for f in finds)),
-        unit_factor=typical.step.unit_factor if kind in ("step", "out of control") else 0.0,
+        severity=float(median(f.severity for f in finds)),
+        unit_factor=typical.unit_factor,
     )
 
 

@@ -12,20 +12,23 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from siteproof.analysis import drift, shape, steps
 from siteproof.analysis.drift import Drift
+from siteproof.analysis.screen import of_modes, screen
+from siteproof.analysis.season import screen_seasons
 from siteproof.analysis.segments import Change
-from siteproof.analysis.shape import Shape
-from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, Typical
-from siteproof.analysis.steps import Step
-from siteproof.trend import screening
+from siteproof.analysis.shape import LONGEST, Shape
+from siteproof.analysis.slow_nodes import MIN_FLEET
+from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, Typical, typical
 from siteproof.trend.alerts import CONFIRMS, Kind
 from siteproof.trend.lines import Floats, Group, Ints
 
 DAY = np.timedelta64(1, "D")
 FLEET = -1  # the node of a fleet's line
 BATCH = 4096  # lines that are screened at a time
+SOME = 200  # lines of a group that show what is typical
 SHORTEST = 2 * CONFIRMS  # runs of a line in which a step can be seen
 LONG_ENOUGH = 30  # runs of a line from which on a drift is an alert
 CONTROL = 8  # runs before a change that rests on fewer than CONFIRMS runs
@@ -56,15 +59,24 @@ class Stretch:
 class Find:
     """One thing that a stretch shows. at: the first value after it. before, after: as measured.
 
+    relative: of before, signed, without what the fleet did. chance: of so large a change anywhere
+    in a series without one; confidence: that there is one, in words. severity: in units of the
+    scatter of one run. unit_factor: that of two units, if it explains the change, else 0.
     made_good: the value from which on all is again as it was before.
     """
 
     stretch: Stretch
     kind: Kind
     at: int
-    step: Step
     before: float
     after: float
+    relative: float
+    n_before: int
+    n_after: int
+    chance: float
+    confidence: str
+    severity: float = 0.0
+    unit_factor: float = 0.0
     made_good: int | None = None
 
     @property
@@ -90,19 +102,17 @@ class Found:
 def look(lines: Sequence[Stretch], progress: Progress | None = None) -> Found:
     """Everything that the lines show."""
     found = Found()
-    typical = _typical(lines)
+    kinds = _typical(lines)
     fleets = {id(line.group) for line in lines if line.node == FLEET}
     for begin in range(0, len(lines), BATCH):
         batch = lines[begin : begin + BATCH]
         for line, may_swing in _suspects(batch, fleets):
-            kind = UNKNOWN if line.node == FLEET else typical[id(line.group)]
+            kind = UNKNOWN if line.node == FLEET else kinds[id(line.group)]
             _closely(line, kind, may_swing, found)
         if progress:
             progress(min(begin + BATCH, len(lines)), len(lines))
     searched = sum(line.values.size >= SHORTEST for line in lines)
-    kept = steps.reported(
-        [QUESTIONS * find.step.chance for find in found.finds], QUESTIONS * searched
-    )
+    kept = steps.reported([QUESTIONS * find.chance for find in found.finds], QUESTIONS * searched)
     found.finds[:] = [find for find, keep in zip(found.finds, kept, strict=True) if keep]
     return found
 
@@ -112,13 +122,48 @@ def _suspects(batch: Sequence[Stretch], fleets: Container[int]) -> Iterator[tupl
 
     fleets: the groups that have one.
     """
-    flagged = screening.flagged([line.values for line in batch])
+    flagged = _flagged([line.values for line in batch])
     alone = [at for at, line in enumerate(batch) if id(line.group) not in fleets]
-    flagged[alone] |= screening.swinging([batch[at] for at in alone])
+    flagged[alone] |= _swinging([batch[at] for at in alone])
     suspects = [line for at, line in enumerate(batch) if line.node == FLEET or flagged[at]]
-    swinging = screening.swinging(suspects).tolist()
+    swinging = _swinging(suspects).tolist()
     for line, may_swing in zip(suspects, swinging, strict=True):
         yield line, may_swing or line.node == FLEET
+
+
+def _flagged(batch: Sequence[Floats]) -> NDArray[np.bool_]:
+    """Lines that may hold a step, an episode or a drift, or flip between two levels."""
+    table = _table(batch)
+    return screen(table) | of_modes(table)
+
+
+def _swinging(batch: Sequence[Stretch]) -> NDArray[np.bool_]:
+    """Lines that may swing with weekday or hour; for those that no fleet was taken out of."""
+    if not batch:
+        return np.zeros(0, dtype=bool)
+    table = _table([line.values for line in batch])
+    times = np.full(table.shape, np.datetime64("NaT"), dtype="datetime64[us]")
+    for at, line in enumerate(batch):
+        newest = line.group.times[line.column][-table.shape[1] :]
+        times[at, table.shape[1] - newest.size :] = newest
+    return screen_seasons(times, table)
+
+
+def typical_of(lines: Sequence[Floats], least: int = MIN_FLEET) -> Typical:
+    """What the lines of one group do; of too few of them nothing is known."""
+    if len(lines) < least:
+        return UNKNOWN
+    return typical(_table(lines[:: -(-len(lines) // SOME)]))
+
+
+def _table(batch: Sequence[Floats]) -> Floats:
+    """The newest values of each line, and gaps before those that have fewer."""
+    width = min(LONGEST, max(line.size for line in batch))
+    table = np.full((len(batch), width), np.nan)
+    for at, line in enumerate(batch):
+        newest = line[-width:]
+        table[at, width - newest.size :] = newest
+    return table
 
 
 def _typical(lines: Sequence[Stretch]) -> dict[int, Typical]:
@@ -127,15 +172,15 @@ def _typical(lines: Sequence[Stretch]) -> dict[int, Typical]:
     for line in lines:
         if line.node != FLEET:
             groups.setdefault(id(line.group), []).append(line.values)
-    return {name: screening.typical_of(of_group) for name, of_group in groups.items()}
+    return {name: typical_of(of_group) for name, of_group in groups.items()}
 
 
-def _closely(line: Stretch, typical: Typical, may_swing: bool, found: Found) -> None:
-    """A line that is flagged, or a fleet's. typical: what the lines of its group do."""
+def _closely(line: Stretch, kind: Typical, may_swing: bool, found: Found) -> None:
+    """A line that is flagged, or a fleet's. kind: what the lines of its group do."""
     if line.values.size <= CONFIRMS:
         return
     times = line.group.times[line.column]
-    seen = shape.explain(times, line.values, typical, may_swing=may_swing)
+    seen = shape.explain(times, line.values, kind, may_swing=may_swing)
     if seen.left_out:
         found.left_out.append((line, seen.left_out))
     if seen.seasons or seen.modes:
@@ -175,17 +220,34 @@ def _worth(line: Stretch, change: Change) -> bool:
 
 def _change(line: Stretch, change: Change, later: Sequence[Change]) -> Find:
     """A step or an episode. Levels as measured: medians of so many runs next to it."""
-    step = steps.of(change)
-    end = change.at + change.n_after
-    first = max(0, change.at - change.n_before)
-    before, after = (
-        float(np.median(line.raw[part]))
-        for part in (slice(first, change.at), slice(change.at, end))
-    )
+    first, end = max(0, change.at - change.n_before), change.at + change.n_after
+    levels = (float(np.median(line.raw[a:b])) for a, b in ((first, change.at), (change.at, end)))
     if change.end is not None:
-        return Find(line, "episode", change.at, step, before, after, change.end)
+        return replace(
+            _found(line, "episode", change, *levels), severity=change.severity, made_good=change.end
+        )
     kind: Kind = "step" if change.n_after >= CONFIRMS else "out of control"
-    return Find(line, kind, change.at, step, before, after, _made_good(change, later))
+    return replace(
+        _found(line, kind, change, *levels),
+        severity=change.severity,
+        unit_factor=steps.unit_factor(change),
+        made_good=_made_good(change, later),
+    )
+
+
+def _found(line: Stretch, kind: Kind, change: Change, before: float, after: float) -> Find:
+    return Find(
+        line,
+        kind,
+        change.at,
+        before,
+        after,
+        steps.share(change.before, change.after),
+        change.n_before,
+        change.n_after,
+        change.chance,
+        steps.confidence(change.chance),
+    )
 
 
 def _made_good(change: Change, later: Sequence[Change]) -> int | None:
@@ -206,9 +268,8 @@ def _noisy(line: Stretch, change: Change) -> bool:
 
 def _scatter(line: Stretch, change: Change) -> Find:
     """A change of the scatter, from the mean distances of runs from their level."""
-    step = replace(steps.of(change), severity=0.0)
-    before, after = (MEAN_TO_SIGMA * one for one in (change.before, change.after))
-    return Find(line, "scatter", change.at, step, before, after)
+    before, after = MEAN_TO_SIGMA * change.before, MEAN_TO_SIGMA * change.after
+    return _found(line, "scatter", change, before, after)
 
 
 def _drift(line: Stretch, slope: Drift, first: int) -> Find:
@@ -222,17 +283,18 @@ def _drift(line: Stretch, slope: Drift, first: int) -> Find:
     part = slope.total / slope.per_year / abs(before) if before else 0.0  # of a year, as a share
     relative, low, high = (part * one for one in (slope.per_year, slope.low, slope.high))
     days = (line.group.times[line.column[-1]] - line.group.times[line.column[first]]) / DAY
-    step = Step(
+    return Find(
+        line,
+        "drift",
+        values.size + first - 1,
         before,
         after,
         relative,
-        0.0,
         values.size,
         values.size,
         slope.chance,
-        confidence=f"over {days:.0f} days, most likely {share(low)} to {share(high)}",
+        f"over {days:.0f} days, most likely {share(low)} to {share(high)}",
     )
-    return Find(line, "drift", values.size + first - 1, step, before, after)
 
 
 def share(change: float) -> str:

@@ -267,7 +267,7 @@ def _unstable(find: Find, kind: Kind) -> Finding:
     group = find.stretch.group
     return finding.of(
         kind,
-        {"what": find.kind, "change": find.step.relative},
+        {"what": find.kind, "change": find.relative},
         subject="" if find.stretch.node == FLEET else group.nodes[find.stretch.node],
         since=group.moment(find.column).iso,
     )

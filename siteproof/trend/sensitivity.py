@@ -11,8 +11,7 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import nodesets
 from siteproof.analysis.power import smallest_change
 from siteproof.analysis.steps import most_chance
-from siteproof.trend import screening
-from siteproof.trend.finds import FLEET, QUESTIONS, SHORTEST, Stretch
+from siteproof.trend.finds import FLEET, QUESTIONS, SHORTEST, Stretch, typical_of
 
 LASTS = (3, 10)  # runs, at the end of the history; and half of it
 LASTING = "lasting"
@@ -49,7 +48,7 @@ def sensitivities(stretches: Sequence[Stretch]) -> list[Sensitivity]:
 
 def _of_group(lines: Sequence[Stretch], chance: float) -> Sensitivity:
     group = lines[0].group
-    typical = screening.typical_of([line.values for line in lines], least=1)
+    typical = typical_of([line.values for line in lines], least=1)
     runs = int(median(line.values.size for line in lines))
     places = {str(last): last for last in LASTS} | {LASTING: runs // 2}
     return Sensitivity(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from siteproof.analysis import shape
 from siteproof.analysis.ranks import COVERS
-from siteproof.analysis.screen import row_medians
+from siteproof.analysis.screen import medians
 from siteproof.analysis.slow_nodes import MIN_FLEET
 from siteproof.analysis.spread import robust_sd
 from siteproof.trend.lines import Floats, Group, Ints
@@ -26,7 +26,6 @@ ROUNDS = 2  # of typical values and fleet's level in turns, so that neither hide
 PARTS = 3  # that are left out of a fleet one after the other, before it is taken as it is
 HALF = 0.5  # of the fleet's step: a node that moved by less did not take part
 NEARLY_ALL = 0.8  # of the nodes take part in a step of the whole fleet …
-SPARSE = 8  # times more places than values: then no table of nodes and runs is made
 MAJORITY = 0.5  # … or so many, where runs are so few that noise hides which nodes did
 
 
@@ -89,7 +88,7 @@ class _Frame:
     def typical(self, level: Floats) -> Floats:
         """The median of each node, without what the fleet did."""
         group = self.group
-        found = medians(group.owner, group.column, self.without(level), len(group.nodes))
+        found = medians(group.owner, self.without(level), len(group.nodes), group.column)
         return np.where(np.isnan(found), 1.0 if self.ratio else 0.0, found)
 
     def line(self, kept: NDArray[np.bool_]) -> Line | None:
@@ -106,7 +105,7 @@ class _Frame:
         for _ in range(ROUNDS):
             typical = self.typical(level)[group.owner]
             share = group.values / typical if self.ratio else group.values - typical
-            middle = medians(column, group.owner[here], share[here], runs)
+            middle = medians(column, share[here], runs, group.owner[here])
             level = _everywhere(columns, middle[columns], runs)
         return columns, level[columns], count[columns]
 
@@ -137,7 +136,7 @@ class _Frame:
         for first, end in pairwise(runs):
             here = (group.column >= first) & (group.column < end)
             middle = medians(
-                group.owner[here], group.column[here] - first, group.values[here], nodes
+                group.owner[here], group.values[here], nodes, group.column[here] - first
             )
             away = group.values[here] - middle[group.owner[here]]
             scale = np.abs(middle[group.owner[here]]) if self.ratio else 1.0
@@ -156,23 +155,6 @@ class _Frame:
         """The values without what the fleet did in their runs."""
         here = level[self.group.column]
         return self.group.values / here if self.ratio else self.group.values - here
-
-
-def medians(place: Ints, other: Ints, values: Floats, places: int) -> Floats:
-    """The median of the values at each place; NaN where there are none.
-
-    other: with the place, each value's own: it is where a value stands in a table.
-    """
-    width = int(other.max(initial=-1)) + 1
-    if places * width > SPARSE * values.size:
-        order = np.argsort(place, kind="stable")
-        begin = np.cumsum(count := np.bincount(place, minlength=places)) - count
-        other = np.empty_like(place)
-        other[order] = np.arange(place.size) - begin[place[order]]
-        width = int(count.max(initial=0))
-    table = np.full((places, width), np.nan)
-    table[place, other] = values
-    return row_medians(table)
 
 
 def _everywhere(columns: Ints, levels: Floats, runs: int) -> Floats:

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import sqrt
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from siteproof import files, nodesets
+from siteproof import nodesets
 from siteproof.analysis import steps
 from siteproof.analysis.shape import Shape
 from siteproof.analysis.spread import robust_sd
@@ -40,7 +39,6 @@ def survey(
     since: datetime | None = None,
     metric: str = "",
     node: str = "",
-    perflogs: Path | None = None,
     progress: Progress | None = None,
 ) -> Survey:
     """Everything that changed in a system's history. Raises UserError for a broken record.
@@ -48,13 +46,12 @@ def survey(
     now: what is newer does not count. since: only changes from then on are reported; the whole
     history is looked at. metric, node: only these are reported.
     """
-    perflogs = perflogs or files.perflogs()
     system = site.system.system
-    looked = examine(site, h, perflogs, metric, now, progress, joined=True)
+    looked = examine(site, h, metric, now, progress, joined=True)
     found, stretches, seen, known = looked.lines, looked.stretches, looked.seen, looked.known
     named = clusters.alerts(site, seen.finds, [a.id for a in known])
     alerts = [a for a in named if _wanted(a, since, node)]
-    explain = Causes(h, system, perflogs).explain
+    explain = Causes(h, system).explain
     alerts = sorted((_bounded(site, explain(a)) for a in alerts), key=severity)
     nodes = [s for s in stretches if s.node != FLEET]
     return Survey(
@@ -106,7 +103,6 @@ class Examined:
 def examine(
     site: Site,
     h: History,
-    perflogs: Path,
     metric: str = "",
     now: datetime | None = None,
     progress: Progress | None = None,
@@ -117,7 +113,7 @@ def examine(
 
     joined: lines go on where settings changed; a baseline needs each setting by itself.
     """
-    known = acks.standing(acks.read_all(perflogs, site.system.system))
+    known = acks.standing(acks.read_all(h.perflogs, site.system.system))
     found = lines.read(site, h, metric, until=now, joined=joined)
     stretches = [s for group in found.groups for s in _stretches(group, known)]
     seen = finds.look(stretches, progress)

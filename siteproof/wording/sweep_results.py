@@ -9,11 +9,10 @@ from siteproof.analysis.before_after import Effect
 from siteproof.analysis.plateau import At, CurveShape, Decline, Place, Unknown
 from siteproof.analysis.scaling import Loss, Packing
 from siteproof.curves import sweep_reasons
-from siteproof.curves.best_setting import Setting
 from siteproof.curves.failing import METRIC as FAILURES
 from siteproof.curves.failing import FirstFailure
 from siteproof.curves.measured import TASKS, Curve
-from siteproof.curves.run_findings import Axis, SweepReport
+from siteproof.curves.run_findings import Axis, Setting, SweepReport
 from siteproof.curves.sweep_runs import point_of
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.point import OWN
@@ -122,7 +121,7 @@ def of_shape(axis: Axis, shape: CurveShape, first: float) -> list[str]:
         if kind in doubts:
             parts.append(doubts[kind])
     if shape.fit and (shape.doubtful or Kind.PLATEAU_BEYOND not in doubts):
-        parts.append(f"a rising and a flat line meet at {at(axis.name, shape.fit.x)}")
+        parts.append(f"a rising and a flat line meet at {at(axis.name, shape.fit)}")
     if isinstance(shape.decline, At):
         parts.append(f"falls from {at(axis.name, shape.decline.x)} on")
     for kind in (Kind.DECLINE_UNKNOWN, Kind.PLATEAU_ROUGH):

@@ -48,7 +48,6 @@ WHY = {
     "siteproof/history/refresh.py:_folders": "names of files only",
     "siteproof/spack/build.py:_below": "names of what was installed",
     # texts that we have made, or that a pattern has let pass
-    "siteproof/compare/accepted.py:_read": "a copy of what files.read_json gave",
     "siteproof/history/fast.py:_join": "objects of texts that samples.py has read",
     "siteproof/history/values.py:failures": "rows of our history: objects of texts",
     "siteproof/history/values.py:_kind": "rows of our history: objects of texts",

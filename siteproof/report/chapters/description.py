@@ -7,8 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from siteproof.analysis.uniformity import Uniformity, vote
-from siteproof.nodes import as_stated
-from siteproof.nodes.described import OnNodes, differing, health, not_described, not_read
+from siteproof.nodes.described import (
+    OnNodes,
+    differing,
+    health,
+    not_as_stated,
+    not_described,
+    not_read,
+    not_stated,
+)
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
@@ -101,11 +108,11 @@ def _role(material: Material, found: Described, role: str) -> Section:
     fields = {node: found.fields[node] for node in here}
     same, results = vote(fields, unread), bought.of_nodes(material.site, fields, unread)
     findings = [
-        *(one for one in as_stated.findings(results) if one[0].kind is Kind.FACT_DIFFERS),
+        *(one for one in not_as_stated(results) if one[0].kind is Kind.FACT_DIFFERS),
         *differing(role, same),
         *not_described(found.samples, (node for node in expected if node not in fields)),
         *not_read(unread),
-        *((why, [role]) for why in as_stated.not_stated(material.site, role)),
+        *((why, [role]) for why in not_stated(material.site, role)),
     ]
     return Section(
         f"role-{role}",

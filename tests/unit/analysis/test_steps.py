@@ -235,10 +235,12 @@ def test_a_step_is_certain_by_its_standard_errors_and_not_by_the_scatter_of_a_ru
             values = noise(seed, 200, cv)
             values[100:] *= 1 - loss
             [change] = shape.explain(None, values).changes
-            step = steps.of(change)
-            assert step.relative == pytest.approx(-loss, rel=0.5), (cv, loss)
-            assert step.severity == pytest.approx(100 * loss / cv, rel=0.4), (cv, loss)
-            assert step.confidence == "above 99.9 %", (cv, loss)
+            assert steps.share(change.before, change.after) == pytest.approx(-loss, rel=0.5), (
+                cv,
+                loss,
+            )
+            assert change.severity == pytest.approx(100 * loss / cv, rel=0.4), (cv, loss)
+            assert steps.confidence(change.chance) == "above 99.9 %", (cv, loss)
 
 
 def test_what_series_of_the_same_kind_do_decides_about_a_short_one():
@@ -266,16 +268,16 @@ def test_the_factor_of_a_unit_is_known():
         values = noise(2, 100, 0.3)
         values[50:] *= factor
         [change] = shape.explain(None, values).changes
-        assert steps.of(change).unit_factor == factor, factor
+        assert steps.unit_factor(change) == factor, factor
 
 
 def test_no_other_factor_is_a_units_nor_one_that_the_scatter_hides():
     for factor, cv in ((1.06, 0.3), (0.9, 0.3), (500, 0.3), (1.048576, 3)):
         values = noise(2, 400, cv)
         values[200:] *= factor
-        assert [steps.of(one).unit_factor for one in shape.explain(None, values).changes] == [
-            0.0
-        ], factor
+        assert [steps.unit_factor(one) for one in shape.explain(None, values).changes] == [0.0], (
+            factor
+        )
 
 
 # ---- whatever comes
@@ -287,7 +289,7 @@ def test_any_series_has_an_answer(values, apart):
     found = shape.explain(times, values)
     assert found.steps == sorted(set(found.steps))
     assert all(0 < at < values.size for at in found.steps)
-    assert all(steps.of(one).n_after > 0 for one in found.changes)
+    assert all(one.n_after > 0 for one in found.changes)
     told = drift.slope(times, values)
     assert np.isfinite([told.per_year, told.total, told.low, told.high, told.chance]).all()
 

@@ -316,7 +316,6 @@ def test_of_a_sweep_that_is_gone_only_the_points_are_compared(beside):
         "Ior.write [tasks 1, tasks_per_node 1]",
         "Ior.write [tasks 2, tasks_per_node 1]",
     ]
-    assert all(r.of_a_point for r in found.rows)
 
 
 def test_a_sweep_without_repetitions_decides_only_what_is_clear(beside):

@@ -1,6 +1,6 @@
 """What the report prints of the facts that a site states of its nodes."""
 
-from siteproof.nodes import as_stated
+from siteproof.nodes import described
 from siteproof.record.finding import Kind
 from siteproof.report.chapters import description
 from siteproof.sites import bought
@@ -20,7 +20,7 @@ def results(**values):
 
 def test_nodes_that_are_not_as_stated_share_a_row():
     wrong = results(memory__total="32")
-    found = as_stated.findings({"n1": wrong, "n3": wrong})
+    found = described.not_as_stated({"n1": wrong, "n3": wrong})
     table = description._shown([one for one in found if one[0].kind is Kind.FACT_DIFFERS])
     why = "3.1.3: memory.total is 32, stated is 64"
     assert table.rows == [("not as stated", "n[1,3]", why)]

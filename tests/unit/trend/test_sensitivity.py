@@ -29,7 +29,7 @@ def survey_of(tmp_path_factory):
                 perflogs, nodes=NODES, runs=RUNS, metrics=(READ, TRIAD), seed=seed, steps=steps
             )
             with history.open_history(perflogs, ["here"]) as h:
-                return trend.survey(site, h, perflogs=perflogs)
+                return trend.survey(site, h)
 
         yield survey
 

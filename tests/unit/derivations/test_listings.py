@@ -1,6 +1,6 @@
 """Paths that are not the same from every node."""
 
-from siteproof.analysis.listings import differing
+from siteproof.derivations.paths import differing
 
 
 def test_equal_listings_differ_in_no_path():
