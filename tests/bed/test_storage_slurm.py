@@ -10,7 +10,7 @@ import pytest
 from bed_suite import NODES, Suite, all_idle, finish
 from testbed_fixture import until
 
-from siteproof.analysis.listings import differing
+from siteproof.derivations.paths import differing
 from siteproof.record import descriptions
 
 pytestmark = pytest.mark.testbed

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from siteproof.analysis.listings import differing
+from siteproof.derivations.paths import differing
 from siteproof.record import descriptions, samples
 
 RUN = ("-r", "-n", "Namespace")
