@@ -54,9 +54,7 @@ REPLACED = {
 }
 MARK = "@@here@@"
 ALERT = (
-    dict.fromkeys(acks._TEXTS, "x")
-    | dict.fromkeys(acks._NUMBERS, 1)
-    | dict.fromkeys(acks._FLAGS, True)
+    {name: {str: "x", bool: True}.get(kind, 1) for name, kind in acks._PLAIN.items()}
     | dict.fromkeys(acks._MOMENTS, {"time": "2026-11-01T00:00:00Z", "session": "s0001"})
     | {"nodes": "n001", "changed": [{"kind": "change_unknown", "message": "kernel"}]}
     | {"series": {"dims": {}, "conditions": {}}}
