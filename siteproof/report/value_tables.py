@@ -40,7 +40,7 @@ from siteproof.wording import tallies
 HERE = Path(__file__).parent
 SCRIPT = "recompute.py"
 MAX_WHY = 200  # characters of the reason of a failure
-Row = Sequence[object]
+Row = Mapping[str, Any]  # by column
 COLUMNS = {
     "criteria": (
         *("criterion", "stated", "given", "limit", "worst", "margin", "counts"),
@@ -86,13 +86,10 @@ def attached(material: Material) -> list[Attached]:
     """The tables and the script that judges them, for a page."""
     if not material.judged.verdicts:
         return []
-    tables = material.once(rows_of)
-    made = [
-        Attached(
-            f"{name}.csv", as_csv(COLUMNS[name], rows), f"{WHAT[name]} ({count(len(rows), 'row')})"
-        )
-        for name, rows in tables.items()
-    ]
+    made = []
+    for name, rows in material.once(rows_of).items():
+        text = as_csv(COLUMNS[name], (row.values() for row in rows))
+        made.append(Attached(f"{name}.csv", text, f"{WHAT[name]} ({count(len(rows), 'row')})"))
     script = (HERE / SCRIPT).read_text(encoding="utf-8")
     return [*made, Attached(SCRIPT, script, "the program that compares them with the verdicts")]
 
@@ -102,13 +99,12 @@ def rows_of(material: Material) -> dict[str, list[Row]]:
     return Tables(material).rows()
 
 
-def dicts(material: Material, name: str) -> list[dict[str, Any]]:
-    """The rows of one table, by column."""
-    rows = material.once(rows_of)[name]
-    return [dict(zip(COLUMNS[name], row, strict=True)) for row in rows]
+def _row(table: str, about: object, **own: object) -> Row:
+    """What is given of each column, and of the others what the object has under that name."""
+    return {name: own[name] if name in own else getattr(about, name) for name in COLUMNS[table]}
 
 
-def as_csv(columns: Row, rows: Iterable[Row]) -> str:
+def as_csv(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
     """Rows as CSV in which no cell is a formula; numbers are as they were."""
     out = io.StringIO()
     writer = csv.writer(out)  # lines end as in RFC 4180, so that CR and LF in a cell are quoted
@@ -153,31 +149,24 @@ class Tables:
     def _criterion(self, result: CriterionVerdict) -> Row:
         criterion, tally = result.criterion, Tally.of(self.material.site, result)
         self._units_of(result)
-        bound = criterion.bound
-        return (
-            result.id,
-            result.verdict,
-            _given(result),
-            tallies.limit(tally),
-            _printed(", ".join(filter(None, (tallies.value(tally), tallies.worst(tally))))),
-            _printed(tallies.margin(tally)),
-            _printed("; ".join(tallies.counts(tally))),
-            criterion.description,
-            criterion.metric,
-            criterion.subject,
-            criterion.scope,
-            criterion.kind,
-            *(_bound(criterion) if bound else (criterion.equals, "text", "")),
-            *_rounding(criterion),
-            criterion.trials,
-            criterion.answered_by,
-            criterion.report_only,
-            criterion.not_here,
-            _moment(self.material.judged.as_of or self.material.now),
-            " ".join(criterion.links or criterion.nodes),
-            "; ".join(f"{key} {rule}" for key, rule in criterion.conditions.items()),
-            " ".join(criterion.programs),
-            criterion.source,
+        worst = ", ".join(filter(None, (tallies.value(tally), tallies.worst(tally))))
+        bound = {"bound": criterion.equals, "bound_unit": "text", "bound_of": ""}
+        return _row(
+            "criteria",
+            criterion,
+            criterion=result.id,
+            stated=result.verdict,
+            given=_given(result),
+            limit=tallies.limit(tally),
+            worst=_printed(worst),
+            margin=_printed(tallies.margin(tally)),
+            counts=_printed("; ".join(tallies.counts(tally))),
+            **(_bound(criterion) if criterion.bound else bound),
+            **_rounding(criterion),
+            now=_moment(self.material.judged.as_of or self.material.now),
+            covers=" ".join(criterion.links or criterion.nodes),
+            conditions="; ".join(f"{key} {rule}" for key, rule in criterion.conditions.items()),
+            programs=" ".join(criterion.programs),
         )
 
     def _units_of(self, result: CriterionVerdict) -> None:
@@ -189,24 +178,28 @@ class Tables:
             keys = [key for key, _ in excused.get(node.node, ())] if node.waived else []
             self.waivers |= dict.fromkeys(keys)
             typical = [b for b in baselines.get(node.node, ()) if _fits(b, node.sample)]
-            # What a unit of a median or mean gives by itself is no verdict.
-            stated = "" if in_middle and node.value is not None else node.verdict
-            facts = _facts(expected.get(node.node), [own, *typical])
-            names = " ".join(self._keys[id(one)] for one in typical)
-            row = (result.id, node.node, stated, _status(node), facts, names, " ".join(keys))
-            self.units.append(row)
-            self._answers(result.id, node)
+            self.units.append(
+                _row(
+                    "units",
+                    result,
+                    criterion=result.id,
+                    unit=node.node,
+                    # What a unit of a median or mean gives by itself is no verdict.
+                    stated="" if in_middle and node.value is not None else node.verdict,
+                    status=_status(node),
+                    facts=_facts(expected.get(node.node), [own, *typical]),
+                    baselines=" ".join(self._keys[id(one)] for one in typical),
+                    waivers=" ".join(keys),
+                )
+            )
+            for sample in node.trials or filter(None, [node.sample]):
+                self._sample(result.id, node.node, _use(sample), sample)
         self._published(result, published_values.facts_of(expected))
 
     @cached_property
     def _keys(self) -> dict[int, str]:
         """The key of each baseline of the site."""
         return {id(one): key for key, one in self.material.site.baselines.items()}
-
-    def _answers(self, criterion: str, node: NodeVerdict) -> None:
-        """Add the values that decided of a unit."""
-        for sample in node.trials or filter(None, [node.sample]):
-            self._sample(criterion, node.node, _use(sample), sample)
 
     def _published(self, result: CriterionVerdict, facts: Sequence[Hardware]) -> None:
         """Add what others have published of all units together, and of those without a value."""
@@ -223,21 +216,22 @@ class Tables:
     def _sample(self, criterion: str, unit: str, use: str, sample: Sample, of: str = "") -> None:
         dims = " ".join(f"{name}={value}" for name, value in sorted(sample.dims.items()))
         good, derived = sample.status == "ok", isinstance(sample, DerivedSample)
-        row = (
-            criterion,
-            unit,
-            use,
-            self._number(sample),
-            sample.metric,
-            sample.own_conditions.get(STATED, "") if use == "published" else dims,
-            sample.trial or "",
-            sample.value if good else "",
-            sample.unit if good else "",
-            sample.status,
-            of,
-            sample.why[:MAX_WHY] if not good or derived else "",
+        self.samples.append(
+            _row(
+                "samples",
+                sample,
+                criterion=criterion,
+                unit=unit,
+                use=use,
+                job=self._number(sample),
+                group=sample.own_conditions.get(STATED, "") if use == "published" else dims,
+                trial=sample.trial or "",
+                value=sample.value if good else "",
+                value_unit=sample.unit if good else "",
+                of=of,
+                why=sample.why[:MAX_WHY] if not good or derived else "",
+            )
         )
-        self.samples.append(row)
         for one in sample.inputs if isinstance(sample, DerivedSample) else ():
             self._sample(criterion, unit, "input", one, _place(one))
 
@@ -254,27 +248,24 @@ class Tables:
         top = self.material.perflogs
         path = shown.path_of(top, head) if head.session == shown.FOLDER else path_of(top, head)
         there = path.exists() and not isinstance(sample, DerivedSample)
-        return (
-            number,
-            head.session,
-            head.check,
-            head.job,
-            head.partition,
-            head.environment,
-            head.mode,
-            head.campaign,
-            _moment(moment_of(head)),
-            "; ".join(f"{key} {value}" for key, value in head.conditions.items()),
-            path.relative_to(top) if there else "",
-            _sha256(path, top) if there else "",
+        return _row(
+            "jobs",
+            head,
+            job=number,
+            id=head.job,
+            time=_moment(moment_of(head)),
+            conditions="; ".join(f"{key} {value}" for key, value in head.conditions.items()),
+            file=path.relative_to(top) if there else "",
+            sha256=_sha256(path, top) if there else "",
         )
 
     def _waiver(self, key: str) -> Row:
         waiver = self.material.site.waivers[key]
-        wrong = " ".join(waiver.wrong_answers)
+        nodes, wrong = " ".join(waiver.set), " ".join(waiver.wrong_answers)
         expires = waiver.expires.isoformat()
-        nodes = " ".join(waiver.set)
-        return key, nodes, waiver.waives, wrong, expires, waiver.problem, waiver.owner
+        return _row(
+            "waivers", waiver, waiver=key, nodes=nodes, wrong_answers=wrong, expires=expires
+        )
 
 
 def _each(result: CriterionVerdict) -> Iterator[tuple[NodeVerdict, bool]]:
@@ -344,32 +335,23 @@ def _facts(hardware: Hardware | None, promises: Iterable[Promise]) -> str:
 def _bound(promise: Promise) -> Row:
     bound = promise.bound
     assert bound is not None
-    return bound.quantity.value, bound.quantity.unit, bound.fact
+    unit = bound.quantity.unit
+    return {"bound": bound.quantity.value, "bound_unit": unit, "bound_of": bound.fact}
 
 
 def _rounding(promise: Promise) -> Row:
-    step = promise.step
-    return (step.value, step.unit, promise.ties) if step else ("", "", "")
+    if not (step := promise.step):
+        return {"step": "", "step_unit": "", "ties": ""}
+    return {"step": step.value, "step_unit": step.unit, "ties": promise.ties}
 
 
 def _baseline(key: str, one: Baseline) -> Row:
-    return (
-        key,
-        one.metric,
-        one.scope,
-        one.kind,
-        *_bound(one),
-        one.tolerance,
-        *_rounding(one),
-        one.taken,
-        one.source,
-    )
+    return _row("baselines", one, baseline=key, **_bound(one), **_rounding(one))
 
 
 def _failed_check(one: Sample) -> Row:
-    head = one.header
-    place = head.partition, head.environment, head.mode, head.session
-    return (head.check, one.node, of_status(one.status), *place, one.status, one.why)
+    own = {"node": one.node, "status": one.status, "why": one.why}
+    return _row("checks", one.header, stated=of_status(one.status), **own)
 
 
 def _moment(moment: datetime) -> str:

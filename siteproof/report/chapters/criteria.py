@@ -124,7 +124,7 @@ def _waived(material: Material, result: CriterionVerdict) -> list[str]:
     """The waivers that excuse a node of a criterion: nodes, key, owner and last day."""
     excused = {node.node for node in result.nodes if node.waived}
     by_key: dict[str, list[str]] = {}
-    for row in value_tables.dicts(material, "units") if excused else ():
+    for row in material.once(value_tables.rows_of)["units"] if excused else ():
         if row["criterion"] == result.id and row["unit"] in excused:
             for key in row["waivers"].split():
                 by_key.setdefault(key, []).append(row["unit"])
@@ -161,7 +161,7 @@ def _sheet(material: Material) -> Section:
 def _sessions(material: Material) -> list[tuple[str, ...]]:
     """Each session that the values come from, and the times of its first and last job."""
     times: dict[str, list[str]] = {}
-    for job in value_tables.dicts(material, "jobs"):
+    for job in material.once(value_tables.rows_of)["jobs"]:
         times.setdefault(str(job["session"]), []).append(str(job["time"]))
     return [
         (name, when(min(of)), when(max(of)), str(len(of))) for name, of in sorted(times.items())

@@ -28,12 +28,12 @@ Units = Mapping[tuple[str, str], Sequence[Given]]  # by criterion and unit
 def chapter(material: Material) -> Section | None:
     """A table for each criterion, one of the nodes, and one of the jobs; None without a sample."""
     values = material.once(of_units)
-    jobs = value_tables.dicts(material, "jobs")
+    jobs = material.once(value_tables.rows_of)["jobs"]
     if not jobs:
         return None
     verdicts = {
         (one["criterion"], one["unit"]): str(one["stated"] or NOTHING)
-        for one in value_tables.dicts(material, "units")
+        for one in material.once(value_tables.rows_of)["units"]
     }
     title = f"Jobs with their files ({len(jobs)})"
     ids = [anchor("job", str(job["job"])) for job in jobs]
@@ -50,7 +50,7 @@ def chapter(material: Material) -> Section | None:
 def of_units(material: Material) -> dict[tuple[str, str], list[Given]]:
     """The samples on which the verdict on each unit rests."""
     found: dict[tuple[str, str], list[Given]] = {}
-    for row in value_tables.dicts(material, "samples"):
+    for row in material.once(value_tables.rows_of)["samples"]:
         found.setdefault((row["criterion"], row["unit"]), []).append(row)
     return found
 
