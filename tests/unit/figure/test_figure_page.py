@@ -318,6 +318,6 @@ def test_links_of_a_quantity_stand_below_its_name_with_their_medians():
 
 
 def test_a_single_point_is_a_line_of_its_own():
-    point = Line("published landmark: tacc", [166], [2.5])
+    point = Line("a setting of its own", [166], [2.5])
     plot = LinePlot("C", "tasks", "Ior.write", [Line("one", [1, 2, 4], [1.0, 2.0, 2.1]), point])
-    assert {"one", "published landmark: tacc"} <= set(texts(line_plot.draw(plot)))
+    assert {"one", "a setting of its own"} <= set(texts(line_plot.draw(plot)))

@@ -14,7 +14,7 @@ from rows import rows
 from siteproof.published import imported
 from siteproof.record import samples
 from siteproof.record.samples import Sample
-from siteproof.report import material, published_sweeps
+from siteproof.report import material
 from siteproof.report.chapters import (
     distribution,
     heatmap,
@@ -130,7 +130,7 @@ def gathered(folder, patch, write, **since):
 
 @pytest.fixture(scope="module")
 def of_sweeps(tmp_path_factory):
-    """A system with a sweep before and after tuning, next to jetstream-tacc's landmarks."""
+    """A system with a sweep before and after tuning."""
     folder = tmp_path_factory.mktemp("swept")
     with pytest.MonkeyPatch.context() as patch:
         held = gathered(folder, patch, write_sweeps)
@@ -146,7 +146,6 @@ def swept(of_sweeps, monkeypatch):
 
 def write_sweeps(folder, patch):
     sweeps_made.write_site(folder / "sites")
-    (folder / "sites/jetstream-tacc").symlink_to(SITES / "jetstream-tacc")
     file = sweeps_made.write_sweep(folder / "sweeps", patch)
     perflogs = folder / "data/perflogs"
     for run, campaign, factor in ((1, "before", 0.7), (5, "after", 1.0)):
@@ -158,45 +157,21 @@ def write_sweeps(folder, patch):
             campaign=campaign,
         )
         samples.write(perflogs, found[0].header, found)
-    csv = SITES / "jetstream-tacc/published.csv"
-    imported.keep(csv, imported.read(csv).values(), perflogs)
 
 
-def test_campaigns_and_landmarks_of_others_stand_in_one_figure(swept):
+def test_campaigns_of_a_sweep_stand_in_one_figure(swept):
     section = sweeps.chapter(swept)
     figure = section.figures[0]
     assert section.lead == "2 runs of sweeps of this system (made_tasks)."
     assert figure.name == "sweep-made-tasks-ior-write"
-    assert "2 published landmarks" in figure.caption
     told = " ".join(texts(figure))
-    for text in (
-        "here after, tasks_per_node 1",
-        "here before, tasks_per_node 1",
-        "published landmark: jetstream-tacc before-tuning, 885 MB/s at 48 tasks",
-    ):
+    for text in ("here after, tasks_per_node 1", "here before, tasks_per_node 1"):
         assert text in told
     held = table(figure)
     before, after = (held[f"here {name}, tasks_per_node 1"] for name in ("before", "after"))
     assert before[0] == after[0] == "9"
     assert float(before[1].split()[0]) / float(after[1].split()[0]) == pytest.approx(0.7, abs=0.02)
-    assert held["published landmark: jetstream-tacc after-tuning"][1:3] == ("1253 MB/s", "32 tasks")
     assert any(text.startswith("made_tasks: Ior.write") for text in section.points)
-
-
-def test_a_landmark_far_above_the_curves_is_in_the_table_only(swept, monkeypatch):
-    monkeypatch.setattr(sweeps, "NEAR", 0.5)
-    figure = sweeps.chapter(swept).figures[0]
-    assert "published landmark: jetstream-tacc after-tuning" in table(figure)
-    assert not [text for text in texts(figure) if text.startswith("published landmark")]
-
-
-def test_a_broken_site_beside_it_is_named_and_the_figures_stand(swept, of_sweeps, tmp_path):
-    link = of_sweeps[0] / "sites/jetstream-tacc"
-    link.rename(tmp_path / "kept")
-    section = sweeps.chapter(swept)
-    (tmp_path / "kept").rename(link)
-    assert section.figures
-    assert any(p.startswith("jetstream-tacc is not compared: ") for p in section.points)
 
 
 LINKS = """\
@@ -297,31 +272,6 @@ def test_a_bad_pair_and_a_failed_one_come_first_in_the_table(linked):
     assert figure.table.rows[2][3] == "10.00 %"
     assert {"timeout", "1", "4.7", "n006", "n001"} <= set(texts(figure))
     assert "2 failed" in figure.caption
-
-
-def test_landmarks_keep_what_was_printed():
-    head = fleets.header(1, "Ior", mode="published", campaign="x")
-    found = published_sweeps.of(
-        [
-            Sample(
-                head,
-                "",
-                "Ior.read_plateau",
-                Decimal(n),
-                "tasks",
-                own_conditions={"published": "landmark", "stated": f"{end} end of a range"},
-            )
-            for n, end in ((350, "low"), (400, "high"))
-        ]
-        + [
-            Sample(head, "", "Ior.read_max", Decimal("29766"), "MB/s"),
-            Sample(head, "", "Stream.triad", Decimal(1), "MB/s"),
-        ]
-    )
-    (one,) = found
-    assert one.metric == "Ior.read"
-    assert one.row()[2:5] == ("29766 MB/s", "-", "from 350 to 400 tasks")
-    assert one.line("MiB/s") is None  # the place of the highest value is not printed
 
 
 def test_names_of_figures_are_slugs(linked):
