@@ -40,16 +40,6 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Region:
-    """The typical range in a period: runs between low and high are in control."""
-
-    first: datetime
-    last: datetime
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Trend:
     """steps: the time of each, and what to call it. marks: bounds and baselines."""
 
@@ -58,7 +48,6 @@ class Trend:
     courses: Sequence[Course]
     steps: Sequence[tuple[datetime, str]] = ()
     marks: Sequence[Mark] = ()
-    region: Region | None = None
 
 
 def draw(data: Trend) -> str:
@@ -78,8 +67,6 @@ def draw(data: Trend) -> str:
         for n in _pauses(times):
             if times[n] - times[n - 1] > MIN_PAUSE * (times[-1] - times[0]):
                 place.axvspan(*times[n - 1 : n + 1], hatch="\\\\\\", label="no run", **HATCHED)
-        if data.region:
-            _region(place, data.region)
         marks.draw_marks(place.axhline, data.marks, near)
         _steps(place, data.steps)
         place.set_ylabel(data.unit + (" (not from 0)" if low > 0 else ""))
@@ -106,12 +93,6 @@ def _course(place: Axes, course: Course) -> None:
     if course.quiet:
         look = {"marker": "", "linestyle": "-", "color": SOFT, "linewidth": 2.2, "alpha": 0.6}
     place.plot(xs, values, label=course.name, **look)
-
-
-def _region(place: Axes, region: Region) -> None:
-    text = f"typical: {region.low:.4g} to {region.high:.4g}"
-    ends = style.days([region.first, region.last])
-    place.hlines([region.low, region.high], *ends, color=COLOURS[2], linestyle=":", label=text)
 
 
 def _steps(place: Axes, steps: Sequence[tuple[datetime, str]]) -> None:

@@ -23,17 +23,19 @@ from siteproof.sites import Site
 
 FAILED, CUT_SHORT = 1, 2
 SESSIONS = 1200  # the newest: some years of one a day
-# A row for each value or failure. Nodes, sessions and metrics are numbers, so no texts are fetched.
+# A row for the trials of a node in a job, or a failure. Nodes, sessions and metrics are numbers,
+# so no texts are fetched.
 QUERY = """
 WITH n AS (SELECT unnest($nodes) AS node, unnest($places) AS place),
      t AS (SELECT unnest($sessions) AS session, unnest($numbers) AS number),
      m AS (SELECT unnest($metrics) AS metric, unnest($which) AS which)
-SELECT n.place, t.number AS session, m.which AS metric, s.series, s.time,
-       coalesce(s.base, 'nan'::DOUBLE) AS base,
+SELECT n.place, t.number AS session, m.which AS metric, s.series,
+       coalesce(median(s.base), 'nan'::DOUBLE) AS value,
        CASE WHEN s.status = 'ok' THEN 0 WHEN list_contains($untried, s.status) THEN 2 ELSE 1 END
            AS status
 FROM samples s JOIN m USING (metric) JOIN n USING (node) JOIN t USING (session)
 WHERE s.system = $system AND s.source = 'siteproof'
+GROUP BY 1, 2, 3, 4, 6, s.time
 """
 KINDS = """
 SELECT series, min(metric), min(environment), min(dims), min(conditions) FROM samples
@@ -129,7 +131,7 @@ def read(material: Material) -> Past | None:
         names,
         [s for s, _ in sessions],
         [at.replace(tzinfo=UTC) for _, at in sessions],
-        **_by_job(columns),
+        **columns,
         same=same,
     )
 
@@ -166,28 +168,4 @@ def _same(material: Material, metrics: Sequence[str]) -> dict[int, int]:
         first = next((n for other, n in alike if series.alike(key, other)), int(number))
         alike.append((key, first))
         found[int(number)] = first
-    return found
-
-
-def _by_job(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """One row for the trials of a node in a job: their median."""
-    keys = ("place", "metric", "series", "session", "time", "status")
-    order = np.lexsort((columns["base"], *(columns[key] for key in reversed(keys))))
-    rows = {key: np.asarray(columns[key])[order] for key in (*keys, "base")}
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = np.logical_or.reduce([rows[key][1:] != rows[key][:-1] for key in keys])
-    starts = np.flatnonzero(new)
-    value = quantile(rows["base"], starts, 0.5)
-    return {key: rows[key][starts] for key in keys if key != "time"} | {"value": value}
-
-
-def quantile(values: Floats, starts: NDArray[np.intp], share: float) -> Floats:
-    """A quantile of each group of values that are sorted within it; starts: where groups begin."""
-    counts = np.diff(np.append(starts, len(values)))
-    place = share * (counts - 1)
-    low = np.floor(place).astype(int)
-    high = np.minimum(low + 1, counts - 1)
-    first, second = values[starts + low], values[starts + high]
-    part = place - low
-    found: Floats = np.where(part > 0, first + (second - first) * part, first)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -65,21 +65,22 @@ def marks(site: Site, key: Series, criteria: dict[str, Criterion], unit: str) ->
         found += _sides(
             "bound", criterion, (metric.unit, unit), facts, f"{name} {sign} {value}{rounds}"
         )
+    return found + baselines(site, key.metric, key.role, unit)
+
+
+def baselines(
+    site: Site, metric: str, role: str, unit: str, links: Sequence[str] = ()
+) -> list[Mark]:
+    """The baselines of a metric on a role, or over links, in a unit."""
+    facts, own = site.hardware_of(role), site.catalogue[metric].unit
+    found: list[Mark] = []
     for name, baseline in site.baselines.items():
-        if (
-            baseline.metric == key.metric
-            and not baseline.links
-            and key.role in site.roles_of(baseline)
-        ):
-            kind, limit = baseline.limit(metric.unit, facts)
-            at = converted(limit.value, metric.unit, unit)
-            found += _sides(
-                "baseline",
-                baseline,
-                (metric.unit, unit),
-                facts,
-                f"baseline {name} {_SIGN[SIGNS[kind]]} {quantity(at, unit)}",
-            )
+        covers = baseline.metric == metric and role in site.roles_of(baseline)
+        if covers and list(baseline.links) == list(links):
+            kind, limit = baseline.limit(own, facts)
+            value = quantity(converted(limit.value, own, unit), unit)
+            text = f"baseline {name} {_SIGN[SIGNS[kind]]} {value}"
+            found += _sides("baseline", baseline, (own, unit), facts, text)
     return found
 
 

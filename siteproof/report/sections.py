@@ -6,9 +6,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from siteproof.report.phrases import nodes
 from siteproof.report.summary import Summary
 
 NOTHING = "-"  # an empty cell
+MAX_LINKED = 6  # nodes of a cell that lead to their values one by one
 _UNSAFE = re.compile(r"[^A-Za-z0-9.-]")
 
 
@@ -36,6 +38,11 @@ class Link(str):
 def to_rows(kind: str, *names: str, text: str = "") -> Link:
     """A cell that leads to the rows of these names."""
     return Link([(name, anchor(kind, name)) for name in names], text)
+
+
+def to_nodes(names: Collection[str]) -> Link:
+    """A cell with nodes: few of them lead to their values one by one."""
+    return to_rows("node", *(names if len(names) <= MAX_LINKED else ()), text=nodes(names))
 
 
 @dataclass(frozen=True)
@@ -133,12 +140,6 @@ class Section:
             yield figure.table
         for section in self.sections:
             yield from section.all_tables()
-
-    def all_figures(self) -> Iterator[Figure]:
-        """Its figures and those of its parts."""
-        yield from self.figures
-        for section in self.sections:
-            yield from section.all_figures()
 
 
 @dataclass(frozen=True)

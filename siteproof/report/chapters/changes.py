@@ -15,7 +15,15 @@ from siteproof.record.ages import moment_of
 from siteproof.record.finding import Finding
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, nodes, percent_change, quantity, when
-from siteproof.report.sections import Section, Table, anchor, filled, limited, limited_points
+from siteproof.report.sections import (
+    Section,
+    Table,
+    anchor,
+    filled,
+    limited,
+    limited_points,
+    to_nodes,
+)
 from siteproof.trend import Alert
 from siteproof.units import count
 from siteproof.wording import trends
@@ -33,6 +41,7 @@ NEWS = (Effect.WORSE, Effect.CHANGED, Effect.UNDECIDABLE, Effect.BETTER)
 COLUMNS = ("change is", "metric", "role", "before", "now", "change", "noise", "nodes", "fell most")
 LEFT_OUT = ("metric", "state")  # of a change: its series and its remark begin with these
 ALERT_COLUMNS = tuple(name for name in trends.COLUMNS if name not in LEFT_OUT)
+ALERT_NUMBERS = ("before", "after", "change", "runs before", "runs after")
 
 
 @dataclass(frozen=True)
@@ -235,21 +244,28 @@ def _of_history(material: Material) -> Section:
 
 
 def _alerts(material: Material, alerts: Sequence[Alert], title: str, note: str = "") -> Table:
-    """A row for each change, with the cells of `siteproof trend --plain`."""
-    rows = []
-    for alert in alerts:
-        cells = dict(zip(trends.COLUMNS, trends.plain(material.site, alert), strict=True))
-        rows.append([cells[name] for name in ALERT_COLUMNS])
+    """A row for each change, to which others lead."""
+    whole = of_alerts(material, alerts)
     return limited(
-        ALERT_COLUMNS,
-        rows,
+        whole.columns,
+        whole.rows,
         MAX_ROWS,
         "siteproof trend",
-        numeric=("before", "after", "change", "runs before", "runs after"),
+        numeric=whole.numeric,
         title=title,
         note=note,
         ids=[anchor("change", alert.id) for alert in alerts],
     )
+
+
+def of_alerts(material: Material, alerts: Sequence[Alert]) -> Table:
+    """Changes with the cells of `siteproof trend --plain`."""
+    rows = []
+    for alert in alerts:
+        cells = dict(zip(trends.COLUMNS, trends.plain(material.site, alert), strict=True))
+        cells["nodes"] = to_nodes(alert.nodes)
+        rows.append([cells[name] for name in ALERT_COLUMNS])
+    return Table(ALERT_COLUMNS, rows, numeric=ALERT_NUMBERS)
 
 
 def _where(alert: Alert) -> str:

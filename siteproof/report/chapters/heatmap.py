@@ -24,6 +24,7 @@ from siteproof.figure.cells import (
 )
 from siteproof.report import past, promised
 from siteproof.report.chapters import distribution
+from siteproof.report.chapters.nodes import in_groups
 from siteproof.report.material import Material
 from siteproof.report.past import Past
 from siteproof.report.phrases import day, few, percent_change
@@ -58,17 +59,12 @@ COLUMNS_OF_TABLE = (
 class Columns:
     """place: of each row its column, below 0 where it is too old. times: when each column began.
 
-    by_day: whether a column is a day, and not a session.
+    unit: what a column is, day or session.
     """
 
     place: np.ndarray
     times: Sequence[datetime]
-    by_day: bool
-
-    @property
-    def unit(self) -> str:
-        """What a column is."""
-        return "day" if self.by_day else "session"
+    unit: str
 
 
 @dataclass(frozen=True)
@@ -177,7 +173,7 @@ def _columns(found: Past) -> Columns:
         times.setdefault(number[key], found.starts[session])
         place[session] = number[key] - left_out
     kept = [times[n] for n in range(left_out, len(number))]
-    return Columns(place[found.session], kept, by_day)
+    return Columns(place[found.session], kept, "day" if by_day else "session")
 
 
 def _medians(found: Past, values: np.ndarray) -> np.ndarray:
@@ -227,7 +223,7 @@ def _figure(material: Material, found: Past, cells: Cells, name: str, title: str
     else:
         panels = [_panel(found, cells, worst, f"the worst {len(worst)}")] if worst else []
         panels.append(_all(material, found, cells, rows))
-    form = "%Y-%m-%d" if cells.columns.by_day else "%m-%d %H:%M"
+    form = "%Y-%m-%d" if cells.columns.unit == "day" else "%m-%d %H:%M"
     data = drawn.Cells(title, [f"{at:{form}}" for at in cells.times], panels)
     name, caption = f"heatmap-{name}", _caption(cells, rows)
     table = _table(material, found, cells, worst or ranked[:1])
@@ -242,25 +238,13 @@ def _panel(found: Past, cells: Cells, shown: Sequence[int], head: str) -> Panel:
 def _all(material: Material, found: Past, cells: Cells, rows: np.ndarray) -> Panel:
     """All nodes, by rack where the site has racks."""
     shown, head, starts = [int(n) for n in rows], f"all {len(rows)} nodes", dict[int, str]()
-    if groups := _groups(material, [found.nodes[n] for n in shown]):
+    groups, others = in_groups(material, [found.nodes[n] for n in shown])
+    if groups:
         shown, head = [], f"{head}, by group"
-        for name, members in groups:
+        for name, members in [*groups, ("others", others)]:
             starts[len(shown)] = name
             shown += map(found.nodes.index, members)
     return replace(_panel(found, cells, shown, head), starts=starts)
-
-
-def _groups(material: Material, nodes: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """The site's racks, where each node is in one of them; else none."""
-    system, left = material.site.system, dict.fromkeys(nodes)
-    found = []
-    for name in system.groups:
-        members = [n for n in system.group(name) if n in left]
-        for node in members:
-            del left[node]
-        if members:
-            found.append((name, members))
-    return [*found, ("others", list(left))] if found and left else found
 
 
 def _caption(cells: Cells, rows: np.ndarray) -> str:
@@ -300,7 +284,7 @@ def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int])
         f"first {cells.columns.unit} from which on each was clearly more than 5 % worse, beyond "
         f"a bound or failed. Without a value: {count(without, 'node')}."
     )
-    unit = "days with runs" if cells.columns.by_day else "sessions"
+    unit = "days with runs" if cells.columns.unit == "day" else "sessions"
     columns = (*COLUMNS_OF_TABLE[:2], unit, *COLUMNS_OF_TABLE[2:])
     return Table(columns, rows, note, numeric=columns[2:8])
 

@@ -31,7 +31,6 @@ NETWORKS = ("lan", "wan")  # published values name these instead of a link
 PLACES = (NETWORK, LINK, "file_system", PUBLISHED, "mode")  # differ between two links
 MTU = "mtu"  # of the machine, yet values under two of them are not compared
 COLUMNS = ("quantity", "link", "values", "median", "mean", "lowest", "highest")
-DISAGREE = 0.01  # by so much of the first link the mean's share differs from the median's
 SHARES = ("median of the first", "mean of the first")
 
 Conditions = dict[str, str]
@@ -197,26 +196,12 @@ def _figure(origin: str, found: Sequence[Quantity]) -> Figure:
 
 
 def _caption(found: Sequence[Quantity]) -> str:
-    """How many quantities, the span of the shares, and where medians and means disagree."""
-    parts = []
-    shares = [share for share, *_ in _rates(found)]
-    if shares:
-        low, high = per_cent(min(shares)), per_cent(max(shares))
-        span = low if low == high else f"{low} to {high}"
-        parts.append(f"the medians of rates are {span} of the first link's")
-    for one in found:
-        for link in one.others:
-            ratio = one.share(link)
-            by_means = one.share(link, fmean)
-            if one.better == "lower":
-                parts.append(f"{one.name} over {link} is {per_cent(ratio)} of {one.first}")
-            elif abs(ratio - by_means) >= DISAGREE:
-                parts.append(
-                    f"{one.name} over {link} is {per_cent(ratio)} of {one.first} by the medians "
-                    f"and {per_cent(by_means)} by the means"
-                )
-    many = count(len(found), "quantity", "quantities")
-    return f"{many} over two links or more: {'; '.join(parts)}."
+    """How many quantities, and the span of the shares of rates."""
+    text = count(len(found), "quantity", "quantities") + " over two links or more"
+    if shares := [share for share, *_ in _rates(found)]:
+        ends = dict.fromkeys(per_cent(end) for end in (min(shares), max(shares)))
+        text += f"; the medians of rates are {' to '.join(ends)} of the first link's"
+    return f"{text}."
 
 
 def _table(found: Sequence[Quantity]) -> Table:

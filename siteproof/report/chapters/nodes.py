@@ -12,7 +12,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.report import waivers
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, nodes
-from siteproof.report.sections import Section, Table, anchor, limited, to_rows
+from siteproof.report.sections import Section, Table, anchor, limited, to_nodes
 from siteproof.units import count
 from siteproof.wording.findings import full, fulls, sentences
 from siteproof.wording.in_bounds_unit import Shown
@@ -20,7 +20,6 @@ from siteproof.wording.in_bounds_unit import Shown
 NOT_REQUIRED = "nothing required"  # and nothing measured: neither good nor bad
 MAX_REASONS = 3  # of a node
 MAX_ROWS = 150  # of a table; more would hide what matters
-MAX_LINKED = 6  # nodes of a row that lead to their values one by one
 MAX_GROUPS = 3  # of nodes in a sentence, each with its reason
 
 
@@ -173,9 +172,7 @@ def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
     for group in grouped(material, rulings):
         why = "; ".join(filter(None, (few(group.reasons, MAX_REASONS, "; "), group.waived))) or "-"
         roles, racks = _roles(material, group.nodes), _racks(material, group.nodes)
-        linked = group.nodes if len(group.nodes) <= MAX_LINKED else ()
-        names = to_rows("node", *linked, text=nodes(group.nodes))
-        rows.append((names, group.state, roles, racks, why))
+        rows.append((to_nodes(group.nodes), group.state, roles, racks, why))
         places.append(_anchor(group))
     columns = ("nodes", "state", "role", "group", "why")
     title = f"{title} ({len(rulings)})"
@@ -211,6 +208,21 @@ def _racks(material: Material, names: Iterable[str]) -> str:
     system, members = material.site.system, set(names)
     found = [group for group in system.groups if not members.isdisjoint(system.group(group))]
     return few(sorted(found), MAX_REASONS) or "-"
+
+
+def in_groups(
+    material: Material, names: Iterable[str]
+) -> tuple[list[tuple[str, list[str]]], list[str]]:
+    """The groups of the site with the nodes that they hold, each in the first; and the others."""
+    system, left = material.site.system, dict.fromkeys(names)
+    found = []
+    for name in system.groups:
+        members = [node for node in system.group(name) if node in left]
+        for node in members:
+            del left[node]
+        if members:
+            found.append((name, members))
+    return found, list(left)
 
 
 def _states(material: Material) -> Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from siteproof.analysis.plateau import At, Beyond
 from siteproof.curves import run_findings, sweep_runs, whole_sweep
@@ -17,8 +16,7 @@ from siteproof.report import promised, sweep_figures
 from siteproof.report.material import Material
 from siteproof.report.phrases import day, few
 from siteproof.report.sections import Figure, Section, Table
-from siteproof.report.sweep_figures import Shown
-from siteproof.sites import Site
+from siteproof.report.sweep_figures import Named, Shown
 from siteproof.sweeps import reading
 from siteproof.units import count, with_unit
 from siteproof.wording import amounts, sweep_results
@@ -29,28 +27,25 @@ MAX_FIGURES = 8
 COLUMNS = ("curve", "points", "best", "at", "plateau", "of the bound")
 
 
-@dataclass(frozen=True)
-class _Figures:
-    """The figures of a sweep. several: runs are named, as there is more than one."""
-
-    panels: Sequence[Sequence[Shown]]
-    several: bool
-    reports: Sequence[SweepReport]
-
-
 def chapter(material: Material) -> Section | None:
     """A figure for each metric of each sweep; none where this system has no sweep."""
     found = sweep_runs.collect(material.sessions.of(lambda head: SWEEP in head.conditions))
-    sweeps, points = [], list[str]()
+    figures, reports, points = list[Figure](), list[SweepReport](), list[str]()
+    seen: dict[str, int] = {}
     for name in dict.fromkeys(run.name for run in reversed(found)):
         runs = _newest(found, name)
         points += _not_drawn(name, runs[MAX_RUNS:])
-        sweeps.append(_of_sweep(material.site, name, runs[:MAX_RUNS]))
-    figures = list(_drawn(sweeps))
+        file = reading.examine()[0].get(name)
+        named = [
+            (_label(run, runs[:MAX_RUNS]), report)
+            for run in runs[:MAX_RUNS]
+            for report in run_findings.reports(material.site, run, file)
+        ]
+        reports += [report for _, report in named]
+        figures += _drawn(named, seen)
     if not figures:
         return None
     points += [f"Not drawn: {figure.title}" for figure in figures[MAX_FIGURES:]]
-    reports = [report for sweep in sweeps for report in sweep.reports]
     headlines = [f"{r.run.name}: {text}" for r in reports for text in sweep_results.headlines(r)]
     names = few(list(dict.fromkeys(report.run.name for report in reports)), MAX_NAMES)
     runs_drawn = count(len({id(report.run) for report in reports}), "run")
@@ -78,17 +73,6 @@ def _not_drawn(name: str, runs: Sequence[SweepRun]) -> list[str]:
     return [f"{name}: {count(len(runs), 'more run')} not drawn: {few(texts, MAX_NAMES)}"]
 
 
-def _of_sweep(site: Site, name: str, runs: Sequence[SweepRun]) -> _Figures:
-    file = reading.examine()[0].get(name)
-    named = [
-        (_label(run, runs), report)
-        for run in runs
-        for report in run_findings.reports(site, run, file)
-    ]
-    several = len({label for label, _ in named}) > 1
-    return _Figures(sweep_figures.by_figure(named), several, [report for _, report in named])
-
-
 def _campaign(run: SweepRun) -> str:
     return run.newest.header.campaign or day(run.newest.header.time)
 
@@ -103,19 +87,17 @@ def _parts(run: SweepRun) -> tuple[str, ...]:
     return run.partition, run.environment, run.place, _campaign(run)
 
 
-def _drawn(found: Sequence[_Figures]) -> Iterator[Figure]:
-    seen: dict[str, int] = {}
-    for sweep in found:
-        for shown in sweep.panels:
-            first = shown[0].lines[0]
-            plot = sweep_figures.plot(shown, sweep.several)
-            base = f"sweep-{promised.slug(shown[0].report.run.name)}-{promised.slug(first.metric)}"
-            name, title = promised.own_name(base, seen), f"{plot.title}, {first.unit}"
-            caption, table = _caption(plot, first.unit), _table(shown, sweep.several)
-            # With the metric what is derived from its curve, such as the highest value.
-            derived = [m for m in whole_sweep.METRICS if m.startswith(f"{first.metric}_")]
-            metrics = [first.metric, *derived]
-            yield Figure(name, title, drawn.draw(plot), caption, table, metrics)
+def _drawn(named: Named, seen: dict[str, int]) -> Iterator[Figure]:
+    several = len({label for label, _ in named}) > 1
+    for shown in sweep_figures.by_figure(named):
+        first, sweep = shown[0].lines[0], shown[0].report.run.name
+        plot = sweep_figures.plot(shown, several)
+        base = f"sweep-{promised.slug(sweep)}-{promised.slug(first.metric)}"
+        name, title = promised.own_name(base, seen), f"{plot.title}, {first.unit}"
+        caption, table = _caption(plot, first.unit), _table(shown, several)
+        # With the metric what is derived from its curve, such as the highest value.
+        derived = [m for m in whole_sweep.METRICS if m.startswith(f"{first.metric}_")]
+        yield Figure(name, title, drawn.draw(plot), caption, table, [first.metric, *derived])
 
 
 def _caption(plot: LinePlot, unit: str) -> str:

@@ -5,40 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import compress
 
 import numpy as np
 
 from siteproof import trend, units
-from siteproof.analysis import slow_nodes as rules
 from siteproof.figure import time_plot as drawn
 from siteproof.figure.marks import Mark
-from siteproof.figure.time_plot import Course, Region, Trend
+from siteproof.figure.time_plot import Course, Trend
 from siteproof.record import series
 from siteproof.record.finding import Kind
 from siteproof.record.series import comparable
 from siteproof.report import past, promised
-from siteproof.report.chapters import distribution
+from siteproof.report.chapters import changes, distribution
 from siteproof.report.chapters.distribution import Fleet
 from siteproof.report.material import Material
 from siteproof.report.past import Past
 from siteproof.report.phrases import day, percent_change, quantity
-from siteproof.report.sections import Figure, Section, Table, to_rows
+from siteproof.report.sections import Figure, Section, Table
 from siteproof.trend import Alert
 from siteproof.units import count
-from siteproof.wording.findings import full
+from siteproof.wording import trends
+from siteproof.wording.findings import full, fulls
 from siteproof.wording.trends import TOO_SHORT
 
 LEAST = 3  # runs that make a course
 MAX_FLEETS = 8  # figures of the fleet's headline metrics
 MAX_ALERTS = 6  # figures of nodes' changes
 MAX_NODES = 3  # of one change, that are drawn
-CONTROL = 8  # runs after the last step; with fewer no range is called typical
-SDS = 3.0  # standard deviations around the level, beyond which hardly any run is
-WIDE = (0.05, 0.95)  # most of a fleet
+RANGE = (0.05, 0.5, 0.95)  # the median, and most of a fleet
 MAX_ROWS = 12
 PERIODS = ("from", "to", "runs", "median", "5th to 95th percentile of nodes")
-RUNS = ("node", "runs before", "median before", "runs after", "median after", "change")
-ENDS = ("node", "runs", "median of the first tenth", "median of the last tenth", "change")
 
 
 @dataclass(frozen=True)
@@ -94,13 +91,8 @@ def _lead(material: Material, middles: Sequence[Middle]) -> str:
         return f"{text}; {TOO_SHORT}."
     if not worse:
         return f"{text}; no change for the worse was found in {survey.series} series."
-    return f"{text}; {count(len(worse), 'change')} for the worse, the worst: {_change(worse[0])}."
-
-
-def _change(alert: Alert) -> str:
-    at = f"since {alert.last_before}" if alert.kind == "drift" else f"on {alert.first_after}"
-    where = alert.place if alert.of_fleet else alert.nodes
-    return f"{alert.series_name} of {where} {percent_change(alert.relative)} {at}"
+    found = f"{count(len(worse), 'change')} for the worse"
+    return f"{text}; {found}, the worst: {trends.sentence(worse[0])}."
 
 
 def _middle(found: Past, one: Fleet) -> Middle | None:
@@ -108,19 +100,17 @@ def _middle(found: Past, one: Fleet) -> Middle | None:
     rows = np.flatnonzero(found.of_series(one.number, one.key.role))
     if not len(rows):
         return None
-    order = rows[np.lexsort((found.value[rows], found.session[rows]))]
+    order = rows[np.argsort(found.session[rows], kind="stable")]
     sessions = found.session[order]
-    starts = np.flatnonzero(np.r_[True, sessions[1:] != sessions[:-1]])
-    counts = np.diff(np.append(starts, len(order)))
-    size = float(units.UNITS[one.unit][1])
-    low, middle, high = (
-        past.quantile(found.value[order], starts, q) / size for q in (WIDE[0], 0.5, WIDE[1])
-    )
+    used, starts, counts = np.unique(sessions, return_index=True, return_counts=True)
     whole = counts >= 0.5 * one.measured  # a retest of some nodes does not count
     if whole.sum() < LEAST:
         return None
-    times = [found.starts[n] for n in sessions[starts][whole]]
-    return Middle(one, times, middle[whole], low[whole], high[whole], one.measured)
+    runs = compress(np.split(found.value[order], starts[1:]), whole)
+    size = float(units.UNITS[one.unit][1])
+    low, middle, high = np.array([np.quantile(run, RANGE) for run in runs]).T / size
+    times = [found.starts[n] for n in used[whole]]
+    return Middle(one, times, middle, low, high, one.measured)
 
 
 def of_series(one: Fleet, alerts: Sequence[Alert]) -> list[Alert]:
@@ -142,7 +132,6 @@ def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[st
         [Course(median, middle.times, middle.values, middle.lows, middle.highs)],
         [(utc(a), _step(a)) for a in steps],
         [m for m in one.marks if m.kind != "median"],
-        _region(middle, steps),
     )
     table = _periods(middle, steps)
     return Figure(name, title, drawn.draw(data), caption, table, [one.key.metric])
@@ -164,17 +153,6 @@ def _step(alert: Alert) -> str:
     if alert.changed and alert.changed[0].kind is Kind.CHANGED:
         text += f"\n{full(alert.changed[0])}"
     return text
-
-
-def _region(middle: Middle, steps: Sequence[Alert]) -> Region | None:
-    """The typical range of the fleet since its last step."""
-    start = utc(steps[-1]) if steps else middle.times[0]
-    times = [at for at in middle.times if at >= start]
-    if len(times) < CONTROL:
-        return None
-    typical = rules.middle(middle.values[-len(times) :].tolist())
-    reach = SDS * typical.sd
-    return Region(times[0], times[-1], typical.median - reach, typical.median + reach)
 
 
 def _fleet_caption(middle: Middle, alerts: Sequence[Alert]) -> str:
@@ -234,12 +212,10 @@ def _of_alert(
         of_fleet = f"median of {count(middle.nodes, 'node')}"
         courses.append(Course(of_fleet, middle.times, middle.values * size, quiet=True))
         marks = [m.times(size) for m in middle.one.marks if m.kind != "median"]
-    steps, table = [(utc(alert), _step(alert))], _runs(alert, lines)
-    if alert.kind == "drift":  # it has no moment
-        steps, table = [], _tenths(alert, lines)
-    caption = _alert_caption(alert)
+    steps = [] if alert.kind == "drift" else [(utc(alert), _step(alert))]  # a drift has no moment
     data = Trend(f"{title}, {alert.unit}", alert.unit, courses, steps, marks)
-    return Figure(name, title, drawn.draw(data), caption, table)
+    table = changes.of_alerts(material, [alert])
+    return Figure(name, title, drawn.draw(data), _alert_caption(alert), table)
 
 
 def _lines(material: Material, alert: Alert) -> Iterator[Course]:
@@ -261,58 +237,7 @@ def covers(alert: Alert, one: Fleet) -> bool:
 
 
 def _alert_caption(alert: Alert) -> str:
-    what = f"{alert.kind} of" if alert.kind != "out of control" else "runs out of control by"
-    text = (
-        f"{what} {percent_change(alert.relative)} between {alert.last_before} and "
-        f"{alert.first_after} UTC, from {quantity(alert.before, alert.unit)} to "
-        f"{quantity(alert.after, alert.unit)}, "
-        f"{'' if alert.kind == 'drift' else 'confidence '}{alert.confidence}"
-    )
-    if alert.provisional:
-        text += ", provisional"
-    if alert.made_good:
-        text += f", made good on {alert.made_good}"
-    changes = "; ".join(map(full, alert.changed))
-    if any(found.kind is Kind.CHANGED for found in alert.changed):
-        text += f"; changed there: {changes}"
-    elif changes:
-        text += f"; {changes}"
-    else:
-        text += "; no other change is recorded there"
-    return f"{text[0].upper()}{text[1:]}."
-
-
-def _runs(alert: Alert, lines: Sequence[Course]) -> Table:
-    """The runs before and after a step."""
-    rows = []
-    for course in lines:
-        values, cut = np.asarray(course.values), utc(alert)
-        late = np.array([at >= cut for at in course.times])
-        before, after = values[~late][-alert.n_before :], values[late][: alert.n_after]
-        first, last, change = _medians(before, after)
-        node = to_rows("node", course.name)
-        rows.append((node, str(len(before)), first, str(len(after)), last, change))
-    return Table(RUNS, rows, _note(alert, len(rows)), numeric=RUNS[1:])
-
-
-def _tenths(alert: Alert, lines: Sequence[Course]) -> Table:
-    """A drift has no runs before and after it: the first and the last tenth of its runs."""
-    rows = []
-    for course in lines:
-        values = np.asarray(course.values)[-alert.n_after :]
-        some = -(-len(values) // 10)
-        node = to_rows("node", course.name)
-        rows.append((node, str(len(values)), *_medians(values[:some], values[-some:])))
-    return Table(ENDS, rows, _note(alert, len(rows)), numeric=ENDS[1:])
-
-
-def _medians(before: np.ndarray, after: np.ndarray) -> tuple[str, str, str]:
-    """The median of the first and of the last values, and the change."""
-    one, two = (float(np.median(v)) if len(v) else float("nan") for v in (before, after))
-    return quantity(one), quantity(two), percent_change(two / one - 1) if one else "-"
-
-
-def _note(alert: Alert, shown: int) -> str:
-    rest = len(alert.nodes) - shown
-    more = f" {count(rest, 'node')} more." if rest > 0 else ""
-    return f"In {alert.unit}, the runs that it rests on.{more}"
+    """What `siteproof trend` has on it."""
+    about = (trends.sentence(alert), trends.state(alert), alert.confidence)
+    parts = [*about, *fulls(alert.changed)]
+    return f"{'; '.join(parts)}."

@@ -167,17 +167,15 @@ def _by_need(material: Material) -> Iterator[tuple[str, str, str]]:
     """Checks for which the same criteria wait and that were last run at the same time, in a row."""
     groups: dict[tuple[str, str], list[str]] = {}
     for name, waiting, last in material.once(_not_run):
-        groups.setdefault((waiting, last), []).append(name)
-    for (waiting, last), names in groups.items():
-        yield waiting or "none", last, ", ".join(names)
+        groups.setdefault((waiting or "none", last), []).append(name)
+    yield from ((*key, ", ".join(names)) for key, names in groups.items())
 
 
 def _by_time(material: Material) -> Iterator[tuple[str, str]]:
     groups: dict[str, list[str]] = {}
     for name, number, last in material.once(_not_swept):
         groups.setdefault(last, []).append(f"{name} ({count(number, 'point')})")
-    for last, names in groups.items():
-        yield last, ", ".join(names)
+    yield from ((last, ", ".join(names)) for last, names in groups.items())
 
 
 def _not_run(material: Material) -> list[tuple[str, str, str]]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from siteproof import units
 from siteproof.figure import small
 from siteproof.figure.marks import Mark
-from siteproof.report import summary
+from siteproof.report import promised, summary
 from siteproof.report.material import Material
 from siteproof.report.phrases import few
 from siteproof.report.summary import Count, Line
@@ -109,18 +108,10 @@ def _marks(material: Material, tally: Tally) -> Iterator[Mark]:
             yield Mark("bound", float(limit.value), text)
     if tally.shared or tally.unit == "text":
         return
-    for value, names in _baselines(material, tally).items():
-        yield Mark("baseline", value, f"baseline {names} {value:.6g} {tally.unit}")
-
-
-def _baselines(material: Material, tally: Tally) -> dict[float, str]:
-    """By its limit the name of each baseline that covers a node of the criterion."""
-    site, criterion, found = material.site, tally.criterion, dict[float, str]()
-    own = site.catalogue[criterion.metric].unit
-    for name, baseline in site.baselines.items():
-        if baseline.metric != criterion.metric or baseline.links != criterion.links:
-            continue
-        for role in set(site.roles_of(baseline)) & set(site.roles_of(criterion)):
-            _, limit = baseline.limit(own, site.hardware_of(role))
-            found[float(units.convert(limit.value, own, tally.unit))] = name
-    return found
+    site, own = material.site, tally.criterion
+    found = {
+        mark
+        for role in site.roles_of(own)
+        for mark in promised.baselines(site, own.metric, role, tally.unit, own.links)
+    }
+    yield from sorted(found, key=lambda mark: (mark.value, mark.text))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from siteproof.gate.decision import OK as FINE
 from siteproof.gate.decision import STATES, Ruling
 from siteproof.report import summary
-from siteproof.report.chapters.nodes import not_required
+from siteproof.report.chapters.nodes import in_groups, not_required
 from siteproof.report.material import Material
 from siteproof.report.phrases import nodes
 from siteproof.report.summary import Card, Cell, Key
@@ -107,13 +107,7 @@ def _title(material: Material, node: str) -> str:
 
 def _parts(material: Material, names: Sequence[str]) -> tuple[str, list[tuple[str, list[str]]]]:
     """The groups of the site, if each node is in one; else blocks of nodes in their order."""
-    system, left, groups = material.site.system, dict.fromkeys(names), []
-    for name in system.groups:
-        members = [node for node in system.group(name) if node in left]
-        for node in members:
-            del left[node]
-        if members:
-            groups.append((name, members))
+    groups, left = in_groups(material, names)
     if groups and not left and len(groups) <= MAX_CELLS:
         return "a group of the site, such as a rack", groups
     size = next((n for n in SIZES if len(names) <= n * MAX_FOLDED), -(-len(names) // MAX_FOLDED))

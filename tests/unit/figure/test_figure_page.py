@@ -20,7 +20,7 @@ from siteproof.figure.line_plot import Line, LinePlot
 from siteproof.figure.marks import Mark
 from siteproof.figure.ranges import Ranges, Row
 from siteproof.figure.spans import DONE, EARLY, Spans
-from siteproof.figure.time_plot import Course, Region, Trend
+from siteproof.figure.time_plot import Course, Trend
 
 EVIL = '<script>alert("1")</script> & id="x" $\\frac$ -->'
 NODES = [f"n{n:03}" for n in range(1, 9)]
@@ -238,7 +238,7 @@ def test_shares_become_kinds_by_what_a_repair_is_worth():
 @rows("values", [[nan] * 30, [0.0] * 30, [5.0] * 29 + [nan], [1e-12] * 30, [-3.0] + [1e15] * 29])
 @pytest.mark.deep
 def test_a_trend_of_anything_is_drawn(values):
-    told = texts(course(values, marks=[BOUND], region=Region(DAYS[3], DAYS[20], 1, 2)))
+    told = texts(course(values, marks=[BOUND]))
     assert "median" in told
 
 
