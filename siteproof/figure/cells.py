@@ -85,23 +85,17 @@ class Panel:
         return min(ROW * len(self.rows), HIGHEST)
 
 
-@dataclass(frozen=True)
-class Cells:
-    """Panels below each other, with the same columns."""
+def draw(
+    title: str, names: Sequence[str], panels: Sequence[Panel], x_label: str = "", y_label: str = ""
+) -> str:
+    """The figure for a page, of panels below each other with the same columns.
 
-    title: str
-    columns: Sequence[str]
-    panels: Sequence[Panel]
-    x_label: str = ""
-    y_label: str = ""
-
-
-def draw(data: Cells) -> str:
-    """The figure for a page. Raises ValueError for no cell."""
-    for panel in data.panels:
-        if not panel.kinds.size or panel.kinds.shape != (len(panel.rows), len(data.columns)):
+    Raises ValueError for no cell.
+    """
+    for panel in panels:
+        if not panel.kinds.size or panel.kinds.shape != (len(panel.rows), len(names)):
             raise ValueError(f"{panel.kinds.shape} cells of {len(panel.rows)} rows")
-    columns, heights = [short(name) for name in data.columns], [p.height for p in data.panels]
+    columns, heights = [short(name) for name in names], [p.height for p in panels]
     longest, many = max(map(len, columns)), len(columns)
     upright = 6 < many <= MAX_NAMES and many * (longest + 2) > style.LETTERS - longest
 
@@ -109,16 +103,16 @@ def draw(data: Cells) -> str:
         places = made.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[
             :, 0
         ]
-        for place, panel in zip(places, data.panels, strict=True):
-            _panel(place, panel, data.y_label)
+        for place, panel in zip(places, panels, strict=True):
+            _panel(place, panel, y_label)
         _names(place, "x", columns, {})
-        place.set_xlabel(data.x_label)
+        place.set_xlabel(x_label)
         if upright:
             place.tick_params(axis="x", rotation=90)
-        _kinds(places[-1], data.panels)
+        _kinds(places[-1], panels)
 
     foot = FOOT + 5 * longest * upright
-    return style.svg(data.title, foot + sum(heights) + HEAD * len(heights), fill)
+    return style.svg(title, foot + sum(heights) + HEAD * len(heights), fill)
 
 
 def _kinds(place: Axes, panels: Sequence[Panel]) -> None:

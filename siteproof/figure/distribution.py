@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from siteproof.figure import marks, style
-from siteproof.figure.marks import Mark
+from siteproof.figure import style
+from siteproof.figure.marks import Mark, axis_of, draw_marks
 from siteproof.figure.style import COLOURS, HATCHED, MARKERS, SOFT
 
 if TYPE_CHECKING:
@@ -22,46 +21,40 @@ HEIGHT = 160.0
 DIRECTION = {"higher": ", higher is better →", "lower": ", ← lower is better"}
 
 
-@dataclass(frozen=True)
-class Distribution:
-    """A value a node. named: some nodes and what to say of them, the worst first.
+def draw(
+    title: str,
+    unit: str,
+    values: Mapping[str, float],
+    better: str,
+    marks: Sequence[Mark],
+    named: Mapping[str, str],
+) -> str:
+    """The figure for a page. values: of each node. better: higher, lower or neither.
 
-    better: higher, lower or neither.
+    named: some nodes and what to say of them, the worst first.
     """
-
-    title: str
-    unit: str
-    values: Mapping[str, float]
-    better: str = "higher"
-    marks: Sequence[Mark] = ()
-    named: Mapping[str, str] = field(default_factory=dict)
-
-
-def draw(data: Distribution) -> str:
-    """The figure for a page."""
-    values = [value for value in data.values.values() if isfinite(value)]
-    low, high, near = marks.axis_of(values, data.marks)
+    known = [value for value in values.values() if isfinite(value)]
+    low, high, near = axis_of(known, marks)
 
     def fill(made: Figure) -> None:
         place = made.add_subplot(xlim=(low, high), ylabel="nodes")
-        place.set_xlabel(data.unit + DIRECTION.get(data.better, ""))
-        counts, edges = np.histogram(values, BINS, (low, high))
+        place.set_xlabel(unit + DIRECTION.get(better, ""))
+        counts, edges = np.histogram(known, BINS, (low, high))
         most, some = max(5.0, 1.05 * counts.max()), counts > 0
         bars = np.maximum(counts[some], most / HEIGHT)  # one of hundreds shows
         place.vlines((edges[:-1] + edges[1:])[some] / 2, 0, bars, COLOURS[0], linewidth=5.5)
         place.set_ylim(0, most)
         place.locator_params(axis="y", integer=True)
-        marks.draw_marks(place.axvline, data.marks, near)
+        draw_marks(place.axvline, marks, near)
         for mark in near:
             _bad_side(place, mark, low, high)
-        for (node, text), marker in zip(data.named.items(), MARKERS, strict=False):
-            place.plot(
-                data.values[node], 0, marker, color=COLOURS[1], ms=6, clip_on=False, label=text
-            )
-        if not values:
+        for (node, text), marker in zip(named.items(), MARKERS, strict=False):
+            at = values[node]
+            place.plot(at, 0, marker, color=COLOURS[1], ms=6, clip_on=False, label=text)
+        if not known:
             place.text(0.5, 0.5, "no value", transform=place.transAxes, ha="center", color=SOFT)
 
-    return style.svg(data.title, HEIGHT, fill)
+    return style.svg(title, HEIGHT, fill)
 
 
 def _bad_side(place: Axes, mark: Mark, low: float, high: float) -> None:

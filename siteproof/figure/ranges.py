@@ -27,19 +27,11 @@ class Row:
     text: str
 
 
-@dataclass(frozen=True)
-class Ranges:
-    """groups: each quantity with its links, the first of them with a median share of 1."""
-
-    title: str
-    groups: Sequence[tuple[str, Sequence[Row]]]
-
-
-def draw(data: Ranges) -> str:
-    """The figure for a page."""
+def draw(title: str, groups: Sequence[tuple[str, Sequence[Row]]]) -> str:
+    """The figure for a page: each quantity with its links, the first with a median share of 1."""
     lines: list[tuple[str, Row | None]] = []  # a line of its own for each title
-    for title, rows in data.groups:
-        lines += [(title, None), *((row.name, row) for row in rows)]
+    for quantity, rows in groups:
+        lines += [(quantity, None), *((row.name, row) for row in rows)]
     end = ROOM * max((share for _, row in lines if row for share in row.shares), default=1.0)
 
     def fill(made: Figure) -> None:
@@ -54,7 +46,7 @@ def draw(data: Ranges) -> str:
         place.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
         place.grid(visible=True, axis="x")
 
-    return style.svg(data.title, FOOT + ROW * max(1, len(lines)), fill)
+    return style.svg(title, FOOT + ROW * max(1, len(lines)), fill)
 
 
 def _row(place: Axes, y: int, row: Row) -> None:

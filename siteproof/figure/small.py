@@ -7,7 +7,6 @@ of the plotting library is twenty times as large. All texts are escaped here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
 import numpy as np
@@ -24,47 +23,30 @@ FAR = 2  # times the level: a mark farther off is left out of a course
 FLATTEST = 0.1  # of the level: the least height of a course
 
 
-@dataclass(frozen=True)
-class Spread:
-    """values: of the units with a look, such as `bad`; those of the first look stand lowest.
+def spread(
+    title: str, unit: str, values: Mapping[str, Sequence[float]], marks: Sequence[Mark]
+) -> str:
+    """How many units lie where, with limit and baseline. Raises ValueError without a value.
 
-    marks: limits (kind `bound`) and baselines; one that is too far away is an arrow at the edge.
+    values: of the units with a look, such as `bad`; those of the first look stand lowest. marks:
+    limits (kind `bound`) and baselines; one that is too far away is an arrow at the edge.
     """
-
-    title: str
-    unit: str
-    values: Mapping[str, Sequence[float]]
-    marks: Sequence[Mark]
-
-
-@dataclass(frozen=True)
-class Course:
-    """values: run by run. steps: the places of runs at which the level changed."""
-
-    title: str
-    values: Sequence[float]
-    marks: Sequence[Mark]
-    steps: Sequence[int] = ()
-
-
-def spread(data: Spread) -> str:
-    """How many units lie where, with limit and baseline. Raises ValueError without a value."""
-    every = [value for values in data.values.values() for value in values]
+    every = [value for found in values.values() for value in found]
     if not every:
         raise ValueError("no value")
-    low, high, near = axis_of(every, data.marks)
+    low, high, near = axis_of(every, marks)
     edges = np.linspace(low, high, BINS + 1)
-    counts = {look: np.histogram(v, edges)[0] for look, v in data.values.items()}
+    counts = {look: np.histogram(v, edges)[0] for look, v in values.items()}
     most = int(np.sum(list(counts.values()), axis=0).max())
-    parts = [_bar(data, counts, place, edges, most) for place in range(BINS)]
+    parts = [_bar(unit, counts, place, edges, most) for place in range(BINS)]
     parts += [_line(mark, (mark.value - low) / (high - low)) for mark in near]
-    parts += [_arrow(mark, at_right=mark.value > high) for mark in data.marks if mark not in near]
+    parts += [_arrow(mark, at_right=mark.value > high) for mark in marks if mark not in near]
     axis = f'<path class="axis" d="M0 {FLOOR:g}.5H{WIDTH}"/>'
-    return _element("strip", f"0 0 {WIDTH} {HEIGHT}", data.title, [*parts, axis])
+    return _element("strip", f"0 0 {WIDTH} {HEIGHT}", title, [*parts, axis])
 
 
 def _bar(
-    data: Spread, counts: Mapping[str, np.ndarray], place: int, edges: np.ndarray, most: int
+    unit: str, counts: Mapping[str, np.ndarray], place: int, edges: np.ndarray, most: int
 ) -> str:
     """The bars at one place, one upon the other, and what they count."""
     here = [(look, int(found[place])) for look, found in counts.items() if found[place]]
@@ -78,7 +60,7 @@ def _bar(
         bars += f'<rect class="{look}" {box}/>'
     total = sum(some for _, some in here)
     ends = " to ".join(dict.fromkeys(f"{edges[place + n]:.6g}" for n in (0, 1)))
-    return f"<g><title>{total} at {ends} {escape(data.unit)}</title>{bars}</g>"
+    return f"<g><title>{total} at {ends} {escape(unit)}</title>{bars}</g>"
 
 
 def _line(mark: Mark, share: float) -> str:
@@ -93,13 +75,18 @@ def _arrow(mark: Mark, *, at_right: bool) -> str:
     return f'<path class="{mark.kind} far" d="{shape}"><title>{escape(mark.text)}</title></path>'
 
 
-def course(data: Course) -> str:
-    """The values one after the other, with the limit. Raises ValueError without a value."""
-    if not len(data.values):
+def course(
+    title: str, given: Sequence[float], marks: Sequence[Mark], steps: Sequence[int] = ()
+) -> str:
+    """Values run by run, with the limit. Raises ValueError without a value.
+
+    steps: the places of runs at which the level changed.
+    """
+    if not len(given):
         raise ValueError("no value")
-    groups = np.array_split(np.asarray(data.values, float), min(POINTS, len(data.values)))
+    groups = np.array_split(np.asarray(given, float), min(POINTS, len(given)))
     values = [float(np.median(group)) for group in groups]
-    low, high, near = _level_axis(values, data.marks)
+    low, high, near = _level_axis(values, marks)
     width, height = COURSE
 
     def y(value: float) -> float:
@@ -110,7 +97,7 @@ def course(data: Course) -> str:
 
     points = " ".join(f"{x(n, len(values)):.1f},{y(v):.1f}" for n, v in enumerate(values))
     parts = [
-        *(f'<path class="step" d="M{x(n, len(data.values)):.1f} 0V56"/>' for n in data.steps),
+        *(f'<path class="step" d="M{x(n, len(given)):.1f} 0V56"/>' for n in steps),
         *(
             f'<path class="{mark.kind}" d="M0 {y(mark.value):.1f}H250">'
             f"<title>{escape(mark.text)}</title></path>"
@@ -119,7 +106,7 @@ def course(data: Course) -> str:
         f'<polyline points="{points}"/>',
     ]
     box = f'0 0 {width:g} {height:g}" preserveAspectRatio="none'
-    return _element("course", box, data.title, parts)
+    return _element("course", box, title, parts)
 
 
 def _level_axis(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -32,35 +31,31 @@ _STYLES: dict[str, dict[str, Any]] = {
 Times = Sequence[tuple[float, float]]
 
 
-@dataclass(frozen=True)
-class Spans:
-    """rows: by the name of a row, the times in each state, in seconds since 1970.
+def draw(
+    title: str,
+    rows: Mapping[str, Mapping[str, Times]],
+    period: tuple[datetime, datetime] | None = None,
+) -> str:
+    """The figure for a page. Raises ValueError without a time in any row.
 
-    period: its ends; without it, all that is in the rows.
+    rows: by the name of a row, the times in each state, in seconds since 1970. period: its ends;
+    without it, all that is in the rows.
     """
-
-    title: str
-    rows: Mapping[str, Mapping[str, Times]]
-    period: tuple[datetime, datetime] | None = None
-
-
-def draw(data: Spans) -> str:
-    """The figure for a page. Raises ValueError without a time in any row."""
-    if not any(times for states in data.rows.values() for times in states.values()):
+    if not any(times for states in rows.values() for times in states.values()):
         raise ValueError("no row, or no time")
 
     def fill(made: Figure) -> None:
-        place = made.add_subplot(ylim=(len(data.rows) - 0.5, -0.5))
-        for y, states in enumerate(data.rows.values()):
+        place = made.add_subplot(ylim=(len(rows) - 0.5, -0.5))
+        for y, states in enumerate(rows.values()):
             _row(place, y, states)
         place.xaxis_date()
-        if data.period:
-            place.set_xlim(*style.days(data.period))
-        place.set_yticks(range(len(data.rows)), [short(name) for name in data.rows])
+        if period:
+            place.set_xlim(*style.days(period))
+        place.set_yticks(range(len(rows)), [short(name) for name in rows])
         place.tick_params(axis="y", length=0)
         place.grid(visible=True, axis="x")
 
-    return style.svg(data.title, FOOT + ROW * len(data.rows), fill)
+    return style.svg(title, FOOT + ROW * len(rows), fill)
 
 
 def _row(place: Axes, y: int, states: Mapping[str, Times]) -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from siteproof.figure import marks, style
-from siteproof.figure.marks import Mark
+from siteproof.figure import style
+from siteproof.figure.marks import Mark, axis_of, draw_marks
 from siteproof.figure.style import COLOURS, HATCHED, PALE, SOFT
 
 if TYPE_CHECKING:
@@ -39,40 +39,38 @@ class Course:
     quiet: bool = False
 
 
-@dataclass(frozen=True)
-class Trend:
-    """steps: the time of each, and what to call it. marks: bounds and baselines."""
+def draw(
+    title: str,
+    unit: str,
+    courses: Sequence[Course],
+    steps: Sequence[tuple[datetime, str]] = (),
+    marks: Sequence[Mark] = (),
+) -> str:
+    """The figure for a page. Raises ValueError without any run.
 
-    title: str
-    unit: str
-    courses: Sequence[Course]
-    steps: Sequence[tuple[datetime, str]] = ()
-    marks: Sequence[Mark] = ()
-
-
-def draw(data: Trend) -> str:
-    """The figure for a page. Raises ValueError without any run."""
-    times = style.days(sorted({at for course in data.courses for at in course.times}))
+    steps: the time of each, and what to call it. marks: bounds and baselines.
+    """
+    times = style.days(sorted({at for course in courses for at in course.times}))
     if not len(times):
         raise ValueError("a trend without a run")
-    every = np.concatenate([[*c.values, *c.lows, *c.highs] for c in data.courses])
-    low, high, near = marks.axis_of(every[np.isfinite(every)].tolist(), data.marks)
+    every = np.concatenate([[*c.values, *c.lows, *c.highs] for c in courses])
+    low, high, near = axis_of(every[np.isfinite(every)].tolist(), marks)
     room = 0.02 * (times[-1] - times[0]) or 1.0
 
     def fill(made: Figure) -> None:
         place = made.add_subplot(xlim=(times[0] - room, times[-1] + room), ylim=(low, high))
         place.xaxis_date()
-        for course in data.courses:
+        for course in courses:
             _course(place, course)
         for n in _pauses(times):
             if times[n] - times[n - 1] > MIN_PAUSE * (times[-1] - times[0]):
                 place.axvspan(*times[n - 1 : n + 1], hatch="\\\\\\", label="no run", **HATCHED)
-        marks.draw_marks(place.axhline, data.marks, near)
-        _steps(place, data.steps)
-        place.set_ylabel(data.unit + (" (not from 0)" if low > 0 else ""))
+        draw_marks(place.axhline, marks, near)
+        _steps(place, steps)
+        place.set_ylabel(unit + (" (not from 0)" if low > 0 else ""))
         place.grid(visible=True)
 
-    return style.svg(data.title, HEIGHT, fill)
+    return style.svg(title, HEIGHT, fill)
 
 
 def _pauses(times: np.ndarray) -> np.ndarray:

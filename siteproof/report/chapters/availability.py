@@ -10,7 +10,7 @@ from siteproof.availability.definitions import Uptime
 from siteproof.availability.overview import Overview
 from siteproof.availability.subject_rows import COLUMNS, FOUR, four_rows, percent, rows, subjects
 from siteproof.figure import spans
-from siteproof.figure.spans import Spans, Times
+from siteproof.figure.spans import Times
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, when
 from siteproof.report.sections import Figure, Section, Table, limited_points
@@ -27,7 +27,8 @@ def chapter(material: Material) -> Section | None:
     found = material.once(_overview)
     if not (found.whole or found.gateways):
         return None
-    svg = spans.draw(_spans(found))
+    drawn = {name: _states(found, part) for name, part in subjects(found).items()}
+    svg = spans.draw(TITLE, drawn, _ends(found))
     figure = Figure(
         "availability", TITLE, svg, _caption(found), _table(found), ("Availability.overall",)
     )
@@ -64,15 +65,14 @@ def _four(found: Overview) -> Table:
 
 
 def _caption(found: Overview) -> str:
-    first, last = (when(datetime.fromtimestamp(at, UTC)) for at in found.period)
+    first, last = map(when, _ends(found))
     number = count(len(subjects(found)), "row")
     return f"{number} from {first} to {last}; of nodes only those that were down."
 
 
-def _spans(found: Overview) -> Spans:
-    drawn = {name: _states(found, part) for name, part in subjects(found).items()}
-    first, last = (datetime.fromtimestamp(at, UTC) for at in found.period)
-    return Spans(TITLE, drawn, (first, last))
+def _ends(found: Overview) -> tuple[datetime, datetime]:
+    first, last = found.period
+    return datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(last, UTC)
 
 
 def _states(found: Overview, part: Uptime) -> Mapping[str, Times]:

@@ -10,7 +10,6 @@ import numpy as np
 
 from siteproof.answers.attempts import failure, place
 from siteproof.figure import distribution as drawn
-from siteproof.figure.distribution import Distribution
 from siteproof.figure.marks import Mark
 from siteproof.nodes import pair_ends
 from siteproof.nodes.states import FleetReport
@@ -213,8 +212,7 @@ def _figures(found: Sequence[Fleet], named: Sequence[str], states: FleetReport) 
     for one, title in zip(found, named, strict=False):
         name, caption = promised.own_name(anchor(one.key.metric), seen), _caption(one)
         bad, axis = _named(one, states), f"{title}, {one.unit}"
-        data = Distribution(axis, one.unit, one.values, one.better, one.marks, bad)
-        svg = drawn.draw(data)
+        svg = drawn.draw(axis, one.unit, one.values, one.better, one.marks, bad)
         yield Figure(name, title, svg, caption, _table(one, states), [one.key.metric])
 
 

@@ -224,11 +224,11 @@ def _figure(material: Material, found: Past, cells: Cells, name: str, title: str
         panels = [_panel(found, cells, worst, f"the worst {len(worst)}")] if worst else []
         panels.append(_all(material, found, cells, rows))
     form = "%Y-%m-%d" if cells.columns.unit == "day" else "%m-%d %H:%M"
-    data = drawn.Cells(title, [f"{at:{form}}" for at in cells.times], panels)
+    svg = drawn.draw(title, [f"{at:{form}}" for at in cells.times], panels)
     name, caption = f"heatmap-{name}", _caption(cells, rows)
     table = _table(material, found, cells, worst or ranked[:1])
     metrics = {title} & set(found.metrics)
-    return Figure(name, title, drawn.draw(data), caption, table, metrics)
+    return Figure(name, title, svg, caption, table, metrics)
 
 
 def _panel(found: Past, cells: Cells, shown: Sequence[int], head: str) -> Panel:

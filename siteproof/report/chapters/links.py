@@ -13,7 +13,7 @@ from statistics import fmean, median
 
 from siteproof.analysis import arithmetic
 from siteproof.figure import ranges as drawn
-from siteproof.figure.ranges import Ranges, Row
+from siteproof.figure.ranges import Row
 from siteproof.links.matrix import OF_A_JOB
 from siteproof.published.table_cells import is_exact
 from siteproof.record import series
@@ -191,7 +191,7 @@ def _figure(origin: str, found: Sequence[Quantity]) -> Figure:
             ]
             groups.append((one.name, rows))
     caption, metrics = _caption(found), sorted({one.metric for one in found})
-    svg = drawn.draw(Ranges(title, groups))
+    svg = drawn.draw(title, groups)
     return Figure(name, title, svg, caption, _table(found), metrics)
 
 

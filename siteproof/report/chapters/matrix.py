@@ -17,7 +17,6 @@ from siteproof.figure.cells import (
     SHORT,
     TOO_FEW,
     TYPICAL,
-    Cells,
     Panel,
     kinds_of,
 )
@@ -85,22 +84,22 @@ def _figures(site: Site, found: Sequence[Matrix]) -> Iterator[Figure]:
         base = f"matrix-{promised.slug(one.name)}-{promised.slug(one.link or 'any')}"
         name = promised.own_name(base, seen)
         title = f"{one.name} over {one.link}, {one.unit}" if one.link else f"{one.name}, {one.unit}"
-        svg, metric = drawn.draw(_cells(site, one, title)), one.name.partition(" ")[0]
+        svg, metric = _draw(site, one, title), one.name.partition(" ")[0]
         yield Figure(name, title, svg, _caption(one), _table(site, one), [metric])
 
 
-def _cells(site: Site, one: Matrix, title: str) -> Cells:
+def _draw(site: Site, one: Matrix, title: str) -> str:
     """Nodes that send down the side; of two ends one panel for each direction."""
     rows, columns, split = _ends(site, one)
     there = [[(a, b) for b in columns] for a in rows]
     if not split:
-        return Cells(title, columns, [_panel(one, "", rows, there)], "to", "from")
+        return drawn.draw(title, columns, [_panel(one, "", rows, there)], "to", "from")
     back = [[(b, a) for b in columns] for a in rows]
     panels = [
         _panel(one, "from the row to the column", rows, there),
         _panel(one, "from the column to the row", rows, back),
     ]
-    return Cells(title, columns, panels)
+    return drawn.draw(title, columns, panels)
 
 
 def _panel(one: Matrix, head: str, rows: Sequence[str], pairs: Sequence[Sequence[Pair]]) -> Panel:

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time
 
 from siteproof.compare.accepted import Acceptance
 from siteproof.figure import spans as drawn
-from siteproof.figure.spans import DONE, EARLY, Spans, Times
+from siteproof.figure.spans import DONE, EARLY, Times
 from siteproof.figure.style import DAY
 from siteproof.published import milestones
 from siteproof.report.material import Material
@@ -70,7 +70,7 @@ def _figure(found: Sequence[Milestone]) -> Figure:
     rows: dict[str, dict[str, Times]] = {one.milestone: {} for one in steps}
     for name, (begin, end) in days.items():
         rows[name] = {EARLY if name in early else DONE: [(_seconds(begin), _seconds(end) + DAY)]}
-    svg = drawn.draw(Spans(title, rows))
+    svg = drawn.draw(title, rows)
     return Figure("acceptance", title, svg, caption, _milestones(found))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from siteproof import trend, units
 from siteproof.figure import time_plot as drawn
 from siteproof.figure.marks import Mark
-from siteproof.figure.time_plot import Course, Trend
+from siteproof.figure.time_plot import Course
 from siteproof.record import series
 from siteproof.record.finding import Kind
 from siteproof.record.series import comparable
@@ -126,7 +126,7 @@ def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[st
     steps = [a for a in alerts if a.kind == "step"]
     caption = _fleet_caption(middle, alerts)
     median = f"median of {count(middle.nodes, 'node')}, and most of them"
-    data = Trend(
+    svg = drawn.draw(
         f"{title}, {one.unit}",
         one.unit,
         [Course(median, middle.times, middle.values, middle.lows, middle.highs)],
@@ -134,7 +134,7 @@ def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[st
         [m for m in one.marks if m.kind != "median"],
     )
     table = _periods(middle, steps)
-    return Figure(name, title, drawn.draw(data), caption, table, [one.key.metric])
+    return Figure(name, title, svg, caption, table, [one.key.metric])
 
 
 def name_of(one: Fleet) -> str:
@@ -213,9 +213,9 @@ def _of_alert(
         courses.append(Course(of_fleet, middle.times, middle.values * size, quiet=True))
         marks = [m.times(size) for m in middle.one.marks if m.kind != "median"]
     steps = [] if alert.kind == "drift" else [(utc(alert), _step(alert))]  # a drift has no moment
-    data = Trend(f"{title}, {alert.unit}", alert.unit, courses, steps, marks)
+    svg = drawn.draw(f"{title}, {alert.unit}", alert.unit, courses, steps, marks)
     table = changes.of_alerts(material, [alert])
-    return Figure(name, title, drawn.draw(data), _alert_caption(alert), table)
+    return Figure(name, title, svg, _alert_caption(alert), table)
 
 
 def _lines(material: Material, alert: Alert) -> Iterator[Course]:

@@ -96,7 +96,7 @@ def _spread(material: Material, tally: Tally) -> str:
     if known < 2:
         return ""
     title = f"{tally.result.id}: {known} values in {tally.unit}"
-    return small.spread(small.Spread(title, tally.unit, values, list(_marks(material, tally))))
+    return small.spread(title, tally.unit, values, list(_marks(material, tally)))
 
 
 def _marks(material: Material, tally: Tally) -> Iterator[Mark]:

@@ -46,7 +46,7 @@ def _year(middle: Middle, title: str, opened: Sequence[Alert]) -> Year:
     steps = [_place(middle, a) for a in of_fleet if a.kind == "step"]
     ends = f"{quantity(values[0])} to {quantity(values[-1], unit)}"
     caption = f"{title}: {count(len(values), 'run')}, the median from {ends}"
-    drawn = small.course(small.Course(caption, values, marks, steps))
+    drawn = small.course(caption, values, marks, steps)
     change, look = _change(of_fleet)
     notes = [few(fulls(a.changed), MAX_NOTES, "; ") for a in of_fleet if a.changed]
     notes += [_note(a) for a in alerts if not a.of_fleet]

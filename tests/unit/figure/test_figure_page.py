@@ -14,13 +14,12 @@ from PIL import Image
 from rows import rows
 
 from siteproof.figure import cells, distribution, line_plot, ranges, spans, style, time_plot
-from siteproof.figure.cells import BROKEN, FAILED, MISSING, SHORT, TYPICAL, Cells, Panel, kinds_of
-from siteproof.figure.distribution import Distribution
+from siteproof.figure.cells import BROKEN, FAILED, MISSING, SHORT, TYPICAL, Panel, kinds_of
 from siteproof.figure.line_plot import Line, LinePlot
 from siteproof.figure.marks import Mark
-from siteproof.figure.ranges import Ranges, Row
-from siteproof.figure.spans import DONE, EARLY, Spans
-from siteproof.figure.time_plot import Course, Trend
+from siteproof.figure.ranges import Row
+from siteproof.figure.spans import DONE, EARLY
+from siteproof.figure.time_plot import Course
 
 EVIL = '<script>alert("1")</script> & id="x" $\\frac$ -->'
 NODES = [f"n{n:03}" for n in range(1, 9)]
@@ -30,36 +29,35 @@ BOUND = Mark("bound", 90.0, "C-1 ≥ 90 MB/s", "at_least")
 
 def histogram(**keys):
     values = {node: 100.0 + n for n, node in enumerate(NODES)}
-    return distribution.draw(
-        Distribution("D", "MB/s", keys.pop("values", values), **{"marks": [BOUND], **keys})
-    )
+    given = {"better": "higher", "marks": [BOUND], "named": {}, **keys}
+    return distribution.draw("D", "MB/s", given.pop("values", values), **given)
 
 
 def chart(nodes=NODES, runs=6, kinds=None, more=(), **keys):
     kinds = np.zeros((len(nodes), runs), dtype=np.uint8) if kinds is None else kinds
     times = [f"{DAYS[0] + timedelta(days=n):%Y-%m-%d}" for n in range(runs)]
-    return cells.draw(Cells("H", times, [*more, Panel("all", nodes, kinds, **keys)]))
+    return cells.draw("H", times, [*more, Panel("all", nodes, kinds, **keys)])
 
 
 def course(values=None, **keys):
     values = list(range(100, 130)) if values is None else values
-    return time_plot.draw(Trend("T", "MB/s", [Course("median", DAYS, values)], **keys))
+    return time_plot.draw("T", "MB/s", [Course("median", DAYS, values)], **keys)
 
 
 def table_of_pairs(kinds=None, **keys):
     kinds = np.full((8, 8), TYPICAL, np.uint8) if kinds is None else kinds
-    return cells.draw(Cells("M", NODES, [Panel("", NODES, kinds, **keys)], "to", "from"))
+    return cells.draw("M", NODES, [Panel("", NODES, kinds, **keys)], "to", "from")
 
 
 def way(shares=(0.9, 1.0, 1.1)):
     rows = [Row("bare", list(shares), "9.6 GB/s"), Row("sriov", [0.68], "6.5 GB/s")]
-    return ranges.draw(Ranges("R", [("rate", rows)]))
+    return ranges.draw("R", [("rate", rows)])
 
 
 def steps():
     at = DAYS[0].timestamp()
     rows = {"order": {DONE: [(at, at)]}, "boot": {EARLY: [(at + 9e5, at + 9.1e5)]}, "pass": {}}
-    return spans.draw(Spans("S", rows))
+    return spans.draw("S", rows)
 
 
 def curve(**keys):
@@ -120,10 +118,8 @@ def test_all_that_is_said_is_text_within_the_picture(draw):
     [
         lambda: histogram(values={EVIL: 1.0, "n": 2.0}, named={EVIL: EVIL}),
         lambda: chart(nodes=[EVIL, "n"], texts={(0, 0): EVIL}),
-        lambda: time_plot.draw(
-            Trend(EVIL, EVIL, [Course(EVIL, DAYS, range(30))], [(DAYS[3], EVIL)])
-        ),
-        lambda: ranges.draw(Ranges(EVIL, [(EVIL, [Row(EVIL, [1.0], EVIL)])])),
+        lambda: time_plot.draw(EVIL, EVIL, [Course(EVIL, DAYS, range(30))], [(DAYS[3], EVIL)]),
+        lambda: ranges.draw(EVIL, [(EVIL, [Row(EVIL, [1.0], EVIL)])]),
         lambda: line_plot.draw(LinePlot(EVIL, EVIL, EVIL, [Line(EVIL, [1, 2], [1, 2])])),
     ],
 )
@@ -243,20 +239,19 @@ def test_a_trend_of_anything_is_drawn(values):
 
 
 def test_a_trend_of_one_run_has_ticks_that_differ():
-    svg = time_plot.draw(Trend("T", "us", [Course("n", DAYS[:1], [1.2])]))
+    svg = time_plot.draw("T", "us", [Course("n", DAYS[:1], [1.2])])
     ticks = [t for t in texts(svg) if re.fullmatch(r"[\d.]+", t)]
     assert len(ticks) == len(set(ticks)) >= 2
 
 
 def test_a_trend_without_a_run_is_refused():
     with pytest.raises(ValueError, match="run"):
-        time_plot.draw(Trend("T", "us", []))
+        time_plot.draw("T", "us", [])
 
 
 def test_a_pause_breaks_the_line_and_is_told():
     held = DAYS[:10] + [at + timedelta(days=60) for at in DAYS[10:]]
-    data = Trend("T", "us", [Course("n", held, range(30), range(30), range(30))])
-    svg = time_plot.draw(data)
+    svg = time_plot.draw("T", "us", [Course("n", held, range(30), range(30), range(30))])
     assert "no run" in texts(svg)
     assert any(d.count("M") > 1 for d in re.findall(r'd="([^"]+)"', svg))
 
@@ -300,7 +295,7 @@ def test_a_pair_that_nobody_asked_for_is_white_and_one_that_is_missing_is_hatche
 def test_a_matrix_of_many_nodes_is_small_and_names_some():
     names = [f"node{n:03}" for n in range(320)]
     data = Panel("", names, np.full((320, 320), TYPICAL, np.uint8))
-    svg = cells.draw(Cells("M", names, [data]))
+    svg = cells.draw("M", names, [data])
     assert len(svg) < 30_000
     assert "node050" in texts(svg) and "node051" not in texts(svg)
 
@@ -314,7 +309,7 @@ def test_a_cell_has_its_value_where_there_is_room():
 def test_links_of_a_quantity_stand_below_its_name_with_their_medians():
     told = texts(way())
     assert {"rate", "bare", "sriov", "9.6 GB/s", "6.5 GB/s", "100%"} <= set(told)
-    assert texts(ranges.draw(Ranges("R", [])))
+    assert texts(ranges.draw("R", []))
 
 
 def test_a_single_point_is_a_line_of_its_own():

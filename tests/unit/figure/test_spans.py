@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from siteproof.figure import spans
-from siteproof.figure.spans import Spans
 from siteproof.figure.style import COLOURS
 
 FIRST = datetime(2026, 11, 1, tzinfo=UTC)
@@ -20,7 +19,7 @@ ROWS = {
 
 
 def drawn(rows=ROWS):
-    return spans.draw(Spans("Availability", rows, (FIRST, LAST)))
+    return spans.draw("Availability", rows, (FIRST, LAST))
 
 
 def texts(svg):
