@@ -37,8 +37,7 @@ HOUR = 3600
 class Overview:
     """What is known of a period. whole: the system; None where nothing of it was ever recorded.
 
-    services, gateways, nodes, partitions: by name. members: the nodes of each partition.
-    interval: the longest of the probes, in seconds.
+    services, gateways, nodes, partitions: by name. interval: the longest of the probes, in seconds.
     """
 
     period: Span
@@ -47,7 +46,6 @@ class Overview:
     gateways: Mapping[str, Uptime] = field(default_factory=dict)
     nodes: Mapping[str, Uptime] = field(default_factory=dict)
     partitions: Mapping[str, Uptime] = field(default_factory=dict)
-    members: Mapping[str, Sequence[str]] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
     interval: int = 0
 
@@ -125,7 +123,6 @@ def read(site: Site, perflogs: Path, period: Span, now: int) -> Overview:
             for name, found in partitions.items()
             if nodes
         },
-        members={name: list(found) for name, found in partitions.items()},
         findings=[*findings, *of_log, *times.findings],
         interval=max((int(probe.interval.to("s")) for probe in probes.values()), default=0),
     )

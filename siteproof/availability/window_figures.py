@@ -53,11 +53,6 @@ class WindowFigure:
         return UNITS[self.metric]
 
     @property
-    def complete(self) -> bool:
-        """Whether there is a value, and no hour of the period is missing."""
-        return self.value is not None and not self.missing
-
-    @property
     def conditions(self) -> dict[str, str]:
         """What a criterion can require: the measured hours, and the interval in seconds."""
         return {WINDOW_HOURS: f"{self.measured_hours:.10g}", INTERVAL: str(self.interval)}

@@ -1,4 +1,4 @@
-"""Rows of time: when each subject was up or down, or the days of each step of an acceptance."""
+"""Rows of time: when each subject was up or down."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 FOOT, ROW = 30.0, 16.0  # units
 BAR = 0.7  # of a row's height
 UP, DOWN, PLANNED, UNKNOWN = "up", "down", "down, planned", "not measured"
-DONE, EARLY = "in order", "out of order"
 # Each state by its colour and its hatch, so that print without colours shows it, too. The line
 # around what must be seen is wider than a short time.
 _STYLES: dict[str, dict[str, Any]] = {
@@ -24,22 +23,17 @@ _STYLES: dict[str, dict[str, Any]] = {
     UNKNOWN: HATCHED | {"hatch": "\\\\\\"},
     PLANNED: {"facecolor": COLOURS[4], "hatch": "////", "edgecolor": "white", "linewidth": 0},
     DOWN: {"facecolor": COLOURS[1], "edgecolor": COLOURS[1], "linewidth": 0.7},
-    DONE: {"facecolor": COLOURS[0], "edgecolor": COLOURS[0], "linewidth": 2.5},
-    EARLY: {"facecolor": "white", "edgecolor": COLOURS[1], "linewidth": 2},
 }
 
 Times = Sequence[tuple[float, float]]
 
 
 def draw(
-    title: str,
-    rows: Mapping[str, Mapping[str, Times]],
-    period: tuple[datetime, datetime] | None = None,
+    title: str, rows: Mapping[str, Mapping[str, Times]], period: tuple[datetime, datetime]
 ) -> str:
     """The figure for a page. Raises ValueError without a time in any row.
 
-    rows: by the name of a row, the times in each state, in seconds since 1970. period: its ends;
-    without it, all that is in the rows.
+    rows: by the name of a row, the times in each state, in seconds since 1970.
     """
     if not any(times for states in rows.values() for times in states.values()):
         raise ValueError("no row, or no time")
@@ -49,8 +43,7 @@ def draw(
         for y, states in enumerate(rows.values()):
             _row(place, y, states)
         place.xaxis_date()
-        if period:
-            place.set_xlim(*style.days(period))
+        place.set_xlim(*style.days(period))
         place.set_yticks(range(len(rows)), [short(name) for name in rows])
         place.tick_params(axis="y", length=0)
         place.grid(visible=True, axis="x")

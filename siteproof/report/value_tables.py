@@ -177,7 +177,11 @@ class Tables:
         for node, in_middle in _each(result):
             keys = [key for key, _ in excused.get(node.node, ())] if node.waived else []
             self.waivers |= dict.fromkeys(keys)
-            typical = [b for b in baselines.get(node.node, ()) if _fits(b, node.sample)]
+            typical = [
+                b
+                for b in baselines.get(node.node, ())
+                if node.sample and not why_not(b, node.sample)
+            ]
             self.units.append(
                 _row(
                     "units",
@@ -302,11 +306,6 @@ def _use(sample: Sample) -> str:
     if PUBLISHED in sample.own_conditions:
         return "published"
     return "derived" if isinstance(sample, DerivedSample) else "answer"
-
-
-def _fits(baseline: Baseline, sample: Sample | None) -> bool:
-    """Whether a value may be compared with a baseline."""
-    return sample is not None and not why_not(baseline, sample)
 
 
 def _sha256(path: Path, below: Path) -> str:

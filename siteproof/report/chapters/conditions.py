@@ -13,15 +13,24 @@ from siteproof.report.sections import Section, Table, filled
 from siteproof.units import count
 
 HPL = "Hpl"
-WORDS = {  # conditions that come first, and their names for people
+WORDS = {  # conditions in the order of the page, and their names for people
     "n": "problem size N",
     "nb": "block size NB",
     "p": "process rows P",
     "q": "process columns Q",
     "memory_share": "share of the memory that the problem takes",
-    "mpi": "MPI",
+    "program": "program",
+    "version": "version",
+    "ranks": "ranks",
+    "threads": "threads",
     "blas": "BLAS",
+    "blas_version": "BLAS version",
+    "blas_kernel": "BLAS kernel",
+    "blas_library": "BLAS library",
+    "mpi": "MPI",
     "swap": "swap used",
+    "file_system": "file system",
+    "cached": "cached",
 }
 SHARES = ("memory_share",)  # of 1, shown in per cent
 MACHINE = {  # of the provenance
@@ -83,8 +92,10 @@ def _never(material: Material) -> str:
 
 def _sentence(found: Sequence[Sample]) -> str:
     """HPL's problem, software and machine."""
-    head = found[-1].header
-    listed = ", ".join(map(" ".join, _conditions(found))) or "no recorded condition"
+    values, head = _values(found), found[-1].header
+    names = [name for name in WORDS if name in values and name != "blas_library"]
+    texts = [f"{WORDS[name]} {_shown(name, values[name])}" for name in names]
+    listed = ", ".join(texts) or "no recorded condition"
     if head.mode == PUBLISHED:
         source = head.provenance.get("source", "no source")
         return f"HPL was not run here; its value is published ({source}), with {listed}."

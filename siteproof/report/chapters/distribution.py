@@ -95,11 +95,6 @@ def chapter(material: Material) -> Section | None:
     return Section("distribution", "All nodes compared", lead, figures=figures, points=points)
 
 
-def anchor(metric: str) -> str:
-    """The name of a metric's first figure."""
-    return f"distribution-{promised.slug(metric)}"
-
-
 def fleets(material: Material) -> list[Fleet]:
     """The series of headline metrics that several nodes have; those beyond a bound first."""
     judged, site = material.judged, material.site
@@ -210,7 +205,10 @@ def titles(found: Sequence[Fleet]) -> list[str]:
 def _figures(found: Sequence[Fleet], named: Sequence[str], states: FleetReport) -> Iterator[Figure]:
     seen: dict[str, int] = {}
     for one, title in zip(found, named, strict=False):
-        name, caption = promised.own_name(anchor(one.key.metric), seen), _caption(one)
+        name, caption = (
+            promised.own_name(f"distribution-{promised.slug(one.key.metric)}", seen),
+            _caption(one),
+        )
         bad, axis = _named(one, states), f"{title}, {one.unit}"
         svg = drawn.draw(axis, one.unit, one.values, one.better, one.marks, bad)
         yield Figure(name, title, svg, caption, _table(one, states), [one.key.metric])

@@ -104,7 +104,8 @@ def _draw(site: Site, one: Matrix, title: str) -> str:
 
 def _panel(one: Matrix, head: str, rows: Sequence[str], pairs: Sequence[Sequence[Pair]]) -> Panel:
     """The kind and the value of each pair; one that is not expected has neither."""
-    kinds, texts = _kinds(one), _texts(one)
+    kinds, texts = _kinds(one), {pair: number(value) for pair, value in one.values.items()}
+    texts |= {pair: sample.status for pair, sample in one.failed.items()}
     cells = np.array([[kinds.get(pair, NOT_EXPECTED) for pair in row] for row in pairs], np.uint8)
     words = {
         (y, x): texts[pair]
@@ -180,11 +181,6 @@ def _share(one: Matrix, value: float) -> float:
     return typical / value if one.better == "lower" else value / typical
 
 
-def _texts(one: Matrix) -> dict[Pair, str]:
-    texts = {pair: number(value) for pair, value in one.values.items()}
-    return texts | {pair: sample.status for pair, sample in one.failed.items()}
-
-
 def _caption(one: Matrix) -> str:
     ends = {node for pair in (*one.values, *one.failed, *one.missing) for node in pair}
     text = f"{count(len(one.values), 'pair')} of {count(len(ends), 'node')}"
@@ -232,7 +228,7 @@ def _table(site: Site, one: Matrix) -> Table:
 
 def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
     name, value = f"{pair[0]} > {pair[1]}", one.values.get(pair)
-    back = _figure(one, pair[::-1])
+    back = quantity(one.values[pair[::-1]]) if pair[::-1] in one.values else "-"
     if value is None:
         sample = one.failed[pair]
         return name, "-", "-", "-", back, f"{sample.status}: {sample.why}"
@@ -243,10 +239,6 @@ def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
         what = f"misses {one.broken[pair]}"
     change = percent_change(value / typical - 1) if typical else "-"
     return name, quantity(value), change, _of_link(site, one, value), back, what
-
-
-def _figure(one: Matrix, pair: Pair) -> str:
-    return quantity(one.values[pair]) if pair in one.values else "-"
 
 
 def _of_link(site: Site, one: Matrix, value: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from siteproof.record import plain_tests
 from siteproof.report.material import Material
-from siteproof.report.phrases import day
+from siteproof.report.phrases import day, few
 from siteproof.report.sections import Section, Table, limited
 from siteproof.units import count, with_unit
 
@@ -41,9 +41,7 @@ def chapter(material: Material) -> Section | None:
     if not rows:
         return None
     named = [f"{check}, {count(len(names), 'metric')}" for check, names in metrics.items()]
-    more = len(named) - MAX_NAMES
-    lead = f"Not in the catalogue: {'; '.join(named[:MAX_NAMES])}"
-    lead += f"; and {count(more, 'more test')}." if more > 0 else "."
+    lead = f"Not in the catalogue: {few(named, MAX_NAMES, '; ')}."
     table: Table = limited(
         _COLUMNS,
         rows,

@@ -9,12 +9,12 @@ from clone import SITES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from siteproof.availability import figures, overview
+from siteproof.availability import overview
 from siteproof.availability.definitions import mtbf, overall, scheduled
 from siteproof.availability.from_probes import REACH, doubtful, up_and_down
 from siteproof.availability.from_slurm import of_nodes
 from siteproof.availability.intervals import intersect, seconds, union
-from siteproof.availability.window_figures import verdict_of
+from siteproof.availability.window_figures import figures, verdict_of
 from siteproof.errors import UserErrors
 from siteproof.nodesets import of, parse
 from siteproof.record import event_log, probe_log
@@ -142,7 +142,7 @@ def test_eleven_of_fourteen_days_are_incomplete_with_the_missing_hours(site, tmp
     )
     made = figures(site, tmp_path, moment(BEGIN), moment(END), now=moment(END))
     up = made["Availability.overall"]
-    assert (up.value, up.complete) == (100, False)
+    assert (up.value, bool(up.missing)) == (100, True)
     assert (up.why.kind, up.why["first"], up.why["more"]) == (
         Kind.HOURS_MISSING,
         "2026-11-03 00:03",

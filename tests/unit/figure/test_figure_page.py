@@ -18,7 +18,7 @@ from siteproof.figure.cells import BROKEN, FAILED, MISSING, SHORT, TYPICAL, Pane
 from siteproof.figure.line_plot import Line, LinePlot
 from siteproof.figure.marks import Mark
 from siteproof.figure.ranges import Row
-from siteproof.figure.spans import DONE, EARLY
+from siteproof.figure.spans import DOWN, UP
 from siteproof.figure.time_plot import Course
 
 EVIL = '<script>alert("1")</script> & id="x" $\\frac$ -->'
@@ -56,8 +56,8 @@ def way(shares=(0.9, 1.0, 1.1)):
 
 def steps():
     at = DAYS[0].timestamp()
-    rows = {"order": {DONE: [(at, at)]}, "boot": {EARLY: [(at + 9e5, at + 9.1e5)]}, "pass": {}}
-    return spans.draw("S", rows)
+    rows = {"system": {UP: [(at, at + 9e5)], DOWN: [(at + 9e5, at + 9.1e5)]}, "node": {}}
+    return spans.draw("S", rows, (DAYS[0], DAYS[14]))
 
 
 def curve(**keys):

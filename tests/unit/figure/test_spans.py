@@ -49,8 +49,3 @@ def test_a_second_in_two_weeks_is_drawn():
 def test_nothing_to_draw_is_an_error():
     with pytest.raises(ValueError, match="no row"):
         drawn({})
-
-
-def test_a_step_out_of_order_says_so():
-    svg = drawn({"order": {spans.DONE: [(AT, AT + 1)]}, "boot": {spans.EARLY: [(AT, AT + 1)]}})
-    assert {"order", "boot", "in order", "out of order"} <= set(texts(svg))
