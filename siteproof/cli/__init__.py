@@ -9,7 +9,6 @@ import resource
 import sys
 from importlib import import_module
 from io import TextIOWrapper
-from typing import NoReturn
 
 import click
 
@@ -154,29 +153,27 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # an ASCII-only terminal
     try:
-        raise SystemExit(_run())
-    except Exception as error:
-        if isinstance(error, MemoryError) or type(error).__name__ == OUT_OF_MEMORY:
-            error = UserError("memory", _lacking())
-        _end(error)
-
-
-def _end(error: Exception) -> NoReturn:
-    """End with the exit code of an error, and its words; raises what is a defect."""
-    try:
-        raise error
-    except (UserError, UserErrors) as error:
-        for line in str(error).splitlines():
-            _print_mistake(line)
-        raise SystemExit(ExitCode.USAGE) from None
+        code = _run()
     except BrokenPipeError:
         sys.stderr.close()
-        raise SystemExit(ExitCode.PASS) from None
-    except RuntimeError as error:
-        if str(error) != "Query interrupted":  # what DuckDB raises after Ctrl-C
-            raise
-        print(f"\n{INTERRUPTED}", file=sys.stderr)
-        raise SystemExit(ExitCode.INTERRUPTED) from None
+        code = ExitCode.PASS
     except OSError as error:
         print(f"siteproof: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         os._exit(ExitCode.USAGE)  # an ordinary exit would try to flush the same output again
+    except Exception as error:
+        code = _code_of(error)
+    raise SystemExit(code)
+
+
+def _code_of(error: Exception) -> ExitCode:
+    """The exit code of an error, whose words are printed; raises what is a defect."""
+    if str(error) == "Query interrupted":  # what DuckDB raises after Ctrl-C
+        print(f"\n{INTERRUPTED}", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    if isinstance(error, MemoryError) or type(error).__name__ == OUT_OF_MEMORY:
+        error = UserError("memory", _lacking())
+    if not isinstance(error, UserError | UserErrors):
+        raise error
+    for line in str(error).splitlines():
+        _print_mistake(line)
+    return ExitCode.USAGE

@@ -10,7 +10,7 @@ import click
 
 from siteproof import files
 from siteproof.cli.records import print_answer, print_rows, print_wrapped
-from siteproof.cli.shared import forms, print_left_out, site_of, text_option, which_system
+from siteproof.cli.shared import flag, forms, print_left_out, site_of, text_option, which_system
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.record.sessions import Sessions
@@ -25,8 +25,8 @@ COLUMNS = ("campaign", "when", "who", "why", "verdicts", "despite")
 @which_system
 @text_option("--why", "TEXT", "The reason, required: it is kept in the record.")
 @text_option("--by who", "NAME", "Who accepts; without it, you.")
-@click.option("--despite", is_flag=True, help="Accept although something stands in the way.")
-@click.option("--list", "listed", is_flag=True, help="List what was accepted so far.")
+@flag("--despite", "Accept although something stands in the way.")
+@flag("--list listed", "List what was accepted so far.")
 @forms()
 def accept(
     name: str | None, system: str, why: str, who: str, despite: bool, listed: bool, form: str

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import click
-from ClusterShell.NodeSet import NodeSet
 from rich.box import SIMPLE_HEAD
 
 from siteproof import files, nodesets
@@ -20,7 +19,7 @@ from siteproof.availability.overview import HOUR, Overview
 from siteproof.availability.subject_rows import COLUMNS, FOUR, four_rows, percent, rows
 from siteproof.availability.window_figures import WindowFigure
 from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
-from siteproof.cli.shared import forms, print_some, site_of, text_option, which_system
+from siteproof.cli.shared import flag, forms, print_some, site_of, text_option, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, Time, dumps, same
 from siteproof.judge.age import lasting
@@ -53,9 +52,7 @@ LEFT_OUT = (Kind.NOT_READ, Kind.LINES_BROKEN)  # what could hold a failure
     show_default=True,
 )
 @text_option("--to end", "TIME", "End of the period; without it, now.")
-@click.option(
-    "--fetch", is_flag=True, help="First record the node events that Slurm's database has."
-)
+@flag("--fetch", "First record the node events that Slurm's database has.")
 @forms("availability")
 def availability(system: str, begin: str, end: str, fetch: bool, form: str) -> None:
     """Show how long the system, its partitions, nodes and services were up.
@@ -114,7 +111,7 @@ def _fetch(site: Site, period: tuple[int, int], now: int) -> None:
     for record in sorted(records, key=lambda one: one.begin):
         if record.begin <= begin < record.end <= now:
             begin = max(period[0], record.end - OVERLAP)
-    nodes = _known_nodes()
+    nodes = nodesets.of(client.node_states())
     text = client.node_events(begin, now)
     if not any(event.registered for event in parse_events(text).of_cluster):
         what = "lists no registration of this cluster, so nothing is known of its nodes"
@@ -126,10 +123,6 @@ def _fetch(site: Site, period: tuple[int, int], now: int) -> None:
         raise UserError(where, f"cannot be written: {error.strerror}") from None
     events = count(len(parse_events(text).of_nodes), "event")
     click.echo(f"recorded: {events} since {minute(begin)} UTC", err=True)
-
-
-def _known_nodes() -> NodeSet:
-    return nodesets.of(client.node_states())
 
 
 # ---- verdicts

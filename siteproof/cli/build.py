@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from siteproof import files, sites
-from siteproof.cli.shared import by_environment, text_option, which_system
+from siteproof.cli.shared import by_environment, flag, text_option, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.schema import shapes
 from siteproof.sites import Site, machine
@@ -23,8 +23,8 @@ from siteproof.spack.mirror import has_tag
 @click.command()
 @click.argument("environments", metavar="[ENV]...", nargs=-1, shell_complete=by_environment)
 @which_system
-@click.option("--update", is_flag=True, help="Make new locks instead of keeping the existing ones.")
-@click.option("--show", is_flag=True, help="Show the state of each environment, and build nothing.")
+@flag("--update", "Make new locks instead of keeping the existing ones.")
+@flag("--show", "Show the state of each environment, and build nothing.")
 @click.option(
     "--jobs",
     default=0,
@@ -32,9 +32,7 @@ from siteproof.spack.mirror import has_tag
     type=click.IntRange(0, 4096),
     help="Parallel processes; without it, as Spack is configured.",
 )
-@click.option(
-    "--other-spack", is_flag=True, help="Allow another release of Spack than the pinned one."
-)
+@flag("--other-spack", "Allow another release of Spack than the pinned one.")
 @click.option(
     "--mirror",
     "from_mirror",
@@ -45,8 +43,8 @@ from siteproof.spack.mirror import has_tag
     "--make-mirror", metavar="DIR", help="Fill such a folder, where there is network; no build."
 )
 @text_option("--cache", "URL", "Take built packages from here: a cache.")
-@click.option("--push", is_flag=True, help="Put what is built into the cache, too.")
-@click.option("--unsigned", is_flag=True, help="Packages of the cache need no signature.")
+@flag("--push", "Put what is built into the cache, too.")
+@flag("--unsigned", "Packages of the cache need no signature.")
 def build(
     environments: tuple[str, ...],
     system: str,

@@ -9,15 +9,7 @@ from functools import partial
 import click
 
 from siteproof import files, history, nodesets
-from siteproof.cli.shared import (
-    bar,
-    by_metric,
-    print_some,
-    print_text,
-    site_of,
-    text_option,
-    which_system,
-)
+from siteproof.cli import shared
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import campaign
 from siteproof.schema.yamlfile import shown
@@ -30,17 +22,15 @@ MAX_LINES = 40  # of each kind
 
 
 @click.command()
-@which_system
-@text_option(
+@shared.which_system
+@shared.text_option(
     "--metric",
     "METRIC",
     "Only this metric; without it, headline metrics and those with a baseline.",
-    shell_complete=by_metric,
+    shell_complete=shared.by_metric,
 )
-@text_option("--since", "TIME", "Only values since TIME: 30d, 12w, 2026-11-21 (UTC).")
-@click.option(
-    "--write", is_flag=True, help="Change baselines.yaml; without it, only show the change."
-)
+@shared.text_option("--since", "TIME", "Only values since TIME: 30d, 12w, 2026-11-21 (UTC).")
+@shared.flag("--write", "Change baselines.yaml; without it, only show the change.")
 def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     """Propose baselines from the history: the median, with 4.5 times the typical scatter.
 
@@ -52,7 +42,7 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     siteproof calibrate --since 12w
     siteproof calibrate --metric Stream.triad --write
     """
-    site = site_of(system)
+    site = shared.site_of(system)
     if metric and metric not in site.catalogue:
         raise UserError(
             "--metric",
@@ -61,7 +51,7 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
         )
     start = campaign.since(since, datetime.now(UTC)) if since else None
     with (
-        bar("reading") as progress,
+        shared.bar("reading") as progress,
         history.open_history(files.perflogs(), [site.system.system], progress=progress) as h,
     ):
         examined = examine(site, h, metric)
@@ -93,10 +83,10 @@ def _print_left_out(proposals: Sequence[Proposal], without: Sequence[Without]) -
             names = nodesets.of(one.short)
             short.append(f"{one.group.name}: {names} would miss this baseline now")
     series = [f"{name}: {sentences(whys)}" for name, whys in without]
-    warn = partial(print_text, err=True)
-    print_some("left out of ", nodes, MAX_LINES, "--metric", show=warn)
-    print_some("", short, MAX_LINES, "--metric", show=warn)
-    print_some("no baseline for ", series, MAX_LINES, "--metric", show=warn)
+    warn = partial(shared.print_text, err=True)
+    shared.print_some("left out of ", nodes, MAX_LINES, "--metric", show=warn)
+    shared.print_some("", short, MAX_LINES, "--metric", show=warn)
+    shared.print_some("no baseline for ", series, MAX_LINES, "--metric", show=warn)
 
 
 def _ending(write: bool, made: Sequence[object], candidates: bool) -> str:

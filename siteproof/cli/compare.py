@@ -13,7 +13,7 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import files
 from siteproof.analysis.before_after import Effect
 from siteproof.cli.records import Record, print_answer, print_plain, print_records, print_wrapped
-from siteproof.cli.shared import forms, print_left_out, print_text, site_of, which_system
+from siteproof.cli.shared import flag, forms, print_left_out, print_text, site_of, which_system
 from siteproof.compare import accepted, comparison
 from siteproof.compare.accepted import Acceptance
 from siteproof.compare.comparison import Comparison, Row
@@ -103,7 +103,7 @@ MAX_NAMED = 3  # of what holds of the same nodes; --all has all of it
 @click.argument("a", required=False)
 @click.argument("b", required=False)
 @which_system
-@click.option("--all", "whole", is_flag=True, help="Show what is the same, too, and every line.")
+@flag("--all whole", "Show what is the same, too, and every line.")
 @forms("compare")
 def compare(a: str | None, b: str | None, system: str, whole: bool, form: str) -> None:
     """Compare B with A: campaigns, sessions, or the words accepted, latest, previous.

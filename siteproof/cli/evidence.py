@@ -12,7 +12,7 @@ import click
 from siteproof import files
 from siteproof.cli.accept import user
 from siteproof.cli.records import print_answer, print_rows, print_wrapped
-from siteproof.cli.shared import by_criterion, forms, site_of, text_option, which_system
+from siteproof.cli.shared import by_criterion, flag, forms, site_of, text_option, which_system
 from siteproof.errors import UserError
 from siteproof.record import shown
 from siteproof.record.shown import Evidence
@@ -32,7 +32,7 @@ GIVE = "Give them: siteproof evidence ID --file F --by WHO --on DAY --shows yes 
 @text_option("--shows", "yes|no|VALUE", "yes, no, or a value with its unit.")
 @text_option("--note", "TEXT", "What was done, or why it is withdrawn.")
 @text_option("--withdraw", "NAME", "Withdraw a record; give --note.")
-@click.option("--list", "listed", is_flag=True, help="List the records, and which are due.")
+@flag("--list listed", "List the records, and which are due.")
 @forms()
 def evidence(
     criterion: str | None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import closing
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import click
 
 from siteproof import files
 from siteproof.cli import shared
-from siteproof.cli.shared import print_left_out, which_answers
+from siteproof.cli.shared import flag, print_left_out, which_answers
 from siteproof.export import documents, junit, openmetrics
 from siteproof.export.answer_model import dumps, schema
 from siteproof.gate import reports
@@ -48,7 +49,24 @@ def export() -> None:
     """
 
 
-def _to_file(command: Callable[..., Any]) -> Callable[..., Any]:
+def _document(command: Callable[..., str]) -> Callable[..., Any]:
+    """The options of a document, and its way into FILE or to standard output."""
+
+    @wraps(command)
+    def write(
+        system: str, since: str, campaign: str, as_of: str, file: Path | None, **more: Any
+    ) -> None:
+        if file is not None:
+            shared.refuse(file)
+        judged = judge_system(system, since=since, name=campaign, as_of=as_of)
+        data = command(judged, **more).encode()  # UTF-8, whatever the terminal's encoding is
+        print_left_out(judged.sessions)
+        if file is None:
+            click.echo(data, nl=False)
+            return
+        shared.write(file, data)
+        click.echo(f"{file}: {last_line(judged)}")
+
     option = click.option(
         "--output",
         "file",
@@ -56,15 +74,13 @@ def _to_file(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="FILE",
         help="Write to FILE, replaced as a whole; without it, standard output.",
     )
-    return which_answers(option(command))
+    return which_answers(option(write))
 
 
 @export.command("junit", short_help="JUnit XML for CI, one case for each criterion.")
-@_to_file
-@click.option("--per-node", is_flag=True, help="Also one case for each node of each criterion.")
-def _junit(
-    system: str, since: str, campaign: str, as_of: str, file: Path | None, per_node: bool
-) -> None:
+@_document
+@flag("--per-node", "Also one case for each node of each criterion.")
+def _junit(judged: Judgement, per_node: bool) -> str:
     """Write the verdicts as JUnit XML for CI, one case for each criterion.
 
     A case fails if, and only if, 'siteproof verdict' does not end with 0. FAIL and
@@ -89,13 +105,12 @@ def _junit(
     \b
     siteproof export junit --campaign maintenance-2026-11 --output siteproof.xml
     """
-    judged = _judge(system, since, campaign, as_of, file)
-    _write(file, junit.text(judged, per_node=per_node), judged)
+    return junit.text(judged, per_node=per_node)
 
 
 @export.command("openmetrics", short_help="OpenMetrics text for node_exporter.")
-@_to_file
-def _openmetrics(system: str, since: str, campaign: str, as_of: str, file: Path | None) -> None:
+@_document
+def _openmetrics(judged: Judgement) -> str:
     """Verdicts, states of nodes and headline values as OpenMetrics text, for monitoring.
 
     Values are in base units: bytes per second, seconds, operations per second. For node_exporter
@@ -107,16 +122,14 @@ def _openmetrics(system: str, since: str, campaign: str, as_of: str, file: Path 
     \b
     siteproof export openmetrics --output /var/lib/node_exporter/siteproof.prom
     """
-    judged = _judge(system, since, campaign, as_of, file)
     with closing(Material(judged, files.perflogs())) as found:
         found.begin()
-        text = openmetrics.text(judged, found.fleet, found.now, found.open_changes)
-    _write(file, text, judged)
+        return openmetrics.text(judged, found.fleet, found.now, found.open_changes)
 
 
 @export.command("json", short_help="One JSON document: verdicts and nodes.")
-@_to_file
-def _json(system: str, since: str, campaign: str, as_of: str, file: Path | None) -> None:
+@_document
+def _json(judged: Judgement) -> str:
     """Write all of 'siteproof verdict --json', and the states of all nodes, as one document.
 
     'siteproof export schema' explains each key.
@@ -124,9 +137,7 @@ def _json(system: str, since: str, campaign: str, as_of: str, file: Path | None)
     \b
     siteproof export json | jq -r '.criteria[] | select(.verdict == "FAIL") | .id'
     """
-    judged = _judge(system, since, campaign, as_of, file)
-    answer = documents.verdict(judged, reports.fleet(judged))
-    _write(file, dumps(answer) + "\n", judged)
+    return dumps(documents.verdict(judged, reports.fleet(judged))) + "\n"
 
 
 @export.command("schema", short_help="The JSON Schema of the documents.")
@@ -145,18 +156,3 @@ def schema_of(command: str) -> dict[str, Any]:
     """The JSON Schema of what a command of ANSWERS prints with --json."""
     module, _, name = ANSWERS[command].partition(":")
     return schema(getattr(import_module(f"siteproof.{module}"), name), command)
-
-
-def _judge(system: str, since: str, campaign: str, as_of: str, file: Path | None) -> Judgement:
-    if file is not None:
-        shared.refuse(file)
-    return judge_system(system, since=since, name=campaign, as_of=as_of)
-
-
-def _write(file: Path | None, text: str, judged: Judgement) -> None:
-    print_left_out(judged.sessions)
-    if file is None:
-        click.echo(text.encode(), nl=False)  # UTF-8, whatever the terminal's encoding is
-        return
-    shared.write(file, text.encode())
-    click.echo(f"{file}: {last_line(judged)}")

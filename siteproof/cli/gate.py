@@ -20,7 +20,7 @@ from siteproof.checks import session
 from siteproof.cli import gate_lists
 from siteproof.cli.gate_answer import Options, Work, look_if_possible, print_answer
 from siteproof.cli.records import print_wrapped
-from siteproof.cli.shared import forms, print_left_out, print_text, text_option, which_answers
+from siteproof.cli.shared import flag, forms, print_left_out, print_text, text_option, which_answers
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.gate import act, log
@@ -97,13 +97,12 @@ class Gate(Answer):
 
 @click.command()
 @which_answers
-@click.option("--apply", is_flag=True, help="Run the commands; without it nothing is changed.")
-@click.option(
+@flag("--apply", "Run the commands; without it nothing is changed.")
+@flag(
     "--retest",
-    is_flag=True,
-    help="Test the quarantined nodes inside their reservation; REFRAME OPTIONS choose the checks.",
+    "Test the quarantined nodes inside their reservation; REFRAME OPTIONS choose the checks.",
 )
-@click.option("--release", is_flag=True, help="Free the quarantined nodes that have passed.")
+@flag("--release", "Free the quarantined nodes that have passed.")
 @text_option(
     "--keep-out",
     "STATES",
@@ -125,12 +124,8 @@ class Gate(Answer):
     "Refuse if more of a partition would be out of service: quarantined, drained and down "
     "nodes together. Default: 25%, or --limit if that is more.",
 )
-@click.option(
-    "--certain",
-    is_flag=True,
-    help="Where --apply refuses, keep out those that are dead or gave a wrong answer.",
-)
-@click.option("--drain", is_flag=True, help="Drain the quarantined nodes, too.")
+@flag("--certain", "Where --apply refuses, keep out those that are dead or gave a wrong answer.")
+@flag("--drain", "Drain the quarantined nodes, too.")
 @text_option(
     "--users",
     "NAMES",
@@ -232,16 +227,12 @@ def _given(context: click.Context) -> list[tuple[str, ...]]:
     """The options of the command line that the next command needs, too, each with its value."""
     found: list[tuple[str, ...]] = []
     for option in context.command.params:
-        name = option.name or ""
+        name, words = option.name or "", option.opts[:1]
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if not given or name in NOT_REPEATED:
-            continue
-        value = context.params[name]
-        if isinstance(value, bool):
-            found.append((option.opts[0],))
-        else:
+        if given and name not in NOT_REPEATED:
+            value = context.params[name]
             several = value if isinstance(value, tuple) else [value]
-            found += [(option.opts[0], one) for one in several]
+            found += [(*words,) if one is True else (*words, one) for one in several]
     return found
 
 

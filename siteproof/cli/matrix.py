@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
+from functools import cached_property
 from statistics import median
 
 import click
@@ -17,14 +18,19 @@ from siteproof.analysis.attribution import ASYMMETRIC, Pair
 from siteproof.analysis.daily import HIGH, LOW, NONE, Cell, rate_class
 from siteproof.answers import implausible
 from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
-from siteproof.cli.shared import by_pair_metric, forms, print_left_out, text_option, which_samples
+from siteproof.cli.shared import (
+    by_pair_metric,
+    flag,
+    forms,
+    print_left_out,
+    text_option,
+    which_samples,
+)
 from siteproof.errors import ExitCode
 from siteproof.export.answer_model import Answer, dumps, plain
 from siteproof.links import matrix as made
 from siteproof.links.matrix import Matrix, by_day, day_unit
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.samples import Sample
-from siteproof.sites import Site
 from siteproof.units import count, with_unit
 from siteproof.wording.findings import sentence
 from siteproof.wording.verdicts import own
@@ -126,7 +132,7 @@ class Matrices(Answer):
 @click.argument("metric", shell_complete=by_pair_metric)
 @which_samples
 @text_option("--link", "NAME", "Only this link of system.yaml.")
-@click.option("--daily", is_flag=True, help="High, low and average of each pair, day by day.")
+@flag("--daily", "High, low and average of each pair, day by day.")
 @forms("matrix")
 def matrix(
     metric: str, system: str, since: str, campaign: str, link: str, daily: bool, form: str
@@ -147,7 +153,7 @@ def matrix(
     found, chosen = made.select(
         site, sessions, metric, link, since=since, name=campaign, days=daily
     )
-    days = Daily.of(site, found, metric) if daily else None
+    days = Daily(by_day(site, found, metric), day_unit(site.catalogue[metric])) if daily else None
     matrices = [] if daily else made.collect(site, found, metric)
     print_left_out(sessions)
     code = days.exit_code if days else _exit_code(matrices)
@@ -176,9 +182,9 @@ def _answer_of(
 ) -> Matrices:
     """The answer for programs. head: system, samples, exit code and metric."""
     every = [OneMatrix(m.name, m.link, m.unit, m.decided, _pairs(m)) for m in matrices]
-    if days:
-        return Matrices(*head, every, days.rows(), days.findings(head[-1]))
-    return Matrices(*head, every, [], [why for one in matrices for why in made.findings(one)])
+    findings = [why for one in matrices for why in made.findings(one)]
+    findings += days.findings(head[-1]) if days else []
+    return Matrices(*head, every, days.rows() if days else [], findings)
 
 
 def _print(
@@ -207,18 +213,19 @@ def _print_plain(matrices: Sequence[Matrix], days: Daily | None) -> None:
     if days:
         rows = list(map(plain, days.rows()))
     columns = DAILY_COLUMNS if days else COLUMNS
-    texts = [[row.get(name) for name in columns] for row in rows]
-    print_plain(columns, [["" if cell is None else f"{cell}" for cell in row] for row in texts])
+    print_plain(columns, [[row.get(name) for name in columns] for row in rows])
 
 
 def _pairs(one: Matrix) -> list[PairState]:
     """What is known of each pair."""
-    found = []
-    for pair in sorted({*one.values, *one.failed, *one.missing}):
-        value, bad, state = one.values.get(pair), pair in one.blame.bad, one.state(pair)
-        status = one.failed[pair].status if pair in one.failed else ""
-        found.append(PairState(pair[0], pair[1], value, bad, state, status))
-    return found
+    failed = {pair: sample.status for pair, sample in one.failed.items()}
+    return [
+        PairState(
+            *(*pair, one.values.get(pair), pair in one.blame.bad, one.state(pair)),
+            status=failed.get(pair, ""),
+        )
+        for pair in sorted({*one.values, *one.failed, *one.missing})
+    ]
 
 
 def _exit_code(matrices: Sequence[Matrix]) -> ExitCode:
@@ -294,9 +301,7 @@ def _whole(title: str, one: Matrix, known: set[Pair]) -> None:
         (sender, *(_cell(one, (sender, receiver)) for receiver in receivers))
         for sender in sorted({a for a, _ in known}, key=_natural)
     ]
-    shown = table(["", *columns], rows, right=columns)
-    shown.columns[0].no_wrap = True
-    print_table(shown)
+    print_table(table(["", *columns], rows, right=columns, whole=[""]))
 
 
 def _cell(one: Matrix, pair: Pair) -> Text:
@@ -375,26 +380,27 @@ MAX_PAIRS_NAMED = 8  # in the last line
 
 @dataclass(frozen=True)
 class Daily:
-    """The days of each pair. bad: on how many days a pair failed, or was slow on average."""
+    """The days of each pair."""
 
     cells: dict[Pair, dict[date, Cell]]
     unit: str
-    bad: dict[Pair, int]
-
-    @classmethod
-    def of(cls, site: Site, found: Sequence[Sample], metric: str) -> Daily:
-        """The days of a metric's samples."""
-        cells, unit = by_day(site, found, metric), day_unit(site.catalogue[metric])
-        bad = {
-            pair: sum(_is_bad(cell, unit == RATE) for cell in days.values())
-            for pair, days in cells.items()
-        }
-        return cls(cells, unit, bad)
 
     @property
     def rates(self) -> bool:
         """Whether the values are rates, which have classes."""
         return self.unit == RATE
+
+    def is_slow(self, cell: Cell) -> bool:
+        """Whether a pair was slow on average on a day."""
+        return self.rates and cell.average is not None and cell.average < LOW
+
+    @cached_property
+    def bad(self) -> dict[Pair, int]:
+        """On how many days each pair failed, or was slow on average."""
+        return {
+            pair: sum(bool(c.errors) or c.average is None or self.is_slow(c) for c in days.values())
+            for pair, days in self.cells.items()
+        }
 
     @property
     def exit_code(self) -> ExitCode:
@@ -412,7 +418,7 @@ class Daily:
                 here = replace(base, subject=f"{pair[0]}>{pair[1]}", since=str(day))
                 for status in cell.errors:
                     found.append(replace(here, kind=Kind.NO_VALUE, status=status))
-                if cell.average is not None and _is_slow(cell, self.rates):
+                if cell.average is not None and self.is_slow(cell):
                     value, bound = f"{float(cell.average):.1f}", f"{LOW} {self.unit}"
                     found.append(replace(here, value=value, unit=self.unit, bound=bound))
         return found
@@ -435,10 +441,8 @@ def _show_days(title: str, metric: str, daily: Daily) -> None:
         (" > ".join(pair), *(_day_cell(days[pair].get(day), daily.rates) for day in dates[-DAYS:]))
         for pair in ranked[:PAIRS]
     ]
-    shown = table(["from > to", *map(str, dates[-DAYS:])], rows, head)
-    for column in shown.columns:
-        column.no_wrap = True
-    print_table(shown)
+    columns = ["from > to", *map(str, dates[-DAYS:])]
+    print_table(table(columns, rows, head, whole=columns))
     for text in _notes(days, dates, daily.rates):
         print_wrapped(text)
     print_wrapped(_answer(metric, [pair for pair in ranked if bad[pair]], len(days), daily.rates))
@@ -465,15 +469,6 @@ def _day_cell(cell: Cell | None, rates: bool) -> Text:
             mark = _mark(value, rates)
             text.append(f"{float(value):.1f}{mark} ", style=COLOURS[mark])
     return text
-
-
-def _is_slow(cell: Cell, rates: bool) -> bool:
-    return rates and cell.average is not None and cell.average < LOW
-
-
-def _is_bad(cell: Cell, rates: bool) -> bool:
-    """Whether a pair failed on a day, or was slow on average."""
-    return bool(cell.errors) or cell.average is None or _is_slow(cell, rates)
 
 
 def _notes(days: dict[Pair, dict[date, Cell]], dates: Sequence[date], rates: bool) -> list[str]:

@@ -11,25 +11,9 @@ from ClusterShell.NodeSet import NodeSet
 from rich.text import Text
 
 from siteproof import files, nodesets, sites
+from siteproof.cli import records, shared
 from siteproof.cli.compare import against, share
 from siteproof.cli.gate_lists import in_slurm, print_in_slurm
-from siteproof.cli.records import (
-    print_plain,
-    print_records,
-    print_table,
-    print_wrapped,
-    record_of,
-    table,
-)
-from siteproof.cli.shared import (
-    SET_ASIDE,
-    by_metric,
-    forms,
-    print_left_out,
-    print_text,
-    text_option,
-    which_answers,
-)
 from siteproof.errors import UserError
 from siteproof.export import documents
 from siteproof.export.answer_model import dumps
@@ -58,15 +42,15 @@ RANKED = ("node", "state", "value", "fleet's median", "deficit", "z", "own histo
 
 
 @click.command()
-@which_answers
-@text_option(
+@shared.which_answers
+@shared.text_option(
     "--metric",
     "METRIC",
     "Show the values of METRIC, the worst nodes first.",
-    shell_complete=by_metric,
+    shell_complete=shared.by_metric,
 )
-@forms("nodes")
-@click.option("--untested", is_flag=True, help="Print only the nodes that lack a value, as a set.")
+@shared.forms("nodes")
+@shared.flag("--untested", "Print only the nodes that lack a value, as a set.")
 def nodes(
     system: str, since: str, campaign: str, as_of: str, metric: str, form: str, untested: bool
 ) -> None:
@@ -87,7 +71,7 @@ def nodes(
         return
     judged = judge_system(system, since=since, name=campaign, as_of=as_of)
     report = reports.fleet(judged)
-    print_left_out(judged.sessions, aside=untested)
+    shared.print_left_out(judged.sessions, aside=untested)
     if untested:
         missing = nodesets.of(n.node for n in report.nodes.values() if n.untested)
         click.echo(str(missing), nl=bool(missing))
@@ -122,20 +106,22 @@ def _inventory(system: str) -> NodeSet:
 def _print(judged: Judgement, report: FleetReport) -> None:
     """A record a group of nodes, what limits the trust, what to run, and the answer."""
     shown = Shown(judged)
-    print_text(f"{judged.site.system.system}: {judged.chosen}")
+    shared.print_text(f"{judged.site.system.system}: {judged.chosen}")
     found = node_groups.groups(
         (n.node, n.state, n.findings) for n in report.nodes.values() if n.state is not State.OK
     )
-    print_records([record_of(group, COLOURS[State(group.state)], shown) for group in found])
+    records.print_records(
+        [records.record_of(group, COLOURS[State(group.state)], shown) for group in found]
+    )
     for line in _remarks(judged, report):
-        print_wrapped(line)
+        records.print_wrapped(line)
     print_in_slurm(judged)
     _print_commands(judged, report)
     counts = {state: len(report.of(state)) for state in State}
     states_ = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
     of = f" of {len(report.nodes)}" if len(counts) - list(counts.values()).count(0) > 1 else ""
     following = f"; next: {command}" if (command := _next(judged, report)) else ""
-    print_text(f"nodes of {judged.site.system.system}: {states_ or 'none'}{of}{following}")
+    shared.print_text(f"nodes of {judged.site.system.system}: {states_ or 'none'}{of}{following}")
 
 
 def _print_plain(judged: Judgement, report: FleetReport) -> None:
@@ -145,7 +131,7 @@ def _print_plain(judged: Judgement, report: FleetReport) -> None:
         for node in map(report.nodes.__getitem__, group.nodes):
             head = (node.node, str(node.state), node.role)
             rows.append((*head, *node_groups.cells(node.findings, shown)))
-    print_plain(node_groups.COLUMNS, rows)
+    records.print_plain(node_groups.COLUMNS, rows)
 
 
 def _remarks(judged: Judgement, report: FleetReport) -> Iterator[str]:
@@ -169,7 +155,7 @@ def _remarks(judged: Judgement, report: FleetReport) -> Iterator[str]:
 
 def _doubts(judged: Judgement, report: FleetReport) -> Iterator[str]:
     yield from (f"warning: {full(why)}" for why in report.warnings)
-    yield from (f"{SET_ASIDE}{stage}" for stage in judged.set_aside)
+    yield from (f"{shared.SET_ASIDE}{stage}" for stage in judged.set_aside)
 
 
 def _print_commands(judged: Judgement, report: FleetReport) -> None:
@@ -180,9 +166,9 @@ def _print_commands(judged: Judgement, report: FleetReport) -> None:
     untested = report.of(State.UNTESTED)
     for title, found in (("run again", report.retest), ("measure", untested)):
         if found and not judged.past:
-            print_text(f"{title}: {measure(judged, found)}")
+            shared.print_text(f"{title}: {measure(judged, found)}")
     if last := against(judged):
-        print_text(f"against {last[0]}: {last[1]}")
+        shared.print_text(f"against {last[0]}: {last[1]}")
 
 
 def _next(judged: Judgement, report: FleetReport) -> str:
@@ -217,9 +203,9 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str, form: str
         for n in ranked
     ]
     if form:
-        print_plain(RANKED, [list(map(str, row)) for row in rows])
+        records.print_plain(RANKED, rows)
         return
-    print_table(table(RANKED, rows[:MAX_RANKED], f"{metric}: {judged.chosen}"))
+    records.print_table(records.table(RANKED, rows[:MAX_RANKED], f"{metric}: {judged.chosen}"))
     _print_answer(judged, report, metric, ranked)
 
 
@@ -228,12 +214,12 @@ def _print_answer(
 ) -> None:
     """What limits the trust in a ranking, and the slow nodes."""
     if len(ranked) > MAX_RANKED:
-        print_text(f"{len(ranked) - MAX_RANKED} better nodes are not shown, see --plain")
+        shared.print_text(f"{len(ranked) - MAX_RANKED} better nodes are not shown, see --plain")
     for line in _doubts(judged, report):
-        print_wrapped(line)
+        records.print_wrapped(line)
     slow = [n for n in ranked if n.metrics[metric].slow_runs]
     found = f"slow in some run: {nodesets.of(n.node for n in slow)}" if slow else "no slow run"
-    print_text(f"{metric}: {found}; next: {own_command(judged, 'nodes')}")
+    shared.print_text(f"{metric}: {found}; next: {own_command(judged, 'nodes')}")
 
 
 def _cells(shown: Shown, metric: str, m: MetricReport) -> tuple[str, ...]:

@@ -22,8 +22,16 @@ import click
 from siteproof import files, nodesets, sites, units
 from siteproof.checks import selection, timetable
 from siteproof.checks.budget import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
-from siteproof.cli.records import print_rows, print_table, print_wrapped, table
-from siteproof.cli.shared import by_mode, by_system, console, plain_option, print_text, text_option
+from siteproof.cli.records import print_rows, print_wrapped
+from siteproof.cli.shared import (
+    by_mode,
+    by_system,
+    console,
+    flag,
+    plain_option,
+    print_text,
+    text_option,
+)
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.sites import Site, pairs
 from siteproof.sweeps.tools import SWEEPS_ONLY
@@ -41,11 +49,6 @@ NO_LINK = "the site names no links"
 NO_CLOUD = "because the site names no services of kind openstack"
 NO_SLURM = "a pair needs two nodes, and the partition has no Slurm"
 NO_SOFTWARE = "no environment offers its program"
-WIDE = 110  # columns that a table needs; below it each row is a record
-COLUMNS = (
-    *("check", "jobs", "nodes", "minutes", "node-hours", "GB written", "partition"),
-    "node set, pairs or points",
-)
 MAX_LINES = 10  # of the most expensive rows, unless all are wanted: then a plan fits 24 lines
 MAX_REASONS = 4  # why checks do not run, unless all are wanted
 SKIP_CHECKS = ("--skip-system-check", "--skip-prgenv-check")
@@ -124,7 +127,7 @@ class _Total:
     "The system; without it, the system that this machine belongs to.",
     shell_complete=by_system,
 )
-@click.option("--all", "every", is_flag=True, help="Show all rows, and all that does not run.")
+@flag("--all every", "Show all rows, and all that does not run.")
 @click.option(
     "--json",
     "form",
@@ -468,31 +471,12 @@ def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _print_rows(rows: Sequence[Row]) -> None:
-    """A table, or records where the screen is too narrow for one."""
+    """A line a row, below the partition and nodes that it shares with others."""
     width = console().width
-    if not rows:
-        return
-    if width < WIDE:
-        _print_records(rows, width)
-        return
-    shown = table(COLUMNS, map(_cells, rows))
-    for column in shown.columns[:-1]:
-        column.no_wrap = True
-    print_table(shown)
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    jobs = (f"{row.jobs}", f"{len(row.nodes)}", f"{60 * row.hours:.0f}", f"{row.node_hours:.1f}")
-    places = "; ".join(filter(None, (_folded(tuple(row.nodes)), row.note)))
-    return (row.check, *jobs, f"{round(row.gigabytes, 2):g}", row.partition, places)
-
-
-def _print_records(rows: Sequence[Row], width: int) -> None:
-    """A record a row, below the partition and nodes that it shares with others."""
     places: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
     for row in rows:
         places.setdefault((row.partition, tuple(row.nodes)), []).append(row)
-    names = max(len(row.check) for row in rows)
+    names = max((len(row.check) for row in rows), default=0)
     for (partition, nodes), there in places.items():
         print_wrapped(f"{partition}: {count(len(nodes), 'node')} {_folded(nodes)}")
         for row in there:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
-from rich.table import Table
 from rich.text import Text
 
 from siteproof import files
-from siteproof.cli.records import print_answer, print_plain, print_table
-from siteproof.cli.shared import forms, print_text, site_of, which_system
+from siteproof.cli.records import print_answer, print_plain, print_table, table
+from siteproof.cli.shared import flag, forms, print_text, site_of, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, dumps
 from siteproof.published import milestones, results
@@ -33,11 +32,9 @@ COLOURS: dict[str, str] = {Outcome.KEEPS: "green", Outcome.MISSES: "bold red"}
 
 @click.command()
 @which_system
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="Show all tables: comparisons, ratios, failures, all other values and texts.",
+@flag(
+    "--all everything",
+    "Show all tables: comparisons, ratios, failures, all other values and texts.",
 )
 @forms("published")
 def published(system: str, everything: bool, form: str) -> None:
@@ -94,17 +91,10 @@ def _cells(tables: list[Results]) -> Iterator[Sequence[str]]:
 
 def _print(tables: list[Results]) -> None:
     for one in tables:
-        table = Table(
-            title=Text(one.title),
-            title_justify="left",
-            caption=Text(one.note) if one.note else None,
-            caption_justify="left",
-        )
-        for name in one.columns:
-            table.add_column(Text(name), overflow="fold", no_wrap=name in WHOLE)
-        for row in one.rows:
-            table.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
-        print_table(table)
+        rows = [[Text(cell, style=COLOURS.get(cell, "")) for cell in row] for row in one.rows]
+        drawn = table(one.columns, rows, one.title, whole=WHOLE)
+        drawn.caption, drawn.caption_justify = Text(one.note) if one.note else None, "left"
+        print_table(drawn)
 
 
 def _answer(name: str, samples: int, judged: list[Judged]) -> str:

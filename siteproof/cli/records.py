@@ -58,12 +58,16 @@ def table(
     rows: Iterable[Sequence[object]],
     title: str = "",
     right: Collection[str] = (),
+    whole: Collection[str] = (),
 ) -> Table:
-    """A table of texts as they are. right: the columns that end where numbers do."""
+    """A table of texts as they are.
+
+    right: the columns that end where numbers do. whole: those that are never broken.
+    """
     made = Table(title=Text(title) if title else None, title_justify="left")
     for name in columns:
         side: JustifyMethod = "right" if name in right else "left"
-        made.add_column(Text(name), overflow="fold", justify=side)
+        made.add_column(Text(name), overflow="fold", justify=side, no_wrap=name in whole)
     for row in rows:
         made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     return made
@@ -106,10 +110,11 @@ def _text(cell: object) -> str:
     return ", ".join(text.plain.splitlines())
 
 
-def print_plain(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def print_plain(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A header and a line a row, separated by tabs; no cell holds a tab or a line's end."""
     for row in (columns, *rows):
-        click.echo("\t".join(" ".join(harmless(cell).split()) for cell in row))
+        texts = ("" if cell is None else harmless(str(cell)) for cell in row)
+        click.echo("\t".join(" ".join(text.split()) for text in texts))
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], form: str) -> None:
@@ -117,7 +122,7 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], form: s
     if form == "json":
         click.echo(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1))
     else:
-        print_plain(columns, [[str(cell) for cell in row] for row in rows])
+        print_plain(columns, rows)
 
 
 def print_wrapped(text: str, *, err: bool = False) -> None:

@@ -15,7 +15,7 @@ import click
 from siteproof import files
 from siteproof.cli import shared
 from siteproof.cli.records import print_answer, print_wrapped
-from siteproof.cli.shared import print_left_out, text_option, which_answers
+from siteproof.cli.shared import flag, print_left_out, text_option, which_answers
 from siteproof.errors import UserError
 from siteproof.report import assemble, brief, html, markdown, material
 from siteproof.report.material import Material
@@ -34,7 +34,7 @@ SLOW = 2  # seconds after which progress is printed
     "FILE.html, or FILE.md for Markdown; without it, SYSTEM-DAY-CAMPAIGN.html in this folder, "
     "or with the newest session instead of the campaign. A colleague's file is not replaced.",
 )
-@click.option("--brief", "short", is_flag=True, help="Print one paragraph, and write no page.")
+@flag("--brief short", "Print one paragraph, and write no page.")
 def report(system: str, since: str, campaign: str, as_of: str, output: str, short: bool) -> None:
     """Write everything known about a system on one page: verdict, nodes, changes and figures.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.progress import Progress
 
 from siteproof import files, sites
 from siteproof.errors import UserError, UserErrors, harmless
@@ -22,31 +22,25 @@ from siteproof.sweeps import reading
 
 SET_ASIDE = "set aside, not collected: "  # how a line on a broken stage directory begins
 OPEN_TO_ALL = "everybody may write to it and remove results; 'chmod o-w' prevents that"
-SLOW = 1.0  # seconds before progress is printed …
-OFTEN = 0.2  # … and between two updates
+SLOW = 1.0  # seconds before progress is printed
 WIDTH = 80  # columns where the output is no terminal, and none are given
 MAX_FILES_NAMED = 50  # files that were left out
 
 
 @contextmanager
 def bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Gives what shows `word: 40 %`; nothing without a terminal, and no trace at the end."""
-    start, last, shown = time.monotonic(), 0.0, False
+    """Gives what shows how much is done; nothing without a terminal, and no trace at the end."""
+    columns = ("{task.description}: {task.percentage:3.0f} % of {task.total}",)
+    screen = Console(stderr=True)
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as all_:
+        task = all_.add_task(label, visible=False)
+        start = time.monotonic()
 
-    def show(done: int, of: int) -> None:
-        nonlocal last, shown
-        now = time.monotonic()
-        if sys.stderr.isatty() and now - start > SLOW and now - last > OFTEN and of:
-            last, shown = now, True
-            print(
-                f"\r{label}: {100 * done // of:3} % of {of} ", end="", file=sys.stderr, flush=True
-            )
+        def show(done: int, of: int) -> None:
+            slow = time.monotonic() - start > SLOW
+            all_.update(task, completed=done, total=of, visible=slow)
 
-    try:
         yield show
-    finally:
-        if shown:
-            print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
 
 
 def console() -> Console:
@@ -119,6 +113,11 @@ by_service = _completer(lambda ctx: _site(ctx).system.probes)
 def text_option(names: str, metavar: str, about: str, **keys: Any) -> Callable[..., Any]:
     """An option that takes a text, empty without it. names: `--by`, or `--by who`: its variable."""
     return click.option(*names.split(), metavar=metavar, help=about, **{"default": "", **keys})
+
+
+def flag(names: str, about: str) -> Callable[..., Any]:
+    """An option without a value. names: `--all`, or `--all whole`: its variable."""
+    return click.option(*names.split(), is_flag=True, help=about)
 
 
 which_system = text_option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import click
@@ -19,7 +20,7 @@ from siteproof.curves.measured import ALL, Curve, Row
 from siteproof.curves.run_findings import SweepReport
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.export import sweep_rows
-from siteproof.export.answer_model import dumps
+from siteproof.export.answer_model import dumps, same
 from siteproof.figure import line_plot
 from siteproof.record import manifest
 from siteproof.record.samples import SWEEP, Sample
@@ -33,7 +34,6 @@ from siteproof.units import count, size
 from siteproof.wording import amounts, sweep_results
 
 FIGURES = (".svg", ".png")
-Columns = dict[str, Callable[[Curve, Row], str]]
 LISTED = ("sweep", "points", "newest run", "what it shows")
 
 
@@ -190,8 +190,9 @@ def show(name: str, reports: Sequence[SweepReport]) -> None:
     runs = _by_run(reports)
     for of_run in runs:
         print_text(f"{name}, {of_run[0].run}")
-        for made in _tables(of_run):
-            print_table(made)
+        for report in of_run:
+            for lines in report.groups:
+                print_table(_table(report, lines))
         for text in sweep_results.progress(of_run[0]):
             print_text(text)
     for of_run in runs:
@@ -201,16 +202,9 @@ def show(name: str, reports: Sequence[SweepReport]) -> None:
             print_text(f"  {text}")
 
 
-def _tables(reports: Iterable[SweepReport]) -> list[Table]:
-    return [_table(report, lines) for report in reports for lines in report.groups]
-
-
 def _by_run(reports: Sequence[SweepReport]) -> list[list[SweepReport]]:
     """The reports of a run together: several where it has several axes."""
-    by_run: dict[int, list[SweepReport]] = {}
-    for report in reports:
-        by_run.setdefault(id(report.run), []).append(report)
-    return list(by_run.values())
+    return [list(of_run) for _, of_run in groupby(reports, key=lambda report: id(report.run))]
 
 
 def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
@@ -218,27 +212,25 @@ def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
     first = lines[0]
     curves = [curve for curve in lines if curve.line != ALL]
     rows = [(curve, row) for curve in curves for row in curve.rows]
-    columns: Columns = {}
+    points = [row.point for _, row in rows]
+    columns: dict[str, list[str]] = {}
     if len(curves) > 1 or curves[0].line:
-        columns[report.axis.lines] = lambda curve, _: curve.line_name.partition(" ")[2]
-    columns[report.axis.name] = lambda _, row: _place(report, row)
-    columns["median"] = lambda _, row: amounts.number(row.point.median)
-    columns["low"] = lambda _, row: amounts.number(row.point.low)
-    columns["high"] = lambda _, row: amounts.number(row.point.high)
-    columns["n"] = lambda _, row: str(len(row.point.values))
+        columns[report.axis.lines] = [curve.line_name.partition(" ")[2] for curve, _ in rows]
+    columns[report.axis.name] = [_place(report, row) for _, row in rows]
+    columns["median"] = [amounts.number(point.median) for point in points]
+    columns["low"] = [amounts.number(point.low) for point in points]
+    columns["high"] = [amounts.number(point.high) for point in points]
+    columns["n"] = [str(len(point.values)) for point in points]
     if len({row.tasks for _, row in rows}) > 1:
-        columns["a task"] = lambda _, row: amounts.number(row.per_task)
+        columns["a task"] = [amounts.number(row.per_task) for _, row in rows]
     if any(row.fair is not None for _, row in rows):
-        columns["slowest rank"] = lambda _, row: _share(row.fair)
-    shares = {id(row): _of_bound(report, curve, row) for curve, row in rows}
-    if any(share is not None for share in shares.values()):
-        columns["of the bound"] = lambda _, row: _bounded(shares[id(row)])
+        columns["slowest rank"] = [_shown(row.fair, amounts.per_cent) for _, row in rows]
+    shares = [_of_bound(report, curve, row) for curve, row in rows]
+    if any(share is not None for share in shares):
+        columns["of the bound"] = [_shown(share, sweep_results.of_bound) for share in shares]
     title = ", ".join(filter(None, (first.metric, first.panel_name)))
-    return table(columns, _cells(columns, rows), f"{title}, {first.unit}", right=columns)
-
-
-def _cells(columns: Columns, rows: Iterable[tuple[Curve, Row]]) -> list[list[str]]:
-    return [[cell(curve, row) for cell in columns.values()] for curve, row in rows]
+    cells = zip(*columns.values(), strict=True)
+    return table(columns, cells, f"{title}, {first.unit}", right=columns)
 
 
 def _place(report: SweepReport, row: Row) -> str:
@@ -251,12 +243,8 @@ def _of_bound(report: SweepReport, curve: Curve, row: Row) -> float | None:
     return limits[0].share if limits else None
 
 
-def _share(share: float | None) -> str:
-    return "-" if share is None else amounts.per_cent(share)
-
-
-def _bounded(share: float | None) -> str:
-    return "-" if share is None else sweep_results.of_bound(share)
+def _shown(share: float | None, words: Callable[[float], str]) -> str:
+    return "-" if share is None else words(share)
 
 
 def draw(path: Path, reports: Sequence[SweepReport]) -> None:
@@ -280,10 +268,5 @@ def _label(report: SweepReport, reports: Sequence[SweepReport]) -> str:
 
 def _names(report: SweepReport) -> dict[str, str]:
     run = report.run
-    return {
-        "system": run.system,
-        "session": run.sessions[-1],
-        "partition": run.partition,
-        "environment": run.environment,
-        "place": run.place,
-    }
+    session = {"system": run.system, "session": run.sessions[-1]}
+    return {**session, **same(run, "partition", "environment", "place")}

@@ -12,30 +12,12 @@ from typing import Any
 import click
 import numpy as np
 from rich.table import Table
-from rich.text import Text
 
 from siteproof import files, history
 from siteproof import trend as trends
 from siteproof.analysis.power import POWER
+from siteproof.cli import records, shared
 from siteproof.cli.accept import user
-from siteproof.cli.records import (
-    Record,
-    print_plain,
-    print_records,
-    print_table,
-    print_wrapped,
-    table,
-)
-from siteproof.cli.shared import (
-    bar,
-    by_metric,
-    by_node,
-    forms,
-    print_text,
-    site_of,
-    text_option,
-    which_system,
-)
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.history import History
@@ -51,18 +33,18 @@ from siteproof.units import count
 from siteproof.wording import trends as wording
 from siteproof.wording.findings import full, fulls
 
-_why = text_option("--why", "TEXT", "The reason, required: it is kept with the change.")
-_who = text_option("--by who", "NAME", "Who acknowledges; without it, you.")
+_why = shared.text_option("--why", "TEXT", "The reason, required: it is kept with the change.")
+_who = shared.text_option("--by who", "NAME", "Who acknowledges; without it, you.")
 
 
 @click.group(invoke_without_command=True)
-@which_system
-@text_option("--since", "TIME", "Only changes since TIME: 12h, 7d, 2026-11-21 (UTC).")
-@text_option("--metric", "METRIC", "Only this metric.", shell_complete=by_metric)
-@text_option("--node", "NODE", "Only series of this node.", shell_complete=by_node)
-@click.option("--sensitivity", is_flag=True, help="Show how small a change could have been found.")
-@click.option("--all", "whole", is_flag=True, help="Show every change, and what was not judged.")
-@forms("trend")
+@shared.which_system
+@shared.text_option("--since", "TIME", "Only changes since TIME: 12h, 7d, 2026-11-21 (UTC).")
+@shared.text_option("--metric", "METRIC", "Only this metric.", shell_complete=shared.by_metric)
+@shared.text_option("--node", "NODE", "Only series of this node.", shell_complete=shared.by_node)
+@shared.flag("--sensitivity", "Show how small a change could have been found.")
+@shared.flag("--all whole", "Show every change, and what was not judged.")
+@shared.forms("trend")
 @click.pass_context
 def trend(
     context: click.Context,
@@ -100,7 +82,7 @@ def trend(
     with _opened(system) as (site, h):
         _known_metric(site, h, metric)
         _known_node(site, h, node)
-        with bar("looking") as progress:
+        with shared.bar("looking") as progress:
             seen = trends.survey(site, h, since=start, metric=metric, node=node, progress=progress)
     code = exit_code(seen)
     if form == "json":
@@ -109,7 +91,7 @@ def trend(
         show_sensitivity(site, seen, form)
     elif form == "plain":
         changes = [alert for part in _parts(seen) for alert in part] + seen.acknowledged
-        print_plain(wording.COLUMNS, [wording.plain(site, alert) for alert in changes])
+        records.print_plain(wording.COLUMNS, [wording.plain(site, alert) for alert in changes])
     else:
         show(site, seen, whole=whole)
     raise SystemExit(code)
@@ -117,7 +99,7 @@ def trend(
 
 @trend.command(short_help="Acknowledge changes, each with its reason.")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@which_system
+@shared.which_system
 @_why
 @_who
 @click.pass_context
@@ -138,7 +120,7 @@ def ack(context: click.Context, ids: tuple[str, ...], system: str, why: str, who
 
 @trend.command(short_help="Withdraw acknowledgements.")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@which_system
+@shared.which_system
 @_why
 @_who
 @click.pass_context
@@ -149,7 +131,7 @@ def unack(context: click.Context, ids: tuple[str, ...], system: str, why: str, w
     siteproof trend unack k7q2mx --why "it was not the firmware"
     """
     _must_say_why("siteproof trend unack", why)
-    site = site_of(system or context.obj)
+    site = shared.site_of(system or context.obj)
     standing = acks.standing(acks.read_all(files.perflogs(), site.system.system))
     alerts = [_find(Survey(acknowledged=standing), name, acknowledged=True) for name in ids]
     _keep(site, alerts, "taken back", who, why, takes_back=True)
@@ -166,7 +148,7 @@ def _keep(
 
 @trend.command(short_help="Show the evidence for one change.")
 @click.argument("name", metavar="ID")
-@which_system
+@shared.which_system
 @click.pass_context
 def why(context: click.Context, name: str, system: str) -> None:
     """Show the evidence for one change: the runs around it, and what else changed then.
@@ -182,17 +164,17 @@ def why(context: click.Context, name: str, system: str) -> None:
             for line in trends.history_of(site, h, alert.metric)
             if alike(line.series, alert.series)
         ]
-    records = acks.read_all(files.perflogs(), site.system.system)
-    explain(alert, lines, [r for r in records if r.alert.id == alert.id])
-    print_text(f"next: {wording.after(site.system.system, alert)}")
+    acked = acks.read_all(files.perflogs(), site.system.system)
+    explain(alert, lines, [r for r in acked if r.alert.id == alert.id])
+    shared.print_text(f"next: {wording.after(site.system.system, alert)}")
 
 
 @contextmanager
 def _opened(system: str) -> Iterator[tuple[Site, History]]:
     """The site and its history, brought up to date."""
-    site = site_of(system)
+    site = shared.site_of(system)
     with (
-        bar("reading") as progress,
+        shared.bar("reading") as progress,
         history.open_history(files.perflogs(), [site.system.system], progress=progress) as h,
     ):
         yield site, h
@@ -263,28 +245,28 @@ def exit_code(seen: Survey) -> ExitCode:
 
 def show(site: Site, seen: Survey, *, whole: bool) -> None:
     """A record a change, what was not judged, then the answer. whole: every line."""
-    print_text(f"{site.system.system}: what changed")
+    shared.print_text(f"{site.system.system}: what changed")
     parts = [part if whole else part[:MAX_LINES] for part in _parts(seen)]
     shown = [alert for part in parts for alert in part]
-    print_records([_record(site, alert) for alert in shown])
+    records.print_records([_record(site, alert) for alert in shown])
     if more := sum(map(len, _parts(seen))) - len(shown):
-        print_text(f"{count(more, 'more change')}; --all lists them")
+        shared.print_text(f"{count(more, 'more change')}; --all lists them")
     for line in map(wording.acknowledged, seen.acknowledged):
-        print_wrapped(f"acknowledged: {line}")
+        records.print_wrapped(f"acknowledged: {line}")
     for clock in fulls(seen.clocks):
-        print_wrapped(f"warning: {clock}")
+        records.print_wrapped(f"warning: {clock}")
     remarks = list(_remarks(seen))
     for line in remarks if whole else ():
-        print_wrapped(line)
+        records.print_wrapped(line)
     if remarks and not whole:
-        print_wrapped(_folded(seen))
-    print_text(wording.last_line(site.system.system, seen))
+        records.print_wrapped(_folded(seen))
+    shared.print_text(wording.last_line(site.system.system, seen))
 
 
-def _record(site: Site, alert: Alert) -> Record:
+def _record(site: Site, alert: Alert) -> records.Record:
     state, *cells = wording.head(alert)
     head = [(state, _style(alert)), *((cell, "") for cell in cells)]
-    return Record(head, wording.phrases(site, alert))
+    return records.Record(head, wording.phrases(site, alert))
 
 
 def _remarks(seen: Survey) -> Iterator[str]:
@@ -313,11 +295,13 @@ def show_sensitivity(site: Site, seen: Survey, form: str) -> None:
     columns = ("metric", "role", "nodes", "runs", "scatter", *wording.LASTS)
     rows = [wording.sensitivity_cells(one) for one in seen.sensitivity]
     if form:
-        print_plain(columns, rows)
+        records.print_plain(columns, rows)
         return
     if rows:
-        print_table(table(columns, rows, f"{site.system.system}: found with {POWER:.0%}"))
-    print_wrapped(wording.sensitivity(seen.sensitivity))
+        records.print_table(
+            records.table(columns, rows, f"{site.system.system}: found with {POWER:.0%}")
+        )
+    records.print_wrapped(wording.sensitivity(seen.sensitivity))
 
 
 def _parts(seen: Survey) -> list[list[Alert]]:
@@ -339,20 +323,20 @@ def _style(alert: Alert) -> str:
     return "green" if alert.improved else ""
 
 
-def explain(alert: Alert, lines: Sequence[Line], records: Sequence[acks.Record]) -> None:
+def explain(alert: Alert, lines: Sequence[Line], acked: Sequence[acks.Record]) -> None:
     """One change: what, between which runs, under which conditions, and the runs around it."""
-    print_wrapped(wording.sentence(alert))
+    records.print_wrapped(wording.sentence(alert))
     for name, text in wording.evidence(alert):
-        print_text(f"  {name:12} {text}")
-    for one in records:
+        shared.print_text(f"  {name:12} {text}")
+    for one in acked:
         name = "taken back" if one.takes_back else "acknowledged"
-        print_text(f"  {name:12} {one.ack.when[:16]} UTC by {one.ack.who}: {one.ack.why}")
+        shared.print_text(f"  {name:12} {one.ack.when[:16]} UTC by {one.ack.who}: {one.ack.why}")
     if alert.made_good:
-        print_text(f"  {'made good':12} since {alert.made_good}")
+        shared.print_text(f"  {'made good':12} since {alert.made_good}")
     if any(line.node in alert.nodes for line in lines):
-        print_table(_runs(alert, lines))
+        records.print_table(_runs(alert, lines))
     else:
-        print_text("  the runs themselves are no longer in the history")
+        shared.print_text("  the runs themselves are no longer in the history")
 
 
 def _runs(alert: Alert, lines: Sequence[Line]) -> Table:
@@ -361,18 +345,18 @@ def _runs(alert: Alert, lines: Sequence[Line]) -> Table:
     of_alert = [line.times for line in lines if line.node in alert.nodes]
     times = np.unique(np.concatenate(of_alert))
     at = int(np.searchsorted(times, np.datetime64(alert.first_after.time)))
-    runs = Table(title=Text(f"{alert.series_name}, {alert.unit}"), title_justify="left")
-    runs.add_column("run, UTC", no_wrap=True)
-    for name, _ in columns:
-        runs.add_column(Text(name), justify="right")
-    for place in range(max(0, at - AROUND), min(at + AROUND, times.size)):
-        moment = times[place]
-        runs.add_row(
+    names, first = [name for name, _ in columns], max(0, at - AROUND)
+    rows = [
+        (
             str(moment.astype("datetime64[m]")).replace("T", " "),
             *(_median(of_column, moment) for _, of_column in columns),
-            style="bold" if place >= at else "",
-            end_section=place == at - 1,
         )
+        for moment in times[first : at + AROUND]
+    ]
+    title = f"{alert.series_name}, {alert.unit}"
+    runs = records.table(["run, UTC", *names], rows, title, right=names, whole=["run, UTC"])
+    for place, row in enumerate(runs.rows, start=first):
+        row.style, row.end_section = "bold" if place >= at else "", place == at - 1
     return runs
 
 

@@ -14,26 +14,8 @@ from siteproof.severity import RANKS, Verdict
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.verdict.tally import Standing, Tally, of_all
+from siteproof.wording import tallies, verdicts
 from siteproof.wording.findings import warning
-from siteproof.wording.tallies import (
-    NOTHING,
-    alike,
-    counts,
-    lack,
-    limit,
-    margin,
-    reasons,
-    value,
-    worst,
-)
-from siteproof.wording.verdicts import (
-    age,
-    answered_line,
-    heading,
-    last_line,
-    next_command,
-    published_only,
-)
 
 COLOURS = {
     Verdict.FAIL: "bold red",
@@ -96,14 +78,14 @@ def verdict(system: str, since: str, campaign: str, as_of: str, form: str) -> No
 
 
 def _print(judged: Judgement) -> None:
-    tallies = sorted(of_all(judged.site, judged.verdicts), key=lambda t: RANKS[t.result.verdict])
-    print_text(heading(judged))
-    colours = {} if published_only(judged) else COLOURS
-    print_records([_record(tallies, colours) for tallies in alike(tallies)])
+    found = sorted(of_all(judged.site, judged.verdicts), key=lambda t: RANKS[t.result.verdict])
+    print_text(verdicts.heading(judged))
+    colours = {} if verdicts.published_only(judged) else COLOURS
+    print_records([_record(alike, colours) for alike in tallies.alike(found)])
     for line in _remarks(judged):
         print_wrapped(line)
-    command = next_command(judged)
-    print_text(last_line(judged) + (f"; next: {command}" if command else ""))
+    command = verdicts.next_command(judged)
+    print_text(verdicts.last_line(judged) + (f"; next: {command}" if command else ""))
 
 
 def _print_plain(judged: Judgement) -> None:
@@ -115,15 +97,15 @@ def _plain(tally: Tally) -> tuple[str, ...]:
     """The cells of COLUMNS; empty where there is none."""
     result = tally.result
     cells = (
-        *(str(result.verdict), result.id, value(tally)),
+        *(str(result.verdict), result.id, tallies.value(tally)),
         tally.worst.node if tally.worst else "",
-        *(limit(tally), margin(tally)),
+        *(tallies.limit(tally), tallies.margin(tally)),
         *(str(len(units)) for units in tally.standings.values()),
         str(tally.expected),
         str(sum(unit.waived for units in tally.standings.values() for unit in units)),
-        *(age(result), "; ".join(reasons(tally)), result.criterion.source),
+        *(verdicts.age(result), "; ".join(tallies.reasons(tally)), result.criterion.source),
     )
-    return tuple("" if cell == NOTHING else cell for cell in cells)
+    return tuple("" if cell == tallies.NOTHING else cell for cell in cells)
 
 
 def _remarks(judged: Judgement) -> Iterator[str]:
@@ -143,22 +125,32 @@ def _remarks(judged: Judgement) -> Iterator[str]:
         )
     for line in judged.set_aside:
         yield f"{SET_ASIDE}{line}"
-    yield answered_line(judged)
+    yield verdicts.answered_line(judged)
 
 
-def _record(tallies: Sequence[Tally], colours: Mapping[Verdict, str]) -> Record:
+def _record(alike: Sequence[Tally], colours: Mapping[Verdict, str]) -> Record:
     """A criterion with its value, limit and counts; of several the reason that they share."""
-    first, result = tallies[0], tallies[0].result
+    first, result = alike[0], alike[0].result
     head = [(str(result.verdict), colours.get(result.verdict, ""))]
-    if len(tallies) > 1:
-        names = ", ".join(tally.result.id for tally in tallies)
-        return Record([*head, (f"{len(tallies)} criteria", "")], [*lack(first), names])
+    if len(alike) > 1:
+        names = ", ".join(tally.result.id for tally in alike)
+        return Record([*head, (f"{len(alike)} criteria", "")], [*tallies.lack(first), names])
     head.append((result.id, ""))
     if first.worst:
-        head += [(value(first), ""), (limit(first), ""), (margin(first), "")]
+        head += [
+            (tallies.value(first), ""),
+            (tallies.limit(first), ""),
+            (tallies.margin(first), ""),
+        ]
     elif not result.criterion.report_only:
-        head.append((limit(first), ""))
+        head.append((tallies.limit(first), ""))
     by_rounding = "passes only by rounding" if result.by_rounding else ""
-    old = f"age {age(result)}" if result.age is not None else ""
-    phrases = [*counts(first), worst(first), by_rounding, old, *reasons(first)]
+    old = f"age {verdicts.age(result)}" if result.age is not None else ""
+    phrases = [
+        *tallies.counts(first),
+        tallies.worst(first),
+        by_rounding,
+        old,
+        *tallies.reasons(first),
+    ]
     return Record(head, list(filter(None, phrases)))

@@ -25,6 +25,7 @@ from siteproof.record.samples import Sample
 from siteproof.rounding import Limit
 from siteproof.schema import shapes
 from siteproof.severity import Verdict, exit_code
+from siteproof.sites import Criterion
 from siteproof.units import count, with_unit
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import verdicts as wording
@@ -383,23 +384,17 @@ def _units(judged: Judgement, node: str, found: Sequence[Found]) -> None:
 
 
 def _verdict(result: CriterionVerdict, node: NodeVerdict) -> str:
-    words = [str(node.verdict)]
-    if node.value is not None:
-        words.append(value(node, result.criterion))
-    if node.by_rounding:
-        words.append("passes only by rounding")
-    if text := wording.reasons(node.findings):
-        words.append(text)
-    return ", ".join(words)
+    measured = "" if node.value is None else value(node, result.criterion)
+    rounded = "passes only by rounding" if node.by_rounding else ""
+    words = (str(node.verdict), measured, rounded, wording.reasons(node.findings))
+    return ", ".join(filter(None, words))
 
 
 def _sample(sample: Sample, refused: Finding | None) -> str:
     head = sample.header
-    what = (
-        with_unit(sample.value, sample.unit)
-        if sample.status == "ok"
-        else (f"{sample.status}: {sample.why}")
-    )
+    what = f"{sample.status}: {sample.why}"
+    if sample.status == "ok":
+        what = with_unit(sample.value, sample.unit)
     counts = f"does not count: {sentence(refused)}" if refused else "counts"
     under = " ".join(f"{k}={v}" for k, v in sorted(sample.conditions.items()))
     return f"{head.time} session {head.session} job {head.job}: {what} [{counts}] {under}"
@@ -424,8 +419,7 @@ def _side(sign: str, limit: Limit | None, unit: str) -> str:
     return f"{sign}{'=' if limit.inclusive else ''} {shown} as measured "
 
 
-def _conditions(criterion: object) -> str:
-    conditions = getattr(criterion, "conditions", {})
-    text = [f"{key} {rule}" for key, rule in conditions.items()]
-    programs = getattr(criterion, "programs", [])
-    return "; ".join(text + ([f"program {' or '.join(programs)}"] if programs else [])) or "none"
+def _conditions(criterion: Criterion) -> str:
+    texts = [f"{key} {rule}" for key, rule in criterion.conditions.items()]
+    texts += [f"program {' or '.join(criterion.programs)}"] if criterion.programs else []
+    return "; ".join(texts) or "none"

@@ -16,12 +16,12 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from fractions import Fraction
-from importlib import metadata
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ClusterShell.NodeSet import NodeSet
 
+from siteproof import __version__
 from siteproof.record.finding import Details, Finding
 
 FORMAT: Literal[1] = 1  # another number only if a key is removed or changes its meaning
@@ -42,13 +42,6 @@ Time = Annotated[str, ("format", "date-time")]  # ISO 8601, with its zone
 Code = Annotated[int, ("minimum", 0), ("maximum", 3)]
 
 
-def _version() -> str:
-    try:
-        return metadata.version("siteproof")
-    except metadata.PackageNotFoundError:  # a clone that is only on PYTHONPATH
-        return "unknown"
-
-
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -59,7 +52,7 @@ class Answer:
 
     format: The form of this document. It changes when a key is removed or gets another meaning; a
         new key does not change it.
-    version: The version of Siteproof that wrote it; 'unknown' in a clone that is not installed.
+    version: The version of Siteproof that wrote it.
     made: When this document was made.
     system: The system that it is about.
     samples_of: Which samples it rests on, in words: a session, a campaign, since when.
@@ -67,7 +60,7 @@ class Answer:
     """
 
     format: Literal[1] = field(default=FORMAT, init=False)
-    version: str = field(default_factory=_version, init=False)
+    version: str = field(default=__version__, init=False)
     made: Time = field(default_factory=_now, init=False)
     system: str
     samples_of: str

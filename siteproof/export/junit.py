@@ -53,7 +53,8 @@ def text(judged: Judgement, *, per_node: bool = False) -> str:
     seconds = _seconds(judged)
     by_check = sorted(judged.verdicts, key=_check)
     for check, group in groupby(by_check, key=_check):
-        _suite(top, judged, check, list(group), per_node, seconds)
+        suite = SubElement(top, "testsuite", name=check)
+        _fill(suite, judged, list(group), seconds, per_node=per_node)
     _decided(top, judged)
     for suite in top:
         _count(suite, [suite])
@@ -69,15 +70,15 @@ def _check(result: CriterionVerdict) -> str:
     return result.criterion.metric.partition(".")[0]
 
 
-def _suite(
-    top: Element,
+def _fill(
+    suite: Element,
     judged: Judgement,
-    check: str,
     results: Sequence[CriterionVerdict],
-    per_node: bool,
     seconds: Mapping[Job, float],
+    *,
+    per_node: bool,
 ) -> None:
-    suite = SubElement(top, "testsuite", name=check)
+    """The properties and cases of a check."""
     found = [sample for result in results for sample in answers(result)]
     if found:
         newest = max(datetime.fromisoformat(s.header.time) for s in found)
@@ -88,10 +89,10 @@ def _suite(
         for name, fact in _facts(judged, result).items():
             SubElement(properties, "property", name=f"{result.id}.{name}", value=fact)
     for result in results:
-        case = _case(suite, judged, check, result)
+        case = _case(suite, judged, result)
         _took(case, answers(result), seconds)
         for node in result.nodes if per_node else ():
-            _node_case(suite, judged, check, result, node)
+            _node_case(suite, judged, result, node)
 
 
 def _facts(judged: Judgement, result: CriterionVerdict) -> dict[str, str]:
@@ -113,8 +114,8 @@ def _facts(judged: Judgement, result: CriterionVerdict) -> dict[str, str]:
     return {name: fact for name, fact in facts.items() if fact}
 
 
-def _case(suite: Element, judged: Judgement, check: str, result: CriterionVerdict) -> Element:
-    case = _new(suite, judged, check, _name(result))
+def _case(suite: Element, judged: Judgement, result: CriterionVerdict) -> Element:
+    case = _new(suite, judged, _name(result))
     worst = result.worst
     parts = [value(worst, result.criterion)] if worst else []
     if not result.criterion.report_only:
@@ -132,17 +133,16 @@ def _name(result: CriterionVerdict) -> str:
     return f"{result.id}: {result.criterion.description}"
 
 
-def _new(suite: Element, judged: Judgement, check: str, name: str) -> Element:
-    return SubElement(
-        suite, "testcase", classname=f"{judged.site.system.system}.{check}", name=name
-    )
+def _new(suite: Element, judged: Judgement, name: str) -> Element:
+    classname = f"{judged.site.system.system}.{suite.get('name')}"
+    return SubElement(suite, "testcase", classname=classname, name=name)
 
 
 def _node_case(
-    suite: Element, judged: Judgement, check: str, result: CriterionVerdict, node: NodeVerdict
+    suite: Element, judged: Judgement, result: CriterionVerdict, node: NodeVerdict
 ) -> None:
     at = f" at {node.point}" if result.criterion.report_only and node.point else ""
-    case = _new(suite, judged, check, f"{_name(result)} [{node.node}{at}]")
+    case = _new(suite, judged, f"{_name(result)} [{node.node}{at}]")
     line = _line(result, node)
     _add_result(case, node.verdict, f"{line}; bound {bound(judged, result)}", [])
     SubElement(case, "system-out").text = line
@@ -176,18 +176,14 @@ def _line(result: CriterionVerdict, node: NodeVerdict) -> str:
 def _decided(top: Element, judged: Judgement) -> None:
     """A case that is an error where some criterion, or every one, is undecided."""
     suite = SubElement(top, "testsuite", name="verdict")
-    case = _new(suite, judged, "verdict", DECIDED)
+    case = _new(suite, judged, DECIDED)
     lacking = [r for r in judged.verdicts if r.verdict in UNDECIDED and not r.excused]
     if lacking or judged.most_severe is None:
-        _add_result(
-            case,
-            Verdict.INCOMPLETE,
-            _undecided(lacking, judged),
-            [", ".join(filter(None, (f"{r.id}: {r.verdict}", why(r)))) for r in lacking],
-        )
+        lines = [", ".join(filter(None, (f"{r.id}: {r.verdict}", why(r)))) for r in lacking]
+        _add_result(case, Verdict.INCOMPLETE, _undecided(lacking, judged), lines)
     SubElement(case, "system-out").text = judged.chosen
     if judged.failed_besides:
-        _checks(_new(suite, judged, "verdict", ENDED_WELL), judged.failed_besides)
+        _checks(_new(suite, judged, ENDED_WELL), judged.failed_besides)
 
 
 def _undecided(lacking: Sequence[CriterionVerdict], judged: Judgement) -> str:

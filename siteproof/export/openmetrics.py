@@ -7,10 +7,8 @@ millions of them.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -70,40 +68,38 @@ HELP = {
     "nodes": "Nodes by their state",
     "node_state": "1 for the state of a node, 0 for all others",
 }
-Labels = tuple[tuple[str, str], ...]
 
 
-@dataclass
-class Family:
-    """All values of one name. unit: a suffix of SUFFIX, and the end of the name; or empty."""
-
-    name: str
-    help: str
-    unit: str = ""
-    values: dict[Labels, float] = field(default_factory=dict)
-
-
-@dataclass
 class Families:
-    """The families of a file, in their order."""
+    """The values of a file, by name: the lines that describe a name, then a line for each value."""
 
-    known: dict[str, Family] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.lines: dict[str, dict[str, str]] = {}
 
     def put(
         self, name: str, value: float, labels: Mapping[str, str], unit: str = "", about: str = ""
     ) -> None:
-        """Add a value. name: without its unit. Of two values with equal labels the first counts.
+        """Add a value. Of two values with equal labels the first counts.
 
-        about: what it is, unless HELP has that.
+        name: without its unit. unit: a suffix of SUFFIX, or empty. about: what it is, unless HELP
+        has that.
         """
         whole = "_".join(filter(None, ("siteproof", name, unit)))
-        family = self.known.setdefault(whole, Family(whole, about or HELP[name], unit))
-        kept = tuple((key, text) for key, text in labels.items() if text)
-        family.values.setdefault(kept, float(value))
+        lines = self.lines.setdefault(whole, {})
+        if not lines:
+            lines["TYPE"] = f"# TYPE {whole} gauge"
+            if unit:
+                lines["UNIT"] = f"# UNIT {whole} {unit}"
+            # A quotation mark is escaped in OpenMetrics and must not be in Prometheus' text format.
+            described = harmless(about or HELP[name]).replace("\\", "\\\\").replace('"', "'")
+            lines["HELP"] = f"# HELP {whole} {described}"
+        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items() if text)
+        series = f"{whole}{{{inside}}}" if inside else whole
+        lines.setdefault(series, f"{series} {_number(value)}")
 
     def text(self) -> str:
         """The whole exposition."""
-        return "".join(line for family in self.known.values() for line in _lines(family)) + END
+        return "".join(f"{line}\n" for one in self.lines.values() for line in one.values()) + END
 
 
 def base(value: Decimal | Fraction, unit: str) -> tuple[float, str]:
@@ -112,29 +108,13 @@ def base(value: Decimal | Fraction, unit: str) -> tuple[float, str]:
     return float(units.convert(value, unit, BASE[kind])), SUFFIX[kind]
 
 
-def _lines(family: Family) -> Iterable[str]:
-    yield f"# TYPE {family.name} gauge\n"
-    if family.unit:
-        yield f"# UNIT {family.name} {family.unit}\n"
-    # A quotation mark is escaped in OpenMetrics and must not be in Prometheus' text format.
-    description = harmless(family.help).replace("\\", "\\\\").replace('"', "'")
-    yield f"# HELP {family.name} {description}\n"
-    for labels, value in family.values.items():
-        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
-        shown = f"{{{inside}}}" if inside else ""
-        yield f"{family.name}{shown} {_number(value)}\n"
-
-
 def _escaped(text: str) -> str:
     return harmless(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _number(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return f"{value:.15g}"
+    text = f"{float(value):.15g}"
+    return {"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}.get(text, text)
 
 
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
