@@ -8,8 +8,9 @@ from functools import partial
 
 import click
 
-from siteproof import files, history, nodesets
+from siteproof import files, nodesets
 from siteproof.cli import shared
+from siteproof.cli.trend import opened
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import campaign
 from siteproof.schema.yamlfile import shown
@@ -42,18 +43,11 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     siteproof calibrate --since 12w
     siteproof calibrate --metric Stream.triad --write
     """
-    site = shared.site_of(system)
-    if metric and metric not in site.catalogue:
-        raise UserError(
-            "--metric",
-            f"unknown metric '{metric}'",
-            hint="checks/*/catalogue.yaml lists the metrics",
-        )
     start = campaign.since(since, datetime.now(UTC)) if since else None
-    with (
-        shared.bar("reading") as progress,
-        history.open_history(files.perflogs(), [site.system.system], progress=progress) as h,
-    ):
+    with opened(system) as (site, h):
+        if metric and metric not in site.catalogue:
+            hint = "checks/*/catalogue.yaml lists the metrics"
+            raise UserError("--metric", f"unknown metric '{metric}'", hint=hint)
         examined = examine(site, h, metric)
         proposals, without = propose(site, h, examined, metric=metric, since=start)
     made = baselines.changes(site, proposals)

@@ -15,13 +15,13 @@ from siteproof.analysis.before_after import Effect
 from siteproof.cli.records import Record, print_answer, print_plain, print_records, print_wrapped
 from siteproof.cli.shared import flag, forms, print_left_out, print_text, site_of, which_system
 from siteproof.compare import accepted, comparison
-from siteproof.compare.accepted import Acceptance
+from siteproof.compare.accepted import Acceptance, LastTime
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.record import campaign
 from siteproof.record.finding import Finding
-from siteproof.record.samples import Sample
+from siteproof.record.samples import Header, Sample
 from siteproof.sites import Site
 from siteproof.units import with_unit
 from siteproof.verdict import judgement
@@ -145,27 +145,31 @@ def _as_on_the_page(
     site: Site, record: judgement.Record, before: Sequence[Acceptance]
 ) -> tuple[list[str], list[Sample], list[Sample]]:
     """The names and samples of what is judged now, and of the last time. Raises UserError."""
-    jobs = record.headers
-    if not jobs:
+    if not record.headers:
         raise UserError("compare", campaign.NOTHING, hint=campaign.MEASURE)
     judged = judgement.judge_system(site.system.system)
-    sessions = {sample.header.session for sample in judged.samples}
-    last = accepted.last_time(jobs, sessions, before)
+    last, own = _last_time(judged, record.headers, before)
     if last is None:
         what = "there is no earlier measurement to compare with"
         raise UserError("compare", what, hint="Name A and B to compare any two")
-    own = accepted.names([header for header in jobs if header.session in sessions])
     now = own[0] if len(own) == 1 else judged.chosen
     return [last.name, now], record.samples(last.holds), list(judged.samples)
+
+
+def _last_time(
+    judged: judgement.Judgement, headers: Sequence[Header], before: Sequence[Acceptance]
+) -> tuple[LastTime | None, list[str]]:
+    """What is compared with what is judged, and the names of what is judged."""
+    sessions = {sample.header.session for sample in judged.samples}
+    own = accepted.names([header for header in headers if header.session in sessions])
+    return accepted.last_time(headers, sessions, before), own
 
 
 def against(judged: judgement.Judgement) -> tuple[str, str] | None:
     """The last time that what is judged can be compared with, and the command for it."""
     headers = judged.sessions.headers if judged.sessions else []
-    sessions = {sample.header.session for sample in judged.samples}
     system = judged.site.system.system
-    last = accepted.last_time(headers, sessions, accepted.read_all(files.perflogs(), system))
-    own = accepted.names([header for header in headers if header.session in sessions])
+    last, own = _last_time(judged, headers, accepted.read_all(files.perflogs(), system))
     if last is None or len(own) > 1 and (judged.campaign or judged.late or judged.past):
         return None
     names = [last.name, own[0]] if len(own) == 1 else []

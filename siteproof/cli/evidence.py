@@ -35,16 +35,7 @@ GIVE = "Give them: siteproof evidence ID --file F --by WHO --on DAY --shows yes 
 @flag("--list listed", "List the records, and which are due.")
 @forms()
 def evidence(
-    criterion: str | None,
-    system: str,
-    file: str,
-    by: str,
-    on: str,
-    shows: str,
-    note: str,
-    withdraw: str,
-    listed: bool,
-    form: str,
+    criterion: str | None, system: str, withdraw: str, listed: bool, form: str, **given: str
 ) -> None:
     """Record what a person has shown, for a criterion with 'answered_by: evidence'.
 
@@ -68,9 +59,9 @@ def evidence(
         _list(site, before)
         return
     if withdraw:
-        record = _withdrawal(before, withdraw, note)
+        record = _withdrawal(before, withdraw, given["note"])
     else:
-        record = _record(site, criterion or "", file, by, on, shows, note)
+        record = _record(site, criterion or "", **given)
     record = replace(record, recorded=now.isoformat(timespec="microseconds"), who=user())
     shown.write(files.perflogs(), site.system.system, record)
     what = f"withdrawn: {withdraw}, of" if withdraw else "recorded for"

@@ -53,28 +53,21 @@ def _document(command: Callable[..., str]) -> Callable[..., Any]:
     """The options of a document, and its way into FILE or to standard output."""
 
     @wraps(command)
-    def write(
-        system: str, since: str, campaign: str, as_of: str, file: Path | None, **more: Any
-    ) -> None:
-        if file is not None:
+    def write(system: str, since: str, campaign: str, as_of: str, output: str, **more: Any) -> None:
+        file = Path(output)
+        if output:
             shared.refuse(file)
         judged = judge_system(system, since=since, name=campaign, as_of=as_of)
         data = command(judged, **more).encode()  # UTF-8, whatever the terminal's encoding is
         print_left_out(judged.sessions)
-        if file is None:
+        if not output:
             click.echo(data, nl=False)
             return
         shared.write(file, data)
         click.echo(f"{file}: {last_line(judged)}")
 
-    option = click.option(
-        "--output",
-        "file",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Write to FILE, replaced as a whole; without it, standard output.",
-    )
-    return which_answers(option(write))
+    about = "Write to FILE, replaced as a whole; without it, standard output."
+    return which_answers(shared.text_option("--output", "FILE", about)(write))
 
 
 @export.command("junit", short_help="JUnit XML for CI, one case for each criterion.")

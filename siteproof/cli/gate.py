@@ -315,17 +315,16 @@ def _refused(
     if cluster:
         names = map(reservation_name, scene.partitions)
         out_now = cluster.out_of_service([n for n in names if n in cluster.reservations])
-    new, total = {}, {}
-    for name in scene.partitions:
-        nodes = judged.site.nodes_of(name)
-        new[name] = condemned(scene.decision, nodes, out_now)
-        total[name] = out_of_service(scene.decision, nodes, out_now)
     texts, allow = [], []
     of_measured, of_all = chosen.shares
-    for shares, limit, what, option, reason in (
-        (new, of_measured, "measured nodes", "--limit", SHARED_CAUSE),
-        (total, of_all, "nodes", "--capacity", CAPACITY),
+    for share_of, limit, what, option, reason in (
+        (condemned, of_measured, "measured nodes", "--limit", SHARED_CAUSE),
+        (out_of_service, of_all, "nodes", "--capacity", CAPACITY),
     ):
+        shares = {
+            name: share_of(scene.decision, judged.site.nodes_of(name), out_now)
+            for name in scene.partitions
+        }
         many = {name: share for name, share in shares.items() if share.exceeds(limit)}
         if not many:
             continue
@@ -432,7 +431,7 @@ def _retest(judged: Judgement, scene: Scene, chosen: Options) -> Work:
         work = _apply(scene, "retest", act.plan_resume, cluster)
         members = nodesets.of(n for r in quarantines.values() for n in r.nodes)
         silent = act.wait_until_they_answer(str(members - cannot))
-        gate_lists.print_left(silent)
+        gate_lists.print_reasons(silent, "left alone: ")
         drained = [n.name for n in act.look().nodes.values() if n.state.taken_out]
         cannot = nodesets.of([*cannot, *silent, *drained])
     if work.failed:
@@ -482,8 +481,8 @@ def _look(scene: Scene) -> Cluster:
 
 def _apply(scene: Scene, what: str, planner: act.Planner, seen: Cluster) -> Work:
     done = act.act(scene, what, planner, seen)
-    gate_lists.print_left(done.left_alone, "stays" if what == "release" else "left alone")
-    gate_lists.print_kept(done.kept)
+    gate_lists.print_reasons(done.left_alone, "stays: " if what == "release" else "left alone: ")
+    gate_lists.print_reasons(done.kept)
     for command in done.commands:
         print_text(f"done: {shlex.join(command.argv)}")
     if done.refused_users:

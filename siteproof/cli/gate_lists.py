@@ -79,15 +79,15 @@ def print_rows(judged: Judgement, decision: Decision, places: Iterable[Place]) -
 def print_plans(plans: Mapping[str, Plan], verb: str = "left alone") -> None:
     """What is left alone, and the commands, each on a line to copy."""
     for plan in plans.values():
-        print_left(plan.left_alone, verb)
-        print_kept(plan.kept)
+        print_reasons(plan.left_alone, f"{verb}: ")
+        print_reasons(plan.kept)
         for command in plan.commands:
             print_text(shlex.join(command.argv))
 
 
-def print_left(left: Mapping[str, Finding], verb: str = "left alone") -> None:
-    """The nodes that the gate does not touch, by reason."""
-    for line in _folded((f"{verb}: {sentence(why)}", node) for node, why in sorted(left.items())):
+def print_reasons(of: Mapping[str, Finding], title: str = "") -> None:
+    """The nodes that the gate, or their comment, leaves as they are, by reason."""
+    for line in _folded((f"{title}{sentence(why)}", node) for node, why in sorted(of.items())):
         print_wrapped(line)
 
 
@@ -104,12 +104,6 @@ def print_in_slurm(judged: Judgement, node: str = "") -> None:
 def in_slurm(judged: Judgement) -> list[Finding]:
     """Why nodes take no users' jobs now; nothing of a moment of the past."""
     return [] if judged.past else act.out_of_service(judged.site)
-
-
-def print_kept(kept: Mapping[str, Finding]) -> None:
-    """The nodes whose comment in Slurm is somebody else's."""
-    for line in _folded((sentence(why), node) for node, why in sorted(kept.items())):
-        print_wrapped(line)
 
 
 def print_jobs(plans: Mapping[str, Plan]) -> None:

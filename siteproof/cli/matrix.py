@@ -27,7 +27,7 @@ from siteproof.cli.shared import (
     which_samples,
 )
 from siteproof.errors import ExitCode
-from siteproof.export.answer_model import Answer, dumps, plain
+from siteproof.export.answer_model import Answer, dumps, plain, same
 from siteproof.links import matrix as made
 from siteproof.links.matrix import Matrix, by_day, day_unit
 from siteproof.record.finding import Finding, Kind
@@ -205,14 +205,13 @@ def _print(
 
 def _print_plain(matrices: Sequence[Matrix], days: Daily | None) -> None:
     """A line a pair, or a line a pair and day."""
+    columns = DAILY_COLUMNS if days else COLUMNS
     rows = [
-        {"name": one.name, "link": one.link, "unit": one.unit, **plain(pair)}
+        {**same(one, "name", "link", "unit"), **plain(pair)}
         for one in matrices
         for pair in _pairs(one)
     ]
-    if days:
-        rows = list(map(plain, days.rows()))
-    columns = DAILY_COLUMNS if days else COLUMNS
+    rows += map(plain, days.rows()) if days else []
     print_plain(columns, [[row.get(name) for name in columns] for row in rows])
 
 
@@ -249,9 +248,8 @@ def answer(one: Matrix) -> str:
     if len(links) > FEW:
         links = [*links[:FEW], f"{len(links) - FEW} more"]
     parts = [sentence(block) for block in made.blocks(one)]
-    parts += (["explained by: " + ", ".join(nodes)] if nodes else []) + (
-        [f"bad pairs that no node explains: {', '.join(links)}"] if links else []
-    )
+    parts += [f"explained by: {', '.join(nodes)}"] if nodes else []
+    parts += [f"bad pairs that no node explains: {', '.join(links)}"] if links else []
     tail = f"; {count(len(one.missing), 'pair')} without a value" if one.missing else ""
     if not parts and _too_few(one):
         parts = [f"{count(len(one.values), 'pair')}, too few to judge without a bound"]
@@ -276,7 +274,7 @@ def _show(title: str, one: Matrix) -> None:
     print_wrapped(counts + typical + bad)
     _asymmetry(one)
     for pair in sorted(one.missing)[:FEW]:
-        print_wrapped(f"{_arrow(pair)}: {sentence(one.missing[pair])}")
+        print_wrapped(f"{'>'.join(pair)}: {sentence(one.missing[pair])}")
     if len(one.missing) > FEW:
         print_wrapped(f"and {count(len(one.missing) - FEW, 'more pair')} without a value")
 
@@ -330,10 +328,8 @@ def _bad(title: str, one: Matrix) -> None:
         rows.append((*key, value, share, "this link"))
     columns = ("from", "to", "value", "worse than the others by", "explained by")
     print_table(table(columns, rows))
-    left = max(len(links) - MAX_PAIRS_LISTED, 0) + max(
-        len(one.blame.culprits) - MAX_PAIRS_LISTED, 0
-    )
-    if left:
+    lists = (links, one.blame.culprits)
+    if left := sum(max(len(found) - MAX_PAIRS_LISTED, 0) for found in lists):
         print_wrapped(f"{left} more are not shown, see --json")
     for (a, b), sample in sorted(one.failed.items())[:FEW]:
         print_wrapped(f"{a}>{b}: {sample.status}: {sample.why}")
@@ -352,17 +348,13 @@ def _asymmetry(one: Matrix) -> None:
     for one_pair in different[:FEW]:
         better, worse = one_pair.better, one_pair.better[::-1]
         print_wrapped(
-            f"{_arrow(better)} {_value(one.values[better], one.unit)}, {_arrow(worse)} "
+            f"{'>'.join(better)} {_value(one.values[better], one.unit)}, {'>'.join(worse)} "
             f"{one.values[worse]:.4g}: {one_pair.share:.0%} apart"
         )
 
 
 def _value(value: float, unit: str) -> str:
     return with_unit(f"{value:.4g}", unit)
-
-
-def _arrow(pair: Pair) -> str:
-    return f"{pair[0]}>{pair[1]}"
 
 
 def _natural(node: str) -> tuple[str, int, str]:

@@ -23,15 +23,7 @@ from siteproof import files, nodesets, sites, units
 from siteproof.checks import selection, timetable
 from siteproof.checks.budget import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
 from siteproof.cli.records import print_rows, print_wrapped
-from siteproof.cli.shared import (
-    by_mode,
-    by_system,
-    console,
-    flag,
-    plain_option,
-    print_text,
-    text_option,
-)
+from siteproof.cli.shared import by_mode, by_system, console, flag, forms, print_text, text_option
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.sites import Site, pairs
 from siteproof.sweeps.tools import SWEEPS_ONLY
@@ -128,14 +120,7 @@ class _Total:
     shell_complete=by_system,
 )
 @flag("--all every", "Show all rows, and all that does not run.")
-@click.option(
-    "--json",
-    "form",
-    flag_value="json",
-    default="",
-    help="For programs: one JSON object; `rows` has the columns of --plain, a row each.",
-)
-@plain_option
+@forms(about="one JSON object; `rows` has the columns of --plain, a row each")
 def plan(options: tuple[str, ...], mode: str, system: str, every: bool, form: str) -> None:
     """Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.
 

@@ -126,14 +126,13 @@ which_system = text_option(
     "The system; without it, the system that this machine belongs to.",
     shell_complete=by_system,
 )
-_OPTIONS = (
-    which_system,
-    text_option("--since", "TIME", "Only sessions since TIME: 12h, 7d, 2026-11-21T18:00 (UTC)."),
-    text_option(
-        "--campaign",
-        "NAME",
-        "Only sessions of this campaign; NAME@DAY if the name was used again later.",
-    ),
+_SINCE = text_option(
+    "--since", "TIME", "Only sessions since TIME: 12h, 7d, 2026-11-21T18:00 (UTC)."
+)
+_CAMPAIGN = text_option(
+    "--campaign",
+    "NAME",
+    "Only sessions of this campaign; NAME@DAY if the name was used again later.",
 )
 _AS_OF = text_option(
     "--as-of", "TIME", "Answer with what was known at TIME: 2026-11-21T18:00 (UTC), 7d."
@@ -142,7 +141,7 @@ _AS_OF = text_option(
 
 def which_samples(command: Callable[..., Any]) -> Callable[..., Any]:
     """--system, --since and --campaign: which samples are meant."""
-    for option in reversed(_OPTIONS):
+    for option in (_CAMPAIGN, _SINCE, which_system):
         command = option(command)
     return command
 
@@ -160,9 +159,11 @@ plain_option = click.option(
 )
 
 
-def json_option(document: str) -> Callable[..., Any]:
-    """--json as `form`, of a document that 'siteproof export schema' explains; of rows if ''."""
-    about = "a list of JSON objects, with the columns of --plain as keys"
+ROWS = "a list of JSON objects, with the columns of --plain as keys"
+
+
+def json_option(document: str, about: str = ROWS) -> Callable[..., Any]:
+    """--json as `form`, of a document that 'siteproof export schema' explains; else of `about`."""
     if document:
         about = f"one JSON object; 'siteproof export schema {document}' explains it"
     return click.option(
@@ -170,9 +171,9 @@ def json_option(document: str) -> Callable[..., Any]:
     )
 
 
-def forms(document: str = "") -> Callable[..., Any]:
+def forms(document: str = "", about: str = ROWS) -> Callable[..., Any]:
     """--json, as above, and --plain: the form of the answer, which is text without both."""
-    return lambda command: json_option(document)(plain_option(command))
+    return lambda command: json_option(document, about)(plain_option(command))
 
 
 def site_of(system: str) -> Site:

@@ -79,7 +79,7 @@ def trend(
         return
     now = datetime.now(UTC)
     start = campaign.since(since, now) if since else None
-    with _opened(system) as (site, h):
+    with opened(system) as (site, h):
         _known_metric(site, h, metric)
         _known_node(site, h, node)
         with shared.bar("looking") as progress:
@@ -112,7 +112,7 @@ def ack(context: click.Context, ids: tuple[str, ...], system: str, why: str, who
     siteproof trend ack k7q2mx --why "firmware 2.3, vendor informed"
     """
     _must_say_why("siteproof trend ack", why)
-    with _opened(system or context.obj) as (site, h):
+    with opened(system or context.obj) as (site, h):
         seen = trends.survey(site, h)
     alerts = [_find(seen, name, acknowledged=False) for name in ids]
     _keep(site, alerts, "acknowledged", who, why)
@@ -156,7 +156,7 @@ def why(context: click.Context, name: str, system: str) -> None:
     \b
     siteproof trend why k7q2mx
     """
-    with _opened(system or context.obj) as (site, h):
+    with opened(system or context.obj) as (site, h):
         seen = trends.survey(site, h)
         alert = _find(seen, name)
         lines = [
@@ -170,7 +170,7 @@ def why(context: click.Context, name: str, system: str) -> None:
 
 
 @contextmanager
-def _opened(system: str) -> Iterator[tuple[Site, History]]:
+def opened(system: str) -> Iterator[tuple[Site, History]]:
     """The site and its history, brought up to date."""
     site = shared.site_of(system)
     with (
@@ -286,8 +286,9 @@ def _folded(seen: Survey) -> str:
         (len(seen.seasons), "pattern that comes again", "patterns that come again"),
     )
     found = [count(n, one, many) for n, one, many in counts if n]
-    text = f"{', '.join(found)}; " if found else ""
-    return f"{text}--all lists them" if found else "--all shows how small a change could be found"
+    if not found:
+        return "--all shows how small a change could be found"
+    return f"{', '.join(found)}; --all lists them"
 
 
 def show_sensitivity(site: Site, seen: Survey, form: str) -> None:
@@ -413,10 +414,9 @@ class Trends(Answer):
 
 def _answer(site: Site, seen: Survey, code: ExitCode, since: str) -> Trends:
     """Everything for programs."""
-    named = {"metric": "metric", "series": "series_name", "role": "role", "nodes": "nodes"}
 
     def head(of: Rhythm | Sensitivity) -> dict[str, Any]:
-        return {key: getattr(of, name) for key, name in named.items()}
+        return {**same(of, "metric", "role", "nodes"), "series": of.series_name}
 
     chosen = f"changes since {since}" if since else "the whole history"
     return Trends(
@@ -432,8 +432,7 @@ def _answer(site: Site, seen: Survey, code: ExitCode, since: str) -> Trends:
         sensitivity=[
             {
                 **head(one),
-                "runs": one.runs,
-                "scatter": one.scatter,
+                **same(one, "runs", "scatter"),
                 "smallest": {last: _number(size) for last, size in one.smallest.items()},
             }
             for one in seen.sensitivity

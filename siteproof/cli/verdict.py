@@ -71,7 +71,8 @@ def verdict(system: str, since: str, campaign: str, as_of: str, form: str) -> No
     if form == "json":
         click.echo(dumps(documents.verdict(judged)))
     elif form == "plain":
-        _print_plain(judged)
+        found = [Tally.of(judged.site, result) for result in judged.verdicts]
+        print_plain(COLUMNS, map(_plain, found))
     else:
         _print(judged)
     raise SystemExit(judged.exit_code)
@@ -86,11 +87,6 @@ def _print(judged: Judgement) -> None:
         print_wrapped(line)
     command = verdicts.next_command(judged)
     print_text(verdicts.last_line(judged) + (f"; next: {command}" if command else ""))
-
-
-def _print_plain(judged: Judgement) -> None:
-    """A line a criterion, in the order of the contract."""
-    print_plain(COLUMNS, [_plain(Tally.of(judged.site, result)) for result in judged.verdicts])
 
 
 def _plain(tally: Tally) -> tuple[str, ...]:

@@ -42,35 +42,24 @@ REACHED = {At: True, Beyond: False}  # any other plateau is unknown
 
 
 def cells(reports: Sequence[SweepReport]) -> Iterator[Sequence[object]]:
-    """A row of COLUMNS for each point."""
+    """A row of COLUMNS for each point; None where there is none."""
     for report in reports:
-        run = report.run
-        head = (run.system, run.sessions[-1], run.partition, run.environment, run.place)
-        for lines in report.groups:
-            for curve in lines:
-                if curve.line == ALL:
-                    continue
-                for row in curve.rows:
-                    limits = report.bounds_of(curve, row)
-                    yield (
-                        *head,
-                        curve.metric,
-                        curve.unit,
-                        curve.panel,
-                        curve.line,
-                        report.axis.name,
-                        row.label,
-                        row.tasks,
-                        row.tasks_per_node,
-                        row.point.median,
-                        row.point.low,
-                        row.point.high,
-                        len(row.point.values),
-                        row.per_task,
-                        "" if row.fair is None else row.fair,
-                        limits[0].limit if limits else "",
-                        bound_name(limits[0].bound.part, limits[0].bound.count) if limits else "",
-                    )
+        curves = [curve for lines in report.groups for curve in lines if curve.line != ALL]
+        for curve, row in ((one, row) for one in curves for row in one.rows):
+            values = _row(report, curve, row) | _of_curve(report, curve)
+            values |= {**same(row.point, "low", "high"), "repetitions": len(row.point.values)}
+            tightest = values["bounds"][0] if values["bounds"] else {}
+            values |= {"bound": tightest.get("limit"), "bound_by": tightest.get("by")}
+            yield [values[name] for name in COLUMNS]
+
+
+def _of_curve(report: SweepReport, curve: Curve) -> dict[str, Any]:
+    return {
+        **same(report.run, "system", "partition", "environment", "place"),
+        **same(curve, "metric", "unit", "panel", "line"),
+        "session": report.run.sessions[-1],
+        "axis": report.axis.name,
+    }
 
 
 @dataclass(frozen=True)
