@@ -55,9 +55,6 @@ INTERRUPTED = "siteproof: interrupted"
 class _Lazy(click.Group):
     """Imports a subcommand only when it is called or its help is shown."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
-
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
@@ -65,22 +62,17 @@ class _Lazy(click.Group):
         command: click.Command = getattr(import_module(f"siteproof.cli.{module}"), module)
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.exceptions.NoSuchCommand as error:  # click has no names to suggest
-            raise click.exceptions.NoSuchCommand(
-                error.command_name, possibilities=COMMANDS, ctx=ctx
-            ) from None
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+# click lists and suggests the names of these empty ones.
+@click.group(
+    cls=_Lazy,
+    commands=list(map(click.Command, COMMANDS)),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="siteproof")
 def group() -> None:
     """Acceptance and regression tests of HPC systems: judge what was measured.

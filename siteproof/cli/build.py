@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 
 from siteproof import files, sites
-from siteproof.cli.shared import by_environment, flag, text_option, which_system
+from siteproof.cli.shared import by_environment, flag, refuse_unknown, text_option, which_system
 from siteproof.errors import ExitCode, UserError
-from siteproof.schema import shapes
 from siteproof.sites import Site, machine
 from siteproof.spack import build as building
 from siteproof.spack import command, env_files, lint_envs, mirror, places, targets
@@ -140,9 +139,7 @@ def _chosen(site: Site, environments: tuple[str, ...]) -> list[Inputs]:
 def _refuse_unknown(site: Site, environments: tuple[str, ...], named: list[str]) -> None:
     """Refuse environments that do not exist, and warn of those that no check uses."""
     known = env_files.names()
-    for name in environments:
-        if name not in known:
-            raise UserError("build", f"no environment '{name}'{shapes.hint(name, known)}", known)
+    refuse_unknown("build", "environment", environments, known)
     if not environments and not named:
         raise UserError(
             site.folder / "system.yaml",

@@ -69,13 +69,12 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
 
 def _print_left_out(proposals: Sequence[Proposal], without: Sequence[Without]) -> None:
     """What does not count, and why."""
-    nodes = []
-    short = []
-    for one in proposals:
-        nodes += [f"{one.group.name}: {sentence(why)}" for why in one.left_out]
-        if one.short:
-            names = nodesets.of(one.short)
-            short.append(f"{one.group.name}: {names} would miss this baseline now")
+    nodes = [f"{one.group.name}: {sentence(why)}" for one in proposals for why in one.left_out]
+    short = [
+        f"{one.group.name}: {nodesets.of(one.short)} would miss this baseline now"
+        for one in proposals
+        if one.short
+    ]
     series = [f"{name}: {sentences(whys)}" for name, whys in without]
     warn = partial(shared.print_text, err=True)
     shared.print_some("left out of ", nodes, MAX_LINES, "--metric", show=warn)

@@ -65,11 +65,8 @@ def collect(discard: str, why: str, by: str) -> None:
         click.echo(f"{collected}; not collected: {len(errors)}; {GIVE_UP}")
         raise UserErrors(list(errors.values()))
     if running:
-        click.echo(f"{collected}; still running: {len(running)}; {LATER}")
-    elif total:
-        click.echo(collected)
-    else:
-        click.echo("nothing left to collect")
+        collected += f"; still running: {len(running)}; {LATER}"
+    click.echo(collected if total or running else "nothing left to collect")
 
 
 def _still_running(errors: Collection[Path]) -> list[Path]:

@@ -261,13 +261,11 @@ def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
     partitions: dict[str, NodeSet] = {}
     seen = nodesets.of()
     of_slurm = {n: p for n, p in site.system.partitions.items() if p.scheduler == "slurm"}
-    for name, partition in of_slurm.items():  # a node is retested where it is measured
-        partitions[name] = site.having(partition.measured) - seen
-        seen |= partitions[name]
-    for name in of_slurm:
-        left = site.nodes_of(name) - seen
-        partitions[name] |= left
-        seen |= left
+    # A node is retested where it is measured.
+    measured_in = [(name, site.having(one.measured)) for name, one in of_slurm.items()]
+    for name, nodes in (*measured_in, *((name, site.nodes_of(name)) for name in of_slurm)):
+        partitions[name] = partitions.get(name, nodesets.of()) | (nodes - seen)
+        seen |= nodes
     measured: dict[str, float] = {}
     for sample in judged.samples:
         if sample.status == "ok":
@@ -315,16 +313,17 @@ def _refused(
     if cluster:
         names = map(reservation_name, scene.partitions)
         out_now = cluster.out_of_service([n for n in names if n in cluster.reservations])
+    new, total = {}, {}
+    for name in scene.partitions:
+        nodes = judged.site.nodes_of(name)
+        new[name] = condemned(scene.decision, nodes, out_now)
+        total[name] = out_of_service(scene.decision, nodes, out_now)
     texts, allow = [], []
     of_measured, of_all = chosen.shares
-    for share_of, limit, what, option, reason in (
-        (condemned, of_measured, "measured nodes", "--limit", SHARED_CAUSE),
-        (out_of_service, of_all, "nodes", "--capacity", CAPACITY),
+    for shares, limit, what, option, reason in (
+        (new, of_measured, "measured nodes", "--limit", SHARED_CAUSE),
+        (total, of_all, "nodes", "--capacity", CAPACITY),
     ):
-        shares = {
-            name: share_of(scene.decision, judged.site.nodes_of(name), out_now)
-            for name in scene.partitions
-        }
         many = {name: share for name, share in shares.items() if share.exceeds(limit)}
         if not many:
             continue

@@ -18,6 +18,7 @@ from siteproof.gate.act import Scene
 from siteproof.gate.commands import Cluster
 from siteproof.gate.decision import STATES, UNTESTED
 from siteproof.gate.service import Place, Service
+from siteproof.judge.criterion import CriterionVerdict
 from siteproof.record.finding import Finding
 from siteproof.schema.yamlfile import clip
 from siteproof.severity import RANKS
@@ -69,8 +70,8 @@ class Options:
     def shares(self) -> tuple[Fraction, Fraction]:
         """--limit and --capacity. Raises UserError."""
         limit = _share("--limit", self.limit)
-        most = _share("--capacity", self.capacity) if self.capacity else None
-        return limit, max(limit, CAPACITY_LIMIT) if most is None else most
+        default = max(limit, CAPACITY_LIMIT)
+        return limit, _share("--capacity", self.capacity) if self.capacity else default
 
     @property
     def states(self) -> list[str]:
@@ -214,16 +215,18 @@ def _past_refusal(judged: Judgement, scene: Scene, chosen: Options, work: Work) 
         return chosen.command("--certain", "--apply")
     if "--limit" not in work.allow:
         return chosen.command(*work.allow, "--apply")
-    unmet = [v for v in judged.verdicts if v.verdict not in ACCEPTABLE and not v.excused]
-    if not unmet:
-        return own_command(judged, "nodes")
-    return own_command(judged, "why", min(unmet, key=lambda v: RANKS[v.verdict]).id)
+    if unmet := _unmet(judged):
+        return own_command(judged, "why", min(unmet, key=lambda v: RANKS[v.verdict]).id)
+    return own_command(judged, "nodes")
+
+
+def _unmet(judged: Judgement) -> list[CriterionVerdict]:
+    return [v for v in judged.verdicts if v.verdict not in ACCEPTABLE and not v.excused]
 
 
 def _when_all_is_well(judged: Judgement, chosen: Options) -> str:
-    unmet = [v.id for v in judged.verdicts if v.verdict not in ACCEPTABLE and not v.excused]
-    if unmet:
-        return f"siteproof why {unmet[0]}{chosen.of_system}"
+    if unmet := _unmet(judged):
+        return f"siteproof why {unmet[0].id}{chosen.of_system}"
     if judged.campaign:
         return f"siteproof accept {shlex.quote(judged.campaign)} --why TEXT{chosen.of_system}"
     return f"siteproof report{chosen.of_system}"

@@ -76,7 +76,7 @@ def nodes(
         missing = nodesets.of(n.node for n in report.nodes.values() if n.untested)
         click.echo(str(missing), nl=bool(missing))
         return
-    code = documents.nodes_exit_code(report)
+    code = documents.nodes_exit_code(report.nodes.values())
     if form == "json":
         click.echo(dumps(documents.nodes(judged, report, in_slurm(judged))))
     elif metric:

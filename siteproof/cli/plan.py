@@ -158,7 +158,8 @@ def plan(options: tuple[str, ...], mode: str, system: str, every: bool, form: st
     elif form:
         print_rows(list(documents[0]), [list(one.values()) for one in documents], form)
     else:
-        _print(rows, _next_command(options), every=every)
+        checks = () if _names_checks(options) else ("-c", "checks/")
+        _print(rows, shlex.join(["reframe", *checks, "-r", *options]), every=every)
 
 
 def _of_suite(options: Sequence[str]) -> list[Case]:
@@ -413,11 +414,6 @@ def _of_service(case: Case, site: Site, where: str) -> Row:
 @functools.cache
 def _folded(names: tuple[str, ...]) -> str:
     return str(nodesets.of(names))
-
-
-def _next_command(options: Sequence[str]) -> str:
-    checks = () if _names_checks(options) else ("-c", "checks/")
-    return shlex.join(["reframe", *checks, "-r", *options])
 
 
 def _print(rows: Sequence[Row], command: str, *, every: bool) -> None:

@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 import click
 
 from siteproof import files, sites
-from siteproof.cli.shared import by_service, print_text, which_system
+from siteproof.cli.shared import by_service, print_text, refuse_unknown, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.probes import rounds
 from siteproof.record import probe_log
 from siteproof.record.probe_log import ProbeResult
-from siteproof.schema import shapes
 from siteproof.sites import Probe, Site
 from siteproof.sites.machine import refuse_stranger
 from siteproof.units import count
@@ -64,9 +63,7 @@ def _chosen(site: Site, services: Sequence[str]) -> dict[str, Probe]:
         hint = "Add 'probes'; 'siteproof sites --keys' explains them"
         raise UserError(site.folder / "system.yaml", "the site has no probes", hint=hint)
     known = sorted({one.service or name for name, one in every.items()})
-    for name in services:
-        if name not in known:
-            raise UserError("probe", f"no service '{name}'{shapes.hint(name, known)}", known)
+    refuse_unknown("probe", "service", services, known)
     if services:
         return {name: one for name, one in every.items() if (one.service or name) in services}
     now = datetime.now(UTC)

@@ -49,10 +49,9 @@ def published(system: str, everything: bool, form: str) -> None:
     site = site_of(system)
     published = results.read(files.perflogs(), site.name)
     if not published:
+        what = f"no published value of {site.name} is imported"
         raise UserError(
-            "published",
-            f"no published value of {site.name} is imported",
-            hint=f"Run 'siteproof import --system {site.name}' first",
+            "published", what, hint=f"Run 'siteproof import --system {site.name}' first"
         )
     judged = results.judged(site, published)
     on_time = milestones.remarks(site.milestones)

@@ -10,10 +10,9 @@ from contextlib import suppress
 import click
 
 from siteproof import files, sites, units
-from siteproof.cli.shared import print_text, which_system
+from siteproof.cli.shared import print_text, refuse_unknown, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import manifest, samples
-from siteproof.schema import shapes
 from siteproof.services import runner, steps
 from siteproof.sites import Service, Site
 from siteproof.sites.machine import refuse_stranger
@@ -92,9 +91,7 @@ def _chosen(site: Site, names: Sequence[str]) -> dict[str, Service]:
     if not every:
         hint = "Add 'services'; 'siteproof sites --keys' explains them"
         raise UserError(site.folder / "system.yaml", "the site has no services", hint=hint)
-    for name in names:
-        if name not in every:
-            raise UserError("services", f"no service '{name}'{shapes.hint(name, every)}", every)
+    refuse_unknown("services", "service", names, every)
     return {name: one for name, one in every.items() if not names or name in names}
 
 

@@ -3,44 +3,51 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 
 from siteproof import files, sites
 from siteproof.errors import UserError, UserErrors, harmless
 from siteproof.record.pair_units import LINK
 from siteproof.record.sessions import Sessions
+from siteproof.schema.shapes import hint
 from siteproof.sites import Site, catalogue
 from siteproof.sweeps import reading
 
 SET_ASIDE = "set aside, not collected: "  # how a line on a broken stage directory begins
 OPEN_TO_ALL = "everybody may write to it and remove results; 'chmod o-w' prevents that"
-SLOW = 1.0  # seconds before progress is printed
+SLOW = 1.0  # seconds before progress is printed …
+OFTEN = 0.2  # … and between two updates
 WIDTH = 80  # columns where the output is no terminal, and none are given
 MAX_FILES_NAMED = 50  # files that were left out
 
 
 @contextmanager
 def bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Gives what shows how much is done; nothing without a terminal, and no trace at the end."""
-    columns = ("{task.description}: {task.percentage:3.0f} % of {task.total}",)
-    screen = Console(stderr=True)
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as all_:
-        task = all_.add_task(label, visible=False)
-        start = time.monotonic()
+    """Gives what shows `word: 40 %`; nothing without a terminal, and no trace at the end."""
+    start, last, shown = time.monotonic(), 0.0, False
 
-        def show(done: int, of: int) -> None:
-            slow = time.monotonic() - start > SLOW
-            all_.update(task, completed=done, total=of, visible=slow)
+    def show(done: int, of: int) -> None:
+        nonlocal last, shown
+        now = time.monotonic()
+        if sys.stderr.isatty() and now - start > SLOW and now - last > OFTEN and of:
+            last, shown = now, True
+            print(
+                f"\r{label}: {100 * done // of:3} % of {of} ", end="", file=sys.stderr, flush=True
+            )
 
+    try:
         yield show
+    finally:
+        if shown:
+            print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
 
 
 def console() -> Console:
@@ -181,6 +188,13 @@ def site_of(system: str) -> Site:
     site = sites.load(system or sites.recognise())
     files.must_exist()
     return site
+
+
+def refuse_unknown(where: str, kind: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Raises UserError for a name that is not known, with the one that it resembles."""
+    for name in names:
+        if name not in known:
+            raise UserError(where, f"no {kind} '{name}'{hint(name, known)}", known)
 
 
 def print_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:

@@ -26,7 +26,6 @@ from siteproof.record import manifest
 from siteproof.record.samples import SWEEP, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.report import sweep_figures
-from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document
 from siteproof.sweeps import reading
 from siteproof.sweeps.reading import SweepFile
@@ -34,6 +33,7 @@ from siteproof.units import count, size
 from siteproof.wording import amounts, sweep_results
 
 FIGURES = (".svg", ".png")
+Columns = dict[str, Callable[[Curve, Row], str]]
 LISTED = ("sweep", "points", "newest run", "what it shows")
 
 
@@ -135,9 +135,7 @@ def _reports(
     site = sites.load(system or sites.recognise())
     runs = sweep_runs.collect(_history(site.system.system))
     of_name = [run for run in runs if run.name == name]
-    if name not in known and not of_name:
-        names = sorted({*known, *(run.name for run in runs)})
-        raise UserError("NAME", f"no sweep '{name}'{hint(name, names)}", names)
+    shared.refuse_unknown("NAME", "sweep", [name], sorted({*known, *(run.name for run in runs)}))
     if not of_name and not (session or campaign):
         return []
     chosen = sweep_runs.choose(of_name, session=session, campaign=campaign)
@@ -190,9 +188,8 @@ def show(name: str, reports: Sequence[SweepReport]) -> None:
     runs = _by_run(reports)
     for of_run in runs:
         print_text(f"{name}, {of_run[0].run}")
-        for report in of_run:
-            for lines in report.groups:
-                print_table(_table(report, lines))
+        for made in _tables(of_run):
+            print_table(made)
         for text in sweep_results.progress(of_run[0]):
             print_text(text)
     for of_run in runs:
@@ -200,6 +197,10 @@ def show(name: str, reports: Sequence[SweepReport]) -> None:
         texts = [text for report in of_run for text in sweep_results.headlines(report)]
         for text in texts or ["no point has a value"]:
             print_text(f"  {text}")
+
+
+def _tables(reports: Iterable[SweepReport]) -> list[Table]:
+    return [_table(report, lines) for report in reports for lines in report.groups]
 
 
 def _by_run(reports: Sequence[SweepReport]) -> list[list[SweepReport]]:
@@ -212,25 +213,27 @@ def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
     first = lines[0]
     curves = [curve for curve in lines if curve.line != ALL]
     rows = [(curve, row) for curve in curves for row in curve.rows]
-    points = [row.point for _, row in rows]
-    columns: dict[str, list[str]] = {}
+    columns: Columns = {}
     if len(curves) > 1 or curves[0].line:
-        columns[report.axis.lines] = [curve.line_name.partition(" ")[2] for curve, _ in rows]
-    columns[report.axis.name] = [_place(report, row) for _, row in rows]
-    columns["median"] = [amounts.number(point.median) for point in points]
-    columns["low"] = [amounts.number(point.low) for point in points]
-    columns["high"] = [amounts.number(point.high) for point in points]
-    columns["n"] = [str(len(point.values)) for point in points]
+        columns[report.axis.lines] = lambda curve, _: curve.line_name.partition(" ")[2]
+    columns[report.axis.name] = lambda _, row: _place(report, row)
+    columns["median"] = lambda _, row: amounts.number(row.point.median)
+    columns["low"] = lambda _, row: amounts.number(row.point.low)
+    columns["high"] = lambda _, row: amounts.number(row.point.high)
+    columns["n"] = lambda _, row: str(len(row.point.values))
     if len({row.tasks for _, row in rows}) > 1:
-        columns["a task"] = [amounts.number(row.per_task) for _, row in rows]
+        columns["a task"] = lambda _, row: amounts.number(row.per_task)
     if any(row.fair is not None for _, row in rows):
-        columns["slowest rank"] = [_shown(row.fair, amounts.per_cent) for _, row in rows]
-    shares = [_of_bound(report, curve, row) for curve, row in rows]
-    if any(share is not None for share in shares):
-        columns["of the bound"] = [_shown(share, sweep_results.of_bound) for share in shares]
+        columns["slowest rank"] = lambda _, row: _share(row.fair)
+    shares = {id(row): _of_bound(report, curve, row) for curve, row in rows}
+    if any(share is not None for share in shares.values()):
+        columns["of the bound"] = lambda _, row: _bounded(shares[id(row)])
     title = ", ".join(filter(None, (first.metric, first.panel_name)))
-    cells = zip(*columns.values(), strict=True)
-    return table(columns, cells, f"{title}, {first.unit}", right=columns)
+    return table(columns, _cells(columns, rows), f"{title}, {first.unit}", right=columns)
+
+
+def _cells(columns: Columns, rows: Iterable[tuple[Curve, Row]]) -> list[list[str]]:
+    return [[cell(curve, row) for cell in columns.values()] for curve, row in rows]
 
 
 def _place(report: SweepReport, row: Row) -> str:
@@ -243,8 +246,12 @@ def _of_bound(report: SweepReport, curve: Curve, row: Row) -> float | None:
     return limits[0].share if limits else None
 
 
-def _shown(share: float | None, words: Callable[[float], str]) -> str:
-    return "-" if share is None else words(share)
+def _share(share: float | None) -> str:
+    return "-" if share is None else amounts.per_cent(share)
+
+
+def _bounded(share: float | None) -> str:
+    return "-" if share is None else sweep_results.of_bound(share)
 
 
 def draw(path: Path, reports: Sequence[SweepReport]) -> None:

@@ -148,7 +148,7 @@ def why(subject: str, system: str, since: str, campaign: str, as_of: str, form: 
     if not (of_criterion or found or judged.site.role_of(subject)):
         raise _unknown(judged, subject)
     node = None if of_criterion else _report(judged, subject)
-    code = _code(of_criterion, found) or (documents.state_exit_code([node.state]) if node else 0)
+    code = _code(of_criterion, found) or (documents.nodes_exit_code([node]) if node else 0)
     if form:
         click.echo(dumps(_answer(judged, subject, code, of_criterion, found, node)))
     elif of_criterion:

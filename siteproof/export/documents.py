@@ -365,7 +365,7 @@ def _head(judged: Judgement, code: int, warnings: Sequence[Finding]) -> dict[str
 def nodes(judged: Judgement, report: FleetReport, in_slurm: Sequence[Finding] = ()) -> Nodes:
     """The states of all nodes."""
     return Nodes(
-        **_head(judged, nodes_exit_code(report), report.warnings),
+        **_head(judged, nodes_exit_code(report.nodes.values()), report.warnings),
         **same(report, "suspect_share", "retest"),
         states={state: report.of(state) for state in State},
         nodes=[_node_answer(node) for node in report.nodes.values()],
@@ -386,14 +386,9 @@ def _node_answer(node: NodeReport) -> NodeAnswer:
     )
 
 
-def nodes_exit_code(report: FleetReport) -> ExitCode:
-    """Some node is not OK, or is only untested."""
-    return state_exit_code(n.state for n in report.nodes.values())
-
-
-def state_exit_code(found: Iterable[State]) -> ExitCode:
-    """That of nodes in these states; without a node nothing was tested."""
-    of_nodes = set(found)
+def nodes_exit_code(found: Iterable[NodeReport]) -> ExitCode:
+    """Some node is not OK, or is only untested; without a node nothing was tested."""
+    of_nodes = {node.state for node in found}
     if of_nodes - {State.OK, State.UNTESTED}:
         return ExitCode.FAIL
     return ExitCode.PASS if of_nodes == {State.OK} else ExitCode.INCOMPLETE

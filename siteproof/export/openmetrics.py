@@ -143,11 +143,9 @@ def _whole(families: Families, judged: Judgement, now: datetime) -> None:
     families.put("export_timestamp", now.timestamp(), own, "seconds")
     newest: dict[str, datetime] = {}
     for sample in judged.samples:
-        if sample.header.mode == PUBLISHED:
-            continue  # not measured by this suite
-        moment = datetime.fromisoformat(sample.header.time)
-        part = sample.header.partition
-        newest[part] = max(newest.get(part, moment), moment)
+        if sample.header.mode != PUBLISHED:  # measured by this suite
+            moment, part = datetime.fromisoformat(sample.header.time), sample.header.partition
+            newest[part] = max(newest.get(part, moment), moment)
     for part, moment in sorted(newest.items()):
         labels = {**own, "partition": part}
         families.put("last_run_timestamp", moment.timestamp(), labels, "seconds")

@@ -43,7 +43,7 @@ def commands(history, folder):
         },
         {node: str(one.state) for node, one in report.nodes.items()},
         sorted(decision.out),
-        (int(judged.exit_code), int(nodes_exit_code(report)), gate),
+        (int(judged.exit_code), int(nodes_exit_code(report.nodes.values())), gate),
     )
 
 
