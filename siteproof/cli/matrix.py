@@ -17,15 +17,8 @@ from siteproof import sites
 from siteproof.analysis.attribution import ASYMMETRIC, Pair
 from siteproof.analysis.daily import HIGH, LOW, NONE, Cell, rate_class
 from siteproof.answers import implausible
+from siteproof.cli import shared
 from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
-from siteproof.cli.shared import (
-    by_pair_metric,
-    flag,
-    forms,
-    print_left_out,
-    text_option,
-    which_samples,
-)
 from siteproof.errors import ExitCode
 from siteproof.export.answer_model import Answer, dumps, plain, same
 from siteproof.links import matrix as made
@@ -129,11 +122,11 @@ class Matrices(Answer):
 
 
 @click.command()
-@click.argument("metric", shell_complete=by_pair_metric)
-@which_samples
-@text_option("--link", "NAME", "Only this link of system.yaml.")
-@flag("--daily", "High, low and average of each pair, day by day.")
-@forms("matrix")
+@click.argument("metric", shell_complete=shared.by_pair_metric)
+@shared.which_samples
+@shared.text_option("--link", "NAME", "Only this link of system.yaml.")
+@shared.flag("--daily", "High, low and average of each pair, day by day.")
+@shared.forms("matrix")
 def matrix(
     metric: str, system: str, since: str, campaign: str, link: str, daily: bool, form: str
 ) -> None:
@@ -155,7 +148,7 @@ def matrix(
     )
     days = Daily(by_day(site, found, metric), day_unit(site.catalogue[metric])) if daily else None
     matrices = [] if daily else made.collect(site, found, metric)
-    print_left_out(sessions)
+    shared.print_left_out(sessions)
     code = days.exit_code if days else _exit_code(matrices)
     if code is ExitCode.PASS and made.is_lost(sessions, metric, found):
         code = ExitCode.INCOMPLETE
@@ -217,12 +210,10 @@ def _print_plain(matrices: Sequence[Matrix], days: Daily | None) -> None:
 
 def _pairs(one: Matrix) -> list[PairState]:
     """What is known of each pair."""
+    bad = one.blame.bad
     failed = {pair: sample.status for pair, sample in one.failed.items()}
     return [
-        PairState(
-            *(*pair, one.values.get(pair), pair in one.blame.bad, one.state(pair)),
-            status=failed.get(pair, ""),
-        )
+        PairState(*pair, one.values.get(pair), pair in bad, one.state(pair), failed.get(pair, ""))
         for pair in sorted({*one.values, *one.failed, *one.missing})
     ]
 

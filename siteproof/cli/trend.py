@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,6 +35,14 @@ from siteproof.wording.findings import full, fulls
 
 _why = shared.text_option("--why", "TEXT", "The reason, required: it is kept with the change.")
 _who = shared.text_option("--by who", "NAME", "Who acknowledges; without it, you.")
+_ids = click.argument("ids", metavar="ID...", nargs=-1, required=True)
+
+
+def _of_changes(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What acknowledging and its withdrawal take: ID..., --system, --why and --by."""
+    for option in (click.pass_context, _who, _why, shared.which_system, _ids):
+        command = option(command)
+    return command
 
 
 @click.group(invoke_without_command=True)
@@ -98,11 +106,7 @@ def trend(
 
 
 @trend.command(short_help="Acknowledge changes, each with its reason.")
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@shared.which_system
-@_why
-@_who
-@click.pass_context
+@_of_changes
 def ack(context: click.Context, ids: tuple[str, ...], system: str, why: str, who: str) -> None:
     """Acknowledge changes: they are no longer alerts, and a new control region begins there.
 
@@ -119,11 +123,7 @@ def ack(context: click.Context, ids: tuple[str, ...], system: str, why: str, who
 
 
 @trend.command(short_help="Withdraw acknowledgements.")
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@shared.which_system
-@_why
-@_who
-@click.pass_context
+@_of_changes
 def unack(context: click.Context, ids: tuple[str, ...], system: str, why: str, who: str) -> None:
     """Withdraw acknowledgements: the changes are alerts again.
 
