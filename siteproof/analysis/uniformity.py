@@ -75,19 +75,12 @@ class Uniformity:
 
     majority: by field, where there is one. differing: by node, only nodes that differ.
     undecided: fields without a majority, each value with its nodes.
-    unread: by field, the nodes that could not read it and so had no vote.
     """
 
     nodes: tuple[str, ...]
     majority: Mapping[str, Majority]
     differing: Mapping[str, tuple[Odd, ...]]
     undecided: Mapping[str, Mapping[Value, tuple[str, ...]]]
-    unread: Mapping[str, tuple[str, ...]]
-
-    @property
-    def alike(self) -> bool:
-        """Whether no node is odd and every field has a majority."""
-        return not self.differing and not self.undecided
 
 
 @dataclass(frozen=True)
@@ -114,16 +107,16 @@ def vote(
     majority: dict[str, Majority] = {}
     differing: dict[str, list[Odd]] = defaultdict(list)
     undecided: dict[str, dict[Value, tuple[str, ...]]] = {}
-    abstained: dict[str, tuple[str, ...]] = {}
     for name in _names(fields_by_node.values()):
         column = list(map(methodcaller("get", name), rows))
-        if _all_have_the_same(column):
+        if column[0] is not None and column.count(column[0]) == len(column):
             majority[name] = Majority(column[0], 1.0)
             continue
-        values = dict(zip(nodes, column, strict=True))
-        abstained[name] = without = tuple(_without_vote(name, values, could_not_read))
-        for node in without:
-            del values[node]
+        values = {
+            node: value
+            for node, value in zip(nodes, column, strict=True)
+            if value is not None or not _covers(could_not_read.get(node), name)
+        }
         alike = _meant(name, values.values())
         value, count = Counter(alike[v] for v in values.values()).most_common(1)[0]
         if 2 * count <= len(values):
@@ -132,28 +125,14 @@ def vote(
         majority[name] = Majority(value, count / len(values))
         for node in _differing(values, alike, value):
             differing[node].append(Odd(name, values[node], value))
-    abstained = {name: without for name, without in abstained.items() if without}
     ordered = {node: tuple(differing[node]) for node in sorted(differing)}
-    return Uniformity(nodes, majority, ordered, undecided, abstained)
-
-
-def _all_have_the_same(column: list[Value]) -> bool:
-    return column[0] is not None and column.count(column[0]) == len(column)
+    return Uniformity(nodes, majority, ordered, undecided)
 
 
 def _differing(
     values: Mapping[str, Value], alike: Mapping[Value, Value], majority: Value
 ) -> list[str]:
     return [node for node, own in values.items() if alike[own] != majority]
-
-
-def _without_vote(
-    name: str, values: Mapping[str, Value], unread: Mapping[str, Collection[str]]
-) -> list[str]:
-    """The nodes that could not read a field."""
-    return [
-        node for node, value in values.items() if value is None and _covers(unread.get(node), name)
-    ]
 
 
 def drift(

@@ -43,7 +43,7 @@ BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysct
 MAX_LINES = 20  # of one kind; --all shows all of them
 COLUMNS = ("kind", "role or nodes", "field", "value", "share of the nodes")
 DIFFERENT = {Kind.FIELD_DIFFERS, Kind.NO_MAJORITY, Kind.FACT_DIFFERS}
-ALIKE = Uniformity((), {}, {}, {}, {})  # of nodes that are not compared with each other
+ALIKE = Uniformity((), {}, {}, {})  # of nodes that are not compared with each other
 
 
 @dataclass(frozen=True)

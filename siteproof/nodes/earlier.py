@@ -81,7 +81,8 @@ def _counted(site: Site, table: ValueTable, like: Sequence[Series]) -> dict[Seri
     if not table.kinds:
         return {}
     roles = list(site.system.nodes)
-    role = np.array([_index(roles, site.role_of(name)) for name in table.names], np.int32)
+    index = {role: number for number, role in enumerate(roles)}
+    role = np.array([index.get(site.role_of(name) or "", NOBODY) for name in table.names], int)
     own = [series.of_sample(kind, role) for kind in table.kinds for role in roles]
     names = series.counted_as(own, like)
     numbers = {key: number for number, key in enumerate(dict.fromkeys(own))}
@@ -93,10 +94,6 @@ def _counted(site: Site, table: ValueTable, like: Sequence[Series]) -> dict[Seri
         counts_here = np.array([names[other] == key for other in numbers] + [False])
         found[key] = np.flatnonzero(counts_here[number])
     return found
-
-
-def _index(texts: Sequence[str], text: str | None) -> int:
-    return NOBODY if text is None else texts.index(text)
 
 
 def _table(past: ValueTable, rows: Rows, place: Ints, sessions: int) -> Floats:

@@ -34,8 +34,10 @@ def facts(judged: Judgement) -> Iterator[Fact]:
 
     OK: so many nodes changed alike that it is an event; the finding has all of them.
     """
-    yield from _attempts(judged)
-    yield from _flapping(judged)
+    jobs = checks_tried.recent(judged.site, judged.tried)
+    failed = _failures(judged, jobs)
+    yield from _attempts(judged, jobs, failed)
+    yield from _flapping(judged, jobs, failed)
     for _, restarted, tested in _restarts(judged):
         if not restarts.are_many(restarted, tested):
             yield from ((State.FAILED, restart) for restart in restarted)
@@ -76,17 +78,18 @@ def _restarts(judged: Judgement) -> Iterator[tuple[str, list[Finding], int]]:
         yield role, restarts.restarted(tested), len(tested)
 
 
-def _attempts(judged: Judgement) -> Iterator[Fact]:
+def _attempts(
+    judged: Judgement, jobs: Sequence[Header], lately: Sequence[Sample]
+) -> Iterator[Fact]:
     """Nodes on which a check broke or gave a wrong answer, and has not ended well since."""
     looked = {sample.header.check for sample in judged.samples}  # siteproof.nodes.since dates these
-    besides = [attempt for attempt in judged.failed if attempt.header.check not in looked]
-    jobs = checks_tried.recent(judged.site, judged.tried) if besides else []
-    failed = {(s.node, s.header.session, s.header.check) for s in _failures(judged, jobs)}
+    failed = {(s.node, s.header.session, s.header.check) for s in lately}
     for attempt in judged.failed:
         untested = attempt.status == LOST or isinstance(attempt, checks_tried.SharedFailure)
         state = State.UNTESTED if untested else State.FAILED
         why = replace(failure(attempt), subject=attempt.node)
-        sessions = _stretch(attempt, jobs, failed)
+        besides = attempt.header.check not in looked
+        sessions = _stretch(attempt, jobs, failed) if besides else []
         if len(sessions) > 1:
             details = finding.details(lasting=len(sessions))
             why = replace(why, since=sessions[-1], details=details)
@@ -111,11 +114,12 @@ def _stretch(
     return list(times.values())
 
 
-def _flapping(judged: Judgement) -> Iterator[Fact]:
+def _flapping(
+    judged: Judgement, jobs: Sequence[Header], lately: Sequence[Sample]
+) -> Iterator[Fact]:
     """Nodes that fail now and then, unless a failure keeps them out now: how often, since when."""
-    jobs = checks_tried.recent(judged.site, judged.tried)
     still = {attempt.node for attempt in judged.failed if attempt.status != LOST}
-    for node, failed in checks_tried.flapping(_failures(judged, jobs), judged.repairs[0]).items():
+    for node, failed in checks_tried.flapping(lately, judged.repairs[0]).items():
         if node in still:
             continue
         sessions = {attempt.header.session for attempt in failed}

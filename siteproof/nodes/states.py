@@ -5,7 +5,7 @@ Speeds are judged in siteproof.nodes.speeds, everything else in siteproof.nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from siteproof.nodes.speeds import InOneSeries, InSeries, MetricReport
 from siteproof.record import finding, series
 from siteproof.record.campaign import Wanted
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.samples import PUBLISHED, Header, Sample
+from siteproof.record.samples import PUBLISHED, Header, Order, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.value_table import NO_VALUES, NOBODY, ValueTable
 from siteproof.sites import Site
@@ -172,12 +172,7 @@ def lately(judged: Judgement) -> ValueTable:
     start = _begins(measured)
     before: dict[tuple[str, ...], dict[str, None]] = {}  # sessions, the oldest first
     for header in judged.sessions.headers:
-        if (
-            header.mode != PUBLISHED
-            and header.check in wanted
-            and header.order < start[header.check]
-            and header.session not in own
-        ):
+        if header.check in wanted and _is_older(header, start, own):
             before.setdefault(_kind(header), {})[header.session] = None
     recent = {kind: set(list(names)[-earlier.RECENT :]) for kind, names in before.items()}
     return _values(judged.site, judged.sessions, lambda h: h.session in recent.get(_kind(h), ()))
@@ -191,12 +186,18 @@ def _values(site: Site, sessions: Sessions, wanted: Wanted) -> ValueTable:
     return stored.values(sessions, wanted, metrics)
 
 
-def _begins(found: Sequence[Sample]) -> dict[str, tuple[int, str, str]]:
+def _begins(found: Sequence[Sample]) -> dict[str, Order]:
     """The first job of each check: what is older is the past."""
-    first: dict[str, tuple[int, str, str]] = {}
+    first: dict[str, Order] = {}
     for head in {id(s.header): s.header for s in found}.values():
         first[head.check] = min(head.order, first.get(head.check, head.order))
     return first
+
+
+def _is_older(header: Header, start: Mapping[str, Order], sessions: Collection[str]) -> bool:
+    """Whether a job measured before what is judged, which are these sessions."""
+    is_known = header.mode != PUBLISHED and header.check in start
+    return is_known and header.order < start[header.check] and header.session not in sessions
 
 
 def _kind(header: Header) -> tuple[str, ...]:
@@ -291,13 +292,7 @@ def _before(judged: Judgement, past: ValueTable) -> ValueTable:
     """The part that is older than what is judged."""
     sessions = {s.header.session for s in judged.samples}
     start = _begins(judged.samples)
-    is_before = [
-        kind.header.mode != PUBLISHED
-        and kind.header.check in start
-        and kind.header.order < start[kind.header.check]
-        and kind.header.session not in sessions
-        for kind in past.kinds
-    ]
+    is_before = [_is_older(kind.header, start, sessions) for kind in past.kinds]
     return past.where(np.array(is_before, dtype=bool)[past.kind])
 
 
