@@ -33,6 +33,9 @@ VALUES = {  # of conditions whose values are a closed list, whatever the site
 }
 LINK = "link"  # a metric with this condition is measured over links
 MIDDLES = ("median", "mean")
+REASONS = {"report_only": "no value is promised", "not_here": "no GPU in this system"}
+NO_REASON = ("yes", "no", "true", "false", "on", "off", "y", "n", "none", "null", "todo", "tbd")
+PLACEHOLDERS = ("todo", "tbd", "tba", "fixme", "xxx", "none", "null", "n/a", "na", "unknown")
 _RIGHT_BOUND = {"higher": "at_least", "lower": "at_most"}
 
 
@@ -93,11 +96,28 @@ def lint_owner(document: Document, site: str) -> None:
 
 def _texts(document: Document, key: str, promise: Promise) -> None:
     for name in ("source", "report_only", "not_here", "description"):
-        if name in document.data[key] and not (getattr(promise, name, None) or "").strip():
+        text = getattr(promise, name, None)
+        if name in document.data[key] and not (text or "").strip():
             document.follow_up((key, name), "an empty text")
+        elif text and name == "source" and _is_placeholder(text):
+            hint = "Name the document and its section, or write source: !gap 'what is missing'"
+            document.follow_up((key, name), f"'{clip(text)}' is not a source", hint=hint)
+        elif text and name in REASONS and _is_no_reason(text):
+            hint = f"Give the reason, such as '{REASONS[name]}', or remove {name}"
+            document.follow_up((key, name), f"'{clip(text)}' is not a reason", hint=hint)
     if getattr(promise, "not_here", None) and getattr(promise, "report_only", None):
         hint = "Remove one of them: neither decides anything"
         document.follow_up((key, "not_here"), "not_here together with report_only", hint=hint)
+
+
+def _is_placeholder(text: str) -> bool:
+    """Whether it stands for a source that nobody has named yet."""
+    return text.strip().casefold() in PLACEHOLDERS or not any(map(str.isalnum, text))
+
+
+def _is_no_reason(text: str) -> bool:
+    """Whether it is a yes or no: `not_here: false` would be read as a reason."""
+    return text.strip().casefold() in NO_REASON or not any(map(str.isalpha, text))
 
 
 def _unknown_metric(document: Document, key: str, name: str, metrics: dict[str, Metric]) -> None:

@@ -1,27 +1,28 @@
-"""What is possible in a site and not plausible: warnings of lint, each with its arithmetic."""
+"""Bounds that are possible and not plausible: warnings of lint, each with its arithmetic."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
-
-from ClusterShell.NodeSet import NodeSet
 
 from siteproof import units
 from siteproof.errors import UserError
 from siteproof.schema.yamlfile import Document, clip
 from siteproof.sites.catalogue import Metric
+from siteproof.sites.plausible import short
 from siteproof.sites.promise import KINDS, Baseline, Promise, parse_tolerance
-from siteproof.sites.system import FileSystem, Hardware, Link, System, is_of_network
+from siteproof.sites.system import Expected, Hardware, Link, System
 
 FAR = 20  # a bound that is so many times easier than what the hardware states is none
 ROUNDED_AWAY = Fraction(1, 10)  # the share of a bound that rounding may give away
+MATRIX_ELEMENT = 8  # bytes of a number in HPL's matrix
 # By metric of one node: the hardware's own figure, which it cannot exceed.
 LIMITS = {"Hpl.gflops": "peak", "Hpcg.gflops": "peak"} | dict.fromkeys(
     ("Stream.triad", "Stream.copy", "Stream.scale", "Stream.add"), "memory_bandwidth"
 )
+# Of the inventory, with their units; whole numbers but for the last one, compared exactly.
+INVENTORY = {"nodes": "nodes", "cores": "count", "total_peak": "GFLOPS"}
 # Metrics that use only a small part of that figure, so a low bound is a real one.
 SMALL_SHARE = ("Hpcg.gflops",)
 # By metric of one node: the lowest and the highest of one core, where no other figure is stated.
@@ -32,22 +33,6 @@ A_CORE = {
         units.Quantity(Decimal(200), "GFLOPS"),
     ),
 }
-CLOCK = (Fraction(8, 10), Fraction(6))  # GHz: from many-core processors to the fastest
-PER_CORE = (Fraction(1), Fraction(200))  # GFLOPS of a core
-MEMORY_PER_CORE = (Fraction(1, 4), Fraction(1024))  # GiB
-_UNUSUAL = re.compile(
-    r"/(?:(?:bin|boot|dev(?!/shm)|etc|lib|lib64|proc|root|run|sbin|sys|usr)(?:/.*)?)?"
-)
-
-
-def short(number: Fraction | int) -> str:
-    """A number in a warning: four digits, or all before the point."""
-    return f"{float(number):.4g}" if abs(float(number)) < 10_000 else f"{float(number):.0f}"
-
-
-def between(limits: Iterable[Fraction | int], unit: str) -> str:
-    """Two limits in a warning."""
-    return f"{' to '.join(map(short, limits))} {unit}"
 
 
 def check(document: Document, key: str, promise: Promise, metric: Metric, system: System) -> None:
@@ -67,6 +52,8 @@ def _warnings(promise: Promise, metric: Metric, system: System) -> Iterator[tupl
     if tolerance and parse_tolerance(tolerance) >= Fraction(1, 2):
         yield "tolerance", f"a value that misses the bound by {tolerance} passes"
     yield from _of_conditions(promise, system)
+    yield from _of_problem_size(promise, system)
+    yield from _of_inventory(promise, system)
     if promise.bound is not None and promise.kind != "equals":
         yield from _of_rounding(promise)
         yield from _of_hardware(promise, metric, system)
@@ -148,6 +135,7 @@ def _of_links(promise: Promise, metric: Metric, system: System) -> Iterator[tupl
     kind, bound = (units.kind(metric.unit), promise.kind), promise.bound_value()
     for name in (name for name in promise.links if name in system.links):
         link, text = system.links[name], f"{promise.bound} against the"
+        yield from _of_mtu(promise, name, link)
         if kind == ("rate", "at_least") and link.speed:
             text += f" speed of link '{name}', {link.speed}"
             share = bound.to("b/s") / link.speed.to("b/s")
@@ -169,86 +157,65 @@ def _of_interfaces(system: System, link: Link) -> Fraction:
     return min(system.hardware_of(role).rate for role in roles)
 
 
-def system(document: Document, found: System) -> None:
-    """Note the warnings of system.yaml."""
-    for key, hardware in found.hardware.items():
-        for name, what in _of_kind(hardware):
-            document.warn(("hardware", key, name), what)
-    for key, link in found.links.items():
-        for name, what in dict.fromkeys(_of_link(found, link)):
-            document.warn(("links", key, name), what)
-    for key, there in found.file_systems.items():
-        for name, what in _of_file_system(there):
-            document.warn(("file_systems", key, name), what)
+def _of_mtu(promise: Promise, name: str, link: Link) -> Iterator[tuple[str, str]]:
+    rule = promise.conditions.get("mtu")
+    if rule is not None and link.mtu and not rule.met_by(link.mtu):
+        yield "conditions", f"mtu {rule}, and link '{name}' has {link.mtu}"
 
 
-def _of_kind(hardware: Hardware) -> Iterator[tuple[str, str]]:
-    """Keys of a kind of node, each with what is not plausible."""
-    yield from _of_peak(hardware)
-    for key in ("avx_base", "highest_clock"):
-        clock = hardware.quantities.get(key)
-        if clock and not CLOCK[0] <= clock.to("GHz") <= CLOCK[1]:
-            yield key, f"a clock of {clock}, and processors have {between(CLOCK, 'GHz')}"
-    yield from _of_memory(hardware)
-
-
-def _of_peak(hardware: Hardware) -> Iterator[tuple[str, str]]:
-    """A peak that no processor has; what belongs to accelerators is not counted by cores."""
-    has_gpu = any(
-        field.startswith("gpu.") for facts in hardware.stated.values() for field in facts.fields
-    )
-    if not hardware.cores or hardware.peak is None or has_gpu:
+def _of_problem_size(promise: Promise, system: System) -> Iterator[tuple[str, str]]:
+    """HPL's N and share of memory, as conditions, against the memory of the nodes."""
+    if promise.metric.partition(".")[0] != "Hpl":
         return
-    each = hardware.peak.to("GFLOPS") / hardware.cores
-    if not PER_CORE[0] <= each <= PER_CORE[1]:
-        text = f"{hardware.peak} / ({hardware.sockets} x {hardware.cores_per_socket} cores)"
-        limits = between(PER_CORE, "GFLOPS a core")
-        yield "peak", f"{text} = {short(each)} GFLOPS a core, and processors have {limits}"
+    n, share = (_number(promise.conditions.get(name)) for name in ("n", "memory_share"))
+    if share is not None and share > 1:
+        yield "conditions", f"a memory_share of {short(share)} is more than the memory"
+    for role in promise.nodes or system.nodes:
+        memory = system.hardware_of(role).memory
+        if n is None or memory is None:
+            continue
+        needed = n * n * MATRIX_ELEMENT / memory.to("B")
+        words = f"8 B x {short(n)}^2 is {short(100 * needed)} % of the {memory} of role '{role}'"
+        if needed > 1:
+            yield "conditions", f"the matrix does not fit: {words}"
+        elif share is not None and needed < share:
+            yield "conditions", f"{words}, and memory_share {promise.conditions['memory_share']}"
 
 
-def _of_memory(hardware: Hardware) -> Iterator[tuple[str, str]]:
-    memory, cores = hardware.memory, hardware.cores
-    if not memory or not cores:
+def _of_inventory(promise: Promise, system: System) -> Iterator[tuple[str, str]]:
+    """A number of nodes, cores or FLOPS, and an inventory with another."""
+    name = promise.metric.removeprefix("Inventory.")
+    unit = INVENTORY.get(name)
+    if unit is None or name == promise.metric or promise.bound is None or promise.bound.fact:
         return
-    each = memory.to("GiB") / cores
-    if not MEMORY_PER_CORE[0] <= each <= MEMORY_PER_CORE[1]:
-        limits = between(MEMORY_PER_CORE, "GiB")
-        yield "memory", f"{memory} / {cores} cores = {short(each)} GiB, and nodes have {limits}"
+    whole, words = Fraction(0), []
+    for role in promise.nodes or system.nodes:
+        one = _of_one_node(name, system.hardware_of(role))
+        if not one or role not in system.nodes:
+            return
+        nodes = len(system.nodes[role].nodes)
+        whole += one * nodes
+        words.append(f"{nodes} nodes" if name == "nodes" else f"{nodes} x {short(one)} {unit}")
+    bound = promise.bound_value().to(unit)
+    is_exact = promise.kind == "equals" and promise.step is None and name != "total_peak"
+    slack = 0 if is_exact else 1  # in per cent
+    more = promise.kind != "at_most" and bound * (100 - slack) > whole * 100
+    less = promise.kind != "at_least" and bound * (100 + slack) < whole * 100
+    if more or less:
+        yield promise.kind, f"{promise.bound}, and the site has {' + '.join(words)}"
 
 
-def _of_link(found: System, link: Link) -> Iterator[tuple[str, str]]:
-    """Keys of a link, each with what its ends cannot do."""
-    if link.slow_below and link.speed and link.slow_below.to("b/s") >= link.speed.to("b/s"):
-        yield "slow_below", f"{link.slow_below} is not below the speed of {link.speed}"
-    for end in ("servers", "clients"):
-        for role in _roles_of(found, getattr(link, end)):
-            yield from _of_end(found, link, getattr(link, end), role)
+def _of_one_node(name: str, hardware: Hardware) -> Fraction:
+    """What one node adds to the inventory; 0: not given."""
+    if name == "total_peak":
+        return hardware.peak.to("GFLOPS") if hardware.peak else Fraction(0)
+    return Fraction(1 if name == "nodes" else hardware.cores)
 
 
-def _of_end(found: System, link: Link, end: str, role: str) -> Iterator[tuple[str, str]]:
-    """What the interfaces of a role cannot do; of all its nodes together, if all work at once."""
-    hardware = found.hardware_of(role)
-    sizes = [nic.mtu for nic in hardware.nics.values() if nic.mtu]
-    nodes = len(found.nodes[role].nodes & found.members(end)) if link.pattern == "together" else 1
-    if link.speed and hardware.rate and link.speed.to("b/s") > nodes * hardware.rate:
-        written = " + ".join(str(nic.speed) for nic in hardware.nics.values())
-        written += f" on each of {nodes} nodes" if nodes > 1 else ""
-        yield "speed", f"{link.speed}, and the interfaces of role '{role}' have {written}"
-    if link.mtu and sizes and link.mtu > max(sizes):
-        yield "mtu", f"{link.mtu}, and the interfaces of role '{role}' have {max(sizes)}"
-
-
-def _roles_of(found: System, text: str) -> list[str]:
-    """The roles of the nodes of a link's end; none if it has a mistake."""
+def _number(rule: Expected | None) -> Fraction | None:
+    """The one number that a condition names, or its lowest; None if it names none."""
+    text = (rule.at_least or rule.exact or "") if rule else ""
     try:
-        ends: NodeSet = found.members(text)
-        return [key for key, role in found.nodes.items() if role.nodes & ends]
-    except ValueError:
-        return []
-
-
-def _of_file_system(there: FileSystem) -> Iterator[tuple[str, str]]:
-    if _UNUSUAL.fullmatch(there.path):
-        yield "path", f"'{clip(there.path)}' belongs to the operating system of a node"
-    if not there.shared and is_of_network(there.kind):
-        yield "kind", f"{there.kind} without 'shared: true', so all nodes write to it at once"
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return None

@@ -15,7 +15,7 @@ from siteproof.errors import UserError, UserErrors
 from siteproof.schema import shapes, yamlfile
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import catalogue as metrics
-from siteproof.sites import features, libraries, plausible_bounds, site_tables
+from siteproof.sites import features, libraries, plausible, site_tables
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.hosts_csv import HostRow, facts
 from siteproof.sites.lint import (
@@ -228,7 +228,7 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     if system is not None:
         lint_requested(system_file, system, table)
         lint_features(system_file, system, _features(where, system))
-        plausible_bounds.system(system_file, system)
+        plausible.system(system_file, system)
     roles, links = _hardware(system_file, system), known(system_file, "links")
     around = Around(table, roles, links, system, bool(system_file.mistakes))
     criteria_files, criteria = _criteria(where, around)

@@ -285,6 +285,15 @@ def test_a_misspelt_modules_system_is_one_mistake(example):
     assert "unknown value 'Lmod' (did you mean 'lmod'?)" in line
 
 
+@rows("text", ["TBD", "todo", "'?'", "n/a", "'-'"])
+def test_a_placeholder_is_not_a_source(tmp_path, monkeypatch, text):
+    example = a_copy(tmp_path, monkeypatch)
+    change(example, "criteria", {"source: contract, 1": f"source: {text}"})
+    (line,) = told()
+    assert "is not a source in E-HPL.source" in line
+    assert "!gap" in line
+
+
 def test_a_share_that_is_misspelt_is_answered_with_a_share(example):
     change(example, "criteria", {"80 % of peak": "0.8 of peak"})
     (line,) = told()
@@ -315,3 +324,14 @@ def test_a_comment_is_no_command(example):
     )
     (line,) = told()
     assert "a comment has no effect in partitions.compute.prepare_cmds" in line
+
+
+def test_a_mistake_in_the_inventory_is_not_counted_against_a_criterion(example):
+    change(example, "system", {"'s[1-2]'": "'s{1..2}'"})
+    with (example / "criteria.yaml").open("a") as file:
+        file.write(
+            "E-N: {description: d, metric: Inventory.nodes, subject: system, equals: 10 nodes, "
+            "source: 'contract, 3'}\n"
+        )
+    _, documents = examine("example")
+    assert [one for document in documents for one in document.warnings] == []
