@@ -379,7 +379,11 @@ def _whys(history: History, node: str) -> Iterator[Why]:
 
 def _untried(history: History, node: str) -> Iterator[Why]:
     """A node of which nothing is known but that tools are missing, and files have no line of it."""
+    promised = {one.metric.partition(".")[0] for one in history.criteria}
     tried = [a for check in history.checks for a in attempts(history, check, node)]
+    tried = [
+        a for a in tried if a.job.environment in history.environments or a.job.check in promised
+    ]
     in_pairs = any(
         node in (line.node, line.peer)
         for job in history.jobs

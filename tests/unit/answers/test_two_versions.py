@@ -229,6 +229,10 @@ FOUND = {
     "a tool is missing, and a file of an environment that is gone has no line": history_of(
         job(1, check="Hpl", environment="gone"), job(2, "tool_missing")
     ),
+    "a tool is missing, and another check was measured in an environment that is gone": history_of(
+        job(1, Line("n001", "Hpl.share_of_peak", "ok", 101), check="Hpl", environment="gone"),
+        job(2, "tool_missing"),
+    ),
     "a node of a job with two causes, one of which all others have": history_of(
         job(
             *(1, failed("timeout"), Line("n001", "Stream.copy", "parse")),
