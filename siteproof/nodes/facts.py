@@ -20,7 +20,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.samples import INTERRUPTED, LOST, TOOL_MISSING, Header, Sample, expected_nodes
 from siteproof.severity import WRONG, most_severe_status
-from siteproof.sites import Metric, bought
+from siteproof.sites import Metric, Site, bought
 from siteproof.sites.bought import Outcome
 from siteproof.verdict.judgement import Judgement
 from siteproof.verdict.missed import MAX_SHOWN, PARAMETERS, Missed, job_of, unlike
@@ -343,7 +343,7 @@ def never_measured(judged: Judgement) -> Iterator[Fact]:
     """Nodes on which checks run, and of which nothing is known but that tools are missing."""
     site = judged.site
     roles = {role for one in site.system.partitions.values() for role in one.measured}
-    left = set(site.having(roles)) - _tried(judged.samples)
+    left = set(site.having(roles)) - _tried(s for s in judged.samples if _counts(site, s.header))
     for job in checks_tried.recent(site, judged.tried) if judged.sessions else ():
         if left.isdisjoint(expected_nodes(job.expected) or left) or job.is_unread:
             continue
@@ -352,9 +352,18 @@ def never_measured(judged: Judgement) -> Iterator[Fact]:
         yield State.UNTESTED, Finding(Kind.NOT_MEASURED, node)
 
 
+def _counts(site: Site, header: Header) -> bool:
+    """Whether the site still has its environment, or a criterion may be answered by it."""
+    partition = site.system.partitions.get(header.partition)
+    is_there = partition is not None and header.environment in partition.environments
+    return is_there or any(
+        c.metric.partition(".")[0] == header.check for c in site.criteria.values()
+    )
+
+
 def _tried(found: Iterable[Sample]) -> set[str]:
-    """The nodes of which they have more than a missing tool."""
-    known = (sample for sample in found if sample.status != TOOL_MISSING)
+    """The nodes of which they have more than a missing tool, or a file without a line."""
+    known = (sample for sample in found if sample.status not in (TOOL_MISSING, LOST))
     return {node for s in known for node in (s.node, s.dims.get(PEER, ""))}
 
 

@@ -36,7 +36,7 @@ AS_ROOT = {
 FIO = "fio --output-format=json --filename=test.1 --size=64m --direct=1 --ioengine=psync"
 FIO += " --iodepth=1 --end_fsync=1 --randrepeat=0 --name=read --rw=randread --bs=4k"
 FIO += " --time_based --runtime=3"
-IPERF3 = "iperf3 -c 127.0.0.1 -p 5311 -t 3 -O 1 -P 1 -J"
+IPERF3 = "iperf3 -c 127.0.0.1 -p 5311 -t 8 -O 1 -P 1 -J"  # of which a busy machine loses some .1 s
 NUTTCP = "nuttcp -t -P 5312 -p 9312 -T 3 -N 1 -fparse 127.0.0.1"
 
 

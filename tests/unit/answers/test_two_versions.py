@@ -229,6 +229,16 @@ FOUND = {
     "a tool is missing, and a file of an environment that is gone has no line": history_of(
         job(1, check="Hpl", environment="gone"), job(2, "tool_missing")
     ),
+    "a tool is missing, and a file of that session, of an environment that is gone, is empty": (
+        history_of(job(1, "tool_missing"), job(1, number=2, check="Hpl", environment="gone"))
+    ),
+    "a tool is missing, and that session has a value of an environment that is gone": history_of(
+        job(1, "tool_missing"),
+        job(
+            *(1, Line("n001", "Hpl.share_of_peak", "ok", 101)),
+            **{"number": 2, "check": "Hpl", "environment": "gone"},
+        ),
+    ),
     "a tool is missing, and another check was measured in an environment that is gone": history_of(
         job(1, Line("n001", "Hpl.share_of_peak", "ok", 101), check="Hpl", environment="gone"),
         job(2, "tool_missing"),
