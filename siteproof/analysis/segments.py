@@ -28,6 +28,7 @@ from siteproof.analysis.spread import (
     clipped,
     jumps,
     long_run,
+    middle,
     resolution,
     robust_sd,
     running_median,
@@ -135,7 +136,7 @@ class Segments:
     @cached_property
     def middles(self) -> Floats:
         """The median of each segment."""
-        return np.array([np.median(part) for part in np.split(self.values, self.steps)])
+        return np.array([middle(part) for part in np.split(self.values, self.steps)])
 
     @cached_property
     def away(self) -> Floats:
@@ -191,7 +192,7 @@ def change_points(values: Floats, typical: Typical) -> list[int]:
     if values.size < SHORT and typical.noise:
         factor = typical.factor
     level = running_median(values)
-    pulled = (level + np.clip(values - level, -CLIP * sd, CLIP * sd) - np.median(values)) / sd
+    pulled = (level + np.clip(values - level, -CLIP * sd, CLIP * sd) - middle(values)) / sd
     from ruptures import KernelCPD  # half a second, which only those who search should pay
 
     search = KernelCPD("linear", min_size=LEAST).fit(pulled[:, None])
@@ -220,7 +221,7 @@ class _Tests:
         parts = [self._of(level) for level in levels]
         away = np.empty(values.size)
         for level, part in zip(levels, parts, strict=True):
-            rest = part - np.median(part)
+            rest = part - middle(part)
             begin = 0
             for span in level:
                 away[span.start : span.stop] = rest[begin : begin + len(span)]
@@ -232,7 +233,7 @@ class _Tests:
         self._free = max(1, values.size - len(levels))
         self._variance = float(pulled @ pulled) / self._free
         if values.size < SHORT and typical.noise:
-            others = (typical.noise * float(np.median(values))) ** 2
+            others = (typical.noise * middle(values)) ** 2
             self._free += BORROWED if self._variance <= NOISIER * others else 0
             self._variance = max(self._variance, others)
         self._factor = typical.factor
@@ -292,7 +293,7 @@ class _Tests:
 
     def _wild(self, depth: float) -> float:
         """The share of values that are so far off alone."""
-        level = float(np.median(self._values))
+        level = middle(self._values)
         if not self._typical.count or not level:
             return 0.5 / self._values.size
         return self._typical.wild(depth / abs(level))

@@ -8,7 +8,6 @@ those that could counts.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind
@@ -20,16 +19,14 @@ from siteproof.record.samples import (
     NODE_LOST,
     PUBLISHED,
     TOOL_MISSING,
+    Header,
+    Order,
     Sample,
     expected_nodes,
 )
 from siteproof.severity import WRONG
-from siteproof.sites import Expected
-
-if TYPE_CHECKING:
-    from siteproof.record.samples import Header, Order
-    from siteproof.sites import Baseline, Criterion
-    from siteproof.sites.system import Value
+from siteproof.sites import Baseline, Criterion, Expected
+from siteproof.sites.system import Value
 
 MIDDLES = ("median", "mean")
 ALL_UNITS = ""  # in place of a unit
@@ -66,8 +63,7 @@ def _refusal(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
     if PUBLISHED in have:
         details = {"source": have[PUBLISHED], "own": 1, "keeps": "unknown"}
         return finding.of(Kind.PUBLISHED, details, metric=sample.metric)
-    changed = [name for name in _turned(sample) if name not in criterion.conditions]
-    if changed:
+    if changed := [name for name in _turned(sample) if name not in criterion.conditions]:
         setting = {"setting": changed[0].removeprefix(KNOB)}
         return finding.of(Kind.SETTING_CHANGED, setting, metric=sample.metric)
     if EMULATED in have and EMULATED not in criterion.conditions:
@@ -269,9 +265,11 @@ def place(sample: Sample) -> tuple[str, str]:
 
 
 def lacking(
-    criterion: Criterion, attempts: Iterable[Sample], good: Iterable[Sample]
+    criterion: Criterion, attempts: Sequence[Sample], good: Iterable[Sample]
 ) -> list[Sample]:
     """The failures at points at which the job of these good ones should have given a value, too."""
+    if all(sample.status == "ok" for sample in attempts):
+        return []  # as nearly always
     have = [(pair_units.job(s), pair_units.point(s)) for s in good]
     jobs, there = {job for job, _ in have}, {point for _, point in have}
     return [

@@ -75,7 +75,7 @@ class Owed:
         own = (s for s in found if without and self.may_be_answered_by(s.header))
         spoke = any(sample.node in without for sample in own)
         for unit, attempts in units.items():
-            may = set(self.left) if unit == ALL_UNITS else {unit, ANY} & self.left
+            may = self._left_of(unit)
             if not may:
                 continue
             could = [s for s in attempts if not refusal(self.criterion, s)]
@@ -84,6 +84,11 @@ class Owed:
                 self.units -= may
                 self._look_elsewhere(unit, answers)
         return spoke
+
+    def _left_of(self, unit: str) -> set[str]:
+        """Those that are left of the units that an attempt at this unit answers."""
+        some = self.left if unit == ALL_UNITS else (unit, ANY)
+        return {one for one in some if one in self.units or one in self.without}
 
     def _look_elsewhere(self, unit: str, answers: Sequence[Sample]) -> None:
         """Go on with a unit while all of its answers are missing programs, and others may be."""
@@ -137,7 +142,8 @@ def choose(owed: Mapping[str, Owed], headers: Sequence[Header], read: Read, ages
         taken = [one.take(found) for one in in_time]
         if any(taken):
             chosen.sessions.append(session)
-        chosen.old_jobs += [(session, check) for check in _too_late(late, found)]
+        too_late = set[str]().union(*(one.checks for one in late if one.take(found)))
+        chosen.old_jobs += [(session, check) for check in sorted(too_late)]
     return chosen
 
 
@@ -145,15 +151,6 @@ def _few_of(owed: Iterable[Owed]) -> set[str] | None:
     """The nodes that are left of all of these; None where one of them needs all samples."""
     left = [one.few for one in owed]
     return None if None in left else set().union(*filter(None, left))
-
-
-def _too_late(late: Iterable[Owed], found: Sequence[Sample]) -> list[str]:
-    """The checks whose samples would answer, and are too old."""
-    checks: set[str] = set()
-    for one in late:
-        if one.take(found):
-            checks |= one.checks
-    return sorted(checks)
 
 
 def _newest_first(headers: Sequence[Header]) -> Iterable[tuple[str, list[Header]]]:

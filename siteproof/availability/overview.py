@@ -24,7 +24,6 @@ from siteproof.availability.definitions import (
 )
 from siteproof.availability.from_slurm import minute
 from siteproof.availability.intervals import Span, Spans, intersect, seconds, union
-from siteproof.errors import UserError
 from siteproof.record import event_log, finding, probe_log
 from siteproof.record.finding import Finding, Kind
 from siteproof.sites import Site, windows_csv
@@ -92,7 +91,8 @@ def read(site: Site, perflogs: Path, period: Span, now: int) -> Overview:
     windows, findings = _windows(site, period)
     log = probe_log.read(perflogs, site.name, period[0] - probe_log.DAY, period[1])
     records, refused = event_log.read(perflogs, site.name)
-    findings += _unread([*log.refused, *refused])
+    unread = [*log.refused, *refused]
+    findings += [finding.of(Kind.NOT_READ, message=str(error)) for error in unread]
     findings += [
         finding.of(Kind.LINES_BROKEN, {"file": path.name, "count": count})
         for path, count in log.broken.items()
@@ -148,10 +148,6 @@ def _late(window: PlannedWindow) -> Finding:
         "by": window.by,
     }
     return finding.of(Kind.WINDOW_TOO_LATE, details)
-
-
-def _unread(errors: Iterable[UserError]) -> list[Finding]:
-    return [finding.of(Kind.NOT_READ, message=str(error)) for error in errors]
 
 
 def _planned(windows: Iterable[PlannedWindow], service: str) -> Spans:

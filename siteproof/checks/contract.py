@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from siteproof import units
 from siteproof.answers import expected
@@ -29,11 +28,8 @@ from siteproof.record import pair_units
 from siteproof.record.pair_units import Point
 from siteproof.record.samples import Sample
 from siteproof.severity import Verdict
-from siteproof.sites import Baseline, Criterion, Hardware
+from siteproof.sites import Baseline, Criterion, Hardware, Site
 from siteproof.sites.promise import Subject
-
-if TYPE_CHECKING:
-    from siteproof.sites import Site
 
 Compared = tuple[str, float, str, Reference]  # name, value, unit, reference
 

@@ -11,19 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.checks import selection
 from siteproof.errors import UserError
-from siteproof.sites import pairs
+from siteproof.sites import Link, Site, pairs
 from siteproof.sites.pairs import Pair, Rounds
 from siteproof.slurm.records import Node
-
-if TYPE_CHECKING:
-    from siteproof.sites import Link, Site
 
 FIRST_PORT = 5301  # of a turn's server; a server of several clients takes ports above it
 PORTS = 16  # that a server may use for one client: nuttcp takes one for each stream

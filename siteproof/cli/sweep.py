@@ -185,7 +185,8 @@ def _print_names(rows: Sequence[tuple[str, ...]], form: str) -> None:
 
 def show(name: str, reports: Sequence[SweepReport]) -> None:
     """Tables and progress of each run, then the sentences of all."""
-    runs = _by_run(reports)
+    # Several reports are of one run where it has several axes.
+    runs = [list(of_run) for _, of_run in groupby(reports, key=lambda report: id(report.run))]
     for of_run in runs:
         print_text(f"{name}, {of_run[0].run}")
         for made in _tables(of_run):
@@ -201,11 +202,6 @@ def show(name: str, reports: Sequence[SweepReport]) -> None:
 
 def _tables(reports: Iterable[SweepReport]) -> list[Table]:
     return [_table(report, lines) for report in reports for lines in report.groups]
-
-
-def _by_run(reports: Sequence[SweepReport]) -> list[list[SweepReport]]:
-    """The reports of a run together: several where it has several axes."""
-    return [list(of_run) for _, of_run in groupby(reports, key=lambda report: id(report.run))]
 
 
 def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:

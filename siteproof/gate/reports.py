@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date
@@ -19,7 +20,8 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.severity import LACKS_NOTHING
 from siteproof.sites import Site, Waiver
 from siteproof.sites.waiver import EVERYTHING
-from siteproof.trend import Survey, explaining
+from siteproof.trend import explaining
+from siteproof.trend.alerts import Alert
 from siteproof.trend.explaining import Search
 from siteproof.verdict.judgement import Judgement
 
@@ -39,7 +41,7 @@ def fleet(judged: Judgement, search: Search | None = None) -> FleetReport:
     with ExitStack() as stack:
         searched = search or _search(judged, stack)
 
-        def search_for(metric: str) -> Survey | None:
+        def search_for(metric: str) -> Sequence[Alert] | None:
             try:
                 return searched(metric)
             except OSError as error:  # such as a cache of another user
@@ -52,7 +54,7 @@ def fleet(judged: Judgement, search: Search | None = None) -> FleetReport:
         for node in found.nodes.values():
             repair = repaired[node.node].of_node(node.node) if node.node in repaired else None
             findings, notes = (
-                [repairs.since(repair, why) for why in explaining.explained(whys, search_for)]
+                [repairs.since(repair, explaining.explained(why, search_for)) for why in whys]
                 for whys in (node.findings, node.notes)
             )
             nodes[node.node] = replace(node, findings=findings, notes=notes, repair=repair)
@@ -70,8 +72,8 @@ def _search(judged: Judgement, stack: ExitStack) -> Search:
         return stack.enter_context(history.open_history(perflogs, [system]))
 
     @cache
-    def search(metric: str) -> Survey:
-        return trend.survey(judged.site, opened(), metric=metric, now=judged.as_of)
+    def search(metric: str) -> Sequence[Alert]:
+        return trend.dates(judged.site, opened(), metric, judged.as_of)
 
     return search
 

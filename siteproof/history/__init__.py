@@ -15,7 +15,7 @@ import secrets
 import sys
 import tempfile
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
@@ -75,20 +75,12 @@ class History:
     def clock_findings(self, system: str) -> list[Finding]:
         """What is wrong with the clocks and numbers of a system's sessions."""
         found = self.sql(_HEADS, {"system": system, "nodes": clocks.NODES})
-        return clocks.findings(
-            Header(
-                session,
-                system,
-                "",
-                "",
-                check,
-                "",
-                f"{time}+00:00",
-                provenance={clocks.NODES: nodes} if nodes else {},
-                place=place,
-            )
-            for session, check, time, place, nodes in found
-        )
+        heads = []
+        for session, check, time, place, nodes in found:
+            known = {clocks.NODES: nodes} if nodes else {}
+            head = Header(session, system, "", "", check, "", f"{time}+00:00", provenance=known)
+            heads.append(replace(head, place=place))
+        return clocks.findings(heads)
 
     def close(self) -> None:
         """Free the memory."""

@@ -20,6 +20,7 @@ Entry = TypeVar("Entry")
 Progress = Callable[[int, int], None]
 Stamp = tuple[int, int]  # size, time of change in ns
 BATCH = 40_000_000  # bytes of files that become one part, with about six times the memory
+ENOUGH = "250MB"  # of memory for DuckDB while it reads, for nearly all: it sorts on disk
 WASTE = 100_000  # rows of removed or changed files; a store with more is rewritten
 
 
@@ -69,8 +70,7 @@ class Refresh:
         if not systems:
             self.index.parts = []
         for name in [name for name in self.index.files if is_of(name, systems)]:
-            del self.index.files[name]
-            self.index.refused.pop(name, None)
+            self._forget(name)
 
     def run(
         self, systems: Sequence[str], progress: Progress | None, only: Collection[str] | None = None
@@ -82,21 +82,37 @@ class Refresh:
         stamps = _in_question(dict(_scan(self.perflogs, systems)), systems, only)
         known = _in_question(self.index.files, systems, only)
         removed = [name for name in known if name not in stamps]
-        changed = [n for n, stamp in stamps.items() if self.index.files.get(n, ())[:2] != stamp]
+        files = self.index.files
+        changed = {n: stamp for n, stamp in stamps.items() if files.get(n, ())[:2] != stamp}
         if not (changed or removed):
             return
-        for name in (*removed, *changed):
-            self.index.files.pop(name, None)
-            self.index.refused.pop(name, None)
-        for done, batch in _batches(changed, stamps):
-            self._read(batch, stamps)
+        for name in removed:
+            self._forget(name)
+        try:
+            self.connection.execute(f"SET memory_limit = '{ENOUGH}'")
+            self._take(changed, progress)
+        except duckdb.OutOfMemoryException:
+            self.connection.execute("RESET memory_limit")
+            self._take(changed, progress)
+        finally:
+            self.connection.execute("RESET memory_limit")
+
+    def _forget(self, name: str) -> None:
+        self.index.files.pop(name, None)
+        self.index.refused.pop(name, None)
+
+    def _take(self, changed: Mapping[str, Stamp], progress: Progress | None) -> None:
+        for name in changed:
+            self._forget(name)
+        for done, batch in _batches(changed):
+            self._read(batch, changed)
             if progress:
                 progress(done, len(changed))
         self._merge()
         if self.is_kept:
             self._save([part for part in self._before if part not in self.index.parts])
 
-    def _read(self, names: Sequence[str], stamps: dict[str, Stamp]) -> None:
+    def _read(self, names: Sequence[str], stamps: Mapping[str, Stamp]) -> None:
         from siteproof.history import ingest  # imports sites and schemas, which a query needs not
 
         files = []
@@ -242,14 +258,14 @@ def _stamp(path: Path, root: os.stat_result | None) -> Stamp:
     return found.st_size, -found.st_ctime_ns if strange else found.st_ctime_ns
 
 
-def _batches(names: Sequence[str], stamps: dict[str, Stamp]) -> Iterator[tuple[int, list[str]]]:
+def _batches(stamps: Mapping[str, Stamp]) -> Iterator[tuple[int, list[str]]]:
     """Names in batches, each with the number of names up to its end."""
     batch: list[str] = []
     size = 0
-    for done, name in enumerate(names, start=1):
+    for done, (name, stamp) in enumerate(stamps.items(), start=1):
         batch.append(name)
-        size += stamps[name][0]
-        if size >= BATCH or done == len(names):
+        size += stamp[0]
+        if size >= BATCH or done == len(stamps):
             yield done, batch
             batch, size = [], 0
 

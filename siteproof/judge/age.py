@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from siteproof.record import finding
+from siteproof.record.ages import Ages
+from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.samples import PUBLISHED
+from siteproof.record.samples import PUBLISHED, Sample
+from siteproof.record.updates import Updates
 from siteproof.severity import BROKEN, Verdict
+from siteproof.sites import Criterion
 from siteproof.units import count
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from siteproof.record.ages import Ages
-    from siteproof.record.comparable_settings import Settings
-    from siteproof.record.samples import Sample
-    from siteproof.record.updates import Updates
-    from siteproof.sites import Criterion
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 _UNITS = ((DAY, "day", "d"), (HOUR, "hour", "h"), (timedelta(minutes=1), "minute", "min"))
@@ -77,10 +72,11 @@ def published(sample: Sample) -> bool:
 
 def lasting(span: timedelta, other_than: timedelta | None = None) -> str:
     """`30 days`, `5 hours`; in a smaller unit where it would look equal to the other span."""
-    texts = [count(span // unit, name) for unit, name, _ in _UNITS if span >= SOME * unit]
-    texts.append(count(span // _UNITS[-1][0], _UNITS[-1][1]))
-    other = lasting(other_than) if other_than else ""
-    return next((text for text in texts if text != other), texts[-1])
+    for unit, name, _ in _UNITS:
+        looks_equal = other_than is not None and span // unit == other_than // unit
+        if span >= SOME * unit and not looks_equal:
+            return count(span // unit, name)
+    return count(span // _UNITS[-1][0], _UNITS[-1][1])
 
 
 def short(span: timedelta) -> str:

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from statistics import median
-from typing import TYPE_CHECKING
 
 from siteproof.answers.attempts import (
     MIDDLES,
@@ -29,20 +28,18 @@ from siteproof.answers.attempts import (
     unanswered,
     why_not,
 )
+from siteproof.answers.expected import Excuses
 from siteproof.judge import published_values as published
+from siteproof.judge.age import Freshness
 from siteproof.record import finding, pair_units
+from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import Point
 from siteproof.record.samples import INTERRUPTED, NODE_LOST, PUBLISHED, TOOL_MISSING, Sample
 from siteproof.record.series import settings as settings_of
 from siteproof.severity import RANKS, UNDECIDED, WRONG, Verdict, most_severe, of_status
+from siteproof.sites import Baseline, Criterion, Hardware, Waiver
 from siteproof.units import UNITS, convert
-
-if TYPE_CHECKING:
-    from siteproof.answers.expected import Excuses
-    from siteproof.judge.age import Freshness
-    from siteproof.record.comparable_settings import Settings
-    from siteproof.sites import Baseline, Criterion, Hardware, Waiver
 
 
 @dataclass(frozen=True)
@@ -321,11 +318,10 @@ def _with_age(
     """The verdict with the age of its oldest answer."""
     if fresh is None:
         return result
-    answers = [n.sample for n in nodes if n.sample]
-    ages = [age for sample in answers if (age := fresh.age(sample)) is not None]
-    if not ages:
+    ages = [fresh.age(node.sample) for node in nodes if node.sample]
+    age = max((one for one in ages if one is not None), default=None)
+    if age is None:
         return result
-    age = max(ages)
     return replace(result, oldest=fresh.ages.now - age, age=age)
 
 
@@ -523,6 +519,8 @@ def _judge_trials(
 
 def middle_trial(trials: Sequence[Sample]) -> tuple[Fraction, Sample]:
     """The median, in the unit of the trial nearest to it, and that trial."""
+    if len(trials) == 1:
+        return Fraction(trials[0].number), trials[0]
     unit = trials[0].unit
     numbers = [_number_in(unit, sample, Fraction(sample.number)) for sample in trials]
     middle = Fraction(median(numbers))
@@ -565,8 +563,7 @@ def _judge_value(
     for baseline in baselines:
         if not why_not(baseline, sample) and not baseline.met(value, sample.unit, facts):
             verdict = Verdict.REGRESSED
-            short = Finding(Kind.BELOW_BASELINE, metric=sample.metric, bound=str(baseline.bound))
-            why = (short,)
+            why = (Finding(Kind.BELOW_BASELINE, metric=sample.metric, bound=str(baseline.bound)),)
     by_rounding = criterion.step is not None and not published.meets_raw(
         criterion, value, sample.unit, facts
     )

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.samples import PUBLISHED
+from siteproof.record.samples import PUBLISHED, Sample
+from siteproof.sites import Criterion, Hardware
 from siteproof.sites.printed import LESS, MORE, STATED
 from siteproof.sites.promise import compared
 from siteproof.units import convert, kind
-
-if TYPE_CHECKING:
-    from siteproof.record.samples import Sample
-    from siteproof.sites import Criterion, Hardware
 
 ROLE = "role"  # whose nodes a value covers
 

@@ -230,9 +230,10 @@ def _other_settings(judged: Judgement) -> Iterator[Fact]:
     of_site = {id(job) for job in checks_tried.of_site(judged.site, judged.tried)}
     good = (s for s in judged.samples if s.own_conditions and s.status == "ok")
     measured = {(s.header.check, *job_of(s)): s for s in good}
+    alone = {check for check, *_ in measured}
     for role in judged.site.system.nodes:
         nodes = judged.site.expected(role)
-        for jobs in settings.newest(nodes, lambda job: id(job) in of_site):
+        for jobs in settings.newest(nodes, lambda job: id(job) in of_site, alone):
             newest = [
                 measured.get((job.check, node, job.session, job.job), Sample(job, node, job.check))
                 for node, job in jobs.items()
@@ -343,7 +344,10 @@ def never_measured(judged: Judgement) -> Iterator[Fact]:
     """Nodes on which checks run, and of which nothing is known but that tools are missing."""
     site = judged.site
     roles = {role for one in site.system.partitions.values() for role in one.measured}
-    left = set(site.having(roles)) - _tried(s for s in judged.samples if _counts(site, s.header))
+    jobs = {id(s.header): s.header for s in judged.samples}
+    counting = {key for key, header in jobs.items() if _counts(site, header)}
+    measured = _tried(s for s in judged.samples if id(s.header) in counting)
+    left = set(site.having(roles)) - measured
     for job in checks_tried.recent(site, judged.tried) if judged.sessions else ():
         if left.isdisjoint(expected_nodes(job.expected) or left) or job.is_unread:
             continue

@@ -245,11 +245,20 @@ class InSeries:
             return True
         return len(self.course.of(node)[0]) > rules.MIN_HISTORY
 
-    def _own(self, row: int) -> tuple[Ranks, int, Ints, list[bool]]:
+    @cached_property
+    def _runs(self) -> list[tuple[list[int], list[bool]]]:
+        """The runs in which each node has a value, and which of them are slow."""
+        known = [np.flatnonzero(there).tolist() for there in ~np.isnan(self.course.values)]
+        slow = np.zeros(self.course.values.shape, dtype=bool)
+        for one, rows in self._ranks:
+            slow[list(rows)] = one.slow
+        both = zip(known, slow.tolist(), strict=True)
+        return [(there, [of_node[run] for run in there]) for there, of_node in both]
+
+    def _own(self, row: int) -> tuple[Ranks, int, list[int], list[bool]]:
         """The ranks of a node's kind, its row there, its runs, and which of them are slow."""
         one, rows = self._ranks[int(self.kinds[row])]
-        there = np.flatnonzero(~np.isnan(self.course.values[row]))
-        return one, rows[row], there, one.slow[rows[row], there].tolist()
+        return one, rows[row], *self._runs[row]
 
     def _place(self, node: str, runs: list[JobValue]) -> InOneSeries:
         row = self.course.nodes[node]
@@ -289,7 +298,7 @@ class InSeries:
         slow = self._own(row)[-1][-fallen:]
         return 0 if self.by_chance.explains(fallen, sum(slow)) else fallen
 
-    def _lasting(self, slow: list[bool], there: Ints) -> tuple[str, int]:
+    def _lasting(self, slow: list[bool], there: list[int]) -> tuple[str, int]:
         """Since when a node is slow, and for how many runs; single good runs do not end it."""
         first = max(at for at, one in enumerate(slow) if one)
         for at in range(first, -1, -1):
@@ -300,7 +309,14 @@ class InSeries:
         return self.course.times[there[first]], len(slow) - first
 
     def _fell(
-        self, node: str, report: MetricReport, row: int, there: Ints, *, is_slow: bool, alone: bool
+        self,
+        node: str,
+        report: MetricReport,
+        row: int,
+        there: list[int],
+        *,
+        is_slow: bool,
+        alone: bool,
     ) -> Finding:
         """A node against its own history. alone: there is no other finding on the node."""
         fallen = self._fallen(row)

@@ -72,11 +72,12 @@ class Settings:
         return self._of_nodes[place]
 
     def newest(
-        self, nodes: Collection[str], wanted: Callable[[Header], bool]
+        self, nodes: Collection[str], wanted: Callable[[Header], bool], alone: Collection[str]
     ) -> Iterator[Mapping[str, Header]]:
         """For each place the newest job that had to measure each of these nodes, if it counts.
 
-        A quick job does not where a newer one of a stricter mode is there. wanted: which jobs.
+        A quick job does not where a newer one of a stricter mode is there. Not where all settings
+        are alike. wanted: which jobs. alone: the checks of which nodes have settings of their own.
         """
         found: dict[Place, dict[str, Header]] = {}
         for place, jobs in self._jobs.items():
@@ -87,6 +88,8 @@ class Settings:
                 left -= own
         for place, newest in found.items():
             check, environment, _, *where = place
+            if place not in self._varying and check not in alone:
+                continue  # as nearly always
             stricter = found.get((check, environment, series.CONTRACTUAL[0], *where), {})
             yield {
                 node: job

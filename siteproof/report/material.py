@@ -105,7 +105,8 @@ class Material:
         """The state of every node."""
         self.progress("judging every node")
         limited = self.judged.campaign or self.judged.late or self.judged.past
-        return gate_reports.fleet(self.judged, None if limited else lambda _metric: self.survey)
+        known = None if limited else lambda _metric: [*self.survey.all, *self.survey.acknowledged]
+        return gate_reports.fleet(self.judged, known)
 
     @cached_property
     def gate(self) -> Decision:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from ClusterShell.NodeSet import NodeSet
 
-if TYPE_CHECKING:
-    from siteproof.sites import Link, Site
+from siteproof.sites import Link, Site
 
 Pair = tuple[str, str]
 Rounds = Sequence[Sequence[Pair]]  # the pairs of a round measure at the same time

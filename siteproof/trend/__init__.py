@@ -1,6 +1,6 @@
 """What changed over the years, since when, where, and what else changed there."""
 
 from siteproof.trend.alerts import Ack, Alert, Line, Moment, Rhythm, Survey
-from siteproof.trend.survey import history_of, survey
+from siteproof.trend.survey import dates, history_of, survey
 
-__all__ = ["Ack", "Alert", "Line", "Moment", "Rhythm", "Survey", "history_of", "survey"]
+__all__ = ["Ack", "Alert", "Line", "Moment", "Rhythm", "Survey", "dates", "history_of", "survey"]

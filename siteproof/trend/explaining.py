@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from siteproof.record.finding import Finding, Kind
-from siteproof.trend.alerts import Alert, Survey
+from siteproof.trend.alerts import Alert
 
 OF_A_BOUND = (Kind.MISSES_BOUND, Kind.BELOW_BASELINE)
 OF_A_LEVEL = (*OF_A_BOUND, Kind.SLOW, Kind.FELL)
-Search = Callable[[str], Survey | None]  # for what changed in a metric; None: not known
+# For what changed in a metric, and what of it was acknowledged; None: not known.
+Search = Callable[[str], Sequence[Alert] | None]
 
 
-def explained(findings: Iterable[Finding], search: Search) -> list[Finding]:
-    """Each finding on a level with the newest change that explains it, if there is one."""
-    return [_explained(why, search) for why in findings]
-
-
-def _explained(why: Finding, search: Search) -> Finding:
+def explained(why: Finding, search: Search) -> Finding:
+    """A finding on a level with the newest change that explains it, if there is one."""
     if why.kind not in OF_A_LEVEL:
         return why
     metric = why.metric.partition(" ")[0]
-    seen = search(metric)
-    if seen is None:
+    changes = search(metric)
+    if changes is None:
         return why
     of_fleet = why.get("event") is not None  # else the others have lost as much
     here = [
         one
-        for one in (*seen.all, *seen.acknowledged)
+        for one in changes
         if one.metric == metric and why.subject in one.nodes and one.of_fleet is of_fleet
         if one.worse and not one.made_good
     ]

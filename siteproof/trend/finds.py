@@ -21,7 +21,7 @@ from siteproof.analysis.season import screen_seasons
 from siteproof.analysis.segments import Change
 from siteproof.analysis.shape import LONGEST, Shape
 from siteproof.analysis.slow_nodes import MIN_FLEET
-from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, Typical, typical
+from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, Typical, middle, typical
 from siteproof.trend.alerts import CONFIRMS, Kind
 from siteproof.trend.lines import Floats, Group, Ints
 
@@ -221,7 +221,7 @@ def _worth(line: Stretch, change: Change) -> bool:
 def _change(line: Stretch, change: Change, later: Sequence[Change]) -> Find:
     """A step or an episode. Levels as measured: medians of so many runs next to it."""
     first, end = max(0, change.at - change.n_before), change.at + change.n_after
-    levels = (float(np.median(line.raw[a:b])) for a, b in ((first, change.at), (change.at, end)))
+    levels = (middle(line.raw[a:b]) for a, b in ((first, change.at), (change.at, end)))
     if change.end is not None:
         return replace(
             _found(line, "episode", change, *levels), severity=change.severity, made_good=change.end
@@ -262,7 +262,7 @@ def _made_good(change: Change, later: Sequence[Change]) -> int | None:
 
 def _noisy(line: Stretch, change: Change) -> bool:
     """Whether the runs of one side scatter so much that it matters."""
-    level = abs(float(np.median(line.values)))
+    level = abs(middle(line.values))
     return max(change.before, change.after) >= steps.MIN_RELATIVE * level > 0
 
 

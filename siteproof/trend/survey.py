@@ -49,8 +49,7 @@ def survey(
     system = site.system.system
     looked = examine(site, h, metric, now, progress, joined=True)
     found, stretches, seen, known = looked.lines, looked.stretches, looked.seen, looked.known
-    named = clusters.alerts(site, seen.finds, [a.id for a in known])
-    alerts = [a for a in named if _wanted(a, since, node)]
+    alerts = [a for a in _named(site, looked) if _wanted(a, since, node)]
     explain = Causes(h, system).explain
     alerts = sorted((_bounded(site, explain(a)) for a in alerts), key=severity)
     nodes = [s for s in stretches if s.node != FLEET]
@@ -67,6 +66,20 @@ def survey(
         long_enough=sum(s.values.size >= SHORTEST for s in nodes),
         sensitivity=[s for s in sensitivities(stretches) if not node or node in s.nodes],
     )
+
+
+def dates(site: Site, h: History, metric: str, now: datetime | None) -> list[Alert]:
+    """When a metric changed, the worst first, drifts and what was acknowledged at the end.
+
+    As `survey` has it, without the causes, and without how little could have been seen.
+    """
+    looked = examine(site, h, metric, now, joined=True)
+    found = sorted(_named(site, looked), key=lambda a: (a.kind == "drift", *severity(a)))
+    return [*found, *(a for a in looked.known if a.metric == metric)]
+
+
+def _named(site: Site, looked: Examined) -> list[Alert]:
+    return clusters.alerts(site, looked.seen.finds, [a.id for a in looked.known])
 
 
 def _bounded(site: Site, alert: Alert) -> Alert:

@@ -168,6 +168,9 @@ def test_evidence_answers_for_itself_and_a_measured_metric_is_its_own_input(monk
     assert inputs.answering(site, by_person) == []
     measured = next(c for c in site.criteria.values() if c.metric == "Stream.triad")
     assert inputs.answering(site, measured) == [measured]
+    both = measured.like(programs=["stream", "xhpl"])
+    assert inputs.select(site, both, "Stream.triad").programs == ["stream"]
+    assert inputs.select(site, both, "Hpl.gflops").programs == ["xhpl"]
 
 
 def test_a_failure_says_how_it_ended_and_what_is_lost_has_no_moment():

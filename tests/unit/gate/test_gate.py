@@ -6,7 +6,16 @@ from fractions import Fraction
 from siteproof import nodesets
 from siteproof.gate import commands
 from siteproof.gate.commands import Cluster, Standing, Wish, standing
-from siteproof.gate.decision import STATES, Excuse, Ruling, Share, condemned, decide, out_of_service
+from siteproof.gate.decision import (
+    STATES,
+    Excuse,
+    Ruling,
+    Share,
+    condemned,
+    decide,
+    is_certain,
+    out_of_service,
+)
 from siteproof.record.finding import Finding, Kind, of
 from siteproof.slurm.records import Node, Reservation
 from siteproof.slurm.spelling import node_state
@@ -413,3 +422,24 @@ def test_no_reason_ends_a_field_or_steers_a_terminal():
 def test_the_reservation_has_a_name_that_slurm_takes():
     assert commands.reservation_name("compute") == "siteproof-compute"
     assert commands.reservation_name("gpu a/b$(x)") == "siteproof-gpu_a_b__x_"
+
+
+def test_a_waiver_says_nothing_of_a_check_whose_other_criterion_is_not_met():
+    one = excuse(criteria=["C"], metrics=["Stream.triad", "Hpl.gflops"], checks=["Stream", "Hpl"])
+    assert one.without({"C": "Stream.triad"}) == one
+    kept = one.without({"D": "Stream.triad"})
+    assert (kept.metrics, kept.checks) == ({"Hpl.gflops"}, {"Hpl"})
+    assert one.without({"D": "Stream.copy"}).metrics == one.metrics
+
+
+def test_a_node_with_one_certain_reason_stays_out_for_certain():
+    dead, wrong = Finding(Kind.NOT_RESPONDING), slow(kind=Kind.WRONG_ANSWER, status="invalid")
+    for findings, certain in (
+        ([dead, slow()], True),
+        ([slow(), wrong], True),
+        ([slow()], False),
+        ([], False),
+    ):
+        ruling = Ruling("n1", "FAILED", False, tuple(findings))
+        assert is_certain(ruling) is certain
+        assert not is_certain(replace(ruling, back=True))

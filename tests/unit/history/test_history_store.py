@@ -159,6 +159,13 @@ def test_a_store_that_is_mostly_out_of_date_is_written_again(perflogs, monkeypat
     is_right(perflogs)
 
 
+def test_what_needs_more_memory_than_nearly_all_is_read_with_what_there_is(perflogs, monkeypatch):
+    monkeypatch.setattr(refresh, "ENOUGH", "1MB")
+    with history.open_history(perflogs) as opened:
+        assert held(opened) == truth(perflogs)[0]
+        assert opened.sql("SELECT current_setting('memory_limit')") != [("976.5 KiB",)]
+
+
 def test_a_rebuild_reads_everything_and_leaves_nothing_behind(perflogs):
     told_by(perflogs)
     years.write(perflogs, system="there", runs=2, **SMALL)

@@ -1,6 +1,6 @@
 """The smaller rules of a verdict, each by itself: what counts, what is shown, what decides."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
@@ -8,13 +8,16 @@ from test_waivers import HEAD, NODES, WAIVED, of, sample, verdict
 
 from siteproof.judge import age, published_values
 from siteproof.judge.criterion import judge, middle_trial
+from siteproof.record.ages import Ages
+from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Kind
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.rounding import round_to
 from siteproof.severity import Verdict
-from siteproof.sites import Criterion, Expected, Hardware
+from siteproof.sites import Baseline, Criterion, Expected, Hardware
 from siteproof.sites.printed import LESS, MORE, STATED
 
+NOW = datetime(2026, 11, 27, tzinfo=UTC)
 GOOD = {"n1": "70", "n2": "70", "n3": "70"}
 
 
@@ -76,6 +79,20 @@ def test_the_trial_that_stands_for_the_median_is_the_nearest_to_it():
 # ---- what is shown
 
 
+def test_the_age_is_that_of_the_oldest_answer():
+    old, new = head("s1"), head("s2", (NOW - timedelta(hours=1)).isoformat())
+    found = [
+        Sample(h, n, "Stream.triad", Decimal(70), "GB/s") for h, n in ((old, "n1"), (new, "n2"))
+    ]
+    result = judge("C", criterion(), found, NODES, fresh=age.Freshness(Ages([old, new], NOW)))
+    assert result.age == NOW - datetime.fromisoformat(old.time)
+
+
+def test_only_what_cannot_be_read_is_lost():
+    for status, lost in (("lost", True), ("timeout", False)):
+        assert of(judged([of_job("s1", "n1", status)]), "n1").lost is lost
+
+
 def test_the_reason_that_most_nodes_have_is_the_criterions():
     result = verdict({"n1": "timeout", "n2": "killed", "n3": "killed"})
     assert (result.findings[-1].status, result.others) == ("killed", 1)
@@ -123,6 +140,54 @@ def test_a_waived_node_keeps_its_excuse_where_the_criterion_is_not_here():
     assert of(result, "n1").waived and not of(result, "n2").waived
 
 
+# ---- settings that nobody accepted
+
+
+MEDIAN = "median"
+
+
+def usual(scope="every node", **keys):
+    given = {"at_least": "60 GB/s", "source": "s", "taken": "2026-01-01", "scope": scope}
+    return Baseline(metric="Stream.triad", **{**given, **keys})
+
+
+def with_threads(session, threads):
+    header = head(session, expected="n[1-3]", conditions={"threads": threads, "program": "stream"})
+    return [Sample(header, node, "Stream.triad", Decimal(70), "GB/s") for node in NODES]
+
+
+def undecided(baselines, threads="32", accepted=(), **keys):
+    """Whether values with these threads, after values with 64, wait for a person."""
+    before, now = with_threads("s1", "64"), with_threads("s2", threads)
+    settings = Settings([s.header for s in (*before, *now)], accepted)
+    fresh = age.Freshness(Ages([now[0].header], NOW), settings=settings)
+    of_nodes = dict.fromkeys(NODES, baselines)
+    return judge("C", criterion(**keys), now, NODES, of_nodes, fresh=fresh).verdict
+
+
+def test_only_what_has_a_baseline_waits_for_a_person_where_a_setting_changed():
+    fits, other = {"threads": Expected(exact="32")}, {"threads": Expected(exact="64")}
+    for baselines, verdict_ in (
+        ([], Verdict.PASS),
+        ([usual()], Verdict.INCOMPLETE),
+        ([usual(conditions=other)], Verdict.INCOMPLETE),
+        ([usual(conditions=fits)], Verdict.PASS),
+        ([usual(programs=["stream"])], Verdict.INCOMPLETE),
+        ([usual(programs=["hpcc"])], Verdict.INCOMPLETE),
+        ([usual(MEDIAN)], Verdict.PASS),
+    ):
+        assert undecided(baselines) is verdict_, baselines
+    assert undecided([usual()], "64", accepted=["s1"]) is Verdict.PASS
+    assert undecided([usual()], accepted=["s2"]) is Verdict.PASS
+    assert undecided([usual(conditions=other)], "64") is Verdict.PASS
+
+
+def test_values_as_before_count_against_a_baseline_of_other_settings_once_they_are_accepted():
+    other = usual(conditions={"threads": Expected(exact="32")})
+    assert undecided([other], "64") is Verdict.INCOMPLETE
+    assert undecided([other], "64", accepted=["s1"]) is Verdict.PASS
+
+
 # ---- ages, as words
 
 
@@ -142,6 +207,7 @@ def test_a_span_is_in_the_largest_unit_of_which_there_are_two():
 def test_a_span_that_would_look_equal_to_another_is_in_a_smaller_unit():
     week, minute = timedelta(days=7), timedelta(minutes=1)
     assert age.lasting(week + 65 * minute, week) == "169 hours"
+    assert age.lasting(week + minute, week) == "10081 minutes"
     assert age.lasting(2 * week, week) == "14 days"
 
 
