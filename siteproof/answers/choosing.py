@@ -122,8 +122,7 @@ class Chosen:
             return next(iter(sources))
         first = list(sources)[:MAX_SOURCES_NAMED]
         rest = len(sources) - len(first)
-        more = [f"{rest} more"] if rest else []
-        *others, last = [*first, *more]
+        *others, last = first + [f"{rest} more"] * bool(rest)
         return f"the newest answers, of {', '.join(others)} and {last}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +19,6 @@ from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
 from siteproof.export.answer_model import Answer, Time, dumps, same
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
-from siteproof.nodes.states import NodeReport
 from siteproof.record.finding import Finding
 from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.samples import Sample
@@ -33,6 +32,9 @@ from siteproof.wording import verdicts as wording
 from siteproof.wording.findings import fulls, sentence
 from siteproof.wording.in_bounds_unit import Shown
 from siteproof.wording.verdicts import age, bound, measure, number, own_command, value
+
+if TYPE_CHECKING:
+    from siteproof.nodes.states import NodeReport
 
 
 @dataclass(frozen=True)

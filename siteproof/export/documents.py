@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ClusterShell.NodeSet import NodeSet
 
@@ -14,7 +14,6 @@ from siteproof.analysis.slow_nodes import State
 from siteproof.errors import ExitCode
 from siteproof.export.answer_model import Answer, Time, same
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
-from siteproof.nodes.states import FleetReport, NodeReport
 from siteproof.record.finding import Finding
 from siteproof.record.samples import Sample
 from siteproof.severity import Verdict
@@ -24,6 +23,9 @@ from siteproof.verdict.tally import Standing, Tally
 from siteproof.wording import tallies
 from siteproof.wording.findings import full, fulls
 from siteproof.wording.verdicts import awaited, bound, digits, number, reasons, why
+
+if TYPE_CHECKING:
+    from siteproof.nodes.states import FleetReport, NodeReport
 
 
 @dataclass(frozen=True)

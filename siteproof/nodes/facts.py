@@ -160,8 +160,7 @@ def _sessions_on(node: str, jobs: Sequence[Header]) -> int:
 
 def _how(failed: Sequence[Sample]) -> str:
     """`5 timeout, 2 invalid`."""
-    counts: Mapping[str, int] = Counter(attempt.status for attempt in failed)
-    return ", ".join(f"{count} {status}" for status, count in counts.items())
+    return ", ".join(f"{n} {status}" for status, n in Counter(a.status for a in failed).items())
 
 
 def _broke(node: NodeVerdict, shared: Collection[tuple[object, ...]]) -> Iterator[Fact]:
