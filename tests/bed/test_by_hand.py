@@ -37,7 +37,7 @@ FIO = "fio --output-format=json --filename=test.1 --size=64m --direct=1 --ioengi
 FIO += " --iodepth=1 --end_fsync=1 --randrepeat=0 --name=read --rw=randread --bs=4k"
 FIO += " --time_based --runtime=3"
 IPERF3 = "iperf3 -c 127.0.0.1 -p 5311 -t 8 -O 1 -P 1 -J"  # of which a busy machine loses some .1 s
-NUTTCP = "nuttcp -t -P 5312 -p 9312 -T 3 -N 1 -fparse 127.0.0.1"
+NUTTCP = "nuttcp -t -P 5312 -p 9312 -T 8 -N 1 -fparse 127.0.0.1"
 
 
 def which(*names):
@@ -187,7 +187,7 @@ def test_tcp(tool, command, server, tmp_path, capsys):
     node = Node(
         tmp_path / "n",
         {"SIDE": "client", "ADDRESS": "127.0.0.1", "PORT": port, "PROGRAM": tool, "STREAMS": "1",
-         "SECONDS_OF_RUN": "3", "OMIT": "1"},
+         "SECONDS_OF_RUN": "8", "OMIT": "1"},
     )  # fmt: skip
     commands = []
 

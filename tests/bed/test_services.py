@@ -119,7 +119,7 @@ CASES = [  # what rsync says of the faults of the sftp server: test_service_tran
         (name, ("down",), "closed|reset|SSL_ERROR_SYSCALL|unexpected eof")
         for name in ("sftp", "http", "kerberos")
     ),
-    ("http", ("killed-in-the-middle", "--value", "500kB"), "closed|Broken|reset|SSL|lost"),
+    ("http", ("killed-in-the-middle", "--value", "500kB"), "closed|Broken|reset|SSL|lost|Empty"),
     *((name, ("wrong-host-key",), "verification failed") for name in ("sftp", "kerberos")),
     ("sftp", ("refused-key",), "Permission denied"),
     *(
