@@ -241,8 +241,9 @@ def test_no_share_of_an_emulated_way_answers_a_contract(verdicts_on_links):
 
 
 def test_it_answers_a_criterion_that_allows_it(verdicts):
-    allowed = {key: verdicts[f"EMU-{key}"]["verdict"] for key in sorted(REFUSED)}
-    assert set(allowed.values()) <= {"PASS", "FAIL"}, allowed
+    for key in sorted(REFUSED):
+        allowed = verdicts[f"EMU-{key}"]
+        assert allowed["verdict"] in {"PASS", "FAIL"}, json.dumps(allowed, indent=1)
 
 
 @pytest.mark.long
