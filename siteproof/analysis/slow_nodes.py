@@ -31,8 +31,8 @@ SLOW_RUNS = 2  # … and how many of them must be slow
 BY_CHANCE = 0.002  # wanted: the share of healthy nodes that have as many slow runs
 CLEAR_DEFICIT = 0.20  # so much below the median that one run will do
 MIN_HISTORY = 3  # earlier values; with fewer a change is not judged
-CLEAR_FALL = 0.10  # against its own history: enough together with a slow run …
-FALL_SD = 3  # … if it is more than the node's typical variation
+CLEAR_FALL = 0.10  # of a single run against its own history
+MOVED_SD = 3  # standard errors: a larger change is one of the fleet
 UNSTABLE_RUNS = 4  # fewer show no spread
 UNSTABLE_SPREAD = 0.05
 UNSTABLE_TIMES = 4  # more than the spread that the fleet's nodes have from run to run
@@ -88,26 +88,10 @@ class Level(NamedTuple):
     size: int
 
     @property
-    def spread(self) -> float:
-        """MAD over median."""
-        return self.mad / self.median if self.median > 0 else 0.0
-
-    @property
     def sd(self) -> float:
         """Robust standard deviation."""
         few = FEW.get(self.size, self.size / (self.size - 0.8))
         return max(MAD_TO_SIGMA * few * self.mad, RESOLUTION * abs(self.median))
-
-
-@dataclass(frozen=True)
-class Paired:
-    """A node compared with its own history. change: -0.1 is a tenth less.
-
-    sd: what is typical from run to run, as a share.
-    """
-
-    change: float
-    sd: float
 
 
 def middle(values: Collection[float]) -> Middle:
@@ -161,13 +145,11 @@ class ByChance:
         return slow > 0 and chance > BY_CHANCE
 
 
-def retest_rule(
-    slow: Sequence[bool], deficit: float, fell: bool, by_chance: ByChance = ByChance()
-) -> Slow:
+def retest_rule(slow: Sequence[bool], deficit: float, by_chance: ByChance = ByChance()) -> Slow:
     """Two of the last three runs; or the newest one alone if it is clear.
 
-    slow: each run, oldest first. deficit: of the newest run. fell: against its own history.
-    by_chance: where healthy nodes have such runs now and then, more of them are needed.
+    slow: each run, oldest first. deficit: of the newest run. by_chance: where healthy nodes have
+    such runs now and then, more of them are needed.
     """
     last = slow[-RETESTS:]
     always = len(slow) >= 2 * RETESTS and all(slow[-2 * RETESTS :])
@@ -175,27 +157,18 @@ def retest_rule(
         return Slow.CONFIRMED
     if not any(last):
         return Slow.NO
-    is_clear = (deficit >= CLEAR_DEFICIT or fell) and not by_chance.explains(1, 1)
+    is_clear = deficit >= CLEAR_DEFICIT and not by_chance.explains(1, 1)
     return Slow.ONCE if last[-1] and is_clear else Slow.UNCONFIRMED
 
 
-def paired(before: Level, now: Sequence[float], better: str, typical: float = 0.0) -> Paired | None:
+def paired(before: Level, now: Sequence[float], better: str) -> float | None:
     """The change of a node against its own history, negative where it got worse.
 
-    typical: variation from run to run of the fleet's nodes, as a share: a few values of one node
-    may agree by chance. None if there is too little history.
+    -0.1 is a tenth less. None if there is too little history.
     """
     if before.size < MIN_HISTORY or not now or before.median <= 0:
         return None
-    change = median(now) / before.median - 1
-    sd = max(before.sd / before.median, typical)
-    sign = 1 if better == "higher" else -1
-    return Paired(sign * change, sd)
-
-
-def fell(change: Paired, shift: float) -> bool:
-    """Whether a node fell clearly against its history; shift: how the whole fleet moved."""
-    return shift - change.change >= max(CLEAR_FALL, FALL_SD * change.sd)
+    return (1 if better == "higher" else -1) * (median(now) / before.median - 1)
 
 
 def group_is_slow(members: Sequence[float], fleet: Middle, better: str) -> float | None:

@@ -166,7 +166,7 @@ def _accuse(one: Matrix, culprit: Culprit, slow: list[bool], found: Pairs) -> No
         why = replace(base, kind=Kind.PAIRS_MISS_BOUND, criterion=most_common(broken))
         found.facts.append((State.SLOW, why))
         return
-    rule = rules.retest_rule(slow, culprit.deficit, False)
+    rule = rules.retest_rule(slow, culprit.deficit)
     seen = finding.details(deficit=culprit.deficit, slow=sum(slow), runs=len(slow), rule=str(rule))
     why = replace(base, details=base.details + seen)
     if rule is Slow.UNCONFIRMED:

@@ -20,7 +20,7 @@ from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.falls import Falls
 from siteproof.analysis.ranks import Ranks
 from siteproof.analysis.screen import row_medians
-from siteproof.analysis.slow_nodes import ByChance, Middle, Paired, Slow, State
+from siteproof.analysis.slow_nodes import ByChance, Middle, Slow, State
 from siteproof.nodes.earlier import Course, Runs
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
@@ -157,39 +157,26 @@ class InSeries:
         return self._ranks[kind][0].fleet[-1]
 
     @cached_property
-    def changes(self) -> dict[str, Paired]:
-        """Each node compared with its own past, where it has enough of it."""
-        spreads = [
-            rules.MAD_TO_SIGMA * before.spread
-            for before in self.course.past.values()
-            if before.size >= rules.MIN_HISTORY
-        ]
-        typical = median(spreads) if spreads else 0.0
+    def changes(self) -> dict[str, float]:
+        """Each node compared with its own past, where it has enough of it; negative: worse."""
         found = {}
         for node, runs in self.runs.items():
             before, now = self.course.past.get(node), [r.value for r in runs]
-            change = rules.paired(before, now, self.better, typical) if before else None
+            change = rules.paired(before, now, self.better) if before else None
             if change is not None:
                 found[node] = change
         return found
 
-    @cached_property
-    def shift(self) -> float:
-        """How the whole fleet changed against its past; this counts against no node.
+    def warnings(self) -> Iterator[Finding]:
+        """What the fleet as a whole did, which no ranking shows.
 
         Of fewer than three nodes it is not known: each is compared with its own past alone.
         """
-        known = self.changes.values()
-        enough = len(known) >= falls.OTHERS and 2 * len(known) > len(self.runs)
-        return median(c.change for c in known) if enough else 0.0
-
-    def warnings(self) -> Iterator[Finding]:
-        """What the fleet as a whole did, which no ranking shows."""
         role, known = self.key.role, self.changes.values()
-        if known and self.shift:
-            error = rules.middle([c.change for c in known]).sd / len(known) ** 0.5
-            if abs(self.shift) >= max(rules.MIN_DEFICIT, rules.FALL_SD * error):
-                yield self._finding(Kind.FLEET_MOVED, {"role": role, "change": self.shift})
+        if len(known) >= falls.OTHERS and 2 * len(known) > len(self.runs):
+            shift, error = median(known), rules.middle(known).sd / len(known) ** 0.5
+            if abs(shift) >= max(rules.MIN_DEFICIT, rules.MOVED_SD * error):
+                yield self._finding(Kind.FLEET_MOVED, {"role": role, "change": shift})
         yield from self._two_kinds()
         share = self._share_far_above()
         if share > rules.MANY:
@@ -263,31 +250,29 @@ class InSeries:
     def _place(self, node: str, runs: list[JobValue]) -> InOneSeries:
         row = self.course.nodes[node]
         one, at, there, slow = self._own(row)
-        change, fallen = self.changes.get(node), self._fallen(row)
-        fell = change is not None and rules.fell(change, self.shift)
+        fallen = self._fallen(row)
         count = max(len(runs), min(rules.RETESTS, len(slow)))
         z, deficit = float(one.z[at, there[-1]]), float(one.deficit[at, there[-1]])
         place = one.fleet[there[-1]].median, z, deficit
-        report = _report(runs[-1], *place, change, count, sum(slow[-count:]))
-        if not (fallen or fell or any(slow[-count:])):  # as nearly all are
+        report = _report(runs[-1], *place, self.changes.get(node), count, sum(slow[-count:]))
+        if not (fallen or any(slow[-count:])):  # as nearly all are
             return InOneSeries(report, State.OK, (), False)
-        is_back = not slow[-1] and _is_back(z, deficit)
         # A node that is good again is held against what is judged only: it may be repaired.
+        is_back = not (slow[-1] or (deficit >= rules.MIN_DEFICIT and z < rules.Z_LIMIT / 2))
         counted = slow[np.searchsorted(there, self.course.judged) :] if is_back else slow
-        rule = rules.retest_rule(counted, deficit, fell, self.by_chance)
+        rule = rules.retest_rule(counted, deficit, self.by_chance)
         is_slow = rule in (Slow.ONCE, Slow.CONFIRMED) or fallen > 0
         if is_back and not is_slow and sum(slow[-rules.RETESTS :]) >= rules.SLOW_RUNS:
             rule = Slow.UNCONFIRMED
-        suspect = slow[-1] or fell or fallen > 0
-        if not (is_slow or fell or rule is Slow.UNCONFIRMED):
+        suspect = slow[-1] or fallen > 0
+        if not (is_slow or rule is Slow.UNCONFIRMED):
             return InOneSeries(report, State.OK, (), suspect)
         reasons = []
         if any(slow[-count:]):
             lasting = self._lasting(slow, there)
             reasons.append(self._against_fleet(node, report, rule, slow, is_slow, lasting))
-        if fell or fallen:
-            alone = not reasons
-            reasons.append(self._fell(node, report, row, there, is_slow=is_slow, alone=alone))
+        if fallen:
+            reasons.append(self._fell(node, row, there, fallen, alone=not reasons))
         return InOneSeries(report, State.SLOW if is_slow else State.OK, tuple(reasons), suspect)
 
     def _fallen(self, row: int) -> int:
@@ -308,21 +293,8 @@ class InSeries:
                 break
         return self.course.times[there[first]], len(slow) - first
 
-    def _fell(
-        self,
-        node: str,
-        report: MetricReport,
-        row: int,
-        there: list[int],
-        *,
-        is_slow: bool,
-        alone: bool,
-    ) -> Finding:
+    def _fell(self, node: str, row: int, there: list[int], fallen: int, *, alone: bool) -> Finding:
         """A node against its own history. alone: there is no other finding on the node."""
-        fallen = self._fallen(row)
-        if not fallen:
-            rule = Slow.CONFIRMED if is_slow else Slow.UNCONFIRMED
-            return self._finding(Kind.FELL, {"change": report.change, "rule": str(rule)}, node)
         details = {
             "change": -float(self.falls.loss[row]),
             "rule": str(Slow.ONCE if fallen == 1 and alone else Slow.CONFIRMED),
@@ -340,12 +312,9 @@ class InSeries:
         is_slow: bool,
         lasting: tuple[str, int],
     ) -> Finding:
-        last = slow[-rules.RETESTS :]
-        if not is_slow:
-            rule = Slow.UNCONFIRMED
-        elif rule is not Slow.ONCE:
-            rule = Slow.CONFIRMED
-        since, runs = lasting
+        last, (since, runs) = slow[-rules.RETESTS :], lasting
+        if rule is not Slow.ONCE:
+            rule = Slow.CONFIRMED if is_slow else Slow.UNCONFIRMED
         seen: dict[str, Any] = {
             "slow": sum(last),
             "runs": len(last),
@@ -369,17 +338,11 @@ class InSeries:
 
 
 def _report(
-    newest: JobValue, typical: float, z: float, deficit: float, change: Paired | None, *runs: int
+    newest: JobValue, typical: float, z: float, deficit: float, change: float | None, *runs: int
 ) -> MetricReport:
     """runs: how many, and how many of them are slow."""
     usable = None if np.isnan(z) else z
-    fell = change.change if change else None
-    return MetricReport(newest.value, newest.unit, typical, usable, deficit, fell, *runs)
-
-
-def _is_back(z: float, deficit: float) -> bool:
-    """Whether a run that is not slow shows that the node is good again."""
-    return deficit < rules.MIN_DEFICIT or not z < rules.Z_LIMIT / 2
+    return MetricReport(newest.value, newest.unit, typical, usable, deficit, change, *runs)
 
 
 def _newest(values: Floats) -> Floats:

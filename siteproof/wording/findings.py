@@ -218,8 +218,8 @@ def _slow_before(f: Fields) -> str:
 
 
 def _fell(f: Fields) -> str:
-    again = {"once": ", seen once, run again to confirm", "unconfirmed": ", run again to confirm"}
-    return f"fell {f.change:loss} against its own history{again.get(str(f.rule.first), '')}"
+    again = ", seen once, run again to confirm" if f.rule.first == "once" else ""
+    return f"fell {f.change:loss} against its own history{again}"
 
 
 def _other_kind(f: Fields) -> str:

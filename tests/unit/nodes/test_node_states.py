@@ -88,7 +88,7 @@ def test_one_slow_run_counts_beside_a_fall_of_its_own(site):
     found = report(site(), run_of(even(n003=88), 9), before)
     assert slow(found) == {"n003"}
     against_fleet, fell = found.nodes["n003"].findings
-    assert (against_fleet.kind, against_fleet["rule"]) == (Kind.SLOW, "once")
+    assert (against_fleet.kind, against_fleet["rule"]) == (Kind.SLOW, "confirmed")
     assert (fell.kind, fell.metric, fell["rule"]) == (Kind.FELL, "Stream.triad", "confirmed")
     assert fell["change"] == pytest.approx(-0.12)
     assert found.nodes["n001"].metrics["Stream.triad"].change == 0
