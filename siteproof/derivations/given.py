@@ -20,7 +20,8 @@ from siteproof.record import descriptions, finding, pair_units
 from siteproof.record.descriptions import Fields
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, PEER, Point
-from siteproof.record.samples import EMULATED, Header, Sample
+from siteproof.record.samples import EMULATED, Header, Sample, expected_nodes
+from siteproof.record.updates import KERNEL, PROCESSOR
 from siteproof.severity import WRONG, most_severe_status
 from siteproof.sites import Criterion, Site, bought, hardware_read
 from siteproof.sites.bought import FactResult
@@ -266,7 +267,7 @@ class Given:
         shared = set.intersection(*parts) if parts else set()
         dims |= {name: text for name, text in shared if name not in (PEER, LINK)}
         return DerivedSample(
-            self.head(dated_by or inputs),
+            self.head(dated_by or inputs, pair_units.ends(unit) if node else ()),
             node,
             self.criterion.metric,
             exact,
@@ -284,8 +285,11 @@ class Given:
         why = f"{first.metric} of {first.node or first.header.system}: {first.why or worst}"
         return self.sample(None, [first], why, unit, whole=[first], status=worst)
 
-    def head(self, inputs: Sequence[Sample]) -> Header:
-        """The header of what follows from samples: the oldest of theirs, with what all share."""
+    def head(self, inputs: Sequence[Sample], nodes: Collection[str]) -> Header:
+        """The header of what follows from samples: the oldest of theirs, with what all share.
+
+        nodes: of the unit. Kernel and processor of a job that had none of them are others'.
+        """
         check = self.criterion.metric.partition(".")[0]
         if not inputs:
             system = self.site.system.system
@@ -299,7 +303,10 @@ class Given:
         for sample in inputs:
             if EMULATED in sample.conditions:
                 shared[EMULATED] = sample.conditions[EMULATED]
-        return replace(oldest, check=check, conditions=shared, expected="")
+        of_job, known = expected_nodes(oldest.expected), dict(oldest.provenance)
+        if nodes and of_job and of_job.isdisjoint(nodes):
+            known = {key: text for key, text in known.items() if key not in (KERNEL, PROCESSOR)}
+        return replace(oldest, check=check, conditions=shared, provenance=known, expected="")
 
     def place(self, unit: str) -> tuple[str, dict[str, str]]:
         """Node and dimensions of the sample of a unit."""

@@ -221,7 +221,9 @@ def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[H
     for header in headers:
         have[header.check].append(header.conditions)
     owed = {
-        f"{name} {part} {place}": choosing.Owed(each, _owed_units(site, one), _checks(one))
+        f"{name} {part} {place}": choosing.Owed(
+            each, {choosing.ANY} if criterion.report_only else _owed_units(site, one), _checks(one)
+        )
         for name, criterion in site.criteria.items()
         for part, one in enumerate(inputs.answering(site, criterion))
         for place, each in enumerate([one, *each_place(one, have[_check_of(one.metric)], there)])
@@ -240,8 +242,6 @@ def _checks(criterion: Criterion) -> set[str]:
 
 def _owed_units(site: Site, criterion: Criterion) -> set[str]:
     """What an answer is looked for; any one where only samples know the pairs."""
-    if criterion.report_only:
-        return {choosing.ANY}
     if not criterion.links:
         return set(expected.nodes(site, criterion))
     drawn = any(not pairs.planned(site, site.system.links[key]) for key in criterion.links)

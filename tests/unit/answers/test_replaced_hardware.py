@@ -53,11 +53,10 @@ class Four:
     def measured(self, run, nodes=ALL, value=100, **keys):
         self.keep(run_of(dict.fromkeys(nodes, value), run, expected=",".join(nodes), **keys))
 
-    def described(self, run, changes=None, nodes=ALL):
+    def described(self, run, changes=None, nodes=ALL, **keys):
         """Describe nodes, those in `changes` with other fields; None: not read."""
-        looked = run_of(
-            dict.fromkeys(nodes, 9), run, descriptions.COUNT, "count", expected=",".join(nodes)
-        )
+        keys = {"expected": ",".join(nodes), **keys}
+        looked = run_of(dict.fromkeys(nodes, 9), run, descriptions.COUNT, "count", **keys)
         kept = {}
         for node in nodes:
             own = {name: text.format(n=node[-1]) for name, text in FIELDS.items()}
@@ -211,6 +210,38 @@ def test_each_job_records_the_processor_of_its_nodes(four):
     verdict, (why,), untested = four.state()
     assert (verdict, why["details"]["what"]) == ("INCOMPLETE", "processor")
     assert "n002" in untested
+
+
+FLAGS = """\
+FLAGS: {description: d, metric: Instance.missing_flags, nodes: [guest], at_most: 0 count,
+  against: {nodes: compute}, source: s, max_age: none, conditions: {mode: maintenance}}
+"""
+
+
+def test_the_processor_of_its_hosts_is_not_that_of_a_guest(four):
+    """A guest that was described after its hosts has had its own processor all the time."""
+    path = four.folder / "sites/here/system.yaml"
+    guest = "nodes:\n  guest: {set: 'n[003-004]'}"
+    text = path.read_text().replace("n[001-004]", "n[001-002]").replace("nodes:", guest, 1)
+    path.write_text(text.replace("role: compute", "role: [compute, guest]"))
+    (four.folder / "sites/here/criteria.yaml").write_text(FLAGS)
+    has = {"cpu.flag.avx": ""}
+    four.described(1, dict.fromkeys(ALL[:2], has), ALL[:2], provenance={"processor": "EPYC"})
+    for run in (1, 2):
+        given = {"job": "2", "provenance": {"processor": "QEMU"}}
+        four.described(run, dict.fromkeys(ALL[2:], has), ALL[2:], **given)
+    assert four.state()[0] == "PASS", four.state()
+
+
+def test_an_input_is_answered_for_each_node_by_the_newest_session_that_has_it(four):
+    """A description of one node alone hides no older ones of the others."""
+    criteria = "CORES: {description: d, metric: Instance.vcpus, nodes: [compute], equals: 16 count,"
+    criteria += " source: s, max_age: none, conditions: {mode: maintenance}}\n"
+    (four.folder / "sites/here/criteria.yaml").write_text(criteria)
+    four.described(1)
+    assert four.state()[0] == "PASS", four.state()
+    four.described(2, nodes=["n003"])
+    assert four.state()[0] == "PASS", four.state()
 
 
 def test_a_miss_on_other_hardware_is_no_answer_either(four):
