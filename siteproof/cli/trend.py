@@ -212,6 +212,8 @@ def _find(seen: Survey, name: str, *, acknowledged: bool | None = None) -> Alert
     """The alert of an id. Raises UserError."""
     chosen: list[Alert] = [] if acknowledged else list(seen.all)
     chosen += seen.acknowledged if acknowledged in (None, True) else []
+    if acknowledged is None:  # that of a node that is bad may be of its metric alone
+        chosen += [alert for of_metric in seen.dates.values() for alert in of_metric]
     for alert in chosen:
         if alert.id.lower() == name.lower():
             return alert

@@ -11,10 +11,11 @@ import duckdb
 import numpy as np
 
 from siteproof.errors import UserError
-from siteproof.history import History, open_history, tables, warn
+from siteproof.history import History, doubtful, open_history, tables, warn
 from siteproof.record.pair_units import PEER
 from siteproof.record.samples import Header, Sample
 from siteproof.record.value_table import NO_VALUES, NOBODY, ValueTable, in_unit
+from siteproof.sites import Site
 
 _PAIR = f"contains(dims, '\"{PEER}\":')"
 _GOOD = "status = 'ok' AND kind <> 'text' AND node <> ''"
@@ -50,12 +51,12 @@ WHERE status <> 'ok'"""
 
 
 def failures(
-    perflogs: Path, system: str, jobs: Mapping[str, Header]
+    perflogs: Path, site: Site, jobs: Mapping[str, Header]
 ) -> tuple[list[Sample], set[str]]:
-    """The samples without a value of some jobs, and the files that the store has; as `read`."""
+    """The samples without a value of some jobs, and the files of these; as `read`."""
     try:
-        with open_history(perflogs, [system], only=jobs.keys()) as history:
-            there = _those_there(history, jobs)
+        with open_history(perflogs, [site.system.system], only=jobs.keys()) as history:
+            there = _those_there(history, site, jobs)
             found = [
                 Sample(jobs[file], node, metric, None, "", status, why, trial, json.loads(dims))
                 for file, node, metric, status, why, trial, dims in history.sql(_FAILED)
@@ -66,33 +67,34 @@ def failures(
         return [], set()
 
 
-def _those_there(history: History, jobs: Mapping[str, Header]) -> set[str]:
-    """The files of jobs that the store has, also as its table `jobs`."""
+def _those_there(history: History, site: Site, jobs: Mapping[str, Header]) -> set[str]:
+    """The files of jobs that the store has as they count, also as its table `jobs`."""
     there = {file for (file,) in history.sql("SELECT file FROM runs")} & jobs.keys()
+    there -= doubtful.files(site, history)
     tables.make(history.connection, "jobs", _JOBS, {"file": sorted(there)})
     return there
 
 
 def read(
-    perflogs: Path, system: str, jobs: Mapping[str, Header], metrics: Mapping[str, str]
+    perflogs: Path, site: Site, jobs: Mapping[str, Header], metrics: Mapping[str, str]
 ) -> tuple[ValueTable, set[str]]:
-    """The values of some jobs of a system, and the files that the store has.
+    """The values of some jobs of a system, and the files that the store has as they count.
 
     jobs: by file below perflogs. metrics: those that count, each with the unit of its values.
     No file where the store cannot be used: its user reads them all, which only takes longer.
     """
     try:
-        with open_history(perflogs, [system], only=jobs.keys()) as history:
-            return _read(history, jobs, metrics)
+        with open_history(perflogs, [site.system.system], only=jobs.keys()) as history:
+            return _read(history, site, jobs, metrics)
     except (UserError, OSError, duckdb.Error) as error:
         warn(f"the history is not used: {str(error).splitlines()[0]}")
         return NO_VALUES, set()
 
 
 def _read(
-    history: History, jobs: Mapping[str, Header], metrics: Mapping[str, str]
+    history: History, site: Site, jobs: Mapping[str, Header], metrics: Mapping[str, str]
 ) -> tuple[ValueTable, set[str]]:
-    there = _those_there(history, jobs)
+    there = _those_there(history, site, jobs)
     tables.make(
         history.connection,
         "metrics",

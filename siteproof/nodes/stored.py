@@ -10,28 +10,31 @@ from siteproof.record.campaign import Wanted
 from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.value_table import NO_VALUES, ValueTable
+from siteproof.sites import Site
 
 MANY_BYTES = 8_000_000  # of files: reading them takes longer than to start DuckDB
 
 
-def values(sessions: Sessions, wanted: Wanted, metrics: Mapping[str, str]) -> ValueTable:
+def values(
+    site: Site, sessions: Sessions, wanted: Wanted, metrics: Mapping[str, str]
+) -> ValueTable:
     """The values of some jobs. metrics: those that count, each with its unit."""
     jobs, table, there = _many(sessions, wanted), NO_VALUES, set[str]()
     if jobs:
         # DuckDB takes longer to import than few files to read.
         from siteproof.history import values as store
 
-        table, there = store.read(sessions.perflogs, sessions.system, jobs, metrics)
+        table, there = store.read(sessions.perflogs, site, jobs, metrics)
     return table.plus(value_table.of_samples(_others(sessions, wanted, jobs, there), metrics))
 
 
-def failures(sessions: Sessions, wanted: Wanted) -> list[Sample]:
+def failures(site: Site, sessions: Sessions, wanted: Wanted) -> list[Sample]:
     """The samples without a value of some jobs."""
     jobs, found, there = _many(sessions, wanted), list[Sample](), set[str]()
     if jobs:
         from siteproof.history import values as store
 
-        found, there = store.failures(sessions.perflogs, sessions.system, jobs)
+        found, there = store.failures(sessions.perflogs, site, jobs)
     others = _others(sessions, wanted, jobs, there)
     return found + [sample for sample in others if sample.status != "ok"]
 
@@ -47,7 +50,7 @@ def _many(sessions: Sessions, wanted: Wanted) -> Mapping[str, Header]:
 def _others(
     sessions: Sessions, wanted: Wanted, jobs: Mapping[str, Header], there: set[str]
 ) -> list[Sample]:
-    """The samples of the jobs that the store does not have."""
+    """The samples of the jobs that the store does not have as they count."""
     stored = {id(header) for file, header in jobs.items() if file in there}
     return sessions.of(lambda h: wanted(h) and id(h) not in stored, needed=False)
 

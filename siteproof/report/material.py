@@ -105,7 +105,7 @@ class Material:
         """The state of every node."""
         self.progress("judging every node")
         limited = self.judged.campaign or self.judged.late or self.judged.past
-        known = None if limited else lambda _metric: [*self.survey.all, *self.survey.acknowledged]
+        known = None if limited else lambda metric: self.survey.dates.get(metric, [])
         return gate_reports.fleet(self.judged, known)
 
     @cached_property

@@ -149,7 +149,8 @@ class Survey:
     fleet: steps of a whole fleet, one alert each. gaps: what could not be judged. clocks: sessions
     with wrong clocks, which were judged by their number. series: lines that were looked at, one
     for each node and series. points: their runs. long_enough: lines with enough runs for a step
-    to be seen. sensitivity: how small a change could have been found in each series.
+    to be seen. sensitivity: how small a change could have been found in each series. dates: of
+    each metric the changes that it shows by itself, and those that are acknowledged.
     """
 
     alerts: list[Alert] = field(default_factory=list)
@@ -163,6 +164,7 @@ class Survey:
     points: int = 0
     long_enough: int = 0
     sensitivity: list[Sensitivity] = field(default_factory=list)
+    dates: dict[str, list[Alert]] = field(default_factory=dict)
 
     @property
     def all(self) -> list[Alert]:

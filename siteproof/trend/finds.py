@@ -7,6 +7,7 @@ decided for all lines together, as so many show something by chance: `analysis.s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -92,11 +93,19 @@ class Find:
 
 @dataclass(frozen=True)
 class Found:
-    """Finds, and the shapes of lines that swing or flip."""
+    """Finds, and the shapes of lines that swing or flip. searched: lines of each metric."""
 
     finds: list[Find] = field(default_factory=list)
     rhythms: list[tuple[Stretch, Shape]] = field(default_factory=list)
     left_out: list[tuple[Stretch, int]] = field(default_factory=list)
+    searched: Counter[str] = field(default_factory=Counter)
+
+    def reported(self, metric: str = "") -> list[Find]:
+        """The finds that are reported of all lines, or of those of a metric by themselves."""
+        some = [f for f in self.finds if metric in ("", f.stretch.group.key.metric)]
+        searched = self.searched[metric] if metric else self.searched.total()
+        kept = steps.reported([QUESTIONS * find.chance for find in some], QUESTIONS * searched)
+        return [find for find, keep in zip(some, kept, strict=True) if keep]
 
 
 def look(lines: Sequence[Stretch], progress: Progress | None = None) -> Found:
@@ -111,9 +120,8 @@ def look(lines: Sequence[Stretch], progress: Progress | None = None) -> Found:
             _closely(line, kind, may_swing, found)
         if progress:
             progress(min(begin + BATCH, len(lines)), len(lines))
-    searched = sum(line.values.size >= SHORTEST for line in lines)
-    kept = steps.reported([QUESTIONS * find.chance for find in found.finds], QUESTIONS * searched)
-    found.finds[:] = [find for find, keep in zip(found.finds, kept, strict=True) if keep]
+    long_enough = (line for line in lines if line.values.size >= SHORTEST)
+    found.searched.update(line.group.key.metric for line in long_enough)
     return found
 
 

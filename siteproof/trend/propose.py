@@ -108,7 +108,7 @@ def propose(
     without: list[Without] = []
     finds: dict[int, list[Find]] = {}
     start = np.datetime64(since.astimezone(UTC).replace(tzinfo=None), "us") if since else None
-    for find in _open(examined.seen.finds, start):
+    for find in _open(examined.reported(), start):
         finds.setdefault(id(find.stretch), []).append(find)
     for group, newest in _newest(site, examined, metric):
         begins = [t for t in (start, _fleets_cut(group, examined)) if t is not None]

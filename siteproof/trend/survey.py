@@ -65,21 +65,26 @@ def survey(
         points=sum(s.values.size for s in nodes),
         long_enough=sum(s.values.size >= SHORTEST for s in nodes),
         sensitivity=[s for s in sensitivities(stretches) if not node or node in s.nodes],
+        dates={name: _dates(site, looked, name) for name in seen.searched},
     )
 
 
 def dates(site: Site, h: History, metric: str, now: datetime | None) -> list[Alert]:
     """When a metric changed, the worst first, drifts and what was acknowledged at the end.
 
-    As `survey` has it, without the causes, and without how little could have been seen.
+    Of this metric by itself, whatever else was measured; without the causes.
     """
-    looked = examine(site, h, metric, now, joined=True)
-    found = sorted(_named(site, looked), key=lambda a: (a.kind == "drift", *severity(a)))
+    return _dates(site, examine(site, h, metric, now, joined=True), metric)
+
+
+def _dates(site: Site, looked: Examined, metric: str) -> list[Alert]:
+    found = sorted(_named(site, looked, metric), key=lambda a: (a.kind == "drift", *severity(a)))
     return [*found, *(a for a in looked.known if a.metric == metric)]
 
 
-def _named(site: Site, looked: Examined) -> list[Alert]:
-    return clusters.alerts(site, looked.seen.finds, [a.id for a in looked.known])
+def _named(site: Site, looked: Examined, metric: str = "") -> list[Alert]:
+    """The changes that are reported, of all lines or of those of a metric by themselves."""
+    return clusters.alerts(site, looked.reported(metric), [a.id for a in looked.known])
 
 
 def _bounded(site: Site, alert: Alert) -> Alert:
@@ -112,6 +117,10 @@ class Examined:
     seen: Found
     known: list[Alert]
 
+    def reported(self, metric: str = "") -> list[Find]:
+        """As of `Found`, without the drifts that somebody has acknowledged."""
+        return [f for f in self.seen.reported(metric) if not _known_drift(f, self.known)]
+
 
 def examine(
     site: Site,
@@ -130,7 +139,6 @@ def examine(
     found = lines.read(site, h, metric, until=now, joined=joined)
     stretches = [s for group in found.groups for s in _stretches(group, known)]
     seen = finds.look(stretches, progress)
-    seen.finds[:] = [find for find in seen.finds if not _known_drift(find, known)]
     return Examined(found, stretches, seen, known)
 
 

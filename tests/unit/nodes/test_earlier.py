@@ -1,13 +1,16 @@
 """A node's past is the same from the store of the history as from the files of samples."""
 
 import shutil
+from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 
 import nets
 import pytest
 from fleets import broken, header, judged, run_of
 
+from siteproof.answers import implausible
 from siteproof.nodes import earlier, states, stored
 from siteproof.record import samples, series
 from siteproof.record.samples import Sample
@@ -79,10 +82,30 @@ def world(kept, tmp_path, monkeypatch):
         of_pairs = earlier.of_series(site, ends, like)
         levels = ({k: c.past for k, c in of.items() if c.past} for of in (of_one, of_pairs))
         return *levels, sorted(map(str, sessions.left_out))
-        return of_one, of_pairs, sorted(map(str, sessions.left_out))
 
     past.paths, past.cache = [folder / path for path in kept[1]], tmp_path / "cache"
+    past.folder, past.site = folder, site
     return past
+
+
+def failures(world, site, monkeypatch, of_store):
+    """Node, metric and status of what has no value in all sessions, with the runs of each."""
+    monkeypatch.setattr(stored, "MANY_BYTES", 0 if of_store else 10**9)
+    sessions = Sessions(world.folder, "here", partial(implausible.checked, site))
+    found = stored.failures(site, sessions, lambda _header: True)
+    return Counter((s.node, s.metric, s.status) for s in found)
+
+
+def test_the_store_and_the_files_give_the_same_failures(world, monkeypatch):
+    """A value that cannot be right is one, and a program that is missing on a node alone."""
+    site = world.site
+    far = [replace(s, value=s.value * 1000) for s in run_of(dict.fromkeys(NODES[:1], 100.0), 41)]
+    lacks = [broken("n4", "tool_missing", 42), *run_of(dict.fromkeys(NODES[:3], 100.0), 42)]
+    keep(world.folder, [*far, *run_of(dict.fromkeys(NODES[1:], 100.0), 41)])
+    keep(world.folder, lacks)
+    found = failures(world, site, monkeypatch, of_store=True)
+    assert found == failures(world, site, monkeypatch, of_store=False)
+    assert found["n1", "Stream.triad", "implausible"] == found["n4", "Stream.*", "generic"] == 1
 
 
 def values(past):

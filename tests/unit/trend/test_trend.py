@@ -1,7 +1,9 @@
 """Trend on made-up years: what was planted is found where it was planted, and nothing else."""
 
 import re
+from collections import Counter
 from decimal import Decimal
+from types import SimpleNamespace
 
 import fleets
 import pytest
@@ -13,6 +15,7 @@ from siteproof import history, trend
 from siteproof.record import descriptions, finding, samples
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Header, Sample
+from siteproof.trend.finds import Found
 
 TRIAD, GFLOPS, SECONDS, IO = "Stream.triad", "Hpl.gflops", "Hpl.time", "RandomIo.read"
 COPY, SCALE, ADD, READ, WRITE = (
@@ -507,6 +510,22 @@ def test_firmware_that_changed_between_two_descriptions_is_a_cause(here):
 
 
 @pytest.mark.deep
+def test_what_dates_a_bad_node_depends_on_no_other_metric(here):
+    """With 10,000 further lines the page reports no change of this size; its date stays."""
+    steps = [Step(metric, 40, -0.1, ["n005"]) for metric in (TRIAD, COPY)]
+    here.year((TRIAD, COPY), steps=steps)
+    seen = here.survey()
+    with history.open_history(here.perflogs, ["here"]) as h:
+        for metric in (TRIAD, COPY):
+            alone = trend.dates(here.site, h, metric, None)
+            assert [(a.id, a.begin) for a in alone] == [(a.id, a.begin) for a in seen.dates[metric]]
+            assert alone
+    group = SimpleNamespace(key=SimpleNamespace(metric=TRIAD))
+    find = SimpleNamespace(stretch=SimpleNamespace(group=group), chance=1e-5)
+    found = Found([find], searched=Counter({TRIAD: 20, COPY: 10_000}))
+    assert (found.reported(), found.reported(TRIAD)) == ([], [find])
+
+
 def test_since_tells_only_what_came_later_and_metric_and_node_only_theirs(here):
     here.year(
         (TRIAD, GFLOPS), steps=[Step(TRIAD, 20, -0.1, ["n001"]), Step(GFLOPS, 40, -0.1, ["n002"])]
