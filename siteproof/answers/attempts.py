@@ -32,6 +32,7 @@ MIDDLES = ("median", "mean")
 ALL_UNITS = ""  # in place of a unit
 PROGRAM = "program"  # condition: which tool measured it
 SERVICE = "service"  # condition: which service was used
+PLANNED = "planned"  # status of an attempt of which only the header is known
 ASKED = ("mode", "file_system", SERVICE)  # conditions that a measurement has before it begins
 
 
@@ -44,6 +45,11 @@ def why_not(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
     if refused is None and sample.status == INTERRUPTED:
         return failure(sample)
     return refused
+
+
+def may_answer(criterion: Criterion | Baseline, job: Header) -> bool:
+    """Whether a job could answer it, as far as its header shows; also one that is yet to run."""
+    return refusal(criterion, Sample(job, "", criterion.metric, status=PLANNED)) is None
 
 
 def refusal(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:

@@ -162,6 +162,12 @@ def _by_job(samples: Iterable[Sample]) -> list[list[Sample]]:
     return list(found.values())
 
 
+def of_their_own(samples: Iterable[Sample]) -> set[tuple[object, ...]]:
+    """The failures of whole jobs that not all of their nodes share: node, check, `job_order`."""
+    own = (one for of_job in _by_job(samples) for one in _of_its_own(attempts(of_job)))
+    return {(one.node, one.header.check, one.header.job_order) for one in own}
+
+
 def recent(site: Site, headers: Iterable[Header]) -> list[Header]:
     """The jobs of each check's last sessions."""
     found: list[Header] = []
@@ -174,25 +180,22 @@ def recent(site: Site, headers: Iterable[Header]) -> list[Header]:
 def flapping(samples: Iterable[Sample], repaired: Mapping[str, Repair]) -> dict[str, list[Sample]]:
     """The failures of each node that failed now and then, the oldest first.
 
-    Of each check the worst of each session.
+    Of each check in each session one of each status.
 
     samples: of the jobs of `recent`, at least those without a value. repaired: the last repair of
     a node, before which nothing counts.
     """
-    of_node: dict[str, dict[tuple[str, str], Sample]] = {}
+    of_node: dict[str, dict[tuple[str, str, str], Sample]] = {}
     for of_job in _by_job(samples):
         for attempt in _of_its_own(attempts(of_job)):
             repair = repaired.get(attempt.node)
             if repair is None or repair.is_before(attempt.header):
-                failed = of_node.setdefault(attempt.node, {})
-                key = attempt.header.session, attempt.header.check
-                other = failed.setdefault(key, attempt)
-                if most_severe_status((attempt.status, other.status)) != other.status:
-                    failed[key] = attempt
+                key = attempt.header.session, attempt.header.check, attempt.status
+                of_node.setdefault(attempt.node, {}).setdefault(key, attempt)
     return {
         node: sorted(failed.values(), key=lambda attempt: attempt.header.job_order)
         for node, failed in of_node.items()
-        if len({session for session, _ in failed}) >= FLAPPING
+        if len({session for session, *_ in failed}) >= FLAPPING
     }
 
 

@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from siteproof.answers.attempts import ALL_UNITS, attempts_at, of_system, place, refusal, why_not
+from siteproof.answers.attempts import (
+    ALL_UNITS,
+    attempts_at,
+    may_answer,
+    of_system,
+    place,
+    refusal,
+    why_not,
+)
 from siteproof.record import campaign
 from siteproof.record.ages import Ages
 from siteproof.record.samples import TOOL_MISSING, Header, Sample
@@ -58,10 +66,7 @@ class Owed:
 
     def may_be_answered_by(self, header: Header) -> bool:
         """Whether a job could answer it, as far as its header shows."""
-        if header.check not in self.checks:
-            return False
-        rule = self.criterion.conditions.get("mode")
-        return rule is None or header.is_unread or rule.met_by(header.mode)
+        return header.check in self.checks and may_answer(self.criterion, header)
 
     def find_places(self, headers: Iterable[Header]) -> None:
         """Note the partitions and environments of the jobs that could answer it."""
@@ -120,9 +125,9 @@ class Chosen:
             sources[f"campaign {name}" if name else f"session {session}"] = None
         if len(sources) == 1:
             return next(iter(sources))
-        first = list(sources)[:MAX_SOURCES_NAMED]
-        rest = len(sources) - len(first)
-        *others, last = first + [f"{rest} more"] * bool(rest)
+        *others, last = sources
+        if (rest := len(sources) - MAX_SOURCES_NAMED) > 0:
+            others, last = others[:MAX_SOURCES_NAMED], f"{rest} more"
         return f"the newest answers, of {', '.join(others)} and {last}"
 
 

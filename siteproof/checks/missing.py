@@ -14,7 +14,7 @@ from typing import Any
 
 from siteproof import sites
 from siteproof.answers import checks_tried, expected, implausible, inputs, lost
-from siteproof.answers.attempts import ASKED, MIDDLES
+from siteproof.answers.attempts import MIDDLES, may_answer
 from siteproof.answers.attempts import of_system as criterion_of_system
 from siteproof.answers.expected import Laid
 from siteproof.checks import session
@@ -22,7 +22,7 @@ from siteproof.judge.age import Freshness
 from siteproof.judge.criterion import judge, outdated, reported, units
 from siteproof.record import campaign, pair_units
 from siteproof.record.ages import Ages
-from siteproof.record.samples import Sample
+from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.updates import Updates
 from siteproof.severity import Verdict
@@ -37,13 +37,12 @@ class Planned:
     check: str
     known: Mapping[str, str]
 
-    def may_answer(self, criterion: Criterion) -> bool:
-        """Whether it runs under the conditions of a criterion on its metrics."""
-        return all(
-            rule.met_by(self.known.get(key, ""))
-            for key, rule in criterion.conditions.items()
-            if key in ASKED
-        )
+    @property
+    def job(self) -> Header:
+        """What its attempts are to share, as far as that is known."""
+        conditions = {key: value for key, value in self.known.items() if key != "mode"}
+        mode = self.known.get("mode", "")
+        return Header("", "", "", "", self.check, "", "", mode, conditions=conditions)
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,8 @@ def pairs(
 def _criteria(site: Site, planned: Planned) -> list[Criterion]:
     """Those that the check may answer, and inputs of derived ones."""
     required = inputs.of_check(site, planned.check, deciding=True)
-    return [one for one in required if planned.may_answer(one)]
+    job = planned.job
+    return [one for one in required if may_answer(one, job)]
 
 
 def _newest(site: Site, planned: Planned) -> Answers:

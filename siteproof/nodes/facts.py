@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 from siteproof import files, nodesets
@@ -12,7 +12,7 @@ from siteproof.analysis import restarts, uniformity
 from siteproof.analysis.slow_nodes import State
 from siteproof.answers import checks_tried
 from siteproof.answers.attempts import failure, of_system
-from siteproof.judge.criterion import NodeVerdict
+from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.nodes import described, stored
 from siteproof.record import descriptions, finding, series
 from siteproof.record.comparable_settings import Settings
@@ -20,7 +20,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.samples import INTERRUPTED, LOST, TOOL_MISSING, Header, Sample, expected_nodes
 from siteproof.severity import WRONG, most_severe_status
-from siteproof.sites import Metric, Site, bought
+from siteproof.sites import Criterion, Metric, Site, bought
 from siteproof.sites.bought import Outcome
 from siteproof.verdict.judgement import Judgement
 from siteproof.verdict.missed import MAX_SHOWN, PARAMETERS, Missed, job_of, unlike
@@ -29,26 +29,39 @@ Fact = tuple[State, Finding]  # what a node is, and why; the finding's subject i
 SHARED = 3  # nodes whose settings changed alike are an event, and not odd
 
 
-def facts(judged: Judgement) -> Iterator[Fact]:
+@dataclass(frozen=True)
+class Recent:
+    """The jobs of each check's last sessions, and their samples without a value."""
+
+    jobs: Sequence[Header]
+    failed: Sequence[Sample]
+
+    @staticmethod
+    def of(judged: Judgement) -> Recent:
+        """Those of the checks that a site still runs, whatever is judged."""
+        jobs = checks_tried.recent(judged.site, judged.tried)
+        wanted = {id(job) for job in jobs}
+        if judged.sessions is None:
+            failed = [s for s in judged.samples if s.status != "ok" and id(s.header) in wanted]
+            return Recent(jobs, failed)
+        failed = stored.failures(judged.site, judged.sessions, lambda job: id(job) in wanted)
+        return Recent(jobs, failed)
+
+
+def facts(judged: Judgement, recent: Recent) -> Iterator[Fact]:
     """Each node, its state, and why; the most severe reasons of a state first.
 
     OK: so many nodes changed alike that it is an event; the finding has all of them.
     """
-    jobs = checks_tried.recent(judged.site, judged.tried)
-    failed = _failures(judged, jobs)
-    yield from _attempts(judged, jobs, failed)
-    yield from _flapping(judged, jobs, failed)
+    yield from _attempts(judged.failed)
+    yield from _flapping(judged, recent)
     for _, restarted, tested in _restarts(judged):
         if not restarts.are_many(restarted, tested):
             yield from ((State.FAILED, restart) for restart in restarted)
-    shared = {
-        (one.node, one.header.check, one.header.job_order)
-        for one in judged.failed
-        if isinstance(one, checks_tried.SharedFailure)
-    }
+    own = checks_tried.of_their_own(judged.samples)
     for result in judged.verdicts:
         for verdict in result.nodes:
-            yield from _broke(verdict, shared)
+            yield from _broke(verdict, own)
             yield from _contract(verdict)
     yield from _mismatches(judged)
     yield from _odd_descriptions(judged)
@@ -78,62 +91,30 @@ def _restarts(judged: Judgement) -> Iterator[tuple[str, list[Finding], int]]:
         yield role, restarts.restarted(tested), len(tested)
 
 
-def _attempts(
-    judged: Judgement, jobs: Sequence[Header], lately: Sequence[Sample]
-) -> Iterator[Fact]:
+def _attempts(failed: Iterable[Sample]) -> Iterator[Fact]:
     """Nodes on which a check broke or gave a wrong answer, and has not ended well since."""
-    looked = {sample.header.check for sample in judged.samples}  # siteproof.nodes.since dates these
-    failed = {(s.node, s.header.session, s.header.check) for s in lately}
-    for attempt in judged.failed:
-        untested = attempt.status == LOST or isinstance(attempt, checks_tried.SharedFailure)
-        state = State.UNTESTED if untested else State.FAILED
-        why = replace(failure(attempt), subject=attempt.node)
-        besides = attempt.header.check not in looked
-        sessions = _stretch(attempt, jobs, failed) if besides else []
-        if len(sessions) > 1:
-            details = finding.details(lasting=len(sessions))
-            why = replace(why, since=sessions[-1], details=details)
-        yield state, why
+    for attempt in failed:
+        state = State.UNTESTED if _condemns_none(attempt) else State.FAILED
+        yield state, replace(failure(attempt), subject=attempt.node)
 
 
-def _stretch(
-    attempt: Sample, jobs: Iterable[Header], failed: Collection[tuple[str, str, str]]
-) -> list[str]:
-    """When a check failed on a node without a success since then: a time a session, newest first.
-
-    jobs: the newest first. failed: node, session and check.
-    """
-    node, head, times = attempt.node, attempt.header, dict[str, str]()
-    for job in jobs:
-        if (job.check, job.environment) != (head.check, head.environment):
-            continue
-        if (node, job.session, job.check) in failed:
-            times[job.session] = job.time
-        elif not job.expected or node in expected_nodes(job.expected):
-            break
-    return list(times.values())
+def _condemns_none(attempt: Sample) -> bool:
+    """Whether it is lost, or a failure of all nodes of its job."""
+    return attempt.status == LOST or isinstance(attempt, checks_tried.SharedFailure)
 
 
-def _flapping(
-    judged: Judgement, jobs: Sequence[Header], lately: Sequence[Sample]
-) -> Iterator[Fact]:
+def _flapping(judged: Judgement, recent: Recent) -> Iterator[Fact]:
     """Nodes that fail now and then, unless a failure keeps them out now: how often, since when."""
-    still = {attempt.node for attempt in judged.failed if attempt.status != LOST}
-    for node, failed in checks_tried.flapping(lately, judged.repairs[0]).items():
+    still = {attempt.node for attempt in judged.failed if not _condemns_none(attempt)}
+    for node, failed in checks_tried.flapping(recent.failed, judged.repairs[0]).items():
         if node in still:
             continue
         sessions = {attempt.header.session for attempt in failed}
-        how = {"failed": len(sessions), "of": _sessions_on(node, jobs), "how": _how(failed)}
+        how = {"failed": len(sessions), "of": _sessions_on(node, recent.jobs), "how": _how(failed)}
         for check, status in _to_waive(failed):
-            why = finding.of(
-                Kind.FLAPPING,
-                how,
-                subject=node,
-                check=check,
-                status=status,
-                since=failed[0].header.time,
-            )
-            yield State.FLAPPING, why
+            of = {"subject": node, "check": check, "status": status}
+            since = failed[0].header.time
+            yield State.FLAPPING, finding.of(Kind.FLAPPING, how, since=since, **of)
 
 
 def _to_waive(failed: Sequence[Sample]) -> Iterator[tuple[str, str]]:
@@ -142,14 +123,6 @@ def _to_waive(failed: Sequence[Sample]) -> Iterator[tuple[str, str]]:
         statuses = {a.status for a in failed if a.header.check == check}
         for status in sorted(statuses & {*WRONG}) or [most_severe_status(statuses)]:
             yield check, status
-
-
-def _failures(judged: Judgement, jobs: Sequence[Header]) -> Sequence[Sample]:
-    """The samples without a value of these jobs."""
-    wanted = {id(job) for job in jobs}
-    if judged.sessions is None:
-        return [s for s in judged.samples if s.status != "ok" and id(s.header) in wanted]
-    return stored.failures(judged.sessions, lambda header: id(header) in wanted)
 
 
 def _sessions_on(node: str, jobs: Sequence[Header]) -> int:
@@ -163,15 +136,16 @@ def _how(failed: Sequence[Sample]) -> str:
     return ", ".join(f"{n} {status}" for status, n in Counter(a.status for a in failed).items())
 
 
-def _broke(node: NodeVerdict, shared: Collection[tuple[object, ...]]) -> Iterator[Fact]:
-    """A failure that decides a criterion; shared: those of all nodes of a job condemn none."""
+def _broke(node: NodeVerdict, own: Collection[tuple[object, ...]]) -> Iterator[Fact]:
+    """A failure that decides a criterion. own: those that not all nodes of a job share."""
     sample = node.sample
     if sample is None or node.waived or node.too_old:
         return
     if sample.status in ("ok", LOST, *checks_tried.NO_OUTCOME):
         return
-    if (sample.node, sample.header.check, sample.header.job_order) not in shared:
-        yield State.FAILED, replace(failure(sample), subject=node.node)
+    is_own = (sample.node, sample.header.check, sample.header.job_order) in own
+    state = State.FAILED if is_own else State.UNTESTED
+    yield state, replace(failure(sample), subject=node.node)
 
 
 def _contract(node: NodeVerdict) -> Iterator[Fact]:
@@ -328,15 +302,51 @@ def _interrupted(samples: Sequence[Sample]) -> Iterator[Fact]:
 
 
 def _untested(judged: Judgement) -> Iterator[Fact]:
-    """Headline metrics that the site promises of a node, or that other nodes have, and it lacks."""
-    site, measured, promised = judged.site, _measured(judged), _promised(judged)
-    for role in site.system.nodes:
-        have = measured.get(role, {})
-        for name in sorted(promised.get(role, set()) | have.keys()):
-            check = name.partition(".")[0]
-            for node in site.expected(role):
-                if node not in have.get(name, ()):
-                    yield State.UNTESTED, Finding(Kind.NOT_MEASURED, node, check, name)
+    """Headline metrics that the site promises of a node, or that other nodes have, and it lacks.
+
+    Not those that can be measured nowhere, as their tool is missing on all nodes.
+    """
+    nowhere = set[str]()
+    for result in judged.verdicts:
+        if {unit.sample and unit.sample.status for unit in result.nodes} == {TOOL_MISSING}:
+            nowhere.add(result.criterion.metric)
+        elif _is_owed(judged.site, result.criterion):
+            yield from _unanswered(result)
+    for role, measured in _measured(judged).items():
+        for name in sorted(measured.keys() - nowhere):
+            for node in sorted({*judged.site.expected(role)} - measured[name]):
+                yield _lacks(Finding(Kind.NOT_MEASURED, node), name)
+
+
+def _is_owed(site: Site, criterion: Criterion) -> bool:
+    """Whether it decides, on a headline metric that a node has by itself.
+
+    siteproof.nodes.pair_ends looks at those of pairs.
+    """
+    metric = site.catalogue[criterion.metric]
+    decides = not (criterion.report_only or criterion.not_here or of_system(criterion))
+    return bool(decides and metric.headline and metric.check and LINK not in metric.conditions)
+
+
+def _unanswered(result: CriterionVerdict) -> Iterator[Fact]:
+    """The nodes without a value that answers a criterion, each with the reason."""
+    for one in result.nodes:
+        for unit in one.members or (one,):
+            if why := _why_unanswered(unit):
+                yield _lacks(replace(why, subject=unit.node), result.criterion.metric)
+
+
+def _why_unanswered(unit: NodeVerdict) -> Finding | None:
+    few = any(why.kind is Kind.TRIALS_MISSING for why in unit.findings)
+    status = unit.sample.status if unit.sample else ""
+    if unit.never_waived or (status == "ok" and not few):
+        return None
+    is_named = unit.waived or (status and not few)  # as a failure, or by its waiver
+    return Finding(Kind.NOT_MEASURED) if is_named else unit.findings[0]
+
+
+def _lacks(why: Finding, metric: str) -> Fact:
+    return State.UNTESTED, replace(why, check=metric.partition(".")[0], metric=metric)
 
 
 def never_measured(judged: Judgement) -> Iterator[Fact]:
@@ -368,24 +378,6 @@ def _tried(found: Iterable[Sample]) -> set[str]:
     """The nodes of which they have more than a missing tool, or a file without a line."""
     known = (sample for sample in found if sample.status not in (TOOL_MISSING, LOST))
     return {node for s in known for node in (s.node, s.dims.get(PEER, ""))}
-
-
-def _promised(judged: Judgement) -> dict[str, set[str]]:
-    """By role, the headline metrics that its nodes must have by themselves.
-
-    Not those that can be measured nowhere, as their tool is missing on all of its nodes.
-    """
-    site, found = judged.site, dict[str, set[str]]()
-    for result in judged.verdicts:
-        criterion, metric = result.criterion, site.catalogue[result.criterion.metric]
-        of_pairs = LINK in metric.conditions  # siteproof.nodes.pair_ends looks at those
-        cannot = {n.sample and n.sample.status for n in result.nodes} == {TOOL_MISSING}
-        owed = not (criterion.report_only or criterion.not_here or cannot)
-        owed = owed and not of_system(criterion)
-        if metric.headline and metric.check and owed and not of_pairs:
-            for role in site.roles_of(criterion):
-                found.setdefault(role, set()).add(criterion.metric)
-    return found
 
 
 def _too_old(judged: Judgement) -> Iterator[Fact]:

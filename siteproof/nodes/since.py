@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from siteproof.nodes.facts import Recent
 from siteproof.nodes.speeds import InSeries
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
@@ -24,14 +25,22 @@ OF_PARAMETERS = (Kind.PARAMETER_DIFFERS, Kind.PARAMETERS_DIFFER)
 class History:
     """The runs of each node until now.
 
-    past: what is older than what is judged. of_nodes: the series by metric.
+    past: what is older than what is judged. of_nodes: the series by metric. recent: the newest
+    jobs of every check, also of those that are not judged.
     """
 
     def __init__(
-        self, judged: Judgement, past: ValueTable, of_nodes: Mapping[str, Sequence[InSeries]]
+        self,
+        judged: Judgement,
+        past: ValueTable,
+        of_nodes: Mapping[str, Sequence[InSeries]],
+        recent: Recent,
     ) -> None:
         self._judged, self._past, self._site = judged, past, judged.site
-        self._series = of_nodes
+        self._series, self._recent = of_nodes, recent
+        self._looked = {sample.header.check for sample in judged.samples}
+        self._standing = {(one.node, one.header.check): one for one in reversed(judged.failed)}
+        self._failed = {(s.node, s.header.session, s.header.check) for s in recent.failed}
         self._missing: dict[str, _Missing] = {}
 
     def dated(self, findings: Iterable[Finding]) -> list[Finding]:
@@ -71,7 +80,10 @@ class History:
         return found[::-1]
 
     def _without(self, why: Finding) -> list[str]:
-        """The runs of a check since the node's last value."""
+        """The runs of a check since the node's last value, or since it last ended well."""
+        standing = self._standing.get((why.subject, why.check))
+        if standing and why.check not in self._looked:
+            return self._stretch(standing)
         if why.check not in self._missing:
             of_check = [s for s in self._judged.samples if s.header.check == why.check]
             sessions = self._judged.sessions
@@ -79,6 +91,18 @@ class History:
             self._missing[why.check] = _Missing(why.check, self._past, of_check, jobs)
         tried = why.kind is not Kind.NOT_MEASURED
         return self._missing[why.check].since_last(why.subject, tried=tried)
+
+    def _stretch(self, attempt: Sample) -> list[str]:
+        """When a check failed on a node without a success since then: a time a session."""
+        node, head, times = attempt.node, attempt.header, dict[str, str]()
+        for job in self._recent.jobs:  # the newest first
+            if (job.check, job.environment) != (head.check, head.environment):
+                continue
+            if (node, job.session, job.check) in self._failed:
+                times[job.session] = job.time
+            elif not job.expected or node in expected_nodes(job.expected):
+                break
+        return [*times.values()][::-1]
 
     def _differing(self, node: str) -> list[str]:
         """The newest runs in which host parameters of the node were not as expected."""

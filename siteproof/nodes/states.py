@@ -94,7 +94,8 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     )
     nodes_only = replace(judged, samples=pair_ends.alone(judged.samples))
     of_pairs = pair_ends.judge(judged)
-    of_nodes_only = list(facts.facts(nodes_only))
+    recent = facts.Recent.of(nodes_only)
+    of_nodes_only = list(facts.facts(nodes_only, recent))
     for state, why in (*of_nodes_only, *of_pairs.facts):
         found.add(state, why)
     found.add_first(facts.never_measured(judged))
@@ -114,7 +115,7 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     warnings += _not_ranked(found, since.not_ranked(of_nodes, judged))
     before = _before(nodes_only, alone)
     by_metric = _by_metric(of_nodes)
-    nodes = found.finished(since.History(nodes_only, before, by_metric))
+    nodes = found.finished(since.History(nodes_only, before, by_metric, recent))
     headers = [*(k.header for k in before.kinds), *(s.header for s in nodes_only.samples)]
     explained = events.explained(site, by_metric, headers)
     for failed in [n for n in nodes.values() if n.state is State.FAILED]:
@@ -183,7 +184,7 @@ def _values(site: Site, sessions: Sessions, wanted: Wanted) -> ValueTable:
     metrics = series.speeds(site)
     if PARAMETERS in site.catalogue:
         metrics[PARAMETERS] = site.catalogue[PARAMETERS].unit
-    return stored.values(sessions, wanted, metrics)
+    return stored.values(site, sessions, wanted, metrics)
 
 
 def _begins(found: Sequence[Sample]) -> dict[str, Order]:

@@ -53,6 +53,7 @@ INTERRUPTED = "interrupted"  # somebody ended the job; the status does not conce
 NODE_LOST = "node_lost"
 UNREAD = "unread"  # provenance: the file whose header cannot be read, in place of all else
 TOOL_MISSING = "tool_missing"  # the program is not installed where the check ran
+NOT_RUN = (TOOL_MISSING, INTERRUPTED, NODE_LOST, LOST)  # nothing shows that there is a program
 SWEEP = "sweep"  # the condition that names it
 MODES = ("quick", "maintenance", "acceptance", "published", "")
 REPEATED = "repeated_warning"  # condition: measured at the second attempt, as the first crashed
@@ -294,12 +295,12 @@ def read(
 
 
 def _missing_here(found: list[Sample]) -> list[Sample]:
-    """Those of a job, with a failure of each node that lacks a program which others have."""
+    """Those of a job, with a failure of each node that lacks a program which others have run."""
     if all(sample.status != TOOL_MISSING for sample in found):
         return found
-    there: dict[str, set[str]] = {}  # the nodes with a value of a metric, or of any
+    there: dict[str, set[str]] = {}  # the nodes that have run what gives a metric, or any
     for sample in found:
-        if sample.status == "ok":
+        if sample.status not in NOT_RUN:
             for metric in (sample.metric, sample.metric.partition(".")[0] + ".*"):
                 there.setdefault(metric, set()).add(sample.node)
     lacking = "is not on this node, and on others of its job"

@@ -13,17 +13,7 @@ from decimal import Decimal
 from itertools import product
 from pathlib import Path
 
-from plain_answers import (
-    STRICTER,
-    Criterion,
-    History,
-    Job,
-    Line,
-    Waiver,
-    answer,
-    own_cause,
-    without_wrong_values,
-)
+from plain_answers import STRICTER, Criterion, History, Job, Line, Waiver, without_wrong_values
 
 from siteproof import locks
 from siteproof.record import descriptions, samples
@@ -36,6 +26,7 @@ FEATURES = frozenset(
         *(
             "pairs",
             "partitions",
+            "partly_absent",
             "points",
             "services",
             "small",
@@ -47,8 +38,7 @@ FEATURES = frozenset(
     )
 )
 OFF = {  # why not yet
-    "other_modes": "a value under conditions that no criterion accepts makes a node OK",
-    "planned": "a check without a criterion owes no answer, but for what others have",
+    "planned": "a check without a criterion owes no answer, but for what others have"
 }
 METRICS = {"Stream": ("Stream.triad", "MB/s"), "Hpl": ("Hpl.gflops", "GFLOPS")}
 UNPROMISED = "Hpl.share_of_peak"  # where no criterion names the check
@@ -175,38 +165,7 @@ def _pairs(nodes: tuple[str, ...]) -> tuple[str, ...]:
 
 def allowed(history: History, features: frozenset[str] = FEATURES) -> bool:
     """Whether it has nothing of OFF, unless that is among the features."""
-    history = without_wrong_values(history)
-    there = {
-        "other_modes": any(_leaves_unused(history, one) for one in _on_nodes(history)),
-        "own_cause": any(map(own_cause, history.jobs)),
-        "partly_absent": any(map(_is_partly_absent, history.jobs)),
-        "planned": not _is_promised(history),
-    }
-    return all(name in features for name, is_there in there.items() if is_there)
-
-
-def _on_nodes(history: History) -> list[Criterion]:
-    return [one for one in history.criteria if not (one.link or one.services)]
-
-
-def _leaves_unused(history: History, one: Criterion) -> bool:
-    """Whether a node has values of the check, and the criterion none or a failure of it."""
-    for node in history.nodes:
-        found = answer(history, one, node)
-        if found and found.outcome.endswith("ok"):
-            continue
-        for job in history.jobs:
-            values = [line for line in job.lines if line.node == node and line.status == "ok"]
-            fits = job.mode in one.modes and set(one.conditions) <= set(job.conditions)
-            fits = fits and not (found and (found.outcome == "absent" or history.waivers))
-            if job.readable and values and one.metric.startswith(job.check) and not fits:
-                return True
-    return False
-
-
-def _is_partly_absent(job: Job) -> bool:
-    statuses = {line.status for line in job.lines}
-    return "tool_missing" in statuses and len(statuses) > 1
+    return "planned" in features or _is_promised(without_wrong_values(history))
 
 
 def _is_promised(history: History) -> bool:

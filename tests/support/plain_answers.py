@@ -260,8 +260,9 @@ def _gravity(status: str) -> tuple[int, str]:
 
 
 def _absent(job: Job) -> bool:
-    """Whether the tool is missing on every node of the job."""
-    return {line.status for line in job.lines} == {"tool_missing"}
+    """Whether the tool is missing on every node of the job of which that is known."""
+    statuses = {line.status for line in job.lines}
+    return statuses - {"interrupted", "node_lost"} == {"tool_missing"}
 
 
 def own_cause(job: Job) -> bool:
@@ -452,11 +453,11 @@ def _clears(history: History, environment: str, new: Attempt, old: Attempt) -> b
 
 
 def _now_and_then(history: History, node: str) -> Iterator[Why]:
-    """Two sessions with a failure of its own among the last ten; a tool is no failure of a node."""
+    """Two sessions with a failure of its own among the last ten."""
     tried = [a for check in history.checks for a in attempts(history, check, node)]
     tried = [a for a in tried if a.job.readable and a.job.environment in history.environments]
     sessions = sorted({a.job.place for a in tried})[-WINDOW:]
-    broke = set(WRONG) | set(BROKEN) - {"tool_missing"} | {"node_lost"}
+    broke = {*WRONG, *BROKEN, "node_lost"}
     own = [a for a in tried if a.outcome in broke and not own_cause(a.job)]
     if len({a.job.place for a in own} & set(sessions)) > 1:
         for attempt in own:

@@ -163,7 +163,7 @@ def history_of(*jobs, nodes=("n001",), waivers=(), criteria=("C-ONE",), owed=(),
     return History(*known, tuple(criteria), tuple(waivers), jobs, owed=owed, limits=limits)
 
 
-TWO, LOST = ("n001", "n002"), {"readable": False}
+TWO, THREE, LOST = ("n001", "n002"), ("n001", "n002", "n003"), {"readable": False}
 FOUND = {
     "failures of two checks, and a waiver of one of them": history_of(
         *(job(1, "generic"), job(2, value()), job(3, "killed", check="Hpl")),
@@ -246,23 +246,61 @@ FOUND = {
     "a node of a job with two causes, one of which all others have": history_of(
         job(
             *(1, failed("timeout"), Line("n001", "Stream.copy", "parse")),
-            *(failed("timeout", node=node) for node in ("n002", "n003")),
-            expected=("n001", "n002", "n003"),
+            *(failed("timeout", node=node) for node in THREE[1:]),
+            expected=THREE,
         ),
-        nodes=("n001", "n002", "n003"),
+        nodes=THREE,
     ),
-}
-THREE = ("n001", "n002", "n003")
-NOT_YET = {
-    "other_modes": history_of(job(1, value(), mode="quick")),
-    "own_cause": history_of(
+    "flapping, then a failure that all nodes of a job have": history_of(
+        *(job(1, "killed", mode="quick"), job(2, value()), job(3, "generic", mode="quick")),
+        job(4, *(failed("generic", node=node) for node in THREE), expected=THREE, mode="quick"),
+        nodes=THREE,
+    ),
+    "a tool is missing where it failed on another node": history_of(
+        job(1, "tool_missing", failed("checksum", node="n002"), expected=TWO), nodes=TWO
+    ),
+    "a tool that was missing on one node of two is a failure now and then": history_of(
+        job(1, "tool_missing", value(node="n002"), expected=TWO),
+        *(job(2, "checksum"), job(3, value()), job(3, value(node="n002"), number=2)),
+        nodes=TWO,
+    ),
+    "a tool is missing that was there earlier in the session": history_of(
+        job(1, value()),
+        job(1, "tool_missing", failed("tool_missing", node="n002"), number=2, expected=TWO),
+        job(1, Line("n002", "Hpl.share_of_peak", "ok", 101), number=3, check="Hpl"),
+        nodes=TWO,
+    ),
+    "all nodes of a job fail alike in an environment that is gone": history_of(
+        job(
+            *(1, *(failed("generic", node=node) for node in THREE)),
+            **{"expected": THREE, "environment": "gone"},
+        ),
+        nodes=THREE,
+    ),
+    "a waiver covers a failure, and there is a value under other conditions": history_of(
+        job(1, "killed"),
+        job(1, value(), number=2, conditions=(("version", "8"),)),
+        conditions=(("version", "4"),),
+        waivers=(Waiver(("n001",), "C-ONE"),),
+    ),
+    "all nodes of a job fail, then one has a value under other conditions": history_of(
+        job(1, *(failed("login", node=node) for node in THREE), expected=THREE),
+        job(2, value(), conditions=(("version", "8"),)),
+        conditions=(("version", "4"),),
+        nodes=THREE,
+    ),
+    "two wrong answers of a session, one of which a waiver names": history_of(
+        *(job(1, "invalid"), job(1, "checksum", number=2), job(2, value())),
+        *(job(3, "killed", check="Hpl"), job(4, failed("killed", "Hpl"), check="Hpl")),
+        job(5, Line("n001", "Hpl.share_of_peak", "ok", 101), check="Hpl"),
+        waivers=(Waiver(("n001",), "all", ("checksum",)),),
+    ),
+    "a value in a mode that no criterion accepts": history_of(job(1, value(), mode="quick")),
+    "a cause that all nodes of a job have": history_of(
         job(1, *(failed("timeout", node=node) for node in THREE), expected=THREE), nodes=THREE
     ),
-    "partly_absent": history_of(
-        job(1, "tool_missing", value(node="n002"), expected=TWO), nodes=TWO
-    ),
-    "planned": history_of(job(1, value()), owed=("Hpl",)),
 }
+NOT_YET = {"planned": history_of(job(1, value()), owed=("Hpl",))}
 
 
 @pytest.mark.parametrize("name", FOUND)
