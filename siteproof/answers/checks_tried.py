@@ -162,10 +162,12 @@ def _by_job(samples: Iterable[Sample]) -> list[list[Sample]]:
     return list(found.values())
 
 
-def of_their_own(samples: Iterable[Sample]) -> set[tuple[object, ...]]:
-    """The failures of whole jobs that not all of their nodes share: node, check, `job_order`."""
-    own = (one for of_job in _by_job(samples) for one in _of_its_own(attempts(of_job)))
-    return {(one.node, one.header.check, one.header.job_order) for one in own}
+def shared(samples: Iterable[Sample]) -> set[tuple[object, ...]]:
+    """The failures of whole jobs that all of their nodes share: node, check, `job_order`."""
+    jobs = [attempts(of_job) for of_job in _by_job(samples)]
+    own = {id(one) for tried in jobs for one in _of_its_own(tried)}
+    each = (one for tried in jobs for one in tried if id(one) not in own)
+    return {(one.node, one.header.check, one.header.job_order) for one in each}
 
 
 def recent(site: Site, headers: Iterable[Header]) -> list[Header]:

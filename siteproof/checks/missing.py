@@ -121,8 +121,7 @@ def pairs(
 def _criteria(site: Site, planned: Planned) -> list[Criterion]:
     """Those that the check may answer, and inputs of derived ones."""
     required = inputs.of_check(site, planned.check, deciding=True)
-    job = planned.job
-    return [one for one in required if may_answer(one, job)]
+    return [one for one in required if may_answer(one, planned.job)]
 
 
 def _newest(site: Site, planned: Planned) -> Answers:

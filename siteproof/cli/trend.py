@@ -223,7 +223,7 @@ def _find(seen: Survey, name: str, *, acknowledged: bool | None = None) -> Alert
             f"'{name}' is acknowledged already",
             hint="'siteproof trend unack' takes that back",
         )
-    known = [a.id for a in chosen]
+    known = list(dict.fromkeys(a.id for a in chosen))
     raise UserError("ID", f"no change '{name}'{hint(name, known)}", known[:12])
 
 

@@ -277,16 +277,19 @@ def _lacking_input(node: NodeVerdict, lacks: Mapping[str, Finding]) -> NodeVerdi
 
 
 def _too_old(criterion: Criterion, result: NodeVerdict, fresh: Freshness | None) -> NodeVerdict:
-    """An answer that does not count any more is INCOMPLETE, and no value."""
+    """An answer that does not count any more is INCOMPLETE, and no value.
+
+    A waiver must name it if it was a wrong one.
+    """
     decided = result.verdict not in (Verdict.INCOMPLETE, Verdict.SKIP)
-    lost = result.sample is not None and result.sample.status == NODE_LOST
-    why = outdated(criterion, result, fresh) if decided or lost else None
+    status = result.sample.status if result.sample else ""
+    why = outdated(criterion, result, fresh) if decided or status == NODE_LOST else None
     if why is None:
         return result
     return NodeVerdict(
         result.node,
         Verdict.INCOMPLETE,
-        (replace(why, metric=criterion.metric),),
+        (replace(why, metric=criterion.metric, status=status if status in WRONG else ""),),
         result.sample,
         too_old=True,
         interrupted=result.interrupted,

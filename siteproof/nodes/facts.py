@@ -41,10 +41,10 @@ class Recent:
         """Those of the checks that a site still runs, whatever is judged."""
         jobs = checks_tried.recent(judged.site, judged.tried)
         wanted = {id(job) for job in jobs}
-        if judged.sessions is None:
+        if judged.sessions:
+            failed = stored.failures(judged.site, judged.sessions, lambda job: id(job) in wanted)
+        else:
             failed = [s for s in judged.samples if s.status != "ok" and id(s.header) in wanted]
-            return Recent(jobs, failed)
-        failed = stored.failures(judged.site, judged.sessions, lambda job: id(job) in wanted)
         return Recent(jobs, failed)
 
 
@@ -58,10 +58,10 @@ def facts(judged: Judgement, recent: Recent) -> Iterator[Fact]:
     for _, restarted, tested in _restarts(judged):
         if not restarts.are_many(restarted, tested):
             yield from ((State.FAILED, restart) for restart in restarted)
-    own = checks_tried.of_their_own(judged.samples)
+    shared = checks_tried.shared(judged.samples)
     for result in judged.verdicts:
         for verdict in result.nodes:
-            yield from _broke(verdict, own)
+            yield from _broke(verdict, shared)
             yield from _contract(verdict)
     yield from _mismatches(judged)
     yield from _odd_descriptions(judged)
@@ -113,8 +113,7 @@ def _flapping(judged: Judgement, recent: Recent) -> Iterator[Fact]:
         how = {"failed": len(sessions), "of": _sessions_on(node, recent.jobs), "how": _how(failed)}
         for check, status in _to_waive(failed):
             of = {"subject": node, "check": check, "status": status}
-            since = failed[0].header.time
-            yield State.FLAPPING, finding.of(Kind.FLAPPING, how, since=since, **of)
+            yield State.FLAPPING, finding.of(Kind.FLAPPING, how, since=failed[0].header.time, **of)
 
 
 def _to_waive(failed: Sequence[Sample]) -> Iterator[tuple[str, str]]:
@@ -136,15 +135,15 @@ def _how(failed: Sequence[Sample]) -> str:
     return ", ".join(f"{n} {status}" for status, n in Counter(a.status for a in failed).items())
 
 
-def _broke(node: NodeVerdict, own: Collection[tuple[object, ...]]) -> Iterator[Fact]:
-    """A failure that decides a criterion. own: those that not all nodes of a job share."""
+def _broke(node: NodeVerdict, shared: Collection[tuple[object, ...]]) -> Iterator[Fact]:
+    """A failure that decides a criterion. shared: those of all nodes of a job condemn none."""
     sample = node.sample
     if sample is None or node.waived or node.too_old:
         return
     if sample.status in ("ok", LOST, *checks_tried.NO_OUTCOME):
         return
-    is_own = (sample.node, sample.header.check, sample.header.job_order) in own
-    state = State.FAILED if is_own else State.UNTESTED
+    is_shared = (sample.node, sample.header.check, sample.header.job_order) in shared
+    state = State.UNTESTED if is_shared else State.FAILED
     yield state, replace(failure(sample), subject=node.node)
 
 
@@ -306,13 +305,14 @@ def _untested(judged: Judgement) -> Iterator[Fact]:
 
     Not those that can be measured nowhere, as their tool is missing on all nodes.
     """
-    nowhere = set[str]()
+    nowhere, by_role = set[str](), _measured(judged)
     for result in judged.verdicts:
         if {unit.sample and unit.sample.status for unit in result.nodes} == {TOOL_MISSING}:
             nowhere.add(result.criterion.metric)
         elif _is_owed(judged.site, result.criterion):
-            yield from _unanswered(result)
-    for role, measured in _measured(judged).items():
+            have = [measured.get(result.criterion.metric, ()) for measured in by_role.values()]
+            yield from _unanswered(result, set().union(*have))
+    for role, measured in by_role.items():
         for name in sorted(measured.keys() - nowhere):
             for node in sorted({*judged.site.expected(role)} - measured[name]):
                 yield _lacks(Finding(Kind.NOT_MEASURED, node), name)
@@ -328,21 +328,25 @@ def _is_owed(site: Site, criterion: Criterion) -> bool:
     return bool(decides and metric.headline and metric.check and LINK not in metric.conditions)
 
 
-def _unanswered(result: CriterionVerdict) -> Iterator[Fact]:
-    """The nodes without a value that answers a criterion, each with the reason."""
+def _unanswered(result: CriterionVerdict, have: Collection[str]) -> Iterator[Fact]:
+    """The nodes without a value that answers a criterion, each with the reason.
+
+    have: nodes with a value of its metric, which may answer something else.
+    """
     for one in result.nodes:
         for unit in one.members or (one,):
-            if why := _why_unanswered(unit):
+            if why := _why_unanswered(unit, unit.node in have):
                 yield _lacks(replace(why, subject=unit.node), result.criterion.metric)
 
 
-def _why_unanswered(unit: NodeVerdict) -> Finding | None:
+def _why_unanswered(unit: NodeVerdict, has_value: bool) -> Finding | None:
     few = any(why.kind is Kind.TRIALS_MISSING for why in unit.findings)
-    status = unit.sample.status if unit.sample else ""
-    if unit.never_waived or (status == "ok" and not few):
+    status = unit.sample.status if unit.sample and not few else ""
+    status = "" if status in checks_tried.NO_OUTCOME else status
+    if unit.never_waived or status == "ok" or (status and has_value and not unit.waived):
         return None
-    is_named = unit.waived or (status and not few)  # as a failure, or by its waiver
-    return Finding(Kind.NOT_MEASURED) if is_named else unit.findings[0]
+    is_other = has_value and not (status or unit.waived or unit.findings[0].status)
+    return unit.findings[0] if is_other else Finding(Kind.NOT_MEASURED)
 
 
 def _lacks(why: Finding, metric: str) -> Fact:

@@ -159,13 +159,12 @@ class InSeries:
     @cached_property
     def changes(self) -> dict[str, float]:
         """Each node compared with its own past, where it has enough of it; negative: worse."""
-        found = {}
-        for node, runs in self.runs.items():
-            before, now = self.course.past.get(node), [r.value for r in runs]
-            change = rules.paired(before, now, self.better) if before else None
-            if change is not None:
-                found[node] = change
-        return found
+        past = self.course.past
+        each = {
+            node: rules.paired(past.get(node), [run.value for run in runs], self.better)
+            for node, runs in self.runs.items()
+        }
+        return {node: change for node, change in each.items() if change is not None}
 
     def warnings(self) -> Iterator[Finding]:
         """What the fleet as a whole did, which no ranking shows.

@@ -262,7 +262,7 @@ def _gravity(status: str) -> tuple[int, str]:
 def _absent(job: Job) -> bool:
     """Whether the tool is missing on every node of the job of which that is known."""
     statuses = {line.status for line in job.lines}
-    return statuses - {"interrupted", "node_lost"} == {"tool_missing"}
+    return statuses - {"interrupted", "node_lost", "generic"} == {"tool_missing"}
 
 
 def own_cause(job: Job) -> bool:
@@ -380,10 +380,14 @@ def _whys(history: History, node: str) -> Iterator[Why]:
 
 def _untried(history: History, node: str) -> Iterator[Why]:
     """A node of which nothing is known but that tools are missing, and files have no line of it."""
-    promised = {one.metric.partition(".")[0] for one in history.criteria}
+    promised = {
+        (one.metric.partition(".")[0], mode) for one in history.criteria for mode in one.modes
+    }
     tried = [a for check in history.checks for a in attempts(history, check, node)]
     tried = [
-        a for a in tried if a.job.environment in history.environments or a.job.check in promised
+        a
+        for a in tried
+        if a.job.environment in history.environments or (a.job.check, a.job.mode) in promised
     ]
     in_pairs = any(
         node in (line.node, line.peer)

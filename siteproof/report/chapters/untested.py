@@ -24,15 +24,9 @@ MAX_NAMES = 4  # things of a kind in a sentence
 MAX_ROWS = 100  # of a table
 NEVER = "never"
 WITHOUT_VALUE = (
-    Kind.NOT_MEASURED,
-    Kind.NO_VALUE,
-    Kind.NODE_LOST,
-    Kind.INTERRUPTED,
-    Kind.TOO_OLD,
-    Kind.AGE_UNKNOWN,
-    Kind.REPLACED,
-    Kind.UPDATED_SINCE,
-    Kind.PAIRS_WITHOUT_VALUE,
+    *(Kind.NOT_MEASURED, Kind.NO_VALUE, Kind.NODE_LOST, Kind.INTERRUPTED, Kind.PAIRS_WITHOUT_VALUE),
+    *(Kind.TOO_OLD, Kind.AGE_UNKNOWN, Kind.REPLACED, Kind.UPDATED_SINCE),  # it does not count now
+    *(Kind.OTHER_CONDITION, Kind.OTHER_PROGRAM, Kind.SETTING_CHANGED, Kind.TRIALS_MISSING),
 )
 
 

@@ -295,6 +295,17 @@ FOUND = {
         job(5, Line("n001", "Hpl.share_of_peak", "ok", 101), check="Hpl"),
         waivers=(Waiver(("n001",), "all", ("checksum",)),),
     ),
+    "a tool is missing on all nodes but one, where something else failed": history_of(
+        job(
+            *(1, "generic", *(failed("tool_missing", node=node) for node in THREE[1:])),
+            expected=THREE,
+        ),
+        nodes=THREE,
+    ),
+    "a wrong answer that is too old, and a waiver that does not name it": history_of(
+        job(1, "checksum", day=8, environment="gone"),
+        waivers=(Waiver(("n001",), "all", ("invalid",)),),
+    ),
     "a value in a mode that no criterion accepts": history_of(job(1, value(), mode="quick")),
     "a cause that all nodes of a job have": history_of(
         job(1, *(failed("timeout", node=node) for node in THREE), expected=THREE), nodes=THREE
