@@ -305,17 +305,20 @@ def _untested(judged: Judgement) -> Iterator[Fact]:
 
     Not those that can be measured nowhere, as their tool is missing on all nodes.
     """
-    nowhere, by_role = set[str](), _measured(judged)
+    nowhere = {result.criterion.metric for result in judged.verdicts if _is_nowhere(result)}
+    by_role = _measured(judged)
     for result in judged.verdicts:
-        if {unit.sample and unit.sample.status for unit in result.nodes} == {TOOL_MISSING}:
-            nowhere.add(result.criterion.metric)
-        elif _is_owed(judged.site, result.criterion):
+        if _is_owed(judged.site, result.criterion) and not _is_nowhere(result):
             have = [measured.get(result.criterion.metric, ()) for measured in by_role.values()]
             yield from _unanswered(result, set().union(*have))
     for role, measured in by_role.items():
         for name in sorted(measured.keys() - nowhere):
             for node in sorted({*judged.site.expected(role)} - measured[name]):
                 yield _lacks(Finding(Kind.NOT_MEASURED, node), name)
+
+
+def _is_nowhere(result: CriterionVerdict) -> bool:
+    return {unit.sample and unit.sample.status for unit in result.nodes} == {TOOL_MISSING}
 
 
 def _is_owed(site: Site, criterion: Criterion) -> bool:

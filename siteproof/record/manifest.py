@@ -381,13 +381,13 @@ def still_runs(stage: Path, job: Manifest) -> int:
     if job.scheduler != "local" or job.host != socket.gethostname():
         return 0
     script = os.fsencode(stage / "rfm_job.sh")
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            words = path.read_bytes().split(b"\0")
+            words = (process / "cmdline").read_bytes().split(b"\0")
             if words[1:2] == [script] and words[0].endswith(b"sh"):
-                owner = path.parent.stat().st_uid
+                owner = process.stat().st_uid
                 if owner in (0, stage.lstat().st_uid):
-                    return int(path.parent.name)
+                    return int(process.name)
         except OSError:
             continue  # it has ended
     return 0

@@ -351,11 +351,11 @@ def _cgroups(mark, *names):
 def _family(room):
     """(pid, start time) of the room's first process and of all that descend from it."""
     parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            state, parent, *rest = stat.read_text().rpartition(")")[2].split()
+            state, parent, *rest = (process / "stat").read_text().rpartition(")")[2].split()
             if state not in "ZX":
-                parents[int(stat.parent.name)] = (int(parent), rest[17])
+                parents[int(process.name)] = (int(parent), rest[17])
     family = {room}
     while more := {pid for pid, (parent, _) in parents.items() if parent in family} - family:
         family |= more
@@ -469,10 +469,10 @@ def test_an_up_that_is_interrupted_between_two_steps_cleans_up_after_itself(spar
 def _leftovers(bed):
     """Processes of a testbed of which nobody knows the mark."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if str(bed.state).encode() in path.read_bytes():
-                found.append(path.parent.name)
+            if str(bed.state).encode() in (process / "environ").read_bytes():
+                found.append(process.name)
     return found
 
 

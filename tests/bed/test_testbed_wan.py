@@ -166,10 +166,10 @@ def test_status_tells_that_the_wan_has_died(testbed):
 
 def wan_programs(bed):
     """Pids of this testbed's WAN programs."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if path.read_bytes().startswith(f"{bed.state}/wan\0".encode()):
-                yield int(path.parent.name)
+            if (process / "cmdline").read_bytes().startswith(f"{bed.state}/wan\0".encode()):
+                yield int(process.name)
 
 
 def test_down_leaves_nothing_of_the_wan(testbed):

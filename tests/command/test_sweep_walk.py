@@ -144,10 +144,10 @@ def test_a_hung_point_costs_itself_and_leaves_no_rank_behind(tmp_path):
 def alive(stage):
     """Processes of a stage's points that still live."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            if f"SITEPROOF_POINT={stage}".encode() in path.read_bytes():
-                found.append(path.parent.name)
+            if f"SITEPROOF_POINT={stage}".encode() in (process / "environ").read_bytes():
+                found.append(process.name)
         except OSError:
             continue
     return found

@@ -309,9 +309,9 @@ def test_a_job_that_is_ended_leaves_nothing_without_the_usual_timeout(shell, tmp
 
 def alive(mark):
     """Whether a process with this word runs."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            if mark.encode() in path.read_bytes().split(b"\0"):
+            if mark.encode() in (process / "cmdline").read_bytes().split(b"\0"):
                 return True
         except OSError:
             continue

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import time
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from clone import OUTPUTS, wait_for
@@ -472,6 +473,20 @@ def test_the_command_names_a_lost_session_whose_job_still_runs(world):
     assert "nothing left" not in done.out
     assert "3 samples collected" in world.siteproof("collect").out
     assert "nothing left" in world.siteproof("collect").out
+
+
+def test_a_process_that_ends_while_processes_are_looked_at_stops_nothing(tmp_path, monkeypatch):
+    job = lost(tmp_path, "a", host=socket.gethostname())
+    job.node("n1")
+    look = Path.stat
+
+    def ended(path, **keys):
+        if path.name == "cmdline":
+            raise ProcessLookupError(3, "No such process", str(path))
+        return look(path, **keys)
+
+    monkeypatch.setattr(Path, "stat", ended)
+    assert orphans(job) == [job.stage]
 
 
 # ---- clocks

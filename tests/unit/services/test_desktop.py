@@ -134,13 +134,13 @@ def test_the_screen_is_a_tablets_wherever_the_scratch_folder_is(tmp_path):
 def of_folder(folder):
     """The processes whose arguments name a folder, with those arguments."""
     found = {}
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            words = place.read_bytes()
+            words = (process / "cmdline").read_bytes()
         except OSError:
             continue
         if str(folder).encode() in words:
-            found[int(place.parent.name)] = words
+            found[int(process.name)] = words
     return found
 
 
