@@ -36,13 +36,23 @@ _MISSING = f"""
     HAVING bool_or(status = '{TOOL_MISSING}') AND bool_or(status NOT IN {NOT_RUN})"""
 
 
-def files(site: Site, h: History, check: str = "") -> set[str]:
-    """The files below perflogs of these jobs. check: only this one's values are looked at."""
+def wrong(site: Site, h: History, check: str = "") -> set[str]:
+    """The files below perflogs of jobs that may have a value that cannot be right.
+
+    check: only of this one.
+    """
     limits = [
         "('{}', '{}'::DOUBLE, '{}'::DOUBLE)".format(name, *implausible.lowest(site, name))
         for name in series.speeds(site)
         if check in ("", name.partition(".")[0])
     ]
-    queries = [_MISSING, *([_WRONG.format(limits=", ".join(limits))] if limits else [])]
-    found = (h.sql(query, {"system": site.system.system}) for query in queries)
-    return {file for rows in found for (file,) in rows}
+    return _files(site, h, _WRONG.format(limits=", ".join(limits))) if limits else set()
+
+
+def missing(site: Site, h: History) -> set[str]:
+    """The files of jobs in which some nodes lack a program that others have run."""
+    return _files(site, h, _MISSING)
+
+
+def _files(site: Site, h: History, query: str) -> set[str]:
+    return {file for (file,) in h.sql(query, {"system": site.system.system})}

@@ -70,7 +70,7 @@ def failures(
 def _those_there(history: History, site: Site, jobs: Mapping[str, Header]) -> set[str]:
     """The files of jobs that the store has as they count, also as its table `jobs`."""
     there = {file for (file,) in history.sql("SELECT file FROM runs")} & jobs.keys()
-    there -= doubtful.files(site, history)
+    there -= doubtful.wrong(site, history) | doubtful.missing(site, history)
     tables.make(history.connection, "jobs", _JOBS, {"file": sorted(there)})
     return there
 

@@ -27,7 +27,7 @@ def find(site: Site, h: History, metric: str) -> None:
 
     found = [
         (file, sample)
-        for file in sorted(doubtful.files(site, h, metric.partition(".")[0]))
+        for file in sorted(doubtful.wrong(site, h, metric.partition(".")[0]))
         for sample in implausible.checked(site, samples.read(h.perflogs / file))
         if sample.status == IMPLAUSIBLE
     ]

@@ -405,7 +405,8 @@ def _of_criterion(one: Criterion, attempt: Attempt | None) -> Iterator[Why]:
     word = _word(one, attempt)
     if word in ("FAIL", "ERROR") or outcome == "node_lost":
         assert attempt
-        yield Why("UNTESTED" if own_cause(attempt.job) else "FAILED", check, outcome, one)
+        shared = outcome != "ok" and own_cause(attempt.job)  # a value is its node's own
+        yield Why("UNTESTED" if shared else "FAILED", check, outcome, one)
     elif word == "INCOMPLETE":
         yield Why("UNTESTED", check, outcome, one)
 

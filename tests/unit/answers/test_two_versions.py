@@ -306,6 +306,14 @@ FOUND = {
         job(1, "checksum", day=8, environment="gone"),
         waivers=(Waiver(("n001",), "all", ("invalid",)),),
     ),
+    "a value below its bound beside a failed trial, in a job in which all nodes broke": history_of(
+        job(
+            *(1, value(99.5, trial=1), Line("n001", "Stream.triad", "killed", trial=2)),
+            *(failed("killed", node=node) for node in THREE[1:]),
+            expected=THREE,
+        ),
+        nodes=THREE,
+    ),
     "a value in a mode that no criterion accepts": history_of(job(1, value(), mode="quick")),
     "a cause that all nodes of a job have": history_of(
         job(1, *(failed("timeout", node=node) for node in THREE), expected=THREE), nodes=THREE
