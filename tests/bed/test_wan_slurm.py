@@ -133,12 +133,14 @@ def test_pairs_together_share_what_one_of_them_has_alone(shared):
 
 
 def test_the_host_table_names_a_wrong_mtu_and_a_small_buffer_and_both_cost_throughput(shared):
-    """Seed 003: 99 % of the link with 9000 bytes, 93.9 % with 1500, and a buffer too small."""
+    """Seed 003, where 1500 bytes cost 5 % of the link: here 296 do, as 5 % are in a few seconds'
+    measurement what a lost packet costs, too.
+    """
     # Reno keeps the link full, as its queue is as long as itself; BBR, which may be the machine's
     # default, lets it run empty now and then. The bed goes with this file's last test.
     tune(shared.testbed, tcp_congestion_control="reno")
-    kept, wrong = (goodput(SLOW, mtu) for mtu in (9000, 1500))
-    bound = (kept + wrong) / 2
+    kept, wrong = (goodput(SLOW, mtu) for mtu in (9000, 296))
+    bound = wrong + (kept - wrong) / 4  # what disturbs makes slower
     table = "".join(f"      net.ipv4.{file}: {TUNED}\n" for file in ("tcp_rmem", "tcp_wmem"))
     shared.edit("system.yaml", ("    sysctl:\n", "    sysctl:\n" + table))
     shared.edit(
@@ -146,7 +148,7 @@ def test_the_host_table_names_a_wrong_mtu_and_a_small_buffer_and_both_cost_throu
         ("  at_least: 100 Mb/s  # the kernel", f"  at_least: {int(bound)} b/s  # the kernel"),
     )
     with faults(
-        shared.testbed, ("wrong-mtu", "node006", "1500"), ("small-buffers", "node007", str(WINDOW))
+        shared.testbed, ("wrong-mtu", "node006", "296"), ("small-buffers", "node007", str(WINDOW))
     ):
         shared.reframe(
             "-n",
@@ -165,7 +167,7 @@ def test_the_host_table_names_a_wrong_mtu_and_a_small_buffer_and_both_cost_throu
     }
     triple = f"expected {TUNED}, found 4096 16384 {WINDOW}"
     assert found == {
-        ("node006", "nic.eth0.mtu"): "expected 9000, found 1500",
+        ("node006", "nic.eth0.mtu"): "expected 9000, found 296",
         ("node007", "sysctl.net.ipv4.tcp_rmem"): triple,
         ("node007", "sysctl.net.ipv4.tcp_wmem"): triple,
     }
@@ -173,7 +175,7 @@ def test_the_host_table_names_a_wrong_mtu_and_a_small_buffer_and_both_cost_throu
     rate = shared.rates()
     for one, other, lowest, highest in (
         ("node005", "node001", bound, OVER * SLOW),
-        ("node006", "node002", 0.8 * wrong, bound),
+        ("node006", "node002", 0.4 * wrong, bound),
         ("node007", "node003", 0.2 * MOST, bound),
     ):
         for way in both(one, other):
