@@ -19,7 +19,7 @@ from siteproof.sites import Baseline, Criterion, Hardware
 BLADES = [f"iu-c{number:03}" for number in range(1, 321)]
 FACTS = {node: Hardware() for node in ("n1", "n2", "n3")}
 PACKAGE = Path(siteproof.__file__).parent
-START = datetime(2026, 11, 21, tzinfo=UTC)
+START = datetime.now(UTC).replace(microsecond=0) - timedelta(days=1)
 
 
 def header(session=1, mode="acceptance", **keys):
