@@ -56,7 +56,7 @@ MEANINGS = {  # of each state
     State.FLAPPING: "It failed more than once in its last ten sessions, and not in the newest.",
     State.SLOW: "It is worse than the nodes of its role, or than its own past.",
     State.ODD: "Its hardware, firmware or settings differ from the site's or the majority's.",
-    State.UNTESTED: "It lacks a value that a criterion accepts, or that others have; it has no other fault.",
+    State.UNTESTED: "It lacks a value that a criterion accepts, or others have; no other fault.",
     State.UNSTABLE: "Its values scatter.",
     State.OK: "Nothing is wrong with it.",
 }

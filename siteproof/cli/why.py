@@ -197,7 +197,7 @@ def _report(judged: Judgement, subject: str) -> NodeReport | None:
         return None
     from siteproof.gate import reports  # numpy, which a criterion does not need
 
-    return reports.fleet(judged).nodes.get(subject)
+    return reports.fleet(judged, only=subject).nodes.get(subject)
 
 
 def _samples(judged: Judgement, found: Sequence[Found]) -> list[SampleAnswer]:

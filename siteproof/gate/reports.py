@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from siteproof.history import History
 
 
-def fleet(judged: Judgement, search: Search | None = None) -> FleetReport:
+def fleet(judged: Judgement, search: Search | None = None, only: str = "") -> FleetReport:
     """The state of every node, and since when: a repair is a new beginning.
 
     What a change of the history explains is dated by that change, unless the history cannot be
-    read: that stops no answer.
+    read: that stops no answer. only: the node whose findings are dated so, as that takes a while.
     """
     found, repaired = states.report(judged, states.lately(judged)), judged.repairs[0]
-    nodes = {}
+    nodes = dict(found.nodes)
     broken: dict[Finding, None] = {}
     with ExitStack() as stack:
         searched = search or _search(judged, stack)
@@ -51,7 +51,7 @@ def fleet(judged: Judgement, search: Search | None = None) -> FleetReport:
             broken[Finding(Kind.UNREADABLE, message=why)] = None
             return None
 
-        for node in found.nodes.values():
+        for node in (one for one in found.nodes.values() if only in ("", one.node)):
             repair = repaired[node.node].of_node(node.node) if node.node in repaired else None
             findings, notes = (
                 [repairs.since(repair, explaining.explained(why, search_for)) for why in whys]
