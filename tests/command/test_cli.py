@@ -1,6 +1,7 @@
 """The command: a mistake is one line and exit code 2, and nothing that is read harms a terminal."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from documents_checked import check, kinds
@@ -17,7 +18,7 @@ HEAD = {
     "environment": "system",
     "check": "Stream",
     "job": "1",
-    "time": "2026-11-21T00:00:00+00:00",
+    "time": (datetime.now(UTC) - timedelta(days=1)).isoformat(timespec="seconds"),
     "mode": "quick",
 }
 LINE = {"node": "localhost", "metric": "Stream.triad", "value": "9000", "unit": "MB/s"}
