@@ -1,7 +1,7 @@
 """Waivers: what they excuse, how long, and each mistake in their file told in a line."""
 
 import shutil
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import product
 
@@ -263,7 +263,7 @@ def test_the_verdict_honours_a_waiver_until_it_expires(world):
         "system",
         "HostParameters",
         "1",
-        "2026-11-21T00:00:00+00:00",
+        datetime.now(UTC).isoformat(timespec="seconds"),
         mode="quick",
     )
     samples.write(
