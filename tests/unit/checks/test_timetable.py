@@ -160,7 +160,7 @@ run at=end -- cat "$WORLD/$ADDRESS.$PORT"
 class Walk:
     """Nodes in one folder. lead, late, kill: seconds, shorter than those of real links."""
 
-    def __init__(self, folder, rounds, lead=1, late=1, skew=0, kill=1, seconds=1):
+    def __init__(self, folder, rounds, lead=3, late=3, skew=0, kill=3, seconds=1):
         self.folder, self.table = folder / "stage", Timetable(rounds, 1, seconds)
         self.turn = lead + late + skew + kill + seconds
         self.world = folder / "world"
@@ -215,7 +215,7 @@ class Walk:
                 )
             )
         for one in running:
-            assert one.wait(60) == 0
+            assert one.wait(120) == 0
 
     def served(self, number):
         """Whether client and server met, for all of the client's time."""
@@ -253,10 +253,13 @@ def walk_together(folder):
 
 
 def walk_twice(folder, late):
-    """A node of the first job is late, and what came to nothing is in a second job."""
+    """A node of the first job is late, and what came to nothing is in a second job.
+
+    Its turn may begin until the eighth second, and the next one begins with the twelfth.
+    """
     walk = Walk(folder, star("a", "b"))
     walk.job()
-    walk.walk(late={late: 5})
+    walk.walk(late={late: 10})
     walk.first = {n: (walk.served(n), walk.inode(n)) for n in walk.done()}
     walk.left = [n for n in range(2) if worth_repeating(walk.folder, n)]
     walk.job(attempt=2, left=walk.left)
