@@ -26,7 +26,7 @@ from siteproof.record.samples import (
 )
 from siteproof.severity import WRONG
 from siteproof.sites import Baseline, Criterion, Expected
-from siteproof.sites.system import Value
+from siteproof.sites.stated import Value
 
 MIDDLES = ("median", "mean")
 ALL_UNITS = ""  # in place of a unit

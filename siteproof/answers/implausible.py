@@ -21,7 +21,7 @@ from siteproof.record.pair_units import PEER, Point, link_of, of_pairs, point
 from siteproof.record.samples import IMPLAUSIBLE, PUBLISHED, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.sites import Hardware, Metric, Site
-from siteproof.sites.plausible_bounds import A_CORE, LIMITS
+from siteproof.sites.plausible import A_CORE, LIMITS
 from siteproof.units import Quantity
 
 TOLERANCE = Fraction("1.05")  # data sheets are rounded, and the clocks of two ends differ
@@ -108,7 +108,7 @@ def _limit_of_node(hardware: Hardware, metric: str) -> Limit | None:
         return _clocks(hardware) if fact == "peak" else TOLERANCE, stated, fact
     cores = hardware.cores
     of_core = A_CORE.get(metric) or A_CORE.get(metric.partition(".")[0])
-    return (Fraction(cores), of_core[1], "a core's") if cores and of_core else None
+    return (Fraction(cores), of_core, "a core's") if cores and of_core else None
 
 
 def lowest(site: Site, name: str) -> tuple[float, float]:

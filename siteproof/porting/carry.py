@@ -204,12 +204,10 @@ def _conditions(
 
 
 def _rule(rule: Expected) -> str:
-    if rule.exact is not None:
-        return in_quotes(rule.exact)
-    if rule.one_of is not None:
-        return f"[{', '.join(map(in_quotes, rule.one_of))}]"
-    key = "at_least" if rule.at_least is not None else "at_most"
-    return f"{{{key}: {in_quotes(str(getattr(rule, key)))}}}"
+    if rule.texts:
+        return _value(rule.one_of or rule.exact)
+    given = rule.model_dump(exclude_none=True)
+    return _mapping({key: _value(one) for key, one in given.items()})
 
 
 def _plain(criterion: Criterion, keeps: bool) -> Iterator[str]:

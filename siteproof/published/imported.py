@@ -20,11 +20,12 @@ from siteproof.errors import UserError, UserErrors
 from siteproof.record import samples
 from siteproof.record.pair_units import LINK, PEER
 from siteproof.record.samples import PUBLISHED, Header, Sample
+from siteproof.schema import yamlfile
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import printed, site_tables
-from siteproof.sites.lint import reference
+from siteproof.sites.lint import Around, reference
 from siteproof.sites.published_csv import Published, period
-from siteproof.sites.site_tables import Known
+from siteproof.sites.site import SYSTEM
 
 _BREAKS = re.compile(r"[^A-Za-z0-9_-]+")  # what no job's name has
 
@@ -65,9 +66,9 @@ def read(path: Path, system: str = "") -> dict[int, Published]:
 
 def _lint(document: Document, rows: dict[int, Published], name: str) -> None:
     site = sites.load(name)
-    known = Known(site.system, site.system.inventory, site.catalogue)
+    around = Around(site.catalogue, site.system, yamlfile.read(site.folder / SYSTEM))
     for line, row in rows.items():
-        row.lint(document, line, known, rows.values())
+        row.lint(document, line, around, rows.values())
 
 
 def keep(path: Path, rows: Iterable[Published], perflogs: Path) -> Import:

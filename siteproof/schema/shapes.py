@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from datetime import date
 from difflib import get_close_matches
@@ -32,16 +32,19 @@ _WORDS: dict[str, tuple[str, str]] = {
 }
 
 
-def validate(document: Document, loc: Loc, model: type[M], raw: Any) -> M | None:
+def validate(
+    document: Document, loc: Loc, model: type[M], raw: Any, *, gaps: bool = False
+) -> M | None:
     """The model made from what is right in raw; every mistake goes to the document.
 
     What is wrong is left out, so that lint can check the rest. None: nothing is right.
+    gaps: a key that must be given may be one, and is then empty in the model.
     """
     made, errors = _made(model, raw)
     if made is None:
         raw = deepcopy(raw)
         for found in errors:
-            _note(document, loc, model, found)
+            _note(document, loc, model, found, gaps=gaps)
     for _ in range(_MAX_REPAIRS):
         if made is not None:
             document.note_empty(loc)
@@ -53,6 +56,14 @@ def validate(document: Document, loc: Loc, model: type[M], raw: Any) -> M | None
             _repair(model, raw, found)
         made, errors = _made(model, raw)
     return None
+
+
+def entries(document: Document, model: type[M], *, gaps: bool = False) -> Iterator[tuple[str, M]]:
+    """What is right in a file of one entry a key, with its key; see `validate`."""
+    for key, raw in (document.data or {}).items():
+        found = validate(document, (key,), model, raw, gaps=gaps)
+        if found is not None:
+            yield key, found
 
 
 def _made(model: type[M], raw: Any) -> tuple[M | None, list[ErrorDetails]]:
@@ -81,15 +92,22 @@ def _plain(name: str) -> str:
     return str(name).lower().replace("-", "_")
 
 
-def _note(document: Document, loc: Loc, model: type[BaseModel], found: ErrorDetails) -> None:
+def _note(
+    document: Document, loc: Loc, model: type[BaseModel], found: ErrorDetails, *, gaps: bool
+) -> None:
     """A finding of pydantic as a mistake, unless the key, or one around it, has one already."""
     here = (*loc, *found["loc"])
-    if document.spoilt(here):
+    if gaps and here in document.gaps:
         return
-    document.spoil(here)
     if document.is_full:
-        document.untold += 1
-        return
+        document.add(here, "")  # it is only counted
+    elif not document.spoilt(here):
+        _explain(document, here, model, found)
+    document.spoil(here)
+
+
+def _explain(document: Document, here: Loc, model: type[BaseModel], found: ErrorDetails) -> None:
+    """Note what is wrong, in plain words, and what is allowed."""
     kind, context, value = found["type"], found.get("ctx", {}), found["input"]
     if kind == "missing":
         document.add(here[:-1], f"missing key '{here[-1]}'")
@@ -103,6 +121,8 @@ def _note(document: Document, loc: Loc, model: type[BaseModel], found: ErrorDeta
         allowed = re.findall(r"'([^']*)'", context["expected"])
         what = f"unknown value {_shown(value)}{hint(str(value), allowed)}"
         document.add(here, what, allowed)
+    elif kind == "too_short":
+        document.add(here, "nothing given", "at least one entry")
     elif kind == "greater_than_equal":
         document.add(here, f"{_shown(value)} is below {context['ge']}", f"at least {context['ge']}")
     elif kind == "less_than_equal":

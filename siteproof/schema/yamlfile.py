@@ -90,10 +90,13 @@ class Document:
         line: int = 0,
         inside: bool = False,
     ) -> None:
-        """Note a mistake at a key; the line shown is the key's, if none is given.
+        """Note a mistake at a key, unless it is only the consequence of one at the same key.
 
-        inside: the mistake is the key itself, so it is reported at the mapping that has it.
+        line: the one to show, if it is not the key's. inside: the mistake is the key itself, so it
+        is reported at the mapping that has it.
         """
+        if self.spoilt(loc):
+            return
         if self.is_full:
             self.untold += 1
             return
@@ -129,18 +132,11 @@ class Document:
         """Whether a key, or one around it, is known to be wrong."""
         return any(loc[:n] in self._spoilt for n in range(1, len(loc) + 1))
 
-    def follow_up(
-        self, loc: Loc, what: str, allowed: str | Iterable[str] = (), hint: str = ""
-    ) -> None:
-        """Note a mistake, unless it is only the consequence of one at the same key."""
-        if not self.spoilt(loc):
-            self.add(loc, what, allowed, hint)
-
     def note_empty(self, below: Loc) -> None:
         """Note keys without a value whose value may be left out: what was meant is not known."""
         for loc in sorted(self._empty, key=self.line):
             if loc[: len(below)] == below:
-                self.follow_up(loc, "an empty value", hint="Give a value, or remove the key")
+                self.add(loc, "an empty value", hint="Give a value, or remove the key")
                 self.spoil(loc)
 
     def sorted_mistakes(self) -> list[UserError]:

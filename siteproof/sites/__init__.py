@@ -15,9 +15,9 @@ from siteproof.sites.site import names as names
 from siteproof.sites.site import names_to_copy as names_to_copy
 from siteproof.sites.site import own_checks as own_checks
 from siteproof.sites.site import trust as trust
+from siteproof.sites.stated import Expected as Expected
 from siteproof.sites.system import BondParameters as BondParameters
 from siteproof.sites.system import Environment as Environment
-from siteproof.sites.system import Expected as Expected
 from siteproof.sites.system import FileSystem as FileSystem
 from siteproof.sites.system import Hardware as Hardware
 from siteproof.sites.system import HostParameters as HostParameters

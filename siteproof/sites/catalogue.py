@@ -98,11 +98,9 @@ def of_site(folder: Path, known: Mapping[str, Metric]) -> tuple[dict[str, Metric
         for name in found.keys() & (document.data or {}).keys():
             if name in known or found[name].check in taken:
                 what = f"'{name}' is of a check in another catalogue"
-                document.follow_up((name,), what, "names of the site's own checks")
+                document.add((name,), what, "names of the site's own checks")
             if found[name].derived_from:
-                document.follow_up(
-                    (name, "derived_from"), "derived", "metrics of the site's checks"
-                )
+                document.add((name, "derived_from"), "derived", "metrics of the site's checks")
     return {
         name: metric.model_copy(update={"file": str(folder / metric.file)})
         if metric.file
@@ -116,10 +114,10 @@ def _read(folder: Path) -> tuple[dict[str, Metric], list[Document]]:
     for path in sorted(folder.rglob(NAME)):
         document = yamlfile.read(path)
         documents.append(document)
-        for name, raw in (document.data or {}).items():
+        for name, metric in shapes.entries(document, Metric):
             if name in metrics:
                 document.add((name,), f"'{name}' is in two catalogues", "one entry a metric")
-            elif metric := shapes.validate(document, (name,), Metric, raw):
+            else:
                 metrics[name] = metric
                 _lint(document, name, metric)
     for document in documents:
@@ -130,18 +128,18 @@ def _read(folder: Path) -> tuple[dict[str, Metric], list[Document]]:
 def _lint(document: Document, name: str, metric: Metric) -> None:
     check, dot, own = name.partition(".")
     if not (check.isidentifier() and dot and own.isidentifier()):
-        document.follow_up((name,), f"'{yamlfile.clip(name)}' is not a valid name", "Check.metric")
+        document.add((name,), f"'{yamlfile.clip(name)}' is not a valid name", "Check.metric")
     if metric.check not in (None, check):
-        document.follow_up((name, "check"), f"check '{metric.check}'", f"{check}, null")
+        document.add((name, "check"), f"check '{metric.check}'", f"{check}, null")
     if metric.check and metric.derived_from:
-        document.follow_up((name, "derived_from"), f"derived, and check '{metric.check}'", "null")
+        document.add((name, "derived_from"), f"derived, and check '{metric.check}'", "null")
     if bool(metric.computed) != bool(metric.derived_from):
-        document.follow_up((name,), "'computed' and 'derived_from' belong together", "both")
+        document.add((name,), "'computed' and 'derived_from' belong together", "both")
     if metric.check and not metric.file:
-        document.follow_up((name,), "missing key 'file'")
+        document.add((name,), "missing key 'file'")
     if metric.unit not in units.UNITS:
         known = shapes.hint(metric.unit, units.UNITS)
-        document.follow_up((name, "unit"), f"unknown unit '{metric.unit}'{known}", units.UNITS)
+        document.add((name, "unit"), f"unknown unit '{metric.unit}'{known}", units.UNITS)
 
 
 def _lint_derived(document: Document, metrics: dict[str, Metric]) -> None:
@@ -150,4 +148,4 @@ def _lint_derived(document: Document, metrics: dict[str, Metric]) -> None:
         for source in metrics[name].derived_from:
             if source in SOURCES or (source in metrics and metrics[source].check):
                 continue
-            document.follow_up((name, "derived_from"), f"'{source}' is not measured", SOURCES)
+            document.add((name, "derived_from"), f"'{source}' is not measured", SOURCES)

@@ -34,11 +34,7 @@ class Feature(Model):
 def known(path: Path = FILE) -> dict[str, Feature]:
     """The features of Siteproof's own checks. Raises UserErrors."""
     document = yamlfile.read(path)
-    found = {
-        name: feature
-        for name, raw in (document.data or {}).items()
-        if (feature := shapes.validate(document, (name,), Feature, raw))
-    }
+    found = dict(shapes.entries(document, Feature))
     if document.mistakes:
         raise UserErrors(document.sorted_mistakes())
     return found

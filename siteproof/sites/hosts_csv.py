@@ -8,7 +8,8 @@ from typing import Self
 from pydantic import Field
 
 from siteproof.schema.yamlfile import Document, clip
-from siteproof.sites.site_tables import Known, Row
+from siteproof.sites.lint import Around
+from siteproof.sites.site_tables import Row
 from siteproof.sites.stated import Fact, FactSection
 
 # Sections of the facts of a host table, by the metric that counts the hosts that miss one.
@@ -24,7 +25,7 @@ SECTIONS = {
 class HostRow(Row):
     """A host of the table; an empty cell states nothing."""
 
-    FILE, WHAT, COLUMN = "hosts.csv", "hosts", "name"
+    FILE, WHAT, COLUMN, KEY = "hosts.csv", "hosts", "name", ("node",)
 
     node: str = Field(description="The node, as in the inventory.")
     name: str = Field("", description="Its full name; the node may use the first parts alone.")
@@ -35,14 +36,9 @@ class HostRow(Row):
     speed: str = Field("", description="The rate of this interface: 1000 Mb/s.")
     source: str = Field(description="The document, and the table in it.")
 
-    @property
-    def identity(self) -> object:
-        """What no two rows of a table share."""
-        return self.node
-
-    def lint(self, document: Document, line: int, known: Known, others: Iterable[Self]) -> None:
+    def lint(self, document: Document, line: int, around: Around, others: Iterable[Self]) -> None:
         """Note a host that the inventory does not have."""
-        nodes = known.inventory
+        nodes = around.inventory
         if nodes is not None and self.node not in nodes:
             document.add((line, "node"), f"'{clip(self.node)}' is not in any role", clip(nodes))
 

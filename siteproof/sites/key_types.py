@@ -17,7 +17,6 @@ from pydantic import (
     ValidationInfo,
     WithJsonSchema,
     field_validator,
-    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -45,28 +44,6 @@ class Model(BaseModel):
                 if twice:
                     raise mistake(f"'{str(twice[0])[:40]}' twice", "each once")
         return given
-
-
-class Rule(Model):
-    """The rule for a value; a plain text stands for `exact`, a list for `one_of`."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_forms(cls, data: Any) -> Any:
-        if isinstance(data, str):
-            return {"exact": data}
-        if data == [] or isinstance(data, dict) and data.get("one_of") == []:
-            raise mistake("an empty list", "at least one value")
-        return {"one_of": data} if isinstance(data, list) else data
-
-
-def any_rule(model: type[Rule]) -> WithJsonSchema:
-    """The JSON schema of a rule in any of its forms."""
-    plain = {"type": ["string", "number", "boolean"]}
-    values = {"type": "array", "items": {"type": ["string", "number"]}}
-    keys = {"additionalProperties": False, "properties": {name: {} for name in model.model_fields}}
-    mapping = {"type": "object", "minProperties": 1, **keys}
-    return WithJsonSchema({"anyOf": [plain, values, mapping]})
 
 
 def mistake(what: str, allowed: str = "", hint: str = "") -> PydanticCustomError:
@@ -145,6 +122,9 @@ def _day(text: object) -> object:
 
 
 Day = Annotated[date, BeforeValidator(_day)]
+NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")  # ReFrame's rule for systems, partitions …
+NAME_RULE = "a letter or _, then letters, digits, _ and -"
+EntryName = Annotated[str, shaped(NAME.pattern, "a valid name", NAME_RULE)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 # What tuned inputs of HPL use. The list is closed, so that few series have an NB of their own.
 HPL_BLOCKS = (64, 80, 96, 112, 128, 144, 160, 168, 176, 184, 192, 200, 208, 216, 224, 232, 240,

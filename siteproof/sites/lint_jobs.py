@@ -61,7 +61,7 @@ def lint_jobs(document: Document, system: System) -> None:
             if one.modules and nothing_loads:
                 what = f"nothing loads module '{clip(one.modules[0])}'"
                 remedy = "Name it at the top of the file: 'modules_system: lmod'"
-                document.follow_up((section, name, "modules"), what, hint=remedy)
+                document.add((section, name, "modules"), what, hint=remedy)
     for name, partition in system.partitions.items():
         loc = ("partitions", name)
         _options(document, (*loc, "access"), partition.access, step=False)
@@ -73,7 +73,7 @@ def _options(document: Document, loc: Loc, options: Iterable[str], *, step: bool
         later = (part for part in option.split()[1:] if part.startswith("-"))
         names = map(job_keys.job_option, (option, *later))
         if any(job_keys.is_of_checks(name, step=step) for name in names):
-            document.follow_up(loc, f"'{clip(option)}' is set by the check", hint="Remove it")
+            document.add(loc, f"'{clip(option)}' is set by the check", hint="Remove it")
 
 
 def _block(

@@ -14,8 +14,8 @@ from siteproof.sites.hosts_csv import HostRow
 from siteproof.sites.lint_promise import OWNER
 from siteproof.sites.promise import Baseline, Criterion
 from siteproof.sites.published_csv import Published
-from siteproof.sites.stated import Fact
-from siteproof.sites.system import Expected, System
+from siteproof.sites.stated import Expected, Fact
+from siteproof.sites.system import System
 from siteproof.sites.timeline_csv import Milestone
 from siteproof.sites.waiver import Waiver
 from siteproof.sites.windows_csv import PlannedWindow

@@ -1,263 +1,230 @@
-"""What is possible in system.yaml and not plausible: warnings of lint, each with its arithmetic."""
+"""Keys of a site that contradict one another: warnings of lint, each with its arithmetic.
+
+Typed values are compared, of system.yaml and of its promises; no text is interpreted.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 
-from ClusterShell.NodeSet import NodeSet
-
-from siteproof.schema.shapes import hint
+from siteproof import units
+from siteproof.errors import UserError
 from siteproof.schema.yamlfile import Document, Loc, clip
-from siteproof.sites.system import FileSystem, Hardware, Link, Nic, NicParameters, Recognise, System
+from siteproof.sites.catalogue import Metric
+from siteproof.sites.promise import Bound, Promise
+from siteproof.sites.stated import Expected
+from siteproof.sites.system import FileSystem, Link, Nic, NicParameters, System, is_of_network
+from siteproof.units import Quantity
 
-CLOCK = (Fraction(8, 10), Fraction(6))  # GHz: from many-core processors to the fastest
-# Operations of a core in a cycle: from scalar code to two units of 1024 bits.
-PER_CYCLE = (Fraction(1), Fraction(64))
-PER_CORE = (Fraction(1), Fraction(200))  # GFLOPS of a core
-THREADS = (1, 2, 4, 8)  # hardware threads of a core, of any maker
-MEMORY_PER_CORE = (Fraction(1, 4), Fraction(1024))  # GiB
-MTU = (576, 65_536)  # bytes: the smallest of IPv4, and that of the loopback
-LOCAL = (
-    *("tmpfs", "ramfs", "xfs", "ext2", "ext3", "ext4", "btrfs", "zfs", "f2fs", "bcachefs"),
-    *("overlay", "jfs"),
+FAR = 20  # a bound that is so many times easier than what the hardware states is none
+ROUNDED_AWAY = Fraction(1, 10)  # the share of a bound that rounding may give away
+MATRIX_ELEMENT = 8  # bytes of a number in HPL's matrix
+# By metric of one node: the hardware's own figure, which it cannot exceed.
+LIMITS = {"Hpl.gflops": "peak", "Hpcg.gflops": "peak"} | dict.fromkeys(
+    ("Stream.triad", "Stream.copy", "Stream.scale", "Stream.add"), "memory_bandwidth"
 )
-SHARED = (
-    *("lustre", "nfs", "nfs4", "gpfs", "ceph", "beegfs", "panfs", "glusterfs", "pvfs2", "wekafs"),
-    *("cifs", "smb3", "afs", "dvs", "ocfs2", "gfs2", "fuse.glusterfs", "fuse.ceph", "fuse.dfuse"),
-    *("9p", "virtiofs", "cvmfs2", "fuse.cvmfs2", "fuse.sshfs"),
-)
-KINDS = (*LOCAL, *SHARED, "any", "fuse.s3fs", "squashfs", "vfat", "iso9660", "ntfs", "reiserfs")
-_GPUS = re.compile(r"--(?:gpus-per-node=|gres=gpu:)(?:[A-Za-z][^:=,]*:)?([0-9]{1,3})$")
-_UNEXPANDED = re.compile(r"[$~*?{]")
-_UNUSUAL = re.compile(
-    r"/(?:(?:bin|boot|dev(?!/shm)|etc|lib|lib64|proc|root|run|sbin|sys|usr)(?:/.*)?)?"
-)
-_RANGE = re.compile(r"\[[0-9]*(?:[0-9]{2,}-[0-9]+|[0-9]+-[0-9]{2,})[0-9,-]*\]")
-_GLOB = re.compile(r"(?<![\\\])}.])(?<!\\[a-zA-Z])\*")
-_DOMAIN = re.compile(r"[\w\\\[\]+*?{}-]+?(?:\\?\.[a-z][a-z-]+){1,}")
-_NEVER = re.compile(r"[\s/:@,;=!%~#&'\"<>]")  # in no host name
-_NO_CLUSTER = re.compile(r"""[\s"'#=]""")
-_BEGIN = re.compile(r"\^[\w-]+")
+# Metrics that use only a small part of that figure, so a low bound is a real one.
+SMALL_SHARE = ("Hpcg.gflops",)
+# By metric or check: the highest of the fastest core there is, where no other figure is stated.
+A_CORE = {"Stream": Quantity(Decimal(200), "GB/s"), "Hpl.gflops": Quantity(Decimal(200), "GFLOPS")}
+INVENTORY = {"nodes": "nodes", "cores": "count", "total_peak": "GFLOPS"}  # with their units
+PEAKS_DIFFER = Fraction(1, 100)  # by so much, as a stated total is rounded
+Found = Iterator[tuple[str, str]]  # keys of one mapping, each with what contradicts it
 
 
-def short(number: Fraction | int) -> str:
+def check_system(document: Document, system: System) -> None:
+    """Note the warnings of system.yaml."""
+    for role, parameters in system.parameters.items():
+        nics = system.hardware_of(role).nics
+        for name in parameters.nic.keys() & nics.keys():
+            found = _interface(parameters.nic[name], nics[name])
+            _warn(document, ("parameters", role, "nic", name), found)
+    for key, link in system.links.items():
+        _warn(document, ("links", key), _link(system, link))
+    for key, there in system.file_systems.items():
+        _warn(document, ("file_systems", key), _file_system(there))
+    for (one, first), (other, second) in combinations(system.file_systems.items(), 2):
+        same = (first.path.rstrip("/"), first.kind) == (second.path.rstrip("/"), second.kind)
+        if same and any(first.used_by(role) and second.used_by(role) for role in system.nodes):
+            what = f"the path of file system '{one}', so it is measured twice"
+            document.warn(("file_systems", other, "path"), what)
+
+
+def check_promise(
+    document: Document, key: str, promise: Promise, metric: Metric, system: System
+) -> None:
+    """Note the warnings of a criterion or baseline that has one bound."""
+    try:
+        found = [*_parts(promise, system), *_problem_size(promise, system)]
+        if promise.bound is not None:
+            found += _inventory(promise, promise.bound, system)
+        if promise.bound is not None and promise.kind != "equals":
+            found += _rounding(promise, promise.bound)
+            found += _hardware(promise, promise.bound, metric, system)
+            found += _over_links(promise, promise.bound, metric, system)
+    except (UserError, ValueError, ZeroDivisionError):
+        return  # a bound or a node set with a mistake, which lint has named
+    _warn(document, (key,), found)
+
+
+def _warn(document: Document, loc: Loc, found: Iterable[tuple[str, str]]) -> None:
+    for name, what in dict.fromkeys(found):
+        document.warn((*loc, name), what)
+
+
+def _short(number: Fraction | int) -> str:
     """A number in a warning: four digits, or all before the point."""
     return f"{float(number):.4g}" if abs(float(number)) < 10_000 else f"{float(number):.0f}"
 
 
-def between(limits: Iterable[Fraction | int], unit: str) -> str:
-    """Two limits in a warning."""
-    return f"{' to '.join(map(short, limits))} {unit}"
-
-
-def system(document: Document, found: System) -> None:
-    """Note the warnings of system.yaml."""
-    _recognise(document, found.recognise)
-    for key, hardware in found.hardware.items():
-        for name, what in _of_hardware(hardware):
-            document.warn(("hardware", key, name), what)
-    _interfaces(document, found)
-    for loc, what in (*_misspelt(found), *_of_gpus(found)):
-        document.warn(loc, what)
-    for key, link in found.links.items():
-        for name, what in dict.fromkeys(_of_link(found, link)):
-            document.warn(("links", key, name), what)
-    for key, there in found.file_systems.items():
-        for name, what in _of_file_system(there):
-            document.warn(("file_systems", key, name), what)
-    _same_paths(document, found)
-
-
-def _recognise(document: Document, rule: Recognise) -> None:
-    if rule.hostname is not None and (what := _cannot_match(rule.hostname)):
-        document.warn(("recognise", "hostname"), f"'{clip(rule.hostname)}' {what}")
-    if rule.cluster is not None and (match := _NO_CLUSTER.search(rule.cluster)):
-        what = f"'{clip(rule.cluster)}' cannot match: no ClusterName has '{match[0]}'"
-        document.warn(("recognise", "cluster"), what)
-    if rule.file is not None and not rule.file.startswith("/"):
-        what = f"'{clip(rule.file)}' depends on the current folder"
-        document.warn(("recognise", "file"), what, "Give a path that begins with /")
-
-
-def _cannot_match(pattern: str) -> str:
-    """Why a pattern matches no short host name, or not those that were meant; "" if it may."""
-    if found := _NEVER.search(re.sub(r"\{[0-9]*,[0-9]*\}|\(\?[:=!]", "", pattern)):
-        return f"cannot match: no host name has '{found[0]}'"
-    if found := _RANGE.search(pattern):
-        return f"is not a node set: {found[0]} stands for one character; write [0-9]+"
-    if r"\." in pattern or _DOMAIN.fullmatch(pattern):
-        return "cannot match: a short host name has no domain"
-    if _BEGIN.fullmatch(pattern):
-        return f"matches the one name {pattern.strip('^')}: the whole name must match; write .*"
-    if _GLOB.search(pattern) or pattern.startswith("*"):
-        return "is not a glob: '*' repeats the character before it; write .*"
-    return ""
-
-
-def _of_hardware(hardware: Hardware) -> Iterator[tuple[str, str]]:
-    """Keys of a kind of node, each with what is not plausible."""
-    if hardware.peak is not None:
-        yield from (("peak", what) for what in _of_peak(hardware))
-    for key in ("avx_base", "highest_clock"):
-        clock = hardware.quantities.get(key)
-        if clock and not CLOCK[0] <= clock.to("GHz") <= CLOCK[1]:
-            yield key, f"a clock of {clock}, and processors have {between(CLOCK, 'GHz')}"
-    cycle = hardware.flops_per_cycle
-    if cycle and not (PER_CYCLE[0] <= cycle <= PER_CYCLE[1] and cycle.bit_count() == 1):
-        yield "flops_per_cycle", f"{cycle} is not a power of two up to {PER_CYCLE[1]}"
-    threads = hardware.threads_per_core
-    if threads and threads not in THREADS:
-        yield "threads_per_core", f"{threads}, and cores have {', '.join(map(str, THREADS))}"
-    yield from _of_memory(hardware)
-    for name, nic in hardware.nics.items():
-        if nic.mtu and not MTU[0] <= nic.mtu <= MTU[1]:
-            yield "nics", f"{name} with an MTU of {nic.mtu}, and {MTU[0]} to {MTU[1]} exist"
-
-
-def _of_peak(hardware: Hardware) -> Iterator[str]:
-    """A peak that its factors do not explain, where one or two of them are missing."""
-    cores = hardware.cores
-    has_gpu = any(
-        field.startswith("gpu.") for facts in hardware.facts.values() for field in facts.fields
-    )
-    if not cores or hardware.peak is None or has_gpu:
-        return
-    gflops, clock, cycle = hardware.peak.to("GFLOPS"), hardware.avx_base, hardware.flops_per_cycle
-    begin = f"{hardware.peak} / ({hardware.sockets} x {hardware.cores_per_socket} cores"
-    if clock and cycle:
-        return  # lint computes it exactly
-    if cycle:
-        found, limits, unit = gflops / cores / cycle, CLOCK, "GHz"
-        begin += f" x {cycle} a cycle"
-    elif clock:
-        found, limits, unit = gflops / cores / clock.to("GHz"), PER_CYCLE, "a cycle"
-        begin += f" x {clock}"
-    else:
-        found, limits, unit = gflops / cores, PER_CORE, "GFLOPS a core"
-    if not limits[0] <= found <= limits[1]:
-        yield f"{begin}) = {short(found)} {unit}, and processors have {between(limits, unit)}"
-
-
-def _of_memory(hardware: Hardware) -> Iterator[tuple[str, str]]:
-    memory, cache = hardware.memory, hardware.last_level_cache
-    cores = hardware.cores
-    if memory and cores:
-        each = memory.to("GiB") / cores
-        if not MEMORY_PER_CORE[0] <= each <= MEMORY_PER_CORE[1]:
-            limits = between(MEMORY_PER_CORE, "GiB")
-            yield (
-                "memory",
-                f"{memory} / {cores} cores = {short(each)} GiB, and nodes have {limits}",
-            )
-    if memory and cache and cache.to("B") * 16 > memory.to("B"):
-        share = short(100 * cache.to("B") / memory.to("B"))
-        yield "last_level_cache", f"{cache} is {share} % of the memory of {memory}"
-
-
-def _misspelt(found: System) -> Iterator[tuple[Loc, str]]:
-    """Names of lists that are not closed, where one of the list is close to them."""
-    for key, there in found.file_systems.items():
-        if near := _near(there.kind, KINDS):
-            what = f"'{clip(there.kind)}' is not a type as the kernel names it{near}"
-            yield ("file_systems", key, "kind"), what
-    for key, hardware in found.hardware.items():
-        for name in hardware.devices:
-            if near := _near(name, ("gpu",)):
-                what = f"'{clip(name)}' is a type of device that nothing compares{near}"
-                yield ("hardware", key, "devices"), what
-
-
-def _near(name: str, known: Collection[str]) -> str:
-    """The hint for a name that is not in a list and close to one of it."""
-    return "" if name in known else hint(name, known)
-
-
-def _of_gpus(found: System) -> Iterator[tuple[Loc, str]]:
-    """Jobs that request another number of GPUs than the nodes have."""
-    for key, partition in found.partitions.items():
-        numbers = [int(match[1]) for one in partition.access if (match := _GPUS.match(one))]
-        for role in partition.measured if numbers else ():
-            gpu = found.hardware_of(role).devices.get("gpu")
-            if gpu and gpu.count != numbers[-1]:
-                what = f"requests {numbers[-1]} GPUs, and nodes of role '{role}' have {gpu.count}"
-                yield ("partitions", key, "access"), what
-
-
-def _interfaces(document: Document, found: System) -> None:
-    """An expected parameter of an interface that contradicts the interface in the hardware."""
-    for role, parameters in found.parameters.items():
-        nics = found.hardware_of(role).nics
-        for device in parameters.nic.keys() & nics.keys():
-            for name, what in _of_interface(parameters.nic[device], nics[device]):
-                document.warn(("parameters", role, "nic", device, name), what)
-
-
-def _of_interface(settings: NicParameters, nic: Nic) -> Iterator[tuple[str, str]]:
+def _interface(settings: NicParameters, nic: Nic) -> Found:
+    """An expected parameter that is not what the hardware states of the interface."""
     if nic.mtu and settings.mtu and not settings.mtu.met_by(nic.mtu):
         yield "mtu", f"{settings.mtu}, and `hardware` has {nic.mtu}"
     speed = nic.speed.to("Mb/s") if nic.speed else None
-    if speed and settings.speed and not settings.speed.met_by(short(speed)):
+    if speed and settings.speed and not settings.speed.met_by(_short(speed)):
         yield "speed", f"{settings.speed} Mb/s, and `hardware` has {nic.speed}"
 
 
-def _of_link(found: System, link: Link) -> Iterator[tuple[str, str]]:
-    """Keys of a link, each with what its ends cannot do."""
+def _link(system: System, link: Link) -> Found:
+    """What the ends of a link cannot do; of an end's nodes together, if all work at once."""
     if link.slow_below and link.speed and link.slow_below.to("b/s") >= link.speed.to("b/s"):
         yield "slow_below", f"{link.slow_below} is not below the speed of {link.speed}"
-    if link.mtu and not MTU[0] <= link.mtu <= MTU[1]:
-        yield "mtu", f"{link.mtu}, and {MTU[0]} to {MTU[1]} exist"
-    for end in ("servers", "clients"):
-        for role in _roles_of(found, getattr(link, end)):
-            yield from _of_end(found, link, getattr(link, end), role)
+    for end, (name, role) in product((link.servers, link.clients), system.nodes.items()):
+        nodes, hardware = len(role.nodes & system.members(end)), system.hardware_of(name)
+        rate = hardware.rate * (nodes if link.pattern == "together" else min(nodes, 1))
+        if link.speed and 0 < rate < link.speed.to("b/s"):
+            has = f"{_short(rate / 10**9)} Gb/s"
+            yield "speed", f"{link.speed}, and the interfaces of role '{name}' have {has}"
+        largest = max((nic.mtu for nic in hardware.nics.values() if nic.mtu), default=0)
+        if link.mtu and nodes and 0 < largest < link.mtu:
+            yield "mtu", f"{link.mtu}, and the interfaces of role '{name}' have {largest}"
 
 
-def _of_end(found: System, link: Link, end: str, role: str) -> Iterator[tuple[str, str]]:
-    """What the interfaces of a role cannot do; of all its nodes together, if all work at once."""
-    hardware = found.hardware_of(role)
-    sizes = [nic.mtu for nic in hardware.nics.values() if nic.mtu]
-    nodes = len(found.nodes[role].nodes & found.members(end)) if link.pattern == "together" else 1
-    if link.speed and hardware.rate and link.speed.to("b/s") > nodes * hardware.rate:
-        written = " + ".join(str(nic.speed) for nic in hardware.nics.values())
-        written += f" on each of {nodes} nodes" if nodes > 1 else ""
-        yield "speed", f"{link.speed}, and the interfaces of role '{role}' have {written}"
-    if link.mtu and sizes and link.mtu > max(sizes):
-        yield "mtu", f"{link.mtu}, and the interfaces of role '{role}' have {max(sizes)}"
-
-
-def _roles_of(found: System, text: str) -> list[str]:
-    """The roles of the nodes of a link's end; none if it has a mistake."""
-    try:
-        ends: NodeSet = found.members(text)
-        return [key for key, role in found.nodes.items() if role.nodes & ends]
-    except ValueError:
-        return []
-
-
-def _of_file_system(there: FileSystem) -> Iterator[tuple[str, str]]:
-    if _UNUSUAL.fullmatch(there.path):
-        yield "path", f"'{clip(there.path)}' belongs to the operating system of a node"
-    elif "//" in there.path or {"..", "."} & set(there.path.split("/")):
-        yield "path", f"'{clip(there.path)}' is not the shortest form of this path"
-    if found := _UNEXPANDED.search(there.path):
-        yield "path", f"'{clip(there.path)}' is taken as it is: nothing replaces '{found[0]}'"
-    given = there.model_fields_set
-    if "most_full" in given and there.kind not in ("lustre", "any"):
+def _file_system(there: FileSystem) -> Found:
+    """Keys that the kind of a file system, or whether it is shared, leaves without an effect."""
+    if "most_full" in there.model_fields_set and there.kind not in ("lustre", "any"):
         yield "most_full", f"no effect, as kind is {clip(there.kind)}, not lustre"
-    if "at_once" in given and not there.shared:
+    if "at_once" in there.model_fields_set and not there.shared:
         yield "at_once", "no effect without 'shared: true'"
-    if there.shared and there.kind in LOCAL:
-        yield "shared", f"'shared: true', but {there.kind} is a file system of one node"
-    if not there.shared and there.kind in SHARED:
-        yield "kind", f"{there.kind} without 'shared: true', so all nodes write to it at once"
+    if not there.shared and is_of_network(there.kind):
+        yield "kind", f"{clip(there.kind)} without 'shared: true', so all nodes write to it at once"
 
 
-def _same_paths(document: Document, found: System) -> None:
-    for (one, first), (other, second) in combinations(found.file_systems.items(), 2):
-        same = first.path.rstrip("/") == second.path.rstrip("/")
-        roles = [set(there.roles or found.nodes) for there in (first, second)]
-        if same and first.kind == second.kind and roles[0] & roles[1]:
-            what = f"the path of file system '{one}', so it is measured twice"
-            document.warn(("file_systems", other, "path"), what)
+def _parts(promise: Promise, system: System) -> Found:
+    """A part of the site's description that it does not have: no value will ever answer."""
+    known = {"section": system.sections(), "of": set(system.requested)}
+    for name in known.keys() & promise.conditions.keys():
+        for text in promise.conditions[name].texts:
+            if text not in known[name]:
+                yield "conditions", f"{name} '{clip(text)}', which system.yaml does not have"
+
+
+def _rounding(promise: Promise, bound: Bound) -> Found:
+    """A step so wide that rounding changes the bound; the bound's own last digit is none."""
+    digit = Fraction(10) ** int(bound.quantity.value.as_tuple().exponent)
+    low, high = promise.limits_as_written
+    limit, exact = low or high, promise.exact_bound
+    if bound.fact or promise.exact_step is None or promise.exact_step <= digit or limit is None:
+        return
+    if abs(limit.value - exact) > ROUNDED_AWAY * abs(exact):
+        value = f"{_short(limit.value)} {bound.quantity.unit}"
+        yield "rounding", f"{promise.rounding}: {value} is rounded to meet {promise.required}"
+
+
+def _against(promise: Promise, who: str, share: Fraction, text: str, *, far: bool) -> Found:
+    """A bound above what is possible, as a share of it, or, with `far`, far below."""
+    if share > 1:
+        yield promise.kind, f"no {who} can meet it: {text}"
+    elif far and share * FAR < 1:
+        yield promise.kind, f"any {who} meets it: {text}"
+
+
+def _hardware(promise: Promise, bound: Bound, metric: Metric, system: System) -> Found:
+    """A bound above what the hardware of a node can do, or far below."""
+    if promise.kind != "at_least":
+        return
+    far, fact = promise.metric not in SMALL_SHARE, LIMITS.get(promise.metric, "")
+    if bound.fact:
+        share = units.convert(promise.exact_bound, bound.quantity.unit, "x")
+        yield from _against(promise, "node", share, str(bound), far=far)
+    elif getattr(promise, "subject", "node") != "system":
+        for role in promise.nodes or system.nodes:
+            if whole := system.hardware_of(role).quantities.get(fact):
+                share = promise.bound_value().to(metric.unit) / whole.to(metric.unit)
+                text = f"{bound} is {_short(100 * share)} % of the {fact} of role '{role}', {whole}"
+                yield from _against(promise, "node", share, text, far=far)
+
+
+def _over_links(promise: Promise, bound: Bound, metric: Metric, system: System) -> Found:
+    """A rate above the link's, or far below; a time below the link's, or far above."""
+    if bound.fact or getattr(promise, "subject", "pair") != "pair":
+        return
+    kind, rule = (units.kind(metric.unit), promise.kind), promise.conditions.get("mtu")
+    for name in (name for name in promise.links if name in system.links):
+        link, value = system.links[name], promise.bound_value()
+        if rule is not None and link.mtu and not rule.met_by(link.mtu):
+            yield "conditions", f"mtu {rule}, and link '{name}' has {link.mtu}"
+        if kind == ("rate", "at_least") and link.speed:
+            share = value.to("b/s") / link.speed.to("b/s")
+            text = f"{bound} against the speed of link '{name}', {link.speed}"
+            yield from _against(promise, "pair", share, text, far=bool(share) and not link.emulated)
+        elif kind == ("rate", "at_least") and (rate := _of_interfaces(system, link)):
+            text = f"{bound} against the interfaces of link '{name}', {_short(rate / 10**9)} Gb/s"
+            yield from _against(promise, "pair", value.to("b/s") / rate, text, far=False)
+        elif kind == ("time", "at_most") and link.round_trip and value.value:
+            share = link.round_trip.to("s") / value.to("s")
+            text = f"{bound} against the round trip of link '{name}', {link.round_trip}"
+            yield from _against(promise, "pair", share, text, far=not link.emulated)
+
+
+def _of_interfaces(system: System, link: Link) -> Fraction:
+    """What the interfaces of the slower end carry together, in b/s; 0 if a role states none."""
+    ends = system.members(link.servers) | system.members(link.clients)
+    roles = [role for role, one in system.nodes.items() if one.nodes & ends]
+    return min(system.hardware_of(role).rate for role in roles)
+
+
+def _problem_size(promise: Promise, system: System) -> Found:
+    """HPL's N and share of memory, as conditions, against the memory of the nodes."""
+    n, least = (_lowest(promise.conditions.get(name)) for name in ("n", "memory_share"))
+    for role in promise.nodes or system.nodes:
+        memory = system.hardware_of(role).memory
+        if not promise.metric.startswith("Hpl.") or not n or memory is None:
+            continue
+        share = n * n * MATRIX_ELEMENT / memory.to("B")
+        of = f"8 B x {_short(n)}^2 is {_short(100 * share)} % of the {memory} of role '{role}'"
+        if share > 1:
+            yield "conditions", f"the matrix does not fit: {of}"
+        elif share < least:
+            yield "conditions", f"{of}, and memory_share {promise.conditions['memory_share']}"
+
+
+def _lowest(rule: Expected | None) -> Fraction:
+    """The one number that a condition allows, or the lowest; 0 if there is none."""
+    return Fraction((rule.at_least or rule.exact or 0) if rule else 0)
+
+
+def _inventory(promise: Promise, bound: Bound, system: System) -> Found:
+    """A number of nodes, cores or FLOPS, and an inventory with another."""
+    check, _, name = promise.metric.partition(".")
+    if check != "Inventory" or name not in INVENTORY or bound.fact:
+        return
+    whole = Fraction(0)
+    for role in promise.nodes or system.nodes:
+        hardware = system.hardware_of(role)
+        peak = hardware.peak.to("GFLOPS") if hardware.peak else 0
+        one = {"nodes": 1, "cores": hardware.cores, "total_peak": peak}[name]
+        if not one or role not in system.nodes:
+            return  # not stated
+        whole += one * len(system.nodes[role].nodes)
+    value = promise.bound_value().to(INVENTORY[name])
+    is_exact = promise.kind == "equals" and promise.step is None and name != "total_peak"
+    slack = 0 if is_exact else PEAKS_DIFFER
+    more = promise.kind != "at_most" and value * (1 - slack) > whole
+    less = promise.kind != "at_least" and value * (1 + slack) < whole
+    if more or less:
+        yield promise.kind, f"{bound}, and the site has {_short(whole)} {INVENTORY[name]}"

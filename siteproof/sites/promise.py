@@ -11,15 +11,16 @@ from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
 from siteproof import units
 from siteproof.errors import UserError
 from siteproof.rounding import Limit, Number, Ties, highest_passing, lowest_passing, round_to
-from siteproof.sites.key_types import Count, Day, Model, plausible, readable
-from siteproof.sites.system import Hardware, Value
+from siteproof.sites.key_types import Count, Day, Model, plausible, readable, shaped
+from siteproof.sites.stated import Value
+from siteproof.sites.system import Hardware
 from siteproof.units import Quantity
 
 Kind = Literal["at_least", "at_most", "equals", "report_only"]
@@ -33,6 +34,15 @@ AGES = ("7d", "36h", "4w", "none")
 _STEPS = "none, or 'nearest 1 GB/s'"
 _AGE = re.compile(r"(\d{1,5}) ?([hdw])(?:ours?|ays?|eeks?)?", re.ASCII)
 _HOURS = {"h": 1, "d": 24, "w": 168}
+# YAML's true, false and null are texts here: `not_here: false` would be read as the reason.
+Reason = Annotated[
+    str,
+    shaped(
+        r"(?is)(?!\s*(?:true|false|yes|no|on|off|y|n|none|null)\s*$).*",
+        "a reason",
+        "words such as 'no GPU in this system'",
+    ),
+]
 _SHARE = re.compile(r"\s*(.*?)\s+of\s+(\S+)\s*", re.DOTALL)
 
 
@@ -111,7 +121,9 @@ class Promise(Model):
     """What criteria and baselines have in common."""
 
     metric: str = Field(description="The metric, Check.metric of checks/*/catalogue.yaml.")
-    nodes: list[str] = Field([], description="Roles that it covers; without it, all roles.")
+    nodes: list[str] = Field(
+        [], min_length=1, description="Roles that it covers; without it, all roles."
+    )
     links: list[str] = Field(
         [], description="Links over which it was measured, keys of `links`; needed for pairs."
     )
@@ -312,10 +324,10 @@ class Criterion(Promise):
         "every pair for a pair, otherwise the system's one value.",
     )
     equals: str | None = Field(None, description="The only value that passes, number or text.")
-    report_only: str | None = Field(
+    report_only: Reason | None = Field(
         None, description="Instead of a bound: why the value is reported and decides nothing."
     )
-    not_here: str | None = Field(
+    not_here: Reason | None = Field(
         None,
         description="Why it cannot be measured on this system. It then decides nothing, unless "
         "it was measured nevertheless.",

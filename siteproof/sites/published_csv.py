@@ -22,8 +22,8 @@ from siteproof.schema.yamlfile import Document
 from siteproof.sites import printed
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.key_types import mistake, plausible, shaped
-from siteproof.sites.lint import reference
-from siteproof.sites.site_tables import Known, Row, several
+from siteproof.sites.lint import Around, reference
+from siteproof.sites.site_tables import Row, several
 
 PROGRAM = "program"  # a condition of every value
 ROLE, NETWORK = "role", "network"  # which nodes it covers; lan or wan, where a source has both
@@ -90,6 +90,10 @@ class Published(Row):
     """One value that others have measured."""
 
     FILE, WHAT, COLUMN = "published.csv", "published values", "value"
+    KEY = (
+        *("system", "date", "campaign", "metric", "statistic", "node", "peer", "trial"),
+        "conditions",
+    )
 
     date: Annotated[str, AfterValidator(said_period)] = Field(
         description="When it was measured, as the source states it: 2016-08-04, 2016-08, "
@@ -135,31 +139,15 @@ class Published(Row):
             raise mistake(f"peer '{self.peer[:40]}' is not another node than the sender")
         return self
 
-    @property
-    def identity(self) -> object:
-        """What no two rows of a table share."""
-        return (
-            self.system,
-            self.date,
-            self.campaign,
-            self.metric,
-            self.statistic,
-            self.node,
-            self.peer,
-            self.trial,
-            tuple(sorted(self.conditions.items())),
-        )
-
-    def lint(self, document: Document, line: int, known: Known, others: Iterable[Self]) -> None:
+    def lint(self, document: Document, line: int, around: Around, others: Iterable[Self]) -> None:
         """Note what is not in the catalogue, or not in the inventory."""
-        reference(document, (line, "metric"), self.metric, "metric", list(known.catalogue))
-        if metric := known.catalogue.get(self.metric):
+        reference(document, (line, "metric"), self.metric, "metric", list(around.metrics))
+        if metric := around.metrics.get(self.metric):
             _figure(document, line, self, metric)
             _conditions(document, line, self, metric)
-        nodes = known.inventory
         for key, name in (("node", self.node), ("peer", self.peer)):
-            if nodes is not None and name and name not in nodes:
-                document.add((line, key), f"unknown node '{name}'", str(nodes))
+            if around.inventory is not None and name and name not in around.inventory:
+                document.add((line, key), f"unknown node '{name}'", str(around.inventory))
 
 
 def _figure(document: Document, line: int, row: Published, metric: Metric) -> None:

@@ -58,7 +58,11 @@ ALSO_COVERS = {
 _BINARY = ("memory.", "cpu.cache.")
 _SPELLED = {"K": "KiB", "M": "MiB", "G": "GiB", "T": "TiB"}
 
-_NUMBER = re.compile(r"([+-]?[0-9]{1,18}(?:\.[0-9]{1,9})?) ?([A-Za-z%][A-Za-z/]{0,11})?")
+# A number that is not the beginning of another word, such as a version.
+_NUMBER = re.compile(
+    r"([+-]?[0-9]{1,40}(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,3})?)"
+    r" ?([A-Za-z%][A-Za-z/]{0,11})?(?=[\s,;]|$) ?"
+)
 _WILD = re.compile(r"\*|\?|\[[^\]]*\]")
 
 
@@ -78,18 +82,21 @@ def is_read(name: str) -> bool:
     )
 
 
+def numbers_of(text: str, field: str = "") -> list[Number]:
+    """The numbers with which a text begins, each with its unit. field: where it was read."""
+    found, end = [], 0
+    while match := _NUMBER.match(text, end):
+        value, unit, end = Fraction(match[1]), match[2] or "", match.end()
+        if field.startswith(_BINARY):
+            unit = _SPELLED.get(unit.upper().removesuffix("B"), unit)
+        kind, size = units.UNITS.get(unit, (unit, 1))
+        found.append(Number(value * size, kind))
+    return found
+
+
 def number_of(text: str, field: str = "") -> Number | None:
-    """The number at the beginning of a text, with its unit; None if there is none."""
-    match = _NUMBER.match(text)
-    if not match:
-        return None
-    value, unit = Fraction(match[1]), match[2] or ""
-    if field.startswith(_BINARY):
-        unit = _SPELLED.get(unit.upper().removesuffix("B"), unit)
-    if unit not in units.UNITS:
-        return Number(value, unit)
-    kind, size = units.UNITS[unit]
-    return Number(value * size, kind)
+    """The first of them; None if there is none."""
+    return next(iter(numbers_of(text, field)), None)
 
 
 def why_not_read(name: str, unreadable: Iterable[tuple[str, str]]) -> str:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ClusterShell.NodeSet import NodeSet
 
@@ -18,18 +18,10 @@ from siteproof.sites import catalogue as metrics
 from siteproof.sites import features, libraries, plausible, site_tables
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.hosts_csv import HostRow, facts
-from siteproof.sites.lint import (
-    inventory_of,
-    known,
-    lint_features,
-    lint_links,
-    lint_requested,
-    lint_system,
-)
-from siteproof.sites.lint_promise import OWNER, Around, lint_owner, lint_promise
-from siteproof.sites.promise import KINDS, Baseline, Criterion, Promise
+from siteproof.sites.lint import Around, lint_system
+from siteproof.sites.lint_promise import lint_owner, lint_promise
+from siteproof.sites.promise import Baseline, Criterion, Promise
 from siteproof.sites.published_csv import Published
-from siteproof.sites.site_tables import Known
 from siteproof.sites.stated import FactSection
 from siteproof.sites.system import Hardware, HostParameters, Partition, System
 from siteproof.sites.timeline_csv import Milestone
@@ -223,27 +215,27 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     where: its folder, if it is not among the others.
     """
     where = where or folder() / name
-    system_file, system = _system(where, name)
+    system_file = yamlfile.read(where / SYSTEM)
+    system = None
+    if system_file.data is not None:
+        system = shapes.validate(system_file, (), System, system_file.data)
     table, documents = _catalogue(where, system_file, system)
+    around = Around(table, system, system_file)
     if system is not None:
-        lint_requested(system_file, system, table)
-        lint_features(system_file, system, _features(where, system))
-        plausible.system(system_file, system)
-    roles, links = _hardware(system_file, system), known(system_file, "links")
-    around = Around(table, roles, links, system, bool(system_file.mistakes))
+        lint_system(around, name, _features(where, system))
+    if system is not None and not around.broken:
+        plausible.check_system(system_file, system)
     criteria_files, criteria = _criteria(where, around)
     baselines_file = yamlfile.read(where / BASELINES)
-    lint_owner(baselines_file, name)
+    lint_owner(baselines_file, name)  # takes the one key that is no id out of the data
     baselines = _promises(baselines_file, Baseline, around)
     for key in baselines.keys() & criteria.keys():
         baselines_file.add((key,), f"'{key}' is also the id of a criterion", "an id of its own")
-    inventory = inventory_of(system) if system else None
-    waivers_file, waivers = _waivers(where, inventory, {*criteria, *table})
-    may_name = Known(system, inventory, table)
-    hosts_file, hosts = site_tables.of_site(where, name, HostRow, may_name)
-    published_file, _ = site_tables.of_site(where, name, Published, may_name)
-    timeline_file, milestones = site_tables.of_site(where, name, Milestone, may_name)
-    windows_file, windows = site_tables.of_site(where, name, PlannedWindow, may_name)
+    waivers_file, waivers = _waivers(where, around.inventory, {*criteria, *table})
+    hosts_file, hosts = site_tables.of_site(where, name, HostRow, around)
+    published_file, _ = site_tables.of_site(where, name, Published, around)
+    timeline_file, milestones = site_tables.of_site(where, name, Milestone, around)
+    windows_file, windows = site_tables.of_site(where, name, PlannedWindow, around)
     own = [system_file, *criteria_files, baselines_file, *waivers_file, *hosts_file]
     documents = [*own, *documents, *published_file, *timeline_file, *windows_file]
     if system is None or any(document.mistakes for document in documents):
@@ -283,17 +275,6 @@ def own_checks(where: Path, system: System) -> list[Path]:
     return [(where / Path(text).expanduser()).absolute() for text in system.checks]
 
 
-def _system(where: Path, name: str) -> tuple[Document, System | None]:
-    document = yamlfile.read(where / SYSTEM)
-    if document.data is None:
-        return document, None
-    system = shapes.validate(document, (), System, document.data)
-    if system is not None:
-        lint_system(document, system, name)
-        lint_links(document, system)
-    return document, system
-
-
 def _criteria(where: Path, around: Around) -> tuple[list[Document], dict[str, Criterion]]:
     paths = [where / CRITERIA, *sorted(where.glob(MORE_CRITERIA))]
     documents = [yamlfile.read(path) for path in paths]
@@ -317,7 +298,7 @@ def lint_sites(chosen: list[str]) -> list[Document]:
         if other != name:
             hint = "Make 'recognise' distinguish the two"
             what = f"the same machines as site '{other}'"
-            read[0].follow_up(("recognise",), what, hint=hint)
+            read[0].add(("recognise",), what, hint=hint)
         if site is not None:
             _known_owners(read[0], site.system.trusted_owners)
             for key, environment in site.system.environments.items():
@@ -343,46 +324,13 @@ def _kept_variables(document: Document, environment: str, kept: Iterable[str]) -
             )
 
 
-def _hardware(document: Document, system: System | None) -> dict[str, Hardware | None] | None:
-    """The facts of each role; None where system.yaml has a mistake, so nothing is known."""
-    names = known(document, "nodes")
-    if names is None:
-        return None
-    roles: dict[str, Hardware | None] = dict.fromkeys(names)
-    if system is None:
-        return roles
-    for key, role in system.nodes.items():
-        roles[key] = system.hardware.get(role.hardware) if role.hardware else Hardware()
-    return roles
-
-
 def _promises(document: Document, model: type[P], around: Around) -> dict[str, P]:
     found = {}
-    for key, raw in (document.data or {}).items():
-        if key == OWNER and model is Baseline:
-            continue
-        has_gap = document.gap_below((key,))
-        if has_gap:
-            raw = _without_gaps(document, key, raw, model)
-        promise = shapes.validate(document, (key,), model, raw)
-        if promise is not None:
-            lint_promise(document, key, promise, around)
-            if not has_gap:
-                found[key] = promise
+    for key, promise in shapes.entries(document, model, gaps=True):
+        lint_promise(document, key, promise, around)
+        if not document.gap_below((key,)):
+            found[key] = promise
     return found
-
-
-def _without_gaps(document: Document, key: str, raw: Any, model: type[Promise]) -> Any:
-    """A promise with a text in place of each gap, so that lint checks what is given."""
-    if not isinstance(raw, dict):
-        return raw
-    missing = {gap[1] for gap in document.gaps if gap[0] == key and len(gap) > 1}
-    texts = {name: "a gap" for name in missing & {"metric", "source", "description"}}
-    if "taken" in missing:
-        texts["taken"] = "1970-01-01"
-    if missing.intersection(KINDS) and model is not Baseline:
-        texts["report_only"] = "a gap"
-    return {**raw, **texts}
 
 
 def _waivers(
@@ -392,10 +340,7 @@ def _waivers(
     if not (where / WAIVERS).exists():
         return [], {}
     document = yamlfile.read(where / WAIVERS)
-    found = {}
-    for key, raw in (document.data or {}).items():
-        waiver = shapes.validate(document, (key,), Waiver, raw)
-        if waiver is not None:
-            lint_waiver(document, key, waiver, inventory, metrics_and_criteria)
-            found[key] = waiver
+    found = dict(shapes.entries(document, Waiver))
+    for key, waiver in found.items():
+        lint_waiver(document, key, waiver, inventory, metrics_and_criteria)
     return [document], found

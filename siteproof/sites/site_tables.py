@@ -10,20 +10,16 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Self, TypeVar
 
-from ClusterShell.NodeSet import NodeSet
 from pydantic import BeforeValidator, Field
 
 from siteproof.schema import shapes
 from siteproof.schema.yamlfile import Document, Stop, clip, text_of
-from siteproof.sites.catalogue import Metric
 from siteproof.sites.key_types import Model
-from siteproof.sites.lint import belongs_to
-from siteproof.sites.system import System
+from siteproof.sites.lint import Around, belongs_to
 
 R = TypeVar("R", bound="Row")
 MAX_BYTES = 50_000_000  # some hundred thousand lines
@@ -37,33 +33,27 @@ def several(cell: object) -> list[str]:
 Names = Annotated[list[str], BeforeValidator(several)]
 
 
-@dataclass(frozen=True)
-class Known:
-    """What a row of a site's table may name; None: not known, as system.yaml has a mistake."""
-
-    system: System | None
-    inventory: NodeSet | None
-    catalogue: Mapping[str, Metric]
-
-
 class Row(Model):
     """A line of a table. FILE: its name in the site's folder. WHAT: what its rows are, for people.
 
-    COLUMN: a column without which it is no such table, though its cells may be empty.
+    COLUMN: a column without which it is no such table, though its cells may be empty. KEY: the
+    columns by which rows differ.
     """
 
     FILE: ClassVar[str]
     WHAT: ClassVar[str]
     COLUMN: ClassVar[str]
+    KEY: ClassVar[Sequence[str]]
 
     system: str = Field(description="The site's name.")
 
     @property
-    def identity(self) -> object:
+    def identity(self) -> str:
         """What no two rows of a table share."""
-        return repr(self)
+        found = (getattr(self, column) for column in self.KEY)
+        return repr([sorted(one.items()) if isinstance(one, dict) else one for one in found])
 
-    def lint(self, document: Document, line: int, known: Known, others: Iterable[Self]) -> None:
+    def lint(self, document: Document, line: int, around: Around, others: Iterable[Self]) -> None:
         """Note what the site does not have. others: all rows of the table."""
 
 
@@ -71,7 +61,7 @@ def read(path: Path, model: type[R]) -> tuple[Document, dict[int, R]]:
     """The rows without a mistake by their line, and the file with its mistakes."""
     document = Document(path)
     found: dict[int, R] = {}
-    lines: dict[object, int] = {}
+    lines: dict[str, int] = {}
     for line, cells in _rows(document, model):
         before = document.count
         row = shapes.validate(document, (line,), model, cells)
@@ -136,7 +126,7 @@ def _columns(document: Document, line: int, cells: list[str], model: type[Row]) 
 
 
 def of_site(
-    folder: Path, site: str, model: type[R], known: Known
+    folder: Path, site: str, model: type[R], around: Around
 ) -> tuple[list[Document], list[R]]:
     """The rows of a table that a site may have, and its file, as it is part of the site."""
     if not (folder / model.FILE).exists():
@@ -146,5 +136,5 @@ def of_site(
         if not belongs_to(document, (line, "system"), model.WHAT, row.system, site):
             break
     for line, row in rows.items():
-        row.lint(document, line, known, rows.values())
+        row.lint(document, line, around, rows.values())
     return [document], list(rows.values())

@@ -1,67 +1,73 @@
-"""What a site states of its nodes, field by field: the keys of `facts:`, and of one field's value.
+"""What a site states of values: of conditions, host parameters, and the fields of a node.
 
-A value comes from a node, so a pattern is a glob (`*`, `?`, `[abc]`), which takes a time linear in
-the value's length, and never a regular expression.
+A value of a node is untrusted, so a pattern is a glob (`*`, `?`, `[abc]`), which takes a time
+linear in the value's length, and never a regular expression.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
-from siteproof.sites.key_types import Model, Names, Rule, any_rule, blanks, mistake
-from siteproof.sites.read_fields import Number, number_of
+from siteproof.sites.key_types import Model, Names, blanks, mistake
+from siteproof.sites.read_fields import Number, numbers_of
 from siteproof.units import count
 
 NODE = "{node}"
 MAX_PATTERN, MAX_STARS = 200, 10  # characters of a glob, and wildcards in it
 LONGEST = 2000  # characters of a value that can be as stated; parsers cut them at 500
-RULES = ("exact", "pattern", "one_of", "about", "at_least", "at_most")
 
 
-class Fact(Rule):
-    """The value that a field must have; a plain text stands for `exact`, a list for `one_of`."""
+class Expected(Model):
+    """The rule for a value; a plain text stands for `exact`, a list for `one_of`."""
 
     exact: str | None = Field(
-        None,
-        description="The value, as text; the number of blanks does not matter. {node} is the "
-        "node's name, here and in the other texts.",
+        None, description="The value, as text; the number of blanks does not matter."
     )
+    one_of: list[str] | None = Field(None, min_length=1, description="The values allowed, as text.")
     pattern: Names | None = Field(
-        None, description="A glob that the whole value matches, or a list of such: '*E5-2680 v3*'."
+        None,
+        min_length=1,
+        description="A glob that the whole value matches, or a list of such: '*E5-2680 v3*'.",
     )
-    one_of: list[str] | None = Field(None, description="The values allowed, as text.")
     about: str | None = Field(
-        None, description="A number, with its unit if the field has one: 128 GiB. Needs tolerance."
+        None, description="A number, with its unit if the value has one: 128 GiB. Needs tolerance."
     )
     tolerance: str | None = Field(None, description="How far `about` may be missed: 3 %.")
-    at_least: str | None = Field(None, description="The lowest number allowed, with its unit.")
-    at_most: str | None = Field(None, description="The highest number allowed, with its unit.")
-    count: int | None = Field(
+    at_least: str | None = Field(
         None,
-        ge=0,
-        le=10**6,
-        description="How many fields of this name have such a value; without it, all of them, "
-        "and at least one. 0: there is no such field.",
+        description="The lowest number allowed, with its unit if the value has one; of several "
+        "numbers, each is compared.",
+    )
+    at_most: str | None = Field(
+        None, description="The highest number allowed, in the same way as `at_least`."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, data: Any) -> Any:
+        if isinstance(data, str):
+            return {"exact": data}
+        return {"one_of": data} if isinstance(data, list) else data
+
     @model_validator(mode="after")
-    def _one_rule(self) -> Fact:
-        given = [name for name in RULES if getattr(self, name) is not None]
+    def _one_rule(self) -> Self:
+        rules = [name for name in Expected.model_fields if name != "tolerance"]
+        given = [name for name in rules if getattr(self, name) is not None]
         if len(given) > 1 and given != ["at_least", "at_most"]:
-            raise mistake(f"both {' and '.join(given)}", f"one of {', '.join(RULES)}")
-        if not given and self.count is None:
-            raise mistake("no value", "a value, a list of values, count, " + ", ".join(RULES))
+            raise mistake(f"both {' and '.join(given)}", f"one of {', '.join(rules)}")
+        if not given and getattr(self, "count", None) is None:
+            raise mistake("no value", f"a value, a list of values, or one of {', '.join(rules)}")
         if (self.about is None) != (self.tolerance is None):
             raise mistake("about and tolerance belong together", "both, or none of them")
-        if self.pattern == []:
-            raise mistake("an empty list", "at least one value")
         for text in (self.about, self.at_least, self.at_most):
-            if text is not None and number_of(text) is None:
-                raise mistake(f"'{text}' is not a number", "a number such as 24 or 128 GiB")
+            if text is not None and not numbers_of(text):
+                raise mistake(f"'{text}' is not a number", "numbers such as 24 or 128 GiB")
         return self
 
     @field_validator("pattern")
@@ -80,56 +86,95 @@ class Fact(Rule):
             raise mistake(f"'{text}' is not a tolerance", "a share such as 3 %")
         return text
 
-    def met_by(self, value: str, field: str, node: str) -> bool:
-        """Whether a value as read of a field is as stated; `field` decides what kB means."""
-        if len(value) > LONGEST:
+    @property
+    def texts(self) -> list[str]:
+        """The values allowed; none where there is another rule."""
+        return self.one_of or ([] if self.exact is None else [self.exact])
+
+    def met_by(self, value: object, field: str = "", node: str = "") -> bool:
+        """Whether a value as read meets this; a value that is not a number meets no bound.
+
+        field: of a node's description, which decides what kB means, and whose texts are no
+        numbers: version 1.10 is not 1.1. node: what {node} stands for.
+        """
+        if len(str(value)) > LONGEST:
             return False
-        if self.pattern is not None:
-            globs = [blanks(glob).replace(NODE, node) for glob in self.pattern]
-            return any(fnmatchcase(blanks(value), glob) for glob in globs)
-        texts = self.one_of if self.one_of is not None else [self.exact]
-        if texts != [None]:
-            return blanks(value) in [blanks(str(text)).replace(NODE, node) for text in texts]
-        return self._number_met(value, field)
+        text = blanks(str(value))
+        texts = [blanks(one).replace(NODE, node or NODE) for one in self.pattern or self.texts]
+        if self.pattern:
+            return any(fnmatchcase(text, glob) for glob in texts)
+        if texts:
+            return text in texts or not field and any(_same(text, one) for one in texts)
+        found, (low, high) = numbers_of(text, field), self._ends()
+        return (not low or _in_order(low, found)) and (not high or _in_order(found, high))
 
-    def _number_met(self, value: str, field: str) -> bool:
-        low, high = self._ends()
-        if low is None and high is None:
-            return True  # only counted
-        found = number_of(value, field)
-        if found is None or any(end and end.unit != found.unit for end in (low, high)):
-            return False
-        return (not low or low.value <= found.value) and (not high or found.value <= high.value)
+    def _ends(self) -> tuple[list[Number], list[Number]]:
+        """The lowest and the highest numbers allowed; without one, empty."""
+        if self.about is None:
+            return numbers_of(self.at_least or ""), numbers_of(self.at_most or "")
+        share = _share(self.tolerance or "")
+        low, high = (
+            [Number(one.value * (1 + by), one.unit) for one in numbers_of(self.about)]
+            for by in (-share, share)
+        )
+        return low, high
 
-    def _ends(self) -> tuple[Number | None, Number | None]:
-        """The lowest and the highest number allowed; None: there is none."""
-        middle = number_of(self.about or "")
-        if middle is None:
-            return number_of(self.at_least or ""), number_of(self.at_most or "")
-        slack = middle.value * _share(self.tolerance or "")
-        return Number(middle.value - slack, middle.unit), Number(middle.value + slack, middle.unit)
-
-    def shown(self, node: str) -> str:
-        """The rule in words, for a person: `8 times 16 GB, *`."""
-        times = "" if self.count is None else count(self.count, "time")
-        return f"{times} {self._rule()}".replace(NODE, node).strip()
-
-    def _rule(self) -> str:
+    def __str__(self) -> str:
         if self.about is not None:
             return f"{self.about} +- {self.tolerance}"
-        if self.at_least is not None or self.at_most is not None:
-            bounds = ((">=", self.at_least), ("<=", self.at_most))
-            return " and ".join(f"{sign} {text}" for sign, text in bounds if text is not None)
-        texts = self.pattern or self.one_of or ([] if self.exact is None else [self.exact])
-        return " or ".join(blanks(text) or "empty" for text in texts)
+        bounds = ((">=", self.at_least), ("<=", self.at_most))
+        numbers = [f"{sign} {text}" for sign, text in bounds if text is not None]
+        texts = [blanks(text) or "empty" for text in self.pattern or self.texts]
+        return " or ".join(texts) or " and ".join(numbers)
+
+
+def _in_order(low: Sequence[Number], high: Sequence[Number]) -> bool:
+    """Whether the second numbers are as many, of the same units, and none is lower."""
+    is_alike = [one.unit for one in low] == [one.unit for one in high]
+    return is_alike and all(a.value <= b.value for a, b in zip(low, high, strict=True))
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether both are numbers and equal, so that a condition 0.50 is met by 0.5."""
+    try:
+        return [*map(Decimal, one.split())] == [*map(Decimal, other.split())]
+    except InvalidOperation:
+        return False
 
 
 def _share(text: str) -> Fraction:
     """A share such as 3 %; 0 for what is none."""
-    found = number_of(text)
-    return found.value if found and found.unit == "share" else Fraction(0)
+    found = numbers_of(text)
+    return found[0].value if found and found[0].unit == "share" else Fraction(0)
 
 
+class Fact(Expected):
+    """What the fields of a name, or of a glob of names, must be; {node} is the node's name."""
+
+    count: int | None = Field(
+        None,
+        ge=0,
+        le=10**6,
+        description="How many fields of this name have such a value; without it, all of them, "
+        "and at least one. 0: there is no such field.",
+    )
+
+    def shown(self, node: str) -> str:
+        """The rule in words, for a person: `8 times 16 GB, *`."""
+        times = "" if self.count is None else count(self.count, "time")
+        return f"{times} {self}".replace(NODE, node).strip()
+
+
+def any_rule(model: type[Expected]) -> WithJsonSchema:
+    """The JSON schema of a rule in any of its forms."""
+    plain = {"type": ["string", "number", "boolean"]}
+    values = {"type": "array", "items": {"type": ["string", "number"]}}
+    keys = {"additionalProperties": False, "properties": {name: {} for name in model.model_fields}}
+    mapping = {"type": "object", "minProperties": 1, **keys}
+    return WithJsonSchema({"anyOf": [plain, values, mapping]})
+
+
+Value = Annotated[Expected, any_rule(Expected)]
 Stated = Annotated[Fact, any_rule(Fact)]
 
 
@@ -141,7 +186,7 @@ class FactSection(Model):
     fields: dict[str, Stated] = Field(
         {},
         description="Expected values, by the name of a field that 'siteproof describe NODE' shows, "
-        "or a glob of such names: nic.*.driver.",
+        "or a glob of such names: nic.*.driver. {node} in a value is the node's name.",
     )
     not_stated: str = Field(
         "", description="Why no field is given: what the document states, and no node can show."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
@@ -18,88 +18,25 @@ from siteproof.files import MAX_UID
 from siteproof.schema.shapes import hint
 from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option, Variables
 from siteproof.sites.key_types import (
+    NAME_RULE,
     Count,
+    EntryName,
     Flops,
     Frequency,
     HplBlock,
     Model,
     Names,
     Rate,
-    Rule,
     Size,
     Target,
     Time,
-    any_rule,
-    blanks,
     mistake,
     shaped,
 )  # fmt: skip
 from siteproof.sites.service_keys import HOST, PORT, Service
-from siteproof.sites.stated import Fact, FactSection
+from siteproof.sites.stated import Expected, Fact, FactSection, Value
 
 Mode = Literal["quick", "maintenance", "acceptance"]
-
-
-class Expected(Rule):
-    """The rule for a value; a plain text stands for `exact`, a list for `one_of`."""
-
-    exact: str | None = Field(
-        None, description="The value, as text; the number of blanks does not matter."
-    )
-    at_least: str | None = Field(
-        None, description="The lowest number allowed; of several numbers, each is compared."
-    )
-    at_most: str | None = Field(
-        None, description="The highest number allowed; of several numbers, each is compared."
-    )
-    one_of: list[str] | None = Field(None, description="The values allowed, as text.")
-
-    @model_validator(mode="after")
-    def _numbers(self) -> Expected:
-        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
-        if len(given) != 1:
-            what = f"both {' and '.join(given)}" if given else "no value"
-            raise mistake(what, "a value, a list of values, or one of at_least, at_most, one_of")
-        for text in (self.at_least, self.at_most):
-            if text is not None and _numbers(text) is None:
-                raise mistake(f"'{text}' is not a number", "one or several numbers")
-        return self
-
-    def met_by(self, value: object) -> bool:
-        """Whether a value as read meets this; a value that is not a number meets no bound."""
-        text = blanks(str(value))
-        if self.exact is not None:
-            return text == blanks(self.exact) or _same_number(text, self.exact)
-        if self.one_of is not None:
-            return any(text == blanks(v) or _same_number(text, v) for v in self.one_of)
-        bound, found = _numbers(self.at_least or self.at_most or ""), _numbers(text)
-        if not bound or not found or len(bound) != len(found):
-            return False
-        pairs = zip(found, bound, strict=True)
-        return all(f >= b if self.at_least is not None else f <= b for f, b in pairs)
-
-    def __str__(self) -> str:
-        if self.exact is not None:
-            return blanks(self.exact)
-        if self.one_of is not None:
-            return " or ".join(self.one_of)
-        return f">= {self.at_least}" if self.at_least is not None else f"<= {self.at_most}"
-
-
-def _numbers(text: str) -> list[Decimal] | None:
-    try:
-        numbers = [Decimal(part) for part in text.split()]
-    except InvalidOperation:
-        return None
-    return numbers if numbers and all(n.is_finite() for n in numbers) else None
-
-
-def _same_number(one: str, other: str) -> bool:
-    """Whether both are numbers and equal, so that a condition 0.50 is met by 0.5."""
-    return (numbers := _numbers(one)) is not None and numbers == _numbers(other)
-
-
-Value = Annotated[Expected, any_rule(Expected)]
 
 
 class Recognise(Model):
@@ -420,13 +357,10 @@ class Application(Model):
     nodes: Count = Field(description="On how many nodes it runs, on each by itself.")
 
 
-ApplicationName = Annotated[
+# Names of at most 40 characters: they are part of longer ones.
+ShortName = Annotated[
     str,
-    shaped(
-        r"[A-Za-z0-9_-]{1,40}",
-        "a valid name of an application",
-        "at most 40 letters, digits, '-' and '_'",
-    ),
+    shaped(r"[a-zA-Z_][a-zA-Z0-9_-]{0,39}", "a valid name", f"{NAME_RULE}; at most 40 characters"),
 ]
 
 
@@ -438,16 +372,9 @@ class Workload(Model):
     file_systems: list[str] = Field(
         description="File systems on which they work, one after the other: keys of `file_systems`."
     )
-    applications: dict[ApplicationName, Application] = Field(
+    applications: dict[ShortName, Application] = Field(
         description="The applications, by name: letters, digits, '-' and '_'."
     )
-
-    @field_validator("applications")
-    @classmethod
-    def _at_least_one(cls, found: dict[str, Application]) -> dict[str, Application]:
-        if not found:
-            raise mistake("no application", "at least one")
-        return found
 
     @property
     def nodes(self) -> int:
@@ -724,7 +651,7 @@ class System(Model):
         "resourcesdir": "reframe: {resourcesdir: …}",
     }
 
-    system: str = Field(description="The system's name, which is the folder's.")
+    system: EntryName = Field(description="The system's name, which is the folder's.")
     description: str = Field(description="What it is, for the report.")
     recognise: Recognise = Field(description="How its machines are recognised.")
     mode: Mode = Field("maintenance", description="The mode of a run without --mode.")
@@ -744,30 +671,30 @@ class System(Model):
         description="Users, by name or number, whose files below the data folder are trusted; "
         "needed where a file system maps owners, as NFS does for root.",
     )
-    hardware: dict[str, Hardware] = Field({}, description="Kinds of nodes, by name.")
-    nodes: dict[str, Role] = Field(description="The inventory: sets of nodes, by role.")
-    groups: dict[str, str] = Field(
+    hardware: dict[EntryName, Hardware] = Field({}, description="Kinds of nodes, by name.")
+    nodes: dict[EntryName, Role] = Field(description="The inventory: sets of nodes, by role.")
+    groups: dict[EntryName, str] = Field(
         {}, description="Nodes that share something, such as a rack or a switch: sets, by name."
     )
     parameters: dict[str, HostParameters] = Field(
         {}, description="Expected host parameters, by role."
     )
-    file_systems: dict[str, FileSystem] = Field({}, description="File systems, by name.")
+    file_systems: dict[EntryName, FileSystem] = Field({}, description="File systems, by name.")
     workload: Workload | None = Field(
         None, description="Applications that the check Workload runs alone, then at the same time."
     )
-    partitions: dict[str, Partition] = Field(description="Where checks run, by name.")
-    environments: dict[str, Environment] = Field(description="Software, by name.")
-    links: dict[str, Link] = Field(
+    partitions: dict[EntryName, Partition] = Field(description="Where checks run, by name.")
+    environments: dict[EntryName, Environment] = Field(description="Software, by name.")
+    links: dict[EntryName, Link] = Field(
         {}, description="Networks that are measured between two nodes at a time, by name."
     )
     requested: dict[str, list[Requested]] = Field(
         {}, description="Lists of measurements that were requested, by name, for Coverage.missing."
     )
-    probes: dict[str, Probe] = Field(
+    probes: dict[EntryName, Probe] = Field(
         {}, description="Services whose availability 'siteproof probe' measures, by name."
     )
-    services: dict[str, Service] = Field(
+    services: dict[ShortName, Service] = Field(
         {},
         description="Services that the check Service uses as users do, by name: transfers, "
         "gateways, desktops.",

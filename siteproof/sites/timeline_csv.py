@@ -8,9 +8,9 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field
 
 from siteproof.schema.yamlfile import Document
-from siteproof.sites.lint import reference
+from siteproof.sites.lint import Around, reference
 from siteproof.sites.published_csv import Days, period, said_period
-from siteproof.sites.site_tables import Known, Names, Row
+from siteproof.sites.site_tables import Names, Row
 
 
 def _date(text: str) -> str:
@@ -20,7 +20,7 @@ def _date(text: str) -> str:
 class Milestone(Row):
     """A day, or days, on which something was reached."""
 
-    FILE, WHAT, COLUMN = "timeline.csv", "milestones", "date"
+    FILE, WHAT, COLUMN, KEY = "timeline.csv", "milestones", "date", ("milestone",)
 
     milestone: str = Field(description="What was reached; each milestone once in the file.")
     date: Annotated[str, AfterValidator(_date)] = Field(
@@ -33,16 +33,11 @@ class Milestone(Row):
     note: str = Field("", description="What a reader must know, such as a contradiction.")
 
     @property
-    def identity(self) -> object:
-        """What no two rows of a table share."""
-        return self.milestone
-
-    @property
     def days(self) -> Days | None:
         """First and last day; None without a date."""
         return period(self.date) if self.date else None
 
-    def lint(self, document: Document, line: int, known: Known, others: Iterable[Self]) -> None:
+    def lint(self, document: Document, line: int, around: Around, others: Iterable[Self]) -> None:
         """Note a milestone that it needs and that the file does not have."""
         names = [other.milestone for other in others]
         for name in self.needs:

@@ -56,13 +56,10 @@ def lint_waiver(
     """Check one waiver. inventory: None if it is not known. known: criteria and metrics."""
     for name in ("problem", "owner", "ticket"):
         if name in document.data[key] and not getattr(waiver, name).strip():
-            document.follow_up((key, name), "an empty text")
+            document.add((key, name), "an empty text")
     if waiver.waives != EVERYTHING and waiver.waives not in known:
         what = f"'{clip(waiver.waives)}' is neither a criterion nor a metric"
         close = near(document, (key, "waives"), waiver.waives, known)
         allowed = "all, the id of a criterion, a metric of the catalogue"
-        document.follow_up((key, "waives"), f"{what}{close}", allowed)
-    nodes = node_set(document, (key, "nodes"), waiver.nodes)
-    if nodes is not None and inventory is not None and (strangers := nodes - inventory):
-        what = f"{clip(strangers)} not in the inventory"
-        document.follow_up((key, "nodes"), what, f"a node set within {clip(inventory)}")
+        document.add((key, "waives"), f"{what}{close}", allowed)
+    node_set(document, (key, "nodes"), waiver.nodes, inventory)

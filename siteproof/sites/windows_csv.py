@@ -18,8 +18,8 @@ from pydantic import AfterValidator, Field, model_validator
 from siteproof.record.samples import YEARS
 from siteproof.schema.yamlfile import Document
 from siteproof.sites.key_types import mistake
-from siteproof.sites.lint import node_set, reference
-from siteproof.sites.site_tables import Known, Names, Row
+from siteproof.sites.lint import Around, node_set, reference
+from siteproof.sites.site_tables import Names, Row
 
 ALL = "all"
 _ZONED = re.compile(r"(\S+) ([A-Za-z_]{2,20}(?:/[A-Za-z0-9_+-]{2,30}){0,2})")
@@ -73,6 +73,7 @@ class PlannedWindow(Row):
     """A time in which nodes or services may be down, because it was announced before."""
 
     FILE, WHAT, COLUMN = "windows.csv", "windows", "nodes"
+    KEY = ("begin", "end", "nodes", "services", "announced", "by", "why")
 
     begin: Time = Field(
         description="When it begins: 2026-11-21T18:00+01:00, 2026-11-21T17:00Z, or "
@@ -116,17 +117,13 @@ class PlannedWindow(Row):
         """Whether a service may be down in it."""
         return name in self.services or ALL in self.services
 
-    def lint(self, document: Document, line: int, known: Known, others: Iterable[Self]) -> None:
+    def lint(self, document: Document, line: int, around: Around, others: Iterable[Self]) -> None:
         """Note nodes and services that the system does not have."""
-        if known.system is None:
+        if around.system is None:
             return
-        services = {probe.service or name for name, probe in known.system.probes.items()}
+        services = {probe.service or name for name, probe in around.system.probes.items()}
         for name in self.services:
             reference(document, (line, "services"), name, "service", [ALL, *sorted(services)])
-        if not self.nodes or self.nodes in (ALL, *known.system.nodes):
-            return
-        nodes = node_set(document, (line, "nodes"), self.nodes)
-        if nodes and known.inventory is not None and (strangers := nodes - known.inventory):
-            what = f"{str(strangers)[:60]} not in any role"
-            allowed = [ALL, *known.system.nodes, "a set of their nodes"]
-            document.follow_up((line, "nodes"), what, allowed)
+        if self.nodes and self.nodes not in (ALL, *around.system.nodes):
+            allowed = [ALL, *around.system.nodes, "a set of their nodes"]
+            node_set(document, (line, "nodes"), self.nodes, around.inventory, allowed)

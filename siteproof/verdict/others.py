@@ -53,7 +53,8 @@ def _met(criterion: Criterion, sample: Sample) -> dict[str, str]:
 
 def _example(rule: Expected) -> str:
     """A value that meets a rule."""
-    return rule.exact or rule.at_least or rule.at_most or (rule.one_of or [""])[0]
+    given = rule.texts or rule.pattern or [rule.about or rule.at_least or rule.at_most or ""]
+    return given[0]
 
 
 def by_evidence(

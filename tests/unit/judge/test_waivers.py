@@ -196,7 +196,7 @@ MISTAKES = [
     (
         "nodes: iu-c[007-008]",
         "nodes: iu-c[007-999]",
-        "iu-c[321-999] not in the inventory in W-FAN.nodes",
+        "iu-c[321-999] not in any role in W-FAN.nodes",
     ),
     ("nodes: iu-c[007-008]", "nodes: 'iu-c[007'", "bad node set"),
     ("nodes: iu-c[007-008]", "nodes: '@all'", "groups are not looked up"),
@@ -251,6 +251,7 @@ CRITERION = """HERE-PARAMETERS:
   metric: HostParameters.mismatches
   at_most: 0 count
   conditions: {mode: [quick, maintenance, acceptance]}
+  max_age: none
   source: here
 """
 

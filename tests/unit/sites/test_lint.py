@@ -285,15 +285,6 @@ def test_a_misspelt_modules_system_is_one_mistake(example):
     assert "unknown value 'Lmod' (did you mean 'lmod'?)" in line
 
 
-@rows("text", ["TBD", "todo", "'?'", "n/a", "'-'"])
-def test_a_placeholder_is_not_a_source(tmp_path, monkeypatch, text):
-    example = a_copy(tmp_path, monkeypatch)
-    change(example, "criteria", {"source: contract, 1": f"source: {text}"})
-    (line,) = told()
-    assert "is not a source in E-HPL.source" in line
-    assert "!gap" in line
-
-
 def test_a_share_that_is_misspelt_is_answered_with_a_share(example):
     change(example, "criteria", {"80 % of peak": "0.8 of peak"})
     (line,) = told()

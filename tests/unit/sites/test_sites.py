@@ -183,6 +183,11 @@ def test_the_catalogue_names_what_the_checks_yield(shipped):
         ({"at_most": "10"}, "-1", "11"),
         ({"at_most": "10"}, "10.0", "none"),
         ({"at_least": "1"}, "1", "nan"),
+        ({"at_least": "1", "at_most": "3"}, "2", "4"),
+        ({"at_least": "5"}, "5.14", "5.14.0-503"),
+        ({"pattern": "cubic*"}, "cubic2", "bbr"),
+        ({"about": "100", "tolerance": "3 %"}, "103", "104"),
+        ({"at_most": "18446744073709551615"}, "18446744073709551614", "18446744073709551616"),
         (["cubic", "bbr"], "bbr", "reno"),
     ],
 )

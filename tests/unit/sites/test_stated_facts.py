@@ -204,7 +204,7 @@ def test_no_value_of_a_node_takes_long_or_reaches_the_terminal(value):
         ({"about": "128 GiB"}, "about and tolerance"),
         ({"about": "much", "tolerance": "3 %"}, "'much' is not a number"),
         ({"about": "3", "tolerance": "3"}, "'3' is not a tolerance"),
-        ({"one_of": []}, "an empty list"),
+        ({"one_of": []}, "at least 1 item"),
         ({"pattern": "a" * 300}, "too long"),
         ({"pattern": "*a" * 20}, "too long"),
         ({"count": -1}, "greater than or equal to 0"),
