@@ -35,7 +35,11 @@ def round_to(value: Number, step: Number, ties: Ties = "away") -> Fraction:
 
 @dataclass(frozen=True)
 class Limit:
-    """The worst raw value that still meets a bound; itself met only if inclusive."""
+    """The worst raw value that still meets a bound.
+
+    value: The limit.
+    inclusive: Whether the limit itself passes.
+    """
 
     value: Fraction
     inclusive: bool

@@ -1,4 +1,4 @@
-"""`siteproof accept`: the campaign with which later ones are compared."""
+"""siteproof accept: Accept a campaign: later ones are compared with it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 import click
 
 from siteproof import files
+from siteproof.cli import shared
 from siteproof.cli.records import print_answer, print_rows, print_wrapped
-from siteproof.cli.shared import flag, forms, print_left_out, site_of, text_option, which_system
 from siteproof.compare import accepted
-from siteproof.errors import ExitCode, UserError
+from siteproof.errors import ExitCode
 from siteproof.record.sessions import Sessions
 from siteproof.verdict.judgement import Background, Record, judge_samples
 from siteproof.wording.verdicts import own
@@ -21,15 +21,15 @@ COLUMNS = ("campaign", "when", "who", "why", "verdicts", "despite")
 
 
 @click.command()
-@click.argument("name", metavar="CAMPAIGN|SESSION", required=False)
-@which_system
-@text_option("--why", "TEXT", "The reason, required: it is kept in the record.")
-@text_option("--by who", "NAME", "Who accepts; without it, you.")
-@flag("--despite", "Accept although something stands in the way.")
-@flag("--list listed", "List what was accepted so far.")
-@forms()
+@click.argument("name", metavar="CAMPAIGN|SESSION", default="")
+@shared.which_system
+@shared.text_option("--why", "TEXT", "The reason, required: it is kept in the record.")
+@shared.text_option("--by who", "NAME", "Who accepts; without it, you.")
+@shared.flag("--despite", "Accept although something stands in the way.")
+@shared.flag("--list listed", "List what was accepted so far.")
+@shared.forms()
 def accept(
-    name: str | None, system: str, why: str, who: str, despite: bool, listed: bool, form: str
+    name: str, system: str, why: str, who: str, despite: bool, listed: bool, form: str
 ) -> None:
     """Accept a campaign or session: later ones are compared with it.
 
@@ -42,7 +42,7 @@ def accept(
     siteproof accept winter-2026 --why "after the firmware update"
     siteproof accept --list
     """
-    site = site_of(system)
+    site = shared.site_of(system)
     system = site.system.system
     before = accepted.read_all(files.perflogs(), system)
     if form:
@@ -51,12 +51,7 @@ def accept(
     if listed:
         _list(system, before)
         return
-    if not name or not why.strip():
-        raise UserError(
-            "accept",
-            "the campaign or --why is missing",
-            hint="Give both: siteproof accept CAMPAIGN --why 'TEXT'",
-        )
+    shared.must_give("accept", {"CAMPAIGN": name, "--why": why})
     record = Record.of(site)
     sessions = record.sessions
     name = accepted.resolve(name, sessions.headers, before)
@@ -69,7 +64,7 @@ def accept(
     if refused and not despite:
         click.echo(f"not accepted: {', '.join(refused)}; to accept nevertheless, add --despite")
         raise SystemExit(ExitCode.FAIL)
-    print_left_out(sessions)
+    shared.print_left_out(sessions)
     kept = accepted.accept(judged, name, who or user(), why.strip(), files.perflogs())
     click.echo(f"accepted by {kept.who}: {name}, {_counts(kept)}")
 

@@ -1,4 +1,4 @@
-"""`siteproof availability`: how long the system, its nodes and services were up."""
+"""siteproof availability: Show how long the system, its nodes and services were up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from siteproof.availability.from_slurm import minute
 from siteproof.availability.intervals import Spans, seconds
 from siteproof.availability.overview import HOUR, Overview
 from siteproof.availability.subject_rows import COLUMNS, FOUR, four_rows, percent, rows
-from siteproof.availability.window_figures import WindowFigure
 from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
 from siteproof.cli.shared import flag, forms, print_some, site_of, text_option, which_system
 from siteproof.errors import ExitCode, UserError
@@ -40,189 +39,6 @@ PERIOD = "14d"
 OVERLAP = 3600  # seconds: a query begins before the end of the one before it
 MAX_LINES = 8  # gaps and findings that are printed
 LEFT_OUT = (Kind.NOT_READ, Kind.LINES_BROKEN)  # what could hold a failure
-
-
-@click.command()
-@which_system
-@text_option(
-    "--from begin",
-    "TIME",
-    "Begin of the period: so long before its end, or 2026-11-07T18:00 (UTC).",
-    default=PERIOD,
-    show_default=True,
-)
-@text_option("--to end", "TIME", "End of the period; without it, now.")
-@flag("--fetch", "First record the node events that Slurm's database has.")
-@forms("availability")
-def availability(system: str, begin: str, end: str, fetch: bool, form: str) -> None:
-    """Show how long the system, its partitions, nodes and services were up.
-
-    From the results of 'siteproof probe', from Slurm's node events, which --fetch records, and
-    from the planned windows of the site (windows.csv). Overall: of the measured time; scheduled:
-    without planned down time. What was not measured is neither up nor down.
-
-    Exit code: 0 the whole period was measured, and each criterion on it is met; 1 a criterion is
-    missed; 2 wrong usage or input; 3 no criterion is missed, but hours are missing or a file was
-    left out.
-
-    \b
-    siteproof availability --fetch
-    siteproof availability --from 2026-11-01 --to 2026-11-15
-    """
-    site = site_of(system)
-    now = datetime.now(UTC)
-    period = _period(begin, end, now)
-    if fetch:
-        _fetch(site, period, int(now.timestamp()))
-    found = overview.read(site, files.perflogs(), period, int(now.timestamp()))
-    figures = window_figures.of_overview(site.name, found)
-    verdicts = _verdicts(site, figures)
-    code = _code(found, [verdict for _, verdict in verdicts.values()])
-    if form == "json":
-        click.echo(dumps(_answered(site.name, found, figures, verdicts, code)))
-    elif form == "plain":
-        print_plain(COLUMNS, rows(found))
-    else:
-        _print(site, found, figures, verdicts)
-    raise SystemExit(code)
-
-
-def _period(begin: str, end: str, now: datetime) -> tuple[int, int]:
-    """Begin and end in seconds since 1970. Raises UserError."""
-    last = since(end, now, "--to") if end else now
-    first = since(begin, last, "--from")
-    if last - first < timedelta(seconds=1):
-        raise UserError("--from", f"'{begin}' is not before the end", "a time before --to")
-    if first.timestamp() < 0:
-        raise UserError("--from", f"'{begin}' is before 1970")
-    return int(first.timestamp()), int(last.timestamp())
-
-
-# ---- Slurm's node events
-
-
-def _fetch(site: Site, period: tuple[int, int], now: int) -> None:
-    """Record what Slurm's database has of the period, from the last record on. Raises UserError."""
-    refuse_stranger(site.name, site.system.recognise)
-    if not _has_slurm(site):
-        raise UserError("--fetch", f"no partition of {site.name} has 'scheduler: slurm'")
-    records, _ = event_log.read(files.perflogs(), site.name)
-    begin = period[0]
-    for record in sorted(records, key=lambda one: one.begin):
-        if record.begin <= begin < record.end <= now:
-            begin = max(period[0], record.end - OVERLAP)
-    nodes = nodesets.of(client.node_states())
-    text = client.node_events(begin, now)
-    if not any(event.registered for event in parse_events(text).of_cluster):
-        what = "lists no registration of this cluster, so nothing is known of its nodes"
-        raise UserError("sacctmgr", what, hint="Does slurmdbd know the cluster?")
-    try:
-        event_log.write(files.perflogs(), site.name, EventRecord(begin, now, nodes, text))
-    except OSError as error:
-        where = files.perflogs() / site.name / event_log.FOLDER
-        raise UserError(where, f"cannot be written: {error.strerror}") from None
-    events = count(len(parse_events(text).of_nodes), "event")
-    click.echo(f"recorded: {events} since {minute(begin)} UTC", err=True)
-
-
-# ---- verdicts
-
-Verdicts = Mapping[str, tuple[Criterion, Verdict | None]]
-
-
-def _verdicts(site: Site, figures: Mapping[str, WindowFigure]) -> Verdicts:
-    """Each criterion on a figure, and its verdict; None if it decides nothing."""
-    return {
-        key: (criterion, window_figures.verdict_of(criterion, figures[criterion.metric]))
-        for key, criterion in site.criteria.items()
-        if criterion.metric in figures
-    }
-
-
-def _code(found: Overview, verdicts: Sequence[Verdict | None]) -> ExitCode:
-    """The criteria decide; a gap, or a file that was left out, leaves the answer open."""
-    every = [verdict for verdict in verdicts if verdict]
-    if found.missing() or any(why.kind in LEFT_OUT for why in found.findings):
-        every.append(Verdict.INCOMPLETE)
-    return exit_code(every or [Verdict.PASS])
-
-
-# ---- the terminal
-
-
-def _print(
-    site: Site, found: Overview, figures: Mapping[str, WindowFigure], verdicts: Verdicts
-) -> None:
-    first, last = map(minute, found.period)
-    print_wrapped(f"{site.name}: {first} to {last} UTC")
-    if found.whole or found.gateways:
-        for columns, cells in ((FOUR, four_rows(found)), (COLUMNS, rows(found))):
-            heads = [name.replace(", ", "\n", 1) for name in columns]
-            shown = table(heads, cells, right=heads[1:])
-            shown.box, shown.padding, shown.pad_edge = SIMPLE_HEAD, (0, 1, 0, 0), False
-            print_table(shown)
-    for key, (criterion, verdict) in verdicts.items():
-        print_wrapped(f"{key}: {_answer(criterion, verdict, figures[criterion.metric])}")
-    gaps = [f"{minute(a)} to {minute(b)} ({_span(b - a)})" for a, b in found.missing()]
-    print_some("not measured: ", gaps, MAX_LINES, show=print_wrapped)
-    print_some("warning: ", list(map(warning, found.findings)), MAX_LINES, show=print_wrapped)
-    print_answer(*_last_lines(site, found))
-
-
-def _answer(criterion: Criterion, verdict: Verdict | None, figure: WindowFigure) -> str:
-    """PASS, 95.83 % of 336 h measured, at least 95 %."""
-    value = "no value" if figure.value is None else f"{_number(figure.value)} {figure.unit}"
-    hours = _number(figure.measured_hours)
-    text = f"{verdict or 'reported only'}, {value} in {hours} h measured"
-    if verdict:
-        text += f", {criterion.required} required"
-    wanted = criterion.conditions.get(window_figures.WINDOW_HOURS)
-    if verdict is Verdict.INCOMPLETE and wanted:
-        text += f" in {wanted} h"
-    if verdict is Verdict.INCOMPLETE and figure.value is None and figure.why:
-        text += f": {full(figure.why)}"
-    return text
-
-
-def _number(value: Fraction | float) -> str:
-    return f"{float(value):.2f}".removesuffix(".00")
-
-
-def _last_lines(site: Site, found: Overview) -> tuple[str, str]:
-    """The answer and the next command."""
-    if not (found.services or found.gateways or found.nodes):
-        return "nothing was recorded", _more(site, nodes=True)
-    share, missing = found.definitions.system_overall, seconds(found.missing())
-    up = "" if share is None else f", up for {percent(share)} of the measured time"
-    if not missing:
-        answer = f"all {_number(found.period_hours)} h were measured{up}"
-        return answer, own(site.name, "", "verdict")
-    whole = timedelta(hours=found.period_hours)
-    answer = f"INCOMPLETE: {_span(missing)} of {lasting(whole)} were not measured{up}"
-    nodes = not found.nodes or any(map(found.missing, found.nodes.values()))
-    return answer, _more(site, nodes=nodes)
-
-
-def _more(site: Site, *, nodes: bool) -> str:
-    """What records more: Slurm's events of nodes, or a look at the services, each only there."""
-    try:
-        refuse_stranger(site.name, site.system.recognise)
-    except UserError:
-        return own(site.name, "", "verdict")
-    if nodes and _has_slurm(site):
-        return own(site.name, "", "availability", "--fetch")
-    return own(site.name, "", "probe") if site.system.probes else "siteproof sites --keys"
-
-
-def _span(length: int) -> str:
-    return lasting(timedelta(seconds=length)) if length >= 60 else count(length, "second")
-
-
-def _has_slurm(site: Site) -> bool:
-    return any(one.scheduler == "slurm" for one in site.system.partitions.values())
-
-
-# ---- programs
 
 
 @dataclass(frozen=True)
@@ -336,20 +152,189 @@ class Availability(Answer):
     findings: Sequence[Finding]
 
 
-def _answered(
-    system: str,
-    found: Overview,
-    figures: Mapping[str, WindowFigure],
-    verdicts: Verdicts,
-    code: ExitCode,
-) -> Availability:
+@click.command()
+@which_system
+@text_option(
+    "--from begin",
+    "TIME",
+    "Begin of the period: so long before its end, or 2026-11-07T18:00 (UTC).",
+    default=PERIOD,
+    show_default=True,
+)
+@text_option("--to end", "TIME", "End of the period; without it, now.")
+@flag("--fetch", "First record the node events that Slurm's database has.")
+@forms(Availability)
+def availability(system: str, begin: str, end: str, fetch: bool, form: str) -> None:
+    """Show how long the system, its partitions, nodes and services were up.
+
+    From the results of 'siteproof probe', from Slurm's node events, which --fetch records, and
+    from the planned windows of the site (windows.csv). Overall: of the measured time; scheduled:
+    without planned down time. What was not measured is neither up nor down.
+
+    Exit code: 0 the whole period was measured, and each criterion on it is met; 1 a criterion is
+    missed; 2 wrong usage or input; 3 no criterion is missed, but hours are missing or a file was
+    left out.
+
+    \b
+    siteproof availability --fetch
+    siteproof availability --from 2026-11-01 --to 2026-11-15
+    """
+    site = site_of(system)
+    now = datetime.now(UTC)
+    period = _period(begin, end, now)
+    if fetch:
+        _fetch(site, period, int(now.timestamp()))
+    found = overview.read(site, files.perflogs(), period, int(now.timestamp()))
+    answer = _answered(site, found)
+    if form == "json":
+        click.echo(dumps(answer))
+    elif form == "plain":
+        print_plain(COLUMNS, rows(found))
+    else:
+        _print(site, found, answer)
+    raise SystemExit(answer.exit_code)
+
+
+def _period(begin: str, end: str, now: datetime) -> tuple[int, int]:
+    """Begin and end in seconds since 1970. Raises UserError."""
+    last = since(end, now, "--to") if end else now
+    first = since(begin, last, "--from")
+    if last - first < timedelta(seconds=1):
+        raise UserError("--from", f"'{begin}' is not before the end", "a time before --to")
+    if first.timestamp() < 0:
+        raise UserError("--from", f"'{begin}' is before 1970")
+    return int(first.timestamp()), int(last.timestamp())
+
+
+# ---- Slurm's node events
+
+
+def _fetch(site: Site, period: tuple[int, int], now: int) -> None:
+    """Record what Slurm's database has of the period, from the last record on. Raises UserError."""
+    refuse_stranger(site.name, site.system.recognise)
+    if not _has_slurm(site):
+        raise UserError("--fetch", f"no partition of {site.name} has 'scheduler: slurm'")
+    records, _ = event_log.read(files.perflogs(), site.name)
+    begin = period[0]
+    for record in sorted(records, key=lambda one: one.begin):
+        if record.begin <= begin < record.end <= now:
+            begin = max(period[0], record.end - OVERLAP)
+    nodes = nodesets.of(client.node_states())
+    text = client.node_events(begin, now)
+    if not any(event.registered for event in parse_events(text).of_cluster):
+        what = "lists no registration of this cluster, so nothing is known of its nodes"
+        raise UserError("sacctmgr", what, hint="Does slurmdbd know the cluster?")
+    try:
+        event_log.write(files.perflogs(), site.name, EventRecord(begin, now, nodes, text))
+    except OSError as error:
+        where = files.perflogs() / site.name / event_log.FOLDER
+        raise UserError(where, f"cannot be written: {error.strerror}") from None
+    events = count(len(parse_events(text).of_nodes), "event")
+    click.echo(f"recorded: {events} since {minute(begin)} UTC", err=True)
+
+
+# ---- verdicts
+
+
+def _code(found: Overview, criteria: Sequence[CriterionOn]) -> ExitCode:
+    """The criteria decide; a gap, or a file that was left out, leaves the answer open."""
+    every = [one.verdict for one in criteria if one.verdict]
+    if found.missing() or any(why.kind in LEFT_OUT for why in found.findings):
+        every.append(Verdict.INCOMPLETE)
+    return exit_code(every or [Verdict.PASS])
+
+
+# ---- the terminal
+
+
+def _print(site: Site, found: Overview, answer: Availability) -> None:
+    print_wrapped(f"{site.name}: {answer.samples_of}")
+    if found.whole or found.gateways:
+        for columns, cells in ((FOUR, four_rows(found)), (COLUMNS, rows(found))):
+            heads = [name.replace(", ", "\n", 1) for name in columns]
+            shown = table(heads, cells, right=heads[1:])
+            shown.box, shown.padding, shown.pad_edge = SIMPLE_HEAD, (0, 1, 0, 0), False
+            print_table(shown)
+    figures = {one.metric: one for one in answer.figures}
+    for one in answer.criteria:
+        text = _answer(site.criteria[one.id], one.verdict, figures[one.metric])
+        print_wrapped(f"{one.id}: {text}")
+    gaps = [f"{minute(a)} to {minute(b)} ({_span(b - a)})" for a, b in found.missing()]
+    print_some("not measured: ", gaps, MAX_LINES, show=print_wrapped)
+    print_some("warning: ", list(map(warning, found.findings)), MAX_LINES, show=print_wrapped)
+    print_answer(*_last_lines(site, found))
+
+
+def _answer(criterion: Criterion, verdict: Verdict | None, figure: FigureAnswer) -> str:
+    """PASS, 95.83 % of 336 h measured, at least 95 %."""
+    value = "no value" if figure.value is None else f"{_number(figure.value)} {figure.unit}"
+    hours = _number(figure.measured_hours)
+    text = f"{verdict or 'reported only'}, {value} in {hours} h measured"
+    if verdict:
+        text += f", {criterion.required} required"
+    wanted = criterion.conditions.get(window_figures.WINDOW_HOURS)
+    if verdict is Verdict.INCOMPLETE and wanted:
+        text += f" in {wanted} h"
+    if verdict is Verdict.INCOMPLETE and figure.value is None and figure.finding:
+        text += f": {full(figure.finding)}"
+    return text
+
+
+def _number(value: Fraction | float) -> str:
+    return f"{float(value):.2f}".removesuffix(".00")
+
+
+def _last_lines(site: Site, found: Overview) -> tuple[str, str]:
+    """The answer and the next command."""
+    if not (found.services or found.gateways or found.nodes):
+        return "nothing was recorded", _more(site, nodes=True)
+    share, missing = found.definitions.system_overall, seconds(found.missing())
+    up = "" if share is None else f", up for {percent(share)} of the measured time"
+    if not missing:
+        answer = f"all {_number(found.period_hours)} h were measured{up}"
+        return answer, own(site.name, "", "verdict")
+    whole = timedelta(hours=found.period_hours)
+    answer = f"INCOMPLETE: {_span(missing)} of {lasting(whole)} were not measured{up}"
+    nodes = not found.nodes or any(map(found.missing, found.nodes.values()))
+    return answer, _more(site, nodes=nodes)
+
+
+def _more(site: Site, *, nodes: bool) -> str:
+    """What records more: Slurm's events of nodes, or a look at the services, each only there."""
+    try:
+        refuse_stranger(site.name, site.system.recognise)
+    except UserError:
+        return own(site.name, "", "verdict")
+    if nodes and _has_slurm(site):
+        return own(site.name, "", "availability", "--fetch")
+    return own(site.name, "", "probe") if site.system.probes else "siteproof sites --keys"
+
+
+def _span(length: int) -> str:
+    return lasting(timedelta(seconds=length)) if length >= 60 else count(length, "second")
+
+
+def _has_slurm(site: Site) -> bool:
+    return any(one.scheduler == "slurm" for one in site.system.partitions.values())
+
+
+# ---- programs
+
+
+def _answered(site: Site, found: Overview) -> Availability:
     first, last = map(minute, found.period)
-    parts = {"system": [(system, found.whole)] if found.whole else []}
+    figures = window_figures.of_overview(site.name, found)
+    criteria = [
+        CriterionOn(key, one.metric, window_figures.verdict_of(one, figures[one.metric]))
+        for key, one in site.criteria.items()
+        if one.metric in figures
+    ]
+    parts = {"system": [(site.name, found.whole)] if found.whole else []}
     for kind in ("services", "gateways", "partitions", "nodes"):
         parts[kind.removesuffix("s")] = list(getattr(found, kind).items())
     of_figure = ("metric", "value", "unit", "subject", "measured_hours", "interval")
     return Availability(
-        *(system, f"{first} to {last} UTC", code),
+        *(site.name, f"{first} to {last} UTC", _code(found, criteria)),
         begin=_time(found.period[0]),
         end=_time(found.period[1]),
         period_hours=found.period_hours,
@@ -360,7 +345,7 @@ def _answered(
             _subject(found, kind, name, part) for kind, own in parts.items() for name, part in own
         ],
         figures=[FigureAnswer(**same(f, *of_figure), finding=f.why) for f in figures.values()],
-        criteria=[CriterionOn(key, one.metric, v) for key, (one, v) in verdicts.items()],
+        criteria=criteria,
         findings=found.findings,
     )
 

@@ -1,4 +1,4 @@
-"""`siteproof build`: the software of a system, by Spack, offered to its checks."""
+"""siteproof build: Build the software of a system with Spack, for its checks."""
 
 from __future__ import annotations
 
@@ -32,15 +32,10 @@ from siteproof.spack.mirror import has_tag
     help="Parallel processes; without it, as Spack is configured.",
 )
 @flag("--other-spack", "Allow another release of Spack than the pinned one.")
-@click.option(
-    "--mirror",
-    "from_mirror",
-    metavar="DIR",
-    help="Take sources, recipes and locks from this folder: no network.",
+@text_option(
+    "--mirror from_mirror", "DIR", "Take sources, recipes and locks from this folder: no network."
 )
-@click.option(
-    "--make-mirror", metavar="DIR", help="Fill such a folder, where there is network; no build."
-)
+@text_option("--make-mirror", "DIR", "Fill such a folder, where there is network; no build.")
 @text_option("--cache", "URL", "Take built packages from here: a cache.")
 @flag("--push", "Put what is built into the cache, too.")
 @flag("--unsigned", "Packages of the cache need no signature.")
@@ -51,8 +46,8 @@ def build(
     show: bool,
     jobs: int,
     other_spack: bool,
-    from_mirror: str | None,
-    make_mirror: str | None,
+    from_mirror: str,
+    make_mirror: str,
     cache: str,
     push: bool,
     unsigned: bool,
@@ -81,19 +76,16 @@ def build(
     sources = _sources(from_mirror, cache, push, unsigned)
     lint_envs.refuse([inputs.name for inputs in chosen], site.folder)
     _refuse_targets(site, [inputs.name for inputs in chosen])
-    if make_mirror is None:
+    if not make_mirror:
         _refuse_absent(site)
         machine.refuse_stranger(site.name, site.system.recognise)
     files.must_exist()
     if bad := re.search(r"[\s$`{}'\"\\:]", str(places.top())):
-        raise UserError(
-            places.top(),
-            f"the path contains {bad[0]!r}, so programs below it cannot be on PATH",
-            hint="Set SITEPROOF_DATA to another folder",
-        )
+        what = f"the path contains {bad[0]!r}, so programs below it cannot be on PATH"
+        raise UserError(places.top(), what, hint="Set SITEPROOF_DATA to another folder")
     spack = command.find(other_spack)
     orders = [_order(site, inputs, update, jobs, sources, push) for inputs in chosen]
-    if make_mirror is not None:
+    if make_mirror:
         absent = lint_envs.absent(site.folder / lint_envs.SCOPE)
         raise SystemExit(_fill(orders, spack, Path(make_mirror).absolute(), absent))
     failed = [order.label for order in orders if not _one(order, spack)]
@@ -104,7 +96,7 @@ def build(
     raise SystemExit(ExitCode.FAIL if failed else ExitCode.PASS)
 
 
-def _sources(mirror: str | None, cache: str, push: bool, unsigned: bool) -> Sources:
+def _sources(mirror: str, cache: str, push: bool, unsigned: bool) -> Sources:
     """Where packages come from. Raises UserError."""
     if (push or unsigned) and not cache:
         raise UserError("--push" if push else "--unsigned", "without a cache", "--cache URL")
@@ -141,19 +133,13 @@ def _refuse_unknown(site: Site, environments: tuple[str, ...], named: list[str])
     known = env_files.names()
     refuse_unknown("build", "environment", environments, known)
     if not environments and not named:
-        raise UserError(
-            site.folder / "system.yaml",
-            "no environment has 'spack', so there is nothing to build",
-            known,
-            hint="Add one to 'environments:', such as 'io: {description: IOR, spack: io}'",
-        )
+        what = "no environment has 'spack', so there is nothing to build"
+        hint = "Add one to 'environments:', such as 'io: {description: IOR, spack: io}'"
+        raise UserError(site.folder / "system.yaml", what, known, hint=hint)
     for name in environments:
         if name not in named:
-            click.echo(
-                f"siteproof: warning: no environment of {site.name} has 'spack: {name}', "
-                "so no check will use it",
-                err=True,
-            )
+            what = f"no environment of {site.name} has 'spack: {name}', so no check will use it"
+            click.echo(f"siteproof: warning: {what}", err=True)
 
 
 def _refuse_targets(site: Site, chosen: list[str]) -> None:
@@ -165,12 +151,11 @@ def _refuse_targets(site: Site, chosen: list[str]) -> None:
 
 def _refuse_absent(site: Site) -> None:
     """Refuse externals that are not here, before Spack is called. Raises UserError."""
-    if missing := lint_envs.absent(site.folder / lint_envs.SCOPE):
-        raise UserError(
-            site.folder / lint_envs.SCOPE / "packages.yaml",
-            f"not on this machine: {', '.join(missing)}",
-            hint="Remove these externals, or correct their prefix",
-        )
+    scope = site.folder / lint_envs.SCOPE
+    if missing := lint_envs.absent(scope):
+        what = f"not on this machine: {', '.join(missing)}"
+        hint = "Remove these externals, or correct their prefix"
+        raise UserError(scope / "packages.yaml", what, hint=hint)
 
 
 def _order(

@@ -1,4 +1,4 @@
-"""`siteproof calibrate`: baselines from the history, as a change to review."""
+"""siteproof calibrate: Propose baselines from the history, as a change to review."""
 
 from __future__ import annotations
 

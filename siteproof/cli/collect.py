@@ -1,4 +1,4 @@
-"""`siteproof collect`: samples of sessions that ended before they could collect them."""
+"""siteproof collect: Turn the raw files of lost sessions into samples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from siteproof.answers.attempts import with_lacking
-from siteproof.cli.shared import text_option
+from siteproof.cli.shared import must_give, text_option
 from siteproof.collect import stages as collecting
 from siteproof.errors import UserError, UserErrors, harmless
 from siteproof.files import folder, name_of, perflogs, stages
@@ -44,8 +44,7 @@ def collect(discard: str, why: str, by: str) -> None:
     siteproof collect --discard perflogs/here/compute/20261121T180000Z-1f2e.Hpl.17.jsonl --why ...
     """
     if discard:
-        if not why.strip():
-            raise UserError("--why", "is required with --discard")
+        must_give("collect", {"--why": why})
         _discard(discard, by or name_of(os.getuid()), why)
         return
     if why or by:

@@ -1,4 +1,4 @@
-"""`siteproof compare`: how every metric changed from one campaign to another."""
+"""siteproof compare: Compare two campaigns, value by value."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from siteproof.compare.accepted import Acceptance, LastTime
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, dumps, same
+from siteproof.grouped import grouped
 from siteproof.record import campaign
 from siteproof.record.finding import Finding
 from siteproof.record.samples import Header, Sample
@@ -104,7 +105,7 @@ MAX_NAMED = 3  # of what holds of the same nodes; --all has all of it
 @click.argument("b", required=False)
 @which_system
 @flag("--all whole", "Show what is the same, too, and every line.")
-@forms("compare")
+@forms(Compared)
 def compare(a: str | None, b: str | None, system: str, whole: bool, form: str) -> None:
     """Compare B with A: campaigns, sessions, or the words accepted, latest, previous.
 
@@ -129,8 +130,7 @@ def compare(a: str | None, b: str | None, system: str, whole: bool, form: str) -
         names, first, second = _as_on_the_page(site, record, before)
     result = comparison.compare(site, first, second, files.perflogs())
     print_left_out(record.sessions)
-    for why in record.sessions.clock_findings:
-        click.echo(f"siteproof: {full(why)}", err=True)
+    print_text(*map(full, record.sessions.clock_findings), title="siteproof: ", err=True)
     code = _exit_code(result, record)
     if form == "json":
         click.echo(dumps(_answer_of(site, result, names, code)))
@@ -189,8 +189,7 @@ def _print(site: Site, result: Comparison, names: Sequence[str], command: str, w
     rows = [r for r in result.rows if whole or r.change.effect is not Effect.SAME or r.worst]
     print_records([_shown(site, row) for row in rows])
     for title, found in _lists(result).items():
-        for line in map(full, found) if whole else _folded(found):
-            print_wrapped(f"{title}: {line}")
+        print_wrapped(*(map(full, found) if whole else _folded(found)), title=f"{title}: ")
     if alone := _fell(result):
         print_wrapped(f"fell by themselves: {alone}")
     print_answer(_answer(result), command)
@@ -217,9 +216,9 @@ def _cells(site: Site, row: Row) -> tuple[str, ...]:
 def _shown(site: Site, row: Row) -> Record:
     """State, metric, from and to, and change; below it the nodes, and the worst of them."""
     name, a, b, unit, change, noise, nodes, worst = _cells(site, row)
-    state = (_state(row), COLOURS[row.change.effect])
-    head = [state, (name, ""), (f"{a} -> {with_unit(b, unit)}", ""), (change, "")]
-    return Record(head, [f"noise {noise}", nodes, *([f"worst {worst}"] if worst else [])])
+    head = [_state(row), name, f"{a} -> {with_unit(b, unit)}", change]
+    phrases = [f"noise {noise}", nodes, *([f"worst {worst}"] if worst else [])]
+    return Record(head, phrases, [COLOURS[row.change.effect]])
 
 
 def _state(row: Row) -> str:
@@ -230,10 +229,7 @@ def _state(row: Row) -> str:
 
 def _folded(found: Sequence[Finding]) -> Iterator[str]:
     """A line for all that holds of the same nodes: the first of it, and how much more there is."""
-    of_nodes: dict[str, list[Finding]] = {}
-    for why in found:
-        of_nodes.setdefault(why.subject, []).append(why)
-    for whys in of_nodes.values():
+    for whys in grouped((why.subject, why) for why in found).values():
         more = len(whys) - MAX_NAMED
         yield "; ".join(map(full, whys[:MAX_NAMED])) + (f"; {more} more" if more > 0 else "")
 

@@ -1,4 +1,4 @@
-"""`siteproof describe`: hardware and software of the nodes of each role, and which nodes differ."""
+"""siteproof describe: Show hardware and software of each role, and which nodes differ."""
 
 from __future__ import annotations
 
@@ -12,18 +12,12 @@ import click
 from siteproof import files, nodesets
 from siteproof.analysis.uniformity import Change, Uniformity, drift, is_identity, vote
 from siteproof.cli.records import print_answer, print_plain, print_wrapped
-from siteproof.cli.shared import by_node, forms, site_of, text_option, which_samples
+from siteproof.cli.shared import by_node, flag, forms, site_of, text_option, which_samples
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, dumps
-from siteproof.nodes.described import (
-    differing,
-    health,
-    not_as_stated,
-    not_described,
-    not_read,
-    not_stated,
-)
+from siteproof.grouped import grouped
+from siteproof.nodes import described
 from siteproof.record import campaign as campaigns
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
@@ -120,9 +114,9 @@ class Description(Answer):
 @text_option(
     "--against", "CAMPAIGN", "Show changes since CAMPAIGN; without it, since the accepted one."
 )
-@click.option("--facts", is_flag=True, help="Compare with what the site states of its nodes.")
-@click.option("--all", "show_all", is_flag=True, help="Every field, and every field that differs.")
-@forms("describe")
+@flag("--facts", "Compare with what the site states of its nodes.")
+@flag("--all show_all", "Every field, and every field that differs.")
+@forms(Description)
 def describe(
     node: str | None,
     system: str,
@@ -193,15 +187,15 @@ def _finding_rows(findings: Iterable[Finding]) -> Iterator[Sequence[str]]:
         yield title(why), why.subject, str(why.get("field") or ""), sentence(why), ""
 
 
+def _nameless(why: Finding) -> str:
+    return sentence(replace(why, subject=""))
+
+
 def _print_findings(findings: Iterable[Finding], *, whole: bool) -> None:
     """A line each, under their titles; of each title the first ones, unless all are wanted."""
-    lines: dict[str, list[str]] = {}
-    for why in findings:
-        line = f"{why.subject}: {sentence(replace(why, subject=''))}"
-        lines.setdefault(title(why), []).append(line)
-    for begin, texts in lines.items():
-        for line in texts if whole else texts[:MAX_LINES]:
-            print_wrapped(f"  {begin}: {line}")
+    lines = ((title(why), f"{why.subject}: {_nameless(why)}") for why in findings)
+    for begin, texts in grouped(lines).items():
+        print_wrapped(*(texts if whole else texts[:MAX_LINES]), title=f"  {begin}: ")
         if len(texts) > MAX_LINES and not whole:
             print_wrapped(f"  {begin}: and {len(texts) - MAX_LINES} more; --all shows them")
 
@@ -217,7 +211,7 @@ def _compared(
     if node is not None:
         return [_role_of(found, roles, node)], [], ""
     changes, words = _changes(found, against)
-    return roles, [*changes, *health(found.samples)], words
+    return roles, [*changes, *described.health(found.samples)], words
 
 
 def _print_for_programs(
@@ -238,7 +232,11 @@ def _role(found: Described, name: str) -> Role:
     unread = {node: found.unread[node] for node in nodes}
     same = vote({node: found.fields[node] for node in nodes}, unread)
     missing = [node for node in expected if node not in found.fields]
-    findings = [*differing(name, same), *not_read(unread), *not_described(found.samples, missing)]
+    findings = [
+        *described.differing(name, same),
+        *described.not_read(unread),
+        *described.not_described(found.samples, missing),
+    ]
     return Role(name, expected, len(nodes), missing, finding.of_many(findings), same)
 
 
@@ -260,12 +258,12 @@ def _facts_of(
     stated = site.system.nodes[name].facts or site.hardware_of(name).stated
     missing = [n for n in expected if n not in found.fields] if stated else []
     results = {n: known[n] for n in expected if n in known}
-    absent = not_described(found.samples, missing)
-    findings = finding.of_many([*not_as_stated(results), *absent])
+    absent = described.not_described(found.samples, missing)
+    findings = finding.of_many([*described.not_as_stated(results), *absent])
     if expected:
-        findings += not_stated(site, name)
-    described = len(expected) - len(missing)
-    return Role(name, expected, described, missing, findings, results=results)
+        findings += described.not_stated(site, name)
+    number = len(expected) - len(missing)
+    return Role(name, expected, number, missing, findings, results=results)
 
 
 def _role_of(found: Described, roles: Sequence[Role], node: str) -> Role:
@@ -345,8 +343,7 @@ def _print(
             if common.value is not None and (whole or not name.startswith(BULK)):
                 share = "" if common.share == 1 else f"  ({common.share:.1%} of the nodes)"
                 print_wrapped(f"  {name} = {common.value}{share}")
-        for line in _sections(role.results):
-            print_wrapped(f"  {line}")
+        print_wrapped(*_sections(role.results), title="  ")
         _print_findings(role.findings, whole=whole)
     if words:
         print_wrapped(words)
@@ -394,8 +391,7 @@ def _print_node(found: Described, role: Role, node: str) -> None:
             remark = f"  [odd: majority {of_fields[name]['majority']}]"
         print_wrapped(f"{name} = {value}{remark}")
     absent = [why for why in role.findings if why.get("field") not in found.fields.get(node, {})]
-    for why in absent:
-        print_wrapped(f"{title(why)}: {sentence(why)}")
+    print_wrapped(*(f"{title(why)}: {sentence(why)}" for why in absent))
     answer = f"{node} does not differ from the majority"
     if of_fields:
         answer = f"{node} is odd in {count(len(of_fields), 'field')}"

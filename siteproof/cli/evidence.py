@@ -1,4 +1,4 @@
-"""`siteproof evidence`: what a person has shown, for criteria that nothing else answers."""
+"""siteproof evidence: Record what a person has shown, for criteria that nothing else answers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 
 from siteproof import files
+from siteproof.cli import shared
 from siteproof.cli.accept import user
 from siteproof.cli.records import print_answer, print_rows, print_wrapped
-from siteproof.cli.shared import by_criterion, flag, forms, site_of, text_option, which_system
 from siteproof.errors import UserError
 from siteproof.record import shown
 from siteproof.record.shown import Evidence
@@ -20,20 +20,18 @@ from siteproof.sites import Site
 from siteproof.verdict import others
 from siteproof.wording.verdicts import own
 
-GIVE = "Give them: siteproof evidence ID --file F --by WHO --on DAY --shows yes --note TEXT"
-
 
 @click.command()
-@click.argument("criterion", metavar="ID", required=False, shell_complete=by_criterion)
-@which_system
-@text_option("--file", "FILE", "The file that shows it.")
-@text_option("--by", "WHO", "Who has shown it.")
-@text_option("--on", "DAY", "The day, such as 2026-11-02.")
-@text_option("--shows", "yes|no|VALUE", "yes, no, or a value with its unit.")
-@text_option("--note", "TEXT", "What was done, or why it is withdrawn.")
-@text_option("--withdraw", "NAME", "Withdraw a record; give --note.")
-@flag("--list listed", "List the records, and which are due.")
-@forms()
+@click.argument("criterion", metavar="ID", required=False, shell_complete=shared.by_criterion)
+@shared.which_system
+@shared.text_option("--file", "FILE", "The file that shows it.")
+@shared.text_option("--by", "WHO", "Who has shown it.")
+@shared.text_option("--on", "DAY", "The day, such as 2026-11-02.")
+@shared.text_option("--shows", "yes|no|VALUE", "yes, no, or a value with its unit.")
+@shared.text_option("--note", "TEXT", "What was done, or why it is withdrawn.")
+@shared.text_option("--withdraw", "NAME", "Withdraw a record; give --note.")
+@shared.flag("--list listed", "List the records, and which are due.")
+@shared.forms()
 def evidence(
     criterion: str | None, system: str, withdraw: str, listed: bool, form: str, **given: str
 ) -> None:
@@ -49,7 +47,7 @@ def evidence(
     siteproof evidence --withdraw 20261102T101500.000000Z --note "of the wrong system"
     siteproof evidence --list
     """
-    site = site_of(system)
+    site = shared.site_of(system)
     before = shown.read_all(files.perflogs(), site.system.system)
     now = datetime.now(UTC)
     if form:
@@ -76,9 +74,7 @@ def _record(
 ) -> Evidence:
     """A new record. Raises UserError for what is missing or not valid."""
     given = {"ID": criterion, "--file": file, "--by": by, "--on": on, "--shows": shows}
-    missing = [name for name, text in given.items() if not text.strip()]
-    if missing:
-        raise UserError("siteproof evidence", f"missing: {', '.join(missing)}", hint=GIVE)
+    shared.must_give("evidence", given)
     others.refused(site, criterion)
     others.value_of(site, site.criteria[criterion], shows)
     texts = shown.texts({"--by": by, "--note": note, "--shows": shows})
@@ -96,8 +92,7 @@ def _withdrawal(before: list[Evidence], name: str, note: str) -> Evidence:
     known = {one.name: one for one in valid}
     if name not in known:
         raise UserError("--withdraw", f"no record '{name[:40]}' is valid", list(known) or "none")
-    if not note.strip():
-        raise UserError("--withdraw", "the reason is missing", hint="Give it: --note 'TEXT'")
+    shared.must_give("evidence", {"--note": note})
     reason = shown.texts({"--note": note})["--note"]
     return replace(known[name], note=reason, by=user(), withdraws=name)
 

@@ -1,4 +1,4 @@
-"""`siteproof export`: verdicts and values for CI, monitoring and other programs."""
+"""siteproof export: Write verdicts for other programs: JUnit, OpenMetrics, JSON."""
 
 from __future__ import annotations
 
@@ -22,19 +22,10 @@ from siteproof.report.material import Material
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording.verdicts import last_line
 
-ANSWERS = {  # of each command with --json its type; imported only for its schema
-    "verdict": "export.documents:Verdicts",
-    "nodes": "export.documents:Nodes",
-    "why": "cli.why:Why",
-    "gate": "cli.gate:Gate",
-    "compare": "cli.compare:Compared",
-    "trend": "cli.trend:Trends",
-    "matrix": "cli.matrix:Matrices",
-    "sweep": "export.sweep_rows:Sweeps",
-    "describe": "cli.describe:Description",
-    "published": "cli.published:Published",
-    "availability": "cli.availability:Availability",
-}
+ANSWERS = (  # the commands whose answer has a type
+    *("verdict", "nodes", "why", "gate", "compare", "trend"),
+    *("matrix", "sweep", "describe", "published", "availability"),
+)
 
 
 @click.group()
@@ -134,7 +125,7 @@ def _json(judged: Judgement) -> str:
 
 
 @export.command("schema", short_help="The JSON Schema of the documents.")
-@click.argument("of", type=click.Choice(list(ANSWERS)), default="verdict")
+@click.argument("of", type=click.Choice(ANSWERS), default="verdict")
 def _schema(of: str) -> None:
     """Print the JSON Schema (2020-12) of what a command prints with --json.
 
@@ -147,5 +138,5 @@ def _schema(of: str) -> None:
 
 def schema_of(command: str) -> dict[str, Any]:
     """The JSON Schema of what a command of ANSWERS prints with --json."""
-    module, _, name = ANSWERS[command].partition(":")
-    return schema(getattr(import_module(f"siteproof.{module}"), name), command)
+    loaded = getattr(import_module(f"siteproof.cli.{command}"), command)
+    return schema(loaded.callback.answer, command)

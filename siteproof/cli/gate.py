@@ -1,4 +1,4 @@
-"""`siteproof gate`: which nodes go back into service, and the quarantine of the others."""
+"""siteproof gate: Decide which nodes go back into service, and quarantine the others."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import files, nodesets
 from siteproof.analysis.slow_nodes import State
 from siteproof.checks import session
-from siteproof.cli import gate_lists
+from siteproof.cli import gate_answer, shared
 from siteproof.cli.gate_answer import Options, Work, look_if_possible, print_answer
 from siteproof.cli.records import print_wrapped
-from siteproof.cli.shared import flag, forms, print_left_out, print_text, text_option, which_answers
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.gate import act, log
@@ -96,21 +95,21 @@ class Gate(Answer):
 
 
 @click.command()
-@which_answers
-@flag("--apply", "Run the commands; without it nothing is changed.")
-@flag(
+@shared.which_answers
+@shared.flag("--apply", "Run the commands; without it nothing is changed.")
+@shared.flag(
     "--retest",
     "Test the quarantined nodes inside their reservation; REFRAME OPTIONS choose the checks.",
 )
-@flag("--release", "Free the quarantined nodes that have passed.")
-@text_option(
+@shared.flag("--release", "Free the quarantined nodes that have passed.")
+@shared.text_option(
     "--keep-out",
     "STATES",
     f"The states that stay out, from {', '.join(STATES[:-1])}.",
     default=",".join(KEEP_OUT),
     show_default=True,
 )
-@text_option(
+@shared.text_option(
     "--limit",
     "SHARE",
     "Refuse if a measurement would newly keep out more of a partition's measured nodes; one "
@@ -118,29 +117,28 @@ class Gate(Answer):
     default="10%",
     show_default=True,
 )
-@text_option(
+@shared.text_option(
     "--capacity",
     "SHARE",
     "Refuse if more of a partition would be out of service: quarantined, drained and down "
     "nodes together. Default: 25%, or --limit if that is more.",
 )
-@flag("--certain", "Where --apply refuses, keep out those that are dead or gave a wrong answer.")
-@flag("--drain", "Drain the quarantined nodes, too.")
-@text_option(
+@shared.flag(
+    "--certain", "Where --apply refuses, keep out those that are dead or gave a wrong answer."
+)
+@shared.flag("--drain", "Drain the quarantined nodes, too.")
+@shared.text_option(
     "--users",
     "NAMES",
     "Who may run jobs in the reservation; without it you, root, and the group that may write "
     "to perflogs/SYSTEM if it has at most 50 members.",
 )
-@click.option(
-    "--beside",
-    "overlapping",
-    multiple=True,
-    metavar="RESERVATION",
-    help="An existing reservation that the quarantine may overlap, such as that of the "
-    "maintenance; may be repeated.",
+@shared.repeated(
+    "--beside overlapping",
+    "RESERVATION",
+    "An existing reservation that the quarantine may overlap, such as that of the maintenance",
 )
-@forms("gate")
+@shared.forms(Gate)
 @click.argument("options", metavar="[-- REFRAME OPTIONS]", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def gate(context: click.Context, /, **named: Any) -> None:
@@ -162,7 +160,7 @@ def gate(context: click.Context, /, **named: Any) -> None:
     chosen = Options(**named, given=_given(context))
     _check(chosen)
     judged, scene = _begin(chosen)
-    print_left_out(judged.sessions)
+    shared.print_left_out(judged.sessions)
     if chosen.form:
         raise SystemExit(_print_for_programs(judged, scene, chosen))
     if not _measured(judged, scene):
@@ -196,7 +194,7 @@ def _print_for_programs(judged: Judgement, scene: Scene, chosen: Options) -> Exi
     left, code = _left(plans), _decided(judged, scene)
     places, decision = act.places(scene, cluster, left), scene.decision
     if chosen.form == "plain":
-        gate_lists.print_rows(judged, decision, places)
+        gate_answer.print_rows(judged, decision, places)
         return code
     refused, _ = _refused(judged, scene, chosen, cluster)
     answer = Gate(
@@ -338,7 +336,7 @@ def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> Work:
     cluster, silent = (_look(scene), "") if chosen.apply else look_if_possible(scene)
     if cluster:
         scene = scene.seen(cluster)
-    gate_lists.print_rulings(judged, scene)
+    gate_answer.print_rulings(judged, scene)
     refused, allow = _refused(judged, scene, chosen, cluster)
     code = ExitCode.FAIL if scene.decision.out else ExitCode.PASS
     if refused and chosen.apply and not chosen.certain:
@@ -350,11 +348,11 @@ def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> Work:
         return Work(code, "nothing was changed", refused=refused, allow=allow)
     try:
         plans = act.plan_quarantine(scene, cluster, {})
-        gate_lists.print_jobs(plans)
+        gate_answer.print_jobs(plans)
         if chosen.apply:
             work = _apply(scene, "quarantine", act.plan_quarantine, cluster)
         else:
-            gate_lists.print_plans(plans)
+            gate_answer.print_plans(plans)
             work = Work(ExitCode.PASS, _so_far(scene), cluster=cluster, left_alone=_left(plans))
             work = replace(work, handed_over=_handed_over(scene, plans))
     except Refusal as refusal:
@@ -372,7 +370,7 @@ def _print_blind(scene: Scene, silent: str) -> None:
             "the commands assume that there is no quarantine yet:"
         )
     nobody = Cluster({node: Node(node) for node in scene.decision.out})
-    gate_lists.print_plans(act.plan_quarantine(scene, nobody, {}))
+    gate_answer.print_plans(act.plan_quarantine(scene, nobody, {}))
 
 
 def _so_far(scene: Scene) -> str:
@@ -411,7 +409,7 @@ def _release(judged: Judgement, scene: Scene, chosen: Options) -> Work:
     if chosen.apply:
         work = _apply(scene, "release", act.plan_release, cluster)
         return replace(work, code=code or work.code)
-    gate_lists.print_plans(plans, "stays")
+    gate_answer.print_plans(plans, "stays")
     done = f"{len(freed)} of {count(len(members), 'node')} may be released"
     return Work(code, f"nothing was changed; {done}", cluster=cluster, left_alone=left)
 
@@ -425,12 +423,12 @@ def _retest(judged: Judgement, scene: Scene, chosen: Options) -> Work:
     work = Work(ExitCode.PASS, "nothing was changed", cluster=cluster, left_alone=_left(plans))
     cannot = nodesets.of(work.left_alone)
     if not chosen.apply:
-        gate_lists.print_plans(plans)
+        gate_answer.print_plans(plans)
     elif any(plan.commands for plan in plans.values()):
         work = _apply(scene, "retest", act.plan_resume, cluster)
         members = nodesets.of(n for r in quarantines.values() for n in r.nodes)
         silent = act.wait_until_they_answer(str(members - cannot))
-        gate_lists.print_reasons(silent, "left alone: ")
+        gate_answer.print_reasons(silent, "left alone: ")
         drained = [n.name for n in act.look().nodes.values() if n.state.taken_out]
         cannot = nodesets.of([*cannot, *silent, *drained])
     if work.failed:
@@ -480,19 +478,16 @@ def _look(scene: Scene) -> Cluster:
 
 def _apply(scene: Scene, what: str, planner: act.Planner, seen: Cluster) -> Work:
     done = act.act(scene, what, planner, seen)
-    gate_lists.print_reasons(done.left_alone, "stays: " if what == "release" else "left alone: ")
-    gate_lists.print_reasons(done.kept)
-    for command in done.commands:
-        print_text(f"done: {shlex.join(command.argv)}")
+    gate_answer.print_reasons(done.left_alone, "stays: " if what == "release" else "left alone: ")
+    gate_answer.print_reasons(done.kept)
+    shared.print_text(*(shlex.join(command.argv) for command in done.commands), title="done: ")
     if done.refused_users:
         names = ",".join(done.refused_users)
         print_wrapped(f"warning: Slurm does not admit {names} to the reservation: see --users")
     if done.handed_over:
         click.echo(HANDED_OVER)
-        for command in done.handed_over:
-            print_text(shlex.join(command.argv))
-    for error in done.errors:
-        print_text(f"siteproof: {error}", err=True)
+        shared.print_text(*(shlex.join(command.argv) for command in done.handed_over))
+    shared.print_text(*map(str, done.errors), title="siteproof: ", err=True)
     return Work(
         ExitCode.FAIL if done.errors or done.handed_over else ExitCode.PASS,
         _summary(done),

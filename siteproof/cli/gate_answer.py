@@ -1,31 +1,39 @@
-"""The answer of `siteproof gate`: where each node is, what was done, and the next command."""
+"""What `siteproof gate` prints: the nodes by reason and place, its commands, and the next one."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from siteproof import nodesets
-from siteproof.cli.records import print_wrapped
+from siteproof.cli.records import print_plain, print_records, print_wrapped, record_of
 from siteproof.cli.shared import print_text
 from siteproof.compare.accepted import ACCEPTABLE
 from siteproof.errors import ExitCode, UserError
 from siteproof.gate import act, service
 from siteproof.gate.act import Scene
-from siteproof.gate.commands import Cluster
-from siteproof.gate.decision import STATES, UNTESTED
+from siteproof.gate.commands import Cluster, Plan
+from siteproof.gate.decision import STATES, UNTESTED, Decision, Ruling
 from siteproof.gate.service import Place, Service
+from siteproof.grouped import grouped
 from siteproof.judge.criterion import CriterionVerdict
-from siteproof.record.finding import Finding
+from siteproof.record.finding import Finding, Kind
 from siteproof.schema.yamlfile import clip
 from siteproof.severity import RANKS
+from siteproof.slurm import client
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement
+from siteproof.wording import node_groups
+from siteproof.wording.findings import full, fulls, sentence, sentences, warning
+from siteproof.wording.in_bounds_unit import Shown
+from siteproof.wording.tallies import units
 from siteproof.wording.verdicts import measure, own_command
 
+OK = "OK"
+COLUMNS = ("node", "state", "goes back", "service", *node_groups.COLUMNS[3:])
 RETEST = "--retest"
 CAPACITY_LIMIT = Fraction(1, 4)
 _LIMIT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s*%?")
@@ -133,16 +141,14 @@ def print_answer(judged: Judgement, scene: Scene, chosen: Options, work: Work) -
     if cluster:
         scene = scene.seen(cluster)
     places = act.places(scene, cluster, work.left_alone)
-    for line in service.table(places, scene.decision):
-        print_wrapped(line)
+    print_wrapped(*service.table(places, scene.decision))
     done = work.done
     if work.refused:
         done = f"{'refused' if chosen.apply else '--apply would refuse'}: {work.refused}"
     print_wrapped(done)
     print_wrapped(service.who_stays_out(places, scene.decision))
     command = _next(judged, scene, chosen, work, places)
-    for line in _by_hand(scene, chosen, work):
-        print_wrapped(line)
+    print_wrapped(*_by_hand(scene, chosen, work))
     inside = (scene.decision.rulings[node] for node in _by_service(places).get(Service.BY_US, ()))
     broken = nodesets.of(one.node for one in inside if not (one.back or one.state == UNTESTED))
     if RETEST in command and broken and not work.failed:
@@ -186,10 +192,7 @@ def _missing(judged: Judgement, scene: Scene, places: Sequence[Place]) -> str:
 
 
 def _by_service(places: Sequence[Place]) -> dict[Service, list[str]]:
-    where: dict[Service, list[str]] = {}
-    for place in places:
-        where.setdefault(place.service, []).append(place.node)
-    return where
+    return grouped((place.service, place.node) for place in places)
 
 
 def _for_nodes(chosen: Options, places: Sequence[Place]) -> str:
@@ -230,3 +233,86 @@ def _when_all_is_well(judged: Judgement, chosen: Options) -> str:
     if judged.campaign:
         return f"siteproof accept {shlex.quote(judged.campaign)} --why TEXT{chosen.of_system}"
     return f"siteproof report{chosen.of_system}"
+
+
+def print_rulings(judged: Judgement, scene: Scene) -> None:
+    """The nodes that are not OK, by reason, and what limits or changes the decision."""
+    print_text(f"{scene.system}: {judged.chosen}")
+    of_nodes = [full(why) for why in scene.decision.warnings if why not in judged.warnings]
+    print_wrapped(*map(warning, judged.warnings), *of_nodes, title="warning: ")
+    rulings, shown = scene.decision.rulings.values(), Shown(judged)
+    out = node_groups.groups((r.node, r.state, r.findings) for r in rulings if not r.back)
+    print_records([record_of(group, "bold", shown) for group in out])
+    print_wrapped(*_folded((*_with_remark(rulings, shown), *_not_counted(judged))))
+    in_slurm = nodesets.of(node for nodes in scene.partitions.values() for node in nodes)
+    if nowhere := scene.decision.out - in_slurm:
+        print_wrapped(f"in no partition with Slurm, so there is no command for them: {nowhere}")
+
+
+def _with_remark(rulings: Iterable[Ruling], shown: Shown) -> Iterator[tuple[str, str]]:
+    """The nodes that go back and are not OK: which waiver, or what else, they have."""
+    for ruling in rulings:
+        if ruling.back and ruling.state != OK:
+            remark = sentences(ruling.waived) or "; ".join(fulls(shown.all(ruling.findings)))
+            yield f"{ruling.state}, goes back: {remark}", ruling.node
+
+
+def _not_counted(judged: Judgement) -> Iterator[tuple[str, str]]:
+    """The nodes or pairs for which a criterion does not count."""
+    for result in judged.verdicts:
+        for node in result.nodes:
+            if node.waived:
+                yield f"{result.id} does not count: {sentences(node.findings)}", node.node
+
+
+def _folded(lines: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """A line for all nodes or pairs of which the same is to be said."""
+    for text, names in grouped(lines).items():
+        yield f"{units(names)}  {text}"
+
+
+def print_rows(judged: Judgement, decision: Decision, places: Iterable[Place]) -> None:
+    """A line a node, for programs."""
+    shown, rows = Shown(judged), []
+    for place in places:
+        ruling = decision.rulings[place.node]
+        head = (place.node, ruling.state, "yes" if ruling.back else "no", place.service.value)
+        rows.append((*head, *node_groups.cells(ruling.findings, shown)))
+    print_plain(COLUMNS, rows)
+
+
+def print_plans(plans: Mapping[str, Plan], verb: str = "left alone") -> None:
+    """What is left alone, and the commands, each on a line to copy."""
+    for plan in plans.values():
+        print_reasons(plan.left_alone, f"{verb}: ")
+        print_reasons(plan.kept)
+        print_text(*(shlex.join(command.argv) for command in plan.commands))
+
+
+def print_reasons(of: Mapping[str, Finding], title: str = "") -> None:
+    """The nodes that the gate, or their comment, leaves as they are, by reason."""
+    print_wrapped(*_folded((f"{title}{sentence(why)}", node) for node, why in sorted(of.items())))
+
+
+def print_in_slurm(judged: Judgement, node: str = "") -> None:
+    """The nodes that Slurm has drained or down now, all or this one, and why."""
+    lines = _folded(
+        (f"in Slurm: {sentence(why)}", why.subject)
+        for why in in_slurm(judged)
+        if why.kind is Kind.UNREADABLE or node in ("", why.subject)
+    )
+    print_wrapped(*lines)
+
+
+def in_slurm(judged: Judgement) -> list[Finding]:
+    """Why nodes take no users' jobs now; nothing of a moment of the past."""
+    return [] if judged.past else act.out_of_service(judged.site)
+
+
+def print_jobs(plans: Mapping[str, Plan]) -> None:
+    """A reservation ends no job: name those that still run there."""
+    commands = [c for plan in plans.values() for c in plan.commands]
+    made = [c for c in commands if c.what in ("create", "update")]
+    new = nodesets.of(node for c in made for node in nodesets.parse(c.nodes))
+    jobs = client.jobs_on(str(new)) if new else []
+    print_wrapped(*map(str, jobs), title="still runs there, as a reservation ends no job: ")

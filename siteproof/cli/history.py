@@ -1,13 +1,12 @@
-"""`siteproof history`: query and export what was measured over the years."""
+"""siteproof history: Show what was measured over the years, query it with SQL, export it."""
 
 from __future__ import annotations
 
-import csv
+import functools
 import itertools
 import json
 import math
 import shlex
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +14,7 @@ from pathlib import Path
 import click
 
 from siteproof import files
-from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
-from siteproof.cli.shared import bar, by_metric, plain_option, text_option
+from siteproof.cli import records, shared
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History, extract, open_history, questions, views
 from siteproof.history.extract import Wanted
@@ -38,20 +36,20 @@ NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "
 
 
 @click.command(epilog=EXAMPLES)
-@text_option("--system", "NAME", "Only this system; without it, all.")
-@text_option(
+@shared.text_option("--system", "NAME", "Only this system; without it, all.")
+@shared.text_option(
     "--since", "TIME", "Only what was measured since TIME: 12h, 7d, 2026-11-21T18:00 (UTC)."
 )
-@text_option("--campaign name", "NAME", "Only this campaign.")
+@shared.text_option("--campaign name", "NAME", "Only this campaign.")
 @click.option(
     "--metric",
     "metrics",
-    shell_complete=by_metric,
+    shell_complete=shared.by_metric,
     multiple=True,
     metavar="METRIC",
     help="Only this metric, such as Stream.triad; may be repeated.",
 )
-@text_option("--node nodes", "NODES", "Only these nodes, a node set.")
+@shared.text_option("--node nodes", "NODES", "Only these nodes, a node set.")
 @click.option(
     "--export",
     "file",
@@ -60,11 +58,11 @@ NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "
     help="Write the samples to FILE.csv, FILE.parquet, or FILE.jsonl.",
 )
 @click.option("--sql", "query", metavar="QUERY", help="Query the views samples and runs.")
-@click.option("--columns", is_flag=True, help="List the columns of the views.")
-@click.option("--rebuild", is_flag=True, help="Read every file again.")
+@shared.flag("--columns", "List the columns of the views.")
+@shared.flag("--rebuild", "Read every file again.")
 @click.option("--json", "form", flag_value="json", default="", help="For programs: JSON.")
 @click.option("--csv", "form", flag_value="csv", help="Print the answer to --sql as CSV.")
-@plain_option
+@shared.plain_option
 def history(
     system: str,
     since: str,
@@ -114,8 +112,8 @@ def history(
 
 def _warn(found: History, systems: Sequence[str]) -> None:
     for name in systems:
-        for line in fulls(found.clock_findings(name)):
-            click.echo(f"siteproof: {name}: {line}", err=True)
+        lines = fulls(found.clock_findings(name))
+        shared.print_text(*lines, title=f"siteproof: {name}: ", err=True)
 
 
 def _nodes(text: str) -> list[str]:
@@ -144,7 +142,7 @@ def _summary(found: History, wanted: Wanted, form: str) -> None:
         click.echo(json.dumps(answer, indent=1))
         return
     if form:
-        print_plain(NAMES, [list(map(_cell, row)) for row in rows])
+        records.print_plain(NAMES, [list(map(_cell, row)) for row in rows])
         return
     if rows:
         _table(NAMES, rows)
@@ -152,7 +150,7 @@ def _summary(found: History, wanted: Wanted, form: str) -> None:
     samples, count = (sum(row[place] for row in rows) for place in (3, 2))
     click.echo(_store(found))
     text = f"history: {samples:,} samples in {count:,} files, {len(found.refused)} refused"
-    print_answer(text, COLUMNS)
+    records.print_answer(text, COLUMNS)
 
 
 def _store(found: History) -> str:
@@ -173,26 +171,23 @@ def _size(path: Path) -> int:
 
 
 def _refused(lines: Sequence[str], err: bool = False) -> None:
-    for line in lines[:MAX_REFUSED]:
-        click.echo(f"refused: {line}", err=err)
-    if len(lines) > MAX_REFUSED:
-        click.echo(
-            f"refused: {len(lines) - MAX_REFUSED} more; 'siteproof history --json' has all", err=err
-        )
+    show = functools.partial(shared.print_text, err=err)
+    shared.print_some("refused: ", lines, MAX_REFUSED, "'siteproof history --json'", show=show)
 
 
 def _answer(found: History, query: str, form: str) -> None:
     names, rows = extract.ask(found, query)
-    if form == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow([extract.cell(name) for name in names])
-        writer.writerows([extract.cell(value) for value in row] for row in rows)
-    elif form == "json":
-        _print_json(names, rows)
-    elif form:
-        print_plain(names, (list(map(_cell, row)) for row in rows))
-    else:
+    if not form:
         _print_answer(names, rows)
+        return
+    twice = [name for name in names if names.count(name) > 1]
+    if twice and form == "json":
+        what = f"two columns are named {twice[0]}"
+        raise UserError("--json", what, hint="Rename one of them in the query, with AS")
+    cell = CELLS[form]
+    records.print_rows(
+        [str(cell(name)) for name in names], (list(map(cell, row)) for row in rows), form
+    )
 
 
 def _print_answer(names: Sequence[str], rows: Iterator[Sequence[object]]) -> None:
@@ -202,22 +197,7 @@ def _print_answer(names: Sequence[str], rows: Iterator[Sequence[object]]) -> Non
     more = sum(1 for _ in rows)
     cut = f", {more:,} of them not shown; --csv and --json have all" if more else ""
     number = len(shown) + more
-    print_answer(f"{number:,} {'row' if number == 1 else 'rows'}{cut}", COLUMNS)
-
-
-def _print_json(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A list of objects, one on a line. Raises UserError if two columns have the same name."""
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise UserError(
-            "--json",
-            f"two columns are named {twice[0]}",
-            hint="Rename one of them in the query, with AS",
-        )
-    sys.stdout.write("[")
-    for count, row in enumerate(rows):
-        record = {name: _plain(value) for name, value in zip(names, row, strict=True)}
-        sys.stdout.write(("," if count else "") + "\n" + json.dumps(record, default=str))
-    sys.stdout.write("\n]\n")
+    records.print_answer(f"{number:,} {'row' if number == 1 else 'rows'}{cut}", COLUMNS)
 
 
 def _plain(value: object) -> object:
@@ -227,7 +207,9 @@ def _plain(value: object) -> object:
 
 
 def _table(names: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
-    print_table(table(map(harmless, names), (list(map(_cell, row)) for row in rows)))
+    records.print_table(
+        records.table(map(harmless, names), (list(map(_cell, row)) for row in rows))
+    )
 
 
 def _cell(value: object) -> str:
@@ -236,8 +218,11 @@ def _cell(value: object) -> str:
     return harmless(f"{value:.10g}" if isinstance(value, float) else str(value))
 
 
+CELLS = {"csv": extract.cell, "json": _plain, "plain": _cell}  # how a form has a value
+
+
 def _opened(wanted: Wanted, *, rebuild: bool) -> History:
-    with bar("history") as progress:
+    with shared.bar("history") as progress:
         found = open_history(files.perflogs(), wanted.systems, rebuild=rebuild, progress=progress)
     if not any("trusted_owners" in line for line in found.refused):
         return found
@@ -251,9 +236,9 @@ def _opened(wanted: Wanted, *, rebuild: bool) -> History:
 def _print_columns() -> None:
     for view, columns in views.VIEWS.items():
         each = "value" if view == "samples" else "job"
-        print_wrapped(f"{view}, one row for each {each}:")
+        records.print_wrapped(f"{view}, one row for each {each}:")
         for column in columns:
-            print_wrapped(f"  {column.name:<12} {column.kind:<10} {column.meaning}")
+            records.print_wrapped(f"  {column.name:<12} {column.kind:<10} {column.meaning}")
     count = sum(map(len, views.VIEWS.values()))
     first = ["siteproof", "history", "--sql", "SELECT * FROM runs ORDER BY time DESC LIMIT 20"]
-    print_answer(f"{len(views.VIEWS)} views, {count} columns", shlex.join(first))
+    records.print_answer(f"{len(views.VIEWS)} views, {count} columns", shlex.join(first))

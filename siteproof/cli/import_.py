@@ -1,4 +1,4 @@
-"""`siteproof import`: values that others have published, or that plain ReFrame has logged."""
+"""siteproof import: Import published results, or perflogs of plain ReFrame."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from siteproof import files, sites
-from siteproof.cli.shared import text_option
+from siteproof.cli.shared import flag, print_text, repeated, text_option
 from siteproof.errors import UserError
 from siteproof.history.foreign import copying
 from siteproof.history.foreign.copying import Content, State
@@ -46,21 +46,17 @@ _KEPT = (State.NEW, State.GROWN, State.SAME)
     "Format of ReFrame's perflogs without a line of names: "
     f"{', '.join(PRESETS)}, or the string in its settings.",
 )
-@click.option(
-    "--only-system",
-    "only_systems",
-    multiple=True,
-    metavar="NAME",
-    help="Of ReFrame's files, import only lines that name this system; may be repeated.",
+@repeated(
+    "--only-system only_systems",
+    "NAME",
+    "Of ReFrame's files, import only lines that name this system",
 )
-@click.option(
-    "--only-test",
-    "only_tests",
-    multiple=True,
-    metavar="PATTERN",
-    help="Of ReFrame's files, import only tests of this name, with * and ?; may be repeated.",
+@repeated(
+    "--only-test only_tests",
+    "PATTERN",
+    "Of ReFrame's files, import only tests of this name, with * and ?",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be imported, and import nothing.")
+@flag("--dry-run", "Show what would be imported, and import nothing.")
 def import_(
     paths: Sequence[Path],
     system: str,
@@ -90,9 +86,8 @@ def import_(
         site = sites.load(system or sites.recognise())
         paths, system = [site.folder / Published.FILE], site.name
         if not paths[0].exists():
-            raise UserError(
-                "import", f"site {system} has no {Published.FILE}", hint="Give the PATH of a file"
-            )
+            what = f"site {system} has no {Published.FILE}"
+            raise UserError("import", what, hint="Give the PATH of a file")
     given = Options(zone, format_, only_systems, only_tests)
     logs = [path for path in paths if path.is_dir() or (path.is_file() and path.suffix != _CSV)]
     if logs and len(logs) < len(paths):
@@ -119,8 +114,7 @@ def _csv(file: Path, system: str, dry_run: bool) -> None:
         ("changed", done.changed),
         ("no longer in the CSV, remove it by hand", done.obsolete),
     ):
-        for path in paths:
-            click.echo(f"{kind}: {path.relative_to(files.folder())}")
+        print_text(*(f"{path.relative_to(files.folder())}" for path in paths), title=f"{kind}: ")
     click.echo(_answer(file, done))
 
 
@@ -135,19 +129,14 @@ def _answer(file: Path, done: Import) -> str:
 
 def _logs(paths: Sequence[Path], system: str, given: Options, dry_run: bool) -> None:
     if system not in sites.names():
-        raise UserError(
-            "--system",
-            f"unknown system '{system}'" if system else "required for files of ReFrame",
-            sites.names(),
-        )
+        what = f"unknown system '{system}'" if system else "required for files of ReFrame"
+        raise UserError("--system", what, sites.names())
     files.must_exist()
     done = copying.plan(paths, system, given, files.perflogs())
     if not dry_run:
         copying.keep(done, system, given, files.perflogs())
-    for error in done.skipped:
-        click.echo(str(error))
-    for found in done.done:
-        click.echo(f"{found.state}: {found.file.name}{_content(found)}")
+    print_text(*map(str, done.skipped))
+    print_text(*(f"{found.state}: {found.file.name}{_content(found)}" for found in done.done))
     _remarks(done.of(*_KEPT), system)
     left_out = sum((found.file.left_out for found in done.done), Counter[LeftOut]())
     for which in LeftOut:
@@ -180,11 +169,9 @@ def _remarks(kept: Sequence[Content], system: str) -> None:
     for name in sorted({name for found in kept for name in found.file.systems} - {system}):
         click.echo(f"system {name} of the files is imported as {system}; the conditions name it")
     notes = Counter(note for found in kept for note in found.file.notes())
-    for note, number in notes.items():
-        click.echo(f"{note}, in {count(number, 'file')}")
+    print_text(*(f"{note}, in {count(number, 'file')}" for note, number in notes.items()))
     refused = [line for found in kept for line in found.file.refused_lines()]
-    for line in refused[:MAX_REFUSED]:
-        click.echo(f"refused: {line}")
+    print_text(*refused[:MAX_REFUSED], title="refused: ")
     if len(refused) > MAX_REFUSED:
         click.echo(f"refused: {len(refused) - MAX_REFUSED} more lines")
 

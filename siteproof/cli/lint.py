@@ -1,4 +1,4 @@
-"""`siteproof lint`: all mistakes in the files of sites, sweeps and software, at once."""
+"""siteproof lint: Check the files of every system, and print all mistakes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import click
 
 from siteproof import files
 from siteproof.cli.records import print_rows, print_table, table
-from siteproof.cli.shared import OPEN_TO_ALL, by_system, forms, print_text
+from siteproof.cli.shared import OPEN_TO_ALL, by_system, flag, forms, print_text
 from siteproof.cli.sites import FILES
 from siteproof.errors import ExitCode, UserError
+from siteproof.grouped import grouped
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import Criterion, Site, check_files, manual
 from siteproof.sites.site import examine, find, lint_sites, load, names, trust
@@ -27,8 +28,8 @@ Found = Mapping[str, Sequence[object]]  # mistakes, warnings and gaps, by kind
 
 @click.command()
 @click.argument("systems", metavar="[SYSTEM]...", nargs=-1, shell_complete=by_system)
-@click.option("--schema", is_flag=True, help="Print the JSON schema of the files instead.")
-@click.option("--coverage", is_flag=True, help="Print what can answer the criteria instead.")
+@flag("--schema", "Print the JSON schema of the files instead.")
+@flag("--coverage", "Print what can answer the criteria instead.")
 @forms()
 def lint(systems: tuple[str, ...], schema: bool, coverage: bool, form: str) -> None:
     """Check the files of SYSTEM, or of all systems and sweeps, and print every mistake.
@@ -87,8 +88,7 @@ def _print(found: Found, answer: str) -> None:
     """A line each, a mistake without a title, and the answer with the other counts."""
     for kind, lines in found.items():
         title = "" if kind == "mistake" else f"{kind}: "
-        for line in lines:
-            click.echo(f"siteproof: {title}{line}")
+        print_text(*map(str, lines), title=f"siteproof: {title}")
     others = {kind: len(lines) for kind, lines in found.items() if lines and kind != "mistake"}
     click.echo(", ".join([answer, *(count(number, kind) for kind, number in others.items())]))
 
@@ -131,9 +131,8 @@ def _answered_by(site: Site, criterion: Criterion) -> str:
 
 def _checks(chosen: list[str]) -> list[UserError]:
     """Checks that are not where the catalogue places them."""
-    by_check: dict[str, list[str]] = {}
-    for name, file in sweeps.examine()[0].items():
-        by_check.setdefault(TOOLS[file.sweep.tool].check, []).append(name)
+    known = sweeps.examine()[0].items()
+    by_check = grouped((TOOLS[file.sweep.tool].check, name) for name, file in known)
     sites = [site for name in chosen if (site := examine(name)[0])]
     return check_files.lint(sites, by_check, SWEEPS_ONLY)
 
@@ -147,13 +146,8 @@ def _data(chosen: list[str]) -> list[UserError]:
     found = [UserError(path, OPEN_TO_ALL) for path in dict.fromkeys(folders)]
     if owner := files.mapped_owner(top):
         what = f"the file system shows files of this user as those of {owner}; they are not read"
-        found.append(
-            UserError(
-                top,
-                what,
-                hint=f"If that is intended, add 'trusted_owners: [{owner}]' to system.yaml",
-            )
-        )
+        hint = f"If that is intended, add 'trusted_owners: [{owner}]' to system.yaml"
+        found.append(UserError(top, what, hint=hint))
     return found
 
 

@@ -1,13 +1,11 @@
-"""`siteproof matrix`: every pair of a link, and which nodes explain the bad ones."""
+"""siteproof matrix: Show every pair of nodes, and the node or link that explains bad pairs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from fractions import Fraction
-from functools import cached_property
 from statistics import median
 
 import click
@@ -15,7 +13,7 @@ from rich.text import Text
 
 from siteproof import sites
 from siteproof.analysis.attribution import ASYMMETRIC, Pair
-from siteproof.analysis.daily import HIGH, LOW, NONE, Cell, rate_class
+from siteproof.analysis.daily import HIGH, LOW, NONE, rate_class
 from siteproof.answers import implausible
 from siteproof.cli import shared
 from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
@@ -24,6 +22,8 @@ from siteproof.export.answer_model import Answer, dumps, plain, same
 from siteproof.links import matrix as made
 from siteproof.links.matrix import Matrix, by_day, day_unit
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.samples import Sample
+from siteproof.sites import Site
 from siteproof.units import count, with_unit
 from siteproof.wording.findings import sentence
 from siteproof.wording.verdicts import own
@@ -36,6 +36,7 @@ MARKS = {made.BAD: "*", made.TOO_FEW: "~"}  # after a value
 STYLES = {made.BAD: "bold red", made.TOO_FEW: "blue"}
 
 
+Cells = tuple[list[str], list[tuple[object, ...]]]  # the columns, and the cells of each row
 COLUMNS = ("name", "link", "from", "to", "value", "unit", "state", "status")
 DAILY_COLUMNS = ("from", "to", "day", "unit", "highest", "lowest", "average", "errors")
 
@@ -102,6 +103,16 @@ class PairDay:
     average: Fraction | None
     errors: Mapping[str, int]
 
+    @property
+    def slow(self) -> bool:
+        """Whether the pair was slow on average."""
+        return self.unit == RATE and self.average is not None and self.average < LOW
+
+    @property
+    def bad(self) -> bool:
+        """Whether the pair failed, or was slow on average."""
+        return bool(self.errors) or self.average is None or self.slow
+
 
 @dataclass(frozen=True)
 class Matrices(Answer):
@@ -126,7 +137,7 @@ class Matrices(Answer):
 @shared.which_samples
 @shared.text_option("--link", "NAME", "Only this link of system.yaml.")
 @shared.flag("--daily", "High, low and average of each pair, day by day.")
-@shared.forms("matrix")
+@shared.forms(Matrices)
 def matrix(
     metric: str, system: str, since: str, campaign: str, link: str, daily: bool, form: str
 ) -> None:
@@ -146,10 +157,10 @@ def matrix(
     found, chosen = made.select(
         site, sessions, metric, link, since=since, name=campaign, days=daily
     )
-    days = Daily(by_day(site, found, metric), day_unit(site.catalogue[metric])) if daily else None
+    days = _days(site, found, metric) if daily else []
     matrices = [] if daily else made.collect(site, found, metric)
     shared.print_left_out(sessions)
-    code = days.exit_code if days else _exit_code(matrices)
+    code = _exit_code_of_days(days) if daily else _exit_code(matrices)
     if code is ExitCode.PASS and made.is_lost(sessions, metric, found):
         code = ExitCode.INCOMPLETE
     system = site.system.system
@@ -159,10 +170,10 @@ def matrix(
         "nodes" if code is ExitCode.FAIL else "verdict",
         *(["--since", since] if since else []),
     )
-    if form == "json":
-        click.echo(dumps(_answer_of((system, chosen, code, metric), matrices, days)))
-    elif form:
-        _print_plain(matrices, days)
+    if form:
+        every, whys = list(map(_one_matrix, matrices)), _findings(metric, matrices, days)
+        answer = Matrices(system, chosen, code, metric, every, days, whys)
+        _print_for_programs(answer, form, DAILY_COLUMNS if daily else COLUMNS)
     elif not found:
         print_answer(f"{metric}: no pair was measured, {chosen}", following)
     else:
@@ -170,52 +181,44 @@ def matrix(
     raise SystemExit(code)
 
 
-def _answer_of(
-    head: tuple[str, str, int, str], matrices: Sequence[Matrix], days: Daily | None
-) -> Matrices:
-    """The answer for programs. head: system, samples, exit code and metric."""
-    every = [OneMatrix(m.name, m.link, m.unit, m.decided, _pairs(m)) for m in matrices]
-    findings = [why for one in matrices for why in made.findings(one)]
-    findings += days.findings(head[-1]) if days else []
-    return Matrices(*head, every, days.rows() if days else [], findings)
+def _print_for_programs(answer: Matrices, form: str, columns: Sequence[str]) -> None:
+    """The answer; as --plain a row a pair, or a pair and day."""
+    if form == "json":
+        click.echo(dumps(answer))
+        return
+    rows = [
+        same(one, "name", "link", "unit") | plain(pair)
+        for one in answer.matrices
+        for pair in one.pairs
+    ]
+    rows += map(plain, answer.days)
+    print_plain(columns, [[row.get(name) for name in columns] for row in rows])
 
 
 def _print(
-    title: str, metric: str, matrices: Sequence[Matrix], days: Daily | None, following: str
+    title: str, metric: str, matrices: Sequence[Matrix], days: Sequence[PairDay], following: str
 ) -> None:
     """The tables, then the answers of all, and the next command."""
     if days:
         _show_days(title, metric, days)
     for one in matrices:
         _show(title, one)
-    for one in matrices[:-1]:
-        print_wrapped(answer(one))
+    print_wrapped(*map(_in_words, matrices[:-1]))
     if matrices:
-        print_answer(answer(matrices[-1]), following)
+        print_answer(_in_words(matrices[-1]), following)
     else:
         click.echo(f"next: {following}")
 
 
-def _print_plain(matrices: Sequence[Matrix], days: Daily | None) -> None:
-    """A line a pair, or a line a pair and day."""
-    columns = DAILY_COLUMNS if days else COLUMNS
-    rows = [
-        {**same(one, "name", "link", "unit"), **plain(pair)}
-        for one in matrices
-        for pair in _pairs(one)
-    ]
-    rows += map(plain, days.rows()) if days else []
-    print_plain(columns, [[row.get(name) for name in columns] for row in rows])
-
-
-def _pairs(one: Matrix) -> list[PairState]:
+def _one_matrix(one: Matrix) -> OneMatrix:
     """What is known of each pair."""
     bad = one.blame.bad
     failed = {pair: sample.status for pair, sample in one.failed.items()}
-    return [
+    pairs = [
         PairState(*pair, one.values.get(pair), pair in bad, one.state(pair), failed.get(pair, ""))
         for pair in sorted({*one.values, *one.failed, *one.missing})
     ]
+    return OneMatrix(**same(one, "name", "link", "unit", "decided"), pairs=pairs)
 
 
 def _exit_code(matrices: Sequence[Matrix]) -> ExitCode:
@@ -230,7 +233,7 @@ def _too_few(one: Matrix) -> bool:
     return any(one.state(pair) == made.TOO_FEW for pair in one.values)
 
 
-def answer(one: Matrix) -> str:
+def _in_words(one: Matrix) -> str:
     """Which nodes explain the bad pairs, in one line."""
     head = f"{one.name} over {one.link}: "
     if not one.decided:
@@ -253,10 +256,8 @@ def _show(title: str, one: Matrix) -> None:
     head = f"{title}: {one.name} over {one.link}, {one.unit}"
     star = all((a in one.hubs) != (b in one.hubs) for a, b in known)
     whole = len(nodes) <= (STAR if star else WHOLE)
-    if whole and star:
-        _star(head, one, known)
-    elif whole:
-        _whole(f"{head}; rows send", one, known)
+    if whole:
+        _show_all(head, one, known, star=star)
     if one.blame.bad:
         _bad("bad pairs" if whole else f"{head}; bad pairs", one)
     counts = f"{count(len(one.values), 'pair')} of {count(len(nodes), 'node')}"
@@ -270,27 +271,29 @@ def _show(title: str, one: Matrix) -> None:
         print_wrapped(f"and {count(len(one.missing) - FEW, 'more pair')} without a value")
 
 
-def _star(title: str, one: Matrix, known: set[Pair]) -> None:
+def _show_all(head: str, one: Matrix, known: set[Pair], *, star: bool) -> None:
+    print_wrapped(head if star else f"{head}; rows send")
+    columns, rows = _star(one, known) if star else _senders(one, known)
+    print_table(table(columns, rows, right=columns[2 if star else 1 :], whole=[""]))
+
+
+def _star(one: Matrix, known: set[Pair]) -> Cells:
     """A row a client: to its server, and from it where values have a direction."""
-    print_wrapped(title)
     pairs = sorted(
         {(b, a) if a in one.hubs else (a, b) for a, b in known},
         key=lambda pair: (_natural(pair[0]), pair),
     )
-    columns = ("client", "server", "client > server", "server > client")
-    rows = [(*pair, _cell(one, pair), _cell(one, pair[::-1])) for pair in pairs]
-    print_table(table(columns, rows, right=columns[2:]))
+    columns = ["client", "server", "client > server", "server > client"]
+    return columns, [(*pair, _cell(one, pair), _cell(one, pair[::-1])) for pair in pairs]
 
 
-def _whole(title: str, one: Matrix, known: set[Pair]) -> None:
-    print_wrapped(title)
+def _senders(one: Matrix, known: set[Pair]) -> Cells:
+    """A row a sender: to each receiver."""
     receivers = sorted({b for _, b in known}, key=_natural)
-    columns = [f">{node}" for node in receivers]
-    rows = [
+    return ["", *(f">{node}" for node in receivers)], [
         (sender, *(_cell(one, (sender, receiver)) for receiver in receivers))
         for sender in sorted({a for a, _ in known}, key=_natural)
     ]
-    print_table(table(["", *columns], rows, right=columns, whole=[""]))
 
 
 def _cell(one: Matrix, pair: Pair) -> Text:
@@ -355,128 +358,107 @@ def _natural(node: str) -> tuple[str, int, str]:
 
 
 COLOURS = {"-": "bold red", "o": "yellow", "+": "green", "": ""}
-RATE = "MB/s"  # the unit of a day's rates
+RATE = "MB/s"  # the unit of a day's rates, which have classes
 DAYS = 7  # that fit next to each other; of more the newest are shown
 PAIRS = 40  # that are shown, the worst first
 MAX_PAIRS_NAMED = 8  # in the last line
 
 
-@dataclass(frozen=True)
-class Daily:
-    """The days of each pair."""
-
-    cells: dict[Pair, dict[date, Cell]]
-    unit: str
-
-    @property
-    def rates(self) -> bool:
-        """Whether the values are rates, which have classes."""
-        return self.unit == RATE
-
-    def is_slow(self, cell: Cell) -> bool:
-        """Whether a pair was slow on average on a day."""
-        return self.rates and cell.average is not None and cell.average < LOW
-
-    @cached_property
-    def bad(self) -> dict[Pair, int]:
-        """On how many days each pair failed, or was slow on average."""
-        return {
-            pair: sum(bool(c.errors) or c.average is None or self.is_slow(c) for c in days.values())
-            for pair, days in self.cells.items()
-        }
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """Whether a pair was slow or failed on any day; INCOMPLETE without any pair."""
-        if not self.cells:
-            return ExitCode.INCOMPLETE
-        return ExitCode.FAIL if any(self.bad.values()) else ExitCode.PASS
-
-    def findings(self, metric: str) -> list[Finding]:
-        """The failures and the slow days of each pair."""
-        base = Finding(Kind.SLOW_DAY, check=metric.partition(".")[0], metric=metric)
-        found = []
-        for pair, days in self.cells.items():
-            for day, cell in days.items():
-                here = replace(base, subject=f"{pair[0]}>{pair[1]}", since=str(day))
-                for status in cell.errors:
-                    found.append(replace(here, kind=Kind.NO_VALUE, status=status))
-                if cell.average is not None and self.is_slow(cell):
-                    value, bound = f"{float(cell.average):.1f}", f"{LOW} {self.unit}"
-                    found.append(replace(here, value=value, unit=self.unit, bound=bound))
-        return found
-
-    def rows(self) -> list[PairDay]:
-        """Each day of each pair, for programs."""
-        return [
-            PairDay(*pair, f"{day}", self.unit, c.highest, c.lowest, c.average, c.errors)
-            for pair, days in self.cells.items()
-            for day, c in days.items()
-        ]
+def _days(site: Site, found: Sequence[Sample], metric: str) -> list[PairDay]:
+    """Each day of each pair."""
+    unit = day_unit(site.catalogue[metric])
+    return [
+        PairDay(*pair, f"{day}", unit, cell.highest, cell.lowest, cell.average, cell.errors)
+        for pair, days in by_day(site, found, metric).items()
+        for day, cell in days.items()
+    ]
 
 
-def _show_days(title: str, metric: str, daily: Daily) -> None:
-    days, bad = daily.cells, daily.bad
-    dates = sorted({day for of_pair in days.values() for day in of_pair})
-    head = f"{title}: {metric}, {daily.unit}, high low average by day (UTC)"
-    ranked = sorted(days, key=lambda pair: (-bad[pair], pair))
+def _exit_code_of_days(days: Sequence[PairDay]) -> ExitCode:
+    """Whether a pair was slow or failed on any day; INCOMPLETE without any pair."""
+    if not days:
+        return ExitCode.INCOMPLETE
+    return ExitCode.FAIL if any(day.bad for day in days) else ExitCode.PASS
+
+
+def _findings(metric: str, matrices: Sequence[Matrix], days: Sequence[PairDay]) -> list[Finding]:
+    """Why pairs are bad or have no value; the failures and the slow days of each pair."""
+    found = [why for one in matrices for why in made.findings(one)]
+    base = Finding(Kind.SLOW_DAY, check=metric.partition(".")[0], metric=metric)
+    for one in days:
+        here = replace(base, subject=f"{one.from_}>{one.to}", since=one.day)
+        found += [replace(here, kind=Kind.NO_VALUE, status=status) for status in one.errors]
+        if one.average is not None and one.slow:
+            value, bound = f"{float(one.average):.1f}", f"{LOW} {one.unit}"
+            found.append(replace(here, value=value, unit=one.unit, bound=bound))
+    return found
+
+
+def _show_days(title: str, metric: str, days: Sequence[PairDay]) -> None:
+    """A row a pair, the worst first; what is not shown, and the answer."""
+    pairs: dict[Pair, dict[str, PairDay]] = {}
+    for one in days:
+        pairs.setdefault((one.from_, one.to), {})[one.day] = one
+    bad = {pair: sum(day.bad for day in of_pair.values()) for pair, of_pair in pairs.items()}
+    dates = sorted({one.day for one in days})
+    ranked = sorted(pairs, key=lambda pair: (-bad[pair], pair))
     rows = [
-        (" > ".join(pair), *(_day_cell(days[pair].get(day), daily.rates) for day in dates[-DAYS:]))
+        (" > ".join(pair), *(_day_cell(pairs[pair].get(day)) for day in dates[-DAYS:]))
         for pair in ranked[:PAIRS]
     ]
-    columns = ["from > to", *map(str, dates[-DAYS:])]
+    columns, unit = ["from > to", *dates[-DAYS:]], days[0].unit
+    head = f"{title}: {metric}, {unit}, high low average by day (UTC)"
     print_table(table(columns, rows, head, whole=columns))
-    for text in _notes(days, dates, daily.rates):
-        print_wrapped(text)
-    print_wrapped(_answer(metric, [pair for pair in ranked if bad[pair]], len(days), daily.rates))
+    print_wrapped(*_notes(days))
+    left_out = ("older day", len(dates) - DAYS), ("better pair", len(pairs) - PAIRS)
+    for what, number in left_out:
+        if number > 0:
+            print_wrapped(f"{count(number, what)} not shown, see --json")
+    print_wrapped(_answer(metric, [pair for pair in ranked if bad[pair]], len(pairs), unit))
 
 
-def _mark(value: Fraction, rates: bool) -> str:
+def _mark(value: Fraction, unit: str) -> str:
     """The class of a rate as a character, for outputs and readers without colours."""
-    if not rates:
+    if unit != RATE:
         return ""
     return "-" if value < LOW else "o" if value <= HIGH else "+"
 
 
-def _day_cell(cell: Cell | None, rates: bool) -> Text:
+def _day_cell(day: PairDay | None) -> Text:
     """High, low and average, each in the colour of its class; a failure instead of the lowest."""
-    if cell is None:
+    if day is None:
         return Text("")
-    if cell.average is None:
-        return Text(f"{cell.error} {cell.error} {NONE}", style="magenta")
+    error = next(iter(day.errors), "")
+    if day.average is None:
+        return Text(f"{error} {error} {NONE}", style="magenta")
     text = Text()
-    for value in (cell.highest, None if cell.error else cell.lowest, cell.average):
+    for value in (day.highest, None if error else day.lowest, day.average):
         if value is None:
-            text.append(f"{cell.error} ", style="magenta")
+            text.append(f"{error} ", style="magenta")
         else:
-            mark = _mark(value, rates)
+            mark = _mark(value, day.unit)
             text.append(f"{float(value):.1f}{mark} ", style=COLOURS[mark])
     return text
 
 
-def _notes(days: dict[Pair, dict[date, Cell]], dates: Sequence[date], rates: bool) -> list[str]:
-    cells = [cell for of_pair in days.values() for cell in of_pair.values()]
-    parts = []
-    if rates:
-        classes = Counter(rate_class(c.average) for c in cells if c.average is not None)
-        parts.append(
-            "- below 25, o 25 to 50, + above 50 MB/s; days: "
-            + ", ".join(f"{n} {name}" for name, n in classes.most_common())
-        )
+def _notes(days: Sequence[PairDay]) -> Iterator[str]:
+    """How many days are in which class, and how often what failed."""
+    if days[0].unit == RATE:
+        classes = Counter(rate_class(day.average) for day in days if day.average is not None)
+        yield f"- below 25, o 25 to 50, + above 50 MB/s; days: {_most(classes)}"
     errors: Counter[str] = Counter()
-    for cell in cells:
-        errors.update(cell.errors)
+    for day in days:
+        errors.update(day.errors)
     if errors:
-        parts.append("failures: " + ", ".join(f"{n} {name}" for name, n in errors.most_common()))
-    if len(dates) > DAYS:
-        parts.append(f"{count(len(dates) - DAYS, 'older day')} not shown, see --json")
-    if len(days) > PAIRS:
-        parts.append(f"{count(len(days) - PAIRS, 'better pair')} not shown, see --json")
-    return parts
+        yield f"failures: {_most(errors)}"
 
 
-def _answer(metric: str, bad: Sequence[Pair], pairs: int, rates: bool) -> str:
-    slow = f"was below {LOW} MB/s or failed" if rates else "failed"
+def _most(counts: Counter[str]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in counts.most_common())
+
+
+def _answer(metric: str, bad: Sequence[Pair], pairs: int, unit: str) -> str:
+    slow = f"was below {LOW} MB/s or failed" if unit == RATE else "failed"
     if not bad:
         return f"{metric}: none of {pairs} pairs {slow} on any day"
     names = [f"{a}>{b}" for a, b in bad[:MAX_PAIRS_NAMED]]

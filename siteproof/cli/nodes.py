@@ -1,8 +1,8 @@
-"""`siteproof nodes`: which nodes are slow, broken or different, and why."""
+"""siteproof nodes: Show the state of every node: slow, failed, odd or fine, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -13,12 +13,12 @@ from rich.text import Text
 from siteproof import files, nodesets, sites
 from siteproof.cli import records, shared
 from siteproof.cli.compare import against, share
-from siteproof.cli.gate_lists import in_slurm, print_in_slurm
+from siteproof.cli.gate_answer import in_slurm, print_in_slurm
 from siteproof.errors import UserError
 from siteproof.export import documents
 from siteproof.export.answer_model import dumps
 from siteproof.gate import reports
-from siteproof.nodes.states import FleetReport, MetricReport, NodeReport, State
+from siteproof.nodes.states import FleetReport, MetricReport, State
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.sessions import Sessions
 from siteproof.units import with_unit
@@ -49,7 +49,7 @@ RANKED = ("node", "state", "value", "fleet's median", "deficit", "z", "own histo
     "Show the values of METRIC, the worst nodes first.",
     shell_complete=shared.by_metric,
 )
-@shared.forms("nodes")
+@shared.forms(documents.Nodes)
 @shared.flag("--untested", "Print only the nodes that lack a value, as a set.")
 def nodes(
     system: str, since: str, campaign: str, as_of: str, metric: str, form: str, untested: bool
@@ -113,8 +113,7 @@ def _print(judged: Judgement, report: FleetReport) -> None:
     records.print_records(
         [records.record_of(group, COLOURS[State(group.state)], shown) for group in found]
     )
-    for line in _remarks(judged, report):
-        records.print_wrapped(line)
+    records.print_wrapped(*_remarks(judged, report))
     print_in_slurm(judged)
     _print_commands(judged, report)
     counts = {state: len(report.of(state)) for state in State}
@@ -190,6 +189,7 @@ def _by_group(judged: Judgement, found: Any) -> str:
 
 
 def _print_metric(judged: Judgement, report: FleetReport, metric: str, form: str) -> None:
+    """The nodes by their value of a metric, what limits the trust in that, and the slow ones."""
     names = sorted({name for n in report.nodes.values() for name in n.metrics})
     if metric not in names:
         raise UserError("--metric", f"no node has a value of '{metric}'", names)
@@ -206,17 +206,9 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str, form: str
         records.print_plain(RANKED, rows)
         return
     records.print_table(records.table(RANKED, rows[:MAX_RANKED], f"{metric}: {judged.chosen}"))
-    _print_answer(judged, report, metric, ranked)
-
-
-def _print_answer(
-    judged: Judgement, report: FleetReport, metric: str, ranked: Sequence[NodeReport]
-) -> None:
-    """What limits the trust in a ranking, and the slow nodes."""
     if len(ranked) > MAX_RANKED:
         shared.print_text(f"{len(ranked) - MAX_RANKED} better nodes are not shown, see --plain")
-    for line in _doubts(judged, report):
-        records.print_wrapped(line)
+    records.print_wrapped(*_doubts(judged, report))
     slow = [n for n in ranked if n.metrics[metric].slow_runs]
     found = f"slow in some run: {nodesets.of(n.node for n in slow)}" if slow else "no slow run"
     shared.print_text(f"{metric}: {found}; next: {own_command(judged, 'nodes')}")

@@ -1,4 +1,4 @@
-"""`siteproof plan`: what a run will cost, before anything runs."""
+"""siteproof plan: Show what a run would cost: jobs, nodes, node-hours, gigabytes, where."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from siteproof.checks.budget import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
 from siteproof.cli.records import print_rows, print_wrapped
 from siteproof.cli.shared import by_mode, by_system, console, flag, forms, print_text, text_option
 from siteproof.errors import ExitCode, UserError, UserErrors
+from siteproof.grouped import grouped
 from siteproof.sites import Site, pairs
 from siteproof.sweeps.tools import SWEEPS_ONLY
 from siteproof.units import count
@@ -194,9 +195,8 @@ def _no_such_check(options: Sequence[str]) -> UserError:
     if of_sweeps := sorted(name for name in SWEEPS_ONLY if name in options):
         what = f"no check is selected: {of_sweeps[0]} is measured by sweeps only"
         return UserError("plan", what, hint="'reframe -c sweeps/ -l' lists the sweeps")
-    return UserError(
-        "plan", "no check is selected", hint="'reframe -c checks/ -l' lists the checks"
-    )
+    hint = "'reframe -c checks/ -l' lists the checks"
+    return UserError("plan", "no check is selected", hint=hint)
 
 
 def _described(options: Sequence[str]) -> list[Case]:
@@ -231,11 +231,8 @@ def _failure(code: int, text: str) -> UserError | UserErrors:
     if code < 0:
         name = f"signal {-code} ({signal.strsignal(-code)})"
         hint = f"If nobody ended it, the memory of {socket.gethostname()} ran out: see 'dmesg'"
-        return UserError(
-            "plan",
-            f"reframe was ended by {name} when it used {used} of memory",
-            hint=hint if -code == signal.SIGKILL else "",
-        )
+        what = f"reframe was ended by {name} when it used {used} of memory"
+        return UserError("plan", what, hint=hint if -code == signal.SIGKILL else "")
     if "MemoryError" in last:
         return UserError("plan", f"reframe ran out of memory when it used {used}")
     return UserError("plan", last or f"reframe ended with exit code {code} and no message")
@@ -454,9 +451,7 @@ def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
 def _print_rows(rows: Sequence[Row]) -> None:
     """A line a row, below the partition and nodes that it shares with others."""
     width = console().width
-    places: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
-    for row in rows:
-        places.setdefault((row.partition, tuple(row.nodes)), []).append(row)
+    places = grouped(((row.partition, tuple(row.nodes)), row) for row in rows)
     names = max((len(row.check) for row in rows), default=0)
     for (partition, nodes), there in places.items():
         print_wrapped(f"{partition}: {count(len(nodes), 'node')} {_folded(nodes)}")
@@ -477,22 +472,18 @@ def _print_rows(rows: Sequence[Row]) -> None:
 
 def _print_idle(rows: Sequence[Row], *, every: bool) -> None:
     """What does not run: how many for each reason, and one of them; or each of them."""
-    by_reason: dict[str, list[Row]] = {}
-    for row in rows:
-        by_reason.setdefault(row.why, []).append(row)
+    by_reason = grouped((row.why, row) for row in rows)
     reasons = sorted(by_reason, key=lambda why: -len(by_reason[why]))
     shown = reasons if every else reasons[:MAX_REASONS]
     print_text("not run:")
     for why in shown:
         alike = by_reason[why]
         print_wrapped(f"{len(alike):4}  {why}: {_named(alike[0])}")
-        for row in alike[1:] if every else ():
-            print_wrapped(f"      {_named(row)}")
+        print_wrapped(*map(_named, alike[1:] if every else ()), title=" " * 6)
     if left := sum(len(by_reason[why]) for why in reasons[len(shown) :]):
         print_text(f"{left:4}  for other reasons; see --all")
 
 
 def _named(row: Row) -> str:
-    return f"{row.check} on {row.partition.partition(':')[2]}" + (
-        f" ({row.note})" if row.note else ""
-    )
+    note = f" ({row.note})" if row.note else ""
+    return f"{row.check} on {row.partition.partition(':')[2]}{note}"

@@ -1,14 +1,15 @@
-"""`siteproof port`: the criteria of one system for another one, with gaps for what differs."""
+"""siteproof port: Carry the criteria of one system over to another."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import click
 
 from siteproof.cli.records import print_table, table
-from siteproof.cli.shared import by_system, by_system_to_copy, print_text
+from siteproof.cli.shared import by_system, by_system_to_copy, flag, print_text, repeated
 from siteproof.errors import ExitCode, UserError
 from siteproof.porting import carry, lay_out
 from siteproof.porting.carry import Carried, Part
@@ -16,26 +17,22 @@ from siteproof.sites import Site, load, load_to_copy
 from siteproof.units import count
 
 OPTIONS = {"--role": Part.ROLE, "--link": Part.LINK, "--file-system": Part.FILE_SYSTEM}
-_RENAMED = "that stands for it, as OLD=NEW; may be repeated."
+
+
+def _of_parts(command: Callable[..., Any]) -> Callable[..., Any]:
+    """An option for each part of a system that may have another name."""
+    for option, part in reversed(OPTIONS.items()):
+        about = f"The {part} of TO that stands for it, as OLD=NEW"
+        command = repeated(option, "OLD=NEW", about)(command)
+    return command
 
 
 @click.command()
 @click.argument("source", metavar="FROM", shell_complete=by_system_to_copy)
 @click.argument("target", metavar="TO", shell_complete=by_system)
-@click.option("--role", multiple=True, metavar="OLD=NEW", help=f"The role of TO {_RENAMED}")
-@click.option("--link", multiple=True, metavar="OLD=NEW", help=f"The link of TO {_RENAMED}")
-@click.option(
-    "--file-system", multiple=True, metavar="OLD=NEW", help=f"The file system of TO {_RENAMED}"
-)
-@click.option("--write", is_flag=True, help="Write them; without it, only show what would be.")
-def port(
-    source: str,
-    target: str,
-    role: tuple[str, ...],
-    link: tuple[str, ...],
-    file_system: tuple[str, ...],
-    write: bool,
-) -> None:
+@_of_parts
+@flag("--write", "Write them; without it, only show what would be.")
+def port(source: str, target: str, write: bool, **given: tuple[str, ...]) -> None:
     """Carry the criteria of the site FROM over to the site TO.
 
     A bound is kept if it is a share or 0; any other is a gap with the bound of FROM. Each source is
@@ -52,8 +49,7 @@ def port(
     old, new = load_to_copy(source, "FROM"), load(target)
     if source == target:
         raise UserError("port", f"'{source}' twice", "two sites")
-    given = zip(OPTIONS.items(), (role, link, file_system), strict=True)
-    renamed = {part: _pairs(option, texts) for (option, part), texts in given}
+    renamed = {part: _pairs(option, given[part.name.lower()]) for option, part in OPTIONS.items()}
     found = carry.carry(old, new, carry.Counterparts(old, new, renamed))
     _print(old, new, found)
     where = ""

@@ -1,4 +1,4 @@
-"""`siteproof probe`: one round of looks at the services of a system, for cron."""
+"""siteproof probe: Look at the services that are due, and record whether they answer."""
 
 from __future__ import annotations
 

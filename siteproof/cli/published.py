@@ -1,4 +1,4 @@
-"""`siteproof published`: what others have published of a system, against its criteria."""
+"""siteproof published: Show which published values meet their criterion."""
 
 from __future__ import annotations
 
@@ -30,13 +30,31 @@ CELLS = ("table", "row", "column", "value")  # of all tables, whose columns diff
 COLOURS: dict[str, str] = {Outcome.KEEPS: "green", Outcome.MISSES: "bold red"}
 
 
+@dataclass(frozen=True)
+class Published(Answer):
+    """Published values against the criteria: 'siteproof published --json'.
+
+    exit_code: 0 a value meets its criterion and none misses it; 1 some value misses it; 3 no value
+        is covered by a criterion.
+    timeline: Milestones that were met or missed, a sentence each.
+    figures: Each published value that a criterion covers.
+    tables: The tables, as printed with --all.
+    findings: Each published value that misses its criterion.
+    """
+
+    timeline: Sequence[str]
+    figures: Sequence[Mapping[str, Any]]
+    tables: Sequence[Mapping[str, Any]]
+    findings: Sequence[Finding]
+
+
 @click.command()
 @which_system
 @flag(
     "--all everything",
     "Show all tables: comparisons, ratios, failures, all other values and texts.",
 )
-@forms("published")
+@forms(Published)
 def published(system: str, everything: bool, form: str) -> None:
     """Show which published values miss their criterion, and which meet it.
 
@@ -50,9 +68,8 @@ def published(system: str, everything: bool, form: str) -> None:
     published = results.read(files.perflogs(), site.name)
     if not published:
         what = f"no published value of {site.name} is imported"
-        raise UserError(
-            "published", what, hint=f"Run 'siteproof import --system {site.name}' first"
-        )
+        hint = f"Run 'siteproof import --system {site.name}' first"
+        raise UserError("published", what, hint=hint)
     judged = results.judged(site, published)
     on_time = milestones.remarks(site.milestones)
     tables = results.tables(site, published)
@@ -66,8 +83,7 @@ def published(system: str, everything: bool, form: str) -> None:
         print_plain(tables[0].columns, tables[0].rows)
     else:
         _print(tables if everything else tables[: bool(judged)])
-        for remark in on_time:
-            print_text(f"timeline: {remark}")
+        print_text(*on_time, title="timeline: ")
         answer = _answer(site.name, len(published), judged)
         print_answer(answer, own(site.name, "", "verdict"))
     raise SystemExit(_code(judged))
@@ -127,24 +143,6 @@ def _missed(one: Judged) -> Finding:
         bound=one.criterion.required,
         since=sample.header.time,
     )
-
-
-@dataclass(frozen=True)
-class Published(Answer):
-    """Published values against the criteria: 'siteproof published --json'.
-
-    exit_code: 0 a value meets its criterion and none misses it; 1 some value misses it; 3 no value
-        is covered by a criterion.
-    timeline: Milestones that were met or missed, a sentence each.
-    figures: Each published value that a criterion covers.
-    tables: The tables, as printed with --all.
-    findings: Each published value that misses its criterion.
-    """
-
-    timeline: Sequence[str]
-    figures: Sequence[Mapping[str, Any]]
-    tables: Sequence[Mapping[str, Any]]
-    findings: Sequence[Finding]
 
 
 def _for_programs(

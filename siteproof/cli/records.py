@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import itertools
 import json
+import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +14,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from siteproof.cli.shared import console
+from siteproof.cli.shared import console, print_text
 from siteproof.errors import harmless
 from siteproof.units import UNITS
 from siteproof.wording import node_groups
@@ -23,21 +26,20 @@ WIDE = 110  # columns from which on a table has lines
 MUCH = 10_000  # columns in which any table has room
 INDENT = 6  # of the lines below the first
 MAX_ALIGNED = 30  # a longer cell does not widen its column
-Cell = tuple[str, str]  # text and style
 
 
 @dataclass(frozen=True)
 class Record:
-    """Its first line in cells, and phrases for the lines below."""
+    """Its first line in cells, phrases for the lines below, and the styles of the first cells."""
 
-    head: Sequence[Cell]
+    head: Sequence[str]
     phrases: Sequence[str] = ()
+    styles: Sequence[str] = ()
 
 
 def record_of(group: Group, colour: str, shown: Shown) -> Record:
     """A group of nodes; only its state has a colour."""
-    state, *cells = node_groups.head(group, shown)
-    return Record([(state, colour), *((cell, "") for cell in cells)], phrases(group, shown))
+    return Record(node_groups.head(group, shown), phrases(group, shown), [colour])
 
 
 def print_records(records: Sequence[Record]) -> None:
@@ -45,7 +47,7 @@ def print_records(records: Sequence[Record]) -> None:
     screen = console()
     widths: dict[int, int] = {}
     for record in records:
-        for at, (text, _) in enumerate(record.head):
+        for at, text in enumerate(record.head):
             if len(text) <= MAX_ALIGNED:
                 widths[at] = max(widths.get(at, 0), len(text))
     for record in records:
@@ -101,7 +103,7 @@ def _row(names: Sequence[str], cells: Sequence[str]) -> Record:
     first = 2 if state else 1
     named = zip(names[first:], cells[first:], strict=True)
     phrases = [f"{name} {cell}" for name, cell in named if cell not in ("", "-")]
-    return Record([(cell, "bold") for cell in cells[:first]], phrases)
+    return Record(cells[:first], phrases, ["bold"] * first)
 
 
 def _text(cell: object) -> str:
@@ -118,20 +120,29 @@ def print_plain(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], form: str) -> None:
-    """Rows for programs: as --json prints them, or as --plain does."""
-    if form == "json":
-        click.echo(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1))
-    else:
+    """Rows for programs, one by one: as --json, --csv or --plain prints them."""
+    if form == "plain":
         print_plain(columns, rows)
+    elif form == "csv":
+        csv.writer(sys.stdout, lineterminator="\n").writerows(itertools.chain([columns], rows))
+    else:
+        sys.stdout.write("[")
+        for number, row in enumerate(rows):
+            record = json.dumps(dict(zip(columns, row, strict=True)), default=str)
+            sys.stdout.write(f"{',' if number else ''}\n{record}")
+        sys.stdout.write("\n]\n")
 
 
-def print_wrapped(text: str, *, err: bool = False) -> None:
-    """A long line in lines of the terminal's width, those after the first indented."""
-    text, width = harmless(text), console().width
-    first = _broken(text, width)[0]
-    rest = text[len(first) :].strip()
-    for line in [first, *wrapped([rest] if rest else [], width)]:
-        click.echo(line, err=err)
+def print_wrapped(*lines: str, title: str = "", err: bool = False) -> None:
+    """Long lines in lines of the terminal's width, those after the first indented.
+
+    title: what each of them begins with.
+    """
+    for line in lines:
+        text, width = harmless(f"{title}{line}"), console().width
+        first = _broken(text, width)[0]
+        rest = text[len(first) :].strip()
+        print_text(first, *wrapped([rest] if rest else [], width), err=err)
 
 
 def print_answer(text: str, command: str) -> None:
@@ -147,7 +158,8 @@ def print_answer(text: str, command: str) -> None:
 def _lines(record: Record, widths: dict[int, int], width: int) -> list[Text]:
     """The lines of a record."""
     lines = [Text()]
-    for at, (text, style) in enumerate(record.head):
+    styles = itertools.chain(record.styles, itertools.repeat(""))
+    for at, (text, style) in enumerate(zip(record.head, styles, strict=False)):
         for part in _broken(harmless(text), max(width - INDENT, 20)):
             if lines[-1].cell_len + len(part) > width and lines[-1].plain.strip():
                 lines.append(Text(" " * INDENT))

@@ -1,4 +1,4 @@
-"""`siteproof repaired`: a person records that nodes were repaired."""
+"""siteproof repaired: Record that nodes were repaired: older failures do not make them FLAPPING."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from siteproof import files, nodesets, sites
 from siteproof.cli.accept import user
 from siteproof.cli.records import print_answer
-from siteproof.cli.shared import site_of, text_option, which_system
+from siteproof.cli.shared import must_give, site_of, text_option, which_system
 from siteproof.errors import UserError
 from siteproof.record import shown
 from siteproof.record.repairs import Repair
@@ -35,8 +35,7 @@ def repaired(nodes: str, system: str, by: str, why: str, ticket: str) -> None:
     site = site_of(system)
     named = _known(site, nodes)
     texts = shown.texts({"--by": by, "--why": why, "--ticket": ticket})
-    if empty := [name for name in ("--by", "--why") if not texts[name]]:
-        raise UserError(empty[0], "is empty")
+    must_give("repaired", {name: texts[name] for name in ("--by", "--why")})
     record = Repair(*(named, *texts.values()), recorded=datetime.now(UTC).isoformat(), who=user())
     shown.write(files.perflogs(), site.system.system, record)
     print_answer(f"recorded: {named} repaired by {record.by}", own(site.system.system, "", "nodes"))

@@ -1,4 +1,4 @@
-"""`siteproof report`: everything about a system on one page that opens anywhere."""
+"""siteproof report: Write everything known about a system on one page, HTML or Markdown."""
 
 from __future__ import annotations
 

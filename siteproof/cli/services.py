@@ -1,4 +1,4 @@
-"""`siteproof services`: the services of a system, and what tests have left at them."""
+"""siteproof services: List the services, and remove what killed tests have left there."""
 
 from __future__ import annotations
 
@@ -109,8 +109,7 @@ def _clean(site: Site, name: str, service: Service, ended: Callable[[str], bool]
     finally:
         shutil.rmtree(job.scratch, ignore_errors=True)
     for state, found in things.items():
-        for thing in found:
-            print_text(f"{name}: {state}  {thing}")
+        print_text(*found, title=f"{name}: {state}  ")
     if why:
         print_text(f"{name}: {why}")
     elif not any(things.values()):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,31 +22,28 @@ from siteproof.sweeps import reading
 
 SET_ASIDE = "set aside, not collected: "  # how a line on a broken stage directory begins
 OPEN_TO_ALL = "everybody may write to it and remove results; 'chmod o-w' prevents that"
-SLOW = 1.0  # seconds before progress is printed …
-OFTEN = 0.2  # … and between two updates
+SLOW = 1.0  # seconds before progress is printed
 WIDTH = 80  # columns where the output is no terminal, and none are given
 MAX_FILES_NAMED = 50  # files that were left out
 
 
 @contextmanager
 def bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Gives what shows `word: 40 %`; nothing without a terminal, and no trace at the end."""
-    start, last, shown = time.monotonic(), 0.0, False
+    """Gives what shows `word: 40 % of 120`; nothing without a terminal, and no trace at the end."""
+    from rich.progress import Progress, TextColumn  # imported only if needed, as it takes a while
 
-    def show(done: int, of: int) -> None:
-        nonlocal last, shown
-        now = time.monotonic()
-        if sys.stderr.isatty() and now - start > SLOW and now - last > OFTEN and of:
-            last, shown = now, True
-            print(
-                f"\r{label}: {100 * done // of:3} % of {of} ", end="", file=sys.stderr, flush=True
-            )
+    shown = TextColumn("{task.description}: {task.percentage:3.0f} % of {task.total}")
+    screen, start = Console(stderr=True), time.monotonic()
+    bars = Progress(shown, console=screen, transient=True, redirect_stdout=False)
+    bars.disable = not screen.is_terminal
+    with bars:
+        task = bars.add_task(label, visible=False)
 
-    try:
+        def show(done: int, of: int) -> None:
+            slow = time.monotonic() - start > SLOW
+            bars.update(task, completed=done, total=of, visible=slow)
+
         yield show
-    finally:
-        if shown:
-            print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
 
 
 def console() -> Console:
@@ -58,9 +54,13 @@ def console() -> Console:
     return Console(width=WIDTH)
 
 
-def print_text(text: str, *, err: bool = False) -> None:
-    """A line as it is, without control characters that a tool or a node wrote."""
-    click.echo(harmless(text), err=err)
+def print_text(*lines: str, title: str = "", err: bool = False) -> None:
+    """Lines as they are, without control characters that a tool or a node wrote.
+
+    title: what each line begins with.
+    """
+    for line in lines:
+        click.echo(harmless(f"{title}{line}"), err=err)
 
 
 def print_some(
@@ -69,11 +69,10 @@ def print_some(
     most: int,
     option: str = "--json",
     *,
-    show: Callable[[str], None] = print_text,
+    show: Callable[..., None] = print_text,
 ) -> None:
     """The first lines of a list, how many more there are, and the option that prints them."""
-    for line in lines[:most]:
-        show(f"{title}{line}")
+    show(*lines[:most], title=title)
     if len(lines) > most:
         show(f"{title}{len(lines) - most} more, see {option}")
 
@@ -127,6 +126,12 @@ def flag(names: str, about: str) -> Callable[..., Any]:
     return click.option(*names.split(), is_flag=True, help=about)
 
 
+def repeated(names: str, metavar: str, about: str) -> Callable[..., Any]:
+    """An option that may be given several times."""
+    about = f"{about}; may be repeated."
+    return click.option(*names.split(), multiple=True, metavar=metavar, help=about)
+
+
 which_system = text_option(
     "--system",
     "NAME",
@@ -169,18 +174,21 @@ plain_option = click.option(
 ROWS = "a list of JSON objects, with the columns of --plain as keys"
 
 
-def json_option(document: str, about: str = ROWS) -> Callable[..., Any]:
-    """--json as `form`, of a document that 'siteproof export schema' explains; else of `about`."""
-    if document:
-        about = f"one JSON object; 'siteproof export schema {document}' explains it"
-    return click.option(
-        "--json", "form", flag_value="json", default="", help=f"For programs: {about}."
-    )
+def json_option(answer: type | None = None, about: str = ROWS) -> Callable[..., Any]:
+    """--json as `form`: of an answer that 'siteproof export schema' explains, else of `about`."""
+
+    def option(command: Any) -> Any:
+        of_schema = f"one JSON object; 'siteproof export schema {command.__name__}' explains it"
+        command.answer = answer
+        text = f"For programs: {of_schema if answer else about}."
+        return click.option("--json", "form", flag_value="json", default="", help=text)(command)
+
+    return option
 
 
-def forms(document: str = "", about: str = ROWS) -> Callable[..., Any]:
+def forms(answer: type | None = None, about: str = ROWS) -> Callable[..., Any]:
     """--json, as above, and --plain: the form of the answer, which is text without both."""
-    return lambda command: json_option(document, about)(plain_option(command))
+    return lambda command: json_option(answer, about)(plain_option(command))
 
 
 def site_of(system: str) -> Site:
@@ -188,6 +196,13 @@ def site_of(system: str) -> Site:
     site = sites.load(system or sites.recognise())
     files.must_exist()
     return site
+
+
+def must_give(command: str, given: Mapping[str, str]) -> None:
+    """Raises UserError for words of a command that are missing, or only blanks."""
+    if missing := [name for name, text in given.items() if not text.strip()]:
+        what = f"missing: {', '.join(missing)}"
+        raise UserError(command, what, hint=f"'siteproof {command} --help' shows what is allowed")
 
 
 def refuse_unknown(where: str, kind: str, names: Iterable[str], known: Collection[str]) -> None:
@@ -205,14 +220,13 @@ def print_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
     if sessions is None:
         return
     left_out = sessions.left_out
-    for line in left_out[:MAX_FILES_NAMED]:
-        click.echo(f"siteproof: left out: {line}", err=True)
+    print_text(*map(str, left_out[:MAX_FILES_NAMED]), title="siteproof: left out: ", err=True)
     if len(left_out) > MAX_FILES_NAMED:
         click.echo(f"siteproof: left out: {len(left_out) - MAX_FILES_NAMED} more files", err=True)
     for path in sessions.open_to_all:
         click.echo(f"siteproof: warning: {path}: {OPEN_TO_ALL}", err=True)
-    for stage in sessions.set_aside if aside else ():
-        click.echo(f"siteproof: {SET_ASIDE}{stage}", err=True)
+    stages = sessions.set_aside if aside else ()
+    print_text(*stages, title=f"siteproof: {SET_ASIDE}", err=True)
 
 
 def refuse(file: Path) -> None:

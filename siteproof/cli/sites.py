@@ -1,4 +1,4 @@
-"""`siteproof sites`: the systems that have a site, the one of this machine, and the keys."""
+"""siteproof sites: List the systems, and explain the keys of their files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from siteproof import files, nodesets
 from siteproof.cli.records import print_answer, print_rows, print_wrapped
-from siteproof.cli.shared import by_system, forms, print_text, text_option
+from siteproof.cli.shared import by_system, flag, forms, print_text, repeated, text_option
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.porting import grouping, lay_out, looking, new_site, one_node
 from siteproof.porting import modules as avail
@@ -59,15 +59,13 @@ class _Sites(click.Group):
 
 
 @click.group(cls=_Sites, invoke_without_command=True, subcommand_metavar="[NAME | new NAME]")
-@click.option("--keys", is_flag=True, help="Explain every key of the files instead.")
-@click.option("--metrics", is_flag=True, help="List the metrics that a criterion may name.")
-@click.option("--features", is_flag=True, help="List the features that an environment may offer.")
-@click.option("--tools", is_flag=True, help="List the tools that a sweep may use.")
-@click.option("--statuses", is_flag=True, help="List why a sample may have no value.")
-@click.option(
-    "--files", "places", is_flag=True, help="List what is on the disk, and who writes it."
-)
-@click.option("--variables", is_flag=True, help="List the environment variables that are read.")
+@flag("--keys", "Explain every key of the files instead.")
+@flag("--metrics", "List the metrics that a criterion may name.")
+@flag("--features", "List the features that an environment may offer.")
+@flag("--tools", "List the tools that a sweep may use.")
+@flag("--statuses", "List why a sample may have no value.")
+@flag("--files places", "List what is on the disk, and who writes it.")
+@flag("--variables", "List the environment variables that are read.")
 @forms()
 @click.pass_context
 def sites(ctx: click.Context, /, form: str, **lists: bool) -> None:
@@ -112,8 +110,7 @@ def _list(chosen: list[str], *, detailed: bool) -> None:
             mistakes = count(sum(len(document.mistakes) for document in documents), "mistake")
             print_wrapped(f"{site_name}  {mistakes}, see 'siteproof lint {site_name}'")
         else:
-            for line in _summary(site, detailed=detailed):
-                print_wrapped(line)
+            print_wrapped(*_summary(site, detailed=detailed))
     if not chosen:
         click.echo(f"no site in {folder()}: SITEPROOF_SITES names the folder of sites")
         raise SystemExit(ExitCode.USAGE)
@@ -175,14 +172,8 @@ def _variables() -> Rows:
 @click.option("--nodes", type=_FILE, help="What 'scontrol show nodes' printed; without it, live.")
 @click.option("--partitions", type=_FILE, help="What 'scontrol show partitions' printed.")
 @text_option("--cluster", "NAME", "ClusterName, for saved files.")
-@click.option(
-    "--node",
-    "looked_at",
-    multiple=True,
-    metavar="NODE=FILE",
-    help="What lscpu or description.sh printed on a node; may be repeated.",
-)
-@click.option("--describe", is_flag=True, help="Look at an idle node of each kind by a short job.")
+@repeated("--node looked_at", "NODE=FILE", "What lscpu or description.sh printed on a node")
+@flag("--describe", "Look at an idle node of each kind by a short job.")
 @click.option("--modules", type=_FILE, help="What 'module -t avail' printed, on any of the nodes.")
 @click.option(
     "--modules-system",
@@ -191,7 +182,7 @@ def _variables() -> Rows:
 )
 @text_option("--account", "NAME", "Slurm's account of all jobs.")
 @text_option("--qos", "NAME", "Slurm's QOS of all jobs.")
-@click.option("--show", "only_show", is_flag=True, help="Print system.yaml, and write nothing.")
+@flag("--show only_show", "Print system.yaml, and write nothing.")
 def new(
     name: str,
     nodes: Path | None,
@@ -360,8 +351,7 @@ def _print_new(
     for why, nodes in grouped.left_out.items():
         print_text(f"left out, {why}: {count(len(nodes), 'node')}, {nodes}")
     gaps = [gap for document in documents for gap in document.listed_gaps()]
-    for gap in gaps:
-        print_text(f"gap: {gap}")
+    print_text(*map(str, gaps), title="gap: ")
     click.echo(f"next: siteproof plan --system {name}; reframe -c checks/ -r; siteproof verdict")
     click.echo(f"{target}: {count(len(grouped.roles), 'role')}, {count(len(gaps), 'gap')}")
 
@@ -427,8 +417,7 @@ def _print_keys(listed: Rows) -> None:
 
 def _print_metrics(listed: Rows) -> None:
     for name, unit, better, description in listed[1]:
-        print_wrapped(f"{name}  {', '.join(filter(None, (unit, better)))}")
-        print_wrapped(f"      {description}")
+        print_wrapped(f"{name}  {', '.join(filter(None, (unit, better)))}", f"      {description}")
 
 
 def _print_places(listed: Rows) -> None:

@@ -1,28 +1,30 @@
-"""`siteproof sweep`: what a parallel sweep found, as tables, sentences and a figure."""
+"""siteproof sweep: Show what a sweep found: maximum, plateau, what limits the curve."""
 
 from __future__ import annotations
 
-import csv
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.table import Table
 
 from siteproof import files, sites
+from siteproof.analysis.plateau import At, Beyond, Decline, Place
 from siteproof.cli import shared
 from siteproof.cli.records import print_rows, print_table, table
 from siteproof.cli.shared import forms, print_text, text_option
-from siteproof.curves import run_findings, sweep_runs
+from siteproof.curves import run_findings, sweep_reasons, sweep_runs
+from siteproof.curves.bounds import Reached
 from siteproof.curves.measured import ALL, Curve, Row
 from siteproof.curves.run_findings import SweepReport
 from siteproof.errors import ExitCode, UserError, UserErrors
-from siteproof.export import sweep_rows
-from siteproof.export.answer_model import dumps, same
+from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.figure import line_plot
 from siteproof.record import manifest
+from siteproof.record.finding import Finding
 from siteproof.record.samples import SWEEP, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.report import sweep_figures
@@ -31,10 +33,33 @@ from siteproof.sweeps import reading
 from siteproof.sweeps.reading import SweepFile
 from siteproof.units import count, size
 from siteproof.wording import amounts, sweep_results
+from siteproof.wording.findings import bound_name
 
 FIGURES = (".svg", ".png")
 Columns = dict[str, Callable[[Curve, Row], str]]
 LISTED = ("sweep", "points", "newest run", "what it shows")
+COLUMNS = (  # of a point
+    *("system", "session", "partition", "environment", "place", "metric", "unit", "panel", "line"),
+    *("axis", "at", "tasks", "tasks_per_node", "median", "low", "high", "repetitions", "per_task"),
+    *("slowest_of_fastest", "bound", "bound_by"),
+)
+REACHED = {At: True, Beyond: False}  # any other plateau is unknown
+
+
+@dataclass(frozen=True)
+class Sweeps(Answer):
+    """What a sweep found: 'siteproof sweep NAME --json'.
+
+    exit_code: 0 all points have a value; 1 a point failed; 3 points are missing.
+    sweep: The name of the sweep.
+    runs: Each run: its points, and its curves with rows, plateau and fit. A plateau that was not
+        reached is a text such as >166.
+    findings: Points without a value, a plateau that was not reached, a rate above its bound.
+    """
+
+    sweep: str
+    runs: Sequence[Mapping[str, Any]]
+    findings: Sequence[Finding]
 
 
 @click.command()
@@ -42,15 +67,9 @@ LISTED = ("sweep", "points", "newest run", "what it shows")
 @shared.which_system
 @text_option("--session", "ID", "Only the run of this session.")
 @text_option("--campaign", "NAME", "Only the runs of this campaign.")
-@click.option(
-    "--with",
-    "others",
-    multiple=True,
-    metavar="[SYSTEM:]SESSION",
-    help="Another run to compare with; may be repeated.",
-)
+@shared.repeated("--with others", "[SYSTEM:]SESSION", "Another run to compare with")
 @text_option("--figure", "FILE", "Draw the curves to FILE.svg or FILE.png.")
-@forms("sweep")
+@forms(Sweeps)
 @click.option("--csv", "form", flag_value="csv", help="For programs: one line for each point.")
 def sweep(
     name: str | None,
@@ -93,12 +112,9 @@ def sweep(
 
 def _print(name: str, reports: Sequence[SweepReport], code: ExitCode, form: str) -> None:
     if form == "json":
-        click.echo(dumps(sweep_rows.answer(name, reports, code)))
-    elif form == "plain":
-        print_rows(sweep_rows.COLUMNS, sweep_rows.cells(reports), form)
-    elif form == "csv":
-        rows = [sweep_rows.COLUMNS, *sweep_rows.cells(reports)]
-        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
+        click.echo(dumps(_answer(name, reports, code)))
+    elif form:
+        print_rows(COLUMNS, _points(reports), form)
     else:
         show(name, reports)
 
@@ -189,19 +205,14 @@ def show(name: str, reports: Sequence[SweepReport]) -> None:
     runs = [list(of_run) for _, of_run in groupby(reports, key=lambda report: id(report.run))]
     for of_run in runs:
         print_text(f"{name}, {of_run[0].run}")
-        for made in _tables(of_run):
-            print_table(made)
-        for text in sweep_results.progress(of_run[0]):
-            print_text(text)
+        for report in of_run:
+            for lines in report.groups:
+                print_table(_table(report, lines))
+        print_text(*sweep_results.progress(of_run[0]))
     for of_run in runs:
         print_text(f"{name}, {of_run[0].run}:")
         texts = [text for report in of_run for text in sweep_results.headlines(report)]
-        for text in texts or ["no point has a value"]:
-            print_text(f"  {text}")
-
-
-def _tables(reports: Iterable[SweepReport]) -> list[Table]:
-    return [_table(report, lines) for report in reports for lines in report.groups]
+        print_text(*(texts or ["no point has a value"]), title="  ")
 
 
 def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
@@ -221,15 +232,12 @@ def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
         columns["a task"] = lambda _, row: amounts.number(row.per_task)
     if any(row.fair is not None for _, row in rows):
         columns["slowest rank"] = lambda _, row: _share(row.fair)
-    shares = {id(row): _of_bound(report, curve, row) for curve, row in rows}
-    if any(share is not None for share in shares.values()):
-        columns["of the bound"] = lambda _, row: _bounded(shares[id(row)])
+    limits = {id(row): report.bounds_of(curve, row) for curve, row in rows}
+    if any(limits.values()):
+        columns["of the bound"] = lambda _, row: _of_bound(limits[id(row)])
     title = ", ".join(filter(None, (first.metric, first.panel_name)))
-    return table(columns, _cells(columns, rows), f"{title}, {first.unit}", right=columns)
-
-
-def _cells(columns: Columns, rows: Iterable[tuple[Curve, Row]]) -> list[list[str]]:
-    return [[cell(curve, row) for cell in columns.values()] for curve, row in rows]
+    cells = [[cell(curve, row) for cell in columns.values()] for curve, row in rows]
+    return table(columns, cells, f"{title}, {first.unit}", right=columns)
 
 
 def _place(report: SweepReport, row: Row) -> str:
@@ -237,17 +245,12 @@ def _place(report: SweepReport, row: Row) -> str:
     return size(int(row.label)) if is_size else row.label
 
 
-def _of_bound(report: SweepReport, curve: Curve, row: Row) -> float | None:
-    limits = report.bounds_of(curve, row)
-    return limits[0].share if limits else None
-
-
 def _share(share: float | None) -> str:
     return "-" if share is None else amounts.per_cent(share)
 
 
-def _bounded(share: float | None) -> str:
-    return "-" if share is None else sweep_results.of_bound(share)
+def _of_bound(limits: Sequence[Reached]) -> str:
+    return sweep_results.of_bound(limits[0].share) if limits else "-"
 
 
 def draw(path: Path, reports: Sequence[SweepReport]) -> None:
@@ -273,3 +276,100 @@ def _names(report: SweepReport) -> dict[str, str]:
     run = report.run
     session = {"system": run.system, "session": run.sessions[-1]}
     return {**session, **same(run, "partition", "environment", "place")}
+
+
+# ---- programs
+
+
+def _points(reports: Sequence[SweepReport]) -> Iterator[Sequence[object]]:
+    """A row of COLUMNS for each point; None where there is none."""
+    for report in reports:
+        curves = [curve for lines in report.groups for curve in lines if curve.line != ALL]
+        for curve, row in ((one, row) for one in curves for row in one.rows):
+            values = _row(report, curve, row) | _of_curve(report, curve)
+            values |= {**same(row.point, "low", "high"), "repetitions": len(row.point.values)}
+            tightest = values["bounds"][0] if values["bounds"] else {}
+            values |= {"bound": tightest.get("limit"), "bound_by": tightest.get("by")}
+            yield [values[name] for name in COLUMNS]
+
+
+def _of_curve(report: SweepReport, curve: Curve) -> dict[str, Any]:
+    return {
+        **same(report.run, "system", "partition", "environment", "place"),
+        **same(curve, "metric", "unit", "panel", "line"),
+        "session": report.run.sessions[-1],
+        "axis": report.axis.name,
+    }
+
+
+def _answer(name: str, reports: Sequence[SweepReport], code: int) -> Sweeps:
+    """What programs get."""
+    chosen = "; ".join(dict.fromkeys(str(report.run) for report in reports))
+    runs = [_run(report) for report in reports]
+    return Sweeps(
+        *(reports[0].run.system, chosen, code, name, runs), sweep_reasons.of_reports(reports)
+    )
+
+
+def _run(report: SweepReport) -> dict[str, Any]:
+    run, found = report.run, report.progress
+    return {
+        **same(run, "system", "partition", "environment", "place", "sessions"),
+        "axis": report.axis.name,
+        "points": {
+            "done": found.done,
+            "planned": found.planned,
+            "missing": [str(point) for point in found.missing],
+            "failed": list(map(sweep_results.failure, found.failed)),
+            "not_measured": list(map(sweep_results.failure, found.untried)),
+            "too_large": [str(point) for point in found.too_large],
+            "caps": dict(run.caps),
+            "above_caps": [str(point) for point in found.above_caps],
+        },
+        "curves": [_curve(report, curve) for lines in report.groups for curve in lines],
+        "tasks_per_node": {
+            key: same(p, "most", "compared_at") for key, p in report.packings.items()
+        },
+        "told": sweep_results.headlines(report),
+    }
+
+
+def _curve(report: SweepReport, curve: Curve) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        **same(curve, "metric", "unit", "panel", "line"),
+        "best": curve.best.point.median,
+        "best_at": curve.best.label,
+        "rows": [_row(report, curve, row) for row in curve.rows],
+    }
+    shape = curve.shape
+    if shape is None:
+        return plain
+    return plain | {
+        "plateau": _plateau(shape.plateau),
+        "plateau_reached": REACHED.get(type(shape.plateau)),
+        "fit": shape.fit,
+        "decline": _plateau(shape.decline),
+        "noise": shape.noise,
+        "last_doubling": shape.gain,
+    }
+
+
+def _plateau(place: Place | Decline) -> float | str:
+    return place.x if isinstance(place, At) else sweep_results.place(place)
+
+
+def _row(report: SweepReport, curve: Curve, row: Row) -> dict[str, Any]:
+    limits = [
+        {"by": bound_name(one.bound.part, one.bound.count), "limit": one.limit}
+        for one in report.bounds_of(curve, row)
+    ]
+    return {
+        "at": row.label,
+        "tasks": row.tasks,
+        "tasks_per_node": row.tasks_per_node,
+        "values": row.point.values,
+        "median": row.point.median,
+        "per_task": row.per_task,
+        "slowest_of_fastest": row.fair,
+        "bounds": limits,
+    }

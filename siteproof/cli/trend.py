@@ -1,4 +1,4 @@
-"""`siteproof trend`: what changed over the years, where, and what else changed there."""
+"""siteproof trend: Show what changed over the years, when, and what else changed then."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import isfinite
 from typing import Any
 
 import click
@@ -21,6 +20,7 @@ from siteproof.cli.accept import user
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.history import History
+from siteproof.history.extract import Wanted
 from siteproof.record import campaign
 from siteproof.record.finding import Finding
 from siteproof.record.series import alike
@@ -45,6 +45,40 @@ def _of_changes(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+@dataclass(frozen=True)
+class Trends(Answer):
+    """What changed over the years: 'siteproof trend --json'.
+
+    exit_code: 0 nothing proven got worse; 1 something did and is not acknowledged; 3 no history is
+        long enough.
+    lines: How many series there are, one for each node and metric.
+    runs: How many runs they have together.
+    long_enough: How many series are long enough to be judged.
+    fleet: Changes of a whole role; each has the findings of what else changed then.
+    alerts: Steps of single nodes; each has the findings of what else changed then.
+    drifts: Slow changes.
+    acknowledged: Changes that somebody has acknowledged.
+    seasons: Patterns by day or week.
+    sensitivity: How small a change could have been found in each series with a probability of 0.9.
+        scatter: coefficient of variation of a typical node. smallest: share of the level, by how
+        long the change has lasted: 3 or 10 runs, or half of all (lasting); null: too few runs.
+    gaps: The same as findings, a sentence each, for people.
+    findings: What could not be judged, and wrong clocks.
+    """
+
+    lines: int
+    runs: int
+    long_enough: int
+    fleet: Sequence[Mapping[str, Any]]
+    alerts: Sequence[Mapping[str, Any]]
+    drifts: Sequence[Mapping[str, Any]]
+    acknowledged: Sequence[Mapping[str, Any]]
+    seasons: Sequence[Mapping[str, Any]]
+    sensitivity: Sequence[Mapping[str, Any]]
+    gaps: Sequence[str]
+    findings: Sequence[Finding]
+
+
 @click.group(invoke_without_command=True)
 @shared.which_system
 @shared.text_option("--since", "TIME", "Only changes since TIME: 12h, 7d, 2026-11-21 (UTC).")
@@ -52,7 +86,7 @@ def _of_changes(command: Callable[..., Any]) -> Callable[..., Any]:
 @shared.text_option("--node", "NODE", "Only series of this node.", shell_complete=shared.by_node)
 @shared.flag("--sensitivity", "Show how small a change could have been found.")
 @shared.flag("--all whole", "Show every change, and what was not judged.")
-@shared.forms("trend")
+@shared.forms(Trends)
 @click.pass_context
 def trend(
     context: click.Context,
@@ -79,17 +113,14 @@ def trend(
     context.obj = system
     if context.invoked_subcommand:
         if since or metric or node or sensitivity or whole or form:
-            raise UserError(
-                f"siteproof trend {context.invoked_subcommand}",
-                "takes none of --since, --metric, --node, --sensitivity, --all, --json and --plain",
-                hint="Only --system goes with it",
-            )
+            where = f"siteproof trend {context.invoked_subcommand}"
+            options = "--since, --metric, --node, --sensitivity, --all, --json and --plain"
+            raise UserError(where, f"takes none of {options}", hint="Only --system goes with it")
         return
     now = datetime.now(UTC)
     start = campaign.since(since, now) if since else None
     with opened(system) as (site, h):
-        _known_metric(site, h, metric)
-        _known_node(site, h, node)
+        _must_be_known(site, h, metric, node)
         with shared.bar("looking") as progress:
             seen = trends.survey(site, h, since=start, metric=metric, node=node, progress=progress)
     code = exit_code(seen)
@@ -115,7 +146,7 @@ def ack(context: click.Context, ids: tuple[str, ...], system: str, why: str, who
     \b
     siteproof trend ack k7q2mx --why "firmware 2.3, vendor informed"
     """
-    _must_say_why("siteproof trend ack", why)
+    shared.must_give("trend ack", {"--why": why})
     with opened(system or context.obj) as (site, h):
         seen = trends.survey(site, h)
     alerts = [_find(seen, name, acknowledged=False) for name in ids]
@@ -130,7 +161,7 @@ def unack(context: click.Context, ids: tuple[str, ...], system: str, why: str, w
     \b
     siteproof trend unack k7q2mx --why "it was not the firmware"
     """
-    _must_say_why("siteproof trend unack", why)
+    shared.must_give("trend unack", {"--why": why})
     site = shared.site_of(system or context.obj)
     standing = acks.standing(acks.read_all(files.perflogs(), site.system.system))
     alerts = [_find(Survey(acknowledged=standing), name, acknowledged=True) for name in ids]
@@ -180,32 +211,11 @@ def opened(system: str) -> Iterator[tuple[Site, History]]:
         yield site, h
 
 
-def _known_metric(site: Site, h: History, metric: str) -> None:
-    if metric and metric not in (names := _measured(site, h, "metric")):
-        what = f"no value of '{metric}' in the history{hint(metric, names)}"
-        raise UserError("--metric", what, names)
-
-
-def _known_node(site: Site, h: History, node: str) -> None:
-    """A node, a link or the system itself: the places that an alert may be of."""
-    if not node:
-        return
-    names = [*_measured(site, h, "node"), *site.system.links, site.system.system]
-    if node not in names:
-        what = f"no sample is of '{node}'{hint(node, names)}"
-        raise UserError("--node", what, f"a name such as {names[0]}")
-
-
-def _measured(site: Site, h: History, column: str) -> list[str]:
-    """The different entries of a column of the measured samples."""
-    return [
-        row[0]
-        for row in h.sql(
-            f"SELECT DISTINCT {column} FROM samples WHERE system = ? AND status = 'ok' "
-            f"AND {column} <> '' ORDER BY ALL",
-            [site.system.system],
-        )
-    ]
+def _must_be_known(site: Site, h: History, metric: str, node: str) -> None:
+    """Raises UserError for a metric or node without a sample; a link is none, nor the system."""
+    places = {"", *site.system.links, site.system.system}
+    nodes = [] if node in places else [node]
+    Wanted(metrics=[metric] if metric else [], nodes=nodes).must_be_known(h)
 
 
 def _find(seen: Survey, name: str, *, acknowledged: bool | None = None) -> Alert:
@@ -214,22 +224,14 @@ def _find(seen: Survey, name: str, *, acknowledged: bool | None = None) -> Alert
     chosen += seen.acknowledged if acknowledged in (None, True) else []
     if acknowledged is None:  # that of a node that is bad may be of its metric alone
         chosen += [alert for of_metric in seen.dates.values() for alert in of_metric]
-    for alert in chosen:
-        if alert.id.lower() == name.lower():
-            return alert
+    by_id = {alert.id.lower(): alert for alert in reversed(chosen)}
+    if found := by_id.get(name.lower()):
+        return found
     if acknowledged is False and any(a.id.lower() == name.lower() for a in seen.acknowledged):
-        raise UserError(
-            "ID",
-            f"'{name}' is acknowledged already",
-            hint="'siteproof trend unack' takes that back",
-        )
+        what, hint_ = f"'{name}' is acknowledged already", "'siteproof trend unack' takes that back"
+        raise UserError("ID", what, hint=hint_)
     known = list(dict.fromkeys(a.id for a in chosen))
     raise UserError("ID", f"no change '{name}'{hint(name, known)}", known[:12])
-
-
-def _must_say_why(command: str, text: str) -> None:
-    if not text.strip():
-        raise UserError(command, "why is not given", hint="Give the reason: --why 'TEXT'")
 
 
 MAX_LINES = 40  # changes of each part; --all has all of them
@@ -253,22 +255,16 @@ def show(site: Site, seen: Survey, *, whole: bool) -> None:
     records.print_records([_record(site, alert) for alert in shown])
     if more := sum(map(len, _parts(seen))) - len(shown):
         shared.print_text(f"{count(more, 'more change')}; --all lists them")
-    for line in map(wording.acknowledged, seen.acknowledged):
-        records.print_wrapped(f"acknowledged: {line}")
-    for clock in fulls(seen.clocks):
-        records.print_wrapped(f"warning: {clock}")
+    records.print_wrapped(*map(wording.acknowledged, seen.acknowledged), title="acknowledged: ")
+    records.print_wrapped(*fulls(seen.clocks), title="warning: ")
     remarks = list(_remarks(seen))
-    for line in remarks if whole else ():
-        records.print_wrapped(line)
-    if remarks and not whole:
-        records.print_wrapped(_folded(seen))
+    if remarks:
+        records.print_wrapped(*(remarks if whole else [_folded(seen)]))
     shared.print_text(wording.last_line(site.system.system, seen))
 
 
 def _record(site: Site, alert: Alert) -> records.Record:
-    state, *cells = wording.head(alert)
-    head = [(state, _style(alert)), *((cell, "") for cell in cells)]
-    return records.Record(head, wording.phrases(site, alert))
+    return records.Record(wording.head(alert), wording.phrases(site, alert), [_style(alert)])
 
 
 def _remarks(seen: Survey) -> Iterator[str]:
@@ -329,8 +325,7 @@ def _style(alert: Alert) -> str:
 def explain(alert: Alert, lines: Sequence[Line], acked: Sequence[acks.Record]) -> None:
     """One change: what, between which runs, under which conditions, and the runs around it."""
     records.print_wrapped(wording.sentence(alert))
-    for name, text in wording.evidence(alert):
-        shared.print_text(f"  {name:12} {text}")
+    shared.print_text(*(f"  {name:12} {text}" for name, text in wording.evidence(alert)))
     for one in acked:
         name = "taken back" if one.takes_back else "acknowledged"
         shared.print_text(f"  {name:12} {one.ack.when[:16]} UTC by {one.ack.who}: {one.ack.why}")
@@ -380,40 +375,6 @@ def _median(lines: Iterable[Line], moment: np.datetime64) -> str:
     return wording.number(float(np.median(found))) if found else "-"
 
 
-@dataclass(frozen=True)
-class Trends(Answer):
-    """What changed over the years: 'siteproof trend --json'.
-
-    exit_code: 0 nothing proven got worse; 1 something did and is not acknowledged; 3 no history is
-        long enough.
-    lines: How many series there are, one for each node and metric.
-    runs: How many runs they have together.
-    long_enough: How many series are long enough to be judged.
-    fleet: Changes of a whole role; each has the findings of what else changed then.
-    alerts: Steps of single nodes; each has the findings of what else changed then.
-    drifts: Slow changes.
-    acknowledged: Changes that somebody has acknowledged.
-    seasons: Patterns by day or week.
-    sensitivity: How small a change could have been found in each series with a probability of 0.9.
-        scatter: coefficient of variation of a typical node. smallest: share of the level, by how
-        long the change has lasted: 3 or 10 runs, or half of all (lasting); null: too few runs.
-    gaps: The same as findings, a sentence each, for people.
-    findings: What could not be judged, and wrong clocks.
-    """
-
-    lines: int
-    runs: int
-    long_enough: int
-    fleet: Sequence[Mapping[str, Any]]
-    alerts: Sequence[Mapping[str, Any]]
-    drifts: Sequence[Mapping[str, Any]]
-    acknowledged: Sequence[Mapping[str, Any]]
-    seasons: Sequence[Mapping[str, Any]]
-    sensitivity: Sequence[Mapping[str, Any]]
-    gaps: Sequence[str]
-    findings: Sequence[Finding]
-
-
 def _answer(site: Site, seen: Survey, code: ExitCode, since: str) -> Trends:
     """Everything for programs."""
 
@@ -455,7 +416,5 @@ def _plain(alert: Alert) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """A number as JSON has it, with the digits in which processors of all kinds agree."""
-    if not isinstance(value, float):
-        return value
-    return float(f"{value:.12g}") if isfinite(value) else None
+    """A number with the digits in which processors of all kinds agree."""
+    return float(f"{value:.12g}") if isinstance(value, float) else value

@@ -1,4 +1,4 @@
-"""`siteproof verdict`: the contract, criterion by criterion."""
+"""siteproof verdict: Show for each criterion whether the system meets it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ COLUMNS = (
 
 @click.command()
 @which_answers
-@forms("verdict")
+@forms(documents.Verdicts)
 def verdict(system: str, since: str, campaign: str, as_of: str, form: str) -> None:
     """Show for each criterion whether the system meets it.
 
@@ -83,8 +83,7 @@ def _print(judged: Judgement) -> None:
     print_text(verdicts.heading(judged))
     colours = {} if verdicts.published_only(judged) else COLOURS
     print_records([_record(alike, colours) for alike in tallies.alike(found)])
-    for line in _remarks(judged):
-        print_wrapped(line)
+    print_wrapped(*_remarks(judged))
     command = verdicts.next_command(judged)
     print_text(verdicts.last_line(judged) + (f"; next: {command}" if command else ""))
 
@@ -127,19 +126,16 @@ def _remarks(judged: Judgement) -> Iterator[str]:
 def _record(alike: Sequence[Tally], colours: Mapping[Verdict, str]) -> Record:
     """A criterion with its value, limit and counts; of several the reason that they share."""
     first, result = alike[0], alike[0].result
-    head = [(str(result.verdict), colours.get(result.verdict, ""))]
+    styles = [colours.get(result.verdict, "")]
     if len(alike) > 1:
         names = ", ".join(tally.result.id for tally in alike)
-        return Record([*head, (f"{len(alike)} criteria", "")], [*tallies.lack(first), names])
-    head.append((result.id, ""))
+        head = [str(result.verdict), f"{len(alike)} criteria"]
+        return Record(head, [*tallies.lack(first), names], styles)
+    head = [str(result.verdict), result.id]
     if first.worst:
-        head += [
-            (tallies.value(first), ""),
-            (tallies.limit(first), ""),
-            (tallies.margin(first), ""),
-        ]
+        head += [tallies.value(first), tallies.limit(first), tallies.margin(first)]
     elif not result.criterion.report_only:
-        head.append((tallies.limit(first), ""))
+        head.append(tallies.limit(first))
     by_rounding = "passes only by rounding" if result.by_rounding else ""
     old = f"age {verdicts.age(result)}" if result.age is not None else ""
     phrases = [
@@ -149,4 +145,4 @@ def _record(alike: Sequence[Tally], colours: Mapping[Verdict, str]) -> Record:
         old,
         *tallies.reasons(first),
     ]
-    return Record(head, list(filter(None, phrases)))
+    return Record(head, list(filter(None, phrases)), styles)

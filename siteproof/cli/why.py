@@ -1,4 +1,4 @@
-"""`siteproof why`: a criterion or a node, explained from the samples."""
+"""siteproof why: Explain a criterion's or a node's verdict from its samples."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import click
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import State
 from siteproof.answers.attempts import why_not
-from siteproof.cli.gate_lists import print_in_slurm
+from siteproof.cli.gate_answer import print_in_slurm
 from siteproof.cli.records import print_answer, print_wrapped
 from siteproof.cli.shared import by_subject, json_option, which_answers
 from siteproof.derivations.given import DerivedSample
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
 from siteproof.export.answer_model import Answer, Time, dumps, same
+from siteproof.grouped import grouped
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.record.finding import Finding
 from siteproof.record.pair_units import LINK, PEER, ends
@@ -125,7 +126,7 @@ Found = tuple[CriterionVerdict, NodeVerdict]  # a criterion, and one of its node
 @click.command()
 @click.argument("subject", metavar="CRITERION|NODE|PAIR", shell_complete=by_subject)
 @which_answers
-@json_option("why")
+@json_option(Why)
 def why(subject: str, system: str, since: str, campaign: str, as_of: str, form: str) -> None:
     """Explain the verdict on a criterion, a node or a pair of nodes from its samples.
 
@@ -254,11 +255,9 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
         f"  oldest       {_oldest(result)}",
     ]
     lines += [f"  note         {criterion.note}"] if criterion.note else []
-    for line in lines:
-        print_wrapped(line)
+    print_wrapped(*lines)
     shown = result.nodes[:MAX_UNITS] if criterion.links else result.nodes
-    for names, text in _alike(result, shown):
-        print_wrapped(f"  {names}: {text}")
+    print_wrapped(*(f"  {names}: {text}" for names, text in _alike(result, shown)))
     for unit in shown:
         if unit.sample:
             _chain(unit.sample, "    ")
@@ -284,19 +283,20 @@ def _oldest(result: CriterionVerdict) -> str:
 
 def _alike(result: CriterionVerdict, units: Sequence[NodeVerdict]) -> list[tuple[str, str]]:
     """The line of each unit; nodes without a value for the same reason share one."""
-    lines: dict[tuple[str, str], list[str]] = {}
-    for unit in units:
-        alone = unit.node if unit.value is not None or result.criterion.links else ""
-        lines.setdefault((alone, _verdict(result, unit)), []).append(unit.node)
-    return [(alone or str(nodesets.of(nodes)), text) for (alone, text), nodes in lines.items()]
+
+    def alone(unit: NodeVerdict) -> str:
+        return unit.node if unit.value is not None or result.criterion.links else ""
+
+    lines = grouped(((alone(unit), _verdict(result, unit)), unit.node) for unit in units)
+    return [(name or str(nodesets.of(nodes)), text) for (name, text), nodes in lines.items()]
 
 
 def _node(judged: Judgement, node: str, found: Sequence[Found], report: NodeReport | None) -> None:
     state = f": {report.state}" if report else ""
     print_wrapped(f"{node} of {judged.site.system.system}, {judged.chosen}{state}")
     repair = [report.repair] if report and report.repair else []
-    for reason in fulls([*(Shown(judged).all(report.findings) if report else ()), *repair]):
-        print_wrapped(f"  {reason}")
+    of_node = Shown(judged).all(report.findings) if report else ()
+    print_wrapped(*fulls([*of_node, *repair]), title="  ")
     print_in_slurm(judged, node)
     for result in dict.fromkeys(r.id for r, _ in found):
         _units(judged, node, [(r, v) for r, v in found if r.id == result])
@@ -334,8 +334,7 @@ def _chain(sample: Sample, margin: str) -> None:
     place = sample.node or sample.dims.get(LINK) or sample.header.system
     print_wrapped(f"{margin}{place} follows from: {sample.why}")
     lines = _inputs_alike(sample.inputs)
-    for line in lines[:MAX_INPUTS]:
-        print_wrapped(f"{margin}  {line}")
+    print_wrapped(*lines[:MAX_INPUTS], title=f"{margin}  ")
     if rest := lines[MAX_INPUTS:]:
         click.echo(f"{margin}  and {count(len(rest), 'more line')} of such values")
 
@@ -351,10 +350,10 @@ def _inputs_alike(inputs: Sequence[Sample]) -> list[str]:
         job = f"{one.header.time} session {one.header.session} job {one.header.job}"
         dims = [f" at {k} {v}" for k, v in sorted(one.dims.items()) if k not in (PEER, LINK)]
         values.setdefault(("".join((one.metric, *dims)), job, place), []).append(one)
-    alike: dict[tuple[str, str, str], list[str]] = {}
-    for (metric, job, place), found in values.items():
-        own = "" if PEER not in found[0].dims else place
-        alike.setdefault((f"{metric} of {own}", job, _values(found)), []).append(place)
+    alike = grouped(
+        ((f"{metric} of {place if PEER in found[0].dims else ''}", job, _values(found)), place)
+        for (metric, job, place), found in values.items()
+    )
     return [
         f"{what if what[-1] != ' ' else what + str(nodesets.of(places))}, {job}: {text}"
         for (what, job, text), places in alike.items()

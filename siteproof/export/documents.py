@@ -16,6 +16,7 @@ from siteproof.export.answer_model import Answer, Time, same
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.record.finding import Finding
 from siteproof.record.samples import Sample
+from siteproof.rounding import Limit
 from siteproof.severity import Verdict
 from siteproof.sites import Bound
 from siteproof.verdict.judgement import Judgement
@@ -56,18 +57,6 @@ class WorstValue:
     value: str
     number: Fraction
     unit: str
-
-
-@dataclass(frozen=True)
-class SideValue:
-    """A limit on one side.
-
-    value: The limit.
-    inclusive: Whether the limit itself passes.
-    """
-
-    value: Fraction
-    inclusive: bool
 
 
 @dataclass(frozen=True)
@@ -181,7 +170,7 @@ class CriterionAnswer:
     counts: Mapping[str, int]
     sets: Mapping[str, str]
     worst: WorstValue | None
-    passes: Mapping[str, SideValue | None]
+    passes: Mapping[str, Limit | None]
     margin: Fraction | None
     nodes_ok: int
     nodes_expected: int
@@ -412,7 +401,6 @@ def criterion(judged: Judgement, result: CriterionVerdict) -> CriterionAnswer:
     """A criterion with its nodes, pairs or links, and how many of them have which standing."""
     required, shared = result.criterion, common(answers(result))
     tally, limit = Tally.of(judged.site, result), required.bound
-    sides = zip(("lowest", "highest"), tally.limits, strict=True)
     number, worst = tally.worst_value, None
     if tally.worst and number is not None:
         worst = WorstValue(tally.worst.node, tally.shown(number), number, tally.unit)
@@ -437,7 +425,7 @@ def criterion(judged: Judgement, result: CriterionVerdict) -> CriterionAnswer:
             if standing is not Standing.PASSED
         },
         worst=worst,
-        passes={side: SideValue(o.value, o.inclusive) if o else None for side, o in sides},
+        passes=dict(zip(("lowest", "highest"), tally.limits, strict=True)),
         margin=tally.margin,
         nodes_ok=result.ok,
         nodes_expected=result.units,

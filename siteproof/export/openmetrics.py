@@ -17,6 +17,7 @@ from statistics import median
 from siteproof import units
 from siteproof.curves import sweep_runs
 from siteproof.errors import harmless
+from siteproof.grouped import grouped
 from siteproof.judge.criterion import CriterionVerdict
 from siteproof.nodes.states import FleetReport, State
 from siteproof.record.pair_units import LINK, job, of_pairs
@@ -188,10 +189,8 @@ def _nodes(families: Families, system: str, report: FleetReport) -> None:
 
 def _figures(families: Families, judged: Judgement) -> None:
     """The newest value of each headline metric and node; of several trials the median."""
-    groups: dict[tuple[tuple[str, str], ...], list[Sample]] = {}
-    for sample in judged.samples:
-        if _is_headline(judged, sample):
-            groups.setdefault(tuple(_labels(judged, sample).items()), []).append(sample)
+    shown = (sample for sample in judged.samples if _is_headline(judged, sample))
+    groups = grouped((tuple(_labels(judged, sample).items()), sample) for sample in shown)
     for labels, found in sorted(groups.items(), key=lambda item: item[1][0].metric):
         last = max(map(job, found))
         value, unit = _middle(sample for sample in found if job(sample) == last)

@@ -87,9 +87,9 @@ def test_a_node_that_is_missing_stands_in_the_way(here):
 
 
 WRONG = [
-    (["s0001"], "the campaign or --why is missing"),
-    (["s0001", "--why", " "], "the campaign or --why is missing"),
-    (["--why", "x"], "the campaign or --why is missing"),
+    (["s0001"], "accept: missing: --why"),
+    (["s0001", "--why", " "], "accept: missing: --why"),
+    (["--why", "x"], "accept: missing: CAMPAIGN"),
     (["summer", "--why", "x"], "summer: unknown campaign or session"),
     (["accepted", "--why", "x"], "accepted: nothing has been accepted yet"),
     (["previous", "--why", "x"], "previous: there are 1 campaigns and sessions"),

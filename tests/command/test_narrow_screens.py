@@ -55,7 +55,7 @@ def test_a_wide_terminal_has_a_table(monkeypatch, capsys):
 
 def test_without_columns_a_pipe_is_80_wide(monkeypatch, capsys):
     monkeypatch.delenv("COLUMNS")
-    records.print_records([Record([("name", "")], ["word " * 40])])
+    records.print_records([Record(["name"], ["word " * 40])])
     assert 60 < max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 

@@ -9,7 +9,10 @@ import sources
 from clone import TOP
 
 PACKAGE = TOP / "siteproof"
-FOUNDATIONS = ("errors", "files", "installed", "locks", "nodesets", "rounding", "severity", "units")
+FOUNDATIONS = (
+    *("errors", "files", "grouped", "installed", "locks"),
+    *("nodesets", "rounding", "severity", "units"),
+)
 FLOORS = {  # a floor knows those below it; 1 at the bottom
     8: ("cli",),
     7: ("export", "figure", "report"),
@@ -219,8 +222,7 @@ def test_a_command_has_one_file_of_its_name():
 
     files = {path.stem.removesuffix("_") for path in (PACKAGE / "cli").glob("[a-z]*.py")}
     # what all forms of the gate share, and how listings are printed
-    parts = {"gate_answer", "gate_lists"}
-    assert files == {*COMMANDS, *parts, "shared", "records"}
+    assert files == {*COMMANDS, "gate_answer", "shared", "records"}
 
 
 def test_every_module_says_first_what_it_is_for():

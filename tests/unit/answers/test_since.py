@@ -316,7 +316,7 @@ def test_a_repair_is_a_new_beginning(here, monkeypatch):
         (("n009",), "no node of the site: 'n009'"),
         (("n[00",), "siteproof repaired"),
         (("",), "no node of the site"),
-        (("n003", "--by", " "), "--by: is empty"),
+        (("n003", "--by", " "), "repaired: missing: --by"),
         (("n003", "--why", "a\x1bb"), "--why: is not a valid text"),
     ],
 )

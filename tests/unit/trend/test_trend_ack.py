@@ -194,15 +194,15 @@ def test_every_alert_is_plain_data(here):
 
 MISTAKES = [
     (("trend", "ack", "nothere", "--why", "x"), "ID: no change 'nothere'. Allowed: "),
-    (("trend", "ack", "nothere"), "siteproof trend ack: why is not given"),
+    (("trend", "ack", "nothere"), "trend ack: missing: --why"),
     (("trend", "unack", "nothere", "--why", "x"), "ID: no change 'nothere'"),
     (("trend", "why", "nothere"), "ID: no change 'nothere'"),
     (
         ("trend", "--metric", "Strem.triad"),
-        "--metric: no value of 'Strem.triad' in the history (did you mean 'Stream.triad'?)",
+        "--metric: no sample has 'Strem.triad' (did you mean 'Stream.triad'?)",
     ),
     (("trend", "--since", "yore"), "--since: 'yore' is not a valid time"),
-    (("trend", "--node", "n005"), "--node: no sample is of 'n005' (did you mean 'n00"),
+    (("trend", "--node", "n005"), "--node: no sample has 'n005' (did you mean 'n00"),
     (("trend", "--since", "7d", "why", "x"), "siteproof trend why: takes none of --since"),
 ]
 
