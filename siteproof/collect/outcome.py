@@ -12,8 +12,7 @@ from typing import Any
 from siteproof import files, units
 from siteproof.collect import cause, ending, raw
 from siteproof.collect.raw import KILLED, Execution, Raw
-from siteproof.derive import Given
-from siteproof.derive.limitations import Limit, Limitation
+from siteproof.derive import Given, Limit, Limitation
 from siteproof.errors import OutputError, harmless
 from siteproof.parsers import Reading
 from siteproof.parsers.iperf3 import Interval
@@ -81,8 +80,12 @@ def judge(
         conditions[samples.REPEATED] = str(limitation)
     aside: Mapping[str, str] = {}
     if job.derive:
+        function = derived(job)
+        if function is None:
+            raise OutputError(f"siteproof.derive has no function '{job.derive[:40]}'")
         given = Given(readings, conditions, left, job.facts)
-        readings, conditions, aside = _derive(job, given)
+        readings, conditions = function(given)
+        aside = given.aside
     conditions = {**conditions, **emulated(job, left.meta)}
     complete(job, readings)
     must_be_short(readings, conditions)
@@ -102,16 +105,8 @@ def reason(error: Exception) -> OutputError:
     return OutputError(f"{UNFORESEEN}: {what}")
 
 
-def _derive(job: Manifest, given: Given) -> tuple[list[Reading], dict[str, str], Mapping[str, str]]:
-    """What follows from a result: readings, conditions and texts aside. Raises OutputError."""
-    function, texts = derived(job), derived(job, "_aside")
-    if function is None:
-        raise OutputError(f"siteproof.derive has no function '{job.derive[:40]}'")
-    return (*function(given), texts(given) if texts else {})
-
-
 def derived(job: Manifest, part: str = "") -> Callable[..., Any] | None:
-    """What adds readings, or its part `_aside` or `_of_link`: a function of siteproof.derive."""
+    """What adds readings, or its part `_of_link`: a function of siteproof.derive."""
     module, _, name = job.derive.partition(".")
     if module not in manifest.modules("derive"):
         return None

@@ -2,14 +2,16 @@
 
 A check names its function, such as `cpu.stream`: given what one result holds, it returns the
 readings and conditions that count. It raises OutputError where the node's own account shows that
-the result is not valid. `…_aside` next to it returns texts that are kept next to the samples. For a
-link whose pairs all run together, `…_of_link(moved, facts)` returns the readings of the whole.
+the result is not valid. For a link whose pairs all run together, `…_of_link(moved, facts)` next to
+it returns the readings of the whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from siteproof.errors import OutputError
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from siteproof.collect.raw import Raw
 
 Derived = tuple[list[Reading], dict[str, str]]  # readings, conditions
+MICROSECONDS = {"s": 6, "ms": 3, "us": 0}  # powers of ten
 
 
 @dataclass(frozen=True)
@@ -26,13 +29,15 @@ class Given:
     """What one result holds.
 
     readings, conditions: as parsed. raw: the texts that they were read from. facts: what the site
-    knows of the node or link, and what the check or the sweep's point requested.
+    knows of the node or link, and what the check or the sweep's point requested. aside: texts to be
+    kept next to the samples, which the function adds.
     """
 
     readings: list[Reading]
     conditions: Mapping[str, str]
     raw: Raw
     facts: Mapping[str, object]
+    aside: dict[str, str] = field(default_factory=dict)
 
     def fact(self, key: str, default: str | None = None) -> str:
         """A fact as text. Raises KeyError where it is required and not there."""
@@ -66,3 +71,69 @@ def must_be(what: str, found: object, expected: object, status: str = "invalid")
     """Raises OutputError where a tool did something else than requested."""
     if str(found) != str(expected):
         raise OutputError(f"{what}: {found}, expected {expected}", status)
+
+
+def in_microseconds(reading: Reading) -> Reading:
+    """A latency in us, whichever unit the program has; no digit is lost."""
+    if reading.unit not in MICROSECONDS:
+        return reading
+    value = Decimal(reading.value).scaleb(MICROSECONDS[reading.unit])
+    return Reading(reading.metric, Decimal(f"{value:f}"), "us", reading.dims)
+
+
+class Limit(Enum):
+    """What limits a value, as sentences with the details of each.
+
+    Those of UDP have no numbers: a report prints the same sentence once for many nodes.
+    """
+
+    SOCKET_BUFFER = (
+        "TCP buffers of at most {limit} bytes, the path holds {under_way}: one stream cannot fill "
+        "it"
+    )
+    SENDER = "the sender did not fill the link: it is the limit, and not the network"
+    SENDER_BUSY = (
+        "the sender did not fill the link, as its processor was busy: it is the limit, and not "
+        "the network"
+    )
+    SENDER_MAY_BE = "the sender's processor was busy: it may be the limit"
+    RECEIVER_SOCKET = (
+        "datagrams came through the network and found the receiver's socket full: the loss is "
+        "not the network's alone"
+    )
+    RECEIVER_MAY_BE = (
+        "datagrams were lost while the receiver's processor was busy: it may be the limit"
+    )
+    DISCARDED_UNKNOWN = (
+        "the number of lost datagrams that the receiver itself discarded is not known"
+    )
+    BURST_RATE = "bursts of {burst} packets were sent at {rate} Mb/s, expected {expected} Mb/s"
+    SILENT_LOSS = "larger packets are lost without an error message, which can stall TCP"
+    DEVICE_MTU = "the client's own MTU is {own}, expected {expected}"
+    CRASHED = "its ranks crashed at first ({end}); this is the value of the second attempt"
+    KERNEL_CHOSEN = (
+        "{variables} in the environment chose the kernel of the BLAS: {kernel} does not use "
+        "{unused}, which the processor offers."
+    )
+    KERNEL_OF_MKL = (
+        "MKL does not use all of this processor: its kernel {kernel} does not use {unused}, "
+        "which the processor offers."
+    )
+    KERNEL_UNKNOWN = (
+        "The BLAS did not know this processor: its kernel {kernel} does not use {unused}, which "
+        "the processor offers."
+    )
+
+
+@dataclass(frozen=True)
+class Limitation:
+    """What limits the value of a measurement: a condition `…_warning` of its sample.
+
+    A sample keeps the sentence, because a perflog is read by people, too.
+    """
+
+    kind: Limit
+    details: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.kind.value.format(**self.details)

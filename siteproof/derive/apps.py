@@ -158,9 +158,7 @@ def _times(name: str, alone: Ran, mix: Ran) -> list[Reading]:
 def _counted(given: Given) -> list[Node]:
     """The nodes' counters. Raises OutputError."""
     found = [run for run in given.raw.runs if run.dims.get("program") == COUNTERS]
-    if len(found) != 1:
-        raise OutputError(f"{len(found)} outputs of the counters where one is expected")
-    return counters.nodes(found[0].stdout)
+    return counters.nodes(values.only("workload", "outputs of the counters", found).stdout)
 
 
 def _rates(prefix: str, nodes: list[Node], of: Counter, begin: int, end: int) -> list[Reading]:

@@ -11,8 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from siteproof import units
-from siteproof.derive import Derived, Given, must_be
-from siteproof.derive.limitations import Limit, Limitation
+from siteproof.derive import Derived, Given, Limit, Limitation, must_be
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, blas, values
 from siteproof.record.series import VARIABLE

@@ -118,9 +118,11 @@ def lustre(given: Given) -> Derived:
 
 
 def description(given: Given) -> Derived:
-    """How many fields were read and not read, and a digest of them all instead of them all."""
+    """How many fields were read and not read, and a digest of them all, which are kept aside."""
     fields = {r.metric: str(r.value) for r in given.readings}
     unreadable = fields_of.unreadable(given.raw.stdout)
+    reasons = {f"{descriptions.UNREADABLE}{name}": why for name, why in unreadable.items()}
+    given.aside.update(fields | reasons)
     return [
         Reading("fields", Decimal(len(fields)), "count"),
         Reading("unreadable", Decimal(len(unreadable)), "count"),
@@ -128,20 +130,9 @@ def description(given: Given) -> Derived:
     ], dict(given.conditions)
 
 
-def description_aside(given: Given) -> dict[str, str]:
-    """Every field, and what could not be read with the reason."""
-    texts = {r.metric: str(r.value) for r in given.readings}
-    for name, why in fields_of.unreadable(given.raw.stdout).items():
-        texts[f"{descriptions.UNREADABLE}{name}"] = why
-    return texts
-
-
 def namespace(given: Given) -> Derived:
-    """Add `digest`, which is equal where all paths are."""
-    digest = Reading("digest", descriptions.digest(namespace_aside(given)), "text")
+    """Add `digest`, which is equal where all paths are. Each is kept aside, as a field is."""
+    paths = dict.fromkeys(paths_of.paths(given.raw.stdout), "")
+    given.aside.update(paths)
+    digest = Reading("digest", descriptions.digest(paths), "text")
     return [*given.readings, digest], {**given.conditions, "folder": given.fact("folder")}
-
-
-def namespace_aside(given: Given) -> dict[str, str]:
-    """Every path, in the form of a node's fields."""
-    return dict.fromkeys(paths_of.paths(given.raw.stdout), "")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 
-from siteproof.derive import Derived, Given, must_be
+from siteproof.derive import Derived, Given, in_microseconds, must_be
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 
-MICROSECONDS = 6  # powers of ten in a second
 _RANK = re.compile(r"^rank ([0-9]{1,9}) on (\S{1,200})$", re.MULTILINE)
 METRICS = ("latency", "bandwidth")
 
@@ -42,14 +40,6 @@ def must_run_on(text: str, first: str, second: str) -> None:
     ranks = sorted(set(_RANK.findall(text)))
     found = ", ".join(f"{rank} on {node}" for rank, node in ranks)
     must_be("ranks", found or "none", f"0 on {first}, 1 on {second}")
-
-
-def in_microseconds(reading: Reading) -> Reading:
-    """A latency in us, whichever unit the program has; no digit is lost."""
-    if reading.unit != "s":
-        return reading
-    value = Decimal(f"{Decimal(reading.value).scaleb(MICROSECONDS):f}")
-    return Reading(reading.metric, value, "us", reading.dims)
 
 
 def _at(readings: list[Reading], metric: str, size: str) -> Reading:

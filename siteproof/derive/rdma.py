@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import cast
@@ -12,8 +13,10 @@ from siteproof.derive import Derived, Given, must_be
 from siteproof.parsers import Reading
 from siteproof.parsers.rdma_ports import ERRORS
 
-BANDWIDTHS = ("bandwidth", "bandwidth_peak", "message_rate")
-LATENCIES = {
+METRICS = {  # by the names of the parser
+    "bandwidth": "bandwidth",
+    "bandwidth_peak": "bandwidth_peak",
+    "message_rate": "message_rate",
     "typical": "latency",
     "min": "latency_min",
     "mean": "latency_mean",
@@ -74,11 +77,10 @@ def rdma_write(given: Given) -> Derived:
 
     Raises OutputError where a run is missing or there are several.
     """
-    named = {r.metric: r for r in given.readings if r.metric in (*BANDWIDTHS, *LATENCIES)}
+    named = {r.metric: r for r in given.readings if r.metric in METRICS}
     for metric in ("bandwidth", "typical"):
         must_be(f"values of {metric}", sum(r.metric == metric for r in given.readings), 1, "parse")
-    found = [_plain(named[name], name) for name in BANDWIDTHS if name in named]
-    found += [_plain(named[name], metric) for name, metric in LATENCIES.items()]
+    found = [replace(r, metric=METRICS[name], dims={}) for name, r in named.items()]
     conditions = dict(given.conditions) | {
         "bandwidth_size": named["bandwidth"].dims["size"],
         "latency_size": named["typical"].dims["size"],
@@ -89,10 +91,6 @@ def rdma_write(given: Given) -> Derived:
         found.append(Reading("errors_grown", Decimal(sum(map(_number, grown))), "count"))
         found += grown
     return found, conditions
-
-
-def _plain(reading: Reading, metric: str) -> Reading:
-    return Reading(metric, reading.value, reading.unit)
 
 
 def _counted(readings: Sequence[Reading]) -> bool:

@@ -15,8 +15,7 @@ from fractions import Fraction
 from siteproof import units
 from siteproof.analysis import arithmetic
 from siteproof.analysis.aggregate import together
-from siteproof.derive import Derived, Given
-from siteproof.derive.limitations import Limit, Limitation
+from siteproof.derive import Derived, Given, Limit, Limitation, in_microseconds
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, ping, values
 from siteproof.parsers.iperf3 import Interval
@@ -24,7 +23,6 @@ from siteproof.parsers.iperf3 import Interval
 HEADERS, AROUND = 52, 38  # bytes
 OF_A_JOB = ("reverse", "protocol", "omit", "block")  # dimensions hold the same
 SWEPT = {"throughput": "rate", "retransmits": "retransmits"}
-POWERS = {"us": 0, "ms": 3, "s": 6}  # of ten: no digit is lost
 BUFFERS = ("rmem_max", "wmem_max")
 
 
@@ -107,19 +105,16 @@ def latency(given: Given) -> Derived:
     `size` and `packets` are as ping prints them. Raises OutputError where ping ran several times.
     """
     pings = [run for run in given.raw.runs if run.dims.get("program") == "ping"]
-    if len(pings) != 1:
-        raise OutputError(f"{len(pings)} runs of ping where one is expected")
-    found = [_in_microseconds(reading) for reading in given.readings]
-    return found, {**given.conditions, **ping.conditions(pings[0].stdout)}
-
-
-def _in_microseconds(reading: Reading) -> Reading:
-    """In us, and TCP's latency by a name of its own."""
-    metric = "tcp" if reading.dims.get("test") == "tcp_lat" else reading.metric
-    if reading.unit not in POWERS:
-        return Reading(metric, reading.value, reading.unit)
-    value = Decimal(reading.value).scaleb(POWERS[reading.unit])
-    return Reading(metric, Decimal(f"{value:f}"), "us")
+    run = values.only("latency", "runs of ping", pings)
+    found = [
+        replace(
+            in_microseconds(reading),
+            metric="tcp" if reading.dims.get("test") == "tcp_lat" else reading.metric,
+            dims={},
+        )
+        for reading in given.readings
+    ]
+    return found, {**given.conditions, **ping.conditions(run.stdout)}
 
 
 def path_mtu(given: Given) -> Derived:

@@ -14,8 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from siteproof import units
-from siteproof.derive import Derived, Given
-from siteproof.derive.limitations import Limit, Limitation
+from siteproof.derive import Derived, Given, Limit, Limitation
 from siteproof.derive.tcp import AROUND
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from rows import rows
 
-from siteproof.derive import cpu
-from siteproof.derive.limitations import Limit
+from siteproof.derive import Limit, cpu
 from siteproof.record.series import VARIABLE
 
 FLAGS = "avx avx2 fma avx512f"
