@@ -1,18 +1,30 @@
 """Published values that differ in one thing only: the network, link, tool or direction.
 
-Two campaigns are compared by `siteproof compare`.
+And what follows from several of them: metrics that no source prints and criteria cover, judged as
+if published. Two campaigns are compared by `siteproof compare`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
-from statistics import median
+from statistics import mean, median
 
 from siteproof.published.ratios import RESTATED
-from siteproof.published.table_cells import Table, is_exact, link, name, number, share, shown
+from siteproof.published.table_cells import (
+    Table,
+    is_exact,
+    link,
+    name,
+    number,
+    share,
+    shown,
+    statistic,
+)
 from siteproof.record.pair_units import LINK, PEER
-from siteproof.record.samples import Sample
+from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.sites import Site
 from siteproof.sites.published_csv import NETWORK, PROGRAM
 from siteproof.units import convert, with_unit
@@ -21,6 +33,12 @@ Key = tuple[object, ...]
 Sides = dict[str, list[Sample]]  # the samples by the value in which they differ
 COLUMNS = ("differ in", "metric", "one", "other", "other of one", "by the means")
 FILE_SYSTEM = "file_system"
+RANK = "rank"
+TRIALS = "TcpBandwidth.throughput"
+WORKED_OUT = "worked out of"
+LAN, WAN = "lan", "wan"
+RETENTION = ".retention"
+DIGITS = Decimal("0.0001")
 
 
 def table(site: Site, samples: Iterable[Sample]) -> Table | None:
@@ -113,7 +131,7 @@ def _rows(
             f"{first}: {_shown(sides[first], whole)}",
             f"{other}: {_shown(sides[other], part)}",
             share(median(part), median(whole), 2),
-            share(_mean(part), _mean(whole), 2) if several else "",
+            share(mean(part), mean(whole), 2) if several else "",
         )
 
 
@@ -121,11 +139,73 @@ def _values(samples: Sequence[Sample], unit: str) -> list[Fraction]:
     return [convert(s.number, s.unit, unit) for s in samples]
 
 
-def _mean(values: Sequence[Fraction]) -> Fraction:
-    return sum(values, Fraction(0)) / len(values)
-
-
 def _shown(samples: Sequence[Sample], values: Sequence[Fraction]) -> str:
     if len(samples) == 1:
         return shown(samples[0])
     return f"{with_unit(number(median(values), 6), samples[0].unit)} (median of {len(values)})"
+
+
+def worked_out(site: Site, published: Iterable[Sample]) -> list[Sample]:
+    """Best, median and number of trials of each link, and what the WAN retains of the LAN."""
+    found = list(published)
+    return [*_of_trials(site, found), *_retained(site, found)]
+
+
+def _of_trials(site: Site, published: Iterable[Sample]) -> Iterator[Sample]:
+    """Best, median and trials of each link, and its share of the site's first one."""
+    trials: dict[str, list[Sample]] = {}
+    for sample in published:
+        if sample.metric == TRIALS and statistic(sample) == RANK:
+            trials.setdefault(link(sample), []).append(sample)
+    native = Fraction(0)
+    for key in site.system.links:
+        if key not in trials:
+            continue
+        values = _values(trials[key], "Mb/s")
+        centre = median(values)
+        native = native or centre
+        results = [("best", max(values), "Mb/s"), ("median", centre, "Mb/s")]
+        results.append(("trials", Fraction(len(values)), "count"))
+        if native:
+            results.append(("share_of_native", centre / native, "x"))
+        for metric, value, unit in results:
+            yield replace(
+                _worked_out(trials[key][0], f"TcpBandwidth.{metric}", value, unit, "the trials"),
+                trial=0,
+                dims={LINK: key},
+            )
+
+
+def _retained(site: Site, published: Iterable[Sample]) -> Iterator[Sample]:
+    """The rate over the WAN as a share of that over the LAN, where the catalogue has such a metric.
+
+    `Ior.retention` is of Ior and of IorSingle; the condition `figure` names the metric itself.
+    """
+    exact = [s for s in published if is_exact(s)]
+    metrics = [one for one in site.catalogue if one.endswith(RETENTION)]
+    every = {metric.removesuffix(RETENTION): metric for metric in metrics}
+    for sides in groups(exact, by_network):
+        near, far = sides[LAN][0], sides[WAN][0]
+        check, _, figure = near.metric.partition(".")
+        entry = site.catalogue.get(near.metric)
+        metric = next((every[own] for own in every if check.startswith(own)), "")
+        lower = entry is not None and entry.better == "lower"
+        if not metric or lower or not near.number:
+            continue
+        ratio = convert(far.number, far.unit, near.unit) / Fraction(near.number)
+        made = _worked_out(far, metric, ratio, "x", "LAN and WAN")
+        conditions = {**made.own_conditions, "figure": figure}
+        if "clients" in conditions:  # each client runs one task
+            conditions.setdefault("tasks", conditions["clients"])
+        yield replace(made, own_conditions=conditions)
+
+
+def _worked_out(sample: Sample, metric: str, value: Fraction, unit: str, source: str) -> Sample:
+    exact = Decimal(value.numerator) / Decimal(value.denominator)
+    return replace(
+        sample,
+        metric=metric,
+        value=exact.quantize(Decimal(1) if unit == "count" else DIGITS),
+        unit=unit,
+        own_conditions={**sample.own_conditions, PUBLISHED: f"{WORKED_OUT} {source}"},
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from siteproof.published import comparisons, derived, judging, listing, ratios
+from siteproof.published import comparisons, judging, listing, ratios
 from siteproof.published.judging import Judged
 from siteproof.published.table_cells import Table
 from siteproof.record import samples
@@ -31,13 +31,13 @@ def read(perflogs: Path, system: str) -> list[Sample]:
 def judged(site: Site, found: Iterable[Sample]) -> list[Judged]:
     """Every published or worked out value with every criterion that covers it."""
     published = [s for s in found if s.header.mode == PUBLISHED]
-    return judging.judge(site, [*published, *derived.samples(site, published)])
+    return judging.judge(site, [*published, *comparisons.worked_out(site, published)])
 
 
 def tables(site: Site, found: Iterable[Sample]) -> list[Table]:
     """All tables that these samples fill; measured samples are ignored."""
     published = [s for s in found if s.header.mode == PUBLISHED]
-    worked_out = derived.samples(site, published)
+    worked_out = comparisons.worked_out(site, published)
     against = judging.judge(site, [*published, *worked_out])
     shown = [
         judging.table(against) if against else None,
