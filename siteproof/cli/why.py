@@ -14,7 +14,6 @@ from siteproof.answers.attempts import why_not
 from siteproof.cli.gate_answer import print_in_slurm
 from siteproof.cli.records import print_answer, print_wrapped
 from siteproof.cli.shared import by_subject, json_option, which_answers
-from siteproof.derivations.given import DerivedSample
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
 from siteproof.export.answer_model import Answer, Time, dumps, same
@@ -28,6 +27,7 @@ from siteproof.schema import shapes
 from siteproof.severity import Verdict, exit_code
 from siteproof.sites import Criterion
 from siteproof.units import count, with_unit
+from siteproof.verdict.derived.given import DerivedSample
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import verdicts as wording
 from siteproof.wording.findings import fulls, sentence

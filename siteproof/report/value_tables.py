@@ -20,7 +20,6 @@ from typing import Any
 from siteproof import files
 from siteproof.answers.attempts import attempts_at, why_not
 from siteproof.answers.expected import covered
-from siteproof.derivations.given import DerivedSample
 from siteproof.errors import UserError
 from siteproof.judge import published_values
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
@@ -34,6 +33,7 @@ from siteproof.sites import Baseline, Hardware
 from siteproof.sites.printed import STATED
 from siteproof.sites.promise import Promise
 from siteproof.units import count
+from siteproof.verdict.derived.given import DerivedSample
 from siteproof.verdict.tally import STANDINGS, Tally
 from siteproof.wording import tallies
 

@@ -38,8 +38,8 @@ class Metric(Model):
     )
     computed: str = Field(
         "",
-        description="How it is computed from them: a function of siteproof/derivations/, and which "
-        "of its choices, such as 'inventory.total of cores'.",
+        description="How it is computed from them: a function of siteproof/verdict/derived/, and "
+        "which of its choices, such as 'inventory.total of cores'.",
     )
     file: str | None = Field(
         None,

@@ -15,7 +15,6 @@ from siteproof.answers.attempts import attempts_at, each_place, failure
 from siteproof.compare import accepted
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
-from siteproof.derivations.given import MAX_SESSIONS, Material, MayBe, Past
 from siteproof.errors import ExitCode, UserError
 from siteproof.judge.age import Freshness
 from siteproof.judge.criterion import CriterionVerdict, judge, not_here, waiver_finding
@@ -33,6 +32,7 @@ from siteproof.sites import Criterion, Site, check_files, pairs
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.sweeps.tools import SWEEPS_ONLY
 from siteproof.verdict import others
+from siteproof.verdict.derived.given import MAX_SESSIONS, Material, MayBe, Past
 from siteproof.verdict.missed import Missed
 
 
@@ -385,7 +385,7 @@ def judge_samples(
     own = (s.header for s in found if s.header.mode != PUBLISHED)
     jobs = list({id(header): header for header in own}.values())
     material = Material(site, of_checks, files.perflogs(), fresh.ages.now, background.past, jobs)
-    made = others.Derived()
+    made: others.Made = {}
     missed = Missed(site, of_checks.get("HostParameters", ()))
     verdicts = [
         others.by_evidence(key, criterion, site, background.evidence, made, fresh)
@@ -414,7 +414,7 @@ def judge_samples(
         [sample for sample in found if not sample.header.is_unread],
         unjudged,
         warnings,
-        derived=made.samples,
+        derived=made,
         as_of=fresh.ages.now,
         fresh=fresh,
         failed=background.failed,
@@ -460,7 +460,7 @@ def _judge(
     material: Material,
     today: date,
     fresh: Freshness,
-    made: others.Derived,
+    made: others.Made,
     missed: Missed,
 ) -> CriterionVerdict:
     """The verdict on a criterion. material: what was found, by the check of the metric."""

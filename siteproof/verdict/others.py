@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from decimal import Decimal
 
 from siteproof.answers import expected
-from siteproof.derivations import given
-from siteproof.derivations.given import Material
 from siteproof.errors import UserError
 from siteproof.judge.age import Freshness
 from siteproof.judge.criterion import CriterionVerdict, judge
@@ -19,24 +17,19 @@ from siteproof.record.shown import Evidence
 from siteproof.severity import Verdict
 from siteproof.sites import Criterion, Expected, Site
 from siteproof.units import parse
+from siteproof.verdict.derived.given import Material, derive
 
+Made = dict[str, Sequence[Sample]]  # derived values and evidence, by the criterion's key
 Judge = Callable[[Criterion, Sequence[Sample], Mapping[str, Finding]], CriterionVerdict]
 
 
-@dataclass
-class Derived:
-    """The derived values and the evidence of a judgement, by the criterion's key."""
-
-    samples: dict[str, Sequence[Sample]] = field(default_factory=dict)
-
-
 def derived(
-    key: str, criterion: Criterion, material: Material, made: Derived, judged: Judge
+    key: str, criterion: Criterion, material: Material, made: Made, judged: Judge
 ) -> CriterionVerdict:
     """The verdict on a criterion whose metric follows from others; none is published."""
-    values, lacks = given.derive(material, criterion)
+    values, lacks = derive(material, criterion)
     samples = [replace(sample, own_conditions=_met(criterion, sample)) for sample in values]
-    made.samples[key] = samples
+    made[key] = samples
     result = judged(criterion.like(trials=None), samples, lacks)
     return replace(result, criterion=criterion)
 
@@ -62,7 +55,7 @@ def by_evidence(
     criterion: Criterion,
     site: Site,
     records: Sequence[Evidence],
-    made: Derived,
+    made: Made,
     fresh: Freshness,
 ) -> CriterionVerdict:
     """The verdict on a criterion that a person's evidence answers; without any it is PENDING."""
@@ -76,7 +69,7 @@ def by_evidence(
         due = replace(due, since=found[-1].on)
     system = criterion.like(subject="system", scope="system", nodes=[], links=[], programs=[])
     samples = [_sample(site, criterion, record) for record in valid[-1:]]
-    made.samples[key] = samples
+    made[key] = samples
     whole = expected.nodes(site, system)
     result = judge(key, system, samples, whole, fresh=fresh)
     why = result.findings

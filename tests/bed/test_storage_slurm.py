@@ -10,8 +10,8 @@ import pytest
 from bed_suite import NODES, Suite, all_idle, finish
 from testbed_fixture import until
 
-from siteproof.derivations.paths import differing
 from siteproof.record import descriptions
+from siteproof.verdict.derived.paths import differing
 
 pytestmark = pytest.mark.testbed
 

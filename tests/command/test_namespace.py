@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from siteproof.derivations.paths import differing
 from siteproof.record import descriptions, samples
+from siteproof.verdict.derived.paths import differing
 
 RUN = ("-r", "-n", "Namespace")
 

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 
 from siteproof import nodesets
-from siteproof.derivations.given import Given, Result
 from siteproof.record import descriptions
 from siteproof.record.samples import Sample
+from siteproof.verdict.derived.given import Given, Result
 
 PATHS = "Namespace.paths"
 DIGEST = "Namespace.digest"
@@ -23,19 +23,16 @@ def differences(given: Given) -> Iterator[Result]:
 
     Where some have listed fewer levels of folders than others, deeper paths are not compared.
     """
-    wanted = given.input(PATHS)
-    attempts = {node: own[0] for node, own in given.answers(wanted).items()}
-    nodes = given.units(wanted)
+    attempts = {node: own[0] for node, own in given.answered(PATHS).items()}
+    nodes = given.units(given.input(PATHS))
     if lacking := nodesets.of(node for node in nodes if node not in attempts):
-        yield given.missing([f"{PATHS} of {lacking}"])
-        return
+        raise given.missing([f"{PATHS} of {lacking}"])
     listed = {node: attempts[node] for node in nodes}
     if failed := [sample for sample in listed.values() if sample.status != "ok"]:
         yield given.broken(failed)
         return
     if lack := _incomparable(listed.values()):
-        yield given.missing([f"{PATHS} {lack}"])
-        return
+        raise given.missing([f"{PATHS} {lack}"])
     yield _compared(given, listed)
 
 
@@ -53,9 +50,9 @@ def _incomparable(listed: Collection[Sample]) -> str:
 
 def _compared(given: Given, listed: Mapping[str, Sample]) -> Result:
     every = descriptions.of_samples(listed, given.material.perflogs)
-    proofs = {node: own[0].value for node, own in given.answers(given.input(DIGEST)).items()}
+    proofs = {node: own[0].value for node, own in given.answered(DIGEST).items()}
     if altered := [node for node in listed if proofs.get(node) != descriptions.digest(every[node])]:
-        return given.missing([f"{PATHS} of {nodesets.of(altered)} as they were measured"])
+        raise given.missing([f"{PATHS} of {nodesets.of(altered)} as they were measured"])
     depth = min(int(s.conditions["depth"]) for s in listed.values())
     found = differing(every, depth)
     shown = [f"{path} not on {nodesets.of(found[path])}" for path in list(found)[:MAX_SHOWN]]

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from siteproof.availability import window_figures
 from siteproof.availability.window_figures import DOWNTIME, MONTH, WINDOW_HOURS
-from siteproof.derivations.given import Given, Lack, Result
 from siteproof.published import milestones
 from siteproof.record.ages import moment_of
 from siteproof.record.samples import Header, Sample
@@ -16,6 +15,7 @@ from siteproof.sites import Criterion
 from siteproof.sites.promise import SCOPES, Subject
 from siteproof.sites.system import Requested
 from siteproof.units import convert
+from siteproof.verdict.derived.given import Given, Lack, NoValue, Result, answering
 
 OF = "of"
 DAYS = 14  # of a criterion without the condition window_hours
@@ -30,8 +30,7 @@ def duration(given: Given) -> Iterator[Result]:
         begin = [datetime.fromtimestamp(began, UTC)] if began is not None else []
         spans.setdefault(head.session, []).extend([*begin, moment_of(head)])
     if not spans:
-        yield given.missing(["a session"])
-        return
+        raise given.missing(["a session"])
     seconds = sum((max(span) - min(span)).total_seconds() for span in spans.values())
     why = f"{len(spans)} sessions, {', '.join(sorted(spans)[:4])}{' …' if len(spans) > 4 else ''}"
     value = convert(Fraction(seconds), "s", given.unit)
@@ -48,8 +47,7 @@ def ledger(given: Given) -> Iterator[Result]:
     """The milestones without a day; or those `out of order`, which precede one that they need."""
     found = given.site.milestones if given.material.jobs else []
     if not found:  # dates alone are no acceptance
-        yield given.missing(["timeline.csv" if given.material.jobs else "a session"])
-        return
+        raise given.missing(["timeline.csv" if given.material.jobs else "a session"])
     if given.of == "order":
         wrong = milestones.early(found)
         why = "; ".join(wrong) or f"{len(found)} milestones follow what they need"
@@ -68,8 +66,7 @@ def missing(given: Given) -> Iterator[Result]:
     name = given.stated(OF)
     requests = given.site.system.requested.get(name)
     if not requests:
-        yield given.missing([f"requested: {name} of system.yaml"])
-        return
+        raise given.missing([f"requested: {name} of system.yaml"])
     lacking: list[str] = []
     used: list[Sample] = []
     for request in requests:
@@ -77,8 +74,7 @@ def missing(given: Given) -> Iterator[Result]:
         used += found
         lacking += without
     if lacking:
-        yield given.missing(lacking)
-        return
+        raise given.missing(lacking)
     yield given.sample(Fraction(0), used, f"all of {name} was measured")
 
 
@@ -119,7 +115,7 @@ def _found(given: Given, request: Requested, wanted: Criterion) -> Iterator[tupl
         return there and (mode is None or mode.met_by(head.mode))
 
     for _, samples in given.material.past({request.metric.partition(".")[0]}, may_be):
-        for unit, found in given.answers(wanted, samples).items():
+        for unit, found in answering(wanted, samples).items():
             if good := [s for s in found if s.status == "ok"]:
                 yield unit, good[-1]
 
@@ -135,8 +131,7 @@ def availability(given: Given) -> Iterator[Result]:
     found = window_figures.figures(given.site, given.material.perflogs, begin, end, now=end)
     one = found[metric]
     if one.value is None or not one.meets_conditions(given.criterion):
-        yield Lack(one.why or given.missing(["probes"]).why)
-        return
+        raise NoValue(Lack(one.why)) if one.why else given.missing(["probes"])
     why = f"{one.subject}, {one.measured_hours:.10g} of {one.period_hours:.10g} hours measured"
     yield given.sample(one.value, [], why)
 

@@ -3,8 +3,8 @@
 from importlib import import_module
 
 from siteproof import sites
-from siteproof.derivations import inventory, moved_files
 from siteproof.sites import catalogue
+from siteproof.verdict.derived import inventory, moved_files, rates
 
 
 def expressions():
@@ -15,7 +15,7 @@ def expressions():
 def test_what_the_catalogue_derives_has_a_function():
     for name, (function, _, _) in expressions().items():
         module, _, called = function.partition(".")
-        assert callable(getattr(import_module(f"siteproof.derivations.{module}"), called)), name
+        assert callable(getattr(import_module(f"siteproof.verdict.derived.{module}"), called)), name
 
 
 def test_what_a_function_is_asked_for_is_one_of_its_choices():
@@ -24,9 +24,9 @@ def test_what_a_function_is_asked_for_is_one_of_its_choices():
         asked.setdefault(function, set()).add(of)
     assert asked["inventory.total"] | asked["inventory.each"] == inventory.AMOUNTS.keys()
     assert asked["moved_files.rate"] == moved_files.CHOICES.keys()
-    assert asked["one_way.trials"] == {"best", "median", "number"}
+    assert asked["rates.trials"] == rates.STATISTICS.keys()
     assert asked["moved_files.failures"] == {"login", "timeout", "checksum", "gen"}
-    assert asked["bought_facts.missed"] == {"", "section", "hosts.csv"}
+    assert asked["inventory.missed"] == {"", "section", "hosts.csv"}
     assert asked["bookkeeping.ledger"] == {"", "order"}
 
 

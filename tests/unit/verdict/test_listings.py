@@ -1,6 +1,6 @@
 """Paths that are not the same from every node."""
 
-from siteproof.derivations.paths import differing
+from siteproof.verdict.derived.paths import differing
 
 
 def test_equal_listings_differ_in_no_path():

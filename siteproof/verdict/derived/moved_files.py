@@ -8,43 +8,37 @@ tested, and all attempts of that day count.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
+from statistics import mean
 
 from siteproof import units
 from siteproof.analysis.daily import Pair, category, rate_class
 from siteproof.answers.attempts import SERVICE, why_not
-from siteproof.derivations.given import Given, Result
 from siteproof.links.transfers import CHECK, RATE, UNIT, UNTRIED, Moved, moved
 from siteproof.record.samples import Sample
+from siteproof.verdict.derived.given import Given, Result, in_unit
 
 FAILURES = f"{CHECK}.failures"
 MB_A_DAY = 86_400 / 10**6  # TB a day that 1 MB/s are
 MAX_NAMED = 3  # failures in a reason
+CHOICES: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
+    "highest": max,
+    "lowest": min,
+    "mean": mean,
+}
 
 
 def rate(given: Given) -> Iterator[Result]:
     """The `highest`, `lowest` or `mean` rate of all successful transfers of the day."""
     rates = [one.sample for one in _attempts(given) if one.sample.status == "ok"]
     if not rates:
-        yield given.missing([RATE])
-        return
-    value = CHOICES[given.of]([_rate(s) for s in rates])
+        raise given.missing([RATE])
+    value = CHOICES[given.of]([in_unit(s, UNIT) for s in rates])
     why = f"{_why([s.conditions[SERVICE] for s in rates])}; "
     why += f"{float(value) * MB_A_DAY:.3g} TB a day"
     yield given.sample(units.convert(value, UNIT, given.unit), rates, why)
-
-
-def mean(values: Sequence[Fraction]) -> Fraction:
-    """The arithmetic mean, as on the slides."""
-    return sum(values, Fraction(0)) / len(values)
-
-
-CHOICES: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
-    "highest": max,
-    "lowest": min,
-    "mean": mean,
-}
 
 
 def grade(given: Given) -> Iterator[Result]:
@@ -54,9 +48,8 @@ def grade(given: Given) -> Iterator[Result]:
         if one.sample.status == "ok":
             pairs.setdefault(one.pairs[0], []).append(one.sample)
     if not pairs:
-        yield given.missing([RATE])
-        return
-    means = {pair: mean([_rate(s) for s in own]) for pair, own in pairs.items()}
+        raise given.missing([RATE])
+    means = {pair: mean([in_unit(s, UNIT) for s in own]) for pair, own in pairs.items()}
     worst = min(means, key=lambda pair: (means[pair], pair))
     why = f"{worst[0]} > {worst[1]}, {float(means[worst]):.1f} {UNIT} on average"
     yield given.sample(rate_class(means[worst]), pairs[worst], why)
@@ -89,7 +82,7 @@ def _count(
 ) -> Result:
     """The number of failures with their reasons; none only where nothing is missing."""
     if lacking and not failed:
-        return given.missing(lacking)
+        raise given.missing(lacking)
     reasons = "; ".join(f"{s.conditions[SERVICE]}: {s.why}" for s in failed[:MAX_NAMED])
     return given.sample(Fraction(len(failed)), inputs, reasons or good)
 
@@ -101,8 +94,8 @@ def _newest(given: Given, name: str) -> list[Sample]:
         for sample in given.material.of_checks.get(CHECK, ())
         if sample.conditions.get(SERVICE) == name and sample.status not in UNTRIED
     ]
-    answers = given.answers(given.input(FAILURES), of_name)
-    return sorted((s for own in answers.values() for s in own), key=lambda s: s.status == "ok")
+    answers = replace(given, samples=of_name).answered(FAILURES).values()
+    return sorted((s for own in answers for s in own), key=lambda s: s.status == "ok")
 
 
 def _attempts(given: Given) -> list[Moved]:
@@ -128,7 +121,3 @@ def _services(given: Given) -> list[str]:
 
 def _why(services: Sequence[str]) -> str:
     return f"{units.count(len(services), 'transfer')} of {', '.join(sorted(set(services)))}"
-
-
-def _rate(sample: Sample) -> Fraction:
-    return units.convert(sample.number, sample.unit, UNIT)

@@ -1,4 +1,4 @@
-"""What the nodes are, added up: from the fields that `siteproof describe` shows."""
+"""What the nodes are, by the fields that `siteproof describe` shows: added up, and as bought."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from fractions import Fraction
 from siteproof import nodesets, units
 from siteproof.analysis import uniformity
 from siteproof.answers.inputs import ROLE
-from siteproof.derivations.given import Given, Lack, Result
 from siteproof.errors import UserError
-from siteproof.record.samples import Sample
-from siteproof.sites import hardware_read
+from siteproof.record import finding
+from siteproof.record.finding import Kind
+from siteproof.record.samples import TOOL_MISSING, Sample
+from siteproof.sites import bought
+from siteproof.sites.bought import OF_A_PART, FactResult, Outcome
+from siteproof.sites.hosts_csv import SECTIONS
+from siteproof.sites.read_fields import number_of
 from siteproof.units import convert
+from siteproof.verdict.derived.given import FIELDS, Given, Lack, Result, of_each_unit
 
-FIELDS = "SystemDescription.fields"
-GROUP = "group"
-BASE = {"rate": "B/s"}  # units of amounts that are no counts
+GROUP, SECTION = "group", "section"
+FLAG = "cpu.flag."
+MAX_NAMED = 4  # facts in a reason
 LESS_MEMORY = Fraction(92, 100)  # of what is built in: firmware and kernel keep the rest
-_BYTES = re.compile(r"(\d{1,20}) B")
 _AMOUNT = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) (GB|TB|MB)\b")
 NEARLY = Fraction(97, 100)
 _VIRTUAL = ("disk.loop*", "disk.ram*", "disk.dm-*", "disk.md*", "disk.zram*", "disk.sr*")
@@ -32,12 +36,10 @@ OfNode = Callable[[Given, str, Fields], "Fraction | str | None"]
 def nodes(given: Given) -> Iterator[Result]:
     """How many nodes of the roles have described themselves."""
     _, _, described = given.material.descriptions
-    kind = given.input(FIELDS)
-    wanted, attempted = given.units(kind), given.answers(kind)
+    wanted, attempted = given.units(given.input(FIELDS)), given.answered(FIELDS)
     there = [described[node] for node in wanted if node in described]
     if unasked := nodesets.of(node for node in wanted if node not in attempted):
-        yield given.missing([f"{FIELDS} of {unasked}"])
-        return
+        raise given.missing([f"{FIELDS} of {unasked}"])
     silent = [attempted[node][0] for node in wanted if node not in described]
     names = nodesets.of(sample.node for sample in silent)
     why = f"without an answer: {names}" if silent else "all nodes of the inventory answer"
@@ -46,45 +48,39 @@ def nodes(given: Given) -> Iterator[Result]:
 
 def total(given: Given) -> Iterator[Result]:
     """The sum of an amount over all nodes of the roles; each must be known."""
-    described, lacks = of_nodes(given)
-    of_node, what = AMOUNTS[given.of]
-    read = {node: of_node(given, node, fields) for node, (fields, _) in described.items()}
-    values = {node: value for node, value in read.items() if isinstance(value, Fraction)}
-    unread = nodesets.of(read.keys() - values.keys())
-    unasked = nodesets.of(lack.unit for lack in lacks)
-    if lacking := [f"{one} of {of}" for one, of in ((FIELDS, unasked), (what, unread)) if of]:
-        yield given.missing(lacking)
-        return
-    why = f"the sum of {what} of {len(values)} nodes"
-    samples = [sample for _, sample in described.values()]
-    yield given.sample(sum(values.values(), Fraction(0)), samples, why)
-
-
-def each(given: Given) -> Iterator[Result]:
-    """The amount of each node by itself."""
-    described, lacks = of_nodes(given)
-    of_node, what = AMOUNTS[given.of]
-    yield from lacks
-    for node, (fields, sample) in described.items():
-        value = of_node(given, node, fields)
-        if value is None:
-            yield given.missing([f"{what} of {node}"], node)
-        else:
-            yield given.sample(value, [sample], f"from {what}", node)
-
-
-def of_nodes(given: Given) -> tuple[dict[str, tuple[Fields, Sample]], list[Lack]]:
-    """The fields of each node that owes them, with their sample; and those that have none."""
     fields, _, samples = given.material.descriptions
     wanted = given.units(given.input(FIELDS))
-    lacks = [given.missing([f"{FIELDS} of {node}"], node) for node in wanted if node not in fields]
-    return {node: (fields[node], samples[node]) for node in wanted if node in fields}, lacks
+    of_node, what = AMOUNTS[given.of]
+    read = {node: of_node(given, node, fields[node]) for node in wanted if node in fields}
+    values = {node: value for node, value in read.items() if isinstance(value, Fraction)}
+    unread = nodesets.of(read.keys() - values.keys())
+    unasked = nodesets.of(set(wanted) - read.keys())
+    if lacking := [f"{one} of {of}" for one, of in ((FIELDS, unasked), (what, unread)) if of]:
+        raise given.missing(lacking)
+    why = f"the sum of {what} of {len(values)} nodes"
+    described = [samples[node] for node in values]
+    yield given.sample(sum(values.values(), Fraction(0)), described, why)
 
 
-def amount(given: Given, node: str, _fields: Fields) -> Fraction | None:
-    """One of the amounts that follow from the fields: cores, threads, gpus, interfaces, rate."""
-    found = given.material.amounts[node].get(given.of)
-    return found and convert(found, BASE.get(given.of, given.unit), given.unit)
+@of_each_unit
+def each(given: Given, node: str) -> Iterator[Result]:
+    """The amount of each node by itself."""
+    fields, sample = given.described(node)
+    of_node, what = AMOUNTS[given.of]
+    value = of_node(given, node, fields)
+    if value is None:
+        raise given.missing([f"{what} of {node}"], node)
+    yield given.sample(value, [sample], f"from {what}", node)
+
+
+def number(field: str) -> Callable[[Given, str, Fields], Fraction | None]:
+    """What reads an amount from the field that holds it, in its base unit."""
+
+    def of_node(_given: Given, _node: str, fields: Fields) -> Fraction | None:
+        found = number_of(fields.get(field, ""), field)
+        return found.value if found and found.value else None
+
+    return of_node
 
 
 def peak(given: Given, node: str, fields: Fields) -> Fraction | None:
@@ -94,7 +90,7 @@ def peak(given: Given, node: str, fields: Fields) -> Fraction | None:
     """
     role = given.site.role_of(node)
     known = given.site.hardware_of(role) if role else None
-    there = given.material.amounts[node].get("cores")
+    there = number("cpu.cores")(given, node, fields)
     if known is None or there is None or not (known.avx_base and known.flops_per_cycle):
         return None
     flops = there * known.avx_base.to("Hz") * known.flops_per_cycle
@@ -106,11 +102,10 @@ def memory(given: Given, node: str, fields: Fields) -> Fraction | None:
 
     Firmware and kernel keep some of it, so the site's figure counts where a little less is there.
     """
-    dimms = [value for name, value in fields.items() if fnmatchcase(name, "memory.dimm.*.size")]
-    sizes = [size for text in dimms if (size := _size(text)) is not None]
-    if dimms and len(sizes) == len(dimms):
+    dimms = [number_of(fields[name], name) for name in _named(fields, "memory.dimm.*")]
+    if sizes := [dimm.value for dimm in dimms if dimm]:  # an empty slot has none
         return convert(sum(sizes, Fraction(0)), "B", given.unit)
-    found = given.material.amounts[node].get("memory")
+    found = number("memory.total")(given, node, fields)
     if found is None:
         return None
     role = given.site.role_of(node)
@@ -120,41 +115,68 @@ def memory(given: Given, node: str, fields: Fields) -> Fraction | None:
     return convert(found, "B", given.unit)
 
 
-def disk(given: Given, node: str, fields: Fields) -> Fraction | None:
+def disk(given: Given, _node: str, fields: Fields) -> Fraction | None:
     """The sizes of all disks that are no device of software, from the size `disks_from` on."""
     least = units.parse(given.stated("disks_from") or "0 B").to("B")
-    found = [
-        _BYTES.fullmatch(value)
-        for name, value in fields.items()
-        if fnmatchcase(name, "disk.*.size") and not any(fnmatchcase(name, v) for v in _VIRTUAL)
+    real = [
+        name
+        for name in _named(fields, "disk.*.size")
+        if not any(fnmatchcase(name, virtual) for virtual in _VIRTUAL)
     ]
-    if not found or None in found:
+    sizes = [size.value for name in real if (size := number_of(fields[name]))]
+    if not real or len(sizes) < len(real):
         return None
-    sizes = [Fraction(match[1]) for match in found if match]
-    return convert(sum(s for s in sizes if s >= least), "B", given.unit)
+    return convert(sum((s for s in sizes if s >= least), Fraction(0)), "B", given.unit)
+
+
+def interfaces(_given: Given, _node: str, fields: Fields) -> Fraction:
+    """The network interfaces that are devices, also of virtual machines: no bond, no loopback."""
+    return Fraction(len(_cards(fields)))
+
+
+def rate(given: Given, _node: str, fields: Fields) -> Fraction | None:
+    """The rate of all interfaces that are devices; each must be known."""
+    speeds = [number_of(fields.get(f"{card}.speed", "")) for card in _cards(fields)]
+    known = [speed.value for speed in speeds if speed]
+    if not speeds or len(known) < len(speeds):
+        return None
+    return convert(sum(known, Fraction(0)), "B/s", given.unit)
 
 
 def driver(_given: Given, _node: str, fields: Fields) -> str | None:
-    """The drivers of the interfaces that are devices, each once."""
-    return hardware_read.drivers(fields) or None
+    """The drivers of the interfaces that are devices, each once: `virtio_net`."""
+    found = {fields.get(f"{card}.driver", "") for card in _cards(fields)}
+    return None if "" in found else " ".join(sorted(found)) or None
+
+
+def _named(fields: Fields, glob: str) -> list[str]:
+    """The fields whose names match, without serial numbers."""
+    return [n for n in fields if fnmatchcase(n, glob) and not n.endswith(OF_A_PART)]
+
+
+def _cards(fields: Fields) -> list[str]:
+    return [name.removesuffix(".pci") for name in _named(fields, "nic.*.pci")]
 
 
 def missing_flags(given: Given) -> Iterator[Result]:
     """The flags that all hosts of `against: {nodes: ROLE}` have, and an instance lacks."""
     known, _, samples = given.material.descriptions
     role = given.criterion.against.get(ROLE, "")
-    hosts = [node for node in given.site.expected(role) if node in known]
+    hosts = [host for host in given.site.expected(role) if host in known]
     if not hosts:
-        yield given.missing([f"{FIELDS} of {role}"])
-        return
-    common = dict.fromkeys(set.intersection(*(set(known[host]) for host in hosts)), "")
-    described, lacking = of_nodes(given)
-    yield from lacking
-    for node, (fields, sample) in described.items():
-        lacks = hardware_read.missing_flags(fields, common)
+        raise given.missing([f"{FIELDS} of {role}"])
+    flags = ({name for name in known[host] if name.startswith(FLAG)} for host in hosts)
+    common = set.intersection(*flags)
+
+    @of_each_unit
+    def of_guest(given: Given, node: str) -> Iterator[Result]:
+        fields, sample = given.described(node)
+        lacks = sorted(name.removeprefix(FLAG) for name in common - fields.keys())
         why = f"it lacks {', '.join(lacks)}" if lacks else "it has those of its hosts"
         inputs = [sample, *(samples[host] for host in hosts)]
         yield given.sample(Fraction(len(lacks)), inputs, why, node)
+
+    yield from of_guest(given)
 
 
 def between(given: Given) -> Iterator[Result]:
@@ -168,8 +190,7 @@ def between(given: Given) -> Iterator[Result]:
     sides = [_by_hardware(given, name) for name in names]
     wanted = [node for side in sides for nodes in side.values() for node in nodes]
     if lacking := nodesets.of(node for node in wanted if node not in fields):
-        yield given.missing([f"{FIELDS} of {lacking}"])
-        return
+        raise given.missing([f"{FIELDS} of {lacking}"])
     differing = [
         name
         for kind in sides[0].keys() | sides[1].keys()
@@ -218,12 +239,46 @@ def _majority(
     return known | {name: "no majority" for name in voted.undecided}
 
 
-def _size(text: str) -> Fraction | None:
-    """A DIMM's size, as dmidecode prints it."""
-    try:
-        return units.parse(text.replace("MB", "MiB").replace("GB", "GiB")).to("B")
-    except UserError:
-        return None
+@of_each_unit
+def missed(given: Given, node: str) -> Iterator[Result]:
+    """The facts of a node that are not as stated.
+
+    Those of a `section` that the condition names, or of the column of `hosts.csv` that the metric
+    is named after; else all of them.
+    """
+    name, source = given.stated(SECTION), "facts of system.yaml"
+    if given.of == "section":
+        source = f"facts: {name}"
+    elif given.of:
+        name, source = SECTIONS[given.criterion.metric.partition(".")[2]], given.of
+    _, sample = given.described(node)
+    results = given.material.facts.get(node, [])
+    own = bought.of_section(results, name) if given.of else results
+    if not own:
+        raise given.missing([f"{source}, which states nothing of it"], node)
+    yield _of_node(given, node, own, sample)
+
+
+def _of_node(given: Given, node: str, results: Sequence[FactResult], described: Sample) -> Result:
+    """How many facts are not as stated; a node that is not known to be wrong must have read all."""
+    wrong = [result for result in results if result.missed]
+    unread = [result for result in results if result.outcome is Outcome.NOT_READ]
+    if wrong:
+        texts = [f"{one.field}: expected {one.expected}, found {one.found}" for one in wrong]
+        return given.sample(Fraction(len(wrong)), [described], _first(texts), node)
+    if len(unread) == len(results):
+        why = _first([f"{one.field}: {one.why}" for one in unread])
+        return given.sample(None, [described], why, node, whole=[described], status=TOOL_MISSING)
+    if unread:
+        first = unread[0]
+        details = {"section": first.section, "field": first.field, "expected": first.expected}
+        return Lack(finding.of(Kind.FACT_NOT_READ, details, message=first.why), node)
+    return given.sample(Fraction(0), [described], f"all {len(results)} facts are as stated", node)
+
+
+def _first(texts: Sequence[str]) -> str:
+    more = f"; and {len(texts) - MAX_NAMED} more" if len(texts) > MAX_NAMED else ""
+    return "; ".join(texts[:MAX_NAMED]) + more
 
 
 def raid(given: Given, node: str, fields: Fields) -> str | None:
@@ -261,11 +316,11 @@ def _sizes(fields: Fields, glob: str) -> list[tuple[str, Fraction]]:
 
 
 AMOUNTS: Mapping[str, tuple[OfNode, str]] = {  # each with the fields that it is read from
-    "cores": (amount, "cpu.cores"),
-    "threads": (amount, "cpu.threads"),
-    "gpus": (amount, "gpu.count"),
-    "interfaces": (amount, "nic.*.driver"),
-    "rate": (amount, "nic.*.speed"),
+    "cores": (number("cpu.cores"), "cpu.cores"),
+    "threads": (number("cpu.threads"), "cpu.threads"),
+    "gpus": (number("gpu.count"), "gpu.count"),
+    "interfaces": (interfaces, "nic.*.driver"),
+    "rate": (rate, "nic.*.speed"),
     "peak": (peak, "cpu.cores, avx_base and flops_per_cycle"),
     "memory": (memory, "memory.total"),
     "disk": (disk, "disk.*.size"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, wraps
 from importlib import import_module
 from pathlib import Path
 
@@ -23,16 +23,16 @@ from siteproof.record.pair_units import LINK, PEER, Point
 from siteproof.record.samples import EMULATED, Header, Sample, expected_nodes
 from siteproof.record.updates import KERNEL, PROCESSOR
 from siteproof.severity import WRONG, most_severe_status
-from siteproof.sites import Criterion, Site, bought, hardware_read
+from siteproof.sites import Criterion, Site, bought
 from siteproof.sites.bought import FactResult
 
 DIGITS = 12  # significant ones of a quotient
-DIFFERS_BY = ("mode", "trials", LINK, "pattern", "at_once", "partition")  # between two ways
 MAX_LENGTH = 300  # characters of a reason
 MAX_SESSIONS = 20  # of the past that are looked through for one value
-Place = tuple[str, Point]  # a unit, and the point of its value
+FIELDS = "SystemDescription.fields"
 MayBe = Callable[[Header], bool]
 Lacks = dict[str, Finding]
+Derivation = Callable[["Given"], Iterator["Result"]]
 Past = Callable[[Collection[str], MayBe], Iterable[tuple[Header, list[Sample]]]]
 
 
@@ -52,6 +52,14 @@ class Lack:
 
 
 Result = DerivedSample | Lack
+
+
+class NoValue(Exception):
+    """A unit has no value. result: why, or the failure of an input."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__()
+        self.result = result
 
 
 @dataclass(frozen=True)
@@ -84,31 +92,37 @@ class Material:
         fields, unreadable, _ = self.descriptions
         return bought.of_nodes(self.site, fields, unreadable)
 
-    @cached_property
-    def amounts(self) -> dict[str, dict[str, Fraction]]:
-        """Cores, threads, memory and more of each described node."""
-        return {node: hardware_read.amounts(own) for node, own in self.descriptions[0].items()}
 
-
-@dataclass(frozen=True)
+@dataclass
 class Side:
-    """One side of a comparison: the median of each quantity, by metric and other dimensions.
+    """One side of a comparison: the values of each quantity, by metric and other dimensions.
 
     samples: what they are of. lacks: units without a value. failed: samples that have none.
     """
 
-    values: Mapping[tuple[str, ...], Fraction] = field(default_factory=dict)
-    samples: Sequence[Sample] = ()
-    lacks: Sequence[str] = ()
-    failed: Sequence[Sample] = ()
+    groups: dict[tuple[str, ...], list[Fraction]] = field(default_factory=dict)
+    samples: list[Sample] = field(default_factory=list)
+    lacks: list[str] = field(default_factory=list)
+    failed: list[Sample] = field(default_factory=list)
+
+    @property
+    def values(self) -> dict[tuple[str, ...], Fraction]:
+        """The median of each quantity."""
+        return {key: arithmetic.middle(values) for key, values in self.groups.items()}
 
 
 @dataclass(frozen=True)
 class Given:
-    """The material, and the criterion that a value is derived for."""
+    """The material, and the criterion that a value is derived for.
+
+    other_side: select the inputs that `against` of the criterion names. samples: in place of those
+    of the material, such as older ones.
+    """
 
     material: Material
     criterion: Criterion
+    other_side: bool = False
+    samples: Sequence[Sample] | None = None
 
     @property
     def site(self) -> Site:
@@ -136,19 +150,24 @@ class Given:
         rule = self.criterion.conditions.get(condition)
         return (rule.exact if rule else "") or ""
 
-    def input(self, metric: str, *, against: bool = False) -> Criterion:
+    def input(self, metric: str) -> Criterion:
         """A criterion that selects an input's samples as this one selects its own."""
-        return inputs.select(self.site, self.criterion, metric, against=against)
+        return inputs.select(self.site, self.criterion, metric, against=self.other_side)
 
-    def answers(
-        self, wanted: Criterion, samples: Sequence[Sample] | None = None
-    ) -> dict[str, list[Sample]]:
-        """Of each unit that has answered: the samples that count, of its newest jobs."""
-        attempted = self._of_check(wanted) if samples is None else samples
-        each = attempts_at(attempted, wanted).items()
-        return {unit: own for unit, found in each if (own := answers(wanted, found))}
+    @cached_property
+    def _answered(self) -> dict[str, dict[str, list[Sample]]]:
+        return {}
+
+    def answered(self, metric: str) -> dict[str, list[Sample]]:
+        """Of each unit that has answered: an input's samples that count, of its newest jobs."""
+        if metric not in self._answered:
+            wanted = self.input(metric)
+            self._answered[metric] = answering(wanted, self._of_check(wanted))
+        return self._answered[metric]
 
     def _of_check(self, wanted: Criterion) -> Sequence[Sample]:
+        if self.samples is not None:
+            return self.samples
         return self.material.of_checks.get(wanted.metric.partition(".")[0], ())
 
     def units(self, wanted: Criterion) -> list[str]:
@@ -157,92 +176,63 @@ class Given:
             return list(expected.nodes(self.site, wanted))
         return list(expected.units(self.site, wanted, self._of_check(wanted)))
 
-    def each(self, metric: str) -> tuple[dict[Place, list[Sample]], list[Result]]:
-        """The good samples of an input of each unit at each point that has enough trials.
+    def points(self, metric: str, unit: str) -> dict[Point, list[Sample]]:
+        """The good samples of an input of a unit, at each point that has enough trials."""
+        at = good_points(self.answered(metric).get(unit, []))
+        return {point: own for point, own in at.items() if len(own) >= self.trials}
 
-        And why the other units have no value: the input failed, or is missing.
+    def each_point(self, metric: str, unit: str) -> Iterator[tuple[Point, list[Sample]]]:
+        """The same, point by point.
+
+        Raises NoValue at the end if the input failed, is missing, or has too few trials somewhere.
         """
-        wanted = self.input(metric)
-        answered = self.answers(wanted)
-        found: dict[Place, list[Sample]] = {}
-        lacks: list[Result] = []
-        for unit in self.units(wanted):
-            own = answered.get(unit, [])
-            at = good_points(own)
-            found |= {(unit, p): trials for p, trials in at.items() if len(trials) >= self.trials}
-            fewest = min(map(len, at.values()), default=0)
-            if own and not fewest:
-                lacks.append(self.broken(own, unit))
-            elif not fewest:
-                lacks.append(self.missing([self._lacking(wanted, unit)], unit))
-            elif fewest < self.trials:
-                details = {"trials": fewest, "expected": self.trials}
-                lacks.append(Lack(finding.of(Kind.TRIALS_MISSING, details, metric=metric), unit))
-        return found, lacks
+        yield from self.points(metric, unit).items()
+        own = self.answered(metric).get(unit, [])
+        fewest = min(map(len, good_points(own).values()), default=0)
+        if own and not fewest:
+            raise NoValue(self.broken(own, unit))
+        if not fewest:
+            raise self.missing([self._lacking(metric, unit)], unit)
+        if fewest < self.trials:
+            details = {"trials": fewest, "expected": self.trials}
+            raise NoValue(Lack(finding.of(Kind.TRIALS_MISSING, details, metric=metric), unit))
 
-    def _lacking(
-        self, wanted: Criterion, unit: str, samples: Sequence[Sample] | None = None
-    ) -> str:
+    def _lacking(self, metric: str, unit: str) -> str:
         """An input without a value that counts; by what it is emulated, where that is why."""
-        attempted = self._of_check(wanted) if samples is None else samples
+        wanted = self.input(metric)
         refused = [
             sample.conditions[EMULATED]
-            for sample in attempts_at(attempted, wanted).get(unit, ())
+            for sample in attempts_at(self._of_check(wanted), wanted).get(unit, ())
             if EMULATED in sample.conditions and why_not(wanted, sample)
         ]
         by = f" ({EMULATED}: {refused[0]})" if refused else ""
-        return f"{wanted.metric} of {unit}{by}"
+        return f"{metric} of {unit}{by}"
 
     @property
     def trials(self) -> int:
         """How many trials each input must have."""
         return self.criterion.trials or 1
 
-    def side(
-        self,
-        metrics: Sequence[str],
-        *,
-        against: bool = False,
-        samples: Sequence[Sample] | None = None,
-    ) -> Side:
-        """The medians over all units, each over its trials; a unit without an answer lacks it."""
-        groups: dict[tuple[str, ...], list[Fraction]] = {}
-        used: list[Sample] = []
-        failed: list[Sample] = []
-        lacks: list[str] = []
-        for wanted, unit, own in self._inputs(metrics, against, samples):
-            good = [s for s in own if s.status == "ok"]
-            failed += [s for s in own if s.status in WRONG or s.status != "ok" and not good]
-            if min(map(len, good_points(own).values()), default=0) < self.trials:
-                lacks.append(self._lacking(wanted, unit, samples))
-                continue
-            used += good
-            for key, values in self._by_dims(wanted.metric, good).items():
-                groups.setdefault(key, []).append(arithmetic.middle(values))
-        middles = {key: arithmetic.middle(values) for key, values in groups.items()}
-        return Side(middles, used, lacks, failed)
-
-    def _inputs(
-        self, metrics: Sequence[str], against: bool, samples: Sequence[Sample] | None
-    ) -> Iterator[tuple[Criterion, str, list[Sample]]]:
-        """Each input and unit of a side, with the samples that count."""
+    def side(self, metrics: Iterable[str]) -> Side:
+        """The values of all units, each its median; a unit without enough trials lacks it."""
+        side = Side()
         for metric in metrics:
-            wanted = self.input(metric, against=against)
-            answered = self.answers(wanted, samples)
-            yield from ((wanted, unit, answered.get(unit, [])) for unit in self.units(wanted))
+            for unit in self.units(self.input(metric)):
+                self._add(side, metric, unit)
+        return side
 
-    def _by_dims(
-        self, metric: str, samples: Sequence[Sample]
-    ) -> dict[tuple[str, ...], list[Fraction]]:
-        """The values of a unit in the catalogue's unit, by metric and dimensions."""
-        found: dict[tuple[str, ...], list[Fraction]] = {}
-        unit = self.site.catalogue[metric].unit
-        for sample in samples:
-            value = Fraction(units.convert(sample.number, sample.unit, unit))
-            shared = pair_units.point(sample, PEER, LINK, *self.criterion.against)
-            key = (metric, *(f"{name} {text}" for name, text in shared))
-            found.setdefault(key, []).append(value)
-        return found
+    def _add(self, side: Side, metric: str, unit: str) -> None:
+        own = self.answered(metric).get(unit, [])
+        at = good_points(own)
+        side.failed += [s for s in own if s.status in WRONG or s.status != "ok" and not at]
+        if min(map(len, at.values()), default=0) < self.trials:
+            side.lacks.append(self._lacking(metric, unit))
+            return
+        side.samples += [s for s in own if s.status == "ok"]
+        for point, trials in at.items():
+            shared = [f"{k} {text}" for k, text in point if k not in self.criterion.against]
+            value = middle(trials, self.site.catalogue[metric].unit)
+            side.groups.setdefault((metric, *shared), []).append(value)
 
     def sample(
         self,
@@ -318,12 +308,39 @@ class Given:
         sender, _, receiver = pair.partition(">")
         return sender, {PEER: receiver, LINK: link or self.criterion.links[0]}
 
-    def missing(self, what: Sequence[str], unit: str = "") -> Lack:
+    def missing(self, what: Sequence[str], unit: str = "") -> NoValue:
         """Inputs that are not there, by name; those of the unit itself without its name."""
         first = what[0].removesuffix(f" of {unit}") if unit else what[0]
         details = {"input": first, "more": len(what) - 1}
         why = finding.of(Kind.INPUT_MISSING, details, metric=self.criterion.metric)
-        return Lack(why, unit)
+        return NoValue(Lack(why, unit))
+
+    def described(self, node: str) -> tuple[Fields, Sample]:
+        """The fields of a node, and their sample. Raises NoValue."""
+        fields, _, samples = self.material.descriptions
+        if node not in fields:
+            raise self.missing([f"{FIELDS} of {node}"], node)
+        return fields[node], samples[node]
+
+
+def of_each_unit(of_unit: Callable[[Given, str], Iterator[Result]]) -> Derivation:
+    """A derivation of each unit that the first input owes a value, from that of one."""
+
+    @wraps(of_unit)
+    def derivation(given: Given) -> Iterator[Result]:
+        for unit in given.units(given.input(given.inputs[0])):
+            try:
+                yield from of_unit(given, unit)
+            except NoValue as reason:
+                yield reason.result
+
+    return derivation
+
+
+def answering(wanted: Criterion, samples: Sequence[Sample]) -> dict[str, list[Sample]]:
+    """Of each unit that has answered: the samples that count, of its newest jobs."""
+    each = attempts_at(samples, wanted).items()
+    return {unit: own for unit, found in each if (own := answers(wanted, found))}
 
 
 def good_points(samples: Sequence[Sample]) -> dict[Point, list[Sample]]:
@@ -337,20 +354,30 @@ def derive(material: Material, criterion: Criterion) -> tuple[list[DerivedSample
     A reason under "" is that of all units.
     """
     given, entry = Given(material, criterion), material.site.catalogue[criterion.metric]
-    sides, samples, lacks = entry.compared_by, list[DerivedSample](), dict[str, Finding]()
+    sides = entry.compared_by
+    module, _, name = entry.computed.partition(" of ")[0].partition(".")
+    derivation: Derivation = getattr(import_module(f"{__package__}.{module}"), name)
+    results: list[Result]
     try:
         if sides and not criterion.against and inputs.CAMPAIGN not in sides:
-            need = f"'against' of the criterion ({' or '.join(sides)})"
-            return [], {"": given.missing([need]).why}
-        module, _, name = entry.computed.partition(" of ")[0].partition(".")
-        for result in getattr(import_module(f"{__package__}.{module}"), name)(given):
-            if isinstance(result, Lack):
-                lacks[result.unit] = result.why
-            else:
-                samples.append(result)
+            raise given.missing([f"'against' of the criterion ({' or '.join(sides)})"])
+        results = list(derivation(given))
+    except NoValue as reason:
+        results = [reason.result]
     except (UserError, UserErrors) as error:  # a broken input costs this criterion, and no other
-        return [], {"": given.missing([" ".join(str(error).split())[:MAX_LENGTH]]).why}
-    return samples, lacks
+        results = [given.missing([" ".join(str(error).split())[:MAX_LENGTH]]).result]
+    lacks = {one.unit: one.why for one in results if isinstance(one, Lack)}
+    return [one for one in results if isinstance(one, DerivedSample)], lacks
+
+
+def middle(trials: Sequence[Sample], unit: str = "b/s") -> Fraction:
+    """The median of values in a unit."""
+    return arithmetic.middle([in_unit(one, unit) for one in trials])
+
+
+def in_unit(sample: Sample, unit: str) -> Fraction:
+    """A sample's value in a unit."""
+    return Fraction(units.convert(sample.number, sample.unit, unit))
 
 
 def decimal(value: Fraction) -> Decimal:
