@@ -17,7 +17,6 @@ from siteproof.history.foreign.figures import LeftOut
 from siteproof.history.foreign.import_options import DEFAULT, Options
 from siteproof.history.foreign.layouts import PRESETS
 from siteproof.published import imported
-from siteproof.published.imported import Import
 from siteproof.sites.published_csv import Published
 from siteproof.units import count
 
@@ -108,20 +107,13 @@ def _csv(file: Path, system: str, dry_run: bool) -> None:
     if dry_run:
         click.echo(f"{file.name}: {count(len(rows), 'value')}; nothing was written")
         return
-    done = imported.keep(file, rows.values(), files.perflogs())
-    for kind, paths in (
-        ("new", done.new),
-        ("changed", done.changed),
-        ("no longer in the CSV, remove it by hand", done.obsolete),
-    ):
-        print_text(*(f"{path.relative_to(files.folder())}" for path in paths), title=f"{kind}: ")
-    click.echo(_answer(file, done))
-
-
-def _answer(file: Path, done: Import) -> str:
-    counts = {"new": done.new, "changed": done.changed, "unchanged": done.same}
-    shown = ", ".join(f"{len(paths)} {kind}" for kind, paths in counts.items() if paths)
-    return f"{file.name}: {count(done.figures, 'value')}; files of samples: {shown}"
+    figures, done = imported.keep(file, rows.values(), files.perflogs())
+    for path, state in done.items():
+        if state is not imported.State.SAME:
+            click.echo(f"{state}: {path.relative_to(files.folder())}")
+    made = Counter(done.values())
+    shown = ", ".join(f"{made[state]} {state}" for state in imported.MADE if made[state])
+    click.echo(f"{file.name}: {count(figures, 'value')}; files of samples: {shown}")
 
 
 # ---- of ReFrame

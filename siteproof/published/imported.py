@@ -8,11 +8,13 @@ value. They can show that a criterion is missed, never that one is met
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from enum import StrEnum
+from itertools import chain, count
 from pathlib import Path
 
 from siteproof import files, sites, units
@@ -30,18 +32,16 @@ from siteproof.sites.site import SYSTEM
 _BREAKS = re.compile(r"[^A-Za-z0-9_-]+")  # what no job's name has
 
 
-@dataclass
-class Import:
-    """What an import did. Each list holds files below perflogs.
+class State(StrEnum):
+    """What an import did with a file below perflogs; the value is what the command prints."""
 
-    obsolete: of an earlier import of a file of that name, which no line yields any more.
-    """
+    NEW = "new"
+    CHANGED = "changed"
+    SAME = "unchanged"
+    OBSOLETE = "no longer in the CSV, remove it by hand"
 
-    figures: int = 0
-    new: list[Path] = field(default_factory=list)
-    changed: list[Path] = field(default_factory=list)
-    same: list[Path] = field(default_factory=list)
-    obsolete: list[Path] = field(default_factory=list)
+
+MADE = (State.NEW, State.CHANGED, State.SAME)
 
 
 def read(path: Path, system: str = "") -> dict[int, Published]:
@@ -71,33 +71,32 @@ def _lint(document: Document, rows: dict[int, Published], name: str) -> None:
         row.lint(document, line, around, rows.values())
 
 
-def keep(path: Path, rows: Iterable[Published], perflogs: Path) -> Import:
-    """Write the figures of a file below perflogs. Raises OSError, UserError.
+def keep(path: Path, rows: Iterable[Published], perflogs: Path) -> tuple[int, dict[Path, State]]:
+    """Write the figures of a file below perflogs; how many they are, and what became of each file.
 
-    Each file is written whole or not at all. An import that was cut short is completed by the
-    next one, and one that has been done before changes nothing.
+    Raises OSError, UserError. Each file is written whole or not at all. An import that was cut
+    short is completed by the next one, and one that has been done before changes nothing.
     """
-    done, made = Import(), list(_samples(path, rows))
+    made = list(_samples(path, rows))
     for head, found in made:
         _refuse_twice(path, head, found, perflogs)
+    done = {}
     for head, found in made:
-        target, text = samples.path_of(perflogs, head), samples.dump(head, found)
-        before = _before(target, perflogs)
-        which = done.new if before is None else done.same if before == text else done.changed
-        if before != text:
-            files.write(target, text, below=perflogs)
-        which.append(target)
-        done.figures += len(found)
-    done.obsolete += _obsolete(path, done)
-    return done
+        target = samples.path_of(perflogs, head)
+        done[target] = _write(target, samples.dump(head, found), perflogs)
+    obsolete = dict.fromkeys(_obsolete(path, done.keys()), State.OBSOLETE)
+    return sum(len(found) for _, found in made), done | obsolete
 
 
-def _before(target: Path, perflogs: Path) -> bytes | None:
-    """What an earlier import wrote. Raises UserError."""
-    try:
-        return files.read(target, below=perflogs, limit=files.SAMPLES)
-    except FileNotFoundError:
-        return None
+def _write(target: Path, text: bytes, perflogs: Path) -> State:
+    """Write a file, unless an earlier import has. Raises OSError, UserError."""
+    state = State.NEW
+    if files.exists(target):
+        state = State.CHANGED
+        if files.read(target, below=perflogs, limit=files.SAMPLES) == text:
+            return State.SAME
+    files.write(target, text, below=perflogs)
+    return state
 
 
 def _refuse_twice(path: Path, head: Header, found: Iterable[Sample], perflogs: Path) -> None:
@@ -105,30 +104,20 @@ def _refuse_twice(path: Path, head: Header, found: Iterable[Sample], perflogs: P
     target = samples.path_of(perflogs, head)
     keys = {_key(sample) for sample in found}
     for file in sorted(set(target.parent.glob(f"{head.session}.{head.check}.*.jsonl")) - {target}):
-        there = {
-            s.header.provenance.get("imported"): s.metric
-            for s in samples.read(file)
-            if s.header.mode == PUBLISHED and _key(s) in keys
-        }
-        for name, metric in there.items():
-            raise UserError(
-                path,
-                f"{metric} of {head.campaign or head.time} was imported before, from {name}",
-                hint=f"Import the file under that name, or remove {file}",
-            )
+        for one in samples.read(file):
+            if one.header.mode == PUBLISHED and _key(one) in keys:
+                what = f"{one.metric} of {head.campaign or head.time} was imported before, from"
+                raise UserError(
+                    path,
+                    f"{what} {one.header.provenance.get('imported')}",
+                    hint=f"Import the file under that name, or remove {file}",
+                )
 
 
 def _key(sample: Sample) -> tuple[object, ...]:
-    return (
-        sample.node,
-        sample.metric,
-        sample.value,
-        sample.unit,
-        sample.status,
-        sample.trial,
-        tuple(sorted(sample.dims.items())),
-        tuple(sorted(sample.own_conditions.items())),
-    )
+    _, _, *place = sample.key  # without session and job
+    conditions = tuple(sorted(sample.own_conditions.items()))
+    return (*place, sample.value, sample.unit, sample.status, conditions)
 
 
 def _samples(path: Path, rows: Iterable[Published]) -> Iterator[tuple[Header, list[Sample]]]:
@@ -143,29 +132,21 @@ def _samples(path: Path, rows: Iterable[Published]) -> Iterator[tuple[Header, li
     for (system, campaign, days, check), found in files.items():
         after = order[system, period(days)[1]][campaign]
         head = _header(path, check, found, timedelta(seconds=after))
-        trials = _Trials()
+        taken, free = defaultdict[object, set[int]](set), defaultdict[object, Iterator[int]](count)
         kept = []
         for row in sorted(found, key=lambda row: row.trial is None):  # those with a place first
-            kept += [trials.place(sample, row.trial) for sample in _of_row(head, row)]
+            for sample in _of_row(head, row):
+                trial = _trial(row.trial, taken[sample.key], free[sample.key])
+                kept.append(replace(sample, trial=trial))
         yield head, kept
 
 
-class _Trials:
-    """Which trials of a file's figures are taken; two figures of one metric may not share one."""
-
-    def __init__(self) -> None:
-        self._taken: set[tuple[object, ...]] = set()
-        self._free: Counter[tuple[object, ...]] = Counter()
-
-    def place(self, sample: Sample, stated: int | None) -> Sample:
-        """The sample under the trial that the source gives, or the next that is free."""
-        like = sample.node, sample.metric, tuple(sample.dims.items())
-        trial = stated - 1 if stated else self._free[like]
-        while (like, trial) in self._taken:
-            trial = self._free[like]
-            self._free[like] += 1
-        self._taken.add((like, trial))
-        return replace(sample, trial=trial)
+def _trial(stated: int | None, taken: set[int], free: Iterator[int]) -> int:
+    """The trial that the source gives, or the next one, as two figures may not share one."""
+    wanted = [stated - 1] if stated else []
+    trial = next(trial for trial in chain(wanted, free) if trial not in taken)
+    taken.add(trial)
+    return trial
 
 
 def _header(path: Path, check: str, rows: Sequence[Published], after: timedelta) -> Header:
@@ -219,9 +200,11 @@ def _of_row(head: Header, row: Published) -> Iterator[Sample]:
             yield replace(bare, value=Decimal(digits), own_conditions=own)
 
 
-def _obsolete(path: Path, done: Import) -> list[Path]:
-    """Files of an earlier import of such a file, in the systems that it covers."""
-    kept = {*done.new, *done.changed, *done.same}
+def _obsolete(path: Path, kept: Set[Path]) -> list[Path]:
+    """Files of an earlier import of such a file, which no line of it yields any more.
+
+    kept: those that it yields, in the systems that it covers.
+    """
     near = {file for target in kept for file in target.parent.glob("[!.]*.jsonl")}
     return sorted(
         file
