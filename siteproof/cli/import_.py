@@ -160,12 +160,12 @@ def _remarks(kept: Sequence[Content], system: str) -> None:
     """What a person should know of the files that are kept."""
     for name in sorted({name for found in kept for name in found.file.systems} - {system}):
         click.echo(f"system {name} of the files is imported as {system}; the conditions name it")
-    notes = Counter(note for found in kept for note in found.file.notes())
-    print_text(*(f"{note}, in {count(number, 'file')}" for note, number in notes.items()))
-    refused = [line for found in kept for line in found.file.refused_lines()]
-    print_text(*refused[:MAX_REFUSED], title="refused: ")
-    if len(refused) > MAX_REFUSED:
-        click.echo(f"refused: {len(refused) - MAX_REFUSED} more lines")
+    notes = Counter(note for found in kept for note in found.file.notes)
+    print_text(*(f"{note}, in {count(number, 'file')}" for note, number in sorted(notes.items())))
+    refused = [line for found in kept for line in found.file.refused][:MAX_REFUSED]
+    print_text(*refused, title="refused: ")
+    if more := _refused(kept) - len(refused):
+        click.echo(f"refused: {count(more, 'more line')}")
 
 
 def _total(done: copying.Import) -> str:
@@ -173,5 +173,8 @@ def _total(done: copying.Import) -> str:
     words = ", ".join(f"{len(done.of(state))} {state}" for state in State if done.of(state))
     if not kept:
         return f"no value; files: {words}"
-    refused = sum(len(found.file.refused_lines()) for found in kept)
-    return f"{_figures(kept)}; {count(refused, 'line')} refused; files: {words}"
+    return f"{_figures(kept)}; {count(_refused(kept), 'line')} refused; files: {words}"
+
+
+def _refused(kept: Sequence[Content]) -> int:
+    return sum(found.file.refused_count for found in kept)

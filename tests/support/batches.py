@@ -28,6 +28,7 @@ class Rows:
     systems: set[str]
     in_samples: int
     not_selected: int
+    silent: int
     provenance: dict[str, str]
 
     def __len__(self) -> int:
@@ -65,10 +66,11 @@ def rows(path: Path, site: str = "", name: str = "", **keys: object) -> Rows:
         held,
         [row[-1] for row in found],
         file.refused_lines(),
-        list(file.notes()),
+        sorted(file.notes),
         file.systems,
         file.left_out[LeftOut.IN_SAMPLES],
         file.left_out[LeftOut.NOT_SELECTED],
+        file.left_out[LeftOut.SILENT],
         provenance,
     )
 

@@ -109,21 +109,15 @@ def _find(paths: Sequence[Path], system: str, given: Options) -> Import:
                     raise
                 others.append(error)
                 continue
-            _must_be_alone(one, found.setdefault(name, one))
+            if found.setdefault(name, one).file.path != file:
+                raise UserError(
+                    file,
+                    f"another {name} is to be imported, too",
+                    hint="Import one of them at a time, from a folder above",
+                )
         skipped += _together(path, others)
     done = sorted(found.values(), key=lambda one: one.file.is_report)
     return Import(done, skipped)
-
-
-def _must_be_alone(one: Content, known: Content) -> None:
-    """Raises UserError for another content of the same name."""
-    path, other = one.file.path, known.file.path
-    if path != other and content(path) != content(other):
-        raise UserError(
-            path,
-            f"another {one.file.name} is to be imported, too",
-            hint="Import one of them at a time, from a folder above",
-        )
 
 
 def _together(folder: Path, skipped: Sequence[UserError]) -> list[UserError]:
@@ -161,8 +155,8 @@ def _read(file: File) -> Content:
         found.series |= {sample["series"] for sample in samples}
         moment = run["job"] or run["time"].replace(microsecond=0).timestamp() % _PERIOD
         found.keys |= {hash((s["metric"], s["value"], moment)) for s in samples if s["digits"]}
-    if not found.figures and (refused := file.refused_lines()):
-        raise UserError(file.path, f"no line of it can be read; the first: {refused[0]}")
+    if not found.figures and file.refused:
+        raise UserError(file.path, f"no line of it can be read; the first: {file.refused[0]}")
     if harmless(file.name) != file.name or file.name.endswith(_ENDINGS):
         raise UserError(
             file.path,

@@ -45,13 +45,16 @@ def rows_of(file: File) -> Iterator[tuple[Row, list[dict[str, Any]], Context]]:
     except OSError as error:
         raise UserError(file.path, f"cannot be read: {error.strerror}") from None
     file.is_report = data.lstrip().startswith(b"{")
-    if file.is_report and b'"session_info"' not in data:
+    if not data.strip() or (file.is_report and b'"session_info"' not in data):
         raise layouts.neither(file.path)
-    for line in (run_report if file.is_report else perflog).lines(file, data):
+    reader = run_report.Report(file, data) if file.is_report else perflog.Perflog(file, data)
+    for number, part in reader.parts():
         try:
-            yield *file.rows_of(line), line.known.context
+            line = reader.line(part)
+            if line is not None and not file.leaves_out(line):
+                yield *file.rows_of(number, line), line.origin.context
         except Refused as error:
-            file.refuse(line.number, str(error))
+            file.refuse(f"{reader.PART}{number}", str(error))
 
 
 class Reader:

@@ -7,7 +7,6 @@ import zoneinfo
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from siteproof import files
 from siteproof.errors import UserError
@@ -15,7 +14,6 @@ from siteproof.history.foreign import layouts
 from siteproof.history.foreign.origins import Origin
 
 ENDING = ".import"  # of the file with the options of an imported file
-_LISTS = {"systems": "--only-system", "tests": "--only-test"}
 
 
 @dataclass(frozen=True)
@@ -46,14 +44,17 @@ class Options:
         """Whether lines of this origin are imported."""
         if self.systems and origin.system_in_file not in self.systems:
             return False
-        return not self.tests or any(fnmatchcase(origin.check, one) for one in self.tests)
+        return not self.tests or any(fnmatchcase(origin.header.check, one) for one in self.tests)
 
     def __str__(self) -> str:
         """As they are typed."""
-        single = {"--zone": self.zone, "--format": self.format}
-        words = [f"{option} '{text}'" for option, text in single.items() if text]
-        for name, option in _LISTS.items():
-            words += [f"{option} '{text}'" for text in getattr(self, name)]
+        given = {
+            "--zone": [self.zone],
+            "--format": [self.format],
+            "--only-system": self.systems,
+            "--only-test": self.tests,
+        }
+        words = [f"{name} '{text}'" for name, texts in given.items() for text in texts if text]
         return " ".join(words) or "no option"
 
     def dump(self) -> bytes:
@@ -78,19 +79,11 @@ def of(path: Path) -> Options:
         return DEFAULT
     except OSError as error:
         raise UserError(place, f"cannot be read: {error.strerror}") from None
-    if not _is_one(kept):
-        raise UserError(place, "not the options of an import", list(asdict(DEFAULT)))
-    return Options(kept["zone"], kept["format"], *(tuple(kept[name]) for name in _LISTS))
-
-
-def _is_one(kept: Any) -> bool:
-    if not isinstance(kept, dict) or kept.keys() != asdict(DEFAULT).keys():
-        return False
-    lists = [kept[name] for name in _LISTS]
-    if not all(isinstance(one, list) for one in lists):
-        return False
-    texts = [kept["zone"], kept["format"], *(text for one in lists for text in one)]
-    return all(isinstance(text, str) for text in texts)
+    match kept:
+        case {"zone": str(zone), "format": str(form), "systems": [*systems], "tests": [*tests]}:
+            if all(isinstance(text, str) for text in (*systems, *tests)):
+                return Options(zone, form, tuple(systems), tuple(tests))
+    raise UserError(place, "not the options of an import", list(asdict(DEFAULT)))
 
 
 def content(path: Path, limit: int = files.SAMPLES) -> bytes:

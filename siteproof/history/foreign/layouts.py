@@ -9,16 +9,25 @@ there is a row a variable, its name under `perf_var`. That line is the format st
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from siteproof.errors import UserError
-from siteproof.history.foreign.origins import NAMES, NO_CONDITION, SESSION, Refused
+from siteproof.errors import UserError, harmless
+from siteproof.history.foreign import origins
+from siteproof.history.foreign.origins import (
+    NAMES,
+    NO_CONDITION,
+    SESSION,
+    Origin,
+    Refused,
+    Variable,
+)
+from siteproof.record import plain_tests
 
 TIME, UNIX, PRINTED = "job_completion_time", "job_completion_time_unix", "asctime"
-NODES = "job_nodelist"
+NODES, JOB = "job_nodelist", "jobid"
 _BEFORE = "reframe %(version)s|%(check_info)s|jobid=%(check_jobid)s|"
 _TASKS = "num_tasks=%(check_num_tasks)s|"
 _VALUE = "%(check_perf_var)s=%(check_perf_value)s|"
@@ -41,9 +50,9 @@ PRESETS = {
 }
 NEITHER = "no run report of ReFrame, and no perflog with a line of names, as ReFrame 4 writes it"
 _REFERENCE = ("_ref", "_lower_thres", "_lower", "_upper_thres", "_upper")
-_OF_VARIABLE = ("_var", "_value", "_unit", "_result", *_REFERENCE)
-_DELIMITERS = "|,;\t"
-_FEWEST = 3  # columns
+_SAID = ("_var", "_unit", *_REFERENCE)  # of a variable, in many lines the same
+_OF_VARIABLE = (*_SAID, "_value", "_result")
+_DELIMITERS = re.compile(r"[|,;\t]")
 _NOTHING = ("null", "None", "<undefined>")
 _FIELD = re.compile(r"%\((?:check_)?(\w+)\)s")
 _WORD = re.compile(r"[^=(),\s]+")
@@ -61,7 +70,7 @@ class Column:
     """A column. texts: what is before its first name, between its names and after the last."""
 
     names: tuple[str, ...]
-    texts: tuple[str, ...] = ("", "")
+    texts: tuple[str, ...]
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -75,22 +84,8 @@ class Column:
         return match.groups()
 
     def __str__(self) -> str:
-        pairs = zip(self.texts, (*self.names, ""), strict=False)
+        pairs = zip(self.texts, (*self.names, ""), strict=True)
         return "".join(text + name for text, name in pairs)
-
-
-@dataclass(frozen=True)
-class Variable:
-    """A performance variable. name: empty if each line has it, in `named`.
-
-    value, unit, named: places of its texts in a line. reference: of the reference and its limits.
-    """
-
-    name: str
-    value: int
-    unit: int | None
-    named: int | None
-    reference: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)  # equal ones are made once
@@ -105,64 +100,79 @@ class Layout:
         """Of all texts of a line."""
         return tuple(name for column in self.columns for name in column.names)
 
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        """The first place of each name."""
-        return {name: place for place, name in reversed(list(enumerate(self.names)))}
-
     def place(self, *names: str) -> int | None:
         """The place of the first of these names that there is."""
-        return next((self._places[name] for name in names if name in self._places), None)
+        return next((self.names.index(name) for name in names if name in self.names), None)
 
     @cached_property
-    def variables(self) -> tuple[Variable, ...]:
-        """In the order of their values."""
-        prefixes = {
-            place: name.removesuffix("_value")
+    def variables(self) -> dict[str, int]:
+        """The place of each variable's value by its name; `perf`: each line has the name."""
+        return {
+            name.removesuffix("_value"): place
             for place, name in enumerate(self.names)
             if name.endswith("_value") and name != "_value"
         }
-        return tuple(
-            Variable(
-                "" if prefix == "perf" else prefix,
-                value,
-                self.place(f"{prefix}_unit"),
-                self.place(f"{prefix}_var"),
-                tuple(
-                    self._places[prefix + end] for end in _REFERENCE if prefix + end in self._places
-                ),
-            )
-            for value, prefix in prefixes.items()
-        )
 
     @cached_property
-    def of_test(self) -> tuple[int, ...]:
-        """The places that say which test measured, where, and under which conditions."""
+    def _said(self) -> set[str]:
+        return {variable + end for variable in self.variables for end in _SAID}
+
+    @cached_property
+    def shared(self) -> tuple[int, ...]:
+        """The places of what many lines share: which test measured what, where and how."""
         best = next((name for name in NAMES if name in self.names), "")
-        figures = {f"{v.name or 'perf'}{end}" for v in self.variables for end in _OF_VARIABLE}
-        apart = NO_CONDITION - _READ - {best} | figures | {""}
+        read = _READ | {best} | self._said
+        own = {variable + end for variable in self.variables for end in ("_value", "_result")}
+        apart = (NO_CONDITION | own | {""}) - read
         return tuple(place for place, name in enumerate(self.names) if name not in apart)
 
     @cached_property
-    def origin(self) -> tuple[int, ...]:
-        """The same, with those of names, units and references: what many lines share."""
-        of_variables = [(v.unit, v.named, *v.reference) for v in self.variables]
-        return (*self.of_test, *(p for places in of_variables for p in places if p is not None))
+    def _is_bare(self) -> bool:
+        return all(column.texts == ("", "") for column in self.columns)
 
-    @cached_property
-    def _has_texts(self) -> bool:
-        return any(column.texts != ("", "") for column in self.columns)
-
-    def cut(self, line: str) -> list[str]:
+    def cut(self, line: str) -> Sequence[str]:
         """The text of each name. Raises Refused: ReFrame escapes no delimiter within a text."""
         cells = line.split(self.delimiter)
         if len(cells) != len(self.columns):
             why = "cut short?" if len(cells) < len(self.columns) else "a delimiter within a text?"
             raise Refused(f"{len(cells)} columns, {len(self.columns)} have names: {why}")
-        if not self._has_texts:
+        if self._is_bare:
             return cells
         pairs = zip(self.columns, cells, strict=True)
         return [text for column, cell in pairs for text in column.cut(cell)]
+
+    def origin(self, shared: Sequence[str], site: str) -> Origin:
+        """The origin that the texts at the places `shared` name. Raises Refused."""
+        texts = dict(zip([self.names[place] for place in self.shared], shared, strict=True))
+        said = {name: bare(texts.pop(name)) for name in self._said & texts.keys()}
+        fields = {name: _known(text.removeprefix(f"{name}=")) for name, text in texts.items()}
+        return origins.of(fields, [_variable(one, said) for one in self.variables], site)
+
+
+def _variable(prefix: str, said: Mapping[str, str]) -> Variable:
+    """A variable with what is said of it. Raises Refused."""
+    named, unit = said.get(f"{prefix}_var", ""), said.get(f"{prefix}_unit", "")
+    if prefix != "perf" and named not in ("", prefix):
+        raise Refused(f"'{named[:40]}' in the column of {prefix}")
+    limits = [said[prefix + end] for end in _REFERENCE if prefix + end in said]
+    reference = ""
+    if len(limits) == 3:  # noqa: PLR2004
+        value, lower, upper = limits
+        reference = plain_tests.reference(value, lower or None, upper or None, unit)
+    return Variable(harmless(named if prefix == "perf" else prefix), unit, reference)
+
+
+def bare(text: str) -> str:
+    """A text without `ref=`, and empty where ReFrame has nothing.
+
+    Up to 4.3 the line of names lacks a text before a name that the lines have.
+    """
+    return _known(text.rpartition("=")[2])
+
+
+def _known(text: str) -> str:
+    found = text.strip()
+    return "" if found in _NOTHING else found
 
 
 @lru_cache(1000)
@@ -187,7 +197,6 @@ def _must_name_all(given: str, layout: Layout) -> None:
         ("perfvalues" in layout.names, "only a line of names has those of %(check_perfvalues)s"),
         ("%(" in str(texts), "it has a field that is not as %(check_jobid)s"),
         ("" in between, "it has two fields with nothing between them"),
-        (len(texts) < _FEWEST, "it has fewer than three columns"),
         (layout.place(TIME, UNIX, PRINTED) is None, "it has no %(check_job_completion_time)s"),
         (not layout.variables, "it has no %(check_perf_value)s"),
     ):
@@ -202,20 +211,19 @@ def _must_name_all(given: str, layout: Layout) -> None:
 @lru_cache(1000)
 def of_header(line: str) -> Layout | None:
     """The layout of a line of names; None if it is another line."""
-    if TIME not in line:
-        return None
     delimiter = _delimiter(line)
     found = Layout(tuple(map(_column, line.split(delimiter))), delimiter)
-    is_one = len(found.columns) >= _FEWEST and found.place(TIME, UNIX) is not None
-    return found if is_one else None
+    return None if found.place(TIME, UNIX) is None else found
 
 
 def _column(cell: str) -> Column:
-    """A name, or texts with names between: those of a variable, or else the last word."""
-    if "=" not in cell:
-        return Column((cell.strip(),))
+    """A name; or texts with names between: those of a variable, or else the last word after `=`."""
     words = list(_WORD.finditer(cell))
-    found = [match for match in words if match[0].endswith(_OF_VARIABLE)] or words[-1:]
+    found = [match for match in words if match[0].endswith(_OF_VARIABLE)]
+    if "=" in cell and not found:
+        found = words[-1:]
+    if not found:
+        return Column((cell.strip(),), ("", ""))
     ends = [0, *(match.end() for match in found)]
     starts = [*(match.start() for match in found), len(cell)]
     texts = tuple(cell[end:start] for end, start in zip(ends, starts, strict=True))
@@ -223,23 +231,6 @@ def _column(cell: str) -> Column:
 
 
 def _delimiter(text: str) -> str:
-    return max(_DELIMITERS, key=text.count)
-
-
-def bare(text: str) -> str:
-    """A text without `ref=`, and empty where ReFrame has nothing.
-
-    Up to 4.3 the line of names lacks a text before a name that the lines have.
-    """
-    found = text.rpartition("=")[2].strip()
-    return "" if found in _NOTHING else found
-
-
-def fields(layout: Layout, texts: Sequence[str]) -> dict[str, str]:
-    """The texts of a test by their names, without `name=`; empty where ReFrame has nothing."""
-    found: dict[str, str] = {}
-    for place in layout.of_test:
-        name = layout.names[place]
-        text = texts[place].removeprefix(f"{name}=").strip()
-        found[name] = "" if text in _NOTHING else text
-    return found
+    """Of columns: the first there is. Values of variables may have another one between them."""
+    match = _DELIMITERS.search(text)
+    return match[0] if match else "|"

@@ -1,14 +1,19 @@
-"""Where, what, and under which conditions a test of ReFrame measured."""
+"""Where, what, and under which conditions a test of ReFrame measured: what many lines share."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
 
 from siteproof.errors import harmless
-from siteproof.record import plain_tests
+from siteproof.history import rows
+from siteproof.record import plain_tests, unit_names
+from siteproof.record.samples import Header, Sample
 
 SESSION = "siteproof_session"  # of Siteproof's settings: the session with the samples of a line
 NAMES = ("display_name", "name", "info", "unique_name", "short_name")  # of a test, best first
@@ -40,37 +45,75 @@ _CHECK = re.compile(r"[A-Za-z_][\w.:<>~+@/-]*")
 _WORD = re.compile(r"[a-z_]*")
 _NOTHING = ("", "{}", "[]", "false", "False")
 FIRST, LAST = 2000, 2099  # years of a test
-FAILED = ("fail", "failure", "failed", "abort", "aborted")
 LONGEST = 100_000  # characters: a list of some ten thousand nodes
+MAX_KNOWN = 10_000  # origins of a file that are remembered
+MAX_NAME = 200  # characters of a variable
+_ANY_TIME = "2000-01-01T00:00:00+00:00"  # of a header whose runs have times of their own
+_FAILED = ("fail", "failure", "failed", "abort", "aborted")
+_NO_VALUE = {"value": None, "digits": None, "unit": "", "factor": None, "kind": ""}
+NOT_FINITE = {**_NO_VALUE, "status": "invalid", "why": "the value is not a finite number"}
 
 
-class Refused(ValueError):
+class Refused(Exception):
     """The reason why a line cannot be read."""
 
 
 @dataclass(frozen=True)
-class Origin:
-    """What all values of a test's run share, apart from time and job.
+class Variable:
+    """A performance variable of a test. unit: as printed; empty if there is none.
 
-    check: the test's class. dims: its parameters.
+    reference: ReFrame's, as `record.plain_tests.reference` writes it; empty if there is none.
     """
 
-    system: str
-    partition: str
-    environment: str
-    check: str
-    result: str = ""
-    why: str = ""
-    dims: Mapping[str, str] = field(default_factory=dict)
-    conditions: Mapping[str, str] = field(default_factory=dict)
+    name: str
+    unit: str
+    reference: str = ""
 
-    @property
-    def system_in_file(self) -> str:
-        """The system that the file names; it may be imported as another."""
-        return self.conditions.get("system", self.system)
+    def __post_init__(self) -> None:
+        if "=" in self.name or "|" in self.name or len(self.name) > MAX_NAME:
+            raise Refused(f"'{harmless(self.name[:40])}' is not a valid name of a variable")
 
 
-def of(fields: Mapping[str, str], site: str = "") -> Origin:
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """What all values of a test's runs share, apart from time and job.
+
+    variables: one for each value of a line. dims: the test's parameters. no_value: the columns of
+    a row without a value. system_in_file: the file's; it may be imported as another.
+    is_ours: of Siteproof's runs.
+    """
+
+    header: Header
+    variables: Sequence[Variable]
+    dims: Mapping[str, str]
+    conditions: Mapping[str, str]
+    no_value: Mapping[str, Any]
+    system_in_file: str
+    is_ours: bool
+
+    @cached_property
+    def context(self) -> rows.Context:
+        """The conditions of all values."""
+        return rows.context(self.header, self.conditions)
+
+    @cached_property
+    def run(self) -> dict[str, Any]:
+        """What the rows of all runs share."""
+        return rows.run_row(self.header, "", 0, len(self.variables))
+
+    @cached_property
+    def samples(self) -> Sequence[dict[str, Any]]:
+        """What the rows of each variable share, if they have a value."""
+        return [self._sample(variable) for variable in self.variables]
+
+    def _sample(self, variable: Variable) -> dict[str, Any]:
+        metric = f"{self.header.check}.{variable.name}"
+        unit = unit_names.known(variable.unit) or harmless(variable.unit)
+        sample = Sample(self.header, "", metric, Decimal(0), unit, dims=self.dims)
+        return rows.row(sample, 0, self.context)
+
+
+def of(fields: Mapping[str, str], variables: Sequence[Variable], site: str = "") -> Origin:
     """The origin in named texts. Raises Refused.
 
     site: the system that the values are imported for; another name in them is a condition.
@@ -84,23 +127,29 @@ def of(fields: Mapping[str, str], site: str = "") -> Origin:
         for key, text in fields.items()
         if key and key not in NO_CONDITION and key not in dims and text not in _NOTHING
     }
-    system = site or place["system"]
-    if place["system"] not in ("", system):
+    if place["system"] not in ("", site or place["system"]):
         conditions["system"] = place["system"]
     if place["partition"]:
         conditions["partition"] = place["partition"]
-    result = fields.get("result", "")
-    if not _WORD.fullmatch(result):
-        raise Refused(f"'{harmless(result[:40])}' is not a result of a test")
+    header = Header(
+        session="",
+        system=site or place["system"],
+        partition=place["partition"],
+        environment=place["environ"],
+        check=name,
+        job="",
+        time=_ANY_TIME,
+        mode=rows.IMPORTED,
+        provenance={plain_tests.REFERENCE + v.name: v.reference for v in variables if v.reference},
+    )
     return Origin(
-        system,
-        place["partition"],
-        place["environ"],
-        name,
-        result,
-        harmless(fields.get("fail_reason", "")),
+        header,
+        variables,
         dims,
         conditions,
+        _no_value(fields),
+        place["system"] or site,
+        bool(fields.get(SESSION)),
     )
 
 
@@ -128,6 +177,17 @@ def _place(fields: Mapping[str, str]) -> dict[str, str]:
         if not _PLACE.fullmatch(found[key]):
             raise Refused(f"'{harmless(found[key][:40])}' is not a {key}")
     return found
+
+
+def _no_value(fields: Mapping[str, str]) -> dict[str, Any]:
+    """The columns of a row without a value, with the reason."""
+    result = fields.get("result", "")
+    if not _WORD.fullmatch(result):
+        raise Refused(f"'{harmless(result[:40])}' is not a result of a test")
+    if result not in _FAILED:
+        return {**_NO_VALUE, "status": "parse", "why": "the test gave no value"}
+    why = harmless(fields.get("fail_reason", "")) or "the test failed, without a value"
+    return {**_NO_VALUE, "status": "generic", "why": why}
 
 
 def instant(seconds: float) -> datetime:

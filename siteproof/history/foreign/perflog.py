@@ -3,86 +3,65 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import lru_cache
+from typing import Any
 
-from siteproof.errors import harmless
 from siteproof.history.foreign import layouts, origins
-from siteproof.history.foreign.figures import File, Line, Variable
-from siteproof.history.foreign.layouts import NODES, PRINTED, TIME, UNIX, Layout, bare
-from siteproof.history.foreign.origins import SESSION, Refused
-from siteproof.record import plain_tests
+from siteproof.history.foreign.figures import File, Line
+from siteproof.history.foreign.layouts import JOB, NODES, PRINTED, TIME, UNIX, Layout, bare
+from siteproof.history.foreign.origins import MAX_KNOWN, Refused
 
 _CONTROL = bytes({*range(32), 127} - {9})  # no test prints them; they control terminals
-_CUT = "its line has no end: cut short, or still being written"
 
 
-def lines(file: File, data: bytes) -> Iterator[Line]:
-    """All lines of a perflog that give rows. Raises UserError for another file, at its end."""
-    given = file.options.format
-    section = _Section(layouts.of_format(given), file) if given else None
-    is_perflog = False
-    for number, text in _texts(file, data):
-        if TIME in text and (layout := layouts.of_header(text)):
-            section, is_perflog = _Section(layout, file), True
-            continue
-        try:
-            if section is None:
-                raise Refused("no line of names is above it")
-            texts, is_perflog = section.layout.cut(text), True
-            line = section.line(number, texts)
-        except Refused as error:
-            file.refuse(number, str(error))
-            continue
-        if line:
-            yield line
-    if not is_perflog:
-        raise layouts.neither(file.path)
+class Perflog:
+    """A perflog. Raises UserError for a file without a line of names or a given format."""
 
+    PART = ""  # what the number of a line counts, if not lines
 
-def _texts(file: File, data: bytes) -> Iterator[tuple[int, str]]:
-    """The lines with a text, and their numbers; those that are not plain text are refused."""
-    for number, raw in enumerate(io.BytesIO(data), start=1):
-        line = raw[:-1].removesuffix(b"\r")
-        if not raw.endswith(b"\n"):
-            file.refuse(number, _CUT)
-        elif not line.strip():
-            continue
-        elif len(line.translate(None, _CONTROL)) < len(line):
-            file.refuse(number, "it holds control characters")
-        else:
-            try:
-                yield number, line.decode()
-            except UnicodeDecodeError:
-                file.refuse(number, "not UTF-8")
+    def __init__(self, file: File, data: bytes) -> None:
+        self.file, self.data = file, data
+        first = data.lstrip().partition(b"\n")[0].decode(errors="replace")
+        given = file.options.format
+        layout = _names(first) or (layouts.of_format(given) if given else None)
+        if layout is None:
+            raise layouts.neither(file.path)
+        self._follow(layout)
 
-
-class _Section:
-    """The lines of one layout."""
-
-    def __init__(self, layout: Layout, file: File) -> None:
-        self.layout, self.file = layout, file
+    def _follow(self, layout: Layout) -> None:
+        """Read the lines from here on by these columns."""
+        self.layout = layout
         self.time, self.unix = layout.place(TIME, PRINTED), layout.place(UNIX)
-        self.node, self.job = layout.place(NODES), layout.place("jobid")
-        file.known.clear()
+        self.node, self.job = layout.place(NODES), layout.place(JOB)
+        self.origin = lru_cache(MAX_KNOWN)(layout.origin)
 
-    def line(self, number: int, texts: list[str]) -> Line | None:
-        """The values of a line; None if it is left out. Raises Refused."""
-        key = tuple([texts[place] for place in self.layout.origin])
-        known = self.file.known.get(key)
-        if known is None:
-            fields = layouts.fields(self.layout, texts)
-            variables = tuple(_variable(variable, texts) for variable in self.layout.variables)
-            known = self.file.learn(key, fields, variables, is_ours=bool(fields.get(SESSION)))
-        words = [texts[variable.value] for variable in self.layout.variables]
-        if self.file.leaves_out(known, words):
+    def parts(self) -> Iterator[tuple[int, Any]]:
+        """The lines with their numbers."""
+        return enumerate(io.BytesIO(self.data), start=1)
+
+    def line(self, raw: bytes) -> Line | None:
+        """The values of a line; None if it is empty or a line of names. Raises Refused."""
+        text = _text(raw)
+        if layout := _names(text):
+            self._follow(layout)
             return None
+        if not text:
+            return None
+        texts = self.layout.cut(text)
+        origin = self.origin(tuple([texts[place] for place in self.layout.shared]), self.file.site)
         time = self._moment(texts)
-        node = "" if self.node is None else origins.node(texts[self.node])
-        job = "" if self.job is None else bare(texts[self.job])
-        return Line(number, known, time, time, node, job, words)
+        return Line(
+            origin,
+            time,
+            time,
+            "" if self.node is None else origins.node(texts[self.node]),
+            "" if self.job is None else bare(texts[self.job]),
+            [texts[place] for place in self.layout.variables.values()],
+        )
 
-    def _moment(self, texts: list[str]) -> datetime:
+    def _moment(self, texts: Sequence[str]) -> datetime:
         """When the job ended, in UTC. Raises Refused."""
         try:
             if self.unix is not None and (exact := bare(texts[self.unix])):
@@ -92,19 +71,21 @@ class _Section:
             raise Refused("no time of the job's end") from None
 
 
-def _variable(place: layouts.Variable, texts: list[str]) -> Variable:
-    """A variable as the lines of an origin have it. Raises Refused."""
-    named = "" if place.named is None else bare(texts[place.named])
-    if place.name and named not in ("", place.name):
-        raise Refused(f"'{named[:40]}' in the column of {place.name}")
-    unit = "" if place.unit is None else bare(texts[place.unit])
-    reference = _reference([texts[one] for one in place.reference], unit)
-    return Variable(harmless(place.name or named), unit, reference)
+def _names(text: str) -> Layout | None:
+    """The layout of a line of names; None if it is another line."""
+    return layouts.of_header(text) if TIME in text else None
 
 
-def _reference(cells: list[str], unit: str) -> str:
-    """The reference in these cells, as `plain_tests.reference` writes it; empty: none."""
-    if len(cells) != 3:  # noqa: PLR2004
+def _text(raw: bytes) -> str:
+    """A line without its end. Raises Refused for what is not plain text."""
+    line = raw[:-1].removesuffix(b"\r")
+    if not raw.endswith(b"\n"):
+        raise Refused("its line has no end: cut short, or still being written")
+    if not line.strip():
         return ""
-    value, lower, upper = map(bare, cells)
-    return plain_tests.reference(value, lower or None, upper or None, unit)
+    if len(line.translate(None, _CONTROL)) < len(line):
+        raise Refused("it holds control characters")
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        raise Refused("not UTF-8") from None

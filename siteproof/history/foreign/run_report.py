@@ -10,98 +10,100 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
 from siteproof.history.foreign import origins
-from siteproof.history.foreign.figures import File, Known, Line, Variable
-from siteproof.history.foreign.origins import NAMES, NO_CONDITION, Refused
+from siteproof.history.foreign.figures import File, Line
+from siteproof.history.foreign.origins import (
+    MAX_KNOWN,
+    NAMES,
+    NO_CONDITION,
+    SESSION,
+    Origin,
+    Refused,
+    Variable,
+)
 from siteproof.record import plain_tests
 
 _REFERENCE = ("reference", "thres_lower", "thres_upper")  # of a variable of 3.x
 _OURS = "reframe_settings.py"  # the settings file of Siteproof's runs
 _NO_FIELD = NO_CONDITION - {*NAMES, "system", "partition", "result", "fail_reason"}
 _PREFIXES = ("build_", "dependencies_", "time_", "job_std")
-Value = tuple[str, object, str, str]  # a performance variable: name, value, unit, reference
 
 
-def lines(file: File, data: bytes) -> Iterator[Line]:
-    """All cases of a run report that give rows. Raises UserError for another file."""
-    file.label = " test case "
-    report = _load(file.path, data)
-    info = report["session_info"]
-    start, end = (_moment(file, info, key) for key in ("time_start", "time_end"))
-    is_ours = _is_ours(info)
-    for number, trial, case in _cases(file.path, report):
+class Report:
+    """A run report. Raises UserError for another file."""
+
+    PART = " test case "  # what the number of a line counts
+
+    def __init__(self, file: File, data: bytes) -> None:
+        self.file, self.report = file, _load(file.path, data)
+        info = self.report["session_info"]
+        self.start, self.end = (_moment(file, info, key) for key in ("time_start", "time_end"))
+        settings = info.get("config_files")
+        # Of a run with Siteproof's settings all values are in samples.
+        self.is_ours = isinstance(settings, list) and any(
+            Path(str(s)).name == _OURS for s in settings
+        )
+        self.origin = lru_cache(MAX_KNOWN)(self._origin)
+
+    def parts(self) -> Iterator[tuple[int, Any]]:
+        """Each test case and its number, from 1, with that of its run: retries are later runs."""
+        cases = [
+            (trial, one)
+            for trial, run in enumerate(self.report["runs"])
+            for one in run["testcases"]
+        ]
+        return enumerate(cases, start=1)
+
+    def line(self, part: tuple[int, Any]) -> Line | None:
+        """The values of a test case; None if it has none. Raises Refused."""
         try:
-            values = _variables(case)
-            words = ["" if value is None else repr(value) for _, value, *_ in values]
-            if not values or file.leaves_out(known := _known(file, case, values, is_ours), words):
-                continue
-            job, done = case.get("jobid"), case.get("job_completion_time_unix")
-            yield Line(
-                number,
-                known,
-                origins.instant(done) if done else end,
-                start,
-                origins.node(_text(case.get("job_nodelist") or case.get("nodelist"))),
-                "" if job is None else harmless(str(job)),
-                words,
-                trial,
-            )
-        except Refused as error:
-            file.refuse(number, str(error))
+            return self._line(*part)
         except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError):
-            file.refuse(number, "not as ReFrame writes a test case")
+            raise Refused("not as ReFrame writes a test case") from None
 
+    def _line(self, trial: int, case: Any) -> Line | None:
+        values = _variables(case)
+        if not values:
+            return None
+        job, done = case.get("jobid"), case.get("job_completion_time_unix")
+        return Line(
+            self.origin(tuple(_fields(case).items()), tuple(variable for variable, _ in values)),
+            origins.instant(done) if done else self.end,
+            self.start,
+            origins.node(_text(case.get("job_nodelist") or case.get("nodelist"))),
+            "" if job is None else harmless(str(job)),
+            ["" if value is None else repr(value) for _, value in values],
+            trial,
+        )
 
-def _is_ours(info: Mapping[str, Any]) -> bool:
-    """Whether it is of a run with Siteproof's settings, whose values are all in samples."""
-    settings = info.get("config_files")
-    return isinstance(settings, list) and any(Path(str(s)).name == _OURS for s in settings)
-
-
-def _known(file: File, case: Any, values: Sequence[Value], is_ours: bool) -> Known:
-    """What the case's values have in common, made once. Raises Refused and others."""
-    fields = _fields(case)
-    variables = tuple(Variable(name, unit, reference) for name, _, unit, reference in values)
-    key = (*fields.items(), variables)
-    return file.known.get(key) or file.learn(key, fields, variables, is_ours=is_ours)
+    def _origin(self, fields: Sequence[tuple[str, str]], variables: Sequence[Variable]) -> Origin:
+        ours = {SESSION: "with its settings"} if self.is_ours else {}
+        return origins.of({**dict(fields), **ours}, variables, self.file.site)
 
 
 def _load(path: Path, data: bytes) -> dict[str, Any]:
     if len(data) > files.REPORT:
         raise UserError(path, "too large", f"at most {files.REPORT >> 20} MiB")
     try:
-        report = json.loads(data.decode())
-    except UnicodeDecodeError:
-        raise UserError(path, "not UTF-8") from None
-    except RecursionError:
-        raise UserError(path, "not a run report: nested too deeply") from None
-    except ValueError as error:
+        report: dict[str, Any] = json.loads(data.decode())
+    except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
         raise UserError(f"{path}:{line}", "broken JSON: cut short?", "a whole run report") from None
     if files.is_deep(report):
         raise UserError(path, "not a run report: nested too deeply")
-    if not isinstance(report, dict) or not isinstance(report.get("session_info"), dict):
-        raise UserError(path, "not a run report of ReFrame")
-    return report
-
-
-def _cases(path: Path, report: Mapping[str, Any]) -> Iterator[tuple[int, int, Any]]:
-    """Each test case with its number, from 1, and that of its run: retries are later runs."""
-    runs = report.get("runs")
-    if not isinstance(runs, list) or not all(
-        isinstance(r, dict) and isinstance(r.get("testcases"), list) for r in runs
-    ):
-        raise UserError(path, "not a run report of ReFrame: it has no list of runs")
-    number = 0
-    for trial, run in enumerate(runs):
-        for case in run["testcases"]:
-            number += 1
-            yield number, trial, case
+    match report:
+        case {"session_info": dict(), "runs": [*runs]}:
+            if all(
+                isinstance(run, dict) and isinstance(run.get("testcases"), list) for run in runs
+            ):
+                return report
+    raise UserError(path, "not a run report of ReFrame: no session_info, or no list of runs")
 
 
 def _moment(file: File, info: Mapping[str, Any], key: str) -> datetime:
@@ -114,8 +116,8 @@ def _moment(file: File, info: Mapping[str, Any], key: str) -> datetime:
         raise UserError(file.path, f"no valid {key} in its session_info") from None
 
 
-def _variables(case: Mapping[str, Any]) -> list[Value]:
-    """Name, value, unit and reference of each performance variable. Raises LookupError and others.
+def _variables(case: Mapping[str, Any]) -> list[tuple[Variable, object]]:
+    """The performance variables and their values. Raises LookupError and others.
 
     A value that is not a number is refused as a text would be.
     """
@@ -123,17 +125,12 @@ def _variables(case: Mapping[str, Any]) -> list[Value]:
     found = [(key.rpartition(":")[2], *texts[:5]) for key, texts in of_4.items()]
     for one in of_3:
         found.append((one["name"], one["value"], *map(one.get, _REFERENCE), one["unit"]))
-    return [
-        (
-            harmless(str(name)),
-            value,
-            "" if unit is None else str(unit),
-            plain_tests.reference(
-                value_of_reference, lower, upper, "" if unit is None else str(unit)
-            ),
-        )
-        for name, value, value_of_reference, lower, upper, unit in found
-    ]
+    variables = []
+    for name, value, expected, lower, upper, unit in found:
+        unit = "" if unit is None else str(unit)
+        reference = plain_tests.reference(expected, lower, upper, unit)
+        variables.append((Variable(harmless(str(name)), unit, reference), value))
+    return variables
 
 
 def _fields(case: Mapping[str, Any]) -> dict[str, str]:

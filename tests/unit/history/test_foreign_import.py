@@ -11,6 +11,7 @@ from clone import FOREIGN, Done
 from test_foreign import HEAD, LINE, OUR_LINE, OUR_NAMES, WITH_A_DELIMITER
 
 from siteproof import cli, history
+from siteproof.history.foreign import figures
 
 
 @pytest.fixture
@@ -112,6 +113,23 @@ def test_refused_lines_are_told_by_line_twenty_at_most(world, bring):
     assert "Test.log:3: 1 columns" in done.out
     assert "refused: 10 more lines" in done.out
     assert "30 lines refused" in done.out
+
+
+def test_all_refused_lines_count_also_those_that_are_not_named(world, bring, monkeypatch):
+    monkeypatch.setattr(figures, "MAX_REFUSED", 3)
+    done = bring(write(world, HEAD, LINE, *["garbage"] * 30))
+    assert done.out.count("refused: ") == 4
+    assert "refused: 27 more lines" in done.out
+    assert "30 lines refused" in done.out
+
+
+def test_two_files_of_one_name_are_refused_and_change_nothing(world, bring):
+    for folder in ("a", "b"):
+        write(world, HEAD, LINE, name=f"{folder}/Test.log")
+    done = bring(world.folder / "old" / "a", world.folder / "old" / "b")
+    assert done.code == 2
+    assert "b/Test.log: another Test.log is to be imported, too" in done.err
+    assert kept(world) == {}
 
 
 def test_a_file_of_which_nothing_can_be_read_changes_nothing(world, bring):
