@@ -74,7 +74,10 @@ class Column:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        return re.compile("(.*?)".join(map(re.escape, self.texts)), re.DOTALL)
+        # A delimiter between names is within none of their texts: values would be shifted.
+        stops = re.escape("".join(_DELIMITERS.findall("".join(self.texts))))
+        text = f"([^{stops}]*?)" if stops else "(.*?)"
+        return re.compile(text.join(map(re.escape, self.texts)), re.DOTALL)
 
     def cut(self, cell: str) -> Sequence[str]:
         """The text of each name in a cell. Raises Refused."""

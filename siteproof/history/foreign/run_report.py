@@ -83,8 +83,8 @@ class Report:
         )
 
     def _origin(self, fields: Sequence[tuple[str, str]], variables: Sequence[Variable]) -> Origin:
-        ours = {SESSION: "with its settings"} if self.is_ours else {}
-        return origins.of({**dict(fields), **ours}, variables, self.file.site)
+        session = {SESSION: "with its settings"} if self.is_ours else {}
+        return origins.of({**dict(fields), **session}, variables, self.file.site)
 
 
 def _load(path: Path, data: bytes) -> dict[str, Any]:

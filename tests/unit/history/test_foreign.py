@@ -386,13 +386,19 @@ def test_a_format_that_does_not_name_all_columns_is_one_line():
 
 def test_values_of_variables_may_have_another_delimiter_than_columns(log):
     """As C3SE and HPC2N have it: `format` with |, `format_perfvars` with commas."""
+    line = (
+        "2026-11-25T21:55:38|reframe 4.10.4|BwTest /69e4512a @old:compute+gnu|jobid=5728|"
+        "nodelist=vm|100.5,GB/s,100,-0.1,0.1,200.25,GB/s,0,None,None"
+    )
     batch = log(
         "job_completion_time|reframe version|info|jobid=jobid|nodelist=job_nodelist|"
         "copy_value,copy_unit,copy_ref,copy_lower_thres,copy_upper_thres,"
         "triad_value,triad_unit,triad_ref,triad_lower_thres,triad_upper_thres",
-        "2026-11-25T21:55:38|reframe 4.10.4|BwTest /69e4512a @old:compute+gnu|jobid=5728|"
-        "nodelist=vm|100.5,GB/s,100,-0.1,0.1,200.25,GB/s,0,None,None",
+        line,
+        line.replace("GB/s,100", "GB,s,100"),
+        line.replace(",0.1", ""),
     )
+    assert [told.partition("log:")[2][:3] for told in batch.refused] == ["3: ", "4: "]
     assert [one[:3] for one in figures(batch)] == [
         ("BwTest.copy", "100.5", "GB/s"),
         ("BwTest.triad", "200.25", "GB/s"),
