@@ -9,18 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from siteproof.figure import style
 from siteproof.figure.style import WIDTH, short
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
 
 EDGES = (0.98, 0.95, 0.90)  # a loss below 2 % is not worth a repair (siteproof.analysis.slow_nodes)
 TYPICAL, BROKEN, MISSING, FAILED, SHORT, TOO_FEW, NOT_EXPECTED = 0, 4, 5, 6, 7, 8, 9
@@ -99,7 +94,7 @@ def draw(
     longest, many = max(map(len, columns)), len(columns)
     upright = 6 < many <= MAX_NAMES and many * (longest + 2) > style.LETTERS - longest
 
-    def fill(made: Figure) -> None:
+    def fill(made: style.Figure) -> None:
         places = made.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[
             :, 0
         ]
@@ -115,7 +110,7 @@ def draw(
     return style.svg(title, foot + sum(heights) + HEAD * len(heights), fill)
 
 
-def _kinds(place: Axes, panels: Sequence[Panel]) -> None:
+def _kinds(place: style.Axes, panels: Sequence[Panel]) -> None:
     """Each kind that occurs, for the legend."""
     for kind in sorted({int(n) for panel in panels for n in np.unique(panel.kinds)}):
         one = KINDS[kind]
@@ -127,7 +122,7 @@ def _kinds(place: Axes, panels: Sequence[Panel]) -> None:
         place.bar(np.nan, 0, linewidth=0.5, label=one.text, **look)
 
 
-def _panel(place: Axes, panel: Panel, label: str) -> None:
+def _panel(place: style.Axes, panel: Panel, label: str) -> None:
     rows, columns = panel.kinds.shape
     wide = max(1, round(PIXELS * WIDTH / columns))
     high = max(1, round(PIXELS * panel.height / rows))
@@ -149,10 +144,10 @@ def _panel(place: Axes, panel: Panel, label: str) -> None:
 
 
 def _names(
-    place: Axes, which: Literal["x", "y"], names: Sequence[str], starts: Mapping[int, str]
+    place: style.Axes, which: Literal["x", "y"], names: Sequence[str], starts: Mapping[int, str]
 ) -> None:
     """All names of an axis where there are few; else those of some places, or every so many."""
-    axis: Axis = getattr(place, f"{which}axis")
+    axis: style.Axis = getattr(place, f"{which}axis")
     if len(names) <= MAX_NAMES:
         axis.set_ticks(range(len(names)), names)
     elif starts:

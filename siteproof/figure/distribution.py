@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from siteproof.figure import style
 from siteproof.figure.marks import Mark, axis_of, draw_marks
 from siteproof.figure.style import COLOURS, HATCHED, MARKERS, SOFT
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 BINS = 46
 HEIGHT = 160.0
@@ -36,7 +31,7 @@ def draw(
     known = [value for value in values.values() if isfinite(value)]
     low, high, near = axis_of(known, marks)
 
-    def fill(made: Figure) -> None:
+    def fill(made: style.Figure) -> None:
         place = made.add_subplot(xlim=(low, high), ylabel="nodes")
         place.set_xlabel(unit + DIRECTION.get(better, ""))
         counts, edges = np.histogram(known, BINS, (low, high))
@@ -57,7 +52,7 @@ def draw(
     return style.svg(title, HEIGHT, fill)
 
 
-def _bad_side(place: Axes, mark: Mark, low: float, high: float) -> None:
+def _bad_side(place: style.Axes, mark: Mark, low: float, high: float) -> None:
     """Hatch what a bound does not allow."""
     if mark.kind == "bound" and mark.side:
         outer = low if mark.side == "at_least" else high

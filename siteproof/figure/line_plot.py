@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from siteproof.figure import style
 from siteproof.figure.style import SOFT
 from siteproof.units import size
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
 HEIGHT = 230.0
 NEAR = 1.7  # times the highest value: a bound is drawn up to there
@@ -25,17 +21,23 @@ ROOM = 1.08  # above the highest of all
 TICKS = 13  # of a logarithmic axis
 OCTAVES = 4.0  # times the first place, from which last place on the axis is logarithmic
 
+Numbers = Sequence[float] | NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class Line:
-    """One curve. lows, highs: the range of the repetitions. mark: a place, and what to call it."""
+    """One curve. lows, highs: a range around it. mark: a place, and what to call it.
+
+    quiet: drawn in grey, only to compare with.
+    """
 
     name: str
-    xs: Sequence[float]
-    values: Sequence[float]
-    lows: Sequence[float] = ()
-    highs: Sequence[float] = ()
+    xs: Numbers
+    values: Numbers
+    lows: Numbers = ()
+    highs: Numbers = ()
     mark: tuple[float, str] | None = None
+    quiet: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def draw(plot: LinePlot) -> str:
 def file(plots: Sequence[LinePlot], kind: str) -> bytes:
     """The plots below each other, each with its title, as a file. kind: svg or png."""
 
-    def fill(made: Figure) -> None:
+    def fill(made: style.Figure) -> None:
         for part, plot in zip(
             made.subfigures(len(plots), 1, squeeze=False)[:, 0], plots, strict=True
         ):
@@ -73,7 +75,7 @@ def file(plots: Sequence[LinePlot], kind: str) -> bytes:
     return style.save(kind, "; ".join(plot.title for plot in plots), HEIGHT * len(plots), fill)
 
 
-def _draw(part: Figure | SubFigure, plot: LinePlot) -> None:
+def _draw(part: style.Figure | style.SubFigure, plot: LinePlot) -> None:
     place = part.add_subplot(title=plot.title, xlabel=plot.x_label, ylabel=plot.y_label)
     for line in plot.lines:
         _line(place, line)
@@ -83,7 +85,7 @@ def _draw(part: Figure | SubFigure, plot: LinePlot) -> None:
     _axes(place, plot, top)
 
 
-def _line(place: Axes, line: Line) -> None:
+def _line(place: style.Axes, line: Line) -> None:
     """A ring is around the mark; the legend explains it, so that no text hides a point."""
     values, errors = np.array(line.values), None
     if line.lows and line.highs:
@@ -95,7 +97,7 @@ def _line(place: Axes, line: Line) -> None:
         place.plot(line.xs[at], values[at], "o", ms=11, mfc="none", color=drawn.get_color())
 
 
-def _bound(place: Axes, bound: Line, top: float) -> float:
+def _bound(place: style.Axes, bound: Line, top: float) -> float:
     """What cannot be exceeded, as far as it leaves the curves their height; the highest shown."""
     low, high, most = min(bound.values), max(bound.values), NEAR * top
     name = bound.name
@@ -105,7 +107,7 @@ def _bound(place: Axes, bound: Line, top: float) -> float:
     return top if low > most else max(top, min(most, high))
 
 
-def _axes(place: Axes, plot: LinePlot, top: float) -> None:
+def _axes(place: style.Axes, plot: LinePlot, top: float) -> None:
     xs = [x for line in plot.lines for x in line.xs]
     if plot.labels:
         place.set_xticks(range(len(plot.labels)), plot.labels)

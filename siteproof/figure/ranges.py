@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, median
-from typing import TYPE_CHECKING
 
 from siteproof.figure import style
 from siteproof.figure.style import COLOURS, SOFT, short
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 FOOT, ROW = 50.0, 15.0  # units
 ROOM = 1.5  # times the largest share: to the right of it is room for a text
@@ -34,7 +29,7 @@ def draw(title: str, groups: Sequence[tuple[str, Sequence[Row]]]) -> str:
         lines += [(quantity, None), *((row.name, row) for row in rows)]
     end = ROOM * max((share for _, row in lines if row for share in row.shares), default=1.0)
 
-    def fill(made: Figure) -> None:
+    def fill(made: style.Figure) -> None:
         place = made.add_subplot(xlim=(0, end), ylim=(max(1, len(lines)) - 0.5, -0.5))
         place.set_xlabel("share of the first link's median")
         for y, (name, row) in enumerate(lines):
@@ -49,7 +44,7 @@ def draw(title: str, groups: Sequence[tuple[str, Sequence[Row]]]) -> str:
     return style.svg(title, FOOT + ROW * max(1, len(lines)), fill)
 
 
-def _row(place: Axes, y: int, row: Row) -> None:
+def _row(place: style.Axes, y: int, row: Row) -> None:
     low, high = min(row.shares), max(row.shares)
     place.hlines(y, low, high, color=SOFT, linewidth=1.2, label="range")
     for text, values, marker, colour in (
@@ -61,5 +56,5 @@ def _row(place: Axes, y: int, row: Row) -> None:
     _text(place, high, y, row.text)
 
 
-def _text(place: Axes, x: float, y: float, text: str) -> None:
+def _text(place: style.Axes, x: float, y: float, text: str) -> None:
     place.annotate(text, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=8.4)

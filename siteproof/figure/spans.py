@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from siteproof.figure import style
 from siteproof.figure.style import COLOURS, DAY, HATCHED, PALE, short
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 FOOT, ROW = 30.0, 16.0  # units
 BAR = 0.7  # of a row's height
@@ -38,7 +34,7 @@ def draw(
     if not any(times for states in rows.values() for times in states.values()):
         raise ValueError("no row, or no time")
 
-    def fill(made: Figure) -> None:
+    def fill(made: style.Figure) -> None:
         place = made.add_subplot(ylim=(len(rows) - 0.5, -0.5))
         for y, states in enumerate(rows.values()):
             _row(place, y, states)
@@ -51,7 +47,7 @@ def draw(
     return style.svg(title, FOOT + ROW * len(rows), fill)
 
 
-def _row(place: Axes, y: int, states: Mapping[str, Times]) -> None:
+def _row(place: style.Axes, y: int, states: Mapping[str, Times]) -> None:
     for state, look in _STYLES.items():  # an outage last, so that nothing hides it
         if times := states.get(state):
             bars = [(begin / DAY, (end - begin) / DAY) for begin, end in times]

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from siteproof.figure import style
+from siteproof.figure.line_plot import Line
 from siteproof.figure.marks import Mark, axis_of, draw_marks
 from siteproof.figure.style import COLOURS, HATCHED, PALE, SOFT
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 HEIGHT = 170.0
 POINTS = 80  # of which each is seen as one
@@ -24,44 +19,30 @@ PAUSE = 4  # times the median time between two runs: a gap
 MIN_PAUSE = 0.03  # of the axis
 
 
-@dataclass(frozen=True)
-class Course:
-    """A series, its times rising. lows, highs: a band around it, such as most of a fleet.
-
-    quiet: drawn in grey, only to compare with.
-    """
-
-    name: str
-    times: Sequence[datetime]
-    values: Sequence[float] | NDArray[np.float64]
-    lows: Sequence[float] | NDArray[np.float64] = ()
-    highs: Sequence[float] | NDArray[np.float64] = ()
-    quiet: bool = False
-
-
 def draw(
     title: str,
     unit: str,
-    courses: Sequence[Course],
+    lines: Sequence[Line],
     steps: Sequence[tuple[datetime, str]] = (),
     marks: Sequence[Mark] = (),
 ) -> str:
     """The figure for a page. Raises ValueError without any run.
 
-    steps: the time of each, and what to call it. marks: bounds and baselines.
+    lines: their places are days since 1970, rising; between lows and highs is a band, such as most
+    of a fleet. steps: the time of each, and what to call it. marks: bounds and baselines.
     """
-    times = style.days(sorted({at for course in courses for at in course.times}))
+    times = np.unique([day for line in lines for day in line.xs])
     if not len(times):
         raise ValueError("a trend without a run")
-    every = np.concatenate([[*c.values, *c.lows, *c.highs] for c in courses])
+    every = np.concatenate([[*one.values, *one.lows, *one.highs] for one in lines])
     low, high, near = axis_of(every[np.isfinite(every)].tolist(), marks)
     room = 0.02 * (times[-1] - times[0]) or 1.0
 
-    def fill(made: Figure) -> None:
+    def fill(made: style.Figure) -> None:
         place = made.add_subplot(xlim=(times[0] - room, times[-1] + room), ylim=(low, high))
         place.xaxis_date()
-        for course in courses:
-            _course(place, course)
+        for line in lines:
+            _line(place, line)
         for n in _pauses(times):
             if times[n] - times[n - 1] > MIN_PAUSE * (times[-1] - times[0]):
                 place.axvspan(*times[n - 1 : n + 1], hatch="\\\\\\", label="no run", **HATCHED)
@@ -80,20 +61,19 @@ def _pauses(times: np.ndarray) -> np.ndarray:
     return np.flatnonzero(steps > PAUSE * typical) + 1
 
 
-def _course(place: Axes, course: Course) -> None:
-    """One line, broken where nothing was measured for long."""
-    times = style.days(course.times)
-    rows = np.array([times, *filter(len, (course.values, course.lows, course.highs))])
-    xs, values, *band = np.insert(rows, _pauses(times), np.nan, axis=1)
+def _line(place: style.Axes, line: Line) -> None:
+    """It is broken where nothing was measured for long."""
+    rows = np.array(list(filter(len, (line.xs, line.values, line.lows, line.highs))))
+    xs, values, *band = np.insert(rows, _pauses(rows[0]), np.nan, axis=1)
     if band:
         place.fill_between(xs, *band, color=PALE, linewidth=0, zorder=0.5)
     look: dict[str, Any] = {} if len(xs) <= POINTS else {"marker": ""}
-    if course.quiet:
+    if line.quiet:
         look = {"marker": "", "linestyle": "-", "color": SOFT, "linewidth": 2.2, "alpha": 0.6}
-    place.plot(xs, values, label=course.name, **look)
+    place.plot(xs, values, label=line.name, **look)
 
 
-def _steps(place: Axes, steps: Sequence[tuple[datetime, str]]) -> None:
+def _steps(place: style.Axes, steps: Sequence[tuple[datetime, str]]) -> None:
     """A line at each step, with a number that the legend explains."""
     for number, (at, text) in enumerate(steps, 1):
         day, label = at.timestamp() / style.DAY, f"{number}: {', '.join(text.splitlines())}"

@@ -10,9 +10,10 @@ from itertools import compress
 import numpy as np
 
 from siteproof import trend, units
+from siteproof.figure import style
 from siteproof.figure import time_plot as drawn
+from siteproof.figure.line_plot import Line
 from siteproof.figure.marks import Mark
-from siteproof.figure.time_plot import Course
 from siteproof.record import series
 from siteproof.record.finding import Kind
 from siteproof.record.series import comparable
@@ -129,7 +130,7 @@ def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[st
     svg = drawn.draw(
         f"{title}, {one.unit}",
         one.unit,
-        [Course(median, middle.times, middle.values, middle.lows, middle.highs)],
+        [Line(median, style.days(middle.times), middle.values, middle.lows, middle.highs)],
         [(utc(a), _step(a)) for a in steps],
         [m for m in one.marks if m.kind != "median"],
     )
@@ -210,7 +211,7 @@ def _of_alert(
     for middle in [m for m in middles if covers(alert, m.one)][:1]:
         size = promised.converted(1, middle.one.unit, alert.unit)
         of_fleet = f"median of {count(middle.nodes, 'node')}"
-        courses.append(Course(of_fleet, middle.times, middle.values * size, quiet=True))
+        courses.append(Line(of_fleet, style.days(middle.times), middle.values * size, quiet=True))
         marks = [m.times(size) for m in middle.one.marks if m.kind != "median"]
     steps = [] if alert.kind == "drift" else [(utc(alert), _step(alert))]  # a drift has no moment
     svg = drawn.draw(f"{title}, {alert.unit}", alert.unit, courses, steps, marks)
@@ -218,14 +219,14 @@ def _of_alert(
     return Figure(name, title, svg, _alert_caption(alert), table)
 
 
-def _lines(material: Material, alert: Alert) -> Iterator[Course]:
+def _lines(material: Material, alert: Alert) -> Iterator[Line]:
     """The history of the nodes of a change."""
     site, history, survey = material.site, material.history, material.survey
     for node in list(alert.nodes)[:MAX_NODES]:
         for line in trend.history_of(site, history, alert.metric, node, seen=survey):
             if any(a is alert for a in line.changes):
                 times = line.times.astype("datetime64[us]").tolist()
-                yield Course(node, [t.replace(tzinfo=UTC) for t in times], line.values)
+                yield Line(node, style.days([t.replace(tzinfo=UTC) for t in times]), line.values)
 
 
 def covers(alert: Alert, one: Fleet) -> bool:

@@ -19,7 +19,6 @@ from siteproof.figure.line_plot import Line, LinePlot
 from siteproof.figure.marks import Mark
 from siteproof.figure.ranges import Row
 from siteproof.figure.spans import DOWN, UP
-from siteproof.figure.time_plot import Course
 
 EVIL = '<script>alert("1")</script> & id="x" $\\frac$ -->'
 NODES = [f"n{n:03}" for n in range(1, 9)]
@@ -41,7 +40,7 @@ def chart(nodes=NODES, runs=6, kinds=None, more=(), **keys):
 
 def course(values=None, **keys):
     values = list(range(100, 130)) if values is None else values
-    return time_plot.draw("T", "MB/s", [Course("median", DAYS, values)], **keys)
+    return time_plot.draw("T", "MB/s", [Line("median", style.days(DAYS), values)], **keys)
 
 
 def table_of_pairs(kinds=None, **keys):
@@ -118,7 +117,9 @@ def test_all_that_is_said_is_text_within_the_picture(draw):
     [
         lambda: histogram(values={EVIL: 1.0, "n": 2.0}, named={EVIL: EVIL}),
         lambda: chart(nodes=[EVIL, "n"], texts={(0, 0): EVIL}),
-        lambda: time_plot.draw(EVIL, EVIL, [Course(EVIL, DAYS, range(30))], [(DAYS[3], EVIL)]),
+        lambda: time_plot.draw(
+            EVIL, EVIL, [Line(EVIL, style.days(DAYS), range(30))], [(DAYS[3], EVIL)]
+        ),
         lambda: ranges.draw(EVIL, [(EVIL, [Row(EVIL, [1.0], EVIL)])]),
         lambda: line_plot.draw(LinePlot(EVIL, EVIL, EVIL, [Line(EVIL, [1, 2], [1, 2])])),
     ],
@@ -239,7 +240,7 @@ def test_a_trend_of_anything_is_drawn(values):
 
 
 def test_a_trend_of_one_run_has_ticks_that_differ():
-    svg = time_plot.draw("T", "us", [Course("n", DAYS[:1], [1.2])])
+    svg = time_plot.draw("T", "us", [Line("n", style.days(DAYS[:1]), [1.2])])
     ticks = [t for t in texts(svg) if re.fullmatch(r"[\d.]+", t)]
     assert len(ticks) == len(set(ticks)) >= 2
 
@@ -251,7 +252,7 @@ def test_a_trend_without_a_run_is_refused():
 
 def test_a_pause_breaks_the_line_and_is_told():
     held = DAYS[:10] + [at + timedelta(days=60) for at in DAYS[10:]]
-    svg = time_plot.draw("T", "us", [Course("n", held, range(30), range(30), range(30))])
+    svg = time_plot.draw("T", "us", [Line("n", style.days(held), range(30), range(30), range(30))])
     assert "no run" in texts(svg)
     assert any(d.count("M") > 1 for d in re.findall(r'd="([^"]+)"', svg))
 
