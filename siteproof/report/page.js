@@ -30,7 +30,7 @@
     });
     table.parentNode.before(field);
   };
-  for (const table of document.querySelectorAll("main table, table.lines")) {
+  for (const table of document.querySelectorAll("main table:has(thead), table.lines")) {
     if (table.tBodies[0].rows.length < 3) continue;
     [...table.tHead.rows[0].cells].forEach((heading, column) => {
       heading.tabIndex = 0;
