@@ -49,7 +49,7 @@ def _nodes_out(material: Material) -> str:
     short = nodes.short(material).partition(".")[0]
     if not out or not material.measured:
         return f"{shorten(short, REASON)}."
-    worst = nodes.grouped(material, out)[0]
+    worst = nodes.in_rows(material, out)[0]
     reason = shorten(worst.reasons[0] if worst.reasons else "no reason known", REASON)
     who = "" if len(worst.nodes) == len(out) else f"{_set(worst.nodes)} "
     return f"{short}, {_set(ruling.node for ruling in out)}; {who}{worst.state}: {reason}."

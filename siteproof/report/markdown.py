@@ -8,7 +8,7 @@ from datetime import datetime
 
 from siteproof.report.numbering import Numbering
 from siteproof.report.phrases import when
-from siteproof.report.sections import Figure, Report, Section, Table, filled
+from siteproof.report.sections import Figure, Report, Section, Table
 from siteproof.report.summary import Summary
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
@@ -20,8 +20,8 @@ def page(report: Report, now: datetime) -> str:
     """The page. now: when it is made."""
     numbers = Numbering.of(report)
     lines = [f"# {text(report.system)}: {report.summary.mark}", ""]
-    for table in filled(*_summary(report.summary)):
-        lines += _table(table, numbers)
+    for table in (_numbers(report.summary), report.summary.causes):
+        lines += _table(table, numbers) if table.rows else ()
     for step in report.summary.steps:
         lines += [f"    {' '.join(step.command.split())}  # {step.what}", ""]
     for section in report.sections:
@@ -36,23 +36,13 @@ def page(report: Report, now: datetime) -> str:
     return "\n".join(lines)
 
 
-def _summary(summary: Summary) -> Iterator[Table]:
-    """The numbers and causes of the first screen; the chapters have the rest of it."""
-    yield Table(
-        ("number", "of what"),
-        [
-            (str(card.number), ", ".join(filter(None, (card.label, card.note))))
-            for card in summary.cards
-        ],
-        numeric=("number",),
-        title=f"{summary.what}, {summary.when}, {summary.nodes}: {summary.counts}",
-        note="; ".join(summary.problems),
-    )
-    causes = [
-        (cause.who, cause.what, "; ".join(map(" ".join, cause.explains)), cause.change)
-        for cause in summary.causes
+def _numbers(summary: Summary) -> Table:
+    """The numbers of the first screen; the chapters have most of the rest."""
+    cards = [
+        (str(one.number), ", ".join(filter(None, (one.label, one.note)))) for one in summary.cards
     ]
-    yield Table(("nodes", "what", "explains", "change"), causes, title="What explains it")
+    title = f"{summary.what}, {summary.when}, {summary.nodes}: {summary.counts}"
+    return Table(("number", "of what"), cards, "; ".join(summary.problems), ("number",), title)
 
 
 def text(plain: str) -> str:
@@ -70,7 +60,7 @@ def _section(section: Section, numbers: Numbering, level: int) -> Iterator[str]:
         yield from (text(section.lead), "")
     if section.points:
         yield from (*(f"- {text(point)}" for point in section.points), "")
-    for table in section.tables:
+    for table in section.filled:
         yield from _table(table, numbers)
     for figure in section.figures:
         yield from _figure(figure, numbers)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from siteproof import files
 from siteproof.compare import accepted
 from siteproof.compare.accepted import Acceptance
+from siteproof.errors import UserError, UserErrors
 from siteproof.gate import reports as gate_reports
 from siteproof.gate.decision import Decision, decide
 from siteproof.nodes.states import FleetReport
@@ -128,8 +129,14 @@ class Material:
 
     @property
     def open_changes(self) -> list[Alert]:
-        """What became worse in the history, was not made good, and nobody has acknowledged."""
-        return [one for one in self.survey.all if one.open]
+        """What became worse in the history, was not made good, and nobody has acknowledged.
+
+        Nothing is known where the history cannot be read; the first screen has the reason.
+        """
+        try:
+            return [one for one in self.survey.all if one.open]
+        except (UserError, UserErrors):
+            return []
 
     def begin(self) -> None:
         """Start the search for steps in another process, where it takes long.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from siteproof.report.sections import NOTHING, Figure, Link, Report, Section, Table, anchor
+from siteproof.report.sections import NOTHING, Figure, Link, Report, Section, Table
 
 
 @dataclass(frozen=True)
@@ -15,9 +16,16 @@ class Place:
     anchor: str
 
 
+def _numbered(sections: Sequence[Section], above: str = "") -> Iterator[tuple[str, Section]]:
+    """Each section and part with its number, such as 3.1."""
+    for place, section in enumerate(sections, start=1):
+        yield f"{above}{place}", section
+        yield from _numbered(section.sections, f"{above}{place}.")
+
+
 @dataclass
 class Numbering:
-    """The places of a report's sections and figures, by their names. ids: of tables and rows."""
+    """The places of a report's sections and figures, by their names. ids: of all of the page."""
 
     sections: dict[str, Place] = field(default_factory=dict)
     figures: dict[str, Place] = field(default_factory=dict)
@@ -29,36 +37,28 @@ class Numbering:
     def of(report: Report) -> Numbering:
         """Number a report."""
         made = Numbering()
-        for number, section in enumerate(report.sections, start=1):
-            made._section(section, str(number))
+        for number, section in _numbered(report.sections):
+            place = Place(f"{number} {section.title}", f"section-{section.name}")
+            made.sections[section.name] = place
+            made.ids.add(place.anchor)
+            for figure in section.figures:
+                made._figure(figure)
+            for table in (*section.filled, *(figure.table for figure in section.figures)):
+                made._table(table)
         return made
-
-    def _section(self, section: Section, number: str) -> None:
-        self.sections[section.name] = Place(f"{number} {section.title}", f"section-{section.name}")
-        for table in section.tables:
-            self._table(table)
-        for figure in section.figures:
-            self._figure(figure)
-            self._table(figure.table)
-        for place, part in enumerate(section.sections, start=1):
-            self._section(part, f"{number}.{place}")
 
     def _figure(self, figure: Figure) -> None:
         place = Place(f"Figure {len(self.figures) + 1}", f"figure-{figure.name}")
         self.figures[figure.name] = place
+        self.ids.add(place.anchor)
         for metric in figure.metrics:
             self.of_metric.setdefault(metric, []).append(place)
 
     def _table(self, table: Table) -> None:
-        self.ids |= {table.name, *table.ids}
+        self.ids |= {table.name, *table.limited.ids} - {""}
         for metric in table.metrics:
             label = table.title.partition(":")[0]
             self.values.setdefault(metric, []).append(Place(label, table.name))
-
-    def row(self, kind: str, name: str) -> str:
-        """The id of the row on a criterion, change or node; empty if the page has none."""
-        known = anchor(kind, name)
-        return known if known in self.ids else ""
 
     def refer(self, cell: str) -> list[Place]:
         """The places that a cell leads to, of those that the page has."""
@@ -73,7 +73,8 @@ class Numbering:
         return [place for metric in figure.metrics for place in self.values.get(metric, ())]
 
     def shown(self, table: Table) -> Table:
-        """The table without the columns whose cells are all empty and lead nowhere."""
+        """What is shown of a table: not the columns whose cells are all empty and lead nowhere."""
+        table = table.limited
         kept = [
             place
             for place in range(len(table.columns))

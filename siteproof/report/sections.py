@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
 from siteproof.report.phrases import nodes
-from siteproof.report.summary import Summary
 
+if TYPE_CHECKING:
+    from siteproof.report.summary import Summary
+
+K = TypeVar("K")
+V = TypeVar("V")
 NOTHING = "-"  # an empty cell
 MAX_LINKED = 6  # nodes of a cell that lead to their values one by one
 _UNSAFE = re.compile(r"[^A-Za-z0-9.-]")
@@ -17,6 +22,14 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9.-]")
 def anchor(kind: str, name: str) -> str:
     """The id of what a name of this kind names; two names never have the same."""
     return f"{kind}-{_UNSAFE.sub(lambda found: f'_{ord(found[0]):x}_', name)}"
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The second of each pair by the first, both in the order of their coming."""
+    found: dict[K, list[V]] = {}
+    for key, one in pairs:
+        found.setdefault(key, []).append(one)
+    return found
 
 
 class Link(str):
@@ -52,6 +65,7 @@ class Table:
     title: what the rows are, in a few words. note: a sentence that explains the table. ids: of each
     row its own, unique in a report, to which a Link leads. name: the id of the table. metrics: of
     its values, as those of a figure. folded: long and plain, so the page shows it on demand only.
+    most: rows that are shown; the note counts the others. command: prints all of them.
     """
 
     columns: Sequence[str]
@@ -63,6 +77,8 @@ class Table:
     name: str = ""
     metrics: Collection[str] = ()
     folded: bool = False
+    most: int = 0
+    command: str = ""
 
     def __post_init__(self) -> None:
         """Raises ValueError for a row of another length, or an unknown numeric column."""
@@ -71,29 +87,15 @@ class Table:
         if strangers := set(self.numeric) - set(self.columns):
             raise ValueError(f"{self.title or self.columns}: no column {', '.join(strangers)}")
 
-
-def limited(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    most: int,
-    command: str = "",
-    *,
-    numeric: Collection[str] = (),
-    title: str = "",
-    note: str = "",
-    ids: Sequence[str] = (),
-) -> Table:
-    """A table of `most` rows; its note counts the others. command: prints all of them."""
-    parts = [note] if note else []
-    if len(rows) > most:
-        where = f"; '{command}' prints all of them" if command else ""
-        parts.append(f"Rows left out: {len(rows) - most}{where}.")
-    return Table(columns, rows[:most], " ".join(parts), numeric, title, ids[:most])
-
-
-def filled(*tables: Table) -> list[Table]:
-    """The tables that have rows."""
-    return [table for table in tables if table.rows]
+    @property
+    def limited(self) -> Table:
+        """The same with the rows that are shown."""
+        left = len(self.rows) - self.most
+        if not self.most or left <= 0:
+            return self
+        where = f"; '{self.command}' prints all of them" if self.command else ""
+        note = f"{self.note} Rows left out: {left}{where}.".lstrip()
+        return replace(self, rows=self.rows[: self.most], ids=self.ids[: self.most], note=note)
 
 
 def limited_points(points: Sequence[str], most: int) -> list[str]:
@@ -133,13 +135,10 @@ class Section:
     points: Sequence[str] = ()
     sections: Sequence[Section] = ()
 
-    def all_tables(self) -> Iterator[Table]:
-        """Its tables, those of its figures, and those of its parts."""
-        yield from self.tables
-        for figure in self.figures:
-            yield figure.table
-        for section in self.sections:
-            yield from section.all_tables()
+    @property
+    def filled(self) -> list[Table]:
+        """The tables that are shown: those with rows."""
+        return [table for table in self.tables if table.rows]
 
 
 @dataclass(frozen=True)

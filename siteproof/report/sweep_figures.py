@@ -10,6 +10,7 @@ from siteproof.curves.bounds import Reached
 from siteproof.curves.measured import ALL, Curve, Row, ordered
 from siteproof.curves.run_findings import SweepReport
 from siteproof.figure.line_plot import Line, LinePlot
+from siteproof.report.sections import grouped
 from siteproof.units import with_unit
 from siteproof.wording.amounts import at, number
 from siteproof.wording.findings import bound_name
@@ -36,11 +37,11 @@ class Shown:
 
 def by_figure(reports: Named) -> list[list[Shown]]:
     """The curves of all runs, by what shares a figure: axis, metric and panel."""
-    found: dict[tuple[str, str, str], list[Shown]] = {}
-    for name, report in reports:
-        for lines in report.groups:
-            key = (report.axis.name, lines[0].metric, lines[0].panel)
-            found.setdefault(key, []).append(Shown(name, report, lines))
+    found = grouped(
+        ((report.axis.name, lines[0].metric, lines[0].panel), Shown(name, report, lines))
+        for name, report in reports
+        for lines in report.groups
+    )
     return list(found.values())
 
 

@@ -9,7 +9,7 @@ from siteproof.gate.decision import Excuse
 from siteproof.record.finding import Finding
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes
-from siteproof.report.sections import Section, limited
+from siteproof.report.sections import Section, Table
 from siteproof.sites import Waiver
 from siteproof.units import count
 from siteproof.wording.findings import about, sentence
@@ -42,7 +42,7 @@ def section(material: Material) -> Section | None:
     ended = len(waivers) - holding
     lead = f"{count(holding, 'waiver')} of waivers.yaml {'holds' if holding == 1 else 'hold'}"
     lead += f", {ended} expired." if ended else "."
-    return Section(NAME, "Waivers", lead, [limited(COLUMNS, rows, MAX_ROWS)])
+    return Section(NAME, "Waivers", lead, [Table(COLUMNS, rows, most=MAX_ROWS)])
 
 
 def _effect(material: Material, key: str, waiver: Waiver) -> str:

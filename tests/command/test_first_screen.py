@@ -137,7 +137,7 @@ def test_each_criterion_has_the_numbers_of_the_verdict(winter):
         assert line.verdict == one["verdict"]
         assert sum(count.number for count in line.counts) == one["counts"]["expected"]
         for count in line.counts:
-            standing = re.match(r"\d+ (passed|below baseline|failed|no value)", count.text)[1]
+            standing = re.match(r"\d+ (passed|below baseline|failed|no value)", count.label)[1]
             assert count.number == one["counts"][standing.replace(" ", "_")]
         if one["worst"]:
             assert line.value == f"{one['worst']['value']} {one['worst']['unit']}"
@@ -145,7 +145,7 @@ def test_each_criterion_has_the_numbers_of_the_verdict(winter):
             assert line.misses is (one["margin"] < 0)
             assert line.spread.count("<title>") > 2
     assert rows["C-HPL"].passes == "from 2295"
-    assert "2 failed n[003-004] (1 waived: n004)" in [one.text for one in rows["C-TRIAD"].counts]
+    assert "2 failed n[003-004] (1 waived: n004)" in [one.label for one in rows["C-TRIAD"].counts]
     assert 'class="baseline' in rows["C-TRIAD"].spread
 
 
@@ -162,14 +162,14 @@ def test_every_bar_of_a_spread_is_counted_once(winter):
     first, *_ = winter
     for line in first.summary.lines:
         bars = map(int, re.findall(r"<title>(\d+) at ", line.spread))
-        measured = sum(c.number for c in line.counts if "no value" not in c.text)
+        measured = sum(c.number for c in line.counts if "no value" not in c.label)
         measured -= line.ids[0] == "C-HPL"  # a wrong answer failed, and has no value
         assert sum(bars) in (0, measured)
 
 
 def test_there_is_a_cell_for_each_node_and_the_legend_counts_them(winter):
     first, page, _ = winter
-    assert [cell.node for cell in first.summary.cells] == fleets.names(COUNT)
+    assert [cell.label.partition(":")[0] for cell in first.summary.cells] == fleets.names(COUNT)
     assert sum(key.number for key in first.summary.keys) == COUNT
     assert re.search(r'<a class="bad" title="n003: FAILED" href="#state-n003">', page)
     assert re.search(
@@ -179,13 +179,14 @@ def test_there_is_a_cell_for_each_node_and_the_legend_counts_them(winter):
 
 def test_an_event_names_the_nodes_and_criteria_that_it_explains(winter):
     first, *_ = winter
-    event = next(
-        cause for cause in first.summary.causes if cause.change and cause.who == "n[003-004]"
+    causes = first.summary.causes.rows
+    what, explains = next(
+        (what, explains) for who, what, explains, change in causes if change and who == "n[003-004]"
     )
-    assert "Stream.triad -1" in event.what
-    assert "kernel: 6.1.0-12 -> 6.1.0-99" in event.what
-    assert ("C-TRIAD", "n[003-004]") in event.explains
-    assert any("timeout" in cause.what and cause.who == "n005" for cause in first.summary.causes)
+    assert "Stream.triad -1" in what
+    assert "kernel: 6.1.0-12 -> 6.1.0-99" in what
+    assert ("C-TRIAD n[003-004]", "criterion-C-TRIAD") in explains.to
+    assert any("timeout" in what and who == "n005" for who, what, *_ in causes)
 
 
 def test_every_link_of_the_page_leads_somewhere_and_ids_are_single(winter):
@@ -251,11 +252,11 @@ def test_a_large_fleet_is_folded_and_its_cells_hold_all_nodes(tmp_path, monkeypa
     built, text = made(chapters=("nodes",))
     cells = built.summary.cells
     assert len(cells) == (30 if racks else 60 * 4)
-    held = [int(n) for cell in cells for n in re.findall(r"(\d+) (?:go back|failed)", cell.title)]
+    held = [int(n) for cell in cells for n in re.findall(r"(\d+) (?:go back|failed)", cell.label)]
     assert sum(held) == 1200
     (bad,) = [cell for cell in cells if cell.look == "bad"]
-    assert bad.number == 3 and "3 failed" in bad.title
-    assert bad.title.startswith("r02:") is racks
+    assert bad.number == 3 and "3 failed" in bad.label
+    assert bad.label.startswith("r02:") is racks
     assert len(Page(text).ids) < 100
 
 
@@ -269,7 +270,7 @@ def test_published_values_alone_begin_with_those_and_no_red_word(tmp_path, monke
     summary = built.summary
     assert summary.mark == "PUBLISHED"
     assert (summary.cards[0].number, summary.cards[0].label) == (120, "published values and texts")
-    assert not (summary.cells or summary.causes)
+    assert not (summary.cells or summary.causes.rows)
     begin = text[text.index("<header") : text.index('id="section-untested"')]
     assert 'class="word bad"' not in begin and 'class="verdict open"' in begin
 

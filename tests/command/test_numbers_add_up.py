@@ -165,7 +165,7 @@ def the_first_screen_has_the_numbers_of_verdict_and_gate(told, plain, cards, lin
     for label, state in (("failed", "FAILED"), ("slow", "SLOW"), ("untested", "UNTESTED")):
         out = [one for one in rulings if not one["back"] and one["state"] == state]
         assert numbers[label] == len(out)
-    shown = {re.sub(r"^\d+ | n[\d\[].*| \(.*", "", one.text): one.number for one in line.counts}
+    shown = {re.sub(r"^\d+ | n[\d\[].*| \(.*", "", one.label): one.number for one in line.counts}
     assert shown == {
         name.replace("_", " "): number for name in STANDINGS if (number := told["counts"][name])
     }

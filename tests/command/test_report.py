@@ -134,7 +134,7 @@ def test_it_names_the_sessions_that_it_compares_with_an_earlier_one(tmp_path, mo
 
 
 def test_a_table_without_a_change_is_left_out():
-    assert changes._tables(Comparison()) == []
+    assert not changes._metrics(Comparison()).rows
 
 
 def test_it_says_what_was_not_tested(winter):

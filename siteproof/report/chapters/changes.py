@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from siteproof.analysis.before_after import Effect
 from siteproof.compare import accepted, comparison
@@ -15,15 +15,7 @@ from siteproof.record.ages import moment_of
 from siteproof.record.finding import Finding
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, nodes, percent_change, quantity, when
-from siteproof.report.sections import (
-    Section,
-    Table,
-    anchor,
-    filled,
-    limited,
-    limited_points,
-    to_nodes,
-)
+from siteproof.report.sections import Section, Table, anchor, grouped, limited_points, to_nodes
 from siteproof.trend import Alert
 from siteproof.units import count
 from siteproof.wording import trends
@@ -57,7 +49,7 @@ def chapter(material: Material) -> Section:
     """The comparison with the last time, and what the whole history shows."""
     since, tables, points = material.once(last_time), [], []
     if since:
-        tables = filled(*_tables(since.result), besides(since.result.changed))
+        tables = [_metrics(since.result), besides(since.result.changed)]
         lines = [f"Not comparable: {full(why)}" for why in since.result.not_comparable]
         points += limited_points(lines, MAX_ROWS)
     parts = [_of_history(material)] if material.judged.samples else []
@@ -116,11 +108,9 @@ def _compared(material: Material, words: str, last: LastTime) -> Since:
     return Since(words, several, result)
 
 
-def _tables(result: Comparison) -> list[Table]:
+def _metrics(result: Comparison) -> Table:
     """A row for each metric that changed; the others are counted."""
     shown = [r for r in result.rows if r.change.effect in NEWS or r.worst]
-    if not shown:
-        return []
     number = Counter(r.change.effect for r in result.rows)
     counts = counted((change, number[change]) for change in Effect)
     note = (
@@ -143,7 +133,7 @@ def _tables(result: Comparison) -> list[Table]:
         for r in shown
     ]
     title = "Metrics that changed"
-    return [limited(COLUMNS, rows, MAX_ROWS, COMMAND, numeric=COLUMNS[3:8], title=title, note=note)]
+    return Table(COLUMNS, rows, note, COLUMNS[3:8], title, most=MAX_ROWS, command=COMMAND)
 
 
 def besides(findings: Sequence[Finding]) -> Table:
@@ -152,19 +142,18 @@ def besides(findings: Sequence[Finding]) -> Table:
     What a node no longer reports is one row, too. The digest of a description is left out where
     the fields that changed have rows.
     """
-    groups: dict[tuple[str, ...], list[Finding]] = {}
     named = {why.subject for why in findings if not _is_digest(why)}
-    for why in findings:
-        if _is_digest(why) and why.subject in named:
-            continue
-        before, after = str(why.get("before")), str(why.get("after"))
-        key = (
-            (why.subject, after) if after == changed_facts.NOTHING else (why.subject, before, after)
-        )
-        groups.setdefault(key, []).append(why)
-    rows = [_fact(same) for same in groups.values()]
+    shown = [why for why in findings if not (_is_digest(why) and why.subject in named)]
+    rows = [_fact(same) for same in grouped((_change(why), why) for why in shown).values()]
     title = "Changed besides the results"
-    return limited(("nodes", "what", "before", "now"), rows, MAX_ROWS, COMMAND, title=title)
+    columns = ("nodes", "what", "before", "now")
+    return Table(columns, rows, title=title, most=MAX_ROWS, command=COMMAND)
+
+
+def _change(why: Finding) -> tuple[str, ...]:
+    """What the changes in one row have in common."""
+    before, after = str(why.get("before")), str(why.get("after"))
+    return (why.subject, after, "" if after == changed_facts.NOTHING else before)
 
 
 def _is_digest(why: Finding) -> bool:
@@ -240,22 +229,14 @@ def _of_history(material: Material) -> Section:
         ("Left out of the history", material.history.refused),
     ):
         points += limited_points([f"{title}: {line}" for line in lines], MAX_ROWS)
-    return Section("history", "Over the whole history", lead, filled(*tables), points=points)
+    return Section("history", "Over the whole history", lead, tables, points=points)
 
 
 def _alerts(material: Material, alerts: Sequence[Alert], title: str, note: str = "") -> Table:
     """A row for each change, to which others lead."""
-    whole = of_alerts(material, alerts)
-    return limited(
-        whole.columns,
-        whole.rows,
-        MAX_ROWS,
-        "siteproof trend",
-        numeric=whole.numeric,
-        title=title,
-        note=note,
-        ids=[anchor("change", alert.id) for alert in alerts],
-    )
+    ids = [anchor("change", alert.id) for alert in alerts]
+    whole, command = of_alerts(material, alerts), "siteproof trend"
+    return replace(whole, title=title, note=note, ids=ids, most=MAX_ROWS, command=command)
 
 
 def of_alerts(material: Material, alerts: Sequence[Alert]) -> Table:

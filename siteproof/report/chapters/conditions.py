@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, period, quantity, when
-from siteproof.report.sections import Section, Table, filled
+from siteproof.report.sections import Section, Table, grouped
 from siteproof.units import count
 
 HPL = "Hpl"
@@ -61,7 +61,7 @@ def chapter(material: Material) -> Section:
     shared = _shared(material)
     groups = material.once(_groups).items()
     rows = [_row(group, found, dict(shared)) for group, found in groups if group[2] != PUBLISHED]
-    tables = filled(
+    tables = (
         Table(("what", "value"), shared, title="The same in all checks"),
         Table(COLUMNS, rows, title="Each check, by mode and environment"),
     )
@@ -92,9 +92,9 @@ def _never(material: Material) -> str:
 
 def _sentence(found: Sequence[Sample]) -> str:
     """HPL's problem, software and machine."""
-    values, head = _values(found), found[-1].header
-    names = [name for name in WORDS if name in values and name != "blas_library"]
-    texts = [f"{WORDS[name]} {_shown(name, values[name])}" for name in names]
+    head, named = found[-1].header, [*WORDS.values()]
+    named.remove(WORDS["blas_library"])
+    texts = [f"{name} {value}" for name, value in _conditions(found) if name in named]
     listed = ", ".join(texts) or "no recorded condition"
     if head.mode == PUBLISHED:
         source = head.provenance.get("source", "no source")
@@ -111,11 +111,11 @@ def _groups(material: Material) -> Mapping[Group, Sequence[Sample]]:
 
     Published values have few conditions, which are in their own chapter; HPL's are here, too.
     """
-    groups: dict[Group, list[Sample]] = {}
-    for sample in material.good:
-        head = sample.header
-        if head.check == HPL or head.mode != PUBLISHED:
-            groups.setdefault((head.check, head.environment, head.mode), []).append(sample)
+    groups = grouped(
+        ((s.header.check, s.header.environment, s.header.mode), s)
+        for s in material.good
+        if s.header.check == HPL or s.header.mode != PUBLISHED
+    )
     return dict(sorted(groups.items(), key=lambda item: (item[0][0] != HPL, item[0])))
 
 

@@ -12,7 +12,7 @@ from siteproof.report import value_tables
 from siteproof.report.chapters import samples
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, period, when
-from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, filled, to_rows
+from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, grouped, to_rows
 from siteproof.severity import NOT_KEPT, RANKS
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.units import count
@@ -51,7 +51,7 @@ def chapter(material: Material) -> Section:
     of = f" on {when(judged.as_of)}" if judged.as_of else ""
     note = f"{NOTE} Age is that of the oldest answer{of}."
     ids = [anchor("criterion", row[0]) for row in rows]
-    tables = filled(Table(COLUMNS, rows, note, ids=ids))
+    tables = [Table(COLUMNS, rows, note, ids=ids)]
     warnings = [why for why in judged.warnings if why.kind is not Kind.WAIVER_EXPIRED]
     points = [f"Warning for {warning(why)}" for why in warnings]  # waivers have their own table
     points += [f"Measured, and no criterion covers it: {metric}" for metric in judged.unjudged]
@@ -123,11 +123,12 @@ def required(tally: Tally) -> Iterator[str]:
 def _waived(material: Material, result: CriterionVerdict) -> list[str]:
     """The waivers that excuse a node of a criterion: nodes, key, owner and last day."""
     excused = {node.node for node in result.nodes if node.waived}
-    by_key: dict[str, list[str]] = {}
-    for row in material.once(value_tables.rows_of)["units"] if excused else ():
-        if row["criterion"] == result.id and row["unit"] in excused:
-            for key in row["waivers"].split():
-                by_key.setdefault(key, []).append(row["unit"])
+    by_key = grouped(
+        (key, row["unit"])
+        for row in (material.once(value_tables.rows_of)["units"] if excused else ())
+        if row["criterion"] == result.id and row["unit"] in excused
+        for key in row["waivers"].split()
+    )
     waivers = material.site.waivers
     texts = [
         f"{tallies.units(units)}: {key}, {waivers[key].owner}, until {waivers[key].expires}"
@@ -160,9 +161,8 @@ def _sheet(material: Material) -> Section:
 
 def _sessions(material: Material) -> list[tuple[str, ...]]:
     """Each session that the values come from, and the times of its first and last job."""
-    times: dict[str, list[str]] = {}
-    for job in material.once(value_tables.rows_of)["jobs"]:
-        times.setdefault(str(job["session"]), []).append(str(job["time"]))
+    jobs = material.once(value_tables.rows_of)["jobs"]
+    times = grouped((str(job["session"]), str(job["time"])) for job in jobs)
     return [
         (name, when(min(of)), when(max(of)), str(len(of))) for name, of in sorted(times.items())
     ]

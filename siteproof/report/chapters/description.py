@@ -21,7 +21,7 @@ from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.report.material import Material
 from siteproof.report.phrases import period
-from siteproof.report.sections import Section, Table, filled, limited, limited_points
+from siteproof.report.sections import Section, Table, limited_points
 from siteproof.sites import Hardware, bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.units import count
@@ -118,7 +118,7 @@ def _role(material: Material, found: Described, role: str) -> Section:
         f"role-{role}",
         f"Role {role}",
         f"{len(here)} of {count(len(expected), 'node')} described; {_alike(same)}.",
-        filled(_shown(findings), _sections(results), _majority(same)),
+        [_shown(findings), _sections(results), _majority(same)],
     )
 
 
@@ -127,7 +127,8 @@ def _shown(findings: Sequence[OnNodes]) -> Table:
     found = finding.of_many(findings)
     rows = [(title(why), why.subject, shorten(sentence(why), LONGEST)) for why in found]
     columns, command = ("what", "nodes", "why"), "siteproof describe --facts --all"
-    return limited(columns, rows, MAX_ROWS, command, title=f"Findings ({len(rows)})")
+    named = f"Findings ({len(rows)})"
+    return Table(columns, rows, title=named, most=MAX_ROWS, command=command)
 
 
 def _alike(same: Uniformity) -> str:

@@ -6,7 +6,7 @@ from siteproof.record import shown
 from siteproof.record.shown import Evidence
 from siteproof.report.material import Material
 from siteproof.report.phrases import few
-from siteproof.report.sections import Section, Table, filled, to_rows
+from siteproof.report.sections import Section, Table, to_rows
 from siteproof.units import count
 
 COLUMNS = ("criterion", "shows", "by", "on", "file", "SHA-256", "note", "state", "signature")
@@ -29,7 +29,7 @@ def chapter(material: Material) -> Section | None:
     lead = f"{count(len(wanted), 'criterion', 'criteria')} are answered by a person's evidence"
     lead += f"; due: {few(due, MAX_DUE)}." if due else "; all have it."
     rows = [_row(one, taken_back.get(one.name)) for one in own]
-    return Section("evidence", "Evidence", lead, filled(Table(COLUMNS, rows, NOTE)))
+    return Section("evidence", "Evidence", lead, [Table(COLUMNS, rows, NOTE)])
 
 
 def _row(record: Evidence, back: Evidence | None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.report import waivers
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, nodes
-from siteproof.report.sections import Section, Table, anchor, limited, to_nodes
+from siteproof.report.sections import Link, Section, Table, anchor, grouped, to_nodes
 from siteproof.units import count
 from siteproof.wording.findings import full, fulls, sentences
 from siteproof.wording.in_bounds_unit import Shown
@@ -20,6 +20,7 @@ from siteproof.wording.in_bounds_unit import Shown
 NOT_REQUIRED = "nothing required"  # and nothing measured: neither good nor bad
 MAX_REASONS = 3  # of a node
 MAX_ROWS = 150  # of a table; more would hide what matters
+COMMAND = "siteproof nodes"
 MAX_GROUPS = 3  # of nodes in a sentence, each with its reason
 
 
@@ -39,7 +40,7 @@ def brief(material: Material) -> str:
     text, out = short(material), [r for r in material.gate.rulings.values() if not r.back]
     if not out or not material.measured:
         return text
-    groups = grouped(material, out)
+    groups = in_rows(material, out)
     why = [f"{nodes(g.nodes)} ({g.state}: {_first(g.reasons)})" for g in groups]
     first, dot, rest = text.partition(".")
     return f"{first}: {few(why, MAX_GROUPS, '; ')}{dot}{rest}"
@@ -88,9 +89,9 @@ def _notes(material: Material) -> Section | None:
     retest = material.fleet.retest
     if not rows and not retest:
         return None
-    table = limited(("nodes", "seen once"), rows, MAX_ROWS, "siteproof nodes")
+    table = Table(("nodes", "seen once"), rows, most=MAX_ROWS, command=COMMAND)
     lead = f"Run again: {retest}." if retest else "Nothing has to be run again."
-    return Section("retest", "Nodes to test again", lead, [table] if rows else [])
+    return Section("retest", "Nodes to test again", lead, [table])
 
 
 def _repairs(material: Material) -> Section | None:
@@ -105,9 +106,7 @@ def _together(
     findings: Iterable[Finding], apart: Callable[[Finding], object] = lambda _one: None
 ) -> list[tuple[str, str]]:
     """Nodes, and the sentence on their findings that differ in numbers only. apart: and in this."""
-    groups: dict[object, list[Finding]] = {}
-    for one in findings:
-        groups.setdefault((one.alike, apart(one)), []).append(one)
+    groups = grouped(((one.alike, apart(one)), one) for one in findings)
     return [(nodes({one.subject for one in same}), full(*same)) for same in groups.values()]
 
 
@@ -130,7 +129,7 @@ class Group:
     waived: str
 
 
-def grouped(material: Material, rulings: Iterable[Ruling]) -> list[Group]:
+def in_rows(material: Material, rulings: Iterable[Ruling]) -> list[Group]:
     """The nodes as `alike` groups them, with values in the unit and digits of their criterion."""
     shown = material.once(_shown)
     return alike(replace(r, findings=tuple(shown.all(r.findings))) for r in rulings)
@@ -142,9 +141,8 @@ def _shown(material: Material) -> Shown:
 
 def alike(rulings: Iterable[Ruling]) -> list[Group]:
     """Nodes by state, reasons and waiver, the most severe state first."""
-    groups: dict[object, list[Ruling]] = {}
-    for ruling in sorted(rulings, key=lambda r: (STATES.index(r.state), r.node)):
-        groups.setdefault((ruling.state, kinds(ruling.findings), ruling.waived), []).append(ruling)
+    ordered = sorted(rulings, key=lambda r: (STATES.index(r.state), r.node))
+    groups = grouped(((r.state, kinds(r.findings), r.waived), r) for r in ordered)
     return [
         Group(
             [ruling.node for ruling in same],
@@ -169,14 +167,14 @@ def common(findings: Iterable[Sequence[Finding]]) -> list[str]:
 def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
     """A row for the nodes that are in the same state for the same reasons."""
     rows, places = [], []
-    for group in grouped(material, rulings):
+    for group in in_rows(material, rulings):
         why = "; ".join(filter(None, (few(group.reasons, MAX_REASONS, "; "), group.waived))) or "-"
         roles, racks = _roles(material, group.nodes), _racks(material, group.nodes)
         rows.append((to_nodes(group.nodes), group.state, roles, racks, why))
         places.append(_anchor(group))
     columns = ("nodes", "state", "role", "group", "why")
     title = f"{title} ({len(rulings)})"
-    return limited(columns, rows, MAX_ROWS, "siteproof nodes", title=title, ids=places)
+    return Table(columns, rows, title=title, ids=places, most=MAX_ROWS, command=COMMAND)
 
 
 def _anchor(group: Group) -> str:
@@ -187,9 +185,14 @@ def anchors(material: Material) -> dict[str, str]:
     """Of each node with a row in these tables, the id of the row."""
     found: dict[str, str] = {}
     for rulings in _tabled(material):
-        for group in grouped(material, rulings)[:MAX_ROWS]:
+        for group in in_rows(material, rulings)[:MAX_ROWS]:
             found |= dict.fromkeys(group.nodes, _anchor(group))
     return found
+
+
+def to_reason(material: Material, node: str, text: str = "") -> Link:
+    """A node, or a text on it, that leads to the row with its reasons."""
+    return Link([(text or node, material.once(anchors).get(node, ""))])
 
 
 def _tabled(material: Material) -> tuple[list[Ruling], list[Ruling]]:

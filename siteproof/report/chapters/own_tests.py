@@ -5,7 +5,7 @@ from __future__ import annotations
 from siteproof.record import plain_tests
 from siteproof.report.material import Material
 from siteproof.report.phrases import day, few
-from siteproof.report.sections import Section, Table, limited
+from siteproof.report.sections import Section, Table
 from siteproof.units import count, with_unit
 
 MAX_ROWS = 100
@@ -42,11 +42,11 @@ def chapter(material: Material) -> Section | None:
         return None
     named = [f"{check}, {count(len(names), 'metric')}" for check, names in metrics.items()]
     lead = f"Not in the catalogue: {few(named, MAX_NAMES, '; ')}."
-    table: Table = limited(
+    table = Table(
         _COLUMNS,
         rows,
-        MAX_ROWS,
-        "siteproof history",
+        most=MAX_ROWS,
+        command="siteproof history",
         numeric=("nodes", "values"),
         title="Metrics of plain ReFrame tests, in the whole history",
         note="No criterion can name them; a catalogue.yaml in a folder of 'checks' in system.yaml "

@@ -8,7 +8,7 @@ from siteproof.published import results, table_cells
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report.material import Material
 from siteproof.report.phrases import few
-from siteproof.report.sections import Section, Table, filled
+from siteproof.report.sections import Section, Table
 from siteproof.units import count
 
 MAX_SOURCES = 4
@@ -18,7 +18,7 @@ def chapter(material: Material) -> Section | None:
     """The tables of the imported values; None if none were imported."""
     stated = material.sessions.of(lambda header: header.mode == PUBLISHED)
     tables = results.tables(material.site, stated)
-    found = filled(*(Table(t.columns, t.rows, t.note, title=t.title) for t in tables))
+    found = [Table(t.columns, t.rows, t.note, title=t.title) for t in tables if t.rows]
     if not found:
         return None
     lead = f"{_stated(stated)}; nothing here was measured by this suite."

@@ -10,7 +10,7 @@ from siteproof.record.pair_units import ends
 from siteproof.report import value_tables
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, when
-from siteproof.report.sections import NOTHING, Section, Table, anchor, filled, to_rows
+from siteproof.report.sections import NOTHING, Section, Table, anchor, grouped, to_rows
 from siteproof.severity import RANKS, Verdict
 from siteproof.units import count, with_unit
 
@@ -44,15 +44,13 @@ def chapter(material: Material) -> Section | None:
         f"Each verdict rests on values of {count(len(jobs), 'job')}. A criterion and a node lead "
         "to their values, a value to its job, and a job to its file."
     )
-    return Section("samples", "Samples", lead, filled(*found))
+    return Section("samples", "Samples", lead, found)
 
 
 def of_units(material: Material) -> dict[tuple[str, str], list[Given]]:
     """The samples on which the verdict on each unit rests."""
-    found: dict[tuple[str, str], list[Given]] = {}
-    for row in material.once(value_tables.rows_of)["samples"]:
-        found.setdefault((row["criterion"], row["unit"]), []).append(row)
-    return found
+    samples = material.once(value_tables.rows_of)["samples"]
+    return grouped(((row["criterion"], row["unit"]), row) for row in samples)
 
 
 def jobs_of(samples: Iterable[Given]) -> list[str]:
@@ -87,12 +85,13 @@ def _of_criterion(
         rows.append((to_rows("node", unit or "all"), value, verdict, jobs))
     return Table(
         ("node", "value", "verdict", "jobs"),
-        rows[:MAX_UNITS],
-        f"{NOTE} Rows left out: {len(rows) - MAX_UNITS}." if len(rows) > MAX_UNITS else "",
+        rows,
+        NOTE if len(rows) > MAX_UNITS else "",
         title=f"{result.id}: {count(len(rows), 'unit')} with a value or a reason",
         name=anchor("values", result.id),
         metrics=[result.criterion.metric],
         folded=True,
+        most=MAX_UNITS,
     )
 
 
@@ -135,12 +134,12 @@ def _of_nodes(material: Material, verdicts: Mapping[tuple[str, str], str], value
 
 def _by_node(material: Material, values: Units) -> dict[str, list[tuple[str, str]]]:
     """The criteria and units of each node of the inventory; a pair is of both of its ends."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for key, unit in values:
-        for node in ends(unit):
-            if material.site.role_of(node):
-                found.setdefault(node, []).append((key, unit))
-    return found
+    return grouped(
+        (node, (key, unit))
+        for key, unit in values
+        for node in ends(unit)
+        if material.site.role_of(node)
+    )
 
 
 def _of_node(

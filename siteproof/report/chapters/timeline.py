@@ -8,7 +8,7 @@ from siteproof.compare.accepted import Acceptance
 from siteproof.published import milestones
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, when
-from siteproof.report.sections import Section, Table, filled
+from siteproof.report.sections import Section, Table
 from siteproof.sites.timeline_csv import Milestone
 from siteproof.units import count
 
@@ -23,8 +23,9 @@ def chapter(material: Material) -> Section | None:
         return None
     columns = ("when", "what", "by", "why", "criteria", "despite", "suite")
     title = f"Accepted with siteproof accept ({len(accepted)})"
-    tables = filled(
-        _milestones(found), Table(columns, [_accepted(record) for record in accepted], title=title)
+    tables = (
+        _milestones(found),
+        Table(columns, [_accepted(record) for record in accepted], title=title),
     )
     remarks = milestones.remarks(found)
     lead = "The site has no file of milestones (timeline.csv)"

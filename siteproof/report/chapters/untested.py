@@ -15,7 +15,7 @@ from siteproof.report.chapters.criteria import by_severity
 from siteproof.report.chapters.nodes import common, kinds
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, when
-from siteproof.report.sections import Section, Table, filled, limited
+from siteproof.report.sections import Section, Table, grouped
 from siteproof.severity import UNDECIDED
 from siteproof.sweeps import reading
 from siteproof.units import count
@@ -32,34 +32,23 @@ WITHOUT_VALUE = (
 
 def chapter(material: Material) -> Section:
     """A table for each kind of thing that was not tested."""
-    tables = filled(
-        _table("Nodes that lack some value", ("nodes", "count", "missing"), _nodes(material)),
-        _table(
-            "Checks that gave no value",
-            ("check", "status", "count", "where", "why"),
-            _failed(material),
+    parts = {
+        "Nodes that lack some value": (_nodes, "nodes, count, missing"),
+        "Checks that gave no value": (_failed, "check, status, count, where, why"),
+        "Checks that were not run": (_by_need, "needed by, last measured, checks"),
+        "Roles, links and file systems without a value": (_places, "what, name, why"),
+        "Sweeps that were not run": (_by_time, "last measured, sweeps"),
+        "Measured at only one of the times that are compared": (
+            _only_once,
+            "when, nodes, count, metrics",
         ),
-        _table(
-            "Checks that were not run", ("needed by", "last measured", "checks"), _by_need(material)
-        ),
-        _table(
-            "Roles, links and file systems without a value",
-            ("what", "name", "why"),
-            _places(material),
-        ),
-        _table("Sweeps that were not run", ("last measured", "sweeps"), _by_time(material)),
-        _table(
-            "Measured at only one of the times that are compared",
-            ("when", "nodes", "count", "metrics"),
-            _only_once(material),
-        ),
-    )
+    }
+    tables = []
+    for title, (find, names) in parts.items():
+        columns, rows = names.split(", "), list[Sequence[str]](find(material))
+        numeric = {"count"} & set(columns)
+        tables.append(Table(columns, rows, numeric=numeric, title=title, most=MAX_ROWS))
     return Section("untested", "What was not tested", brief(material), tables)
-
-
-def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    numeric = {"count"} & set(columns)
-    return limited(columns, list(rows), MAX_ROWS, numeric=numeric, title=title)
 
 
 def brief(material: Material) -> str:
@@ -110,10 +99,8 @@ def _criteria(material: Material) -> list[CriterionVerdict]:
 
 def _nodes(material: Material) -> Iterator[tuple[str, str, str]]:
     """Nodes that lack some value: a row for those whose findings differ in numbers only."""
-    groups: dict[object, list[NodeReport]] = {}
-    for node in material.fleet.nodes.values():
-        if node.untested:
-            groups.setdefault(kinds(_missing(node)), []).append(node)
+    untested = (node for node in material.fleet.nodes.values() if node.untested)
+    groups = grouped((kinds(_missing(node)), node) for node in untested)
     for alike in sorted(groups.values(), key=len, reverse=True):
         reasons = common(map(_missing, alike))
         yield nodes(n.node for n in alike), str(len(alike)), few(reasons, MAX_NAMES, "; ")
@@ -128,11 +115,9 @@ def _only_once(material: Material) -> Iterator[tuple[str, str, str, str]]:
     if since is None:
         return
     for title, findings in (("then", since.result.only_a), ("now", since.result.only_b)):
-        metrics: dict[str, dict[str, None]] = {}
-        for found in findings:
-            metrics.setdefault(found.subject, {})[found.metric] = None
+        metrics = grouped(dict.fromkeys((found.subject, found.metric) for found in findings))
         for subject, names in metrics.items():
-            yield f"only {title}", subject, str(len(names)), few(list(names), MAX_NAMES)
+            yield f"only {title}", subject, str(len(names)), few(names, MAX_NAMES)
 
 
 def _missing(node: NodeReport) -> list[Finding]:
@@ -142,11 +127,11 @@ def _missing(node: NodeReport) -> list[Finding]:
 
 def _failed(material: Material) -> Iterator[tuple[str, str, str, str, str]]:
     """Jobs that gave no value: a tool was missing, the time was over, and the like."""
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for s in material.judged.samples:
-        if s.status != "ok":
-            place = s.node or link_of(s) or "the system"
-            groups.setdefault((s.header.check, s.status, s.why), []).append(place)
+    groups = grouped(
+        ((s.header.check, s.status, s.why), s.node or link_of(s) or "the system")
+        for s in material.judged.samples
+        if s.status != "ok"
+    )
     for (check, status, why), names in sorted(groups.items()):
         yield check, status, str(len(names)), few(_named(material, names), MAX_NAMES), why or "-"
 
@@ -159,16 +144,16 @@ def _named(material: Material, names: Iterable[str]) -> list[str]:
 
 def _by_need(material: Material) -> Iterator[tuple[str, str, str]]:
     """Checks for which the same criteria wait and that were last run at the same time, in a row."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for name, waiting, last in material.once(_not_run):
-        groups.setdefault((waiting or "none", last), []).append(name)
+    not_run = material.once(_not_run)
+    groups = grouped(((waiting or "none", last), name) for name, waiting, last in not_run)
     yield from ((*key, ", ".join(names)) for key, names in groups.items())
 
 
 def _by_time(material: Material) -> Iterator[tuple[str, str]]:
-    groups: dict[str, list[str]] = {}
-    for name, number, last in material.once(_not_swept):
-        groups.setdefault(last, []).append(f"{name} ({count(number, 'point')})")
+    groups = grouped(
+        (last, f"{name} ({count(number, 'point')})")
+        for name, number, last in material.once(_not_swept)
+    )
     yield from ((last, ", ".join(names)) for last, names in groups.items())
 
 
@@ -176,10 +161,11 @@ def _not_run(material: Material) -> list[tuple[str, str, str]]:
     """Checks of the suite without a judged value: the criteria that wait, and the last run."""
     run = {s.header.check for s in material.judged.samples if s.header.mode != PUBLISHED}
     last = _last_runs(material, lambda header: header.check)
-    waiting: dict[str, list[str]] = {}
-    for key, criterion in material.site.criteria.items():
-        if not (criterion.report_only or criterion.not_here):
-            waiting.setdefault(criterion.metric.partition(".")[0], []).append(key)
+    waiting = grouped(
+        (criterion.metric.partition(".")[0], key)
+        for key, criterion in material.site.criteria.items()
+        if not (criterion.report_only or criterion.not_here)
+    )
     known = {m.check for m in material.site.catalogue.values() if m.check} - run
     rows = [(name, few(waiting.get(name, ()), MAX_NAMES), last.get(name, NEVER)) for name in known]
     return sorted(rows, key=lambda row: (not row[1], row[0]))

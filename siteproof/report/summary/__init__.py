@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from siteproof.report.sections import Table
+
+NO_CAUSES = Table(("nodes", "what", "explains", "change"), (), title="What explains it")
 OK, REMARK, SLOW, BAD, NONE = "ok", "remark", "slow", "bad", "none"  # looks of the page's style
 
 
 @dataclass(frozen=True)
-class Card:
-    """A number with its name. note: a few words more. of_nodes: the sum of these is all nodes.
+class Count:
+    """How many of something there are: on a card, in the counts of a criterion, in a cell or key.
 
-    section: the name of the one that has all of them.
+    note: a few words more, or which they are. of_nodes: the sum of these is all nodes.
     """
 
     number: int
@@ -20,16 +23,6 @@ class Card:
     look: str
     note: str = ""
     of_nodes: bool = False
-    section: str = ""
-
-
-@dataclass(frozen=True)
-class Count:
-    """How many units of a criterion have a standing, and which."""
-
-    number: int
-    look: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -55,45 +48,11 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Cause:
-    """An event, or what is wrong with nodes. explains: of each criterion, what it explains there.
-
-    change: the id of a change in the history.
-    """
-
-    who: str
-    what: str
-    explains: Sequence[tuple[str, str]] = ()
-    change: str = ""
-    node: str = ""
-
-
-@dataclass(frozen=True)
 class Step:
     """A command for the next step, and what it does."""
 
     command: str
     what: str
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A node, or some of them: how many have the most severe look, and what all of them have."""
-
-    look: str
-    title: str
-    number: int = 0
-    node: str = ""
-
-
-@dataclass(frozen=True)
-class Key:
-    """What a look means, of how many nodes, and of which."""
-
-    look: str
-    label: str
-    number: int
-    nodes: str
 
 
 @dataclass(frozen=True)
@@ -106,15 +65,16 @@ class Year:
     change: str
     look: str
     notes: Sequence[str] = ()
-    figure: str = ""
 
 
 @dataclass(frozen=True)
 class Summary:
     """The first screen. mark: the verdict in a word. counts: how many criteria have which verdict.
 
-    anchors: of a node that is not OK, where the page has the reason. note: what `lines` leaves out.
-    cells_of: what a cell is, where it is not one node.
+    note: what `lines` leaves out.
+    causes: what explains the verdict, a row each. cells: of each node; of many, of some of them,
+    how many have the most severe look. cells_of: what a cell is, where it is not one node. keys: of
+    each look, the nodes that have it.
     """
 
     what: str
@@ -123,16 +83,14 @@ class Summary:
     compared: str
     mark: str
     counts: str
-    cards: Sequence[Card] = ()
+    cards: Sequence[Count] = ()
     lines: Sequence[Line] = ()
     note: str = ""
-    causes: Sequence[Cause] = ()
-    more_causes: int = 0
+    causes: Table = NO_CAUSES
     steps: Sequence[Step] = ()
-    cells: Sequence[Cell] = ()
+    cells: Sequence[Count] = ()
     cells_of: str = ""
-    keys: Sequence[Key] = ()
+    keys: Sequence[Count] = ()
     period: str = ""
     years: Sequence[Year] = ()
     problems: Sequence[str] = ()
-    anchors: Mapping[str, str] = field(default_factory=dict)

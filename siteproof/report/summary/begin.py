@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 from siteproof.errors import UserError, UserErrors
@@ -11,13 +12,14 @@ from siteproof.report import waivers
 from siteproof.report.chapters import changes, nodes
 from siteproof.report.material import Material
 from siteproof.report.phrases import period
+from siteproof.report.sections import Link
 from siteproof.report.summary import (
+    NO_CAUSES,
     NONE,
     OK,
     REMARK,
     SLOW,
-    Card,
-    Cause,
+    Count,
     Summary,
     Year,
     contract_lines,
@@ -26,13 +28,11 @@ from siteproof.report.summary import (
     next_steps,
     years,
 )
-from siteproof.trend import Alert
+from siteproof.trend import Survey
 from siteproof.wording.trends import TOO_SHORT
 from siteproof.wording.verdicts import awaited, numbers, published_only
 
 T = TypeVar("T")
-NO_ALERTS: Sequence[Alert] = ()
-NO_CAUSES: tuple[Sequence[Cause], int] = ([], 0)
 NO_YEARS: tuple[str, Sequence[Year]] = ("", [])
 IGNORED = "decide_nothing"  # of siteproof.wording.verdicts.AWAITED
 ONLY_PUBLISHED = "PUBLISHED"
@@ -51,12 +51,11 @@ def build(material: Material) -> Summary:
             problems.append(str(error))
             return otherwise
 
-    alerts = part(lambda found: found.open_changes, NO_ALERTS)
-    shown, note = contract_lines.lines(material)
+    seen: Survey | None = part(lambda found: found.survey, None)
+    shown, note = contract_lines.lines(material, partial(nodes.to_reason, material))
     only_published = published_only(judged)
     cells_of, cells = ("", []) if only_published else fleet.cells(material)
-    found, more = NO_CAUSES if only_published else explanations.causes(material, alerts)
-    period_of, drawn = part(lambda found: years.years(found, alerts), NO_YEARS)
+    period_of, drawn = part(years.years, NO_YEARS)
     times = [s.header.time for s in judged.samples if s.header.mode != PUBLISHED]
     measured, counts = period(times) if times else NOT_MEASURED, _counts(material)
     if only_published:  # first that they are, and then what they show
@@ -68,64 +67,61 @@ def build(material: Material) -> Summary:
         part(_compared, ""),
         mark(material),
         counts,
-        list(_cards(material, alerts)),
+        list(_cards(material, seen)),
         shown,
         note,
-        found,
-        more,
-        next_steps.steps(material, alerts),
+        NO_CAUSES if only_published else explanations.causes(material),
+        next_steps.steps(material),
         cells,
         cells_of,
         [] if only_published else fleet.keys(material),
         period_of,
         drawn,
         list(dict.fromkeys(problems)),
-        part(nodes.anchors, {}),
     )
 
 
-def _cards(material: Material, alerts: Sequence[Alert]) -> Iterator[Card]:
+def _cards(material: Material, seen: Survey | None) -> Iterator[Count]:
     """The nodes; of published values alone, what they are; then changes and waivers."""
     if published_only(material.judged):
         yield from _published_cards(material)
     else:
-        yield from (*fleet.cards(material), *_changes(material, alerts), _waivers(material))
+        yield from fleet.cards(material)
+        if seen:
+            yield _changes(material, seen)
+        yield _waivers(material)
 
 
-def _published_cards(material: Material) -> Iterator[Card]:
+def _published_cards(material: Material) -> Iterator[Count]:
     stated = material.judged.samples
-    yield Card(len(stated), "published values and texts", NONE)
-    yield Card(0, "nodes measured here", NONE, f"of {len(material.fleet.nodes)}")
+    yield Count(len(stated), "published values and texts", NONE)
+    yield Count(0, "nodes measured here", NONE, f"of {len(material.fleet.nodes)}")
     of_criteria = awaited(material.judged)
-    yield Card(of_criteria["answered"], "criteria answered by them", NONE)
+    yield Count(of_criteria["answered"], "criteria answered by them", NONE)
     waiting = sum(n for name, n in of_criteria.items() if name not in ("answered", IGNORED))
-    yield Card(waiting, "criteria without an answer", NONE)
+    yield Count(waiting, "criteria without an answer", NONE)
 
 
-def _changes(material: Material, alerts: Sequence[Alert]) -> Iterator[Card]:
-    """As the last line of `siteproof trend` counts them; none where they cannot be read."""
-    try:
-        seen = material.survey
-    except (UserError, UserErrors):
-        return  # the begin has the reason
+def _changes(material: Material, seen: Survey) -> Count:
+    """As the last line of `siteproof trend` counts them."""
+    alerts = material.open_changes
     if not seen.long_enough and not alerts:
-        yield Card(0, "series with a history", NONE, f"of {seen.series}: {TOO_SHORT}")
-        return
+        return Count(0, "series with a history", NONE, f"of {seen.series}: {TOO_SHORT}")
     proven = sum(not alert.provisional for alert in alerts)
     note = f"and {len(alerts) - proven} provisional" if len(alerts) > proven else ""
     label = "change for the worse, open" if proven == 1 else "changes for the worse, open"
-    yield Card(proven, label, SLOW if proven else OK, note)
+    return Count(proven, label, SLOW if proven else OK, note)
 
 
-def _waivers(material: Material) -> Card:
+def _waivers(material: Material) -> Count:
     """The waivers that hold, when the first of them ends, and how many have ended."""
     today, known = material.now.date(), material.site.waivers.values()
     holding = [waiver for waiver in known if waiver.holds(today)]
     notes = [f"the first ends {min(w.expires for w in holding)}"] if holding else []
     notes += [f"{len(known) - len(holding)} expired"] if len(known) > len(holding) else []
     label = "waiver" if len(holding) == 1 else "waivers"
-    look = REMARK if holding else OK
-    return Card(len(holding), label, look, ", ".join(notes), section=waivers.NAME)
+    look, lead = REMARK if holding else OK, Link([(label, f"section-{waivers.NAME}")])
+    return Count(len(holding), lead, look, ", ".join(notes))
 
 
 def _compared(material: Material) -> str:

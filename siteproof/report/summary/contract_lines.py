@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from siteproof.figure import small
 from siteproof.figure.marks import Mark
 from siteproof.report import promised, summary
 from siteproof.report.material import Material
 from siteproof.report.phrases import few
+from siteproof.report.sections import to_rows
 from siteproof.report.summary import Count, Line
 from siteproof.severity import RANKS, Verdict
 from siteproof.units import count, with_unit
@@ -16,6 +17,7 @@ from siteproof.verdict.tally import Standing, Tally, of_all
 from siteproof.wording import tallies
 from siteproof.wording.verdicts import numbers
 
+Lead = Callable[[str], str]
 MAX_LINES = 24
 LONGEST = 60  # characters of the nodes of a count; the chapter on the criteria has all of them
 MAX_REASONS, MAX_SOURCES = 2, 2
@@ -27,14 +29,17 @@ LOOKS = {
 }
 
 
-def lines(material: Material) -> tuple[list[Line], str]:
-    """The criteria, the most severe first, and how many are left out."""
+def lines(material: Material, lead: Lead = str) -> tuple[list[Line], str]:
+    """The criteria, the most severe first, and how many are left out.
+
+    lead: makes of a node what leads to its reasons.
+    """
     site, verdicts = material.site, material.judged.verdicts
     ordered = sorted(of_all(site, verdicts), key=lambda t: (t.result.excused, _rank(t)))
     groups = tallies.alike(ordered)
     left = [tally.result for group in groups[MAX_LINES:] for tally in group]
     note = f"{count(len(left), 'criterion', 'criteria')} more: {numbers(left)}" if left else ""
-    return [_line(material, group) for group in groups[:MAX_LINES]], note
+    return [_line(material, group, lead) for group in groups[:MAX_LINES]], note
 
 
 def _rank(tally: Tally) -> tuple[int, float]:
@@ -42,11 +47,11 @@ def _rank(tally: Tally) -> tuple[int, float]:
     return RANKS[tally.result.verdict], float(tally.margin if tally.margin is not None else 1e9)
 
 
-def _line(material: Material, group: Sequence[Tally]) -> Line:
+def _line(material: Material, group: Sequence[Tally], lead: Lead) -> Line:
     tally, result = group[0], group[0].result
     sources = dict.fromkeys(one.criterion.source for one in group)
     verdict, source = str(result.verdict), few(list(sources), MAX_SOURCES, "; ")
-    ids = [one.result.id for one in group]
+    ids = [to_rows("criterion", one.result.id) for one in group]
     counts = list(_counts(tally))
     if len(group) > 1:
         why = few(tallies.lack(tally)[len(counts) :], MAX_REASONS, "; ")
@@ -61,7 +66,7 @@ def _line(material: Material, group: Sequence[Tally]) -> Line:
         tallies.stated_limit(tally),
         tallies.passes_from(tally),
         "" if number is None else tallies.value(tally),
-        tally.worst.node if tally.worst and len(result.nodes) > 1 else "",
+        lead(tally.worst.node) if tally.worst and len(result.nodes) > 1 else "",
         "" if tally.margin is None else tallies.margin(tally),
         tally.margin is not None and tally.margin < 0,
         _spread(material, tally),
@@ -74,14 +79,14 @@ def _line(material: Material, group: Sequence[Tally]) -> Line:
 def _counts(tally: Tally) -> Iterator[Count]:
     """The four counts; a set of nodes that is long is in the chapter only."""
     if tally.reported:
-        yield Count(tally.reported, summary.NONE, f"{tally.reported} reported")
+        yield Count(tally.reported, f"{tally.reported} reported", summary.NONE)
     for standing, found in tally.standings.items():
         if not found:
             continue
         text = tallies.standing_of(tally, standing)
         if len(text) > LONGEST and standing is not Standing.PASSED:
             text = f"{len(found)} {standing}"
-        yield Count(len(found), LOOKS[standing], text)
+        yield Count(len(found), text, LOOKS[standing])
 
 
 def _spread(material: Material, tally: Tally) -> str:

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from siteproof.record.finding import Finding, Kind
 from siteproof.report.chapters import nodes as chapter
 from siteproof.report.material import Material
 from siteproof.report.phrases import day, few, nodes, percent_change
-from siteproof.report.summary import Cause
+from siteproof.report.sections import Link, Table, anchor, to_rows
+from siteproof.report.summary import NO_CAUSES
 from siteproof.trend import Alert
 from siteproof.verdict.tally import Standing, of_all
 from siteproof.wording.findings import fulls
 from siteproof.wording.tallies import units
 
+Row = tuple[str, str, str, str]
 MAX_CAUSES = 8
 MAX_CHANGES, MAX_REASONS = 2, 1
 BAD = (Standing.FAILED, Standing.BELOW)
 
 
-def causes(material: Material, alerts: Sequence[Alert]) -> tuple[Sequence[Cause], int]:
-    """The first of them, those that explain something before the others; and how many are left.
-
-    alerts: the open ones.
-    """
-    explained = [(alert, _explains(material, alert)) for alert in alerts]
-    events = [_event(alert, what) for alert, what in explained if what]
+def causes(material: Material) -> Table:
+    """A row for each, those that explain something before the others."""
+    explained = [(alert, _explains(material, alert)) for alert in material.open_changes]
+    events = [_event(material, alert, what) for alert, what in explained if what]
     known = {node for _, what in explained for found in what.values() for node in found}
-    others = [_event(alert, {}) for alert, what in explained if not what]
-    found = [*events, *_of_nodes(material, known), *others]
-    return found[:MAX_CAUSES], max(0, len(found) - MAX_CAUSES)
+    others = [_event(material, alert, {}) for alert, what in explained if not what]
+    rows = [*events, *_of_nodes(material, known), *others]
+    return replace(NO_CAUSES, rows=rows, most=MAX_CAUSES)
+
+
+def _row(who: str, what: str, explains: Mapping[str, str], change: str = "") -> Row:
+    """explains: of each criterion, what it explains there."""
+    criteria = [(f"{name} {of}", anchor("criterion", name)) for name, of in explains.items()]
+    leads = to_rows("change", change) if change else ""
+    return who, what, Link(criteria), leads
 
 
 def _explains(material: Material, alert: Alert) -> dict[str, list[str]]:
@@ -58,28 +65,31 @@ def _is_of(material: Material, alert: Alert, criterion: str, node: str) -> bool:
     )
 
 
-def _event(alert: Alert, explains: dict[str, list[str]]) -> Cause:
-    who = f"all of {alert.place}" if alert.of_fleet else nodes(alert.nodes)
+def _event(material: Material, alert: Alert, explains: dict[str, list[str]]) -> Row:
+    who = f"all of {alert.place}" if alert.of_fleet else _led(material, alert.nodes)
     since = day(alert.begin.time)
     parts = [f"{alert.series_name} {percent_change(alert.relative)} since {since}"]
     parts += ["a drift"] * (alert.kind == "drift") + ["provisional"] * alert.provisional
     if alert.meets:
         parts.append(f"meets its bound on {alert.meets}")
     parts += filter(None, [few(fulls(alert.changed), MAX_CHANGES, "; ")])
-    of_criteria = [(name, units(names)) for name, names in explains.items()]
-    node = "" if alert.of_fleet else next(iter(alert.nodes), "")
-    return Cause(who, "; ".join(parts), of_criteria, alert.id, str(node))
+    of_criteria = {name: units(names) for name, names in explains.items()}
+    return _row(who, "; ".join(parts), of_criteria, alert.id)
 
 
-def _of_nodes(material: Material, known: Iterable[str]) -> Iterator[Cause]:
+def _of_nodes(material: Material, known: Iterable[str]) -> Iterator[Row]:
     """The nodes that stay out for what no change explains, those with alike reasons together."""
     rulings = material.gate.rulings
     out = [r for r in rulings.values() if not r.back and r.node not in set(known)]
-    for group in chapter.grouped(material, out):
+    for group in chapter.in_rows(material, out):
         why = few(group.reasons, MAX_REASONS, "; ") or "no reason known"
-        first = group.nodes[0]
-        explains = dict.fromkeys(_criteria(rulings[first].findings), nodes(group.nodes))
-        yield Cause(nodes(group.nodes), f"{group.state}: {why}", list(explains.items()), "", first)
+        explains = dict.fromkeys(_criteria(rulings[group.nodes[0]].findings), nodes(group.nodes))
+        yield _row(_led(material, group.nodes), f"{group.state}: {why}", explains)
+
+
+def _led(material: Material, names: Iterable[str]) -> Link:
+    """Nodes as a set that leads to the row with the reasons of the first."""
+    return chapter.to_reason(material, next(iter(names), ""), nodes(names))
 
 
 def _criteria(findings: Iterable[Finding]) -> list[str]:

@@ -8,15 +8,20 @@ from typing import NamedTuple
 from siteproof.gate.decision import OK as FINE
 from siteproof.gate.decision import STATES, Ruling
 from siteproof.report import summary
-from siteproof.report.chapters.nodes import in_groups, not_required
+from siteproof.report.chapters.nodes import in_groups, not_required, to_reason
 from siteproof.report.material import Material
 from siteproof.report.phrases import nodes
-from siteproof.report.summary import Card, Cell, Key
+from siteproof.report.sections import Link
+from siteproof.report.summary import Count
 from siteproof.units import count
 
 MAX_CELLS = 600  # nodes; of more, a cell is a group of them
 MAX_FOLDED = 250  # cells of groups
 SIZES = (4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 100, 128, 160, 200)  # nodes of such a cell
+
+
+LOOKS = {"FAILED": summary.BAD, "UNTESTED": summary.NONE}  # of the states that are not slow
+ALWAYS = ("FAILED", "SLOW", "UNTESTED")  # have a card without any node, too
 
 
 class Class(NamedTuple):
@@ -31,12 +36,7 @@ BACK = Class("go back into service", summary.OK, always=True)
 REMARKED = Class("go back into service with a remark", summary.REMARK)
 NOT_REQUIRED = Class("nothing required", summary.NONE)
 OUT = {  # by the state for which they stay out, the most severe first
-    state: {
-        "FAILED": Class("failed", summary.BAD, always=True),
-        "SLOW": Class("slow", summary.SLOW, always=True),
-        "ODD": Class("odd", summary.SLOW),
-        "UNTESTED": Class("untested", summary.NONE, always=True),
-    }.get(state, Class(state.lower(), summary.SLOW))
+    state: Class(state.lower(), LOOKS.get(state, summary.SLOW), state in ALWAYS)
     for state in STATES
     if state != FINE
 }
@@ -57,17 +57,17 @@ def _class(ruling: Ruling, rest: set[str]) -> Class:
     return BACK if ruling.state == FINE else REMARKED
 
 
-def cards(material: Material) -> Iterator[Card]:
+def cards(material: Material) -> Iterator[Count]:
     """How many nodes go back, and how many stay out for what; their sum is all nodes."""
     numbers = {one: len(names) for one, names in _members(material).items()}
     remarked = numbers[REMARKED]
     note = f"{remarked} of them with a remark" if remarked else ""
     back = numbers[BACK] + remarked
     label = "goes back into service" if back == 1 else BACK.label
-    yield Card(back, label, BACK.look, note, of_nodes=True)
+    yield Count(back, label, BACK.look, note, of_nodes=True)
     for one in (*OUT.values(), NOT_REQUIRED):
         if numbers[one] or one.always:
-            yield Card(numbers[one], one.label, one.look, of_nodes=True)
+            yield Count(numbers[one], one.label, one.look, of_nodes=True)
 
 
 def _members(material: Material) -> dict[Class, list[str]]:
@@ -77,32 +77,32 @@ def _members(material: Material) -> dict[Class, list[str]]:
     return found
 
 
-def keys(material: Material) -> list[Key]:
+def keys(material: Material) -> list[Count]:
     """The legend: each class with its nodes."""
     return [
-        Key(one.look, "OK" if one is BACK else one.label, len(names), nodes(names))
+        Count(len(names), "OK" if one is BACK else one.label, one.look, nodes(names))
         for one, names in reversed(_members(material).items())
         if names
     ]
 
 
-def cells(material: Material) -> tuple[str, list[Cell]]:
+def cells(material: Material) -> tuple[str, list[Count]]:
     """What a cell is, and a cell for each node; of many nodes, for each rack, switch or block."""
     found = material.once(classes)
     if len(found) <= MAX_CELLS:
-        return "", [Cell(one.look, _title(material, node), 0, node) for node, one in found.items()]
+        return "", [Count(0, _title(material, node), one.look) for node, one in found.items()]
     what, parts = _parts(material, list(found))
     return what, [_folded(material, name, members) for name, members in parts]
 
 
-def _title(material: Material, node: str) -> str:
+def _title(material: Material, node: str) -> Link:
     state = material.gate.rulings[node].state
     one = material.once(classes)[node]
     more = {
         REMARKED: ", goes back into service with a remark",
         NOT_REQUIRED: f", {NOT_REQUIRED.label}",
     }
-    return f"{node}: {state}{more.get(one, '')}"
+    return to_reason(material, node, f"{node}: {state}{more.get(one, '')}")
 
 
 def _parts(material: Material, names: Sequence[str]) -> tuple[str, list[tuple[str, list[str]]]]:
@@ -115,11 +115,11 @@ def _parts(material: Material, names: Sequence[str]) -> tuple[str, list[tuple[st
     return count(size, "node"), [(nodes(block), list(block)) for block in blocks]
 
 
-def _folded(material: Material, name: str, members: Sequence[str]) -> Cell:
+def _folded(material: Material, name: str, members: Sequence[str]) -> Count:
     """Some nodes as one cell of the most severe class among them."""
     found = material.once(classes)
     numbers = {one: sum(found[node] == one for node in members) for one in CLASSES}
     worst = next(one for one in CLASSES if numbers[one])
     counts = ", ".join(f"{number} {one.label}" for one, number in numbers.items() if number)
     node = next(node for node in members if found[node] == worst)
-    return Cell(worst.look, f"{name}: {counts}", numbers[worst], node)
+    return Count(numbers[worst], to_reason(material, node, f"{name}: {counts}"), worst.look)

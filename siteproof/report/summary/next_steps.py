@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from siteproof.report import summary
 from siteproof.report.material import Material
 from siteproof.report.phrases import nodes
 from siteproof.report.summary import Step, fleet
 from siteproof.severity import Verdict
-from siteproof.trend import Alert
 from siteproof.units import count
 from siteproof.wording.verdicts import next_command, own, own_command, published_only, rerun
 
 
-def steps(material: Material, alerts: Sequence[Alert]) -> list[Step]:
+def steps(material: Material) -> list[Step]:
     """What to call next; nothing that acts where a moment of the past is shown."""
     judged = material.judged
     found = list(_gate(material)) if not (judged.past or judged.late) else []
     if rerun(judged):
         found.append(Step(rerun(judged), "measures what failed or is missing"))
     found += _why(material)
-    proven = [alert for alert in alerts if not alert.provisional]
+    proven = [alert for alert in material.open_changes if not alert.provisional]
     if proven and not judged.past:
         command = own(material.system, "", "trend", "ack", proven[0].id)
         found.append(Step(f'{command} --why "..."', "if the change is to stay"))

@@ -10,6 +10,7 @@ from siteproof.report.chapters import distribution, trend
 from siteproof.report.chapters.trend import Middle
 from siteproof.report.material import Material
 from siteproof.report.phrases import day, few, nodes, percent_change, quantity
+from siteproof.report.sections import Link
 from siteproof.report.summary import Year
 from siteproof.trend import Alert
 from siteproof.units import count
@@ -20,14 +21,14 @@ MAX_NOTES = 2
 LEAST_RUNS = 5  # fewer show no course
 
 
-def years(material: Material, alerts: Sequence[Alert]) -> tuple[str, Sequence[Year]]:
+def years(material: Material) -> tuple[str, Sequence[Year]]:
     """The period, and a drawing for each metric of the fleet."""
     found = [m for m in material.once(trend.middles_of) if len(m.times) >= LEAST_RUNS][:MAX_YEARS]
     if not found:
         return "", []
     titles = _titles(found)
     first, last = min(m.times[0] for m in found), max(m.times[-1] for m in found)
-    made = [_year(m, title, alerts) for m, title in zip(found, titles, strict=True)]
+    made = [_year(m, title, material.open_changes) for m, title in zip(found, titles, strict=True)]
     return f"{day(first)} to {day(last)}", made
 
 
@@ -51,8 +52,8 @@ def _year(middle: Middle, title: str, opened: Sequence[Alert]) -> Year:
     notes = [few(fulls(a.changed), MAX_NOTES, "; ") for a in of_fleet if a.changed]
     notes += [_note(a) for a in alerts if not a.of_fleet]
     shown = [note for note in notes if note][:MAX_NOTES]
-    figure = trend.name_of(one)
-    return Year(title, unit, drawn, change, look, shown, figure)
+    lead = Link([(title, f"figure-{trend.name_of(one)}")])
+    return Year(lead, unit, drawn, change, look, shown)
 
 
 def _change(alerts: Sequence[Alert]) -> tuple[str, str]:

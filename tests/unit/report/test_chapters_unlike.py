@@ -211,6 +211,6 @@ def test_a_drift_is_told_by_its_ends_and_has_no_moment(tmp_path, monkeypatch):
     assert float(row["after"]) / float(row["before"]) - 1 == pytest.approx(by / 100, abs=0.001)
     assert " on 2026-06-08" not in drawn.svg
     assert "from 2025-11-21 02:15 UTC" in told.lead  # its first run, not its last
-    steps = told.sections[0].tables[0]
+    steps = told.sections[0].filled[0]
     every = [dict(zip(steps.columns, row, strict=True)) for row in steps.rows]
     assert ("n004", "200") in {(row["nodes"], row["runs after"]) for row in every}

@@ -14,7 +14,7 @@ from siteproof.record import finding
 from siteproof.record.finding import Kind
 from siteproof.report import html, markdown
 from siteproof.report.chapters import nodes, samples, untested
-from siteproof.report.sections import Figure, Link, Report, Section, Table, limited, limited_points
+from siteproof.report.sections import Figure, Link, Report, Section, Table, limited_points
 from siteproof.report.summary import Summary
 
 NOW = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
@@ -194,10 +194,23 @@ def test_of_many_lines_and_rows_those_that_are_left_out_are_counted():
     lines = [f"line {n}" for n in range(8)]
     assert limited_points(lines, 5) == [*lines[:5], "Lines left out: 3"]
     assert limited_points(lines, 8) == lines
-    table = limited(("a",), [(line,) for line in lines], 5, "siteproof nodes", note="A note.")
-    assert len(table.rows) == 5
-    assert "3" in table.note and "siteproof nodes" in table.note and "A note." in table.note
-    assert limited(("a",), [("b",)], 5).note == ""
+    rows, ids = [(line,) for line in lines], [f"id-{line[-1]}" for line in lines]
+    whole = Table(("a",), rows, "A note.", ids=ids, most=5, command="siteproof nodes")
+    left = "A note. Rows left out: 3; 'siteproof nodes' prints all of them."
+    assert (whole.limited.rows, whole.limited.note) == (rows[:5], left)
+    assert whole.limited.ids == ids[:5]
+    page = read(report(Section("one", "One", "", [whole])))
+    assert left in page.text and "line 4" in page.text and "line 5" not in page.text
+    assert "id-4" in page.ids and "id-5" not in page.ids
+    assert Table(("a",), [("b",)], most=5).limited.note == ""
+
+
+def test_a_table_without_rows_is_not_shown_and_nothing_leads_to_it():
+    empty = Table(("a", "b"), [], "A note.", title="A title", name="here")
+    lead = Table(("c", "d"), [(Link([("x", "here")]), "y")])
+    for text in pages(report(Section("one", "One", "", [empty, lead]))):
+        assert "A title" not in text and "A note." not in text
+        assert 'id="here"' not in text and '"#here"' not in text and "(#here)" not in text
 
 
 def test_nodes_with_findings_that_differ_only_in_numbers_are_one_group():
