@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from siteproof.record import series
 from siteproof.record.pair_units import LINK
-from siteproof.record.series import Series, comparable
+from siteproof.record.series import Series
 from siteproof.report.material import Material
 from siteproof.severity import NOT_TRIED
 from siteproof.sites import Site
+from siteproof.trend import lines
 
 FAILED, CUT_SHORT = 1, 2
 SESSIONS = 1200  # the newest: some years of one a day
@@ -153,19 +154,12 @@ def _counted_with(numbers: NDArray[np.uint64], same: Mapping[int, int]) -> NDArr
 
 def _same(material: Material, metrics: Sequence[str]) -> dict[int, int]:
     """Series that differ by a block of the problem's size, as after an update of the kernel."""
-    known: dict[tuple[object, ...], list[tuple[Series, int]]] = {}
+    numbers: dict[Series, int] = {}
     found: dict[int, int] = {}
     for number, metric, environment, dims, conditions in material.history.sql(
         KINDS, {"system": material.system, "metrics": list(metrics)}
     ):
-        plain = {k: v for k, v in json.loads(dims).items() if k not in series.OF_A_JOB}
-        decide = series.deciding(json.loads(conditions))
-        own = Series(
-            metric, tuple(sorted(plain.items())), environment, "", tuple(sorted(decide.items()))
-        )
-        key = comparable(own)
-        alike = known.setdefault((metric, key.dims, environment), [])
-        first = next((n for other, n in alike if series.alike(key, other)), int(number))
-        alike.append((key, first))
-        found[int(number)] = first
+        key = lines.key_of(metric, environment, json.loads(dims), json.loads(conditions))
+        earlier = series.counted_as([key], numbers)[key]
+        found[int(number)] = numbers[key] = numbers.get(earlier, int(number))
     return found

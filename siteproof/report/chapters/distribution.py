@@ -8,19 +8,20 @@ from statistics import median, quantiles
 
 import numpy as np
 
-from siteproof.answers.attempts import failure, place
+from siteproof.answers import checks_tried
+from siteproof.answers.attempts import failure
 from siteproof.figure import distribution as drawn
 from siteproof.figure.marks import Mark
 from siteproof.nodes import pair_ends
 from siteproof.nodes.states import FleetReport
 from siteproof.record import finding, series
 from siteproof.record.finding import Finding
-from siteproof.record.samples import INTERRUPTED, TOOL_MISSING, Sample
+from siteproof.record.samples import Sample
 from siteproof.record.series import JobValue, Series
 from siteproof.report import promised
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, percent_change, quantity
-from siteproof.report.sections import Figure, Section, Table, to_rows
+from siteproof.report.sections import Figure, Section, Table, grouped, to_rows
 from siteproof.sites import Metric
 from siteproof.units import count
 from siteproof.wording.amounts import number
@@ -99,12 +100,16 @@ def fleets(material: Material) -> list[Fleet]:
     """The series of headline metrics that several nodes have; those beyond a bound first."""
     judged, site = material.judged, material.site
     alone = pair_ends.alone(judged.samples)
-    like: dict[tuple[str, str], list[Sample]] = {}
-    for sample in sorted(alone, key=lambda s: s.header.order, reverse=True):
-        like.setdefault((sample.metric, sample.node), []).append(sample)
+    newest_first = sorted(alone, key=lambda s: s.header.order, reverse=True)
+    like = grouped((sample.metric, sample) for sample in newest_first if sample.status == "ok")
+    standing = grouped((s.header.check, s) for s in checks_tried.of_samples(site, judged.samples))
     values = series.collect(site, alone, _wanted)
     found = [
-        _fleet(material, key, nodes, like) for key, nodes in values.items() if len(nodes) >= LEAST
+        _fleet(
+            material, key, nodes, like[key.metric], standing.get(key.metric.partition(".")[0], ())
+        )
+        for key, nodes in values.items()
+        if len(nodes) >= LEAST
     ]
     order = list(site.catalogue)
     return sorted(
@@ -131,14 +136,18 @@ def _fleet(
     material: Material,
     key: Series,
     nodes: Mapping[str, Sequence[JobValue]],
-    like: Mapping[tuple[str, str], Sequence[Sample]],
+    like: Sequence[Sample],
+    standing: Sequence[Sample],
 ) -> Fleet:
-    """like: the samples of each metric and node, the newest first."""
+    """like: the values of its metric, the newest first. standing: failures of its check."""
     site = material.site
     own = site.catalogue[key.metric].unit
-    newest = {node: next(s for s in like[key.metric, node] if _is_of(s, key)) for node in nodes}
-    lost = {node: why for node, s in newest.items() if (why := _lost(s, like))}
-    sample = newest[next(iter(nodes))]
+    lost = {
+        one.node: failure(one)
+        for one in reversed(standing)
+        if one.node in nodes and _takes_back(one, key, nodes[one.node][-1])
+    }
+    sample = next(s for s in like if s.node in nodes and _is_of(s, key))
     criteria = promised.criteria_of(site, key, sample)
     printed = {runs[-1].printed for runs in nodes.values()}
     unit = promised.unit_of(
@@ -155,29 +164,17 @@ def _fleet(
     return Fleet(key, promised.number_of(sample), unit, better, values, marks, missing, lost)
 
 
-def _lost(sample: Sample, like: Mapping[tuple[str, str], Sequence[Sample]]) -> Finding | None:
-    """Why a newer run of the same kind took this value back; None if it stands.
-
-    As in a verdict, one that was interrupted or had no tool takes nothing back.
-    """
-    check, head = sample.metric.partition(".")[0], sample.header
-    for name in (sample.metric, f"{check}.*"):
-        for other in like.get((name, sample.node), ()):
-            same = (other.header.mode, place(other)) == (head.mode, place(sample))
-            named = {k: v for k, v in other.dims.items() if k not in series.OF_A_JOB}
-            if not same or other.header.order <= head.order or named.items() - sample.dims.items():
-                continue
-            if other.status not in ("ok", INTERRUPTED, TOOL_MISSING):
-                return failure(other)
-    return None
+def _takes_back(failed: Sample, key: Series, value: JobValue) -> bool:
+    """Whether a failure that stands is a newer run of the same kind as a value of a series."""
+    head, mode = failed.header, dict(key.conditions).get("mode", "")
+    return (head.environment, head.mode) == (key.environment, mode) and head.job_order > value[:4]
 
 
 def _is_of(sample: Sample, key: Series) -> bool:
-    """Whether a sample of the series' metric and node is a value of the series."""
+    """Whether a value of the series' metric is one of the series."""
     dims = {k: v for k, v in sample.dims.items() if k not in series.OF_A_JOB}
     return (
-        sample.status == "ok"
-        and sample.header.environment == key.environment
+        sample.header.environment == key.environment
         and dims == dict(key.dims)
         and series.conditions(sample) == dict(key.conditions)
     )
@@ -205,13 +202,10 @@ def titles(found: Sequence[Fleet]) -> list[str]:
 def _figures(found: Sequence[Fleet], named: Sequence[str], states: FleetReport) -> Iterator[Figure]:
     seen: dict[str, int] = {}
     for one, title in zip(found, named, strict=False):
-        name, caption = (
-            promised.own_name(f"distribution-{promised.slug(one.key.metric)}", seen),
-            _caption(one),
-        )
+        name = promised.own_name(f"distribution-{promised.slug(one.key.metric)}", seen)
         bad, axis = _named(one, states), f"{title}, {one.unit}"
         svg = drawn.draw(axis, one.unit, one.values, one.better, one.marks, bad)
-        yield Figure(name, title, svg, caption, _table(one, states), [one.key.metric])
+        yield Figure(name, title, svg, _caption(one), _table(one, states), [one.key.metric])
 
 
 def _bad(one: Fleet, states: FleetReport) -> list[str]:
@@ -276,14 +270,13 @@ def _table(one: Fleet, states: FleetReport) -> Table:
             if m.kind != "median"
         ),
     ]
-    bad = _bad(one, states)
-    for node in list(dict.fromkeys([*bad, *one.worst]))[:MAX_ROWS]:
+    worst = list(dict.fromkeys([*_bad(one, states), *one.worst]))[:MAX_ROWS]
+    for node in (*worst, *one.lost):
+        value, change = "-", "-"
+        if node in one.values:
+            value, change = quantity(one.values[node]), _change(one.values[node], one)
         state = states.nodes[node].state if node in states.nodes else ""
-        value, change = quantity(one.values[node]), _change(one.values[node], one)
         rows.append((to_rows("node", node), value, change, str(state)))
-    for node in one.lost:
-        state = states.nodes[node].state if node in states.nodes else ""
-        rows.append((to_rows("node", node), "-", "-", str(state)))
     left = len(values) - MAX_ROWS
     note = f"The worst {MAX_ROWS}; {count(left, 'node')} more." if left > 0 else ""
     columns = ("node", f"value, {one.unit}", "compared with the median", "state")

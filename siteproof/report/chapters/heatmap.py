@@ -22,6 +22,7 @@ from siteproof.figure.cells import (
     Panel,
     kinds_of,
 )
+from siteproof.figure.marks import STYLES
 from siteproof.report import past, promised
 from siteproof.report.chapters import distribution
 from siteproof.report.chapters.nodes import in_groups
@@ -43,16 +44,6 @@ HOW = (
 )
 # What a cell shows where several of its values differ: the worst one.
 BY_SEVERITY = (MISSING, TYPICAL, 1, 2, SHORT, 3, FAILED, BROKEN)
-COLUMNS_OF_TABLE = (
-    "node",
-    "state",
-    "clearly worse",
-    "beyond a bound",
-    "failed",
-    "cut short",
-    "lowest share",
-    "worse since",
-)
 
 
 @dataclass(frozen=True)
@@ -75,11 +66,6 @@ class Cells:
     kinds: np.ndarray
     lowest: np.ndarray
 
-    @property
-    def times(self) -> Sequence[datetime]:
-        """When each column began."""
-        return self.columns.times
-
 
 def chapter(material: Material) -> Section | None:
     """A map of all headline metrics, maps of the worst of them, and the worst nodes as tables."""
@@ -90,7 +76,7 @@ def chapter(material: Material) -> Section | None:
     columns = _columns(found)
     whole = _cells(found, kinds, shares, columns, np.ones(len(kinds), dtype=bool))
     rows = np.flatnonzero((whole.kinds != MISSING).any(axis=1))
-    if len(rows) < LEAST_NODES or len(whole.times) < LEAST_RUNS:
+    if len(rows) < LEAST_NODES or len(whole.columns.times) < LEAST_RUNS:
         return None
     title = f"All headline metrics: the worst of each node and {columns.unit}"
     figures = [_figure(material, found, whole, "nodes", title)]
@@ -98,11 +84,11 @@ def chapter(material: Material) -> Section | None:
         cells = _cells(found, kinds, shares, columns, _of(found, name))
         figures.append(_figure(material, found, cells, promised.slug(name), name))
     worst = [found.nodes[n] for n in _bad(whole, _ranked(whole, rows))]
-    lead = f"{count(len(rows), 'node')} on {count(len(whole.times), columns.unit)}; the worst: "
+    lead = f"{count(len(rows), 'node')} on {count(len(columns.times), columns.unit)}; the worst: "
     lead += f"{few(worst, 5)}." if worst else "none was clearly worse than the others."
     points = [HOW]
     if (columns.place < 0).any() or len(found.sessions) >= past.SESSIONS:
-        points.append(f"Runs before {day(whole.times[0])} are not drawn.")
+        points.append(f"Runs before {day(columns.times[0])} are not drawn.")
     return Section("heatmap", "Every node in every run", lead, figures=figures, points=points)
 
 
@@ -161,19 +147,16 @@ def _cells(
 
 def _columns(found: Past) -> Columns:
     """A column for each day with runs; for each session where there are few days."""
-    used = [int(n) for n in np.unique(found.session)]
-    days = [found.starts[n].date() for n in used]
-    by_day = len(set(days)) >= FEW_DAYS
-    keys: Sequence[object] = days if by_day else used
-    number = {key: n for n, key in enumerate(sorted(set(days)) if by_day else used)}
-    times: dict[int, datetime] = {}
+    used = np.unique(found.session)
+    days = np.array([found.starts[n].toordinal() for n in used])
+    by_day = len(np.unique(days)) >= FEW_DAYS
+    keys = days if by_day else used
+    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    left_out = max(0, len(first) - MAX_COLUMNS)
     place = np.full(len(found.sessions), -1)
-    left_out = max(0, len(number) - MAX_COLUMNS)
-    for session, key in zip(used, keys, strict=True):
-        times.setdefault(number[key], found.starts[session])
-        place[session] = number[key] - left_out
-    kept = [times[n] for n in range(left_out, len(number))]
-    return Columns(place[found.session], kept, "day" if by_day else "session")
+    place[used] = number - left_out
+    times = [found.starts[n] for n in used[first[left_out:]]]
+    return Columns(place[found.session], times, "day" if by_day else "session")
 
 
 def _medians(found: Past, values: np.ndarray) -> np.ndarray:
@@ -187,23 +170,20 @@ def _medians(found: Past, values: np.ndarray) -> np.ndarray:
 
 def _promises(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
     """Which values miss a criterion, and which are beyond a baseline."""
-    broken, below = (np.zeros(len(found.value), dtype=bool) for _ in range(2))
+    beyond = {kind: np.zeros(len(found.value), dtype=bool) for kind in STYLES}
     for one in material.once(distribution.fleets):
         rows = found.of_series(one.number, one.key.role)
         size = float(units.UNITS[one.unit][1])
         for mark in one.marks:
-            if mark.kind == "bound":
-                broken |= rows & mark.times(size).beyond(found.value)
-            elif mark.kind == "baseline":
-                below |= rows & mark.times(size).beyond(found.value)
-    return broken, below
+            beyond[mark.kind] |= rows & mark.times(size).beyond(found.value)
+    return beyond["bound"], beyond["baseline"]
 
 
 def _ranked(cells: Cells, rows: np.ndarray) -> list[int]:
     """The nodes, the worst first: by the severity of their cells; the newest count more."""
     weight = np.zeros(len(KINDS))
     weight[[1, 2, 3, SHORT, FAILED, BROKEN]] = 0.2, 1, 3, 0.5, 4, 6
-    recent = np.linspace(0.5, 1.5, len(cells.times))
+    recent = np.linspace(0.5, 1.5, len(cells.columns.times))
     score = (weight[cells.kinds[rows]] * recent).sum(axis=1)
     return [int(n) for n in rows[np.lexsort((rows, -score))]]
 
@@ -224,7 +204,7 @@ def _figure(material: Material, found: Past, cells: Cells, name: str, title: str
         panels = [_panel(found, cells, worst, f"the worst {len(worst)}")] if worst else []
         panels.append(_all(material, found, cells, rows))
     form = "%Y-%m-%d" if cells.columns.unit == "day" else "%m-%d %H:%M"
-    svg = drawn.draw(title, [f"{at:{form}}" for at in cells.times], panels)
+    svg = drawn.draw(title, [f"{at:{form}}" for at in cells.columns.times], panels)
     name, caption = f"heatmap-{name}", _caption(cells, rows)
     table = _table(material, found, cells, worst or ranked[:1])
     metrics = {title} & set(found.metrics)
@@ -248,13 +228,13 @@ def _all(material: Material, found: Past, cells: Cells, rows: np.ndarray) -> Pan
 
 
 def _caption(cells: Cells, rows: np.ndarray) -> str:
-    kinds = cells.kinds[rows]
+    kinds, times = cells.kinds[rows], cells.columns.times
     ever = {kind: int((kinds == kind).any(axis=1).sum()) for kind in range(len(KINDS))}
     names = {BROKEN: "beyond a bound", FAILED: "failed", 3: "clearly more than 10 % worse"}
     parts = [f"{name} {ever[kind]}" for kind, name in names.items() if ever[kind]]
     text = (
-        f"{count(len(rows), 'node')} on {count(len(cells.times), cells.columns.unit)} with runs "
-        f"from {day(cells.times[0])} to {day(cells.times[-1])}, as shares of the typical value"
+        f"{count(len(rows), 'node')} on {count(len(times), cells.columns.unit)} with runs "
+        f"from {day(times[0])} to {day(times[-1])}, as shares of the typical value"
     )
     if not parts:
         return f"{text}: none was beyond a bound, failed, or clearly more than 10 % worse."
@@ -275,7 +255,7 @@ def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int])
                 str(int(worse.sum())),
                 *(str(int((kinds == k).sum())) for k in (BROKEN, FAILED, SHORT)),
                 "-" if np.isinf(cells.lowest[n]) else percent_change(float(cells.lowest[n]) - 1),
-                _since(kinds, cells.times),
+                _since(kinds, cells.columns.times),
             )
         )
     without = int((cells.kinds == MISSING).all(axis=1).sum())
@@ -285,8 +265,9 @@ def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int])
         f"a bound or failed. Without a value: {count(without, 'node')}."
     )
     unit = "days with runs" if cells.columns.unit == "day" else "sessions"
-    columns = (*COLUMNS_OF_TABLE[:2], unit, *COLUMNS_OF_TABLE[2:])
-    return Table(columns, rows, note, numeric=columns[2:8])
+    counts = (unit, "clearly worse", "beyond a bound", "failed", "cut short", "lowest share")
+    columns = ("node", "state", *counts, "worse since")
+    return Table(columns, rows, note, numeric=counts)
 
 
 def _since(kinds: np.ndarray, times: Sequence[datetime]) -> str:
