@@ -19,9 +19,8 @@ from siteproof.severity import broke
 from siteproof.sites import Site
 from siteproof.sweeps import caps
 from siteproof.sweeps.reading import SweepFile
-from siteproof.sweeps.resume import settled
+from siteproof.sweeps.resume import RESUMES, SWEEP_HASH, chain, settled
 
-HASH, RESUMES = "sweep_hash", "resumes"
 POINTS, LEFT_OUT = "points", "left_out"  # provenance: how many fitted; numbers of the others
 PLACES = ("file_system", "link", "service")  # conditions of which each value is a run of its own
 Dims = Mapping[str, str]
@@ -135,7 +134,7 @@ def collect(samples: Iterable[Sample], name: str = "") -> list[SweepRun]:
             resumed.setdefault(_name(sample), {})[sample.header.session] = before
     by_run: dict[tuple[_Key, str], list[Sample]] = {}
     for sample in of_sweeps:
-        first = _first(sample.header.session, resumed.get(_name(sample), {}))
+        first = chain(sample.header.session, resumed.get(_name(sample), {}))[-1]
         by_run.setdefault((_of(sample), first), []).append(sample)
     found = []
     for (key, _), of_run in by_run.items():
@@ -234,7 +233,14 @@ def _name(sample: Sample) -> str:
 def _of(sample: Sample) -> _Key:
     head, keys = sample.header, {**sample.dims, **sample.conditions}
     place = next((keys[key] for key in PLACES if key in keys), "")
-    return (keys[SWEEP], keys.get(HASH, ""), head.system, head.partition, head.environment, place)
+    return (
+        keys[SWEEP],
+        keys.get(SWEEP_HASH, ""),
+        head.system,
+        head.partition,
+        head.environment,
+        place,
+    )
 
 
 def point_of(sample: Sample) -> str:
@@ -243,15 +249,6 @@ def point_of(sample: Sample) -> str:
     if sample.trial:
         parts.append(f"trial={sample.trial}")
     return " ".join(parts) or f"job {sample.header.job}"
-
-
-def _first(session: str, resumed: Mapping[str, str]) -> str:
-    """The session that a chain of resumed ones began with."""
-    seen = {session}
-    while session in resumed and resumed[session] not in seen:
-        session = resumed[session]
-        seen.add(session)
-    return session
 
 
 def _key(dims: Dims) -> tuple[tuple[str, str], ...]:

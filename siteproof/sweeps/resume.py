@@ -9,13 +9,15 @@ from pathlib import Path
 from types import MappingProxyType
 
 from siteproof.errors import UserError
-from siteproof.record import manifest, samples
+from siteproof.record import manifest
 from siteproof.record.point import Point
-from siteproof.record.samples import Order, Sample
+from siteproof.record.samples import SWEEP, Header, Sample
+from siteproof.record.sessions import Sessions
 from siteproof.sweeps import caps
 from siteproof.sweeps.reading import SweepFile
 
 LAST = "last"
+SWEEP_HASH, RESUMES = "sweep_hash", "resumes"  # condition; provenance
 OPEN = ("interrupted", "node_lost")  # statuses that do not depend on the point
 
 
@@ -86,57 +88,57 @@ def find(
 ) -> Resumed:
     """The session, or the last one, of a sweep in this mode and with these caps.
 
-    Raises UserError.
+    What cannot be read is measured again. Raises UserError.
     """
     where = f"-S resume={session}"
-    files_of: dict[str, list[Path]] = {}
-    for path in samples.files(folder / "perflogs", system):
-        files_of.setdefault(path.name.partition(".")[0], []).append(path)
+    sessions = Sessions(folder / "perflogs", system)
+    jobs = [header for header in sessions.headers if header.conditions.get(SWEEP) == sweep.name]
+    known = list(dict.fromkeys(header.session for header in jobs))
     running = _running(folder / "stage", sweep.name)
-    name = max([_last(files_of, sweep.name), *running]) if session == LAST else session
+    name = max([*known[-1:], *running], default="") if session == LAST else session
     if name in running:
         raise UserError(
             where, f"a job of session {name} still runs", hint="Resume it when that job has ended"
         )
-    found = _of_sweep(files_of.get(name, []), sweep.name)
-    if not found:
-        known = [s for s in reversed(files_of) if _of_sweep(files_of[s], sweep.name)]
+    if name not in known:
         what = f"no samples of {sweep.test} in that session"
         if session == LAST:
             what = f"{sweep.test} has never been measured here"
-        raise UserError(where, what, known[:5], hint="Without -S resume a new run starts")
-    total: list[Sample] = []
-    chain = name
-    seen: set[str] = set()
-    while chain and chain not in seen:
-        seen.add(chain)
-        found = _of_sweep(files_of.get(chain, []), sweep.name)
-        total += found
-        chain = next((s.header.provenance.get("resumes", "") for s in found), "")
-    if other := {s.header.conditions["sweep_hash"] for s in total} - {sweep.hash}:
+        raise UserError(where, what, known[:-6:-1], hint="Without -S resume a new run starts")
+    before = {one.session: one.provenance[RESUMES] for one in jobs if RESUMES in one.provenance}
+    resumed = [one for one in jobs if one.session in chain(name, before)]
+    for header in resumed:
+        _must_fit(where, header, sweep, mode, caps.text(capped))
+    return Resumed(name, sessions.of(resumed.__contains__, needed=False))
+
+
+def chain(session: str, before: Mapping[str, str]) -> list[str]:
+    """A session, and those that it continues, the first one last. before: by session."""
+    found = [session]
+    while (older := before.get(found[-1])) and older not in found:
+        found.append(older)
+    return found
+
+
+def _must_fit(where: str, header: Header, sweep: SweepFile, mode: str, capped: str) -> None:
+    """Points of another file, mode or other caps are no part of this run."""
+    if (other := header.conditions[SWEEP_HASH]) != sweep.hash:
         raise UserError(
             where,
-            f"{sweep.path.name} has changed since that session (hash "
-            f"{min(other)}, now {sweep.hash})",
+            f"{sweep.path.name} has changed since that session (hash {other}, now {sweep.hash})",
             hint="Start a new run, without -S resume",
         )
-    if other := {s.header.mode for s in total} - {mode}:  # a quick point does not answer a contract
+    if header.mode != mode:  # a quick point does not answer a contract
         raise UserError(
             where,
-            f"that session has mode {min(other)}, this run has mode {mode}",
-            hint=f"Use --mode {min(other)}",
+            f"that session has mode {header.mode}, this run has mode {mode}",
+            hint=f"Use --mode {header.mode}",
         )
-    _must_have_caps(where, total, caps.text(capped))
-    return Resumed(name, total)
-
-
-def _must_have_caps(where: str, total: Iterable[Sample], own: str) -> None:
-    if other := {s.header.conditions.get(caps.CAP, "") for s in total} - {own}:
-        before = min(other)
+    if (other := header.conditions.get(caps.CAP, "")) != capped:
         raise UserError(
             where,
-            f"that session has {f'the caps {before}' if before else 'no caps'}, this run has "
-            f"{own or 'none'}",
+            f"that session has {f'the caps {other}' if other else 'no caps'}, this run has "
+            f"{capped or 'none'}",
             hint="Use the same -S, or start a new run",
         )
 
@@ -147,26 +149,4 @@ def _running(stages: Path, sweep: str) -> list[str]:
     for stage in manifest.pending(stages):
         with suppress(UserError):  # a broken manifest is reported elsewhere
             jobs.append(manifest.load(stage, stages))
-    return [job.session for job in jobs if job.conditions.get("sweep") == sweep]
-
-
-def _last(files_of: Mapping[str, list[Path]], sweep: str) -> str:
-    newest_first = sorted(files_of, key=lambda name: _order(files_of[name]), reverse=True)
-    return next((name for name in newest_first if _of_sweep(files_of[name], sweep)), "")
-
-
-def _order(paths: Iterable[Path]) -> Order:
-    """The sort key of a session's files; broken ones have only their name."""
-    found = []
-    for path in paths:
-        try:
-            found.append(samples.read_header(path).order)
-        except UserError:
-            found.append((0, "", path.name))
-    return min(found)
-
-
-def _of_sweep(paths: Iterable[Path], sweep: str) -> list[Sample]:
-    return [
-        s for path in paths for s in samples.read(path) if s.header.conditions.get("sweep") == sweep
-    ]
+    return [job.session for job in jobs if job.conditions.get(SWEEP) == sweep]
