@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from random_cases import rounds
 from reframe.core.exceptions import SanityError
 
-from siteproof.checks import contract, reference
+from siteproof.checks import contract
 from siteproof.judge.criterion import Verdict, judge
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import Baseline, Criterion, Metric, Site, System
@@ -280,7 +280,7 @@ def test_two_bounds_on_one_metric_hold_at_once_and_exactly(count):
 def test_bounds_of_any_sign_are_exact():
     pairs = [(-3, -1), (-1.5, 0), (0, 0), (-1, 1), (0, 7.3), (2, 2), (1.1, 1.9), (0.1, 300)]
     for low, high in pairs:
-        bounds = reference.between(float(low), float(high))
+        bounds = contract.between(float(low), float(high))
         assert sn.evaluate(sn.assert_reference(float(low), *bounds)), (low, high)
         assert sn.evaluate(sn.assert_reference(float(high), *bounds)), (low, high)
         for value in (low - 1e-9, high + 1e-9):

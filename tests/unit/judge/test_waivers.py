@@ -11,7 +11,7 @@ from test_agreement import criterion, site
 from test_agreement import samples as three
 
 from siteproof.answers.expected import waived
-from siteproof.checks import contract, reference
+from siteproof.checks import contract
 from siteproof.judge.criterion import judge
 from siteproof.record import samples
 from siteproof.record.finding import Kind
@@ -310,7 +310,7 @@ def test_reframe_compares_the_worst_node_that_is_not_waived():
 def test_where_no_node_decides_reframe_has_a_figure_and_no_bound():
     described = site({"C": criterion(at_least="15 GB/s")}, "GB/s")
     described.waivers["W"] = waiver(nodes="n[1-3]", expires="2999-01-01")
-    assert lines_of(described, (10, 14)) == {"figure": (10.0, reference.UNBOUNDED)}
+    assert lines_of(described, (10, 14)) == {"figure": (10.0, contract.UNBOUNDED)}
     assert lines_of(described, (10, 20)) == {"figure": (20.0, (15.0, 0.0, None))}
 
 
