@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 
-from reframe.utility.sanity import reference_bounds
-
 from siteproof import units
 from siteproof.answers import expected
 from siteproof.answers.attempts import MIDDLES, attempts_at
@@ -38,7 +36,6 @@ from siteproof.sites.promise import Subject
 
 Reference = tuple[float, float | None, float | None]
 UNBOUNDED: Reference = (0.0, None, None)
-NOTHING_PASSES: Reference = (math.inf, 0.0, None)  # for bounds that contradict each other
 Compared = tuple[str, float, str, Reference]  # name, value, unit, reference
 
 
@@ -182,48 +179,18 @@ def compare(
 ) -> tuple[float, Reference]:
     """A value as a float, and the tightest of its limits, each a lower and an upper one.
 
-    met: whether it keeps them; a median may have more digits than a float, and just below 5 it
-    must not become 5.
+    Of both sides the one that the value misses, or is nearer to: ReFrame multiplies shares, which
+    rounds, so a reference with two sides is not exact. met: whether the value keeps them; a median
+    may have more digits than a float, and just below 5 it must not become 5.
     """
-    lows = (low for low, _ in limits if low)
-    highs = (high for _, high in limits if high)
-    low = max(lows, key=lambda one: (one.value, not one.inclusive), default=None)
-    high = min(highs, key=lambda one: (one.value, one.inclusive), default=None)
-    reference = _of_limits(low, high)
-    lowest, highest = (float(bound) for bound in reference_bounds(*reference))
     number = float(exact)
-    if met:
-        return min(max(number, lowest), highest), reference
-    if not lowest <= number <= highest:
-        return number, reference
-    is_above = highest - number < number - lowest
-    beyond = (highest, math.inf) if is_above else (lowest, -math.inf)
-    return math.nextafter(*beyond), reference
-
-
-def _of_limits(low: Limit | None, high: Limit | None) -> Reference:
-    """ReFrame's tuple: one inclusive bound is exact as the value itself, with a share of 0."""
-    if low and high:
-        return between(low.as_float(lowest=True), high.as_float(lowest=False))
-    if low:
-        return (low.as_float(lowest=True), 0.0, None)
-    if high:
-        return (high.as_float(lowest=False), None, 0.0)
-    return UNBOUNDED
-
-
-def between(low: float, high: float) -> Reference:
-    """Both bounds at once: ReFrame multiplies, which rounds, unless the value is well chosen.
-
-    Around zero ReFrame takes the thresholds as absolute. A power of two between the bounds makes
-    both factors exact; where there is none, low / high is above one half and comes back exactly.
-    """
-    if low > high:
-        return NOTHING_PASSES
-    if low <= 0 <= high:
-        return (0.0, low, high)
-    if high < 0:
-        value, below, above = between(-high, -low)
-        return (-value, -(above or 0.0), -(below or 0.0))
-    value = min(2.0 ** math.frexp(low)[1], high)
-    return (value, low / value - 1, high / value - 1)
+    lows = [low.as_float(lowest=True) for low, _ in limits if low]
+    highs = [high.as_float(lowest=False) for _, high in limits if high]
+    low, high = max(lows, default=-math.inf), min(highs, default=math.inf)
+    if not (lows or highs):
+        return number, UNBOUNDED
+    if number - low < high - number:
+        number = max(number, low) if met else min(number, math.nextafter(low, -math.inf))
+        return number, (low, 0.0, None)
+    number = min(number, high) if met else max(number, math.nextafter(high, math.inf))
+    return number, (high, None, 0.0)
