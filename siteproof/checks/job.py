@@ -12,10 +12,11 @@ import re
 import shlex
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 import reframe as rfm
 from ClusterShell.NodeSet import NodeSet
@@ -57,6 +58,7 @@ LOCAL = "local"
 DERIVED_LIMIT = "1s"  # stands for a limit that the check derives from what it measures
 # In this process only: ReFrame writes each attribute of a test into its stage directory.
 SECRET = os.urandom(32)
+Found = TypeVar("Found")
 
 
 class JobCheck(rfm.RunOnlyRegressionTest, special=True):
@@ -142,6 +144,19 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             return selection.select(self.nodes, own, states)
         whole = own | active.site.having(active.measured_on(partition))
         return selection.select(self.nodes, whole) & own
+
+    def on_each_partition(self, find: Callable[[str], Found]) -> dict[str, Found]:
+        """What is found on the partitions whose nodes `-S nodes` selects; none ends the run."""
+        found: dict[str, Found] = {}
+        errors = []
+        for name in filter(self.roles_on, session.current().site.system.partitions):
+            try:
+                found[name] = find(name)
+            except UserError as error:
+                errors.append(error)
+        if not found and errors:
+            loading.refuse(errors[0])
+        return found
 
     def settings(self) -> dict[str, str]:
         """Variables that the node's script reads; quoted when they are written."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from traceback import format_exception_only
 from typing import NoReturn
 
 from siteproof import files
-from siteproof.checks import options
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.schema.shapes import hint
 from siteproof.sites import Metric, Site, check_files
@@ -149,16 +148,6 @@ def refuse_lost_checks(
     if skipped:
         what += f": {format_exception_only(skipped)[-1].strip()}"
     refuse(UserError(filename, what, hint=hint))
-
-
-def refuse_unknown(
-    given: object, promised: Collection[str], checks: Sequence[object], variables: Iterable[str]
-) -> None:
-    """End the run at -S, -P, -n, -x or -T that matches no check."""
-    try:
-        options.refuse_unknown(given, promised, checks, variables)
-    except UserError as error:
-        refuse(error)
 
 
 def refuse_empty_run(testcases: Sequence[object]) -> None:

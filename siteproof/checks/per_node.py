@@ -9,7 +9,7 @@ from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, variable
 
 from siteproof import nodesets
-from siteproof.checks import loading, missing, selection, session
+from siteproof.checks import missing, selection, session
 from siteproof.checks.job import JobCheck
 from siteproof.checks.selection import CHUNK
 from siteproof.errors import UserError
@@ -44,7 +44,7 @@ class PerNodeCheck(JobCheck, special=True):
         """Partitions with nodes for this chunk; `-S nodes` with unknown nodes is refused."""
         active = session.current()
         here = [name for name in active.site.system.partitions if active.measured_on(name)]
-        numbers = self.numbers_of_jobs([name for name in here if self.roles_on(name)])
+        numbers = self.on_each_partition(lambda name: len(self.select(active.site, name, {})))
         filled = [name for name, number in numbers.items() if number > self.chunk]
         may_skip = self.nodes == nodesets.MISSING or not numbers
         if not filled and may_skip and not self.chunk:
@@ -53,18 +53,6 @@ class PerNodeCheck(JobCheck, special=True):
         if not filled:
             self.skip("fewer nodes are selected")
         return filled
-
-    def numbers_of_jobs(self, partitions: Iterable[str]) -> dict[str, int]:
-        """How many jobs each partition needs; without those whose nodes are not selected."""
-        numbers, errors = {}, []
-        for name in partitions:
-            try:
-                numbers[name] = len(self.select(session.current().site, name, {}))
-            except UserError as error:
-                errors.append(error)
-        if not numbers and errors:
-            loading.refuse(errors[0])
-        return numbers
 
     def select(self, site: Site, partition: str, states: Mapping[str, Node]) -> list[list[str]]:
         """The nodes of each job on what `-S nodes` selects of a partition. Raises UserError."""

@@ -100,7 +100,10 @@ def all_loaded(
     given: Any, promised: Collection[str], checks: Sequence[Any], variables: Iterable[str]
 ) -> None:
     """Refuse options that match no check; report tests that fit no place of the site."""
-    loading.refuse_unknown(given, promised, checks, variables)
+    try:
+        options.refuse_unknown(given, promised, checks, variables)
+    except UserError as error:
+        loading.refuse(error)
     plain.report_unfit(given.names or (), checks)
 
 

@@ -75,18 +75,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def places(self) -> list[str]:
         """The partitions; `-S nodes` with unknown nodes is refused."""
-        site = session.current().site
-        found, errors = [], []
-        for name in site.system.partitions:
-            try:
-                if self.roles_on(name) and self.selected(name):
-                    found.append(name)
-            except UserError as error:
-                errors.append(error)
-        if not found and errors:
-            loading.refuse(errors[0])
+        found = [name for name, nodes in self.on_each_partition(self.selected).items() if nodes]
         found = [name for name in found if self.may_run_on(name)] or found
-        return found or list(site.system.partitions)
+        return found or list(session.current().site.system.partitions)
 
     def inventory_of(self, partition: str) -> NodeSet:
         """The nodes of a partition on which points may be measured."""
@@ -205,8 +196,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """The points of this size class; of a resumed session those that it lacks there."""
         if not self.resumed:
             return self.points
-        return self.resumed.on(partition, environment).missing(
-            self.points, self.where_of(), again=self.again == "yes"
+        return self.resumed.missing(
+            self.points, self.where_of(), partition, environment, again=self.again == "yes"
         )
 
     def fitting(self, most: int) -> dict[int, Point]:
@@ -246,13 +237,6 @@ class SweepCheck(JobCheck, Tuning, special=True):
         return points * (self.point_limit + AROUND) + 2 * MARGIN
 
     # ---- which nodes
-
-    def chosen_nodes(self, count: int, able: Sequence[str]) -> list[str]:
-        """The nodes of a job, in the order in which points take them.
-
-        able: those that can take a job, idle ones first. The walk is on the first that Slurm has.
-        """
-        return list(nodesets.of(self.of_one_role(able, count)[:count]))
 
     def expected_nodes(self) -> NodeSet:
         """As many nodes as the largest point needs; broken ones only where no others are left."""
@@ -309,7 +293,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
             (node for node in selected if node not in bad),
             key=lambda node: not (states and states[node].state.idle),
         )
-        self.in_order = self.chosen_nodes(count, able)
+        # Points take them in this order: the walk is on the first that Slurm has.
+        self.in_order = list(nodesets.of(self.of_one_role(able, count)[:count]))
         if not any(point.nodes <= len(self.in_order) for point in self.points.values()):
             self.in_order = []  # no job, then
         lacking = list(bad)[: count - len(self.in_order)]

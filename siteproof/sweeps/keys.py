@@ -54,13 +54,8 @@ def _node_hours(text: object) -> Decimal:
 
 
 def _list(raw: object) -> object:
-    """A single value stands for a list of one."""
-    return [raw] if isinstance(raw, str) else raw
-
-
-def _union(raw: object) -> object:
-    """One mapping stands for a list of one."""
-    return [raw] if isinstance(raw, dict) else raw
+    """A single value or mapping stands for a list of one."""
+    return [raw] if isinstance(raw, str | dict) else raw
 
 
 OneOrMore = Annotated[Values, BeforeValidator(_list), Field(max_length=MAX_VALUES)]
@@ -90,7 +85,7 @@ class Sweep(Model):
 
     description: str = Field(description="What it shows, for the report.")
     tool: Literal[tuple(TOOLS)] = Field(description="What measures a point.")  # type: ignore[valid-type]
-    axes: Annotated[list[dict[str, OneOrMore]], BeforeValidator(_union)] = Field(
+    axes: Annotated[list[dict[str, OneOrMore]], BeforeValidator(_list)] = Field(
         description="Values by axis: every combination is a point. A list of such mappings: the "
         "points of all of them. knob.KIND.NAME is a setting of the nodes."
     )

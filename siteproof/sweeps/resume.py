@@ -28,23 +28,26 @@ class Resumed:
     session: str
     samples: list[Sample]
 
-    def on(self, partition: str, environment: str = "") -> Resumed:
-        """What of it was measured there. environment: empty for any."""
-        there = [s for s in self.samples if s.header.partition == partition]
-        if environment:
-            there = [s for s in there if s.header.environment == environment]
-        return Resumed(self.session, there)
-
     def missing(
-        self, points: Mapping[int, Point], where: Mapping[str, str], *, again: bool
+        self,
+        points: Mapping[int, Point],
+        where: Mapping[str, str],
+        partition: str,
+        environment: str = "",
+        *,
+        again: bool,
     ) -> dict[int, Point]:
-        """The points without a value. where: conditions of the samples that count.
+        """The points without a value there. where: conditions of the samples that count.
 
-        again: those that have failed are missing, too.
+        environment: empty for any. again: those that have failed are missing, too.
         """
 
         def settles(sample: Sample) -> bool:
             """Whether its point need not be measured again."""
+            if sample.header.partition != partition:
+                return False
+            if environment not in ("", sample.header.environment):
+                return False
             if any(sample.conditions.get(key) != value for key, value in where.items()):
                 return False
             return sample.status == "ok" or not again and sample.status not in OPEN

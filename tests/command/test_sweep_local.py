@@ -259,9 +259,11 @@ def sample(depth, status="ok", trial=1, head=HEAD, **dims):
     )
 
 
-def missing(found, *, again=False, where=None, depths=(1, 2, 3)):
+def missing(found, *, again=False, where=None, depths=(1, 2, 3), there=("node",)):
     each = repeated([{"tasks": "1", "depth": str(d)} for d in depths], ["tasks", "depth"], 2)
-    left = resume.Resumed("s1", found).missing(dict(enumerate(each, 1)), where or {}, again=again)
+    left = resume.Resumed("s1", found).missing(
+        dict(enumerate(each, 1)), where or {}, *there, again=again
+    )
     return [(p.values["depth"], p.trial) for p in left.values()]
 
 
@@ -292,9 +294,10 @@ def test_a_figure_on_another_file_system_is_none_of_this_one():
 
 
 def test_a_figure_of_another_partition_or_environment_is_none_of_this_one():
-    found = resume.Resumed("s1", [sample(1)])
-    assert found.on("node").samples == found.on("node", "system").samples == [sample(1)]
-    assert found.on("compute").samples == found.on("node", "io").samples == []
+    found = [sample(d, trial=t) for d in (1, 2, 3) for t in (1, 2)]
+    assert missing(found, there=("node", "system")) == []
+    for there in (("compute",), ("node", "io")):
+        assert len(missing(found, there=there)) == 6, there
 
 
 def test_a_point_with_fewer_axes_is_not_taken_for_one_with_more():
