@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import socket
 import stat
 import sys
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,7 +16,7 @@ from typing import Any
 
 from reframe.utility.cpuinfo import cpuinfo
 
-from siteproof import files, sites
+from siteproof import files, locks, sites
 from siteproof.checks import (
     adapter,
     budget,
@@ -24,10 +27,11 @@ from siteproof.checks import (
     session,
     sight,
     skipped,
-    turn,
 )
 from siteproof.collect import stages
 from siteproof.errors import ExitCode, UserError, UserErrors
+from siteproof.locks import Lock
+from siteproof.record import manifest
 from siteproof.sites import Hardware, Site, machine
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.job_keys import Device, Jobs
@@ -35,6 +39,8 @@ from siteproof.slurm import client
 from siteproof.units import count
 
 ELSEWHERE = "SITEPROOF_DATA may name another folder"
+LOOK_EVERY = 0.5  # seconds between two looks at another session's turn
+_turns: dict[Path, Lock] = {}  # of this process
 IN_THE_CLONE = (
     "lies in the clone, where 'git clean -fdx' removes all results: "
     "set SITEPROOF_DATA to a folder outside, and move perflogs/ there"
@@ -170,12 +176,58 @@ def _make_folder(folder: Path) -> None:
 def collect_lost(active: session.Session) -> None:
     """Collect the stage directories of lost sessions, and report each."""
     if _is_local(active):
-        turn.take(active.folder / "stage")
+        _take_turn(active.folder / "stage")
     for stage, found in stages.collect_lost(active.folder / "stage", active.folder / "perflogs"):
         if isinstance(found, UserError):
             loading.report(found)
         else:
             loading.report(f"collected {count(found, 'sample')} of a lost session: {stage}")
+
+
+def _take_turn(stages: Path) -> None:
+    """Wait until no other session, and no job of a lost session, measures on this machine.
+
+    The turn ends with this process, however it ends.
+    """
+    # Machines that share the folder have one lock each.
+    folder = stages / f".turn-{re.sub(r'[^A-Za-z0-9._-]', '_', socket.gethostname())}"
+    if folder not in _turns:
+        try:
+            _turns[folder] = _wait_for_turn(folder)
+            atexit.register(_turns[folder].release)
+        except UserError as error:
+            loading.report(f"{error}; make sure that only one session runs at a time")
+    for stage in manifest.pending(stages):
+        _outwait(stage, stages)
+
+
+def _wait_for_turn(folder: Path) -> Lock:
+    last = ""
+    while True:
+        try:
+            return locks.take(folder)
+        except locks.Taken as error:
+            if str(error) != last:
+                last = str(error)
+                loading.report(
+                    f"another session measures on this machine; waiting until it ends: {last}"
+                )
+        time.sleep(LOOK_EVERY)
+
+
+def _outwait(stage: Path, stages: Path) -> None:
+    """Wait for a job whose session is lost; its time limit ends it."""
+    try:
+        job = manifest.load(stage, stages)
+    except UserError:
+        return  # reported when it is collected
+    if not job.watched(stage) and (process := manifest.still_runs(stage, job)):
+        loading.report(
+            f"{stage}: a job of a lost session still measures on this machine; waiting until it "
+            f"ends; to end it now: 'kill -- -{process}'"
+        )
+        while manifest.still_runs(stage, job):
+            time.sleep(LOOK_EVERY)
 
 
 def _is_local(active: session.Session) -> bool:
