@@ -10,23 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from siteproof.checks.application import ApplicationCheck
-    from siteproof.checks.file_system import FileSystemCheck
-    from siteproof.checks.per_node import PerNodeCheck
-    from siteproof.checks.per_pair import PerPairCheck
-    from siteproof.checks.per_service import ServiceCheck
-    from siteproof.checks.sweep import SweepCheck
-    from siteproof.checks.sweep_file_system import FileSystemSweep
+    from siteproof.checks.application import ApplicationCheck as ApplicationCheck
+    from siteproof.checks.file_system import FileSystemCheck as FileSystemCheck
+    from siteproof.checks.per_node import PerNodeCheck as PerNodeCheck
+    from siteproof.checks.per_pair import PerPairCheck as PerPairCheck
+    from siteproof.checks.per_service import ServiceCheck as ServiceCheck
+    from siteproof.checks.sweep import SweepCheck as SweepCheck
+    from siteproof.checks.sweep_file_system import FileSystemSweep as FileSystemSweep
 
-__all__ = [
-    "ApplicationCheck",
-    "FileSystemCheck",
-    "FileSystemSweep",
-    "PerNodeCheck",
-    "PerPairCheck",
-    "ServiceCheck",
-    "SweepCheck",
-]
 _HOMES = {
     "ApplicationCheck": "application",
     "FileSystemCheck": "file_system",
