@@ -72,7 +72,8 @@ class Wanted:
         for column, texts in self.lists.items():
             known = history.systems if column == "system" else _names_in(history, column)
             if unknown := [text for text in texts if text not in known]:
-                allowed = known if len(known) <= MAX_TEXTS else ()
+                few = len(known) <= MAX_TEXTS
+                allowed = known if few else [f"a name such as {known[0]}"]
                 what = f"no sample has '{unknown[0]}'{hint(unknown[0], known)}"
                 raise UserError(f"--{column}", what, allowed)
 

@@ -270,7 +270,7 @@ def test_a_published_value_of_another_role_link_or_condition_is_none_of_the_crit
         assert outcome("70", one, **conditions).not_stated == not_stated
     for conditions in ({"threads": "4"}, {"role": "login"}):
         assert outcome("70", one, **conditions) is None, conditions
-    over = criterion(subject="pair", links=["wan"], nodes=[])
+    over = criterion(subject="pair", links=["wan"])
     assert outcome("70", over, link="wan") and outcome("70", over)
     assert outcome("70", over, link="lan") is None
 
