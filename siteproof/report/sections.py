@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from siteproof.report.phrases import nodes
 
 if TYPE_CHECKING:
     from siteproof.report.summary import Summary
 
-K = TypeVar("K")
-V = TypeVar("V")
 NOTHING = "-"  # an empty cell
 MAX_LINKED = 6  # nodes of a cell that lead to their values one by one
 _UNSAFE = re.compile(r"[^A-Za-z0-9.-]")
@@ -22,14 +20,6 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9.-]")
 def anchor(kind: str, name: str) -> str:
     """The id of what a name of this kind names; two names never have the same."""
     return f"{kind}-{_UNSAFE.sub(lambda found: f'_{ord(found[0]):x}_', name)}"
-
-
-def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """The second of each pair by the first, both in the order of their coming."""
-    found: dict[K, list[V]] = {}
-    for key, one in pairs:
-        found.setdefault(key, []).append(one)
-    return found
 
 
 class Link(str):

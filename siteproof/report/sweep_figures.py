@@ -10,7 +10,7 @@ from siteproof.curves.bounds import Reached
 from siteproof.curves.measured import ALL, Curve, Row, ordered
 from siteproof.curves.run_findings import SweepReport
 from siteproof.figure.line_plot import Line, LinePlot
-from siteproof.report.sections import grouped
+from siteproof.grouped import grouped
 from siteproof.units import with_unit
 from siteproof.wording.amounts import at, number
 from siteproof.wording.findings import bound_name

@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 
+from siteproof.grouped import grouped
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, period, quantity, when
-from siteproof.report.sections import Section, Table, grouped
+from siteproof.report.sections import Section, Table
 from siteproof.units import count
 
 HPL = "Hpl"

@@ -12,6 +12,7 @@ from siteproof.answers import checks_tried
 from siteproof.answers.attempts import failure
 from siteproof.figure import distribution as drawn
 from siteproof.figure.marks import Mark
+from siteproof.grouped import grouped
 from siteproof.nodes import pair_ends
 from siteproof.nodes.states import FleetReport
 from siteproof.record import finding, series
@@ -21,7 +22,7 @@ from siteproof.record.series import JobValue, Series
 from siteproof.report import promised
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, percent_change, quantity
-from siteproof.report.sections import Figure, Section, Table, grouped, to_rows
+from siteproof.report.sections import Figure, Section, Table, to_rows
 from siteproof.sites import Metric
 from siteproof.units import count
 from siteproof.wording.amounts import number

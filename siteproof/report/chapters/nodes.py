@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from siteproof.gate.decision import STATES, Ruling
+from siteproof.grouped import grouped
 from siteproof.nodes.states import NodeReport, State
 from siteproof.record.finding import Finding, Kind
 from siteproof.report import waivers
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, nodes
-from siteproof.report.sections import Link, Section, Table, anchor, grouped, to_nodes
+from siteproof.report.sections import Link, Section, Table, anchor, to_nodes
 from siteproof.units import count
 from siteproof.wording.findings import full, fulls, sentences
 from siteproof.wording.in_bounds_unit import Shown

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from siteproof.grouped import grouped
 from siteproof.judge.criterion import CriterionVerdict
 from siteproof.record.pair_units import ends
 from siteproof.report import value_tables
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, when
-from siteproof.report.sections import NOTHING, Section, Table, anchor, grouped, to_rows
+from siteproof.report.sections import NOTHING, Section, Table, anchor, to_rows
 from siteproof.severity import RANKS, Verdict
 from siteproof.units import count, with_unit
 

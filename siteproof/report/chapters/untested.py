@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from siteproof.errors import UserError, UserErrors
+from siteproof.grouped import grouped
 from siteproof.judge.criterion import CriterionVerdict
 from siteproof.nodes.states import NodeReport
 from siteproof.record.finding import Finding, Kind
@@ -15,7 +16,7 @@ from siteproof.report.chapters.criteria import by_severity
 from siteproof.report.chapters.nodes import common, kinds
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, when
-from siteproof.report.sections import Section, Table, grouped
+from siteproof.report.sections import Section, Table
 from siteproof.severity import UNDECIDED
 from siteproof.sweeps import reading
 from siteproof.units import count
