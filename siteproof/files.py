@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import getpass
 import grp
 import json
 import math
@@ -411,6 +412,14 @@ def loads(where: object, text: str | bytes) -> Any:
     if text.count("[") + text.count("{") > DEEPEST and is_deep(value):
         raise UserError(where, "broken JSON", f"at most {DEEPEST} levels")
     return value
+
+
+def user() -> str:
+    """The name of whoever runs the command; the number if the name is unknown here."""
+    try:
+        return os.environ.get("USER") or getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from siteproof.grouped import grouped
 from siteproof.record.pair_units import of_pairs
 from siteproof.record.repairs import Repair
 from siteproof.record.samples import (
@@ -154,17 +155,18 @@ def of_samples(site: Site, samples: Iterable[Sample]) -> list[Sample]:
 
 
 def _by_job(samples: Iterable[Sample]) -> list[list[Sample]]:
-    found: dict[object, list[Sample]] = {}
-    for sample in samples:
-        head = sample.header
-        job = head.check, head.partition, head.environment, head.job_order
-        found.setdefault(job, []).append(sample)
-    return list(found.values())
+    return list(grouped((_job_of(sample.header), sample) for sample in samples).values())
 
 
-def shared(samples: Iterable[Sample]) -> set[tuple[object, ...]]:
+def _job_of(head: Header) -> tuple[object, ...]:
+    return head.check, head.partition, head.environment, head.job_order
+
+
+def shared(samples: Collection[Sample]) -> set[tuple[object, ...]]:
     """The failures of whole jobs that all of their nodes share: node, check, `job_order`."""
-    jobs = [attempts(of_job) for of_job in _by_job(samples)]
+    failed = {_job_of(sample.header) for sample in samples if sample.status != "ok"}
+    of_failed = (sample for sample in samples if _job_of(sample.header) in failed)
+    jobs = [attempts(of_job) for of_job in _by_job(of_failed)]
     own = {id(one) for tried in jobs for one in _of_its_own(tried)}
     each = (one for tried in jobs for one in tried if id(one) not in own)
     return {(one.node, one.header.check, one.header.job_order) for one in each}
@@ -214,12 +216,11 @@ def _of_its_own(attempts_: Sequence[Sample]) -> Iterator[Sample]:
 
 def attempts(samples: Iterable[Sample]) -> list[Sample]:
     """The attempts on nodes that the samples of one job are; what concerns a pair is not one."""
-    of_node: dict[str, list[Sample]] = {}
+    found: dict[str, Sample] = {}
     for sample in samples:
         if sample.node and not of_pairs(sample):
-            of_node.setdefault(sample.node, []).append(sample)
-    found = []
-    for own in of_node.values():
-        status = most_severe_status(sample.status for sample in own)
-        found.append(next(sample for sample in own if sample.status == status))
-    return found
+            known = found.setdefault(sample.node, sample)
+            if sample.status != known.status:
+                worst = most_severe_status([known.status, sample.status])
+                found[sample.node] = known if worst == known.status else sample
+    return list(found.values())

@@ -16,6 +16,7 @@ from math import inf
 from statistics import median_low
 
 from siteproof import files, units
+from siteproof.grouped import grouped
 from siteproof.record import series
 from siteproof.record.pair_units import PEER, Point, link_of, of_pairs, point
 from siteproof.record.samples import IMPLAUSIBLE, PUBLISHED, Sample
@@ -66,17 +67,22 @@ def _alike(site: Site, found: Iterable[Sample]) -> Iterable[list[Sample]]:
 
     What the nodes of one job have as conditions of their own explains no such factor.
     """
-    groups: dict[object, list[Sample]] = {}
-    for sample in found:
-        metric, role = site.catalogue.get(sample.metric), site.role_of(sample.node)
-        if sample.status != "ok" or metric is None or role is None or not series.is_speed(metric):
-            continue
-        known, _ = units.UNITS.get(sample.unit, ("", 0))  # a plain test may have a unit of its own
-        if known == units.kind(metric.unit) and sample.header.mode != PUBLISHED:
-            link = link_of(sample) if of_pairs(sample) else ""
-            key = sample.metric, role, link, point(sample, PEER)
-            groups.setdefault(key, []).append(sample)
-    return groups.values()
+    measured = [s for s in found if s.status == "ok" and s.header.mode != PUBLISHED]
+    there = {(sample.metric, sample.unit) for sample in measured}
+    speeds = {one for one in there if _is_speed(site.catalogue.get(one[0]), one[1])}
+    groups = grouped(
+        ((s.metric, site.role_of(s.node), link_of(s) if of_pairs(s) else "", point(s, PEER)), s)
+        for s in measured
+        if (s.metric, s.unit) in speeds
+    )
+    return [alike for (_, role, *_), alike in groups.items() if role is not None]
+
+
+def _is_speed(metric: Metric | None, unit: str) -> bool:
+    """Whether values in this unit are speeds; a plain test may have a unit of its own."""
+    if metric is None or not series.is_speed(metric):
+        return False
+    return units.UNITS.get(unit, ("",))[0] == units.kind(metric.unit)
 
 
 def _above(site: Site, metric: Metric, alike: Sequence[Sample]) -> Iterator[tuple[Sample, str]]:

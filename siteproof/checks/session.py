@@ -6,7 +6,6 @@ Set once by reframe_settings.py, read by the checks. Nothing else in the package
 from __future__ import annotations
 
 import functools
-import getpass
 import os
 import re
 import socket
@@ -101,7 +100,7 @@ def take_place() -> session_numbers.TooHigh | None:
 
 def _restored(report: str, stages: Path) -> str:
     """The session's name in ReFrame's report, the newest one if none is named; empty: unknown."""
-    own = files.folder() / "output" / user()
+    own = files.folder() / "output" / files.user()
     try:
         if report:
             path = Path(report.partition(",")[0])
@@ -126,21 +125,13 @@ def current() -> Session:
     return _current
 
 
-def user() -> str:
-    """The user's name; the number if the name is unknown here."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
-
-
 @functools.cache
 def provenance(clone: Path) -> dict[str, str]:
     """Provenance that all samples of a session share."""
     return {
         "suite": revision(clone),
         "reframe": reframe.VERSION,
-        "user": user(),
+        "user": files.user(),
         "login": socket.gethostname(),
         **_slurm(),
     }

@@ -170,7 +170,7 @@ def _make_folder(folder: Path) -> None:
     except OSError as error:
         raise UserError(folder, f"cannot be created: {error.strerror}", hint=ELSEWHERE) from None
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UserError(folder, f"not writable for {session.user()}", hint=ELSEWHERE)
+        raise UserError(folder, f"not writable for {files.user()}", hint=ELSEWHERE)
 
 
 def collect_lost(active: session.Session) -> None:
@@ -238,7 +238,7 @@ def _is_local(active: session.Session) -> bool:
 def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, Any]:
     """The configuration as ReFrame's documentation describes it."""
     system = active.site.system
-    output = active.folder / "output" / session.user()
+    output = active.folder / "output" / files.user()
     return {
         "systems": [_system(active, one_at_a_time)],
         "environments": [_environment(name, e) for name, e in system.environments.items()],
@@ -405,7 +405,7 @@ def _quoted(name: str, value: str) -> str:
 
 
 def _logging(active: session.Session) -> dict[str, Any]:
-    log = active.folder / "output" / f"reframe-{session.user()}.log"
+    log = active.folder / "output" / f"reframe-{files.user()}.log"
     return {
         "perflog_multiline": True,
         "handlers": [

@@ -17,7 +17,7 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 
-from siteproof import nodesets
+from siteproof import files, nodesets
 from siteproof.checks import loading, selection, session
 from siteproof.errors import UserError, harmless
 from siteproof.slurm import client
@@ -50,7 +50,7 @@ def look(cases: Sequence[Any], options: Sequence[str] = ()) -> None:
                 answers |= _ask(_free(_wanted(of_it), words), words)
     blind = _noted(answers)
     if blind and len(blind) == len(answers):
-        remedy = REMEDY.format(user=session.user())
+        remedy = REMEDY.format(user=files.user())
         loading.refuse(UserError(active.folder, summary(blind), hint=remedy))
     if blind:
         loading.report(f"{active.folder}: {summary(blind)}; these nodes are not measured")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 from datetime import UTC, datetime
 
 import click
@@ -65,16 +63,8 @@ def accept(
         click.echo(f"not accepted: {', '.join(refused)}; to accept nevertheless, add --despite")
         raise SystemExit(ExitCode.FAIL)
     shared.print_left_out(sessions)
-    kept = accepted.accept(judged, name, who or user(), why.strip(), files.perflogs())
+    kept = accepted.accept(judged, name, who or files.user(), why.strip(), files.perflogs())
     click.echo(f"accepted by {kept.who}: {name}, {_counts(kept)}")
-
-
-def user() -> str:
-    """The name of whoever runs the command."""
-    try:
-        return os.environ.get("USER") or getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
 
 
 def _list(system: str, before: list[accepted.Acceptance]) -> None:

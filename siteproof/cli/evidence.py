@@ -11,7 +11,6 @@ import click
 
 from siteproof import files
 from siteproof.cli import shared
-from siteproof.cli.accept import user
 from siteproof.cli.records import print_answer, print_rows, print_wrapped
 from siteproof.errors import UserError
 from siteproof.record import shown
@@ -60,7 +59,7 @@ def evidence(
         record = _withdrawal(before, withdraw, given["note"])
     else:
         record = _record(site, criterion or "", **given)
-    record = replace(record, recorded=now.isoformat(timespec="microseconds"), who=user())
+    record = replace(record, recorded=now.isoformat(timespec="microseconds"), who=files.user())
     shown.write(files.perflogs(), site.system.system, record)
     what = f"withdrawn: {withdraw}, of" if withdraw else "recorded for"
     print_answer(
@@ -94,7 +93,7 @@ def _withdrawal(before: list[Evidence], name: str, note: str) -> Evidence:
         raise UserError("--withdraw", f"no record '{name[:40]}' is valid", list(known) or "none")
     shared.must_give("evidence", {"--note": note})
     reason = shown.texts({"--note": note})["--note"]
-    return replace(known[name], note=reason, by=user(), withdraws=name)
+    return replace(known[name], note=reason, by=files.user(), withdraws=name)
 
 
 def _rows(before: Sequence[Evidence]) -> Iterator[tuple[object, ...]]:

@@ -16,7 +16,6 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import files, nodesets
 from siteproof.analysis.slow_nodes import State
-from siteproof.checks import session
 from siteproof.cli import gate_answer, shared
 from siteproof.cli.gate_answer import Options, Work, look_if_possible, print_answer
 from siteproof.cli.records import print_wrapped
@@ -271,7 +270,7 @@ def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
             for node in filter(None, (sample.node, sample.dims.get(PEER))):
                 measured[node] = max(time, measured.get(node, 0))
     return Scene(
-        *(site.system.system, decision, partitions, wish, judged.chosen, session.user()), measured
+        *(site.system.system, decision, partitions, wish, judged.chosen, files.user()), measured
     )
 
 
@@ -517,7 +516,7 @@ def _wish(judged: Judgement, chosen: Options) -> Wish:
         raise UserError("--users", what, "names, with commas between them")
     users, colleagues = chosen.users.split(","), []
     if not chosen.users:
-        users = list(dict.fromkeys([session.user(), "root"]))
+        users = list(dict.fromkeys([files.user(), "root"]))
         colleagues = [user for user in _operators(judged) if user not in users]
     return Wish(users, judged.chosen, chosen.drain, chosen.overlapping, colleagues)
 

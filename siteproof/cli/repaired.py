@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import click
 
 from siteproof import files, nodesets, sites
-from siteproof.cli.accept import user
 from siteproof.cli.records import print_answer
 from siteproof.cli.shared import must_give, site_of, text_option, which_system
 from siteproof.errors import UserError
@@ -36,7 +35,9 @@ def repaired(nodes: str, system: str, by: str, why: str, ticket: str) -> None:
     named = _known(site, nodes)
     texts = shown.texts({"--by": by, "--why": why, "--ticket": ticket})
     must_give("repaired", {name: texts[name] for name in ("--by", "--why")})
-    record = Repair(*(named, *texts.values()), recorded=datetime.now(UTC).isoformat(), who=user())
+    record = Repair(
+        *(named, *texts.values()), recorded=datetime.now(UTC).isoformat(), who=files.user()
+    )
     shown.write(files.perflogs(), site.system.system, record)
     print_answer(f"recorded: {named} repaired by {record.by}", own(site.system.system, "", "nodes"))
 

@@ -16,7 +16,6 @@ from siteproof import files, history
 from siteproof import trend as trends
 from siteproof.analysis.power import POWER
 from siteproof.cli import records, shared
-from siteproof.cli.accept import user
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.history import History
@@ -173,7 +172,9 @@ def _keep(
 ) -> None:
     logs, system = files.perflogs(), site.system.system
     for alert in alerts:
-        done = acks.write(logs, system, alert, who or user(), why.strip(), takes_back=takes_back)
+        done = acks.write(
+            logs, system, alert, who or files.user(), why.strip(), takes_back=takes_back
+        )
         click.echo(f"{what} by {done.who}: {wording.sentence(alert)}")
 
 

@@ -201,8 +201,9 @@ def units(
 
 def _worst_point(criterion: Criterion, each: Sequence[NodeVerdict]) -> NodeVerdict:
     """The verdict that decides, with those at the other points."""
-    worst = min(each, key=lambda n: _badness(criterion, n))
-    return replace(worst, points=each) if len(each) > 1 else worst
+    if len(each) == 1:
+        return each[0]
+    return replace(min(each, key=lambda n: _badness(criterion, n)), points=each)
 
 
 def _undecided(
@@ -516,8 +517,7 @@ def _judge_trials(
         return replace(min(each, key=lambda n: RANKS[n.verdict]), trials=tuple(trials))
     middle, nearest = middle_trial(trials)
     baselines = [b for b in baselines if b.scope not in MIDDLES]
-    judged = _judge_value(criterion, unit, middle, nearest, facts, baselines)
-    return replace(judged, trials=tuple(trials))
+    return _judge_value(criterion, unit, middle, nearest, facts, baselines, tuple(trials))
 
 
 def middle_trial(trials: Sequence[Sample]) -> tuple[Fraction, Sample]:
@@ -556,11 +556,12 @@ def _judge_value(
     sample: Sample,
     facts: Hardware,
     baselines: Iterable[Baseline],
+    trials: tuple[Sample, ...] = (),
 ) -> NodeVerdict:
     """One value, of a node or of all of them, against the criterion and then its baselines."""
     rounded = criterion.rounded(value, sample.unit, facts)
     if not criterion.met_by(rounded):
-        return NodeVerdict(name, Verdict.FAIL, (), sample, value, rounded)
+        return NodeVerdict(name, Verdict.FAIL, (), sample, value, rounded, trials=trials)
     verdict = Verdict.PASS
     why: tuple[Finding, ...] = ()
     for baseline in baselines:
@@ -570,7 +571,7 @@ def _judge_value(
     by_rounding = criterion.step is not None and not published.meets_raw(
         criterion, value, sample.unit, facts
     )
-    return NodeVerdict(name, verdict, why, sample, value, rounded, by_rounding)
+    return NodeVerdict(name, verdict, why, sample, value, rounded, by_rounding, trials=trials)
 
 
 def _at_each_point(
