@@ -164,8 +164,7 @@ class FileSystemCheck(PerNodeCheck, special=True):
 
     def planned(self) -> missing.Planned:
         """Only criteria on this file system."""
-        known = {"mode": self.mode, "file_system": self.fs}
-        return missing.Planned(self.name_of_check(), known)
+        return missing.Planned(self.name_of_check(), self.mode, {"file_system": self.fs})
 
     def make_plan(self, nodes: NodeSet, lost: dict[str, str]) -> Manifest:
         """The manifest names the file system, also for a node that could not measure."""

@@ -168,7 +168,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     def planned(self) -> missing.Planned:
         """What decides which criteria this check may answer."""
-        return missing.Planned(self.name_of_check(), {"mode": self.mode})
+        return missing.Planned(self.name_of_check(), self.mode)
 
     def decides_headline(self, sample: Sample) -> bool:
         """Whether a headline that no criterion decides may be made of this sample."""

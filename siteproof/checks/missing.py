@@ -7,7 +7,7 @@ with SITEPROOF_CAMPAIGN, only answers of that campaign. For a restored session, 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import Any
@@ -32,17 +32,16 @@ from siteproof.sites.pairs import Pair
 
 @dataclass(frozen=True)
 class Planned:
-    """A check as it is to run. known: conditions that it has before it begins, mode among them."""
+    """A check as it is to run. conditions: those that it has before it begins."""
 
     check: str
-    known: Mapping[str, str]
+    mode: str = ""
+    conditions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def job(self) -> Header:
         """What its attempts are to share, as far as that is known."""
-        conditions = {key: value for key, value in self.known.items() if key != "mode"}
-        mode = self.known.get("mode", "")
-        return Header("", "", "", "", self.check, "", "", mode, conditions=conditions)
+        return Header("", "", "", "", self.check, "", "", self.mode, conditions=self.conditions)
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def pairs(
     site: Site, link: str, laid: Collection[Pair], planned: Planned, *, restored: bool = False
 ) -> set[Pair]:
     """The pairs of a link, of these, that lack an answer; restored: as of `nodes`."""
-    planned = replace(planned, known={**planned.known, pair_units.LINK: link})
+    planned = replace(planned, conditions={**planned.conditions, pair_units.LINK: link})
     answers = _of_session(site, planned) if restored else _newest(site, planned)
     found = answers.again(set(laid))
     for criterion in _criteria(site, planned):
@@ -147,13 +146,13 @@ def _newest(site: Site, planned: Planned) -> Answers:
 def _of_session(site: Site, planned: Planned) -> Answers:
     """What the restored session has, under no other condition than those that are known."""
     name, sessions = session.current().name, _sessions(site.system.system)
-    known = {key: value for key, value in planned.known.items() if key != "mode"}
+    known = planned.conditions.items()
     found = [
         sample
         for sample in sessions.of(
             lambda h: h.session == name and h.check == planned.check, needed=False
         )
-        if all(sample.conditions.get(key, value) == value for key, value in known.items())
+        if all(sample.conditions.get(key, value) == value for key, value in known)
     ]
     ended_well = _ended_well(found)
     return Answers(site, found, None, lambda every: every - ended_well)

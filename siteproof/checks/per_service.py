@@ -93,7 +93,7 @@ class ServiceCheck(JobCheck, special=True):
 
     def planned(self) -> missing.Planned:
         """Only criteria on this service are answered."""
-        return missing.Planned(self.name_of_check(), {"mode": self.mode, "service": self.service})
+        return missing.Planned(self.name_of_check(), self.mode, {"service": self.service})
 
     def plan_of_its_kind(self) -> OfItsKind:
         """The service, which each sample has as a condition."""

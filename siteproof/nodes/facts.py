@@ -264,11 +264,8 @@ def _unlike(common: Sample, others: Iterable[Sample]) -> Iterator[Fact]:
         own, most = series.settings(sample.conditions), common.conditions
         for key in series.differences(most, own):
             details = {"condition": key, "found": own[key], "majority": most[key]}
-            yield State.ODD, _of_check(Kind.CONDITION_DIFFERS, sample, details)
-
-
-def _of_check(kind: Kind, sample: Sample, details: Mapping[str, str]) -> Finding:
-    return finding.of(kind, details, subject=sample.node, check=sample.header.check)
+            of = {"subject": sample.node, "check": sample.header.check}
+            yield State.ODD, finding.of(Kind.CONDITION_DIFFERS, details, **of)
 
 
 def _odd_conditions(judged: Judgement) -> Iterator[Fact]:

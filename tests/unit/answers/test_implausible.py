@@ -178,7 +178,7 @@ def test_a_run_of_what_is_missing_measures_the_node_again(tmp_path, monkeypatch)
     here.passed(1)
     here.keep(job_of("Stream.triad", "MB/s", "100", "100000"))
     monkeypatch.setattr(missing.session, "current", lambda: SimpleNamespace(campaign=""))
-    planned = missing.Planned("Stream", {"mode": "maintenance"})
+    planned = missing.Planned("Stream", "maintenance")
     missing._sessions.cache_clear()
     try:
         assert missing.nodes(sites.load("here"), ["compute"], planned) == {"n003"}

@@ -167,7 +167,7 @@ def test_what_is_missing_is_also_what_failed_whatever_criteria_require(
     def nodes(check):
         missing._sessions.cache_clear()
         site = sites.load("here")
-        return missing.nodes(site, list(site.system.nodes), missing.Planned(check, {}))
+        return missing.nodes(site, list(site.system.nodes), missing.Planned(check))
 
     assert nodes(check) == {"n003"}
     assert nodes("DataIntegrity") == set()

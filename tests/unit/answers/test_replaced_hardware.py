@@ -160,7 +160,7 @@ def test_each_node_that_changed_is_measured_again(tmp_path, monkeypatch, changes
     four.described(3, changes)
     assert four.state()[0::2] == ("INCOMPLETE", untested)
     monkeypatch.setattr(missing.session, "current", lambda: SimpleNamespace(campaign=""))
-    stream = missing.Planned("Stream", {"mode": "maintenance"})
+    stream = missing.Planned("Stream", "maintenance")
     missing._sessions.cache_clear()
     assert missing.nodes(sites.load("here"), ["compute"], stream) == set(untested)
 
@@ -175,7 +175,7 @@ def test_an_input_of_other_hardware_is_measured_again(four, monkeypatch):
         dict.fromkeys(ALL, 0), 1, "HostParameters.mismatches", "count", expected=",".join(ALL)
     )
     four.keep(read)
-    planned = missing.Planned("HostParameters", {"mode": "maintenance"})
+    planned = missing.Planned("HostParameters", "maintenance")
     for changes, untested in (({}, set()), ({"n003": ONE["board"]}, {"n003"})):
         four.described(2, changes)
         missing._sessions.cache_clear()

@@ -26,7 +26,7 @@ def lacking(tmp_path, monkeypatch):
         now = SimpleNamespace(campaign="", name=session)
         monkeypatch.setattr(missing.session, "current", lambda: now)
         missing._sessions.cache_clear()
-        planned = missing.Planned("TcpBandwidth", {"mode": mode})
+        planned = missing.Planned("TcpBandwidth", mode)
         return sorted(missing.pairs(site, "lan", LAID, planned, restored=bool(session)))
 
     yield ask
