@@ -124,7 +124,8 @@ def _unpacked(name: str) -> Path:
     (folder / name).mkdir(parents=True)
     if source.exists():
         with tarfile.open(source) as packed:
-            packed.extractall(folder, filter="data")
+            packed.extraction_filter = getattr(tarfile, "data_filter", None)  # new in 3.11.4
+            packed.extractall(folder)
     return folder / name
 
 
