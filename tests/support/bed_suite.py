@@ -204,12 +204,13 @@ class Suite:
 
 
 def all_idle(testbed):
-    """Wait until every node is idle and without a fault."""
+    """Wait until every node is idle, not still ending a step, and without a fault."""
 
-    def shown():
-        return testbed.command("status").stdout
+    def ready():
+        states = testbed.run(["sinfo", "-h", "-N", "-o", "%T"]).stdout.split()
+        return set(states) == {"idle"} and testbed.command("status").returncode == 0
 
-    until(lambda: testbed.command("status").returncode == 0, "idle nodes", shown)
+    until(ready, "idle nodes", lambda: testbed.command("status").stdout)
 
 
 def finish(process):
