@@ -36,15 +36,11 @@ _MISSING = f"""
     HAVING bool_or(status = '{TOOL_MISSING}') AND bool_or(status NOT IN {NOT_RUN})"""
 
 
-def wrong(site: Site, h: History, check: str = "") -> set[str]:
-    """The files below perflogs of jobs that may have a value that cannot be right.
-
-    check: only of this one.
-    """
+def wrong(site: Site, h: History) -> set[str]:
+    """The files below perflogs of jobs that may have a value that cannot be right."""
     limits = [
         "('{}', '{}'::DOUBLE, '{}'::DOUBLE)".format(name, *implausible.lowest(site, name))
         for name in series.speeds(site)
-        if check in ("", name.partition(".")[0])
     ]
     return _files(site, h, _WRONG.format(limits=", ".join(limits))) if limits else set()
 

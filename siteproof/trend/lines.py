@@ -178,7 +178,7 @@ def read(
     stored = list(_stored(site, h, metric, found))
     if not stored:
         return found
-    wrong_values.find(site, h, metric)
+    wrong_values.find(site, h)
     h.sql(_JOBS, {"system": site.system.system})
     h.sql(_NAMES.format(only="WHERE node = $node" if node else ""), {"node": node} if node else {})
     names = [n for (n,) in h.sql("SELECT node FROM numbered_nodes ORDER BY place")]

@@ -21,13 +21,15 @@ KEYS = "run, node, metric, trial, dims"  # of a value that is in it
 _KINDS = dict.fromkeys(("file", "node", "metric", "dims"), "VARCHAR") | {"trial": "INTEGER"}
 
 
-def find(site: Site, h: History, metric: str) -> None:
-    """Make the table of all of them in the history, or of those in jobs with a metric."""
+def find(site: Site, h: History) -> None:
+    """Make the table of all of them in the history, if it is not there yet."""
     from siteproof.history import doubtful, rows, tables  # DuckDB takes long to import
 
+    if h.sql("SELECT 1 FROM duckdb_tables() WHERE table_name = $name", {"name": TABLE}):
+        return
     found = [
         (file, sample)
-        for file in sorted(doubtful.wrong(site, h, metric.partition(".")[0]))
+        for file in sorted(doubtful.wrong(site, h))
         for sample in implausible.checked(site, samples.read(h.perflogs / file))
         if sample.status == IMPLAUSIBLE
     ]
@@ -40,6 +42,6 @@ def find(site: Site, h: History, metric: str) -> None:
     }
     tables.make(h.connection, f"{TABLE}_of_files", _KINDS, kept)
     h.sql(
-        f"CREATE OR REPLACE TEMP TABLE {TABLE} AS "
+        f"CREATE TEMP TABLE {TABLE} AS "
         f"SELECT {KEYS} FROM {TABLE}_of_files JOIN live_runs USING (file)"
     )

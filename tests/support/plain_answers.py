@@ -97,8 +97,7 @@ class Waiver:
 class History:
     """Of one system. partitions: the nodes of each. pairs: of each link, as sender>receiver.
 
-    owed: the checks that a plan contains, and that each node must have ended well. limits: what a
-    node can do, by check.
+    limits: what a node can do, by check.
     """
 
     partitions: dict[str, tuple[str, ...]]
@@ -108,7 +107,6 @@ class History:
     waivers: tuple[Waiver, ...]
     jobs: tuple[Job, ...]
     pairs: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    owed: tuple[str, ...] = ()
     limits: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -415,8 +413,6 @@ def _of_check(history: History, check: str, node: str) -> Iterator[Why]:
     """Did the newest attempt of a check end well? A failure stands until the same ends well."""
     standing: set[Attempt] = set()
     none = {"interrupted", "absent"}
-    if check in history.owed and {a.outcome for a in attempts(history, check, node)} <= none:
-        yield Why("UNTESTED", check, "missing")
     for environment in _environments(history, check):
         known: list[Attempt] = []
         for attempt in reversed(list(attempts(history, check, node))):

@@ -1,7 +1,6 @@
 """The rule of answers and its second version (tests/support/plain_answers.py) agree.
 
-A history that differs is made smaller while it still differs, and printed. What the product does
-not do yet is switched off in made_histories.OFF, and has a case here that must differ.
+A history that differs is made smaller while it still differs, and printed.
 """
 
 from dataclasses import fields, replace
@@ -155,12 +154,12 @@ def value(number=101, node="n001", **keys):
     return Line(node, "Stream.triad", "ok", number, **keys)
 
 
-def history_of(*jobs, nodes=("n001",), waivers=(), criteria=("C-ONE",), owed=(), **keys):
+def history_of(*jobs, nodes=("n001",), waivers=(), criteria=("C-ONE",), **keys):
     partitions = {"compute": nodes, "debug": nodes}
     criteria = [Criterion(name, "Stream.triad", 100, **keys) for name in criteria]
     known = partitions, ("system", "gnu"), ("Stream", "Hpl")
     limits = (("Stream", made_histories.BANDWIDTH),)
-    return History(*known, tuple(criteria), tuple(waivers), jobs, owed=owed, limits=limits)
+    return History(*known, tuple(criteria), tuple(waivers), jobs, limits=limits)
 
 
 TWO, THREE, LOST = ("n001", "n002"), ("n001", "n002", "n003"), {"readable": False}
@@ -319,21 +318,8 @@ FOUND = {
         job(1, *(failed("timeout", node=node) for node in THREE), expected=THREE), nodes=THREE
     ),
 }
-NOT_YET = {"planned": history_of(job(1, value()), owed=("Hpl",))}
 
 
 @pytest.mark.parametrize("name", FOUND)
 def test_what_differed_once_agrees(folder, name):
     assert not differences(FOUND[name], folder)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=why))
-        for name, why in made_histories.OFF.items()
-    ],
-)
-def test_what_differs_still(folder, name):
-    assert not made_histories.allowed(NOT_YET[name])
-    assert not differences(NOT_YET[name], folder)
