@@ -1,36 +1,57 @@
 """Rounding for the judgement of a measured value against a bound.
 
-The value is first rounded to the step that the contract names, and then compared. A value half-way
-between two multiples of the step is a tie: it goes away from zero, as most contracts mean, or to
-the even multiple, which is the rounding method of ASTM E29 (6.4.3). All arithmetic is exact
-(fractions of the decimal text that the tool printed): binary floating point turns 64.5 into a
-failure of "65, to the nearest 1".
+The value is first rounded to the step that the contract names, by one of RULES, and then compared.
+All arithmetic is exact (fractions of the decimal text that the tool printed): binary floating point
+turns 64.5 into a failure of "65, to the nearest 1".
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Literal
 
 Number = Fraction | Decimal | int
-Ties = Literal["away", "even"]
 # Different decimals of so many digits have different floats (DBL_DIG of C). So a value that a tool
 # prints with at most as many is judged as a float exactly as it is judged as a decimal.
 PRINTED_DIGITS = 15
 _DOWN = Context(prec=PRINTED_DIGITS, rounding=ROUND_FLOOR)
 
 
-def round_to(value: Number, step: Number, ties: Ties = "away") -> Fraction:
-    """The multiple of step nearest to value; `ties` decides between two."""
-    ratio = abs(Fraction(value)) / Fraction(step)
-    whole, rest = divmod(ratio.numerator, ratio.denominator)
-    beyond = 2 * rest - ratio.denominator
-    if beyond > 0 or beyond == 0 and (ties == "away" or whole % 2 == 1):
-        whole += 1
-    return whole * Fraction(step) * (1 if value >= 0 else -1)
+@dataclass(frozen=True)
+class Rule:
+    """A rule of rounding, of which the rest follows.
+
+    whole: A number of steps as a whole number. A whole number stays as it is, a larger number never
+        becomes a smaller one, and what it becomes changes only at a whole number or half-way
+        between two.
+    meaning: Its description in the manual.
+    """
+
+    whole: Callable[[Fraction], int]
+    meaning: str
+
+
+def _half_away(steps: Fraction) -> int:
+    whole = (2 * abs(steps.numerator) + steps.denominator) // (2 * steps.denominator)
+    return whole if steps >= 0 else -whole
+
+
+# By the words before the step: `rounding: nearest even 1 GB/s`. siteproof/report/recompute.py has
+# each of them again.
+RULES = {
+    "nearest": Rule(_half_away, "to the nearest step, half-way away from zero"),
+    "nearest even": Rule(round, "half-way to the even multiple, as in ASTM E29 (6.4.3)"),
+}
+USUAL = "nearest"
+
+
+def round_to(value: Number, step: Number, rule: str = USUAL) -> Fraction:
+    """The multiple of step that value is rounded to."""
+    step = Fraction(step)
+    return RULES[rule].whole(Fraction(value) / step) * step
 
 
 @dataclass(frozen=True)
@@ -57,17 +78,32 @@ class Limit:
         return nearest if passes or float(below) < nearest else math.nextafter(nearest, math.inf)
 
 
-def lowest_passing(bound: Number, step: Number | None, ties: Ties = "away") -> Limit:
+def lowest_passing(bound: Number, step: Number | None, rule: str = USUAL) -> Limit:
     """What a raw value must reach so that, rounded to step, it is at least bound."""
     if step is None:
         return Limit(Fraction(bound), True)
     step = Fraction(step)
-    multiple = math.ceil(Fraction(bound) / step)
-    tie_passes = multiple % 2 == 0 if ties == "even" else multiple > 0
-    return Limit(multiple * step - step / 2, tie_passes)
+    edge = _edge(math.ceil(Fraction(bound) / step), rule)
+    return Limit(edge.value * step, edge.inclusive)
 
 
-def highest_passing(bound: Number, step: Number | None, ties: Ties = "away") -> Limit:
+def highest_passing(bound: Number, step: Number | None, rule: str = USUAL) -> Limit:
     """What a raw value must not exceed so that, rounded to step, it is at most bound."""
-    mirrored = lowest_passing(-Fraction(bound), step, ties)
-    return Limit(-mirrored.value, mirrored.inclusive)
+    if step is None:
+        return Limit(Fraction(bound), True)
+    step = Fraction(step)
+    edge = _edge(math.floor(Fraction(bound) / step) + 1, rule)
+    return Limit(edge.value * step, not edge.inclusive)
+
+
+def _edge(whole: int, rule: str) -> Limit:
+    """From how many steps on the rule gives this whole number, or more.
+
+    A rule changes only at a whole number or half-way, so it is the same everywhere between.
+    """
+    for edge in (whole - Fraction(1), whole - Fraction(1, 2)):
+        if RULES[rule].whole(edge) >= whole:
+            return Limit(edge, True)
+        if RULES[rule].whole(edge + Fraction(1, 4)) >= whole:
+            return Limit(edge, False)
+    return Limit(Fraction(whole), True)

@@ -115,10 +115,10 @@ def quantity(number: str, unit: str) -> Fraction:
     return Fraction(number) * POWERS[found.group(1)] * SIZES.get(found.group(2), ONE)
 
 
-def rounded(value: Fraction, step: Fraction, ties: str) -> Fraction:
-    """The multiple of the step that is nearest to a value; Python rounds ties to even."""
-    up = int(abs(value / step) + Fraction(1, 2)) * (1 if value >= 0 else -1)
-    return (up if ties == "away" else round(value / step)) * step
+def rounded(value: Fraction, step: Fraction, rule: str) -> Fraction:
+    """The multiple of the step that a value is rounded to; Python rounds half to even."""
+    away = int(abs(value / step) + Fraction(1, 2)) * (1 if value >= 0 else -1)
+    return {"nearest": away, "nearest even": round(value / step)}[rule] * step
 
 
 def fact_of(rule: Row, facts: str) -> Fraction:
@@ -132,7 +132,7 @@ def meets(rule: Row, value: Fraction, facts: str) -> bool:
     """Whether a value meets the bound of a criterion or baseline."""
     fact, sign = fact_of(rule, facts), SIGNS[rule["kind"]]
     if rule["step"]:
-        value = rounded(value, quantity(rule["step"], rule["step_unit"]) * fact, rule["ties"])
+        value = rounded(value, quantity(rule["step"], rule["step_unit"]) * fact, rule["rounding"])
     bound = quantity(rule["bound"], rule["bound_unit"]) * fact
     if rule.get("tolerance"):
         bound *= 1 + sign * quantity(*rule["tolerance"].split())

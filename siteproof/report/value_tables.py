@@ -45,7 +45,16 @@ COLUMNS = {
     "criteria": (
         *("criterion", "stated", "given", "limit", "worst", "margin", "counts"),
         *("description", "metric", "subject", "scope", "kind", "bound", "bound_unit", "bound_of"),
-        *("step", "step_unit", "ties", "trials", "answered_by", "report_only", "not_here", "now"),
+        *(
+            "rounding",
+            "step",
+            "step_unit",
+            "trials",
+            "answered_by",
+            "report_only",
+            "not_here",
+            "now",
+        ),
         *("covers", "conditions", "programs", "source"),
     ),
     "units": ("criterion", "unit", "stated", "status", "facts", "baselines", "waivers"),
@@ -59,7 +68,7 @@ COLUMNS = {
     ),
     "baselines": (
         *("baseline", "metric", "scope", "kind", "bound", "bound_unit", "bound_of", "tolerance"),
-        *("step", "step_unit", "ties", "taken", "source"),
+        *("rounding", "step", "step_unit", "taken", "source"),
     ),
     "waivers": ("waiver", "nodes", "waives", "wrong_answers", "expires", "problem", "owner"),
     "checks": (
@@ -339,9 +348,10 @@ def _bound(promise: Promise) -> Row:
 
 
 def _rounding(promise: Promise) -> Row:
-    if not (step := promise.step):
-        return {"step": "", "step_unit": "", "ties": ""}
-    return {"step": step.value, "step_unit": step.unit, "ties": promise.ties}
+    if promise.rounds is None:
+        return {"rounding": "", "step": "", "step_unit": ""}
+    rule, step = promise.rounds
+    return {"rounding": rule, "step": step.value, "step_unit": step.unit}
 
 
 def _baseline(key: str, one: Baseline) -> Row:

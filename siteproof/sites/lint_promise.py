@@ -191,8 +191,6 @@ class _Linted:
 
     def _bound(self) -> None:
         promise, metric = self.promise, self.metric
-        if "ties" in promise.model_fields_set and promise.rounding == "none":
-            self._note("ties", "ties without rounding", hint="Add rounding, or remove ties")
         if promise.kind == "report_only" or metric.unit == "text":
             if promise.kind in ("at_least", "at_most"):
                 what = f"'{promise.metric}' is text"

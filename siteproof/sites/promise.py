@@ -11,13 +11,21 @@ from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import Field, field_validator, model_validator
 
 from siteproof import units
 from siteproof.errors import UserError
-from siteproof.rounding import Limit, Number, Ties, highest_passing, lowest_passing, round_to
+from siteproof.rounding import (
+    RULES,
+    USUAL,
+    Limit,
+    Number,
+    highest_passing,
+    lowest_passing,
+    round_to,
+)
 from siteproof.sites.key_types import Count, Day, Model, plausible, readable, shaped
 from siteproof.sites.stated import Value
 from siteproof.sites.system import Hardware
@@ -32,6 +40,7 @@ SCOPES: dict[str, Scope] = {"node": "every node", "client": "every node", "pair"
 CONTRACT_MODES = ["maintenance", "acceptance"]
 AGES = ("7d", "36h", "4w", "none")
 _STEPS = "none, or 'nearest 1 GB/s'"
+_ROUNDINGS = ["none", *(f"'{rule} 1 GB/s'" for rule in RULES)]
 _AGE = re.compile(r"(\d{1,5}) ?([hdw])(?:ours?|ays?|eeks?)?", re.ASCII)
 _HOURS = {"h": 1, "d": 24, "w": 168}
 # YAML's true, false and null are texts here: `not_here: false` would be read as the reason.
@@ -75,17 +84,25 @@ def parse_bound(text: str, wanted: str = "") -> Bound:
     return Bound(plausible(text, wanted))
 
 
-def parse_step(text: str) -> Quantity | None:
+class Rounding(NamedTuple):
+    """How a value is rounded before it is compared: one of rounding.RULES, and its step."""
+
+    rule: str
+    step: Quantity
+
+
+def parse_rounding(text: str) -> Rounding | None:
     """Read "nearest 1 GB/s", or "none". Raises UserError."""
     if text == "none":
         return None
-    method, _, step = text.partition(" ")
-    if method != "nearest":
-        raise UserError("rounding", f"unknown rounding '{text}'", _STEPS)
-    quantity = plausible(step)
-    if quantity.value <= 0:
-        raise UserError("rounding", f"step '{quantity}' is not above 0", _STEPS)
-    return quantity
+    rules = [rule for rule in RULES if text.startswith(f"{rule} ")]
+    if not rules:
+        raise UserError("rounding", f"unknown rounding '{text}'", _ROUNDINGS)
+    rule = max(rules, key=len)
+    step = plausible(text[len(rule) + 1 :])
+    if step.value <= 0:
+        raise UserError("rounding", f"step '{step}' is not above 0", _STEPS)
+    return Rounding(rule, step)
 
 
 def parse_age(text: str) -> timedelta | None:
@@ -135,12 +152,10 @@ class Promise(Model):
     )
     rounding: str = Field(
         "none",
-        description="'nearest 1 GB/s': the value is rounded, then compared; none: as measured.",
-    )
-    ties: Ties = Field(
-        "away",
-        description="How a value half-way between two steps is rounded: away from zero, or to the "
-        "even multiple of the step, as in ASTM E29 (6.4.3).",
+        description="'nearest 1 GB/s': the value is rounded to the step, then compared; none: as "
+        "measured. The rules: "
+        + "; ".join(f"{name}: {rule.meaning}" for name, rule in RULES.items())
+        + ".",
     )
     conditions: dict[str, Value] = Field(
         {"mode": CONTRACT_MODES},
@@ -164,8 +179,8 @@ class Promise(Model):
 
     @field_validator("rounding")
     @classmethod
-    def _valid_step(cls, text: str) -> str:
-        return readable(parse_step, text)
+    def _valid_rounding(cls, text: str) -> str:
+        return readable(parse_rounding, text)
 
     @cached_property
     def kind(self) -> Kind:
@@ -190,20 +205,19 @@ class Promise(Model):
         return f"{self.kind.replace('_', ' ')} {self.bound or getattr(self, 'equals', '')}".rstrip()
 
     @cached_property
+    def rounds(self) -> Rounding | None:
+        """The rule and the step, or None for the absolute method."""
+        return parse_rounding(self.rounding)
+
+    @property
     def step(self) -> Quantity | None:
         """The rounding step, or None for the absolute method."""
-        return parse_step(self.rounding)
+        return self.rounds and self.rounds.step
 
     @property
     def method(self) -> Literal["rounding", "absolute"]:
         """Whether value and bound are compared as measured, or after rounding."""
-        return "absolute" if self.step is None else "rounding"
-
-    @property
-    def rounding_rule(self) -> str:
-        """The rounding in words, with its ties where they are not the default."""
-        named = self.rounding != "none" and self.ties != "away"
-        return self.rounding + (f", ties to {self.ties}" if named else "")
+        return "rounding" if self.rounds else "absolute"
 
     @property
     def _slack(self) -> Fraction:
@@ -254,7 +268,7 @@ class Promise(Model):
         if scale != 1:
             exact /= scale
         step = self.exact_step
-        return exact if step is None else round_to(exact, step, self.ties)
+        return round_to(exact, step, self.rounds.rule) if self.rounds and step else exact
 
     def met(self, value: Number | str, unit: str, facts: Hardware | None = None) -> bool:
         """Whether a measured value, as the tool printed it, meets the bound. Raises UserError."""
@@ -293,8 +307,9 @@ class Promise(Model):
         if self.bound is None:
             return None, None
         value, step = self.exact_bound, self.exact_step
-        low = lowest_passing(value, step, self.ties) if self.kind != "at_most" else None
-        high = highest_passing(value, step, self.ties) if self.kind != "at_least" else None
+        rule = self.rounds.rule if self.rounds else USUAL
+        low = lowest_passing(value, step, rule) if self.kind != "at_most" else None
+        high = highest_passing(value, step, rule) if self.kind != "at_least" else None
         return low, high
 
     def limit(self, metric_unit: str, facts: Hardware | None = None) -> tuple[Kind, Limit]:

@@ -1,4 +1,4 @@
-"""rounding: ties away or to even, in exact arithmetic, also where binary floating point errs."""
+"""rounding: by each rule, in exact arithmetic, also where binary floating point errs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from siteproof import units
-from siteproof.rounding import Limit, highest_passing, lowest_passing, round_to
+from siteproof.rounding import RULES, Limit, highest_passing, lowest_passing, round_to
 
 STEPS = st.sampled_from(
     [
@@ -25,7 +25,7 @@ STEPS = st.sampled_from(
 NUMBERS = st.decimals(min_value=-(10**6), max_value=10**6, places=4) | st.fractions(
     min_value=-(10**6), max_value=10**6, max_denominator=10**6
 )
-TIES = st.sampled_from(["away", "even"])
+RULE = st.sampled_from(list(RULES))
 PRINTED = st.builds(  # whatever a tool prints: up to 15 digits, of any size
     lambda digits, power: Decimal(digits).scaleb(power),
     st.integers(-(10**15) + 1, 10**15 - 1),
@@ -41,36 +41,36 @@ def meets_highest(value: Fraction, limit: Limit) -> bool:
     return value <= limit.value if limit.inclusive else value < limit.value
 
 
-@given(value=NUMBERS, bound=NUMBERS, step=STEPS, ties=TIES)
+@given(value=NUMBERS, bound=NUMBERS, step=STEPS, rule=RULE)
 def test_a_raw_value_reaches_the_limit_exactly_if_its_rounding_reaches_the_bound(
-    value, bound, step, ties
+    value, bound, step, rule
 ):
-    rounded = round_to(value, step, ties) >= Fraction(bound)
-    assert rounded == meets_lowest(Fraction(value), lowest_passing(bound, step, ties))
+    rounded = round_to(value, step, rule) >= Fraction(bound)
+    assert rounded == meets_lowest(Fraction(value), lowest_passing(bound, step, rule))
 
 
-@given(value=NUMBERS, bound=NUMBERS, step=STEPS, ties=TIES)
-def test_a_raw_value_stays_below_the_limit_exactly_if_its_rounding_does(value, bound, step, ties):
-    rounded = round_to(value, step, ties) <= Fraction(bound)
-    assert rounded == meets_highest(Fraction(value), highest_passing(bound, step, ties))
+@given(value=NUMBERS, bound=NUMBERS, step=STEPS, rule=RULE)
+def test_a_raw_value_stays_below_the_limit_exactly_if_its_rounding_does(value, bound, step, rule):
+    rounded = round_to(value, step, rule) <= Fraction(bound)
+    assert rounded == meets_highest(Fraction(value), highest_passing(bound, step, rule))
 
 
-@given(bound=NUMBERS, step=STEPS, nearness=st.integers(1, 10**15), ties=TIES)
-def test_at_the_lowest_limit_itself_and_a_hair_beside_it(bound, step, nearness, ties):
-    limit = lowest_passing(bound, step, ties)
+@given(bound=NUMBERS, step=STEPS, nearness=st.integers(1, 10**15), rule=RULE)
+def test_at_the_lowest_limit_itself_and_a_hair_beside_it(bound, step, nearness, rule):
+    limit = lowest_passing(bound, step, rule)
     hair = Fraction(step) / (4 * nearness)
-    assert (round_to(limit.value, step, ties) >= bound) == limit.inclusive
-    assert round_to(limit.value + hair, step, ties) >= bound
-    assert round_to(limit.value - hair, step, ties) < bound
+    assert (round_to(limit.value, step, rule) >= bound) == limit.inclusive
+    assert round_to(limit.value + hair, step, rule) >= bound
+    assert round_to(limit.value - hair, step, rule) < bound
 
 
-@given(bound=NUMBERS, step=STEPS, nearness=st.integers(1, 10**15), ties=TIES)
-def test_at_the_highest_limit_itself_and_a_hair_beside_it(bound, step, nearness, ties):
-    limit = highest_passing(bound, step, ties)
+@given(bound=NUMBERS, step=STEPS, nearness=st.integers(1, 10**15), rule=RULE)
+def test_at_the_highest_limit_itself_and_a_hair_beside_it(bound, step, nearness, rule):
+    limit = highest_passing(bound, step, rule)
     hair = Fraction(step) / (4 * nearness)
-    assert (round_to(limit.value, step, ties) <= bound) == limit.inclusive
-    assert round_to(limit.value - hair, step, ties) <= bound
-    assert round_to(limit.value + hair, step, ties) > bound
+    assert (round_to(limit.value, step, rule) <= bound) == limit.inclusive
+    assert round_to(limit.value - hair, step, rule) <= bound
+    assert round_to(limit.value + hair, step, rule) > bound
 
 
 @given(
@@ -96,18 +96,18 @@ def test_what_a_tool_prints_is_on_the_same_side_of_a_limit_and_of_its_float(
     digits=st.integers(-(10**15) + 1, 10**15 - 1),
     places=st.integers(0, 20),
     step_places=st.integers(0, 3),
-    ties=TIES,
+    rule=RULE,
     factor=st.sampled_from([Fraction(1), Fraction(1000, 1024), Fraction(8), Fraction(1, 3)]),
 )
 def test_what_a_tool_prints_beside_a_limit_of_a_contract_is_judged_as_its_float(
-    digits, places, step_places, ties, factor
+    digits, places, step_places, rule, factor
 ):
     step, bound = Decimal(1).scaleb(-step_places), Decimal(digits).scaleb(-places)
     for find, lowest, meets in (
         (lowest_passing, True, meets_lowest),
         (highest_passing, False, meets_highest),
     ):
-        limit = find(bound, step, ties)
+        limit = find(bound, step, rule)
         limit = Limit(limit.value * factor, limit.inclusive)  # in another unit
         threshold = limit.as_float(lowest=lowest)
         for printed in printed_beside(limit.value):
@@ -140,19 +140,19 @@ def test_known_limits_beside_which_a_float_cannot_tell():
             assert (float(printed) <= highest) == meets_highest(exact, found), case
 
 
-@given(value=NUMBERS, step=STEPS, ties=TIES)
-def test_a_rounded_value_is_a_multiple_at_most_half_a_step_away_and_stays_when_rounded_again(
-    value, step, ties
+@given(value=NUMBERS, step=STEPS, rule=RULE)
+def test_a_rounded_value_is_a_multiple_less_than_a_step_away_and_stays_when_rounded_again(
+    value, step, rule
 ):
-    rounded = round_to(value, step, ties)
+    rounded = round_to(value, step, rule)
     assert (rounded / Fraction(step)).denominator == 1
-    assert abs(rounded - Fraction(value)) <= Fraction(step) / 2
-    assert round_to(rounded, step, ties) == rounded
+    assert abs(rounded - Fraction(value)) < Fraction(step)
+    assert round_to(rounded, step, rule) == rounded
 
 
-@given(value=NUMBERS, step=STEPS, ties=TIES)
-def test_rounding_is_the_same_on_both_sides_of_zero(value, step, ties):
-    assert round_to(-value, step, ties) == -round_to(value, step, ties)
+@given(value=NUMBERS, step=STEPS, rule=RULE)
+def test_rounding_is_the_same_on_both_sides_of_zero(value, step, rule):
+    assert round_to(-value, step, rule) == -round_to(value, step, rule)
 
 
 @given(count=st.integers(0, 10**6), step=STEPS)
@@ -166,19 +166,19 @@ def test_half_way_goes_away_from_zero(count, step):
 def test_half_way_goes_to_the_even_multiple_where_the_contract_says_so(count, step):
     half = (count + Fraction(1, 2)) * Fraction(step)
     even = count + count % 2
-    assert round_to(half, step, "even") == even * Fraction(step)
+    assert round_to(half, step, "nearest even") == even * Fraction(step)
 
 
 @given(places=st.integers(0, 6), digits=st.integers(-(10**9), 10**9))
 def test_ties_to_even_are_those_of_the_decimal_arithmetic_standard(places, digits):
     value, step = Decimal(digits).scaleb(-places - 1), Decimal(1).scaleb(-places)
-    assert round_to(value, step, "even") == Fraction(value.quantize(step, ROUND_HALF_EVEN))
+    assert round_to(value, step, "nearest even") == Fraction(value.quantize(step, ROUND_HALF_EVEN))
 
 
-@given(low=NUMBERS, high=NUMBERS, step=STEPS, ties=TIES)
-def test_rounding_keeps_the_order(low, high, step, ties):
+@given(low=NUMBERS, high=NUMBERS, step=STEPS, rule=RULE)
+def test_rounding_keeps_the_order(low, high, step, rule):
     low, high = sorted([Fraction(low), Fraction(high)])
-    assert round_to(low, step, ties) <= round_to(high, step, ties)
+    assert round_to(low, step, rule) <= round_to(high, step, rule)
 
 
 @given(bound=NUMBERS)
@@ -218,7 +218,7 @@ def test_examples_of_ties_to_even():
         ("12.5", "5", "10"),  # ASTM E29: twice the value to the nearest 10 is 20, half of it 10
         ("7.5", "5", "10"),
     ):
-        assert round_to(Decimal(value), Decimal(step), "even") == Fraction(rounded), value
+        assert round_to(Decimal(value), Decimal(step), "nearest even") == Fraction(rounded), value
 
 
 def test_a_tie_to_even_passes_where_the_bound_is_the_even_one():
@@ -230,7 +230,7 @@ def test_a_tie_to_even_passes_where_the_bound_is_the_even_one():
         ("0", highest_passing, "0.5", True),
         ("-1", lowest_passing, "-1.5", False),
     ):
-        assert find(Decimal(bound), 1, "even") == Limit(Fraction(limit), inclusive), bound
+        assert find(Decimal(bound), 1, "nearest even") == Limit(Fraction(limit), inclusive), bound
 
 
 def test_the_limits_of_known_contracts():

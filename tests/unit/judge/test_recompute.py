@@ -28,6 +28,7 @@ from siteproof.record.samples import Header, Sample
 from siteproof.report import html, recompute, value_tables
 from siteproof.report.sections import Attached, Report
 from siteproof.report.summary import Summary
+from siteproof.rounding import RULES
 from siteproof.sites import Baseline, Waiver
 from siteproof.verdict import judgement
 
@@ -74,7 +75,7 @@ def random_criterion(rng, sizes):
     if rng.random() < 0.5:
         step = rng.choice(["1", "0.1", "0.5", "10", "3", "100"])
         step_unit = "%" if share else of_step
-        keys |= {"rounding": f"nearest {step} {step_unit}", "ties": rng.choice(["away", "even"])}
+        keys |= {"rounding": f"{rng.choice(list(RULES))} {step} {step_unit}"}
     if rng.random() < 0.3:
         keys["trials"] = rng.randint(1, 3)
     if rng.random() < 0.15:
@@ -89,7 +90,7 @@ def random_criterion(rng, sizes):
 
 
 def random_value(rng, criteria, unit, sizes):
-    """Often near a bound, where rounding and ties decide."""
+    """Often near a bound, where rounding decides."""
     bounds = [one.bound for one in criteria if one.bound and not one.bound.fact]
     if not bounds or rng.random() < 0.3:
         return Decimal(decimal_text(rng))
