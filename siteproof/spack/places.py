@@ -7,6 +7,7 @@ from pathlib import Path
 
 from siteproof import files
 
+SPACK_FILE = "spack.yaml"
 LOCK = "spack.lock"
 REGISTERED = "environment.json"
 VIEW = "view"

@@ -58,8 +58,7 @@ packages:
     buildable: false
 """
 NO_NETWORK = ("unshare", "--map-root-user", "--net")
-ENVIRONMENT = "spack:\n  include: [../common]\n  specs: [tinyio@1.0]\n"
-FEATURES = "description: A program\nfeatures:\n  tinyio: [tinyio]\n"
+ENVIRONMENT = "description: A program\nfeatures: {tinyio: [tinyio]}\nspecs: [tinyio@1.0]\n"
 
 
 def spack_here() -> dict[str, str]:
@@ -87,8 +86,7 @@ class SpackWorld:
         self.world.data.mkdir()
         tiny = self.world.clone / "spack-envs/tiny"
         tiny.mkdir()
-        (tiny / "spack.yaml").write_text(ENVIRONMENT)
-        (tiny / "features.yaml").write_text(FEATURES)
+        (tiny / "environment.yaml").write_text(ENVIRONMENT)
         # Our recipes build on Spack's own, which are not here.
         shutil.rmtree(self.world.clone / "spack-envs/repo/spack_repo/siteproof/packages")
         (self.world.clone / "spack-envs/repo/spack_repo/siteproof/packages").mkdir()
