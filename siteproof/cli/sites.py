@@ -25,7 +25,6 @@ from siteproof.porting import modules as avail
 from siteproof.record.samples import MEANINGS
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import Site, catalogue, folder, machine, manual, names, on_disk, recognise
-from siteproof.sites import features as offered
 from siteproof.sites.manual import Key
 from siteproof.sites.site import examine, find
 from siteproof.slurm import client, configured
@@ -141,13 +140,14 @@ def _sites() -> Rows:
 
 def _metrics() -> Rows:
     better = {"neither": "", "higher": "higher is better", "lower": "lower is better"}
-    found = catalogue.read()[0].items()
+    found = catalogue.read().metrics.items()
     rows = [(n, one.unit, better[one.better], one.description) for n, one in found]
     return ("metric", "unit", "better", "description"), rows
 
 
 def _features() -> Rows:
-    return ("feature", "description"), [(n, one.description) for n, one in offered.known().items()]
+    found = sorted(catalogue.read().features.items())
+    return ("feature", "description"), [(name, one.description) for name, one in found]
 
 
 def _tools() -> Rows:
@@ -220,7 +220,9 @@ def new(
     options = {key: f"--{key}={_word(key, text)}" for key, text in given_options.items() if text}
     described = _described(grouped, looked_at)
     if describe:
-        live, missing = looking.through_slurm(grouped.roles, offered.known(), options.values())
+        live, missing = looking.through_slurm(
+            grouped.roles, catalogue.read().features, options.values()
+        )
         described = {**live, **described}
         for hardware, why in missing.items():
             print_text(f"siteproof: warning: {hardware} is not described: {why}", err=True)
@@ -232,7 +234,7 @@ def new(
         described=described,
         offers=offers,
         modules_system=_modules_system(modules_system) if modules else "nomod",
-        features=offered.known(),
+        features=catalogue.read().features,
         slurm=where,
         day=f"{datetime.now(UTC):%Y-%m-%d}",
         extra=options,
@@ -260,7 +262,7 @@ def _modules_system(given: str | None) -> str:
 def _offers(path: Path) -> list[avail.Offer]:
     """What the listed modules offer; warns where it is nothing. Raises as _read."""
     listed = avail.parse(_read(path))
-    offers = avail.offers(listed, offered.known())
+    offers = avail.offers(listed, catalogue.read().features)
     if not offers:
         what = f"none of {count(len(listed), 'module')} is of a program that checks use"
         hint = "'module -t avail' prints a module a line"

@@ -10,7 +10,7 @@ from siteproof.errors import UserError, harmless
 from siteproof.porting import one_node
 from siteproof.porting.grouping import Group
 from siteproof.porting.one_node import OneNode
-from siteproof.sites.features import Feature
+from siteproof.sites.catalogue import Feature
 from siteproof.slurm import client
 
 END = "end description"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from siteproof.sites.features import Feature
+from siteproof.sites.catalogue import Feature
 
 MAX_MODULES = 50_000
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+/-]{0,199}")

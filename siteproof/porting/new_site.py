@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from siteproof.porting.grouping import Grouped, Kind
 from siteproof.porting.modules import Offer
 from siteproof.porting.one_node import OneNode
-from siteproof.sites.features import Feature
+from siteproof.sites.catalogue import Feature
 
 PATTERN = "random:1"  # each node with one partner, all pairs at once: as fast for 40,000 as for 4
 # Criteria that only a contract can give: the name of each, and what is to be filled in.

@@ -10,8 +10,7 @@ from pathlib import Path
 from siteproof import files, nodesets
 from siteproof.errors import OutputError, UserError, harmless
 from siteproof.parsers import description
-from siteproof.sites.catalogue import FOLDER
-from siteproof.sites.features import Feature
+from siteproof.sites.catalogue import FOLDER, Feature
 from siteproof.sites.system import is_of_network
 
 SCRIPT = FOLDER / "system/description.sh"

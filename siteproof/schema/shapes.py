@@ -58,9 +58,16 @@ def validate(
     return None
 
 
-def entries(document: Document, model: type[M], *, gaps: bool = False) -> Iterator[tuple[str, M]]:
-    """What is right in a file of one entry a key, with its key; see `validate`."""
+def entries(
+    document: Document, model: type[M], *, gaps: bool = False, apart: str = ""
+) -> Iterator[tuple[str, M]]:
+    """What is right in a file of one entry a key, with its key; see `validate`.
+
+    apart: the key that is not such an entry.
+    """
     for key, raw in (document.data or {}).items():
+        if key == apart:
+            continue
         found = validate(document, (key,), model, raw, gaps=gaps)
         if found is not None:
             yield key, found

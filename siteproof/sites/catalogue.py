@@ -1,4 +1,4 @@
-"""checks/**/catalogue.yaml: every metric that a criterion may name, with its properties."""
+"""checks/**/catalogue.yaml: the metrics that criteria may name, and features of environments."""
 
 from __future__ import annotations
 
@@ -6,22 +6,41 @@ from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
 from siteproof import units
 from siteproof.schema import shapes, yamlfile
-from siteproof.schema.yamlfile import Document
+from siteproof.schema.yamlfile import Document, Loc
 from siteproof.sites.key_types import Model
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "checks"
 NAME = "catalogue.yaml"
+FEATURES = "features"
 SOURCES = ("descriptions", "sessions", "timeline.csv", "probes", "criteria", "site")
 MODES = ("quick", "maintenance", "acceptance")
 
 End = Annotated[Decimal, Field(ge=-(10**15), le=10**15)]
+
+
+class Feature(Model):
+    """Something that an environment offers, and that checks ask for."""
+
+    description: str = Field(description="What it is, and the checks that ask for it.")
+    programs: list[str] = Field(
+        description="Names under which distributions and Spack install its programs; one is enough."
+    )
+    modules: list[str] = Field(
+        description="Names of its module files without versions, in lower case."
+    )
+
+
+class Features(Model):
+    """The key of a catalogue that is not a metric."""
+
+    features: dict[str, Feature] = Field({}, description="What an environment may offer, by name.")
 
 
 class Metric(Model):
@@ -84,17 +103,28 @@ class Metric(Model):
         return Path(self.file or "").is_absolute()
 
 
+class Catalogue(NamedTuple):
+    """Metrics and features by name, and the files with their mistakes."""
+
+    metrics: dict[str, Metric]
+    documents: list[Document]
+    features: dict[str, Feature]
+
+
 @lru_cache(maxsize=4)
-def read(folder: Path = FOLDER) -> tuple[dict[str, Metric], list[Document]]:
-    """The metrics by name, and the files with their mistakes."""
+def read(folder: Path = FOLDER) -> Catalogue:
+    """What all catalogues below a folder describe."""
     return _read(folder)
 
 
 def of_site(folder: Path, known: Mapping[str, Metric]) -> tuple[dict[str, Metric], list[Document]]:
     """The same of a folder with a site's own checks. known: the other metrics."""
-    found, documents = _read(folder)
+    found, documents, _ = _read(folder)
     taken = {metric.check for metric in known.values()} - {None}
     for document in documents:
+        if FEATURES in (document.data or {}):
+            what = "features, which a site's own checks need not describe"
+            document.add((FEATURES,), what, "names of the site's own checks")
         for name in found.keys() & (document.data or {}).keys():
             if name in known or found[name].check in taken:
                 what = f"'{name}' is of a check in another catalogue"
@@ -109,20 +139,34 @@ def of_site(folder: Path, known: Mapping[str, Metric]) -> tuple[dict[str, Metric
     }, documents
 
 
-def _read(folder: Path) -> tuple[dict[str, Metric], list[Document]]:
-    documents, metrics = [], {}
+def _read(folder: Path) -> Catalogue:
+    found = Catalogue({}, [], {})
     for path in sorted(folder.rglob(NAME)):
         document = yamlfile.read(path)
-        documents.append(document)
-        for name, metric in shapes.entries(document, Metric):
-            if name in metrics:
-                document.add((name,), f"'{name}' is in two catalogues", "one entry a metric")
+        found.documents.append(document)
+        _read_features(document, found.features)
+        for name, metric in shapes.entries(document, Metric, apart=FEATURES):
+            if name in found.metrics:
+                _twice(document, (name,))
             else:
-                metrics[name] = metric
+                found.metrics[name] = metric
                 _lint(document, name, metric)
-    for document in documents:
-        _lint_derived(document, metrics)
-    return metrics, documents
+    for document in found.documents:
+        _lint_derived(document, found.metrics)
+    return found
+
+
+def _read_features(document: Document, found: dict[str, Feature]) -> None:
+    described = (document.data or {}).get(FEATURES, {})
+    offered = shapes.validate(document, (), Features, {FEATURES: described})
+    for name, feature in offered.features.items() if offered else ():
+        if name in found:
+            _twice(document, (FEATURES, name))
+        found[name] = feature
+
+
+def _twice(document: Document, loc: Loc) -> None:
+    document.add(loc, f"'{loc[-1]}' is in two catalogues", "one entry a metric or feature")
 
 
 def _lint(document: Document, name: str, metric: Metric) -> None:

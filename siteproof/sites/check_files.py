@@ -87,7 +87,7 @@ def lint(
 
     sweeps: the sweeps of each check.
     """
-    table, documents = catalogue.read()
+    table, documents, _ = catalogue.read()
     sites, mistakes = list(chosen), []
     for check, one in lost(table, bare, root).items():
         metrics = [name for name, metric in table.items() if metric.check == check]

@@ -1,43 +1,16 @@
-"""checks/features.yaml: what environments may offer; and what a site's own checks ask for."""
+"""The features that a site's own checks ask for."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 
-from pydantic import Field
-
 from siteproof import files
-from siteproof.errors import UserError, UserErrors
-from siteproof.schema import shapes, yamlfile
-from siteproof.sites.catalogue import FOLDER
-from siteproof.sites.key_types import Model
+from siteproof.errors import UserError
 
-FILE = FOLDER / "features.yaml"
 MAX_BYTES = 1_000_000
 MAX_FILES = 2_000  # Python files of a centre's own checks
-
-
-class Feature(Model):
-    """Something that an environment offers."""
-
-    description: str = Field(description="What it is, and the checks that ask for it.")
-    programs: list[str] = Field(description="Names of its programs, of which one is enough.")
-    modules: list[str] = Field(
-        description="Names of its module files without versions, in lower case."
-    )
-
-
-@lru_cache(maxsize=1)
-def known(path: Path = FILE) -> dict[str, Feature]:
-    """The features of Siteproof's own checks. Raises UserErrors."""
-    document = yamlfile.read(path)
-    found = dict(shapes.entries(document, Feature))
-    if document.mistakes:
-        raise UserErrors(document.sorted_mistakes())
-    return found
 
 
 def of_checks(folder: Path) -> set[str]:

@@ -252,7 +252,7 @@ def _catalogue(
     where: Path, system_file: Document, system: System | None
 ) -> tuple[dict[str, Metric], list[Document]]:
     """All metrics that a criterion may name: Siteproof's, and those of the site's own checks."""
-    table, documents = metrics.read()
+    table, documents, _ = metrics.read()
     written = system.checks if system else []
     for index, folder in enumerate(own_checks(where, system) if system else ()):
         if not folder.is_dir():
@@ -267,7 +267,7 @@ def _catalogue(
 def _features(where: Path, system: System) -> set[str]:
     """All features that an environment may offer: of Siteproof's checks, and of the site's own."""
     own = (features.of_checks(folder) for folder in own_checks(where, system) if folder.is_dir())
-    return set(features.known()).union(*own)
+    return set(metrics.read().features).union(*own)
 
 
 def own_checks(where: Path, system: System) -> list[Path]:

@@ -26,7 +26,7 @@ from siteproof import cli, errors, severity
 from siteproof.analysis import slow_nodes
 from siteproof.cli.sites import FILES, axes
 from siteproof.record import samples
-from siteproof.sites import catalogue, features, manual
+from siteproof.sites import catalogue, manual
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.manual import Key
 from siteproof.sweeps.tools import TOOLS
@@ -182,7 +182,7 @@ def _metrics() -> Iterator[str]:
         ("feature", "meaning", "programs"),
         [
             (f"`{name}`", one.description, ", ".join(one.programs) or NONE)
-            for name, one in features.known().items()
+            for name, one in sorted(catalogue.read().features.items())
         ],
     )
     yield from ("## Tools of sweeps", "")

@@ -77,7 +77,7 @@ def test_the_first_and_the_last_look_are_compared_and_a_single_one_with_nothing(
 
 
 def test_every_counter_stands_in_the_catalogue_with_its_unit():
-    known, _ = catalogue.read()
+    known = catalogue.read().metrics
     cards = {f"{kind}_{name}" for kind, names in health.CARDS.items() for name in names}
     units = (
         health.UNIT

@@ -9,7 +9,7 @@ from clone import TOP
 from rows import rows
 
 from siteproof.cli.sites import LISTS, sites
-from siteproof.sites import features
+from siteproof.sites import catalogue, features
 from siteproof.spack import env_files
 
 OWN = """
@@ -41,17 +41,40 @@ def asked_for():
 
 
 def test_each_feature_that_a_check_asks_for_is_in_the_list():
-    assert asked_for() - features.known().keys() == set()
+    assert asked_for() - catalogue.read().features.keys() == set()
 
 
 def test_each_feature_of_spack_is_in_the_list():
     offered = {name for env in env_files.names() for name in env_files.read(env).features}
-    assert offered - features.known().keys() == set()
+    assert offered - catalogue.read().features.keys() == set()
 
 
 def test_no_feature_is_in_the_list_that_nothing_knows():
     tools = {"fio", "iperf3", "nuttcp", "qperf"}  # checks look for them on PATH themselves
-    assert features.known().keys() == asked_for() | tools
+    assert catalogue.read().features.keys() == asked_for() | tools
+
+
+@rows(
+    "text, told",
+    [
+        ("features: [gpu]\n", "1: a list is not a mapping of keys in features. Allowed: keys"),
+        ("features: {gpu: {programs: []}}\n", "1: missing key 'description' in features.gpu"),
+        ("features: {gpu: {description: d, programs: [], modules: [], use: x}}\n", "key 'use'"),
+    ],
+)
+def test_a_mistake_in_a_described_feature_has_its_place(tmp_path, text, told):
+    (tmp_path / catalogue.NAME).write_text(text)
+    first = str(catalogue.read(tmp_path).documents[0].sorted_mistakes()[0])
+    assert f"{catalogue.NAME}:1:" in first and told in first
+
+
+def test_a_feature_is_described_once(tmp_path):
+    for area in ("cpu", "io"):
+        (tmp_path / area).mkdir()
+        text = "features: {gpu: {description: d, programs: [], modules: []}}\n"
+        (tmp_path / area / catalogue.NAME).write_text(text)
+    (told,) = catalogue.read(tmp_path).documents[1].sorted_mistakes()
+    assert "'gpu' is in two catalogues" in str(told)
 
 
 def test_own_checks_add_what_they_name(tmp_path):

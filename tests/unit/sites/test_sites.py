@@ -288,6 +288,12 @@ def test_a_mistake_in_a_sites_catalogue_has_its_place(with_checks):
     assert "own/catalogue.yaml:1: unknown unit 'furlongs'" in told
 
 
+def test_a_site_describes_no_features(with_checks):
+    (with_checks / "catalogue.yaml").write_text(f"{OWN_METRIC}features: {{}}\n")
+    (told,) = mistakes()
+    assert "features, which a site's own checks need not describe" in told
+
+
 def test_a_folder_of_checks_that_is_missing_is_a_mistake(with_checks):
     with_checks.rmdir()
     (told,) = mistakes()
