@@ -220,7 +220,6 @@ def _links(known: Known) -> Iterator[str]:
 def _partitions(known: Known) -> Iterator[str]:
     yield ""
     yield "partitions:  # each node is in one of them, so that none is measured twice"
-    names = _environment_names(known)
     for one in known.grouped.roles:
         yield f"  {one.name}:"
         words = f"Nodes of {one.name}, by the partition {one.partition}"
@@ -231,11 +230,6 @@ def _partitions(known: Known) -> Iterator[str]:
         yield "    scheduler: slurm"
         options = [f"--partition={one.partition}", *known.extra.values()]
         yield f"    access: {_list(list(map(in_quotes, options)))}"
-        yield f"    environments: {_list(names)}"
-
-
-def _environment_names(known: Known) -> list[str]:
-    return ["system", *(_environment_name(offer) for offer in known.offers)]
 
 
 def _environment_name(offer: Offer) -> str:

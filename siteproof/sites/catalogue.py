@@ -122,10 +122,11 @@ def of_site(folder: Path, known: Mapping[str, Metric]) -> tuple[dict[str, Metric
     found, documents, _ = _read(folder)
     taken = {metric.check for metric in known.values()} - {None}
     for document in documents:
-        if FEATURES in (document.data or {}):
+        described = (document.data or {}).keys()
+        if FEATURES in described:
             what = "features, which a site's own checks need not describe"
             document.add((FEATURES,), what, "names of the site's own checks")
-        for name in found.keys() & (document.data or {}).keys():
+        for name in found.keys() & described:
             if name in known or found[name].check in taken:
                 what = f"'{name}' is of a check in another catalogue"
                 document.add((name,), what, "names of the site's own checks")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from ClusterShell.NodeSet import NodeSet
@@ -397,7 +397,9 @@ class Partition(Jobs):
         "--account=NAME, --qos=NAME, --constraint=NAME. An account that each user has of their "
         "own: $SBATCH_ACCOUNT and $SLURM_ACCOUNT, or -J account=NAME.",
     )
-    environments: list[str] = Field(description="Software to run with, keys of `environments`.")
+    environments: list[str] = Field(
+        [], description="Software to run with, keys of `environments`; all of them, if not given."
+    )
     measures: list[str] | None = Field(
         None,
         description="The roles of it whose nodes are measured here; all, if not given. []: none, "
@@ -702,6 +704,14 @@ class System(Model):
     reframe: dict[str, Any] = Field(
         {}, description="Keys that are copied unchanged into ReFrame's entry of this system."
     )
+
+    @model_validator(mode="after")
+    def _all_environments(self) -> Self:
+        for name, partition in self.partitions.items():
+            if not partition.environments:
+                every = {"environments": list(self.environments)}
+                self.partitions[name] = partition.model_copy(update=every)
+        return self
 
     @cached_property
     def inventory(self) -> NodeSet:

@@ -219,7 +219,6 @@ def test_ctrl_c_right_after_spacks_start_ends_it_too(tmp_path, monkeypatch):
 
 
 def test_without_names_all_that_the_system_names_is_built_and_each_state_is_shown(world, spack):
-    world.edit("system", ", cpu-openblas, cpu-mkl, io, network]", ", io]")
     text = (world.site() / "system.yaml").read_text().splitlines(keepends=True)
     kept = [line for line in text if "spack:" not in line or "spack: io" in line]
     (world.site() / "system.yaml").write_text("".join(kept))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import time
@@ -31,10 +30,7 @@ def disk(world):
     folder.mkdir()
     world.edit("system", "path: /var/tmp", f"path: {folder}")
     world.edit("system", "features: [hpcc, likwid]", "features: [hpcc, likwid, ior, mdtest]")
-    system = world.site() / "system.yaml"
-    system.write_text(
-        re.sub(r"environments: \[system.*\]", "environments: [system]", system.read_text())
-    )
+    world.edit("system", "scheduler: local", "scheduler: local\n    environments: [system]")
     world.disk, world.checks = folder, "checks/storage"
     for program in filter(None, (IOR, MDTEST)):
         (world.bin / Path(program).name).symlink_to(program)

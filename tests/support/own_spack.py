@@ -94,7 +94,6 @@ class SpackWorld:
         (self.scope / "packages.yaml").write_text(SITE)
         old = "  io: {description: 'IOR, mdtest, fio', spack: io}"
         self.world.edit("system", old, "  tiny: {description: A program, spack: tiny}")
-        self.world.edit("system", ", cpu-openblas, cpu-mkl, io, network]", ", tiny]")
         self.publish(PROGRAM)
 
     def publish(self, program: str) -> None:

@@ -94,8 +94,8 @@ def test_a_gap_for_the_bound_of_a_baseline_excuses_no_other_key(example):
 
 
 def test_a_key_that_must_be_given_cannot_be_a_gap_in_the_system(example):
-    edit(example, "system.yaml", "environments: [system]", "environments: !gap which")
-    assert any("missing key 'environments'" in line for line in mistakes())
+    edit(example, "system.yaml", "role: compute", "role: !gap which")
+    assert any("missing key 'role'" in line for line in mistakes())
 
 
 @rows("text", ["!gap", "!gap ''", "!gap [a, b]", "!gap {a: b}"])

@@ -288,6 +288,10 @@ def test_a_mistake_in_a_sites_catalogue_has_its_place(with_checks):
     assert "own/catalogue.yaml:1: unknown unit 'furlongs'" in told
 
 
+def test_a_partition_that_names_no_environments_has_all_of_them(with_checks):
+    assert load("smallest").system.partitions["all"].environments == ["system"]
+
+
 def test_a_site_describes_no_features(with_checks):
     (with_checks / "catalogue.yaml").write_text(f"{OWN_METRIC}features: {{}}\n")
     (told,) = mistakes()
