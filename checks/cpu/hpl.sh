@@ -193,10 +193,7 @@ loaded() { # by how many ranks each BLAS was loaded; a kernel of MKL is, by the 
     rm -f loaded.*
 }
 
-if ! command -v mpirun >/dev/null; then
-    echo "mpirun is not installed" >&2
-    exit 127
-fi
+need mpirun
 for program in xhpl hpcc none; do
     command -v "$program" >/dev/null && break
 done

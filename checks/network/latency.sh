@@ -7,10 +7,7 @@ if [ "$SIDE" = server ]; then
     ! command -v qperf >/dev/null || exec qperf -lp "$PORT"
     exec sleep 86400 # ended when the turn is over
 fi
-if ! command -v ping >/dev/null; then
-    echo "ping is not installed" >&2
-    exit 127
-fi
+need ping
 echo "program=ping" >>facts
 echo "interval=$INTERVAL" >>facts
 run program=ping -- ping -n -c "$PACKETS" -i "$INTERVAL" -s "$SIZE" -W 2 "$ADDRESS"

@@ -8,10 +8,7 @@ LARGEST=65507 # bytes of data that a packet of IPv4 can hold
 DEFAULT=1500  # bytes of a packet: tried early, as most paths have it
 
 [ "$SIDE" = client ] || exec sleep 86400 # its kernel answers; ended when the turn is over
-if ! command -v ping >/dev/null; then
-    echo "ping is not installed" >&2
-    exit 127
-fi
+need ping
 echo "program=ping" >>facts
 network_facts "$ADDRESS" >>facts
 

@@ -2,10 +2,7 @@
 # A point of a sweep with IOR: TASKS ranks write POINT_BLOCK bytes each in requests of
 # POINT_TRANSFER, read what another node wrote, and compare. POINT_API, POINT_LAYOUT, POINT_REORDER.
 # Run by siteproof's sweep.sh in the point's own folder.
-if ! command -v ior >/dev/null; then
-    echo "ior is not installed" >&2
-    exit 127
-fi
+need ior
 total=$((TASKS * POINT_BLOCK))
 NEEDED=$((total + total / 10)) apart=''
 if [ "$FS_SHARED" = no ] && [ "$NODE_COUNT" -gt 1 ]; then # each node has a file system of its own

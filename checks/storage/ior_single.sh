@@ -3,10 +3,7 @@
 # Run by siteproof's node.sh in the node's own folder.
 # shellcheck source=siteproof/checks/on_node/file_system.sh
 . "$1/file_system.sh"
-if ! command -v ior >/dev/null; then
-    echo "ior is not installed" >&2
-    exit 127
-fi
+need ior
 begin_test
 echo "program=ior" >>facts
 size=$((MEBIBYTES * 1048576))

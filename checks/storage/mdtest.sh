@@ -2,10 +2,7 @@
 # A point of a sweep with mdtest: TASKS ranks create POINT_FILES files each, stat, read and remove
 # them, as IO500's mdtest-easy or mdtest-hard (POINT_VARIANT). Each phase is a run of its own.
 # Run by siteproof's sweep.sh in the point's own folder.
-if ! command -v mdtest >/dev/null; then
-    echo "mdtest is not installed" >&2
-    exit 127
-fi
+need mdtest
 files=$((TASKS * POINT_FILES))
 NEEDED=$((files * 8192)) # a block and what describes it
 # shellcheck source=siteproof/checks/on_node/file_system.sh

@@ -64,9 +64,10 @@ Found = TypeVar("Found")
 class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     """What PerNodeCheck and PerPairCheck share.
 
-    A check defines: `script` (next to the check, run on the node), `features` (an environment with
-    one of them will do), `parsers` by the program's name, `metrics` that the parser must give,
-    `headline` (those that ReFrame compares with a reference), `time_limit`.
+    A check defines: `script` (next to the check, run on the node) or, where one program is all that
+    runs, its `command`; `features` (an environment with one of them will do), `parsers` by the
+    program's name, `metrics` that the parser must give, `headline` (those that ReFrame compares
+    with a reference), `time_limit`.
     """
 
     mode = variable(str, value="")
@@ -86,6 +87,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     runs_on_node = ""  # the script of this kind of check, of ON_NODE
     shared_scripts: tuple[str, ...] = ("account.sh",)  # what it sources
     script = ""
+    command: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     parsers: dict[str, ModuleType] = {}
     derive = ""
@@ -366,7 +368,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         stage = Path(self.stagedir)
         for script in (self.runs_on_node, *self.shared_scripts):
             shutil.copy(ON_NODE / script, stage / script)
-        shutil.copy(Path(self.prefix) / self.script, stage / "measure.sh")
+        if self.script:
+            shutil.copy(Path(self.prefix) / self.script, stage / "measure.sh")
+        else:
+            self.place("measure.sh", [f"measure {shlex.join(self.command)}"])
         (stage / "raw").mkdir(exist_ok=True)
         self.write_work(missing=False)
         if not self.is_dry_run():

@@ -117,8 +117,8 @@ def quantity(number: str, unit: str) -> Fraction:
 
 def rounded(value: Fraction, step: Fraction, rule: str) -> Fraction:
     """The multiple of the step that a value is rounded to; Python rounds half to even."""
-    away = int(abs(value / step) + Fraction(1, 2)) * (1 if value >= 0 else -1)
-    return {"nearest": away, "nearest even": round(value / step)}[rule] * step
+    n, half = value / step, Fraction(1 if value >= 0 else -1, 2)
+    return step * {"nearest": int(n + half), "nearest even": round(n)}[rule]
 
 
 def fact_of(rule: Row, facts: str) -> Fraction:

@@ -1,5 +1,6 @@
 """docs/developing.md: its examples are carried out in a copy, and their files counted."""
 
+import json
 import re
 import shutil
 import sys
@@ -8,11 +9,36 @@ import pytest
 from clone import TOP, World, copy_clone
 
 PAGE = (TOP / "docs/developing.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^(Append to )?`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^(Append to |Change )?`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 CHECK, CRITERION, SITE = "A new check", "A criterion for it", "A new site"
+ROUNDING, CHAPTER = "A new rule of rounding", "A new chapter"
 OWN, ANALYSIS = "A centre's own checks", "A new analysis"
-MOST = {CHECK: 6, ANALYSIS: 2, SITE: 3}  # files of a new one
+MADE = {ROUNDING: ["docs/reference/keys.md"]}  # files that a command makes of the others
+MOST = {CHECK: 7, ROUNDING: 4, CHAPTER: 3, ANALYSIS: 2, SITE: 3}  # files of a new one
 TESTS = ("tests/conftest.py", "tests/support", "tests/unit", "pyproject.toml", "sweeps", "setup")
+# In place of Spack: what it would leave, with a program that prints the recorded output.
+SPACK = r"""
+folder=$2 step=$3 prefix='{store}/babelstream'
+case $1 in --version) echo 1.2.0; exit ;; esac
+case $step in
+concretize) echo '{lock}' >"$folder/spack.lock" ;;
+install)
+    mkdir -p "$prefix/.spack" "$prefix/bin" "$folder/view/bin"
+    echo '{{"spec": {{"nodes": [{{"hash": "{hash}"}}]}}}}' >"$prefix/.spack/spec.json"
+    cp '{program}' "$prefix/bin/omp-stream"
+    ln -sf "$prefix/bin/omp-stream" "$folder/view/bin/omp-stream" ;;
+find) echo "{hash} $prefix" ;;
+repo) echo "[+] builtin v2.2 /nowhere" ;;
+esac
+"""
+HASH = "abcdefghijklmnopqrstuvwxyz234567"
+LOCK = {
+    "roots": [{"hash": HASH, "spec": "babelstream"}],
+    "concrete_specs": {HASH: {"name": "babelstream", "version": "5.0"}},
+}
+OUTPUT = "tests/unit/parsers/outputs/babelstream/5.0.txt"
 
 # Tests that go through everything there is, by a part of their names.
 ROOMS = (
@@ -26,22 +52,35 @@ LISTS = "shipped or each_kind_of_mistake or quick_run or clone_is or catalogue o
 
 
 def examples(title):
-    """The files of a section: path, text, and whether the text goes to the file's end."""
+    """The files of a section: how it changes, path, and text."""
     [section] = [
         part
         for part in re.split(r"^## ", PAGE, flags=re.MULTILINE)
         if part.startswith(f"{title}\n")
     ]
-    return [(path, text, bool(append)) for append, path, text in BLOCK.findall(section)]
+    return BLOCK.findall(section)
+
+
+def paths_of(title):
+    return list(dict.fromkeys(path for _, path, _ in examples(title)))
 
 
 def write(folder, title):
-    for path, text, append in examples(title):
+    for how, path, text in examples(title):
         target = folder / path
-        assert target.exists() == append, path
+        assert target.exists() == bool(how), path
         target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("a", encoding="utf-8") as file:
-            file.write(text)
+        before = target.read_text(encoding="utf-8") if how else ""
+        after = changed(before, text, path) if how == "Change " else before + text
+        target.write_text(after, encoding="utf-8")
+
+
+def changed(before, difference, path):
+    """A text with the lines of a difference replaced; they must be there once."""
+    lines = [(line[0], line[1:]) for line in difference.splitlines(keepends=True)]
+    old = "".join(line for mark, line in lines if mark != "+")
+    assert f"\n{before}".count(f"\n{old}") == 1, path
+    return before.replace(old, "".join(line for mark, line in lines if mark != "-"))
 
 
 @pytest.fixture
@@ -82,29 +121,91 @@ def must_pass(world, *words):
 
 @pytest.mark.parametrize("title", MOST)
 def test_a_unit_is_so_many_files(title):
-    paths = [path for path, _, _ in examples(title)]
-    assert 0 < len(set(paths)) == len(paths) <= MOST[title]
+    assert 0 < len(paths_of(title) + MADE.get(title, [])) <= MOST[title]
 
 
-def test_the_check_measures_and_its_criterion_is_judged(copied):
+@pytest.fixture
+def built(copied):
+    """The check and its criterion, with its environment built; the program is a recording."""
     write(copied.clone, CHECK)
     write(copied.clone, CRITERION)
-    for linter in (("ruff", "check", "checks", "siteproof/parsers"), ("siteproof", "lint")):
-        done = copied.run(*linter)
-        assert done.code == 0, str(done)
-    done = copied.reframe("-r", "-n", "HashRate")
+    program = copied.folder / "omp-stream"
+    program.write_text(f"#!/bin/sh\ncat '{copied.clone / OUTPUT}'\n", encoding="utf-8")
+    program.chmod(0o755)
+    names = {"store": copied.folder / "store", "program": program}
+    copied.fake("spack", SPACK.format(lock=json.dumps(LOCK), hash=HASH, **names))
+    copied.data.mkdir()
+    done = copied.siteproof("build", "babelstream")
     assert done.code == 0, done
-    assert copied.verdicts()["HERE-HASH"] == "PASS"
-    why = copied.siteproof("why", "HERE-HASH").said
-    assert "HashRate.rate" in why and "sha256sum" in why
+    return copied
+
+
+def test_the_check_measures_in_its_environment_and_its_criterion_is_judged(built):
+    for linter in (("ruff", "check", "checks", "siteproof/parsers"), ("siteproof", "lint")):
+        done = built.run(*linter)
+        assert done.code == 0, str(done)
+    done = built.reframe("-r", "-n", "BabelStream")
+    assert done.code == 0, done
+    assert built.verdicts()["HERE-BABELSTREAM"] == "PASS"
+    why = built.siteproof("why", "HERE-BABELSTREAM").said
+    assert "BabelStream.triad" in why and "omp-stream" in why and "6797.374" in why
+
+
+def test_the_rule_of_rounding_is_the_same_in_a_verdict_and_on_its_page(copied):
+    write(copied.clone, ROUNDING)
+    [key] = [line for line in PAGE.splitlines() if line.startswith("rounding: truncated")]
+    criteria = copied.clone / "site-config/thishost/criteria.yaml"
+    with criteria.open("a", encoding="utf-8") as file:
+        for name, rule in (("CUT", key), ("NEAR", key.replace("truncated", "nearest"))):
+            file.write(
+                f"HERE-{name}: {{description: d, metric: Stream.triad, at_least: 5.3 GB/s, {rule}, "
+                "conditions: {mode: quick}, source: s}\n"
+            )
+    copied.recorded_likwid()  # 5288.04 MB/s
+    copied.reframe("-r", "-n", "Stream")
+    verdicts = copied.verdicts()
+    assert (verdicts["HERE-CUT"], verdicts["HERE-NEAR"]) == ("FAIL", "PASS")
+    page = copied.folder / "page.html"
+    assert copied.siteproof("report", "--output", page).code == 0
+    again = copied.run(sys.executable, copied.clone / "siteproof/report/recompute.py", page)
+    assert again.code == 0 and re.search(r"HERE-CUT +FAIL", again.out), again
+
+
+@pytest.mark.long
+def test_the_tests_of_rounding_hold_for_the_new_rule(copied):
+    write(copied.clone, ROUNDING)
+    told = must_pass(
+        copied,
+        "tests/unit/foundations/test_rounding.py",
+        "tests/unit/judge/test_recompute.py",
+        "tests/unit/sites/test_sites_promise.py",
+        "-k",
+        "not manual",
+    )
+    assert "test_truncated_values_lose_what_is_beyond_the_step" in told
+
+
+def test_the_chapter_and_its_link_are_on_the_page(copied):
+    write(copied.clone, CHAPTER)
+    for linter in (("check",), ("format", "--check")):
+        done = copied.run("ruff", *linter, *paths_of(CHAPTER))
+        assert done.code == 0, str(done)
+    told = must_pass(copied, "tests/unit/report/test_chapter_programs.py")
+    assert "test_a_program_of_two_checks_is_one_row" in told
+    copied.recorded_likwid()
+    copied.reframe("-r", "-n", "Stream")
+    page = copied.folder / "page.html"
+    assert copied.siteproof("report", "--output", page).code == 0
+    text = page.read_text(encoding="utf-8")
+    assert 'id="section-programs"' in text and 'href="#section-programs"' in text
+    assert "1 program gave these values." in text
 
 
 @pytest.mark.long
 def test_the_analysis_is_pure_and_does_what_its_tests_say(copied):
     write(copied.clone, ANALYSIS)
-    paths = [path for path, _, _ in examples(ANALYSIS)]
     for linter in (("check",), ("format", "--check")):
-        done = copied.run("ruff", *linter, *paths)
+        done = copied.run("ruff", *linter, *paths_of(ANALYSIS))
         assert done.code == 0, str(done)
     told = must_pass(copied, "tests/unit/test_rooms.py", "tests/unit/analysis/test_imbalance.py")
     assert "test_one_of_four_that_takes_twice_as_long" in told
@@ -118,11 +219,12 @@ def test_a_plain_test_of_the_centre_is_judged(copied):
     assert copied.verdicts()["HERE-OWN"] == "PASS"
 
 
-def test_a_wrong_checksum_is_a_wrong_answer_and_no_rate(copied):
-    write(copied.clone, CHECK)
-    copied.fake("sha256sum", f"cat >/dev/null; echo '{'0' * 64}  -'")
-    assert copied.reframe("-r", "-n", "HashRate").code == 1
-    assert copied.statuses() == {"HashRate.*": "invalid"}
+def test_a_failed_validation_is_a_wrong_answer_and_no_rate(built):
+    program = built.folder / "store/babelstream/bin/omp-stream"
+    with program.open("a", encoding="utf-8") as file:
+        file.write("echo 'Validation failed on a[]. Average error 1' >&2\n")
+    assert built.reframe("-r", "-n", "BabelStream").code == 1
+    assert built.statuses() == {"BabelStream.*": "invalid"}
 
 
 @pytest.mark.long
@@ -134,9 +236,9 @@ def test_with_the_check_no_list_of_a_test_is_short_of_it(copied):
         *ROOMS,
         "tests/unit/parsers",
         "-k",
-        f"hash_rate or one_digit or expectation or every_parser or test_rooms or {LISTS}",
+        f"babelstream or one_digit or expectation or every_parser or test_rooms or {LISTS}",
     )
-    assert "test_recorded_output_gives_what_stands_beside_it[hash_rate]" in told
+    assert "test_recorded_output_gives_what_stands_beside_it[babelstream]" in told
     assert "test_one_digit_changed_in_a_figure_never_moves_it_far" in told
     assert "test_each_kind_of_mistake_is_told_with_its_place" in told
 

@@ -184,6 +184,20 @@ digest() ( # of the files of a result, sorted by name; as siteproof/collect/raw.
     }
 )
 
+need() { # PROGRAM: ends with the code of a program that is missing
+    command -v "$1" >/dev/null && return
+    echo "$1 is not installed" >&2
+    exit 127
+}
+
+# measure PROGRAM [WORD...]: all of a check without a script. What it reports as an error is part of
+# its output: BabelStream ends with 0 where its arrays are wrong.
+measure() {
+    need "$1"
+    echo "program=$1" >>facts
+    exec "$@" 2>&1
+}
+
 # run KEY=VALUE... -- COMMAND...: one command of several, its output and exit code in run.N/.
 run() {
     runs=$((${runs:-0} + 1))

@@ -29,9 +29,6 @@ begin_work() {
 }
 
 ranks() {
-    if ! command -v mpirun >/dev/null; then
-        echo "mpirun is not installed" >&2
-        exit 127
-    fi
+    need mpirun
     mpirun -np "${tasks:-$cores}" "$@"
 }

@@ -9,10 +9,7 @@
 # begin_fio DEPTH: as begin_test; then `o_direct` is 1 for O_DIRECT. The caller may set another `engine`.
 begin_fio() {
     depth=$1
-    if ! command -v fio >/dev/null; then
-        echo "fio is not installed" >&2
-        exit 127
-    fi
+    need fio
     begin_test
     {
         echo "program=fio"

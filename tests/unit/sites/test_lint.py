@@ -55,7 +55,12 @@ def expects(case):
     """The lines of a mistake; of one of YAML the beginning, as the rest is the library's own."""
     if "bad YAML" in case["told"][0]:
         return [case["told"][0].partition("bad YAML: ")[0] + "bad YAML: "]
-    return [line.replace("{checks}", checks()) for line in case["told"]]
+    features = ", ".join(sorted(catalogue.read().features))
+    known = {"{checks}": checks(), "{features}": features}
+    lines = "\n".join(case["told"])
+    for name, text in known.items():
+        lines = lines.replace(name, text)
+    return lines.split("\n")
 
 
 @pytest.mark.deep
