@@ -16,8 +16,7 @@ from itertools import pairwise
 from siteproof.analysis import counters
 from siteproof.analysis.counters import BOOT, CHECK
 from siteproof.analysis.slow_nodes import MANY, MIN_FLEET, RETESTS
-from siteproof.record import finding
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding, note
 from siteproof.record.samples import Header, Sample
 
 SLURMD = "slurmd_age"
@@ -105,13 +104,15 @@ def _at(look: Look, before: Look | None, on_slurm: bool) -> Finding | None:
         before = None
     span = look.time - look.began
     if look.age < span or before and before.boot != look.boot:
-        return _finding(look, "node", look.age)
+        what = "the node restarted during the tests: up for {age:0f} s"
+        return _finding(look, what, "uptime", look.age)
     if look.seen is False and on_slurm:
-        return _finding(look, "no slurmd")
+        return _finding(look, "no slurmd was running", SLURMD)
     if look.slurmd is None:
         return None
     if look.slurmd < span or _another_slurmd(look, before):
-        return _finding(look, "slurmd", look.slurmd)
+        what = "slurmd restarted during the tests: {age:0f} s old"
+        return _finding(look, what, SLURMD, look.slurmd)
     return None
 
 
@@ -122,9 +123,14 @@ def _another_slurmd(look: Look, before: Look | None) -> bool:
     return abs((look.age - look.slurmd) - (before.age - before.slurmd)) > SAME
 
 
-def _finding(look: Look, what: str, age: float | None = None) -> Finding:
+def _finding(look: Look, what: str, metric: str, age: float | None = None) -> Finding:
     time = datetime.fromtimestamp(look.time, UTC)
-    details = {"what": what, "age": age, "time": f"{time:%H:%M:%S} UTC", "needed": RETESTS}
-    metric = "uptime" if what == "node" else SLURMD
-    since = time.isoformat(timespec="seconds")
-    return finding.of(Kind.RESTARTED, details, check=CHECK, metric=f"{CHECK}.{metric}", since=since)
+    return note(
+        what + " at {time}; it counts until {needed} tests in a row are without a restart",
+        check=CHECK,
+        metric=f"{CHECK}.{metric}",
+        since=time.isoformat(timespec="seconds"),
+        age=age,
+        time=f"{time:%H:%M:%S} UTC",
+        needed=RETESTS,
+    )

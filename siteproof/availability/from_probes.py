@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from siteproof.availability.intervals import Span, Spans, seconds, subtract, union
-from siteproof.record import finding
 from siteproof.record.clocks import BOUND
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding, note
 from siteproof.record.probe_log import ProbeLog, ProbeResult
 from siteproof.sites import Probe
 
@@ -54,7 +53,8 @@ def without_future(log: ProbeLog, now: int) -> tuple[dict[str, list[ProbeResult]
         for host, results in log.hosts.items()
     }
     left = len(log.results) - sum(map(len, kept.values()))
-    return kept, [finding.of(Kind.PROBES_OF_FUTURE, {"count": left})] if left else []
+    text = "{count:n line} of probes left out: later than now"
+    return kept, [note(text, count=left)] if left else []
 
 
 def of_services(
@@ -70,8 +70,8 @@ def of_services(
         own = doubtful(results)
         doubt = union(doubt, _reached(own, results))
         if own:
-            details = {"host": host, "hours": seconds(own) / 3600}
-            findings.append(finding.of(Kind.CLOCK_SET_BACK, details))
+            text = "the clock of {host} was set back: its good probes of {hours:6g} h do not count"
+            findings.append(note(text, host=host, hours=seconds(own) / 3600))
     by_probe: dict[str, list[ProbeResult]] = {name: [] for name in probes}
     strangers: dict[str, int] = {}
     for one in (result for results in hosts.values() for result in results):
@@ -82,8 +82,8 @@ def of_services(
             strangers[one.probe] = strangers.get(one.probe, 0) + 1
     if strangers:
         names = ", ".join(sorted(strangers)[:5])
-        details = {"names": names, "count": sum(strangers.values())}
-        findings.append(finding.of(Kind.PROBES_NOT_KNOWN, details))
+        text = "{count:n line} left out, of probes that system.yaml does not have: {names}"
+        findings.append(note(text, names=names, count=sum(strangers.values())))
     found: dict[str, list[tuple[Spans, Spans]]] = {}
     for name, results in by_probe.items():
         up, down = up_and_down(results)

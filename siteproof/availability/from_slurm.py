@@ -15,7 +15,7 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof.availability.intervals import Span, Spans, intersect, subtract, union
 from siteproof.record import finding
 from siteproof.record.event_log import EventRecord
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding, Kind, note
 from siteproof.slurm.node_events import EventList, NodeEvent, parse_events
 
 
@@ -86,12 +86,13 @@ def _cover(
 
 
 def _backwards(event: NodeEvent) -> Finding:
-    details = {
-        "state": event.state.said,
-        "begin": minute(event.start),
-        "end": minute(event.end or 0),
-    }
-    return finding.of(Kind.EVENT_BACKWARDS, details, subject=event.node)
+    return note(
+        "event {state} ends at {end}, before it begins at {begin}: left out",
+        subject=event.node,
+        state=event.state.said,
+        begin=minute(event.start),
+        end=minute(event.end or 0),
+    )
 
 
 def minute(at: int) -> str:

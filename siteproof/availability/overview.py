@@ -25,7 +25,7 @@ from siteproof.availability.definitions import (
 from siteproof.availability.from_slurm import minute
 from siteproof.availability.intervals import Span, Spans, intersect, seconds, union
 from siteproof.record import event_log, finding, probe_log
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding, Kind, note
 from siteproof.sites import Site, windows_csv
 from siteproof.sites.windows_csv import ALL, PlannedWindow
 
@@ -73,14 +73,16 @@ class Overview:
         gaps = self.missing(part)
         if not gaps:
             return None
-        details = {
-            "hours": self.measured_hours(part),
-            "needed": self.period_hours,
-            "first": minute(gaps[0][0]),
-            "until": minute(gaps[0][1]),
-            "more": len(gaps) - 1 or None,
-        }
-        return finding.of(Kind.HOURS_MISSING, details, subject=subject)
+        return note(
+            "{hours:6g} of {needed:6g} h were measured; not measured: {first} to {until}"
+            "{more: and %s more}",
+            subject=subject,
+            hours=self.measured_hours(part),
+            needed=self.period_hours,
+            first=minute(gaps[0][0]),
+            until=minute(gaps[0][1]),
+            more=len(gaps) - 1 or None,
+        )
 
 
 def read(site: Site, perflogs: Path, period: Span, now: int) -> Overview:
@@ -142,12 +144,12 @@ def _windows(site: Site, period: Span) -> tuple[list[PlannedWindow], list[Findin
 
 
 def _late(window: PlannedWindow) -> Finding:
-    details = {
-        "begin": minute(window.span[0]),
-        "announced": minute(windows_csv.seconds(window.announced)),
-        "by": window.by,
-    }
-    return finding.of(Kind.WINDOW_TOO_LATE, details)
+    return note(
+        "window from {begin} is not planned: {by} announced it at {announced}",
+        begin=minute(window.span[0]),
+        announced=minute(windows_csv.seconds(window.announced)),
+        by=window.by,
+    )
 
 
 def _planned(windows: Iterable[PlannedWindow], service: str) -> Spans:

@@ -13,8 +13,7 @@ from siteproof.availability.definitions import Uptime, gap, overall, scheduled
 from siteproof.availability.intervals import Spans
 from siteproof.availability.overview import Overview
 from siteproof.errors import UserError
-from siteproof.record import finding
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding, note
 from siteproof.severity import Verdict
 from siteproof.sites import Criterion, Site
 
@@ -142,7 +141,7 @@ def _figure(
 
 
 def _no_probes(what: str) -> Finding:
-    return finding.of(Kind.NO_PROBES, {"needed": what})
+    return note("system.yaml has no {needed}", needed=what)
 
 
 def _percent(share: Fraction | None) -> Fraction | None:

@@ -18,8 +18,8 @@ from siteproof import nodesets, units
 from siteproof.analysis import before_after as rules
 from siteproof.analysis.before_after import Change, Effect
 from siteproof.compare import changes
-from siteproof.record import finding, series
-from siteproof.record.finding import Finding, Kind
+from siteproof.record import series
+from siteproof.record.finding import Finding, note
 from siteproof.record.pair_units import PEER, of_pairs
 from siteproof.record.samples import SWEEP, Sample
 from siteproof.record.series import JobValue, Series, comparable
@@ -143,14 +143,15 @@ def _series(site: Site, place: Series, key: Series, a: Nodes, b: Nodes, found: C
             only.append(_only(place, alone))
     common = a.keys() & b.keys()
     if not common:
-        found.not_comparable.append(_of_place(Kind.NO_NODE_IN_BOTH, place, role=place.role))
+        found.not_comparable.append(
+            _of_place("not comparable on {role}: no node in both", place, role=place.role)
+        )
         return
     found.rows.append(_row(site, place, _few(a, common), _few(b, common)))
 
 
 def _only(place: Series, nodes: Iterable[str]) -> Finding:
-    found = _of_place(Kind.ONLY_IN_ONE, place)
-    return replace(found, subject=str(nodesets.of(nodes)))
+    return _of_place("{subject}", place, subject=str(nodesets.of(nodes)))
 
 
 def _not_comparable(place: Series, a: Sides, b: Sides, apart: Set[str]) -> Finding:
@@ -159,13 +160,12 @@ def _not_comparable(place: Series, a: Sides, b: Sides, apart: Set[str]) -> Findi
     one, other = (
         dict(min(k or s, key=str).conditions) for k, s in zip(of_apart, (a, b), strict=True)
     )
-    differences = _difference(one, other)
-    return _of_place(Kind.NOT_COMPARABLE, place, role=place.role, differences=differences)
+    text = "not comparable on {role}: {differences}"
+    return _of_place(text, place, role=place.role, differences=_difference(one, other))
 
 
-def _of_place(kind: Kind, place: Series, **details: str) -> Finding:
-    check = place.metric.partition(".")[0]
-    return finding.of(kind, details, check=check, metric=place.name)
+def _of_place(text: str, place: Series, **values: str) -> Finding:
+    return note(text, check=place.metric.partition(".")[0], metric=place.name, **values)
 
 
 def _few(nodes: Nodes, wanted: Iterable[str]) -> dict[str, list[JobValue]]:

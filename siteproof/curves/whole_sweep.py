@@ -16,7 +16,7 @@ from siteproof.curves import measured, run_findings, sweep_reasons, sweep_runs
 from siteproof.curves.measured import PER_NODE, TASKS, Curve
 from siteproof.curves.sweep_runs import SweepRun
 from siteproof.record import finding
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.point import KNOB, OWN
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import Site
@@ -151,14 +151,16 @@ def _layout(run: SweepRun, lines: Sequence[Curve]) -> str:
 def _incomplete(run: SweepRun, file: SweepFile | None, site: Site) -> Finding | None:
     """Why a run gives no value of the whole sweep, if it gives none."""
     state = sweep_runs.progress(run, file, site)
-    where = {"sweep": run.name, "session": run.sessions[-1]}
     if state.planned is None:
+        where = {"sweep": run.name, "session": run.sessions[-1]}
         return finding.of(Kind.SWEEP_FILE_CHANGED, where)
     if run.caps:
         return sweep_reasons.capped(run, state)
     if not state.complete:
-        points = {"done": state.done, "planned": state.planned}
-        return finding.of(Kind.SWEEP_INCOMPLETE, where | points)
+        text = "sweep {sweep} in session {session} is incomplete: {done} of {planned} points"
+        return note(
+            text, sweep=run.name, session=run.sessions[-1], done=state.done, planned=state.planned
+        )
     return None
 
 
@@ -190,7 +192,10 @@ def _packing(made: Derived, run: SweepRun, curves: Sequence[Curve]) -> None:
     metric = f"{run.check}.{PER_NODE}"
     found = run_findings.packings(curves)
     if not found:
-        why = finding.of(Kind.NO_PACKING, {"sweep": run.name}, metric=metric)
+        text = (
+            "{sweep:sweep %s: }no number of tasks a node was measured together with one task a node"
+        )
+        why = note(text, metric=metric, sweep=run.name)
         made.lacks.append((run.sessions, why))
         return
     slowest, least = min(found.items(), key=lambda item: item[1].most)

@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from fractions import Fraction
@@ -23,6 +23,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import __version__
 from siteproof.record.finding import Details, Finding
+from siteproof.wording.findings import sentence
 
 FORMAT: Literal[1] = 1  # another number only if a key is removed or changes its meaning
 SCHEMAS: dict[Any, dict[str, Any]] = {
@@ -80,7 +81,7 @@ def dumps(answer: Answer) -> str:
 def plain(value: Any) -> Any:
     """A value as JSON has it: null for NaN and infinity, texts for times and sets of nodes."""
     if isinstance(value, Finding):
-        value = value.record()
+        value = replace(value, text=sentence(value) if value.text else "").record()
     if is_dataclass(value):
         parts = ((one, getattr(value, one.name)) for one in fields(value))
         return {_key(one): plain(part) for one, part in parts if not _optional(one, part)}

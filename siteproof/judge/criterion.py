@@ -33,7 +33,7 @@ from siteproof.judge import published_values as published
 from siteproof.judge.age import Freshness
 from siteproof.record import finding, pair_units
 from siteproof.record.comparable_settings import Settings
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.pair_units import Point
 from siteproof.record.samples import INTERRUPTED, NODE_LOST, PUBLISHED, TOOL_MISSING, Sample
 from siteproof.record.series import settings as settings_of
@@ -160,7 +160,7 @@ def judge(
         result = CriterionVerdict(name, criterion, Verdict.SKIP, why, nodes, excused=True)
         return _with_age(result, nodes, fresh)
     if not expected:
-        missing = Finding(Kind.NO_PAIR if criterion.links else Kind.ROLE_EMPTY)
+        missing = note("no pair was measured" if criterion.links else "no node has this role")
         return not_here(CriterionVerdict(name, criterion, Verdict.INCOMPLETE, (missing,)), ())
     found = [
         _with_bound(name, n, criterion, explain)
@@ -262,8 +262,12 @@ def _reported(criterion: Criterion, unit: str, trials: Sequence[Sample]) -> Node
         why = Finding(Kind.REPORTED_ONLY, message=criterion.report_only or "")
         middle, nearest = middle_trial(trials)
         return NodeVerdict(unit, Verdict.SKIP, (why,), nearest, middle, trials=tuple(trials))
-    why = Finding(Kind.TEXT, metric=criterion.metric, value=str(trials[0].value))
-    return NodeVerdict(unit, Verdict.SKIP, (why,), trials[0])
+    return NodeVerdict(unit, Verdict.SKIP, (_found(trials[0]),), trials[0])
+
+
+def _found(sample: Sample) -> Finding:
+    """A value that is a text."""
+    return note("found {value}", metric=sample.metric, value=str(sample.value))
 
 
 def _lacking_input(node: NodeVerdict, lacks: Mapping[str, Finding]) -> NodeVerdict:
@@ -543,8 +547,7 @@ def _compare(
     value = sample.value
     if not isinstance(value, Decimal):
         verdict = Verdict.PASS if criterion.met(str(value), sample.unit, facts) else Verdict.FAIL
-        why = Finding(Kind.TEXT, metric=criterion.metric, value=str(value))
-        return NodeVerdict(node, verdict, (why,), sample)
+        return NodeVerdict(node, verdict, (_found(sample),), sample)
     baselines = [b for b in baselines if b.scope not in MIDDLES]
     return _judge_value(criterion, node, Fraction(value), sample, facts, baselines)
 
@@ -603,8 +606,8 @@ def _judge_middle(
     name = f"{criterion.scope} of {len(nodes)}"
     if missing := [n for n in nodes if n.value is None]:
         worst = min(missing, key=lambda n: RANKS[n.verdict])
-        details = {"node": worst.node, "more": len(missing) - 1}
-        lack = finding.of(Kind.MEMBERS_MISSING, details, metric=criterion.metric)
+        text, more = "no value of {node}{more: and %s more}", len(missing) - 1
+        lack = note(text, metric=criterion.metric, node=worst.node, more=more)
         return NodeVerdict(name, worst.verdict, (lack, *worst.findings), worst.sample)
     node, sample = nodes[0].node, nodes[0].sample
     assert sample is not None

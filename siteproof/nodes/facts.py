@@ -16,7 +16,7 @@ from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.nodes import described, stored
 from siteproof.record import descriptions, finding, series
 from siteproof.record.comparable_settings import Settings
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.samples import INTERRUPTED, LOST, TOOL_MISSING, Header, Sample, expected_nodes
 from siteproof.severity import WRONG, most_severe_status
@@ -77,8 +77,12 @@ def warnings(judged: Judgement, of_nodes: Iterable[Fact]) -> list[Finding]:
     found = [why for state, why in of_nodes if state is State.OK]
     for role, restarted, tested in _restarts(judged):
         if restarts.are_many(restarted, tested):
-            details = {"role": role, "count": len(restarted), "of": tested}
-            found.append(finding.of(Kind.MANY_RESTARTED, details))
+            text = (
+                "{role}: {count} of {of} nodes, or their slurmd, restarted during the tests: the "
+                "maintenance probably goes on, so this counts against no node"
+            )
+            why = note(text, role=role, count=len(restarted), of=tested)
+            found.append(why)
     found += judged.repairs[1]
     return [*found, *(judged.sessions.clock_findings if judged.sessions else ())]
 
@@ -110,10 +114,18 @@ def _flapping(judged: Judgement, recent: Recent) -> Iterator[Fact]:
         if node in still:
             continue
         sessions = {attempt.header.session for attempt in failed}
-        how = {"failed": len(sessions), "of": _sessions_on(node, recent.jobs), "how": _how(failed)}
         for check, status in _to_waive(failed):
-            of = {"subject": node, "check": check, "status": status}
-            yield State.FLAPPING, finding.of(Kind.FLAPPING, how, since=failed[0].header.time, **of)
+            why = note(
+                "failed in {failed} of its last {of} sessions: {how}",
+                subject=node,
+                check=check,
+                status=status,
+                since=failed[0].header.time,
+                failed=len(sessions),
+                of=_sessions_on(node, recent.jobs),
+                how=_how(failed),
+            )
+            yield State.FLAPPING, why
 
 
 def _to_waive(failed: Sequence[Sample]) -> Iterator[tuple[str, str]]:

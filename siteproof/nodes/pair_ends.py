@@ -21,7 +21,7 @@ from siteproof.links.matrix import Matrix
 from siteproof.nodes.earlier import RECEIVES, SENDS, at_end
 from siteproof.nodes.facts import Fact
 from siteproof.record import finding, series
-from siteproof.record.finding import Detail, Finding, Kind
+from siteproof.record.finding import Detail, Finding, Kind, note
 from siteproof.record.pair_units import PEER, job, link_of, of_link, of_pairs
 from siteproof.record.samples import Sample
 from siteproof.severity import most_severe_status
@@ -132,12 +132,14 @@ class _Accused:
 
 def _bad_links(one: Matrix, check: str) -> Finding:
     links = one.blame.alone
-    details = {
-        "link": one.link,
-        "pairs": ", ".join(links[:MAX_LINKS_NAMED]),
-        "more": max(0, len(links) - MAX_LINKS_NAMED),
-    }
-    return finding.of(Kind.LINKS_BAD, details, check=check, metric=one.name)
+    return note(
+        "bad between {pairs}{more: and %s more}; no node explains it",
+        check=check,
+        metric=one.name,
+        link=one.link,
+        pairs=", ".join(links[:MAX_LINKS_NAMED]),
+        more=max(0, len(links) - MAX_LINKS_NAMED),
+    )
 
 
 def _accuse(one: Matrix, culprit: Culprit, slow: list[bool], found: Pairs) -> None:

@@ -23,7 +23,7 @@ from siteproof.analysis.screen import row_medians
 from siteproof.analysis.slow_nodes import ByChance, Middle, Slow, State
 from siteproof.nodes.earlier import Course, Runs
 from siteproof.record import finding
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Detail, Finding, Kind, note
 from siteproof.record.series import JobValue, Series
 from siteproof.record.value_table import Floats, Ints
 
@@ -90,8 +90,13 @@ class InSeries:
         limit = max(rules.UNSTABLE_SPREAD, rules.UNSTABLE_TIMES * typical)
         names = list(self.course.nodes)
         for row in np.flatnonzero(known & (spreads > limit)).tolist():
-            details = {"spread": float(spreads[row]), "runs": int(count[row]), "typical": typical}
-            yield self._finding(Kind.UNSTABLE, details, names[row])
+            yield self._note(
+                "varies by {spread:share} over {runs} runs, most nodes by {typical:share}",
+                subject=names[row],
+                spread=float(spreads[row]),
+                runs=int(count[row]),
+                typical=typical,
+            )
 
     @cached_property
     def falls(self) -> Falls:
@@ -175,18 +180,32 @@ class InSeries:
         if len(known) >= falls.OTHERS and 2 * len(known) > len(self.runs):
             shift, error = median(known), rules.middle(known).sd / len(known) ** 0.5
             if abs(shift) >= max(rules.MIN_DEFICIT, rules.MOVED_SD * error):
-                yield self._finding(Kind.FLEET_MOVED, {"role": role, "change": shift})
+                fell = "fell" if shift < 0 else "gained"
+                text = (
+                    f"{{role}} as a whole {fell} {{change:size}} against its history; this counts "
+                    "against no single node"
+                )
+                yield self._note(text, role=role, change=shift)
         yield from self._two_kinds()
         share = self._share_far_above()
         if share > rules.MANY:
-            yield self._finding(Kind.MANY_FAST, {"role": role, "share": share})
+            text = (
+                "{share:whole} of {role} is far better than the median, so the median itself may "
+                "be bad"
+            )
+            yield self._note(text, role=role, share=share)
 
     def hidden_loss(self) -> Iterator[Finding]:
         """Where nodes scatter so much that ten runs cannot show a loss that matters."""
         if self.falls.shown > rules.CLEAR_FALL:
-            details = {"role": self.key.role, "loss": rules.CLEAR_FALL, "runs": falls.PAIRED}
-            details |= {"spread": self.falls.scatter}
-            yield self._finding(Kind.LOSS_HIDDEN, details)
+            yield self._note(
+                "{runs} runs cannot show a loss of {loss:whole}: nodes of {role} scatter by "
+                "{spread:share} from run to run",
+                role=self.key.role,
+                loss=rules.CLEAR_FALL,
+                runs=falls.PAIRED,
+                spread=self.falls.scatter,
+            )
 
     def _two_kinds(self) -> Iterator[Finding]:
         """Each kind of nodes but the most frequent one."""
@@ -195,9 +214,17 @@ class InSeries:
             nodes = nodesets.of(names[self.kinds == kind].tolist())
             sign = 1 if self.better == "higher" else -1
             change = sign * (self._fleet(kind).median / self._fleet().median - 1)
-            details = {"role": self.key.role, "count": len(nodes), "of": len(names)}
-            details |= {"change": change}
-            yield self._finding(Kind.OTHER_KIND, details, str(nodes))
+            yield self._note(
+                "two kinds of nodes in {role}: {subject}, {count} of {of}, are {change:size} "
+                + ("better" if change > 0 else "lower")
+                + " than the others, and have been so; they are ranked apart. If that is right, "
+                "make them a role of their own",
+                subject=str(nodes),
+                role=self.key.role,
+                count=len(nodes),
+                of=len(names),
+                change=change,
+            )
 
     def _share_far_above(self) -> float:
         """The share of nodes whose newest run is far better than the median of their kind."""
@@ -330,6 +357,9 @@ class InSeries:
         }
         found = self._finding(Kind.SLOW, details | seen, node)
         return replace(found, value=f"{report.value:.6g}", unit=report.unit, since=since)
+
+    def _note(self, text: str, **values: Detail) -> Finding:
+        return note(text, check=self.key.metric.partition(".")[0], metric=self.key.name, **values)
 
     def _finding(self, kind: Kind, details: Mapping[str, Any], subject: str = "") -> Finding:
         check = self.key.metric.partition(".")[0]

@@ -16,9 +16,9 @@ from siteproof import nodesets
 from siteproof.analysis.slow_nodes import MANY, MIN_HISTORY, Slow, State
 from siteproof.nodes import earlier, events, facts, pair_ends, since, stored
 from siteproof.nodes.speeds import InOneSeries, InSeries, MetricReport
-from siteproof.record import finding, series
+from siteproof.record import series
 from siteproof.record.campaign import Wanted
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.samples import PUBLISHED, Header, Order, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.value_table import NO_VALUES, NOBODY, ValueTable
@@ -99,8 +99,8 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     for state, why in (*of_nodes_only, *of_pairs.facts):
         found.add(state, why)
     found.add_first(facts.never_measured(judged))
-    for note in of_pairs.notes:
-        found.note(note)
+    for why in of_pairs.notes:
+        found.note(why)
     warnings = [*facts.warnings(nodes_only, of_nodes_only), *of_pairs.warnings]
     both_ends = replace(judged, samples=pair_ends.ends(judged.samples))
     for one in _all_series(both_ends, earlier.both_ends(past), with_runs=False):
@@ -121,7 +121,12 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     for failed in [n for n in nodes.values() if n.state is State.FAILED]:
         nodes[failed.node] = replace(failed, findings=[explained(why) for why in failed.findings])
     suspects = _suspects(nodes)
-    many = [finding.of(Kind.MANY_SLOW, one) for one in suspects if one["share"] > MANY]
+    text = (
+        "slow in some metric, FAILED ones included: {count} of {of} measured nodes of {role} "
+        "({share:whole}); the median itself may be bad, so rely on the contract and each node's "
+        "own history"
+    )
+    many = [note(text, **one) for one in suspects if one["share"] > MANY]
     warnings = [*many, *warnings, *_bad_groups(judged, nodes)]
     return FleetReport(nodes, max((one["share"] for one in suspects), default=0.0), warnings)
 
@@ -145,11 +150,11 @@ def _hidden_losses(site: Site, of_nodes: Sequence[InSeries]) -> Iterator[Finding
 def _not_ranked(found: _Found, notes: Iterable[Finding]) -> list[Finding]:
     """A note on each node, and a warning for each role and number of nodes."""
     shown: dict[tuple[str, object], Finding] = {}
-    for note in notes:
-        found.note(note)
-        if note.subject in found.nodes:
-            role = found.nodes[note.subject].role
-            shown.setdefault((role, note["count"]), replace(note, subject=role))
+    for why in notes:
+        found.note(why)
+        if why.subject in found.nodes:
+            role = found.nodes[why.subject].role
+            shown.setdefault((role, why["count"]), replace(why, subject=role))
     return list(shown.values())
 
 
@@ -315,8 +320,8 @@ def _slow_groups(judged: Judgement, one: InSeries) -> Iterator[Finding]:
     for name in system.groups:
         deficit = one.slow_group(list(system.group(name)))
         if deficit is not None:
-            details = {"group": name, "deficit": deficit}
-            yield finding.of(Kind.GROUP_SLOW, details, check=check, metric=one.key.name)
+            text = "{group} as a whole is {deficit:share} worse than the fleet"
+            yield note(text, check=check, metric=one.key.name, group=name, deficit=deficit)
 
 
 def _bad_groups(judged: Judgement, nodes: dict[str, NodeReport]) -> Iterator[Finding]:
@@ -328,5 +333,5 @@ def _bad_groups(judged: Judgement, nodes: dict[str, NodeReport]) -> Iterator[Fin
         most_inside = len(inside) >= MIN_HISTORY and 2 * len(inside) >= len(members)
         few_outside = 2 * len(bad - members) < len(outside)
         if most_inside and few_outside:
-            details = {"group": name, "count": len(inside), "of": len(members)}
-            yield finding.of(Kind.GROUP_BAD, details)
+            text = "{group}: {count} of {of} nodes are bad; check what they share"
+            yield note(text, group=name, count=len(inside), of=len(members))

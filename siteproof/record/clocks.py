@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from siteproof import nodesets
-from siteproof.record import finding
-from siteproof.record.finding import Detail, Finding, Kind
+from siteproof.record.finding import Finding, note
 from siteproof.record.samples import PUBLISHED, Header
 from siteproof.record.session_numbers import highest
 
 BOUND = 60  # seconds that two clocks may differ
 NODES = "clocks"  # provenance: the nodes whose clocks are off, each with by how much
 LONGEST = 12  # digits of such a time
+_BY_NUMBER = "its number, and not its clock, gives its place in the order of sessions"
 MAX_FINDINGS = 5  # of a kind; the others are counted
 MAX_LISTED = 3  # sessions of a number, and numbers of a session, that are named
 
@@ -35,7 +35,11 @@ def findings(headers: Iterable[Header], now: datetime | None = None) -> list[Fin
     limit = _text((now or datetime.now(UTC)) + timedelta(seconds=BOUND))
     return [
         *_limited(
-            _finding(Kind.CLOCK_FUTURE, session=span.session, ended=span.last)
+            note(
+                f"session {{session}} ended at {{ended}}, later than now; {_BY_NUMBER}",
+                session=span.session,
+                ended=span.last,
+            )
             for span in spans
             if span.last > limit
         ),
@@ -97,8 +101,9 @@ def _before_an_older(spans: Sequence[Span], limit: str) -> Iterator[Finding]:
     latest: Span | None = None
     for span in spans:
         if latest and _seconds(span.last) + BOUND < _seconds(latest.first):
-            yield _finding(
-                Kind.CLOCK_BEFORE_OLDER,
+            yield note(
+                "session {session} ended at {ended}, before the older session {older_session} "
+                f"began at {{began}}; {_BY_NUMBER}",
                 session=span.session,
                 ended=span.last,
                 older_session=latest.session,
@@ -118,15 +123,21 @@ def _numbers(headers: Sequence[Header]) -> Iterator[Finding]:
             numbers.setdefault(header.session, set()).add(header.place)
     for number, names in sorted(sessions.items()):
         if len(names) > 1:
-            yield _finding(Kind.NUMBER_SHARED, number=number, sessions=_listed(names))
+            text = (
+                "sessions {sessions} have the same number {number}; they are ordered by their times"
+            )
+            yield note(text, number=number, sessions=_listed(names))
     for name, of_session in sorted(numbers.items()):
         if len(of_session) > 1:
-            yield _finding(Kind.TWO_NUMBERS, session=name, numbers=_listed(of_session))
+            text = "session {session} has the numbers {numbers}"
+            yield note(text, session=name, numbers=_listed(of_session))
     last, beyond = highest(sessions)
     for number in beyond:
-        yield _finding(
-            Kind.NUMBER_TOO_HIGH, session=min(sessions[number]), number=number, last=last
+        text = (
+            "session {session} has the number {number}, far above {last}, the highest before it; "
+            "the number does not count"
         )
+        yield note(text, session=min(sessions[number]), number=number, last=last)
 
 
 def _listed(items: Collection[str] | Collection[int]) -> str:
@@ -136,12 +147,11 @@ def _listed(items: Collection[str] | Collection[int]) -> str:
 def _nodes(headers: Sequence[Header]) -> Iterator[Finding]:
     for header in headers:
         if nodes := header.provenance.get(NODES):
-            found = {"session": header.session, "nodes": nodes}
-            yield finding.of(Kind.NODE_CLOCKS, found, check=header.check)
-
-
-def _finding(kind: Kind, **details: Detail) -> Finding:
-    return finding.of(kind, details)
+            text = (
+                "in session {session} clocks of nodes differ from the login node's by more than "
+                f"{BOUND} s: {{nodes}}"
+            )
+            yield note(text, check=header.check, session=header.session, nodes=nodes)
 
 
 def _seconds(text: str) -> float:
@@ -157,5 +167,5 @@ def _limited(found: Iterable[Finding]) -> list[Finding]:
     every = list(found)
     last = every[-MAX_FINDINGS:]
     if len(every) > len(last):
-        last.append(_finding(Kind.MORE_CLOCKS, count=len(every) - len(last)))
+        last.append(note("{count} more like this", count=len(every) - len(last)))
     return last

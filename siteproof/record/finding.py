@@ -19,14 +19,14 @@ Details = tuple[tuple[str, Detail], ...]
 
 
 class Kind(StrEnum):
-    """What was found. The comment names the details of each kind."""
+    """What was found, where something decides by it. The comment names the details of each kind."""
+
+    NOTE = "note"  # text; details are what that names
 
     # A measurement
     NOT_MEASURED = "not_measured"
     NO_VALUE = "no_value"  # status, message: it was tried, and broke
     WRONG_ANSWER = "wrong_answer"  # status, message: the tool's own validation failed
-    REPAIRED = "repaired"  # by, ticket; since: when; message: what a person has done
-    FLAPPING = "flapping"  # failed, of (sessions), how: it failed now and then
     NODE_LOST = "node_lost"
     LOST = "lost"  # message: its record cannot be read
     INTERRUPTED = "interrupted"
@@ -44,51 +44,25 @@ class Kind(StrEnum):
     UPDATED_SINCE = "updated_since"  # age (seconds), what, before, after, answer
 
     # A value
-    TEXT = "text"
     # source: of a published value; event, change, began, cause: of the whole role, that explains it
     MISSES_BOUND = "misses_bound"
     BELOW_BASELINE = "below_baseline"
-    STEERED = "steered"  # variables: they steered a library
-    STEPS_FAILED = "steps_failed"  # message: the steps of a service's test, each with its reason
 
     # A criterion
     REPORTED_ONLY = "reported_only"
-    ROLE_EMPTY = "role_empty"
-    NO_PAIR = "no_pair"
     NOT_HERE = "not_here"
     WAIVED = "waived"  # problem, owner, until, ticket
-    MEMBERS_MISSING = "members_missing"  # node, more: a median or mean needs every node
-    NO_CHECK = "no_check"
-    INPUT_MISSING = "input_missing"  # input, more: what a derived value needs
-    INPUTS_DIFFER = "inputs_differ"  # differences: conditions of two sides that are compared
-    NO_EVIDENCE = "no_evidence"
-    WITHDRAWN = "withdrawn"  # by, message: evidence that no longer counts
-    EVIDENCE = "evidence"  # by, on, file, note: what a person has shown
-    CHECK_GONE = "check_gone"
     CHECK_MISSING = "check_missing"  # file, problem, older (1: an older answer stands)
-    SWEEP_INCOMPLETE = "sweep_incomplete"  # sweep, session, done, planned
 
     # What limits the trust in a verdict
-    OLDER_ANSWER = "older_answer"  # session: a newer run was interrupted
     WAIVER_EXPIRED = "waiver_expired"  # problem, owner, until, ticket
-    HERE_AFTER_ALL = "here_after_all"
-    MEASURED_UNDER = "measured_under"  # a condition that is a warning, such as a slow BLAS
-    CLOCK_FUTURE = "clock_future"  # session, ended: later than now
-    CLOCK_BEFORE_OLDER = "clock_before_older"  # session, ended, older_session, began
-    NODE_CLOCKS = "node_clocks"  # session, nodes: with the seconds that their clocks are off
-    NUMBER_SHARED = "number_shared"  # number, sessions
-    TWO_NUMBERS = "two_numbers"  # session, numbers
-    NUMBER_TOO_HIGH = "number_too_high"  # session, number, last (the highest before it)
-    MORE_CLOCKS = "more_clocks"  # count: further findings of the kind before it
 
     # A node compared with others and with its past
-    RESTARTED = "restarted"  # what (node, slurmd, no slurmd), age (seconds), time, needed
     # lasting: for how many runs, with since
     SLOW = "slow"  # value, deficit, better, median, z, slow, runs, rule, lasting
     SLOW_BEFORE = "slow_before"  # slow, runs, rule, lasting
     FELL = "fell"  # change, rule, lasting
     NOT_RANKED = "not_ranked"  # count: so few nodes, no past; more: metrics
-    UNSTABLE = "unstable"  # spread, runs, typical
     PARAMETER_DIFFERS = "parameter_differs"  # parameter
     PARAMETERS_DIFFER = "parameters_differ"  # count
     FIELD_DIFFERS = "field_differs"  # field, found, majority, role
@@ -114,16 +88,7 @@ class Kind(StrEnum):
     DIRECTIONS_DIFFER = "directions_differ"  # link, deficit
 
     # What holds of many nodes
-    MANY_RESTARTED = "many_restarted"  # role, count, of
-    MANY_SLOW = "many_slow"  # role, share, count, of: whatever their state
-    MANY_FAST = "many_fast"  # role, share
-    FLEET_MOVED = "fleet_moved"  # role, change
-    LOSS_HIDDEN = "loss_hidden"  # role, loss, runs, spread: nodes scatter too much to show it
     FLEET_EVENT = "fleet_event"  # event (step, drift), change, began, cause: no node is at fault
-    OTHER_KIND = "other_kind"  # role, count, of, change, field, value; subject: nodes ranked apart
-    GROUP_SLOW = "group_slow"  # group, deficit
-    GROUP_BAD = "group_bad"  # group, count, of
-    LINKS_BAD = "links_bad"  # link, pairs, more
 
     # What the gate leaves alone
     UNKNOWN_TO_SLURM = "unknown_to_slurm"
@@ -139,31 +104,12 @@ class Kind(StrEnum):
     COMMENT_KEPT = "comment_kept"
 
     # What differs between two campaigns
-    NOT_COMPARABLE = "not_comparable"  # role, differences
-    NO_NODE_IN_BOTH = "no_node_in_both"  # role
-    ONLY_IN_ONE = "only_in_one"
     CHANGED = "changed"  # what, before, after; subject: the nodes
     NOTHING_CHANGED = "nothing_changed"
     CHANGE_UNKNOWN = "change_unknown"  # message
 
     # What could not be judged in a history. series: names; more: how many more there are
-    OTHER_SERIES = "other_series"  # differences, session, series, more
-    NOT_MEASURED_SINCE = "not_measured_since"  # series, more
-    RUNS_MISSED = "runs_missed"  # count, least, until: of the first of so many gaps
-    NO_RUN = "no_run"  # until, days (between runs, typically), series, more
-    NO_RUN_BEFORE = "no_run_before"  # count: of earlier such gaps
-    TOO_FEW_RUNS = "too_few_runs"  # count, of, needed, runs (of the longest line)
-    NOT_SEARCHED = "not_searched"  # count, runs (of the longest line)
-    WITHOUT_VALUE = "without_value"  # samples, nodes; the other fields are of the newest
-    NO_ROLE = "no_role"  # names, more, values
-    NOT_IN_CATALOGUE = "not_in_catalogue"  # names, more, values
-    NO_DIRECTION = "no_direction"  # names, more, values
-    UNKNOWN_UNIT = "unknown_unit"  # count, file
-    WRONG_UNIT = "wrong_unit"  # count, expected, file
-    MIXED_UNITS = "mixed_units"  # printed, series, more
     NOT_READ = "not_read"  # more; message: of the first file
-    PUBLISHED_APART = "published_apart"  # count
-    NOT_FINITE = "not_finite"  # count, file
 
     # A sweep. axis: its name, such as tasks
     SWEEP_FILE_CHANGED = "sweep_file_changed"  # sweep, session: missing points are not known
@@ -177,29 +123,12 @@ class Kind(StrEnum):
     RANKS_DIFFER = "ranks_differ"  # axis, at, share (slowest of the fastest)
     CACHED = "cached"
     PATH_HOLDS = "path_holds"  # bytes: smaller windows cannot fill the path
-    NO_PACKING = "no_packing"  # sweep
 
     # Why a series has no baseline, or a node does not count in it
-    FLEET_UNSTABLE = "fleet_unstable"  # what, change
-    LINE_UNSTABLE = "line_unstable"  # what, change
-    CRITERION_MISSED = "criterion_missed"  # count, runs
-    LINES_LEFT_OUT = "lines_left_out"  # count, of
-    TOO_FEW_VALUES = "too_few_values"  # runs, values, needed_runs, needed_values
-    NOT_IN_BASELINES = "not_in_baselines"  # dimensions
-    NO_LEVEL = "no_level"  # median
-    SCATTERS = "scatters"  # spread
-    SAME_BASELINE = "same_baseline"  # environment
 
     # What limits an availability. hours: of that length; times in UTC
-    HOURS_MISSING = "hours_missing"  # hours (measured), needed, first, until, more: gaps
-    NO_PROBES = "no_probes"  # needed: probes, or probes of a gateway
-    WINDOW_TOO_LATE = "window_too_late"  # begin, announced, by
-    CLOCK_SET_BACK = "clock_set_back"  # host, hours: in which good probes do not count
-    PROBES_OF_FUTURE = "probes_of_future"  # count
-    PROBES_NOT_KNOWN = "probes_not_known"  # names, count
     LINES_BROKEN = "lines_broken"  # file, count
     UNREADABLE = "unreadable"  # message: a record of a person, or the history, and why
-    EVENT_BACKWARDS = "event_backwards"  # state, begin, end
 
 
 NEVER_WAIVED = (Kind.LOST, Kind.REPLACED)  # nobody knows how good it is
@@ -223,6 +152,7 @@ class Finding:
     alert: The change of the history that explains it, an id of 'siteproof trend'.
     waived_by: The waiver's key in waivers.yaml.
     message: What a tool, a node or a person wrote; it is shown as it is, and nothing compares it.
+    text: The sentence of a finding of the kind note.
     details: What else belongs to this kind, such as age and limit in seconds, or slow and runs;
         null where a number is not finite.
     """
@@ -240,6 +170,7 @@ class Finding:
     alert: str = ""
     waived_by: str = ""
     message: str = ""
+    text: str = ""
     details: Details = ()
 
     def __getitem__(self, name: str) -> Detail:
@@ -287,6 +218,17 @@ def details(**values: Detail | None) -> Details:
 def of(kind: Kind, values: Mapping[str, Any] | None = None, **fields: str) -> Finding:
     """A finding with its details."""
     return Finding(kind, details=details(**(values or {})), **fields)
+
+
+def note(text: str, **values: Detail | None) -> Finding:
+    """A finding by which nothing decides.
+
+    text: its sentence, a template of siteproof.wording.findings. values: fields, and the details
+    that it names.
+    """
+    named = dict(details(**values))
+    fields = {name: str(named.pop(name)) for name in _FIELDS if name in named}
+    return Finding(Kind.NOTE, text=text, details=tuple(named.items()), **fields)
 
 
 def of_many(findings: Iterable[tuple[Finding, Iterable[str]]]) -> list[Finding]:

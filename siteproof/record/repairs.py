@@ -12,9 +12,9 @@ from datetime import datetime
 from pathlib import Path
 
 from siteproof import nodesets
-from siteproof.record import finding, shown
+from siteproof.record import shown
 from siteproof.record.ages import moment_of
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding, note
 from siteproof.record.samples import Header
 
 SECONDS = len("2026-11-26T08:00:00")  # of a time in UTC
@@ -40,9 +40,14 @@ class Repair(shown.ByPerson):
 
     def of_node(self, node: str) -> Finding:
         """That the node was repaired."""
-        details = {"by": self.by, "ticket": self.ticket or None}
-        fields = {"subject": node, "since": self.recorded, "message": self.why}
-        return finding.of(Kind.REPAIRED, details, **fields)
+        return note(
+            "repaired on {since:day} by {by}: {message}{ticket: (%s)}",
+            subject=node,
+            since=self.recorded,
+            message=self.why,
+            by=self.by,
+            ticket=self.ticket or None,
+        )
 
 
 def since(repair: Finding | None, why: Finding) -> Finding:

@@ -36,6 +36,7 @@ from siteproof.units import count
 from siteproof.verdict.derived.given import DerivedSample
 from siteproof.verdict.tally import STANDINGS, Tally
 from siteproof.wording import tallies
+from siteproof.wording.findings import sentence
 
 HERE = Path(__file__).parent
 SCRIPT = "recompute.py"
@@ -297,7 +298,10 @@ def _given(result: CriterionVerdict) -> str:
     deciding = [node.verdict for node in result.nodes if not node.waived]
     if most_severe(deciding) is result.verdict and not result.excused:
         return ""
-    return str(result.findings[0].kind) if result.findings else "unknown"
+    if not result.findings:
+        return "unknown"
+    why = result.findings[0]
+    return sentence(why) if why.text else str(why.kind)
 
 
 def _status(node: NodeVerdict) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from siteproof import nodesets
 from siteproof.record import finding
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.series import Series
 from siteproof.trend.alerts import CONFIRMS
 from siteproof.trend.finds import SHORTEST, Stretch
@@ -54,8 +54,15 @@ def not_searched(left_out: Sequence[tuple[Stretch, int]]) -> list[Finding]:
     if not left_out:
         return []
     line, runs = max(left_out, key=lambda item: item[1])
-    details = {"count": len(left_out), "runs": runs}
-    return [finding.of(Kind.NOT_SEARCHED, details, metric=line.group.name)]
+    return [
+        note(
+            "{count} series with more runs than are searched: of {metric} the oldest {runs:n run} "
+            "left out",
+            metric=line.group.name,
+            count=len(left_out),
+            runs=runs,
+        )
+    ]
 
 
 def _named(names: Iterable[str], key: str = "series") -> dict[str, Any]:
@@ -78,8 +85,11 @@ def _other_series(groups: Sequence[Group]) -> Iterator[Finding]:
                 change = (_differences(one.key, other.key), first.iso, first.session)
                 found.setdefault(change, []).append(other.name)
     for (differences, since, session), names in found.items():
-        details = {"differences": differences, "session": session} | _named(names)
-        yield finding.of(Kind.OTHER_SERIES, details, since=since)
+        text = (
+            "another series since {since:minute} (session {session}): {differences}; "
+            "{series}{more: and %s more} not compared with older values"
+        )
+        yield note(text, since=since, differences=differences, session=session, **_named(names))
 
 
 def _differences(one: Series, other: Series) -> str:
@@ -102,9 +112,13 @@ def _absent(groups: Iterable[Group]) -> Iterator[Finding]:
         alike.setdefault((role, since, frozenset(series)), []).append(node_name)
     for (_, since, names), nodes in sorted(alike.items(), key=lambda item: item[0][1]):
         first, *others = sorted(names)
-        details = {"series": first, "more": len(others) or None}
-        subject = str(nodesets.of(nodes))
-        yield finding.of(Kind.NOT_MEASURED_SINCE, details, subject=subject, since=since)
+        yield note(
+            "not measured since {since}: {subject}, {series}{more: and %s more}",
+            subject=str(nodesets.of(nodes)),
+            since=since,
+            series=first,
+            more=len(others) or None,
+        )
 
 
 def _newest(groups: Iterable[Group]) -> Iterator[Group]:
@@ -128,12 +142,15 @@ def _runs_missed(groups: Iterable[Group]) -> Iterator[Finding]:
         return
     group, at = found[0]
     last, next_run = (int(run) for run in group.column[at : at + 2])
-    yield finding.of(
-        Kind.RUNS_MISSED,
-        {"count": len(found), "least": LONG, "until": _day(group, next_run)},
+    yield note(
+        "{count:n gap} of {least} runs or more in a line, for example {subject}, {metric}, "
+        "between {since} and {until}",
         subject=group.nodes[int(group.owner[at])],
         metric=group.name,
         since=_day(group, last),
+        count=len(found),
+        least=LONG,
+        until=_day(group, next_run),
     )
 
 
@@ -149,10 +166,16 @@ def _silences(groups: Iterable[Group]) -> Iterator[Finding]:
         for at in np.flatnonzero(intervals > LONG * typical):
             found.setdefault((str(days[at]), str(days[at + 1]), typical), []).append(group.name)
     for (since, until, days_between), names in sorted(found.items())[-MAX_NAMES:]:
-        details = {"until": until, "days": days_between} | _named(names)
-        yield finding.of(Kind.NO_RUN, details, since=since)
+        each = "day" if days_between == 1 else "{days:6g} days"
+        text = (
+            "no run between {since} and {until}, typically one every "
+            + each
+            + ": {series}{more: and %s more}"
+        )
+        yield note(text, since=since, until=until, days=days_between, **_named(names))
     if len(found) > MAX_NAMES:
-        yield finding.of(Kind.NO_RUN_BEFORE, {"count": len(found) - MAX_NAMES})
+        text = "{count:n earlier period} without any run"
+        yield note(text, count=len(found) - MAX_NAMES)
 
 
 def _day(group: Group, run: int) -> str:
@@ -166,11 +189,15 @@ def _short(stretches: Sequence[Stretch]) -> Iterator[Finding]:
     if not short:
         return
     longest = max(short, key=lambda s: s.values.size)
-    yield finding.of(
-        Kind.TOO_FEW_RUNS,
-        {"count": len(short), "of": len(of_nodes), "needed": SHORTEST, "runs": longest.values.size},
+    yield note(
+        "{count} of {of} series have fewer than {needed} runs, too few for a step: for example "
+        "{metric}, {subject} with {runs}",
         subject=longest.group.nodes[longest.node],
         metric=longest.group.name,
+        count=len(short),
+        of=len(of_nodes),
+        needed=SHORTEST,
+        runs=longest.values.size,
     )
 
 
@@ -178,25 +205,28 @@ def _without_value(h: History, system: str) -> Iterator[Finding]:
     """Failed measurements by status, each with the newest one."""
     for status, samples, nodes, newest in h.sql(_LACKING, {"system": system}):
         time, check, node, why = newest.values() if isinstance(newest, dict) else newest
-        yield finding.of(
-            Kind.WITHOUT_VALUE,
-            {"samples": samples, "nodes": nodes},
+        yield note(
+            "{samples:n sample} of {nodes:n node} without a value, of status {status}; the newest: "
+            "{check} on {subject}, {since}{message:: %s}",
             subject=node or system,
             check=check,
             status=status,
             since=f"{time:%Y-%m-%d}",
             message=why,
+            samples=samples,
+            nodes=nodes,
         )
 
 
 def _left_out(lines: Lines) -> Iterator[Finding]:
-    for kind, counts in (
-        (Kind.NO_ROLE, lines.no_role),
-        (Kind.NOT_IN_CATALOGUE, lines.not_in_catalogue),
-        (Kind.NO_DIRECTION, lines.no_direction),
+    for what, counts in (
+        ("nodes without a role", lines.no_role),
+        ("metrics that are not in the catalogue", lines.not_in_catalogue),
+        ("metrics where neither more nor less is better", lines.no_direction),
     ):
         if counts:
-            yield finding.of(kind, _named(counts, "names") | {"values": sum(counts.values())})
+            text = what + ": {names}{more: and %s more}; {values:n value} left out"
+            yield note(text, **_named(counts, "names"), values=sum(counts.values()))
 
 
 def _mixed_units(groups: Iterable[Group]) -> Iterator[Finding]:
@@ -205,7 +235,8 @@ def _mixed_units(groups: Iterable[Group]) -> Iterator[Finding]:
         if group.mixed:
             mixed.setdefault((" and ".join(group.mixed), group.unit), []).append(group.name)
     for (printed, unit), names in mixed.items():
-        yield finding.of(Kind.MIXED_UNITS, {"printed": printed} | _named(names), unit=unit)
+        text = "printed in {printed}, compared in {unit}: {series}{more: and %s more}"
+        yield note(text, unit=unit, printed=printed, **_named(names))
 
 
 def _not_read(h: History) -> Iterator[Finding]:
@@ -218,6 +249,8 @@ def _others(h: History, system: str) -> Iterator[Finding]:
     """Published values, and values that are not finite numbers."""
     published, infinite, file = h.sql(_OTHERS, {"system": system})[0]
     if published:
-        yield finding.of(Kind.PUBLISHED_APART, {"count": published})
+        text = "{count:n published value} left out: not measured by Siteproof"
+        yield note(text, count=published)
     if infinite:
-        yield finding.of(Kind.NOT_FINITE, {"count": infinite, "file": file})
+        text = "{count:n value} not a finite number, for example in {file}"
+        yield note(text, count=infinite, file=file)

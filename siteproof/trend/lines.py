@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from siteproof import units
-from siteproof.record import finding, plain_tests, series
-from siteproof.record.finding import Finding, Kind
+from siteproof.record import plain_tests, series
+from siteproof.record.finding import Finding, note
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import Series, comparable
 from siteproof.sites import Site
@@ -290,9 +290,12 @@ def _other_unit(
     """Values in a unit that is unknown (nothing is expected) or of another quantity."""
     if expected == "text":
         return
-    kind = Kind.WRONG_UNIT if expected else Kind.UNKNOWN_UNIT
-    details = {"count": count, "expected": expected, "file": file}
-    yield finding.of(kind, details, metric=metric, unit=unit)
+    text = (
+        "{metric}: {count:n value} in "
+        + ("{unit}, not a unit of {expected}" if expected else "the unknown unit '{unit}'")
+        + ", for example in {file}"
+    )
+    yield note(text, metric=metric, unit=unit, count=count, expected=expected, file=file)
 
 
 def key_of(

@@ -17,8 +17,8 @@ import numpy as np
 
 from siteproof.analysis.spread import robust_sd
 from siteproof.answers.attempts import MIDDLES, refusal
-from siteproof.record import finding, series
-from siteproof.record.finding import Finding, Kind
+from siteproof.record import series
+from siteproof.record.finding import Finding, note
 from siteproof.record.pair_units import LINK
 from siteproof.record.samples import SWEEP, Header, Sample
 from siteproof.record.series import CONTRACTUAL, SYSTEM, Series
@@ -182,13 +182,16 @@ def _proposal(
     values, columns = _values(stable)
     runs = np.unique(columns)
     if runs.size < RUNS or values.size < VALUES:
-        counts = {
-            "runs": runs.size,
-            "values": values.size,
-            "needed_runs": RUNS,
-            "needed_values": VALUES,
-        }
-        raise Refused(finding.of(Kind.TOO_FEW_VALUES, counts))
+        raise Refused(
+            note(
+                "too few: {runs} runs with {values} values; {needed_runs} runs and {needed_values} "
+                "values are needed",
+                runs=runs.size,
+                values=values.size,
+                needed_runs=RUNS,
+                needed_values=VALUES,
+            )
+        )
     middle = float(np.median(values))
     tolerance = _tolerance(values, middle)
     first, last = group.times[[runs[0], runs[-1]]].astype("datetime64[D]")
@@ -227,16 +230,16 @@ def _stable(
     for line in newest:
         changes = finds.get(id(line))
         if changes and line.node == FLEET:
-            raise Refused(_unstable(changes[0], Kind.FLEET_UNSTABLE))
+            raise Refused(_unstable(changes[0], "the fleet as a whole"))
         if changes:
-            left_out.append(_unstable(changes[0], Kind.LINE_UNSTABLE))
+            left_out.append(_unstable(changes[0], "{subject}"))
         elif line.node != FLEET:
             stable.append(_since(line, start))
     stable, failing = _keeping(site, group, stable, sample)
     left_out += failing
     if left_out and len(left_out) > BAD * len(nodes):
-        counts = {"count": len(left_out), "of": len(nodes)}
-        raise Refused(finding.of(Kind.LINES_LEFT_OUT, counts), left_out[0])
+        text = "{count} of {of} series cannot count"
+        raise Refused(note(text, count=len(left_out), of=len(nodes)), left_out[0])
     return stable, left_out
 
 
@@ -245,7 +248,7 @@ def _conditions(site: Site, group: Group) -> tuple[dict[str, str], str]:
     entry = site.catalogue[group.key.metric]
     unknown = [f"{k} {v}" for k, v in group.key.dims if k not in (*entry.conditions, LINK)]
     if unknown:
-        raise Refused(finding.of(Kind.NOT_IN_BASELINES, {"dimensions": ", ".join(unknown)}))
+        raise Refused(note("a baseline cannot name {dimensions}", dimensions=", ".join(unknown)))
     every = {**dict(group.key.dims), **dict(group.key.conditions)}
     named = {k: v for k, v in every.items() if k in entry.conditions and k != LINK}
     return named, every.get("program", "") if entry.programs else ""
@@ -262,14 +265,15 @@ def _short(
                 yield group.nodes[line.node]
 
 
-def _unstable(find: Find, kind: Kind) -> Finding:
+def _unstable(find: Find, name: str) -> Finding:
     """The change for which a line does not count."""
     group = find.stretch.group
-    return finding.of(
-        kind,
-        {"what": find.kind, "change": find.relative},
+    return note(
+        name + " is not stable: {what} of {change:change} at {since:minute}",
         subject="" if find.stretch.node == FLEET else group.nodes[find.stretch.node],
         since=group.moment(find.column).iso,
+        what=find.kind,
+        change=find.relative,
     )
 
 
@@ -313,9 +317,11 @@ def _keeping(
         if not number:
             kept.append(line)
             continue
-        counts = {"count": number, "runs": line.raw.size}
-        node = group.nodes[line.node]
-        missed.append(finding.of(Kind.CRITERION_MISSED, counts, subject=node, criterion=name))
+        text = "{subject} failed {criterion} in {count} of {runs} runs"
+        why = note(
+            text, subject=group.nodes[line.node], criterion=name, count=number, runs=line.raw.size
+        )
+        missed.append(why)
     return kept, missed
 
 
@@ -367,11 +373,12 @@ def _values(lines: Sequence[Stretch]) -> tuple[Floats, Ints]:
 def _tolerance(values: Floats, middle: float) -> float:
     """From the scatter of all values, of nodes and of runs alike. Raises Refused."""
     if middle <= 0:
-        raise Refused(finding.of(Kind.NO_LEVEL, {"median": middle}))
+        text = "a tolerance in per cent needs a median above 0, and it is {median:5g}"
+        raise Refused(note(text, median=middle))
     cv = robust_sd(values - middle, float(np.abs(values).max())) / middle
     tolerance = ceil(round(max(TIMES * cv, LEAST) / STEPS, 6)) * STEPS
     if tolerance > WIDEST:
-        raise Refused(finding.of(Kind.SCATTERS, {"spread": cv}))
+        raise Refused(note("it varies by {spread:whole}, too much for a baseline", spread=cv))
     return tolerance
 
 
@@ -395,7 +402,8 @@ def _distinct(proposals: Sequence[Proposal], without: list[Without]) -> list[Pro
             tuple(sorted(one.conditions.items())),
         )
         if key in best:
-            same = finding.of(Kind.SAME_BASELINE, {"environment": best[key].key.environment})
+            text = "a baseline cannot distinguish it from that in {environment}"
+            same = note(text, environment=best[key].key.environment)
             without.append((f"{one.group.name} in {one.key.environment}", [same]))
         else:
             best[key] = one

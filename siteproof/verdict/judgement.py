@@ -21,7 +21,7 @@ from siteproof.judge.criterion import CriterionVerdict, judge, not_here, waiver_
 from siteproof.record import campaign, finding, pair_units, repairs, shown
 from siteproof.record.ages import Ages, moment_of
 from siteproof.record.comparable_settings import Settings
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.repairs import Repair
 from siteproof.record.samples import LOST, PUBLISHED, SWEEP, Header, Sample
 from siteproof.record.sessions import Sessions
@@ -402,7 +402,7 @@ def judge_samples(
         *_expired(site, today),
         *_here_after_all(verdicts),
         *(
-            Finding(Kind.CHECK_GONE, check=check)
+            note("has results here, is in no catalogue, and counts for nothing", check=check)
             for check in checks_tried.gone(site, background.tried)
         ),
     ]
@@ -466,7 +466,7 @@ def _judge(
     """The verdict on a criterion. material: what was found, by the check of the metric."""
     entry = site.catalogue[criterion.metric]
     if not site.can_answer(criterion) and not criterion.report_only:
-        why = Finding(Kind.NO_CHECK, metric=criterion.metric)
+        why = note("no check yields {metric} yet", metric=criterion.metric)
         return not_here(CriterionVerdict(name, criterion, Verdict.PENDING, (why,)), ())
     units, baselines, excused = expected.covered(site, name, criterion, found, today)
 
@@ -551,8 +551,8 @@ def _interrupted(verdicts: Sequence[CriterionVerdict]) -> list[Finding]:
         check = _check_of(result.criterion.metric)
         for unit in result.nodes:
             if unit.interrupted:
-                session = {"session": unit.interrupted}
-                why = finding.of(Kind.OLDER_ANSWER, session, check=check)
+                text = "interrupted in session {session}; the older answer counts"
+                why = note(text, check=check, session=unit.interrupted)
                 found.append((why, pair_units.ends(unit.node)))
     return finding.of_many(found)
 
@@ -572,10 +572,9 @@ def _here_after_all(verdicts: Sequence[CriterionVerdict]) -> list[Finding]:
     for verdict in verdicts:
         if verdict.criterion.not_here and not verdict.excused:
             ends = _ends_of(unit.node for unit in verdict.nodes if unit.sample)
-            message = verdict.criterion.not_here
-            found.append(
-                (Finding(Kind.HERE_AFTER_ALL, criterion=verdict.id, message=message), ends)
-            )
+            text = "was measured, although the criterion has not_here: {message}"
+            why = note(text, criterion=verdict.id, message=verdict.criterion.not_here)
+            found.append((why, ends))
     return finding.of_many(found)
 
 
@@ -584,7 +583,7 @@ def _warnings(found: Sequence[Sample]) -> list[Finding]:
     headers = {id(sample.header): sample.header for sample in found}
     warned = {at for at, header in headers.items() if any(map(_is_warning, header.conditions))}
     return finding.of_many(
-        (Finding(Kind.MEASURED_UNDER, message=text), [sample.node])
+        (note("{message}", message=text), [sample.node])
         for sample in found
         if sample.status == "ok" and (sample.own_conditions or id(sample.header) in warned)
         for key, text in sample.conditions.items()

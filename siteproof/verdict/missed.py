@@ -9,7 +9,7 @@ from dataclasses import replace
 from siteproof.answers.attempts import SERVICE
 from siteproof.derive.host import leaf
 from siteproof.record import finding, series
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import Site
 
@@ -31,7 +31,7 @@ class Missed:
     def why(self, sample: Sample) -> tuple[Finding, ...]:
         """The steps of a service that failed, or what else is not as it should be."""
         if sample.why and SERVICE in sample.conditions:
-            return (Finding(Kind.STEPS_FAILED, metric=sample.metric, message=sample.why),)
+            return (note("{message}", metric=sample.metric, message=sample.why),)
         named = self.parameters(sample)
         more = {"count": len(named) - MAX_SHOWN}
         rest = [finding.of(Kind.FIELDS_DIFFER, more)] if len(named) > MAX_SHOWN else []
@@ -56,7 +56,8 @@ class Missed:
             if name != plain and plain not in own
         ]
         if shown:
-            yield finding.of(Kind.STEERED, {"variables": " ".join(shown)}, metric=sample.metric)
+            variables = " ".join(shown)
+            yield note("measured with {variables}", metric=sample.metric, variables=variables)
 
     def _set_by_site(self, header: Header) -> set[str]:
         """The words of what the site sets for a partition and an environment."""

@@ -10,8 +10,8 @@ from siteproof.answers import expected
 from siteproof.errors import UserError
 from siteproof.judge.age import Freshness
 from siteproof.judge.criterion import CriterionVerdict, judge
-from siteproof.record import finding, shown
-from siteproof.record.finding import Finding, Kind
+from siteproof.record import shown
+from siteproof.record.finding import Finding, note
 from siteproof.record.samples import Header, Sample
 from siteproof.record.shown import Evidence
 from siteproof.severity import Verdict
@@ -62,11 +62,11 @@ def by_evidence(
     taken_back = shown.withdrawn(records)
     found = shown.of_criterion(records, key)
     valid = [record for record in found if record.name not in taken_back]
-    due = Finding(Kind.NO_EVIDENCE, criterion=key)
+    due = note("the evidence of a person is due", criterion=key)
     if found and not valid:
         back = taken_back[found[-1].name]
-        due = finding.of(Kind.WITHDRAWN, {"by": back.by}, criterion=key, message=back.note)
-        due = replace(due, since=found[-1].on)
+        text = "evidence of {since:day} withdrawn by {by}: {message}; new one is due"
+        due = note(text, criterion=key, since=found[-1].on, message=back.note, by=back.by)
     system = criterion.like(subject="system", scope="system", nodes=[], links=[], programs=[])
     samples = [_sample(site, criterion, record) for record in valid[-1:]]
     made[key] = samples
@@ -85,12 +85,14 @@ def by_evidence(
 
 
 def _finding(record: Evidence) -> Finding:
-    details = {
-        "by": record.by,
-        "on": record.on,
-        "file": f"{record.file} (SHA-256 {record.sha256[:12]}…)",
-    }
-    return finding.of(Kind.EVIDENCE, details, criterion=record.criterion, message=record.note)
+    return note(
+        "shown by {by} on {on}, {file}{message:: %s}",
+        criterion=record.criterion,
+        message=record.note,
+        by=record.by,
+        on=record.on,
+        file=f"{record.file} (SHA-256 {record.sha256[:12]}…)",
+    )
 
 
 def _sample(site: Site, criterion: Criterion, record: Evidence) -> Sample:

@@ -82,7 +82,7 @@ def head(group: Group, shown: Shown) -> list[str]:
         return [group.state, names]
     found = shown.all(group.worst)
     first, fields = found[0], Fields(found)
-    value = with_unit(f"{fields.value}", first.unit)
+    value = with_unit(str(fields["value"]), first.unit)
     if tally := shown.tally(first):
         short = first.kind is Kind.BELOW_BASELINE
         least = f"baseline {first.bound}" if short else f"limit {limit(tally)}"
@@ -94,7 +94,7 @@ def head(group: Group, shown: Shown) -> list[str]:
             names,
             about(first),
             value,
-            f"{fields.deficit:share} {side} the others",
+            f"{fields['deficit']:share} {side} the others",
         ]
     return [group.state, names]
 
@@ -126,8 +126,8 @@ def _rest(found: Sequence[Finding]) -> list[str]:
         return ["seen once, run again to confirm"] if found[0].get("rule") == "once" else []
     if found[0].kind not in OF_A_CRITERION:
         return [full(*(replace(why, details=_undated(why)) for why in found))]
-    event = f"all nodes lost {fields.change:size} since {fields.began:day}" if fields.event else ""
-    return [f"{fields.message}", event]
+    event = "all nodes lost {change:size} since {began:day}" if fields["event"] else ""
+    return [str(fields["message"]), event.format_map(fields)]
 
 
 def _undated(why: Finding) -> Details:
@@ -148,9 +148,9 @@ def _dated(group: Group) -> str:
         if why.since
     ]
     fields = Fields(dated)
-    if not dated or fields.lasting.values == [1]:
+    if not dated or fields["lasting"].values == [1]:
         return ""
-    return f"since {fields.since:day}, {fields.lasting} runs"
+    return "since {since:day}, {lasting} runs".format_map(fields)
 
 
 def _others(counts: Collection[int]) -> str:

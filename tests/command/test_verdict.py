@@ -337,14 +337,14 @@ def test_the_median_is_judged_once_all_nodes_are_measured():
     assert verdict(*values, scope="mean", at_least="72.1 GB/s").verdict is Verdict.FAIL
     found = verdict(*values[:2], scope="median")
     assert found.verdict is Verdict.INCOMPLETE
-    missing = (Kind.MEMBERS_MISSING, {"node": "n3", "more": 0})
+    missing = (Kind.NOTE, {"node": "n3", "more": 0})
     assert reasons(found) == [missing, (Kind.NOT_MEASURED, {})]
 
 
 def test_a_median_without_some_nodes_takes_the_gravest_reason():
     found = verdict(ok("n1", 60), bad("n3", "invalid"), scope="median")
     assert found.verdict is Verdict.FAIL
-    missing = (Kind.MEMBERS_MISSING, {"node": "n3", "more": 1})
+    missing = (Kind.NOTE, {"node": "n3", "more": 1})
     assert reasons(found) == [missing, (Kind.WRONG_ANSWER, {})]
     assert (found.findings[1].status, found.findings[1].message) == ("invalid", "because")
 

@@ -12,8 +12,8 @@ def changes(found):
 
 
 def comparisons(found):
-    """(kind, metric, role, differences) of what cannot be compared."""
-    return [(str(f.kind), f.metric, f["role"], f.get("differences")) for f in found]
+    """(metric, role, differences) of what cannot be compared."""
+    return [(f.metric, f["role"], f.get("differences")) for f in found]
 
 
 def measured(found):

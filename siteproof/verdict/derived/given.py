@@ -18,7 +18,7 @@ from siteproof.answers.attempts import answers, attempts_at, why_not
 from siteproof.errors import UserError, UserErrors
 from siteproof.record import descriptions, finding, pair_units
 from siteproof.record.descriptions import Fields
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.pair_units import LINK, PEER, Point
 from siteproof.record.samples import EMULATED, Header, Sample, expected_nodes
 from siteproof.record.updates import KERNEL, PROCESSOR
@@ -311,8 +311,9 @@ class Given:
     def missing(self, what: Sequence[str], unit: str = "") -> NoValue:
         """Inputs that are not there, by name; those of the unit itself without its name."""
         first = what[0].removesuffix(f" of {unit}") if unit else what[0]
-        details = {"input": first, "more": len(what) - 1}
-        why = finding.of(Kind.INPUT_MISSING, details, metric=self.criterion.metric)
+        others = " and {more:n other input}" if what[1:] else ""
+        text = "derived from {input}" + others + ", without a value"
+        why = note(text, metric=self.criterion.metric, input=first, more=len(what) - 1)
         return NoValue(Lack(why, unit))
 
     def described(self, node: str) -> tuple[Fields, Sample]:

@@ -11,8 +11,8 @@ from fractions import Fraction
 
 from siteproof.analysis import arithmetic
 from siteproof.answers import inputs
-from siteproof.record import finding, pair_units, series
-from siteproof.record.finding import Kind
+from siteproof.record import pair_units, series
+from siteproof.record.finding import note
 from siteproof.record.pair_units import Point
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import pairs
@@ -144,8 +144,8 @@ def _must_be_comparable(given: Given, own: Side, other: Side, against: str) -> N
     if lacks or not own.groups:
         raise given.missing(lacks or [against])
     if differences := _differences(given, own.samples, other.samples):
-        details = {"differences": differences}
-        why = finding.of(Kind.INPUTS_DIFFER, details, metric=given.criterion.metric)
+        text = "the sides cannot be compared: {differences}"
+        why = note(text, metric=given.criterion.metric, differences=differences)
         raise NoValue(Lack(why))
 
 

@@ -9,8 +9,14 @@ from siteproof.gate.decision import Excuse, decide
 from siteproof.nodes import states
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Sample
+from siteproof.wording.findings import sentence
 
 DAY = 86400.0
+WORDS = {
+    "node": "the node restarted during the tests: up for {} s",
+    "slurmd": "slurmd restarted during the tests: {} s old",
+    "no slurmd": "no slurmd was running",
+}
 
 
 def look(at=100.0, began=0.0, boot="b", age=DAY, slurmd=DAY, seen=True, campaign="c"):
@@ -46,10 +52,12 @@ def test_a_restart_of_one_node_is_found_with_what_did():
         ),
     ):
         (found,), many = fleet_with(seen)
-        assert (found.kind, found.subject, many) == (Kind.RESTARTED, "odd", False), seen
+        assert (found.kind, found.subject, many) == (Kind.NOTE, "odd", False), seen
         metric = "Health.uptime" if what == "node" else "Health.slurmd_age"
         assert (found.check, found.metric) == ("Health", metric), seen
-        assert (found["what"], found.get("age"), found["time"]) == (what, age, time), seen
+        assert (found.get("age"), found["time"]) == (age, time), seen
+        words = WORDS[what].format(age and round(age))
+        assert sentence(found).startswith(f"{words} at {time}; it counts until 3 tests"), seen
         assert found["needed"] == 3, seen
         assert found.since.startswith(f"1970-01-01T{time.partition(' ')[0]}"), seen
 
@@ -128,11 +136,11 @@ def test_nodes_names_the_node_whose_slurmd_came_back_and_warns_of_many(tmp_path,
     report = states.report(judged(site, found))
     assert str(report.of(states.State.FAILED)) == "n003"
     (why,) = report.nodes["n003"].findings
-    assert (why.kind, why["what"], why["age"]) == (Kind.RESTARTED, "slurmd", 20)
+    assert (why.metric, why["age"]) == ("Health.slurmd_age", 20)
     every = [s for n in names(8) for s in health(n, 9000, 20)]
     report = states.report(judged(site, every))
     assert not report.of(states.State.FAILED)
-    (many,) = [why for why in report.warnings if why.kind is Kind.MANY_RESTARTED]
+    (many,) = [why for why in report.warnings if "role" in dict(why.details)]
     assert (many["role"], many["count"], many["of"]) == ("compute", 8, 8)
 
 
@@ -140,7 +148,7 @@ def test_many_are_counted_among_the_nodes_that_were_tested(tmp_path, monkeypatch
     site = load(tmp_path, monkeypatch)
     three = [s for n in names(3) for s in health(n, 9000, 20)]
     (many,) = states.report(judged(site, three)).warnings
-    assert (many.kind, many["count"], many["of"]) == (Kind.MANY_RESTARTED, 3, 3)
+    assert (many.kind, many["count"], many["of"]) == (Kind.NOTE, 3, 3)
 
 
 def test_a_known_flapping_node_may_be_waived():

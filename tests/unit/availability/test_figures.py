@@ -96,19 +96,19 @@ def test_a_site_without_probes_or_gateways_has_a_reason_and_no_value(site, tmp_p
         probes(tmp_path, name)
     made = figures(site, tmp_path, moment(BEGIN), moment(END), now=moment(END))
     gap = made["Availability.gateway_gap"]
-    assert (gap.value, gap.subject, gap.why.kind) == (None, "galaxy", Kind.HOURS_MISSING)
+    assert (gap.value, gap.subject, gap.why.kind) == (None, "galaxy", Kind.NOTE)
     path = site.folder / "system.yaml"
     path.write_text(path.read_text().partition("probes:")[0])
     bare = load("example")
     for one in figures(bare, tmp_path, moment(BEGIN), moment(END), now=moment(END)).values():
-        assert (one.value, one.why.kind, one.measured_hours) == (None, Kind.NO_PROBES, 0)
+        assert (one.value, one.why.kind, one.measured_hours) == (None, Kind.NOTE, 0)
 
 
 def test_node_events_alone_show_no_service_and_answer_no_criterion(bare, tmp_path):
     events(tmp_path, [])
     assert overall([read(bare, tmp_path).whole]) == 1
     for one in figures(bare, tmp_path, moment(BEGIN), moment(END), now=moment(END)).values():
-        assert (one.value, one.why.kind) == (None, Kind.NO_PROBES)
+        assert (one.value, one.why.kind) == (None, Kind.NOTE)
 
 
 def test_a_site_of_which_nothing_was_recorded_has_nothing(site, tmp_path):

@@ -153,7 +153,7 @@ def test_an_incomplete_sweep_gives_nothing_and_says_so(swept, spoil):
     given = whole_sweep.of_all(swept.site, spoil(swept))
     assert given.samples == []
     why = given.reason("Ior.tasks_per_node", ["s0001"])
-    assert why.kind is Kind.SWEEP_INCOMPLETE
+    assert why.kind is Kind.NOTE
     assert dict(why.details) == {
         "sweep": "made_tasks",
         "session": "s0001",
@@ -270,7 +270,7 @@ def test_RANKS3_of_a_sweep_over_nodes_compares_the_same_nodes(swept):
 def test_criteria_of_an_incomplete_sweep_are_incomplete_and_say_why(swept):
     result = swept.ranks(swept.run(points=range(1, 39)))
     (why,) = result.findings
-    assert (str(result.verdict), why.kind) == ("INCOMPLETE", Kind.SWEEP_INCOMPLETE)
+    assert (str(result.verdict), why.kind) == ("INCOMPLETE", Kind.NOTE)
     assert (why["done"], why["planned"]) == (38, 39)
     assert all(node.findings == (why,) for node in result.nodes)
 

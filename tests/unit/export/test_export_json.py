@@ -15,7 +15,7 @@ from rows import rows
 from siteproof.cli.export import ANSWERS, schema_of
 from siteproof.export import documents
 from siteproof.export.answer_model import FORMAT, dumps, plain
-from siteproof.record.finding import Finding, Kind, of
+from siteproof.record.finding import Finding, Kind, note
 
 
 def exported(one, with_nodes=True):
@@ -104,7 +104,7 @@ def test_why_is_told_by_fields_and_in_words_of_every_criterion_and_node(tmp_path
         "C-ERROR": ["no_value"],
         "C-SKIP": ["reported_only"],
         "C-INCOMPLETE": ["not_measured"],
-        "C-PENDING": ["no_check"],
+        "C-PENDING": ["note"],
         "C-REGRESSED": ["below_baseline"],
     }
     units = [unit for c in read["criteria"] for unit in c["nodes"]]
@@ -130,11 +130,13 @@ def test_a_wrong_answer_is_among_the_nodes_reasons_as_ever(tmp_path, monkeypatch
 
 def test_a_warning_has_its_finding_and_its_nodes(tmp_path, monkeypatch):
     one = judged(site(tmp_path, monkeypatch))
-    slow = Finding(Kind.MEASURED_UNDER, subject="n[001-002]", message="a slow BLAS")
+    since = "2026-11-21T00:00:00+00:00"
+    slow = note("{message} since {since:day}", subject="n[001-002]", message="slow", since=since)
     read = exported(replace(one, warnings=[slow]))
     (text,), (why,) = read["warnings"], read["findings"]
-    assert why == {"kind": "measured_under", "subject": "n[001-002]", "message": "a slow BLAS"}
-    assert "a slow BLAS" in text
+    held = {"subject": "n[001-002]", "since": since, "message": "slow"}
+    assert why == {"kind": "note", **held, "text": "slow since 2026-11-21"}
+    assert text == why["text"]
 
 
 def test_what_is_no_number_is_null(tmp_path, monkeypatch):
@@ -142,14 +144,13 @@ def test_what_is_no_number_is_null(tmp_path, monkeypatch):
     states = report(one)
     node = states.nodes["n001"]
     odd = replace(node.metrics["Stream.triad"], z=-math.inf, change=math.nan)
-    held = {"spread": math.inf, "runs": 5, "typical": 0.1}
-    why = of(Kind.UNSTABLE, held, subject="n001")
-    states.nodes["n001"] = replace(node, metrics={"Stream.triad": odd}, notes=[why])
+    varies = note("varies by {spread:share}", subject="n001", spread=math.inf)
+    states.nodes["n001"] = replace(node, metrics={"Stream.triad": odd}, notes=[varies])
     read = check("nodes", dumps(documents.nodes(one, states)))
     told = read["nodes"][0]["metrics"]["Stream.triad"]
     assert (told["z"], told["change"], told["value"]) == (None, None, 100)
-    (note,) = read["nodes"][0]["note_findings"]
-    assert note["details"] == {"spread": None, "runs": 5, "typical": 0.1}
+    (why,) = read["nodes"][0]["note_findings"]
+    assert why["details"] == {"spread": None}
 
 
 def test_320_nodes_keep_to_the_schema(tmp_path, monkeypatch):

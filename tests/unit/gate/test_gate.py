@@ -16,7 +16,7 @@ from siteproof.gate.decision import (
     is_certain,
     out_of_service,
 )
-from siteproof.record.finding import Finding, Kind, of
+from siteproof.record.finding import Finding, Kind, note, of
 from siteproof.slurm.records import Node, Reservation
 from siteproof.slurm.spelling import node_state
 
@@ -24,7 +24,7 @@ WAIVER = of(
     Kind.WAIVED, {"problem": "fan", "owner": "A. Colleague", "until": "2999-12-31"}, waived_by="W"
 )
 WISH = Wish(["root"], "campaign winter")
-SLOW = Finding(Kind.MEASURED_UNDER, metric="Stream.triad", message="slow")
+SLOW = note("{message}", metric="Stream.triad", message="slow")
 INVENTORY = nodesets.of(f"n{i}" for i in range(1, 9))
 
 
@@ -134,7 +134,7 @@ WRONG_EXCUSED = [
 
 
 def test_a_wrong_answer_keeps_a_node_out_unless_its_status_is_waived():
-    for kind in (Kind.WRONG_ANSWER, Kind.FLAPPING, Kind.PAIRS_WITHOUT_VALUE):
+    for kind in (Kind.WRONG_ANSWER, Kind.NOTE, Kind.PAIRS_WITHOUT_VALUE):
         wrong = Finding(kind, "n1", "Stream", status="invalid", message="the word Hpl is in it")
         report = Report("FAILED", [wrong, slow(kind=Kind.NOT_MEASURED)])
         for excuses, back in WRONG_EXCUSED:
@@ -410,7 +410,7 @@ def test_only_our_own_drains_are_resumed():
 def test_no_reason_ends_a_field_or_steers_a_terminal():
     quoting, line = 'a "b" $(id) `id` \\ |', "x\nState=DOWN Reason=y"
     for reason in (quoting, line, "\x1b[31m", "é\u202e", "w" * 5000):
-        why = Finding(Kind.MEASURED_UNDER, message=reason)
+        why = note("{message}", message=reason)
         words = commands.text(Ruling("n1", "FAILED", False, (why,)), 'c "; $(id)')
         assert words.isascii(), reason
         assert words.isprintable(), reason

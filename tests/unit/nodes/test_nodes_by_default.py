@@ -169,7 +169,7 @@ def test_another_kind_of_node_is_told_and_nobody_accused(told):
         kind = names(count)[:: max(2, round(1 / share))][: round(share * count)]
         found = told(lose(fleet(count, 10), kind, difference, 0))
         assert in_state(found, "OK") == set(names(count)), row
-        (why,) = (f for f in found["findings"] if f["kind"] == "other_kind")
+        (why,) = (f for f in found["findings"] if "ranked apart" in f.get("text", ""))
         assert set(nodesets.parse(why["subject"])) in (set(kind), set(names(count)) - set(kind))
         assert why["details"]["of"] == count, row
         assert any("make them a role of their own" in text for text in found["warnings"]), row
@@ -198,7 +198,8 @@ def test_a_step_of_the_whole_fleet_accuses_nobody(told):
     for count in (3, 8, 40):
         found = told(lose(fleet(count, 14), names(count), 0.1, 11))
         assert in_state(found, "SLOW") == set()
-        assert [f["kind"] for f in found["findings"]] == ["fleet_moved"]
+        (why,) = found["findings"]
+        assert why["text"].startswith("compute as a whole fell ")
 
 
 @pytest.mark.deep
@@ -206,8 +207,7 @@ def test_a_scatter_that_hides_a_loss_of_a_tenth_is_told(told):
     text = "Stream.triad: 10 runs cannot show a loss of 10 %: nodes of compute scatter by "
     for cv, hides in ((0.03, False), (0.04, False), (0.06, True), (0.1, True)):
         found = told(fleet(16, 20, cv=cv, own=0))
-        kinds = [f["kind"] for f in found["findings"]]
-        assert kinds == (["loss_hidden"] if hides else []), cv
+        assert len(found["findings"]) == hides, cv
         assert not hides or text in found["warnings"][0], cv
 
 

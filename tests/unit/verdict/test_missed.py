@@ -96,7 +96,7 @@ def test_of_many_parameters_the_first_are_named(site):
         (
             {"env.OMP_NUM_THREADS": "2", "env.KMP_X": "1"},
             {},
-            [(Kind.STEERED, {"variables": "KMP_X=1 OMP_NUM_THREADS=2"})],
+            [(Kind.NOTE, {"variables": "KMP_X=1 OMP_NUM_THREADS=2"})],
         ),
     ],
 )

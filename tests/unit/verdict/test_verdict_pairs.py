@@ -98,7 +98,7 @@ def test_a_node_that_was_in_no_random_pair_is_named(judge):
 
 def test_random_pairs_that_nobody_has_drawn_are_incomplete(judge):
     found = judge([], pattern="random:3", servers="compute")
-    assert (found.verdict, kinds(found)) == (Verdict.INCOMPLETE, [Kind.NO_PAIR])
+    assert (found.verdict, kinds(found)) == (Verdict.INCOMPLETE, [Kind.NOTE])
 
 
 def test_figures_of_another_link_answer_nothing(judge):
