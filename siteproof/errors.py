@@ -70,6 +70,14 @@ class UserError(Exception):
         return harmless(" ".join(f"{self.where}: {self.message}".split()))
 
 
+class Mistake(ValueError):
+    """A wrong value in a file, for a validator to raise; the fields are those of UserError."""
+
+    def __init__(self, what: str, allowed: str = "", hint: str = "") -> None:
+        self.allowed, self.hint = allowed, hint
+        super().__init__(what)
+
+
 class UserErrors(Exception):
     """Several mistakes, reported together."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
+from jinja2.filters import do_mark_safe
 
 from siteproof.report.numbering import Numbering
 from siteproof.report.phrases import when
@@ -42,6 +42,7 @@ _NAME = re.compile(r'(?<=<g) id="[^"]*"')  # which nothing refers to
 _LONG = re.compile(r"\S{20,}")  # a word that may have to be broken
 LONGEST_ADDRESS = 1_500_000
 _SAFE = "!$()*,-./:;=?@_~+"  # characters that mean nothing in HTML or in an address with data
+_BREAK, _NOTHING = do_mark_safe("<wbr>"), do_mark_safe("")  # what they join is escaped
 _PIECE = re.compile(r"[^,/_]{0,29}[,/_]+|[^,/_]{1,30}")
 
 
@@ -65,10 +66,10 @@ def page(report: Report, now: datetime) -> str:
         wide=WIDE,
         is_broad=is_broad,
         max_ids=MAX_IDS,
-        style=Markup(css),
-        script=Markup(script),
+        style=do_mark_safe(css),
+        script=do_mark_safe(script),
         script_hash=_hash(script),
-        running=Markup(_css_text(f"Siteproof report on {title}")),
+        running=do_mark_safe(_css_text(f"Siteproof report on {title}")),
         title=title,
     )
 
@@ -101,13 +102,13 @@ def is_broad(table: Table) -> bool:
     return len(widths) >= WIDE and sum(widths) > PORTRAIT
 
 
-def breakable(text: str) -> Markup:
+def breakable(text: str) -> str:
     """A text whose long words may break after a comma or slash; a node set is one word."""
     text, parts, end = text.replace("->", ARROW), [], 0
     for long in _LONG.finditer(text):
-        parts += [escape(text[end : long.start()]), Markup("<wbr>").join(_PIECE.findall(long[0]))]
+        parts += [text[end : long.start()], _BREAK.join(_PIECE.findall(long[0]))]
         end = long.end()
-    return Markup("").join([*parts, escape(text[end:])])
+    return _NOTHING.join([*parts, text[end:]])
 
 
 def address(attached: Attached) -> tuple[str, str]:
@@ -125,9 +126,9 @@ def address(attached: Attached) -> tuple[str, str]:
     return f"{attached.name}.gz", f"data:application/gzip;base64,{packed}"
 
 
-def drawing(figure: Figure) -> Markup:
+def drawing(figure: Figure) -> str:
     """The drawing with ids that are unique in the page. It is of siteproof.figure only."""
-    return Markup(_ID.sub(rf"\g<1>{figure.name}-", _NAME.sub("", figure.svg)))
+    return do_mark_safe(_ID.sub(rf"\g<1>{figure.name}-", _NAME.sub("", figure.svg)))
 
 
 def _hash(script: str) -> str:

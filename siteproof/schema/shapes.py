@@ -10,12 +10,13 @@ from difflib import get_close_matches
 from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from siteproof import units
+from siteproof.errors import Mistake
 from siteproof.schema.yamlfile import Document, Loc, clip
 
 M = TypeVar("M", bound=BaseModel)
+Found = dict[str, Any]  # one of pydantic's errors
 _CONSEQUENCE = "default_factory_not_called"  # pydantic, of a default that needs what is wrong
 _MAX_REPAIRS = 9  # each repairs one level of the file
 # By the beginning of pydantic's type of error: what to say, and what is allowed where the model
@@ -73,11 +74,12 @@ def entries(
             yield key, found
 
 
-def _made(model: type[M], raw: Any) -> tuple[M | None, list[ErrorDetails]]:
+def _made(model: type[M], raw: Any) -> tuple[M | None, list[Found]]:
     try:
         return model.model_validate(raw), []
     except ValidationError as error:
-        errors = [e for e in error.errors(include_url=False) if e["type"] != _CONSEQUENCE]
+        every = [Found(e) for e in error.errors(include_url=False)]
+        errors = [found for found in every if found["type"] != _CONSEQUENCE]
         for found in errors:  # pydantic marks a mistake in the name of a key
             found["loc"] = tuple(part for part in found["loc"] if part != "[key]")
         return None, errors
@@ -100,7 +102,7 @@ def _plain(name: str) -> str:
 
 
 def _note(
-    document: Document, loc: Loc, model: type[BaseModel], found: ErrorDetails, *, gaps: bool
+    document: Document, loc: Loc, model: type[BaseModel], found: Found, *, gaps: bool
 ) -> None:
     """A finding of pydantic as a mistake, unless the key, or one around it, has one already."""
     here = (*loc, *found["loc"])
@@ -113,7 +115,7 @@ def _note(
     document.spoil(here)
 
 
-def _explain(document: Document, here: Loc, model: type[BaseModel], found: ErrorDetails) -> None:
+def _explain(document: Document, here: Loc, model: type[BaseModel], found: Found) -> None:
     """Note what is wrong, in plain words, and what is allowed."""
     kind, context, value = found["type"], found.get("ctx", {}), found["input"]
     if kind == "missing":
@@ -122,8 +124,8 @@ def _explain(document: Document, here: Loc, model: type[BaseModel], found: Error
         keys = _keys(model, found["loc"][:-1])
         what = f"unknown key '{clip(here[-1])}'{_key_hint(model, found['loc'], keys)}"
         document.add(here, what, keys, inside=True)
-    elif kind == "siteproof":
-        document.add(here, context["what"], context["allowed"], context["hint"])
+    elif isinstance(error := context.get("error"), Mistake):
+        document.add(here, str(error), error.allowed, error.hint)
     elif kind == "literal_error":
         allowed = re.findall(r"'([^']*)'", context["expected"])
         what = f"unknown value {_shown(value)}{hint(str(value), allowed)}"
@@ -183,7 +185,7 @@ def _keys(model: type[BaseModel], loc: Loc) -> list[str]:
     return list(found.model_fields) if found else []
 
 
-def _repair(model: type[BaseModel], raw: Any, found: ErrorDetails) -> None:
+def _repair(model: type[BaseModel], raw: Any, found: Found) -> None:
     """Take out what is wrong; put something empty where something is missing."""
     loc = found["loc"]
     loc = loc[: next((n for n, part in enumerate(loc) if isinstance(part, int)), len(loc))]

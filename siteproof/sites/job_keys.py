@@ -10,7 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from siteproof.sites.key_types import Count, Model, Time, mistake, shaped
+from siteproof.errors import Mistake
+from siteproof.sites.key_types import Count, Model, Time, shaped
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # ReFrame's rule for extras
 ModulesSystem = Literal["nomod", "lmod", "envmod", "tmod4", "spack"]
@@ -44,9 +45,9 @@ def is_of_checks(name: str, *, step: bool = False) -> bool:
 
 def _is_command(text: str) -> str:
     if text.lstrip().startswith("#"):
-        raise mistake("a comment has no effect", "a command; options of sbatch belong into access")
+        raise Mistake("a comment has no effect", "a command; options of sbatch belong into access")
     if not text.strip():
-        raise mistake("an empty command", "a shell command such as source /etc/profile.d/lmod.sh")
+        raise Mistake("an empty command", "a shell command such as source /etc/profile.d/lmod.sh")
     return text
 
 
@@ -56,11 +57,11 @@ def _is_requested(text: str) -> str:
     try:
         parts = list(Formatter().parse(text))
     except ValueError:
-        raise mistake(f"'{text[:40]}' has a brace without its counterpart", rule) from None
+        raise Mistake(f"'{text[:40]}' has a brace without its counterpart", rule) from None
     for _, name, form, conversion in parts:
         plain = name is None or _PLAIN_NAME.fullmatch(name) and not (form or conversion)
         if not plain:
-            raise mistake(f"'{text[:40]}' has no plain name in braces", rule)
+            raise Mistake(f"'{text[:40]}' has no plain name in braces", rule)
     return text
 
 
@@ -69,13 +70,13 @@ def _is_step_option(text: str) -> str:
     try:
         shlex.split(text)
     except ValueError:
-        raise mistake(f"'{text[:40]}' has a quote that is not closed") from None
+        raise Mistake(f"'{text[:40]}' has a quote that is not closed") from None
     return text
 
 
 def _no_command(value: str) -> str:
     if "$(" in value or "`" in value:  # ReFrame itself runs these, quoted or not
-        raise mistake(f"'{value[:40]}' contains a command", "text, $NAME, ${NAME}")
+        raise Mistake(f"'{value[:40]}' contains a command", "text, $NAME, ${NAME}")
     return value
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from datetime import date
 from typing import Annotated, Any
 
-import archspec.cpu
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -18,11 +17,11 @@ from pydantic import (
     WithJsonSchema,
     field_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from siteproof import units
-from siteproof.errors import UserError
+from siteproof.errors import Mistake, UserError
 from siteproof.schema.shapes import hint
+from siteproof.sites import processors
 
 # Lists of which an entry may be there twice: commands, options that a command takes twice, and
 # mappings that are read as their union.
@@ -42,14 +41,8 @@ class Model(BaseModel):
             if isinstance(found, list):
                 twice = [one for n, one in enumerate(found) if one in found[:n]]
                 if twice:
-                    raise mistake(f"'{str(twice[0])[:40]}' twice", "each once")
+                    raise Mistake(f"'{str(twice[0])[:40]}' twice", "each once")
         return given
-
-
-def mistake(what: str, allowed: str = "", hint: str = "") -> PydanticCustomError:
-    """A mistake for a validator to raise. The fields are those of UserError."""
-    values = {"what": what, "allowed": allowed, "hint": hint}
-    return PydanticCustomError("siteproof", "{what}", values)
 
 
 def readable(read: Callable[[str], object], text: str) -> str:
@@ -57,7 +50,7 @@ def readable(read: Callable[[str], object], text: str) -> str:
     try:
         read(text)
     except UserError as error:
-        raise mistake(error.what, ", ".join(error.allowed), error.hint) from None
+        raise Mistake(error.what, ", ".join(error.allowed), error.hint) from None
     return text
 
 
@@ -67,7 +60,7 @@ def shaped(pattern: str, what: str, allowed: str) -> AfterValidator:
 
     def check(text: str) -> str:
         if not form.fullmatch(text):
-            raise mistake(f"'{text[:40]}' is not {what}", allowed)
+            raise Mistake(f"'{text[:40]}' is not {what}", allowed)
         return text
 
     return AfterValidator(check)
@@ -93,12 +86,12 @@ def _quantity(kind: str, example: str) -> tuple[BeforeValidator, WithJsonSchema]
             quantity = plausible(text, kind)
         except UserError as error:
             allowed = f"a number and a unit, such as '{example}'; units: {known}"
-            raise mistake(error.what, allowed) from None
+            raise Mistake(error.what, allowed) from None
         if units.kind(quantity.unit) != kind:
             what = f"'{quantity.unit}' measures a {units.kind(quantity.unit)}, not a {kind}"
-            raise mistake(f"{what}{units.hint(text, kind)}", known)
+            raise Mistake(f"{what}{units.hint(text, kind)}", known)
         if quantity.value <= 0:
-            raise mistake(f"'{quantity}' is not above 0", "more than 0")
+            raise Mistake(f"'{quantity}' is not above 0", "more than 0")
         return quantity
 
     schema = WithJsonSchema({"type": "string", "examples": [example], "x-kind": kind})
@@ -117,7 +110,7 @@ def _day(text: object) -> object:
     """A day as it is written, but a number: pydantic would read it as seconds since 1970."""
     given = str(text).strip()
     if not _DAY.match(given):
-        raise mistake(f"'{given[:40]}' is not a date", "a date such as 2016-04-20")
+        raise Mistake(f"'{given[:40]}' is not a date", "a date such as 2016-04-20")
     return text
 
 
@@ -133,7 +126,7 @@ HPL_BLOCKS = (64, 80, 96, 112, 128, 144, 160, 168, 176, 184, 192, 200, 208, 216,
 
 def _is_hpl_block(number: int) -> int:
     if number not in HPL_BLOCKS:
-        raise mistake(f"{number} is not a block size", ", ".join(map(str, HPL_BLOCKS)))
+        raise Mistake(f"{number} is not a block size", ", ".join(map(str, HPL_BLOCKS)))
     return number
 
 
@@ -160,13 +153,13 @@ CODE_NAMES = {
 
 
 def _known_target(name: str) -> str:
-    if name not in archspec.cpu.TARGETS:
+    if name not in processors.NAMES:
         allowed = "a name of archspec, as 'spack arch --known-targets' lists them: zen3, icelake"
-        known = sorted(archspec.cpu.TARGETS)
+        known = sorted(processors.NAMES)
         last = name.rpartition("/")[2]  # EESSI writes x86_64/amd/zen3
         code_name = last.lower().replace(" ", "_").replace("-", "_")
         near = hint(CODE_NAMES.get(code_name, last), known)
-        raise mistake(f"unknown processor target '{name[:40]}'{near}", allowed)
+        raise Mistake(f"unknown processor target '{name[:40]}'{near}", allowed)
     return name
 
 

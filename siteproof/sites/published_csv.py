@@ -16,12 +16,12 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from siteproof import units
-from siteproof.errors import UserError
+from siteproof.errors import Mistake, UserError
 from siteproof.record.samples import STATUSES, YEARS
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import printed
 from siteproof.sites.catalogue import Metric
-from siteproof.sites.key_types import mistake, plausible, shaped
+from siteproof.sites.key_types import plausible, shaped
 from siteproof.sites.lint import Around, reference
 from siteproof.sites.site_tables import Row, several
 
@@ -64,11 +64,11 @@ def said_period(text: str) -> str:
     try:
         first, last = period(text)
     except ValueError:
-        raise mistake(f"'{text[:40]}' is not a valid date", _DATES) from None
+        raise Mistake(f"'{text[:40]}' is not a valid date", _DATES) from None
     if first > last or first > datetime.now(UTC).date():
-        raise mistake(f"'{text}' ends before it begins, or lies in the future", _DATES)
+        raise Mistake(f"'{text}' ends before it begins, or lies in the future", _DATES)
     if first.year not in YEARS:
-        raise mistake(f"'{text}' is too early", f"{YEARS[0]} or later")
+        raise Mistake(f"'{text}' is too early", f"{YEARS[0]} or later")
     return text
 
 
@@ -78,7 +78,7 @@ def _pairs(cell: object) -> dict[str, str]:
     for part in several(cell):
         key, equals, text = (piece.strip() for piece in part.partition("="))
         if not (key and equals and text) or key in found:
-            raise mistake(
+            raise Mistake(
                 f"'{part[:40]}' is not a condition, or is given twice",
                 "key=value, with ; between several",
             )
@@ -134,9 +134,9 @@ class Published(Row):
     @model_validator(mode="after")
     def _a_value_of_its_ends(self) -> Published:
         if self.status == "ok" and not self.value:
-            raise mistake("no value", hint="Give the value, or a status other than ok")
+            raise Mistake("no value", hint="Give the value, or a status other than ok")
         if self.peer and (self.peer == self.node or not self.node):
-            raise mistake(f"peer '{self.peer[:40]}' is not another node than the sender")
+            raise Mistake(f"peer '{self.peer[:40]}' is not another node than the sender")
         return self
 
     def lint(self, document: Document, line: int, around: Around, others: Iterable[Self]) -> None:

@@ -14,7 +14,8 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, model_validator
 
 from siteproof import units
-from siteproof.sites.key_types import Model, Size, Time, mistake, shaped
+from siteproof.errors import Mistake
+from siteproof.sites.key_types import Model, Size, Time, shaped
 
 ServiceKind = Literal[
     "sftp",
@@ -241,22 +242,22 @@ class Service(Model):
         needs = KINDS[self.kind]
         if not needs.address.fullmatch(self.address):
             what = f"'{self.address[:60]}' is not an address of kind {self.kind}"
-            raise mistake(what, f"such as {needs.example}")
+            raise Mistake(what, f"such as {needs.example}")
         allowed = {*COMMON, *needs.must, *needs.may}
         for name in sorted(self.model_fields_set - allowed):
-            raise mistake(f"'{name}' with kind {self.kind}", ", ".join(sorted(allowed)))
+            raise Mistake(f"'{name}' with kind {self.kind}", ", ".join(sorted(allowed)))
         for name in needs.must:
             if not getattr(self, name):
-                raise mistake(f"kind {self.kind} without '{name}'", ", ".join(needs.must))
+                raise Mistake(f"kind {self.kind} without '{name}'", ", ".join(needs.must))
         if self.price and not self.most_price or self.most_price and not self.price:
-            raise mistake("only one of price and most_price", "both, or none")
+            raise Mistake("only one of price and most_price", "both, or none")
         for name, scenario in (("other_zone", "move"), ("resize_flavor", "resize")):
             if scenario in (self.scenarios or []) and not getattr(self, name):
-                raise mistake(f"scenario {scenario} without '{name}'", name)
+                raise Mistake(f"scenario {scenario} without '{name}'", name)
         if self.files == 1:
-            raise mistake("one small file", "0, or 2 and more: one file is the large one")
+            raise Mistake("one small file", "0, or 2 and more: one file is the large one")
         if not 1 <= self.timeout.to("s") <= 86_400:
-            raise mistake(f"timeout {self.timeout}", "1 s to 24 h")
+            raise Mistake(f"timeout {self.timeout}", "1 s to 24 h")
         return self
 
     def as_written(self) -> dict[str, object]:

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
-from siteproof.sites.key_types import Model, Names, blanks, mistake
+from siteproof.errors import Mistake
+from siteproof.sites.key_types import Model, Names, blanks
 from siteproof.sites.read_fields import Number, numbers_of
 from siteproof.units import count
 
@@ -60,14 +61,14 @@ class Expected(Model):
         rules = [name for name in Expected.model_fields if name != "tolerance"]
         given = [name for name in rules if getattr(self, name) is not None]
         if len(given) > 1 and given != ["at_least", "at_most"]:
-            raise mistake(f"both {' and '.join(given)}", f"one of {', '.join(rules)}")
+            raise Mistake(f"both {' and '.join(given)}", f"one of {', '.join(rules)}")
         if not given and getattr(self, "count", None) is None:
-            raise mistake("no value", f"a value, a list of values, or one of {', '.join(rules)}")
+            raise Mistake("no value", f"a value, a list of values, or one of {', '.join(rules)}")
         if (self.about is None) != (self.tolerance is None):
-            raise mistake("about and tolerance belong together", "both, or none of them")
+            raise Mistake("about and tolerance belong together", "both, or none of them")
         for text in (self.about, self.at_least, self.at_most):
             if text is not None and not numbers_of(text):
-                raise mistake(f"'{text}' is not a number", "numbers such as 24 or 128 GiB")
+                raise Mistake(f"'{text}' is not a number", "numbers such as 24 or 128 GiB")
         return self
 
     @field_validator("pattern")
@@ -76,14 +77,14 @@ class Expected(Model):
         for glob in patterns or ():
             if len(glob) > MAX_PATTERN or glob.count("*") > MAX_STARS:
                 allowed = f"at most {MAX_PATTERN} characters and {MAX_STARS} times *"
-                raise mistake("a pattern that is too long", allowed)
+                raise Mistake("a pattern that is too long", allowed)
         return patterns
 
     @field_validator("tolerance")
     @classmethod
     def _is_share(cls, text: str | None) -> str | None:
         if text is not None and not 0 < _share(text) < 1:
-            raise mistake(f"'{text}' is not a tolerance", "a share such as 3 %")
+            raise Mistake(f"'{text}' is not a tolerance", "a share such as 3 %")
         return text
 
     @property
@@ -196,5 +197,5 @@ class FactSection(Model):
     def _some_fields(self) -> FactSection:
         if bool(self.fields) == bool(self.not_stated):
             what = "both fields and not_stated" if self.fields else "neither fields nor not_stated"
-            raise mistake(what, "fields with their values, or not_stated with the reason")
+            raise Mistake(what, "fields with their values, or not_stated with the reason")
         return self

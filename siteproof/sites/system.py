@@ -14,6 +14,7 @@ from ClusterShell.NodeSet import NodeSet
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from siteproof import nodesets, units
+from siteproof.errors import Mistake
 from siteproof.files import MAX_UID
 from siteproof.schema.shapes import hint
 from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option, Variables
@@ -30,7 +31,6 @@ from siteproof.sites.key_types import (
     Size,
     Target,
     Time,
-    mistake,
     shaped,
 )  # fmt: skip
 from siteproof.sites.service_keys import HOST, PORT, Service
@@ -57,7 +57,7 @@ class Recognise(Model):
         try:
             re.compile(text or "")
         except (re.error, OverflowError, RecursionError) as error:
-            raise mistake(f"'{text}' is not a valid regular expression ({error})") from None
+            raise Mistake(f"'{text}' is not a valid regular expression ({error})") from None
         return text
 
 
@@ -260,14 +260,14 @@ class Striping(Model):
     @classmethod
     def _some_targets(cls, count: int | None) -> int | None:
         if count == 0:  # lfs takes it for the file system's own default
-            raise mistake("'0' is not a number of targets", "1 or more, or -1 for all of them")
+            raise Mistake("'0' is not a number of targets", "1 or more, or -1 for all of them")
         return count
 
     @field_validator("size")
     @classmethod
     def _whole_pieces(cls, size: units.Quantity | None) -> units.Quantity | None:
         if size and size.to("B") % 65536:
-            raise mistake("not a multiple of 64 KiB", "a size such as 1 MiB")
+            raise Mistake("not a multiple of 64 KiB", "a size such as 1 MiB")
         return size
 
 
@@ -493,7 +493,7 @@ class Link(Model):
     @classmethod
     def _known_pattern(cls, text: str) -> str:
         if not PATTERN.fullmatch(text):
-            raise mistake(f"unknown pattern '{text}'{hint(text, PATTERNS)}", ", ".join(PATTERNS))
+            raise Mistake(f"unknown pattern '{text}'{hint(text, PATTERNS)}", ", ".join(PATTERNS))
         return text
 
     def address_of(self, node: str) -> str:
@@ -599,12 +599,12 @@ class Probe(Model):
         pattern, example = TARGETS[self.kind]
         if not pattern.fullmatch(self.target) or not _has_port(self.target):
             what = f"'{self.target[:60]}' is not a target of kind {self.kind}"
-            raise mistake(what, f"such as {example}")
+            raise Mistake(what, f"such as {example}")
         seconds, limit = self.interval.to("s"), self.timeout.to("s")
         if seconds.denominator != 1 or not 10 <= seconds <= 86_400:
-            raise mistake(f"interval {self.interval}", "whole seconds, 10 s to 24 h")
+            raise Mistake(f"interval {self.interval}", "whole seconds, 10 s to 24 h")
         if limit >= seconds or limit > 600:
-            raise mistake(f"timeout {self.timeout}", "less than the interval, at most 10 min")
+            raise Mistake(f"timeout {self.timeout}", "less than the interval, at most 10 min")
         return self
 
 
@@ -612,7 +612,7 @@ def _is_user(owner: str) -> str:
     is_number = re.fullmatch(r"[0-9]{1,10}", owner)
     if not (is_number and int(owner) <= MAX_UID or _USER.fullmatch(owner)):
         what = f"'{owner[:40]}' is not a valid user"
-        raise mistake(what, f"a name, or a number from 0 to {MAX_UID}")
+        raise Mistake(what, f"a name, or a number from 0 to {MAX_UID}")
     return owner
 
 

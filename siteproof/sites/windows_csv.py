@@ -15,9 +15,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field, model_validator
 
+from siteproof.errors import Mistake
 from siteproof.record.samples import YEARS
 from siteproof.schema.yamlfile import Document
-from siteproof.sites.key_types import mistake
 from siteproof.sites.lint import Around, node_set, reference
 from siteproof.sites.site_tables import Names, Row
 
@@ -35,30 +35,30 @@ def seconds(text: str) -> int:
     try:
         moment = datetime.fromisoformat(zoned[1] if zoned else text)
     except ValueError:
-        raise mistake(f"'{text[:40]}' is not a valid time", _TIMES) from None
+        raise Mistake(f"'{text[:40]}' is not a valid time", _TIMES) from None
     if zoned:
         moment = _in_zone(text, moment, zoned[2])
     if moment.tzinfo is None:
-        raise mistake(f"'{text[:40]}' has no offset and no zone", _TIMES)
+        raise Mistake(f"'{text[:40]}' has no offset and no zone", _TIMES)
     if moment.year not in YEARS:
-        raise mistake(f"'{text[:40]}' is too early or too late", f"{YEARS[0]} to {YEARS[-1]}")
+        raise Mistake(f"'{text[:40]}' is too early or too late", f"{YEARS[0]} to {YEARS[-1]}")
     return int(moment.timestamp())
 
 
 def _in_zone(text: str, moment: datetime, name: str) -> datetime:
     """A local time in its zone, if it is there once: clocks skip an hour, or show it twice."""
     if moment.tzinfo is not None:
-        raise mistake(f"'{text[:60]}' has an offset and a zone", _TIMES)
+        raise Mistake(f"'{text[:60]}' has an offset and a zone", _TIMES)
     try:
         zone = ZoneInfo(name)
     except (OSError, ValueError, LookupError):
-        raise mistake(f"'{name}' is not a time zone that this machine knows", _TIMES) from None
+        raise Mistake(f"'{name}' is not a time zone that this machine knows", _TIMES) from None
     first, second = moment.replace(tzinfo=zone, fold=0), moment.replace(tzinfo=zone, fold=1)
     if first.utcoffset() == second.utcoffset():
         return first
     is_skipped = first.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != moment
     what = "is skipped" if is_skipped else "occurs twice"
-    raise mistake(f"'{text[:60]}' {what} when clocks change", "a time with its offset from UTC")
+    raise Mistake(f"'{text[:60]}' {what} when clocks change", "a time with its offset from UTC")
 
 
 def _time(text: str) -> str:
@@ -98,9 +98,9 @@ class PlannedWindow(Row):
     @model_validator(mode="after")
     def _some_time_for_something(self) -> PlannedWindow:
         if self.span[0] >= self.span[1]:
-            raise mistake("the window ends before it begins")
+            raise Mistake("the window ends before it begins")
         if not (self.nodes or self.services):
-            raise mistake("no nodes and no services", hint="Write 'all' for all of them")
+            raise Mistake("no nodes and no services", hint="Write 'all' for all of them")
         return self
 
     @cached_property

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from siteproof.sites.key_types import Model, mistake
+from siteproof.errors import Mistake
+from siteproof.sites.key_types import Model
 
 _SPEC = re.compile(r"[a-z0-9][a-z0-9_-]*(?=$|[@~+%^ /])[A-Za-z0-9@~+%^ =:.,_*'/-]*")
 _REQUIREMENT = {"spec", "one_of", "any_of", "when", "message"}
@@ -21,7 +22,7 @@ RELEASE = re.compile(r"\d+\.\d+\.\d+")
 def _spec(text: object) -> object:
     """A spec, as far as it can be checked without Spack."""
     if isinstance(text, str) and not _SPEC.fullmatch(text.strip()):
-        raise mistake(f"'{text}' is not a spec", "a package with its constraints: hpl@2.3 ~openmp")
+        raise Mistake(f"'{text}' is not a spec", "a package with its constraints: hpl@2.3 ~openmp")
     return text
 
 
@@ -29,12 +30,12 @@ def _requirements(value: object) -> list[object]:
     """One text or a list of texts and mappings, as a list."""
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list):
-        raise mistake("neither a text nor a list", "hpl@2.3, or a list of such texts")
+        raise Mistake("neither a text nor a list", "hpl@2.3, or a list of such texts")
     for item in items:
         if isinstance(item, dict) and (unknown := set(item) - _REQUIREMENT):
-            raise mistake(f"unknown key '{min(unknown)}'", ", ".join(sorted(_REQUIREMENT)))
+            raise Mistake(f"unknown key '{min(unknown)}'", ", ".join(sorted(_REQUIREMENT)))
         if not isinstance(item, str | dict) or not item:
-            raise mistake("an empty entry", "a text such as '@2.3', or a mapping")
+            raise Mistake("an empty entry", "a text such as '@2.3', or a mapping")
     return items
 
 
@@ -62,7 +63,7 @@ class External(Model):
     @classmethod
     def _absolute(cls, path: str | None) -> str | None:
         if path is not None and not path.startswith("/"):
-            raise mistake(f"'{path}' is not an absolute path", "the folder above its bin and lib")
+            raise Mistake(f"'{path}' is not an absolute path", "the folder above its bin and lib")
         return path
 
 
@@ -102,7 +103,7 @@ class Environment(Model):
     def _no_site(cls, packages: Packages) -> Packages:
         for name, package in packages.items():
             if package.externals or not package.buildable:
-                raise mistake(f"externals of {name}", "externals in site-config/<system>/spack")
+                raise Mistake(f"externals of {name}", "externals in site-config/<system>/spack")
         return packages
 
     @field_validator("features")
@@ -110,9 +111,9 @@ class Environment(Model):
     def _proved(cls, features: dict[str, list[str]]) -> dict[str, list[str]]:
         for name, files in features.items():
             if not FEATURE.fullmatch(name):
-                raise mistake(f"'{name}' is not a name of a feature")
+                raise Mistake(f"'{name}' is not a name of a feature")
             if not files:
-                raise mistake(f"no file that proves {name}", "the names of its programs")
+                raise Mistake(f"no file that proves {name}", "the names of its programs")
             for file in files:
                 _must_be_file(file)
         return features
@@ -122,7 +123,7 @@ class Environment(Model):
     def _folders(cls, variables: dict[str, str]) -> dict[str, str]:
         for name, file in variables.items():
             if not VARIABLE.fullmatch(name):
-                raise mistake(f"'{name}' is not a name of a variable", "capitals, such as MKLROOT")
+                raise Mistake(f"'{name}' is not a name of a variable", "capitals, such as MKLROOT")
             _must_be_file(file)
         return variables
 
@@ -135,7 +136,7 @@ class Definitions(Model):
 
 def _must_be_file(file: str) -> None:
     if not FILE.fullmatch(file):
-        raise mistake(f"'{file}' is not a file name", "xhpl, or lib/libmkl_rt.so")
+        raise Mistake(f"'{file}' is not a file name", "xhpl, or lib/libmkl_rt.so")
 
 
 class Release(Model):
@@ -155,7 +156,7 @@ class Versions(Model):
     @classmethod
     def _released(cls, spack: Release) -> Release:
         if not RELEASE.fullmatch(spack.tag.removeprefix("v")):
-            raise mistake(f"'{spack.tag}' is not a release of Spack", "a tag such as v1.2.0")
+            raise Mistake(f"'{spack.tag}' is not a release of Spack", "a tag such as v1.2.0")
         return spack
 
     @property

@@ -6,13 +6,12 @@ target that runs on all of them counts; an environment for each partition gives 
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-import archspec.cpu
-
 from siteproof.errors import UserError
-from siteproof.sites import Site
+from siteproof.sites import Site, processors
 from siteproof.sites.system import Partition
 
 
@@ -24,10 +23,8 @@ def of(site: Site, environment: str) -> str:
 
 def common(names: Iterable[str]) -> str:
     """The newest target whose programs run on each of these; empty if there is none."""
-    runs = [{name, *(a.name for a in archspec.cpu.TARGETS[name].ancestors)} for name in names]
-    shared = set.intersection(*runs)
-    age = {name: len(archspec.cpu.TARGETS[name].ancestors) for name in shared}
-    return max(sorted(shared), key=age.__getitem__, default="")
+    shared = frozenset.intersection(*map(processors.runs, names))
+    return max(sorted(shared), key=lambda name: len(processors.runs(name)), default="")
 
 
 def refuse(site: Site, environment: str, host: str) -> None:
@@ -75,7 +72,7 @@ def _roles(site: Site, environment: str) -> Iterator[_Nodes]:
 
 
 def _refuse_other_family(where: object, environment: str, target: str) -> None:
-    here, there = archspec.cpu.host().family, archspec.cpu.TARGETS[target].family
+    here, there = platform.machine(), processors.family(target)
     if here != there:
         raise UserError(
             where,

@@ -9,9 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 from siteproof import units
-from siteproof.errors import UserError
+from siteproof.errors import Mistake, UserError
 from siteproof.schema.shapes import hint
-from siteproof.sites.key_types import mistake
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
@@ -34,7 +33,7 @@ class Constraint:
     def __init__(self, text: str) -> None:
         found = _SPLIT.fullmatch(text.strip())
         if not found or len(text) > 200:
-            raise mistake(f"'{text}' is not a constraint", _ALLOWED)
+            raise Mistake(f"'{text}' is not a constraint", _ALLOWED)
         self.text, self.holds_between = text, _OPERATORS[found[2]]
         self.left, self.right = (
             [_factor(part.strip(), text) for part in side.split("*")]
@@ -46,7 +45,7 @@ class Constraint:
         names = set(known)
         for factor in (*self.left, *self.right):
             if isinstance(factor, str) and factor not in names:
-                raise mistake(
+                raise Mistake(
                     f"'{factor}' in '{self.text}' is not an axis{hint(factor, names)}",
                     ", ".join(sorted(names)),
                 )
@@ -68,7 +67,7 @@ def _factor(part: str, text: str) -> str | Fraction:
     try:
         return units.parse(part).to("B")
     except UserError:
-        raise mistake(f"'{part}' in '{text}' is neither an axis nor a number", _ALLOWED) from None
+        raise Mistake(f"'{part}' in '{text}' is neither an axis nor a number", _ALLOWED) from None
 
 
 def _product(factors: Iterable[str | Fraction], point: Mapping[str, str]) -> Fraction | None:

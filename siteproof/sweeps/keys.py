@@ -18,10 +18,10 @@ from pydantic import (
 )
 
 from siteproof import units
-from siteproof.errors import UserError
+from siteproof.errors import Mistake, UserError
 from siteproof.record.point import KNOB
 from siteproof.schema.shapes import hint
-from siteproof.sites.key_types import Model, mistake
+from siteproof.sites.key_types import Model
 from siteproof.sweeps import knobs
 from siteproof.sweeps.constraints import Constraint
 from siteproof.sweeps.tools import TOOLS, Axis
@@ -39,17 +39,17 @@ Values = list[str]
 def _seconds(text: object) -> int:
     found = _LIMIT.fullmatch(str(text))
     if not found:
-        raise mistake(f"'{text}' is not a duration", "whole numbers such as 30s, 5m, 1h")
+        raise Mistake(f"'{text}' is not a duration", "whole numbers such as 30s, 5m, 1h")
     seconds = int(found[1]) * _SECONDS[found[2]]
     if seconds > MAX_SECONDS:
-        raise mistake(f"'{text}' is longer than a day")
+        raise Mistake(f"'{text}' is longer than a day")
     return seconds
 
 
 def _node_hours(text: object) -> Decimal:
     found = _BUDGET.fullmatch(str(text))
     if not found or not Decimal(found[1]):
-        raise mistake(f"'{text}' is not a budget", "for example '500 node-hours'")
+        raise Mistake(f"'{text}' is not a budget", "for example '500 node-hours'")
     return Decimal(found[1])
 
 
@@ -121,7 +121,7 @@ class Sweep(Model):
         if isinstance(raw, dict):
             for key, value in raw.items():
                 if isinstance(value, list):
-                    raise mistake(f"'{key}' has several values", "one value; several under axes")
+                    raise Mistake(f"'{key}' has several values", "one value; several under axes")
         return raw
 
     @field_validator("axes", "fixed", "knobs")
@@ -150,10 +150,10 @@ class Sweep(Model):
         """The axes have values, those of the figure exist, and the tool has what it needs."""
         values = [each for axes in self.axes for each in axes.values()]
         if not all(self.axes) or not values or not all(values):
-            raise mistake("an axis without a value", "at least one value an axis")
+            raise Mistake("an axis without a value", "at least one value an axis")
         for name in filter(None, (self.against, self.lines)):
             if name not in self.varied:
-                raise mistake(
+                raise Mistake(
                     f"'{name}' is not an axis of this sweep{hint(name, self.varied)}",
                     ", ".join(self.varied),
                 )
@@ -166,21 +166,21 @@ class Sweep(Model):
         """An axis of the tool has as many values as the tool can take."""
         values = {value for axes in self.axes for value in axes.get(name, [])}
         if axis.one and len(values) > 1:
-            raise mistake(f"several values of '{name}'", f"only the largest; {axis.sentence}")
+            raise Mistake(f"several values of '{name}'", f"only the largest; {axis.sentence}")
         everywhere = name in self.fixed or all(name in axes for axes in self.axes)
         if axis.needed and not everywhere:
-            raise mistake(f"{self.tool} needs '{name}'", "a value in axes or fixed")
+            raise Mistake(f"{self.tool} needs '{name}'", "a value in axes or fixed")
 
     def _must_turn_alone(self, knobs: Knobs) -> None:
         """Each key of one_at_a_time is a knob, and not an axis."""
         if not knobs.one_at_a_time:
-            raise mistake("one_at_a_time without a knob", "at least one knob")
+            raise Mistake("one_at_a_time without a knob", "at least one knob")
         axes = {name for axes in self.axes for name in axes}
         for name in sorted(knobs.one_at_a_time):
             if name in axes:
-                raise mistake(f"'{name}' is both in axes and in knobs")
+                raise Mistake(f"'{name}' is both in axes and in knobs")
             if not name.startswith(KNOB):
-                raise mistake(f"'{name}' in knobs is not a knob", "knob.KIND.NAME")
+                raise Mistake(f"'{name}' in knobs is not a knob", "knob.KIND.NAME")
 
     @property
     def varied(self) -> list[str]:
@@ -206,7 +206,7 @@ def _check_axis(name: str, known: Mapping[str, Axis]) -> None:
     if name.startswith(KNOB):
         knobs.check_name(name)
     elif name not in known:
-        raise mistake(
+        raise Mistake(
             f"unknown axis '{name}'{hint(name, known)}", f"{', '.join(known)}, knob.KIND.NAME"
         )
 
@@ -220,13 +220,13 @@ def plain(name: str, text: str, axis: Axis | None) -> str:
         return knobs.plain(name, text)
     if axis.kind == "word":
         if axis.words and text not in axis.words:
-            raise mistake(f"{name} '{text}'{hint(text, axis.words)}", ", ".join(axis.words))
+            raise Mistake(f"{name} '{text}'{hint(text, axis.words)}", ", ".join(axis.words))
         if not _WORD.fullmatch(text):
-            raise mistake(f"{name} '{text}'", "letters, digits and . _ : / + -")
+            raise Mistake(f"{name} '{text}'", "letters, digits and . _ : / + -")
         return text
     number = whole(text, sizes=axis.kind == "size")
     if number is None or not 1 <= number <= 2**63 - 1:
-        raise mistake(
+        raise Mistake(
             f"{name} '{text}'",
             "a number of bytes, or a size such as '1 MiB'" if axis.kind == "size" else "1, 2, 3 …",
         )

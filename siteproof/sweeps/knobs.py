@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from siteproof import files, nodesets
-from siteproof.errors import UserError, harmless
+from siteproof.errors import Mistake, UserError, harmless
 from siteproof.record.point import KNOB, OWN
-from siteproof.sites.key_types import blanks, mistake
+from siteproof.sites.key_types import blanks
 
 LONGEST = 200  # characters of a value
 MAX_FILES = 200_000  # of one combination: some for each node
@@ -36,14 +36,14 @@ def check_name(name: str) -> None:
     """Raises a mistake of pydantic's if it is not the name of a knob."""
     kind, _, rest = name.removeprefix(KNOB).partition(".")
     if kind not in _KINDS or not re.fullmatch(_KINDS[kind], rest):
-        raise mistake(f"'{name}' is not a knob", ALLOWED)
+        raise Mistake(f"'{name}' is not a knob", ALLOWED)
 
 
 def plain(name: str, text: str) -> str:
     """A value with each run of blanks as one. Raises a mistake of pydantic's."""
     value = blanks(text)
     if not value or not value.isprintable() or len(value) > LONGEST:
-        raise mistake(
+        raise Mistake(
             f"{name} '{harmless(text[:LONGEST])}'",
             f"one line of text, at most {LONGEST} characters",
         )
@@ -60,11 +60,11 @@ def check_fixed(fixed: Mapping[str, str], axes: Collection[str], for_knobs: Iter
         for axis in _AXIS.findall(text)
     }
     if strange := sorted(used - set(axes)):
-        raise mistake(
+        raise Mistake(
             f"'{{{strange[0]}}}' in fixed is not an axis of this sweep", ", ".join(sorted(axes))
         )
     if idle := sorted(set(for_knobs) & set(axes) - used):
-        raise mistake(
+        raise Mistake(
             f"no fixed knob uses the axis '{idle[0]}'",
             f"knob.sysctl.net.ipv4.tcp_rmem: '4096 87380 {{{idle[0]}}}'",
         )

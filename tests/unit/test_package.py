@@ -18,8 +18,6 @@ NAMES = {  # of what a library is a part, or with what it comes
     "openstack": "openstacksdk",
     "yaml": "pyyaml",
     "PIL": "matplotlib",
-    "markupsafe": "jinja2",
-    "pydantic_core": "pydantic",
     "scipy": "ruptures",
     "globus_sdk": "globus-sdk",
     "websocket": "websocket-client",
