@@ -12,7 +12,7 @@ from siteproof.checks.per_service import HERE
 from siteproof.errors import UserError
 from siteproof.parsers import cloud_capacity
 from siteproof.record.manifest import OfItsKind
-from siteproof.services import steps
+from siteproof.services import extra, steps
 from siteproof.units import count
 
 KIND = "openstack"
@@ -45,6 +45,7 @@ class Cloud(SweepCheck, special=True):
 
     service = parameter(clouds())
     largest = variable(str, value="")  # how many servers the largest point has, for the plan
+    unfit = variable(str, value="")  # why no cloud can be used, for the plan
     elsewhere = variable(bool, value=False)  # no node of the site uses it, for the plan
 
     def places(self) -> list[str]:
@@ -52,6 +53,7 @@ class Cloud(SweepCheck, special=True):
         site = session.current().site
         if not self.service:
             return list(site.system.partitions)
+        self.unfit = extra.lacking(KIND)
         self.entry = site.system.services[self.service]
         self.local = self.elsewhere = self.entry.partition is None
         return [self.entry.partition or next(iter(site.system.partitions))]
@@ -85,6 +87,8 @@ class Cloud(SweepCheck, special=True):
         """This machine, or the first node of the partition that can take a job."""
         if not self.service:
             self.skip(f"the site names no services of kind {KIND}")
+        if self.unfit:
+            self.skip(self.unfit)
         if not self.local and self.where.scheduler != LOCAL:
             super().choose_nodes()
             return

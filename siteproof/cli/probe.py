@@ -10,7 +10,7 @@ import click
 from siteproof import files, sites
 from siteproof.cli.shared import by_service, print_text, refuse_unknown, which_system
 from siteproof.errors import ExitCode, UserError
-from siteproof.probes import rounds
+from siteproof.probes import rounds, using
 from siteproof.record import probe_log
 from siteproof.record.probe_log import ProbeResult
 from siteproof.sites import Probe, Site
@@ -38,15 +38,20 @@ def probe(services: tuple[str, ...], system: str) -> None:
     refuse_stranger(site.name, site.system.recognise)
     files.must_exist()
     number = bad = 0
-    for result in rounds.run(_chosen(site, services), site):
+    chosen = _chosen(site, services)
+    lacking = using.lacking(site, chosen.values())
+    able = {name: one for name, one in chosen.items() if not using.lacking(site, [one])}
+    for result in rounds.run(able, site):
         _keep(site.name, result)
         print_text(f"{result.probe}: {_answer(result)}")
         number += 1
         bad += not result.ok
     if number:
         click.echo(f"{number - bad} of {count(number, 'probe')} answered")
-    else:
+    elif not lacking:
         click.echo("nothing is due")
+    if lacking:  # no answer of the service, so nothing is recorded of it
+        raise UserError("probe", lacking)
     raise SystemExit(ExitCode.FAIL if bad else ExitCode.PASS)
 
 

@@ -13,7 +13,7 @@ from siteproof import files, sites, units
 from siteproof.cli.shared import print_text, refuse_unknown, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import manifest, samples
-from siteproof.services import runner, steps
+from siteproof.services import extra, runner, steps
 from siteproof.sites import Service, Site
 from siteproof.sites.machine import refuse_stranger
 from siteproof.slurm import client
@@ -57,7 +57,8 @@ def _details(service: Service) -> list[str]:
         details.append(f"writes {units.size(service.bytes_written)}")
     if service.price_of_test:
         details.append(f"costs {service.price_of_test}")
-    return [*details, *([f"not tested: {service.refusal}"] if service.refusal else [])]
+    refusal = service.refusal or extra.lacking(service.kind)
+    return [*details, *([f"not tested: {refusal}"] if refusal else [])]
 
 
 @services.command()
@@ -79,9 +80,15 @@ def clean(names: tuple[str, ...], system: str) -> None:
     site = sites.load(system or sites.recognise())
     refuse_stranger(site.name, site.system.recognise)
     ended = _ended(_running())
-    results = [_clean(site, name, one, ended) for name, one in _chosen(site, names).items()]
+    chosen = _chosen(site, names)
+    lacking = extra.lacking(*(one.kind for one in chosen.values()))
+    able = {name: one for name, one in chosen.items() if not extra.lacking(one.kind)}
+    results = [_clean(site, name, one, ended) for name, one in able.items()]
     bad = sum(not good for good in results)
-    print_text(f"{len(results) - bad} of {count(len(results), 'service')} clean")
+    if able:
+        print_text(f"{len(results) - bad} of {count(len(results), 'service')} clean")
+    if lacking:
+        raise UserError("services clean", lacking)
     raise SystemExit(ExitCode.FAIL if bad else ExitCode.PASS)
 
 

@@ -13,7 +13,6 @@ from siteproof.record.clocks import BOUND
 from siteproof.record.probe_log import ProbeResult
 from siteproof.sites import Probe, Site
 
-USES = "service"  # the kind of probe that uses a service, instead of a look at it
 EARLY = 0.1  # of the interval: so much earlier than due a probe may run, as cron is never exact
 
 
@@ -61,7 +60,7 @@ def _look(
     start, why = time.monotonic(), ""
     seconds = float(probe.timeout.to("s"))
     try:
-        if site and probe.kind == USES:
+        if site and probe.kind == using.USES:
             using.use(site, probe.target, seconds)
         else:
             probing.look(probe.kind, probe.target, seconds)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,17 @@ from siteproof.parsers import service
 from siteproof.parsers.service import Report
 from siteproof.probes.probing import NotUp
 from siteproof.record import session_numbers
-from siteproof.services import steps
-from siteproof.sites import Site
+from siteproof.services import extra, steps
+from siteproof.sites import Probe, Site
 
+USES = "service"  # the kind of probe that uses a service, instead of a look at it
 MAX_OUTPUT = 2**20  # bytes of records that are read
+
+
+def lacking(site: Site, probes: Iterable[Probe]) -> str:
+    """Why services that these probes use cannot be used here; empty if all can be."""
+    used = [one.target for one in probes if one.kind == USES]
+    return extra.lacking(*(site.system.services[name].kind for name in used))
 
 
 def use(site: Site, name: str, seconds: float) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from siteproof import files
+from siteproof.services import extra
 from siteproof.services.steps import Job, StepFailed, Steps, marked, without_secrets
 from siteproof.sites import Service
 from siteproof.units import count
@@ -30,15 +31,18 @@ from siteproof.units import count
 Record = dict[str, Any]
 Act = Callable[[Job, Steps], None]
 LONGEST_LINE = 64 * 1024  # bytes of a record
+NOT_INSTALLED = 127  # exit code, as of a shell
 MAX_NAMED = 3  # things that are left behind, in a reason
 
 
 def load(path: Path) -> Job:
     """The test that a check has written down, with a scratch folder of its own."""
     work = files.loads(path, files.read_named(path))
-    return job_of(
-        work["system"], work["name"], Service.model_validate(work["service"]), work["mark"]
-    )
+    service = Service.model_validate(work["service"])
+    if why := extra.lacking(service.kind):  # as the script of a check ends without Siteproof
+        print(why, file=sys.stderr)
+        raise SystemExit(NOT_INSTALLED)
+    return job_of(work["system"], work["name"], service, work["mark"])
 
 
 def job_of(system: str, name: str, service: Service, mark: str) -> Job:

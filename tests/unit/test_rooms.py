@@ -8,6 +8,9 @@ from pathlib import Path
 import sources
 from clone import TOP
 
+from siteproof.services import extra
+from siteproof.sites.service_keys import KINDS
+
 PACKAGE = TOP / "siteproof"
 FOUNDATIONS = (
     *("errors", "files", "grouped", "installed", "locks"),
@@ -81,6 +84,7 @@ HOME = {  # a library, and the rooms that may know it
     "matplotlib": ("figure",),
     "duckdb": ("history",),
     "ruptures": ("analysis",),
+    "scipy": ("analysis", "availability"),
     "bioblend": ("services",),
     "globus_sdk": ("services",),
     "keystoneauth1": ("services",),
@@ -195,6 +199,22 @@ def test_a_library_is_known_in_its_own_place_only():
         for name in imported(path):
             users[name.split(".")[0]].add(room_of(path))
     assert {name: users[name] for name in HOME} == {name: set(HOME[name]) for name in HOME}
+
+
+def test_each_kind_of_service_needs_what_its_modules_import():
+    def libraries(module, seen):
+        found = set()
+        for name in imported(PACKAGE / f"services/{module}.py"):
+            below = name.split(".")[2] if name.startswith("siteproof.services.") else ""
+            if below and below not in seen:
+                seen.add(below)
+                found |= libraries(below, seen)
+            found.add(name.split(".")[0])
+        return found & HOME.keys()
+
+    needs = {kind: libraries(kind, set()) for kind in KINDS}
+    needs["openstack"] |= libraries("capacity", set())
+    assert {kind: set(extra.MODULES.get(kind, ())) for kind in KINDS} == needs
 
 
 def test_a_name_is_said_of_one_file_only():

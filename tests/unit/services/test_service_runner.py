@@ -17,7 +17,7 @@ import pytest
 from rows import rows
 from services_fixture import ends, records
 
-from siteproof.services import runner, steps
+from siteproof.services import extra, runner, steps
 from siteproof.services.steps import Job, StepFailed
 from siteproof.sites import Service
 
@@ -220,6 +220,17 @@ def test_whoever_ends_the_test_what_it_created_is_removed(job, number):
     while any((top / "far").iterdir()) or job.scratch.exists():
         assert time.monotonic() < until, "left behind"
         time.sleep(0.05)
+
+
+def test_a_node_without_a_library_of_the_extra_lacks_the_tool(job, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(extra, "MODULES", {"web": ("json", "not_there")})
+    entry = {"name": "web", "mark": job.mark, "system": "x", "service": job.service.as_written()}
+    (tmp_path / "service.json").write_text(json.dumps(entry))
+    with pytest.raises(SystemExit) as ended:
+        runner.load(tmp_path / "service.json")
+    assert ended.value.code == 127  # as of a shell: tool_missing
+    told = "services of kind web need the extra 'services' (not installed: not_there): 'make venv'"
+    assert capsys.readouterr().err.startswith(told)
 
 
 def test_no_credential_is_in_a_record(job, far, tmp_path):
