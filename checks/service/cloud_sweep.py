@@ -12,7 +12,7 @@ from siteproof.checks.per_service import HERE
 from siteproof.errors import UserError
 from siteproof.parsers import cloud_capacity
 from siteproof.record.manifest import OfItsKind
-from siteproof.services import extra, steps
+from siteproof.services import extra, runner, steps
 from siteproof.units import count
 
 KIND = "openstack"
@@ -91,12 +91,8 @@ class Cloud(SweepCheck, special=True):
             self.skip(self.unfit)
         if not self.local and self.where.scheduler != LOCAL:
             super().choose_nodes()
-            return
-        self.on_slurm = self.in_batch = False
-        self.allocated = None
-        self.role = ""
-        self.usable = self.expected_nodes()
-        self.plan = self.make_plan(self.usable, {})
+        else:
+            per_service.run_here(self, self.expected_nodes)
 
     def nodes_for(self, count: int) -> NodeSet:
         """This machine, unless the site names a partition."""
@@ -123,5 +119,5 @@ class Cloud(SweepCheck, special=True):
     def place_service(self) -> None:
         """The service's entry, and a mark that is not that of another test of it."""
         mark = steps.mark(session.current().name, f"{self.service[:31]}-capacity")
-        work = per_service.work(self.site, self.service, mark)
+        work = runner.written(self.site, self.service, mark)
         self.place("service.json", [work], mode=0o600)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, run_before, variable
@@ -14,8 +13,7 @@ from siteproof.checks import missing, session
 from siteproof.checks.job import LOCAL, MARGIN, JobCheck
 from siteproof.record.manifest import OfItsKind
 from siteproof.record.samples import Sample
-from siteproof.services import extra, steps
-from siteproof.sites import Site
+from siteproof.services import extra, runner, steps
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable
 
@@ -32,10 +30,13 @@ def settings(stage: str) -> dict[str, str]:
     return {"SITEPROOF_PYTHON": sys.executable, "SITEPROOF_STAGE": stage}
 
 
-def work(site: Site, name: str, mark: str) -> str:
-    """A service's entry, with the files of its credentials and none of their content; as JSON."""
-    entry = site.system.services[name].as_written()
-    return json.dumps({"name": name, "mark": mark, "system": site.name, "service": entry})
+def run_here(check: JobCheck, nodes: Callable[[], NodeSet]) -> None:
+    """Let a check run on this machine, whose scheduler is not used. nodes: what stands for it."""
+    check.on_slurm = check.in_batch = False
+    check.allocated = None
+    check.role = ""
+    check.usable = nodes()
+    check.plan = check.make_plan(check.usable, {})
 
 
 class ServiceCheck(JobCheck, special=True):
@@ -78,12 +79,8 @@ class ServiceCheck(JobCheck, special=True):
             self.skip("nothing is missing")
         if not self.local and self.where.scheduler != LOCAL:
             super().choose_nodes()
-            return
-        self.on_slurm = self.in_batch = False
-        self.allocated = None
-        self.role = ""
-        self.usable = nodesets.of([HERE])
-        self.plan = self.make_plan(self.usable, {})
+        else:
+            run_here(self, lambda: nodesets.of([HERE]))
 
     def expected_nodes(self) -> NodeSet:
         """The first node that can take a job; the first one of all where none can."""
@@ -109,7 +106,7 @@ class ServiceCheck(JobCheck, special=True):
     def write_service(self) -> None:
         """What `python -m siteproof.services` reads."""
         mark = steps.mark(session.current().name, self.service)
-        self.place("service.json", [work(self.site, self.service, mark)], mode=0o600)
+        self.place("service.json", [runner.written(self.site, self.service, mark)], mode=0o600)
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """The first steps that failed, each with its reason."""

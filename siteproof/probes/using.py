@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from siteproof.parsers import service
 from siteproof.parsers.service import Report
 from siteproof.probes.probing import NotUp
 from siteproof.record import session_numbers
-from siteproof.services import extra, steps
+from siteproof.services import extra, runner, steps
 from siteproof.sites import Probe, Site
 
 USES = "service"  # the kind of probe that uses a service, instead of a look at it
@@ -37,11 +36,9 @@ def use(site: Site, name: str, seconds: float) -> None:
     """
     folder = Path(tempfile.mkdtemp(prefix="siteproof-probe-"))
     try:
-        entry = site.system.services[name]
         mark = steps.mark(session_numbers.new_name(datetime.now(UTC)), name)
-        work = {"name": name, "mark": mark, "system": site.name, "service": entry.as_written()}
         file = folder / "service.json"
-        file.write_text(json.dumps(work))
+        file.write_text(runner.written(site, name, mark))
         with tempfile.TemporaryFile() as records:
             _run([sys.executable, "-m", "siteproof.services", str(file)], records, seconds)
             records.seek(0)

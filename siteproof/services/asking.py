@@ -45,8 +45,12 @@ class Answer:
     @property
     def reason(self) -> str:
         """What a JSON answer has as its `message`, after a colon; or nothing."""
+        return self.said("message")
+
+    def said(self, key: str) -> str:
+        """The text of a key of a JSON answer, after a colon; or nothing."""
         try:
-            message = self.json().get("message")
+            message = self.json().get(key)
         except (StepFailed, AttributeError):
             return ""
         return f": {message[:MAX_REASON]}" if message and isinstance(message, str) else ""

@@ -20,14 +20,13 @@ from urllib.parse import urlsplit
 from siteproof.services import rfb, web
 from siteproof.services.asking import explained, succeed
 from siteproof.services.browser import Browser, browser
-from siteproof.services.steps import Job, StepFailed, Steps
+from siteproof.services.steps import SHARE, Job, StepFailed, Steps
 
 NOVNC = ("/usr/share/novnc", "/usr/share/webapps/novnc", "/usr/local/share/novnc", "/opt/noVNC")
 # Pixels that differ from the commonest colour, for a picture not to be blank: the server draws the
 # mouse pointer into it for a screen without a mouse, and that has up to 32 x 32.
 FEWEST_PIXELS = 32 * 32 + 1
 _PAUSE = 0.5  # seconds between two looks, each of which keeps noVNC from drawing
-_SHARE = 0.9  # of the time limit: what is wrong is reported before the limit is over
 
 # noVNC reports all that happens to its page by events, which this keeps.
 _LISTEN = """
@@ -192,8 +191,8 @@ def _first_picture(job: Job, page: Browser, url: str) -> int:
     page.answers = [password] if password else []
     page.go(url)
     begun = time.monotonic()
-    end = begun + _SHARE * job.seconds
-    again = begun + _SHARE * job.seconds / 3
+    end = begun + SHARE * job.seconds
+    again = begun + SHARE * job.seconds / 3
     typed = False
     while True:
         look = seen(page.evaluate(_LOOK))
@@ -225,7 +224,7 @@ def _must_go_on(look: Look, has_password: bool) -> None:
 
 
 def _too_late(look: Look, job: Job) -> StepFailed:
-    seconds = f"{_SHARE * job.seconds:g} s"
+    seconds = f"{SHARE * job.seconds:g} s"
     if "connect" in look.events:
         return StepFailed("generic", f"the picture is still blank after {seconds}")
     return StepFailed("timeout", f"noVNC has no connection after {seconds}")

@@ -9,8 +9,7 @@ Source: PTI-TR16-005, 4.3 (Jetstream).
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from importlib.metadata import version
@@ -25,7 +24,6 @@ from siteproof.services.steps import PREFIX, Job, StepFailed, Steps, marked
 PAUSE = 0.5  # seconds between two looks at a state
 LARGEST_WORKFLOW = 16 * (1 << 20)  # bytes of its file
 MAX_INVOCATIONS = 500  # of a workflow with those in it
-_SHARE = 0.9  # of the time limit: what is wrong is reported before the limit is over
 _SCHEDULED = ("scheduled", "completed")  # of a workflow all of whose jobs are known
 _REFUSED = ("failed", "cancelled", "cancelling")
 _GOOD = ("ok", "skipped")
@@ -143,7 +141,7 @@ def _uploaded(galaxy: Galaxy, history: str, job: Job) -> dict[str, str]:
                 return f"the upload of '{label}' is {shown['state']}"
         return ""
 
-    _wait(job, state)
+    job.wait(state, PAUSE)
     return made
 
 
@@ -168,7 +166,7 @@ def _run(
         _must_not_have_failed(galaxy, invocations, jobs)
         return _still(invocations, jobs)
 
-    _wait(job, state)
+    job.wait(state, PAUSE)
     ended = galaxy.invocations.show_invocation(identifier)
     return ended, seconds_of(ended, jobs)
 
@@ -218,16 +216,6 @@ def _differing(
         if digest != expected:
             wrong[label] = digest
     return wrong
-
-
-def _wait(job: Job, state: Callable[[], str]) -> None:
-    """Look until there is nothing left to wait for. state: what there is, or nothing."""
-    most = _SHARE * job.seconds
-    deadline = time.monotonic() + most
-    while still := state():
-        if time.monotonic() > deadline:
-            raise StepFailed("timeout", f"{still} after {most:g} s")
-        time.sleep(PAUSE)
 
 
 def _failure(galaxy: Galaxy, job: Model) -> str:

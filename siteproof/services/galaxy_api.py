@@ -23,7 +23,7 @@ from bioblend.galaxy import GalaxyInstance
 
 from siteproof import files
 from siteproof.errors import UserError
-from siteproof.services.asking import MAX_REASON, Answer, answering, ask, refused
+from siteproof.services.asking import Answer, answering, ask, refused
 from siteproof.services.steps import Job, StepFailed
 
 MEBI = 1 << 20
@@ -132,7 +132,7 @@ class Galaxy(GalaxyInstance):
         if len(answer.body) > ANSWER:
             raise StepFailed("generic", f"an answer has more than {ANSWER} bytes")
         if not 200 <= answer.status < 300:
-            raise refused(answer.status, _what(url), _reason(answer))
+            raise refused(answer.status, _what(url), answer.said("err_msg"))
         return answer
 
 
@@ -201,12 +201,3 @@ def explained() -> Iterator[None]:
 def _what(url: str) -> str:
     """A request in a word: its place below the API, without identifiers."""
     return _ENCODED.sub("", urlsplit(url).path.partition("/api/")[2])
-
-
-def _reason(answer: Answer) -> str:
-    """What Galaxy has to say, after a colon; or nothing."""
-    try:
-        message = answer.json().get("err_msg")
-    except (StepFailed, AttributeError):
-        return ""
-    return f": {message[:MAX_REASON]}" if message and isinstance(message, str) else ""

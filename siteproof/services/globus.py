@@ -51,10 +51,7 @@ class Globus:
     @cached_property
     def _api(self) -> TransferClient:
         """The client of Globus Transfer, with a token. Raises StepFailed."""
-        pairs = self._job.pairs()
-        for key in ("client_id", "client_secret"):
-            if key not in pairs:
-                raise StepFailed("login", f"credentials: no line {key}=…")
+        pairs = self._job.pairs("client_id", "client_secret")
         once = RetryConfig(max_retries=0)  # a retry would hide a fault, and take its time
 
         def transport() -> RequestsTransport:

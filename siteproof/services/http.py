@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 
 from siteproof.services import asking, transfers
 from siteproof.services.asking import Answer
-from siteproof.services.steps import Job, StepFailed, Steps
+from siteproof.services.steps import Job, StepFailed
 from siteproof.services.transfers import ANSWER, MEBI, File
 
 _NO_DAV = (400, 404, 405, 501)  # answers to a method that a server does not know
@@ -43,10 +43,8 @@ class Http:
         self.protocol = self._url.scheme
         self.tool = f"http.client of Python {platform.python_version()}"
 
-    def __enter__(self) -> Http:
-        return self
-
-    def __exit__(self, *args: object) -> None:
+    def close(self) -> None:
+        """End the connection, if there is one."""
         self._open.close()
 
     def login(self) -> None:
@@ -172,22 +170,8 @@ class Http:
         return {"Authorization": f"Bearer {token}"}
 
 
-def test(job: Job, steps: Steps) -> None:
-    """Files to the service and back."""
-    with Http(job) as client:
-        transfers.transfer(job, steps, client)
-
-
-def found(job: Job) -> list[str]:
-    """What tests have left in the folder."""
-    with Http(job) as client:
-        return client.names()
-
-
-def remove(job: Job, name: str) -> None:
-    """Remove one of them."""
-    with Http(job) as client:
-        client.remove(name)
+_KIND = transfers.Kind(Http)
+test, found, remove = _KIND.test, _KIND.found, _KIND.remove
 
 
 def free(answer: bytes) -> int | None:

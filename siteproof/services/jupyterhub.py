@@ -13,7 +13,6 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -28,7 +27,6 @@ ROUNDS = 100_000  # of a hash in the notebook: some .1 s
 MAX_FOLDER = 16 * MAX_BODY  # bytes of the listing of a user's folder: some 50 000 files
 _OPTION, _BEFORE = "siteproof", "siteproof_before"  # of a server: the mark; seconds since 1970
 _START = 30  # seconds until the hub has begun to start a server
-_SHARE = 0.9  # of the time limit: what is wrong is reported before the limit is over
 _PAUSE = 0.25  # seconds between two looks
 _KERNEL = re.compile(r"[0-9A-Za-z-]{1,64}")
 
@@ -185,15 +183,15 @@ class _Hub:
                 raise StepFailed("generic", f"a server of {self.job.service.user} already runs")
             answer = self.ask("POST", f"{self.user}/server", options)
         succeed(answer, "start")
-        self.until(lambda: self._is_ready(name), "the server is still starting")
+        self.job.wait(lambda: self._starting(name), _PAUSE)
         return name
 
-    def _is_ready(self, name: str) -> bool:
+    def _starting(self, name: str) -> str:
         server = next((one for one in self.servers() if one.name == name), None)
         if server is None or not server.active:
             reason = failure(self.ask("GET", f"{self.server(name)}/progress").body)
             raise StepFailed("generic", f"the server has not started{reason}")
-        return server.ready
+        return "" if server.ready else "the server is still starting"
 
     def server(self, name: str) -> str:
         """A server of the user in the hub's API."""
@@ -202,23 +200,14 @@ class _Hub:
     def stop(self, name: str) -> None:
         """Stop a server, and have the hub forget it. One that is gone is no error."""
 
-        def gone() -> bool:
+        def still() -> str:
             if not any(one.name == name and (name or one.active) for one in self.servers()):
-                return True
+                return ""
             # the hub refuses it while the server starts
             self.ask("DELETE", self.server(name), {"remove": True} if name else None)
-            return False
+            return "the server has not stopped"
 
-        self.until(gone, "the server has not stopped")
-
-    def until(self, happened: Callable[[], bool], else_: str) -> None:
-        """Look until something has happened. else_: what is the case if it does not."""
-        seconds = _SHARE * self.job.seconds
-        end = time.monotonic() + seconds
-        while not happened():
-            if time.monotonic() > end:
-                raise StepFailed("timeout", f"{else_} after {seconds:g} s")
-            time.sleep(_PAUSE)
+        self.job.wait(still, _PAUSE)
 
 
 def _compute(hub: _Hub, server: str, channels: str) -> None:

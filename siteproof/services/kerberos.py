@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import closing
 
 from siteproof.services import ssh, transfers
 from siteproof.services.sftp import Sftp
@@ -30,24 +31,8 @@ def test(job: Job, steps: Steps) -> None:
     """A ticket, and files to the service and back."""
     with steps.step("ticket"):
         ticket(job)
-    with _client(job) as client:
+    with closing(_client(job)) as client:
         transfers.transfer(job, steps, client)
-
-
-def found(job: Job) -> list[str]:
-    """What tests have left in the folder."""
-    ticket(job)
-    with _client(job) as client:
-        client.begin()
-        return client.names()
-
-
-def remove(job: Job, name: str) -> None:
-    """Remove one of them."""
-    ticket(job)
-    with _client(job) as client:
-        client.begin()
-        client.remove(name)
 
 
 def ticket(job: Job) -> None:
@@ -79,8 +64,17 @@ def _client(job: Job) -> Sftp:
     return Sftp(job, ssh.Ssh(job, _AUTH, _env(job)), "sftp by Kerberos")
 
 
+def _client_with_ticket(job: Job) -> Sftp:
+    ticket(job)
+    return _client(job)
+
+
 def _env(job: Job) -> dict[str, str]:
     """Where the tools of Kerberos find the ticket and, if the site has one, its configuration."""
     config = {"KRB5_CONFIG": job.service.krb5_config} if job.service.krb5_config else {}
     cache = {"KRB5CCNAME": f"FILE:{job.scratch}/ticket"}
     return {**os.environ, **cache, **config, "LC_ALL": "C"}
+
+
+_KIND = transfers.Kind(_client_with_ticket)
+found, remove = _KIND.found, _KIND.remove

@@ -21,7 +21,7 @@ from openstack import exceptions
 from openstack.connection import Connection
 from requests.adapters import HTTPAdapter
 
-from siteproof.services.steps import PREFIX, Job, StepFailed, marked
+from siteproof.services.steps import PREFIX, Job, StepFailed, lines_there, marked
 
 PAUSE = 0.5  # seconds between two looks at a state: the resolution of all times
 ANSWER = 64 * (1 << 20)  # bytes of an answer; 1000 servers in detail are 3 MB
@@ -29,8 +29,16 @@ MAX_THINGS = 20_000  # things of a kind that are looked at
 FAKE = "FAKE CONSOLE OUTPUT"  # what nova's fake driver gives as each server's console
 _PUBLIC = ("username", "project", "user_domain", "project_domain", "region")
 _LATE = (exceptions.ResourceTimeout, auth_errors.ConnectTimeout, requests.Timeout)
-# What a test creates, in the order in which it can be removed.
-KINDS = ("servers", "volume snapshots", "volumes", "images", "networks", "key pairs")
+# What a test creates, in the order in which it can be removed: the service of the API, and its
+# functions that list and delete it.
+KINDS = {
+    "servers": ("compute", "servers", "delete_server"),
+    "volume snapshots": ("block_storage", "snapshots", "delete_snapshot"),
+    "volumes": ("block_storage", "volumes", "delete_volume"),
+    "images": ("image", "images", "delete_image"),
+    "networks": ("network", "networks", "delete_network"),
+    "key pairs": ("compute", "keypairs", "delete_keypair"),
+}
 _THING = re.compile(rf"(\S+) \(({'|'.join(KINDS)})\)")
 
 
@@ -110,29 +118,27 @@ class Cloud:
             if FAKE in f"{shown.get('output')}":
                 return "fake"
         with _allowed():
-            kinds = {f"{one.hypervisor_type}" for one in self._first(self.api.compute.hypervisors)}
+            every = islice(self.api.compute.hypervisors(), MAX_THINGS)
+            kinds = {f"{one.hypervisor_type}" for one in every}
             if len(kinds) == 1 and "None" not in kinds:
                 return kinds.pop().lower()
         return "not shown"
 
-    def _first(self, listing: Callable[..., Iterable[Any]], **how: Any) -> list[Any]:
-        return list(islice(listing(**how), MAX_THINGS))
-
     def things(self, kind: str) -> list[Any]:
         """All things of a kind, of KINDS, that tests have created in the project."""
-        api, own = self.api, self.api.current_project_id  # an administrator sees others', too
-        listings: dict[str, Callable[[], list[Any]]] = {
-            "servers": lambda: self._first(api.compute.servers, name=f"^{PREFIX}"),
-            "volume snapshots": lambda: self._first(api.block_storage.snapshots),
-            "volumes": lambda: self._first(api.block_storage.volumes),
-            "images": lambda: self._first(api.image.images, owner=own),
-            "networks": lambda: self._first(api.network.networks, project_id=own),
-            "key pairs": lambda: self._first(api.compute.keypairs),
+        own = self.api.current_project_id  # an administrator sees others', too
+        chosen: dict[str, dict[str, Any]] = {
+            "servers": {"name": f"^{PREFIX}"},
+            "images": {"owner": own},
+            "networks": {"project_id": own},
         }
+        service, listing, _ = KINDS[kind]
+        name = service.replace("_", "-")
         with explained():
-            if not api.session.get_endpoint(service_type=_SERVICES[kind], **self._where):
+            if not self.api.session.get_endpoint(service_type=name, **self._where):
                 return []
-            return [one for one in listings[kind]() if marked(f"{one.name}")]
+            found = getattr(getattr(self.api, service), listing)(**chosen.get(kind, {}))
+            return [one for one in islice(found, MAX_THINGS) if marked(f"{one.name}")]
 
     @property
     def _where(self) -> dict[str, Any]:
@@ -169,29 +175,8 @@ class Cloud:
         self.until(left, lambda seen: not seen)
 
     def _delete(self, kind: str, one: Any) -> None:
-        api = self.api
-        if kind == "servers":
-            api.compute.delete_server(one)
-        elif kind == "volume snapshots":
-            api.block_storage.delete_snapshot(one)
-        elif kind == "volumes":
-            api.block_storage.delete_volume(one)
-        elif kind == "images":
-            api.image.delete_image(one)
-        elif kind == "networks":
-            api.network.delete_network(one)
-        else:
-            api.compute.delete_keypair(one)
-
-
-_SERVICES = {
-    "servers": "compute",
-    "volume snapshots": "block-storage",
-    "volumes": "block-storage",
-    "images": "image",
-    "networks": "network",
-    "key pairs": "compute",
-}
+        service, _, delete = KINDS[kind]
+        getattr(getattr(self.api, service), delete)(one)
 
 
 def _mark(one: Any) -> tuple[str, str] | None:
@@ -212,9 +197,7 @@ def _login(given: dict[str, str]) -> dict[str, str]:
             "project_domain_name": "project_domain",
         }
         given = {"user_domain": "Default", "project_domain": "Default", **given}
-    for line in wanted.values():
-        if line not in given:
-            raise StepFailed("login", f"credentials: no line {line}=…")
+    lines_there(given, wanted.values())
     return {name: given[line] for name, line in wanted.items()}
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from siteproof.services import ssh, transfers
-from siteproof.services.steps import Job, Steps
-from siteproof.services.transfers import ANSWER, File
+from siteproof.services.steps import Job
+from siteproof.services.transfers import File
 
 _DF = re.compile(r"(?:.*\s)?[0-9]+\s+[0-9]+\s+([0-9]+)\s+[0-9]+%\s.*")
 _VERSION = re.compile(r"rsync +version +v?([0-9][0-9.]*)")
@@ -24,13 +23,12 @@ class Rsync:
     def __init__(self, job: Job) -> None:
         self._job, self._ssh = job, ssh.Ssh.by_key(job)
         self._folder = shlex.quote(job.service.folder)
-        self.tool = f"rsync {version()}, {self._ssh.tool}"
+        match = _VERSION.match(transfers.version(["rsync", "--version"]))
+        self.tool = f"rsync {match[1] if match else ''}, {self._ssh.tool}"
 
-    def __enter__(self) -> Rsync:
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        self._ssh.__exit__(*args)
+    def close(self) -> None:
+        """End the connection, if there is one."""
+        self._ssh.close()
 
     def login(self) -> None:
         """Connect once, and enter the folder."""
@@ -83,32 +81,8 @@ class Rsync:
             raise ssh.refused(ended.errors or f"rsync: exit code {ended.code}")
 
 
-def test(job: Job, steps: Steps) -> None:
-    """Files to the far end and back."""
-    with Rsync(job) as client:
-        transfers.transfer(job, steps, client)
-
-
-def found(job: Job) -> list[str]:
-    """What tests have left in the folder."""
-    with Rsync(job) as client:
-        return client.names()
-
-
-def remove(job: Job, name: str) -> None:
-    """Remove one of them."""
-    with Rsync(job) as client:
-        client.remove(name)
-
-
-def version() -> str:
-    """That of rsync; empty if it is not installed, as the first copy will report."""
-    try:
-        ended = subprocess.run(["rsync", "--version"], capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return ""
-    match = _VERSION.match(ended.stdout[:ANSWER])
-    return match[1] if match else ""
+_KIND = transfers.Kind(Rsync)
+test, found, remove = _KIND.test, _KIND.found, _KIND.remove
 
 
 def free(text: str) -> int | None:

@@ -25,7 +25,7 @@ from typing import Any
 from siteproof import files
 from siteproof.services import extra
 from siteproof.services.steps import Job, StepFailed, Steps, marked, without_secrets
-from siteproof.sites import Service
+from siteproof.sites import Service, Site
 from siteproof.units import count
 
 Record = dict[str, Any]
@@ -35,8 +35,14 @@ NOT_INSTALLED = 127  # exit code, as of a shell
 MAX_NAMED = 3  # things that are left behind, in a reason
 
 
+def written(site: Site, name: str, mark: str) -> str:
+    """What `load` reads: a service's entry, with the files of credentials and not their content."""
+    entry = site.system.services[name].as_written()
+    return json.dumps({"name": name, "mark": mark, "system": site.name, "service": entry})
+
+
 def load(path: Path) -> Job:
-    """The test that a check has written down, with a scratch folder of its own."""
+    """The test that `written` has described, with a scratch folder of its own."""
     work = files.loads(path, files.read_named(path))
     service = Service.model_validate(work["service"])
     if why := extra.lacking(service.kind):  # as the script of a check ends without Siteproof

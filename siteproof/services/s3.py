@@ -24,7 +24,7 @@ from minio.deleteobjects import DeleteObject
 from minio.error import InvalidResponseError, MinioException, S3Error, ServerError
 
 from siteproof.services import transfers
-from siteproof.services.steps import PREFIX, Job, StepFailed, Steps
+from siteproof.services.steps import PREFIX, Job, StepFailed
 from siteproof.services.transfers import ANSWER, MEBI, File
 
 PART = 64 * MEBI  # of a larger object, which is sent in several
@@ -78,10 +78,7 @@ class Bucket:
     @cached_property
     def _s3(self) -> Minio:
         """The client of the library. Raises StepFailed."""
-        pairs = self._job.pairs()
-        for key in ("access_key", "secret_key"):
-            if key not in pairs:
-                raise StepFailed("login", f"credentials: no line {key}=…")
+        pairs = self._job.pairs("access_key", "secret_key")
         url = urlsplit(self._job.service.address)
         pool = _Pool(
             timeout=self._job.seconds,
@@ -163,6 +160,9 @@ class Bucket:
             for error in self._s3.remove_objects(self._name, objects):
                 raise StepFailed("generic", f"{error.code}: {error.message} (remove)")
 
+    def close(self) -> None:
+        """Each request has a connection of its own, or one of the library's."""
+
     def _objects(self, prefix: str) -> list[Object]:
         """With their older versions, where the service has such and shows them."""
         listed = self._s3.list_objects
@@ -184,19 +184,8 @@ class Bucket:
             return []
 
 
-def test(job: Job, steps: Steps) -> None:
-    """Objects to the service and back."""
-    transfers.transfer(job, steps, Bucket(job))
-
-
-def found(job: Job) -> list[str]:
-    """What tests have left in the bucket."""
-    return Bucket(job).names()
-
-
-def remove(job: Job, name: str) -> None:
-    """Remove one of them."""
-    Bucket(job).remove(name)
+_KIND = transfers.Kind(Bucket)
+test, found, remove = _KIND.test, _KIND.found, _KIND.remove
 
 
 def etag(path: Path) -> str:

@@ -10,10 +10,9 @@ import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 from siteproof.services import ssh, transfers
-from siteproof.services.steps import Job, StepFailed, Steps
+from siteproof.services.steps import Job, StepFailed
 from siteproof.services.transfers import ANSWER, File
 
 _END = "Local working directory:"  # what `lpwd` prints: the commands before it have ended
@@ -31,19 +30,12 @@ class Sftp:
         self._said = 0
         self.tool = login.tool
 
-    def __enter__(self) -> Sftp:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the session and the connection, if there are any."""
         if self._process:
             self._process.kill()
             self._process.communicate()
-        self._ssh.__exit__(kind, error, tb)
+        self._ssh.close()
 
     def login(self) -> None:
         """Connect once, and begin the session."""
@@ -60,9 +52,10 @@ class Sftp:
 
     def ask(self, command: str, doing: str = "") -> list[str]:
         """What a command prints. Raises StepFailed if it fails: sftp then ends."""
+        if not self._process:
+            self.begin()
         self._said = self._errors.stat().st_size  # of commands before, whose failure is none
-        if not (self._process and self._process.stdin and self._process.stdout):
-            raise StepFailed("generic", "no session of sftp")
+        assert self._process and self._process.stdin and self._process.stdout
         try:
             self._process.stdin.write(f"{command}\nlpwd\n".encode())
             self._process.stdin.flush()
@@ -122,24 +115,8 @@ class Sftp:
         self.ask(f"-rmdir {name}")
 
 
-def test(job: Job, steps: Steps) -> None:
-    """Files to the service and back."""
-    with Sftp(job, ssh.Ssh.by_key(job)) as client:
-        transfers.transfer(job, steps, client)
-
-
-def found(job: Job) -> list[str]:
-    """What tests have left in the folder."""
-    with Sftp(job, ssh.Ssh.by_key(job)) as client:
-        client.begin()
-        return client.names()
-
-
-def remove(job: Job, name: str) -> None:
-    """Remove one of them."""
-    with Sftp(job, ssh.Ssh.by_key(job)) as client:
-        client.begin()
-        client.remove(name)
+_KIND = transfers.Kind(lambda job: Sftp(job, ssh.Ssh.by_key(job)))
+test, found, remove = _KIND.test, _KIND.found, _KIND.remove
 
 
 def quoted(path: str) -> str:

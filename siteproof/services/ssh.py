@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import IO
 
 from siteproof.services.steps import Job, StepFailed, private
-from siteproof.services.transfers import ANSWER, Ended, File, beginning, files_of_at_most, run
+from siteproof.services.transfers import (
+    ANSWER,
+    Ended,
+    File,
+    beginning,
+    files_of_at_most,
+    run,
+    version,
+)  # fmt: skip
 
 FAR = "far"  # what ssh's configuration calls the service
 CONNECTION_LOST = 255  # exit code of ssh: its own errors, not those of the command
@@ -38,7 +46,7 @@ class Ssh:
 
     def __init__(self, job: Job, auth: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         self.job = job
-        self.tool = version()
+        self.tool = version(["ssh", "-V"]).partition(" ")[0].strip(",\n")  # OpenSSH_9.2p1
         self.env = {**os.environ, **(env or {}), "LC_ALL": "C"}
         self.config = job.scratch / "ssh_config"
         self._master: subprocess.Popen[bytes] | None = None
@@ -54,6 +62,10 @@ class Ssh:
         return self
 
     def __exit__(self, *args: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection, if there is one."""
         if self._master:
             self._master.kill()
             self._master.wait()
@@ -136,15 +148,6 @@ def parts(address: str) -> tuple[str, str, str]:
 def _path(path: str) -> str:
     """A path as ssh's configuration wants it."""
     return '"' + path.replace("%", "%%") + '"'
-
-
-def version() -> str:
-    """That of ssh, such as OpenSSH_9.2p1; empty if it is not installed, which the login reports."""
-    try:
-        ended = subprocess.run(["ssh", "-V"], capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return ""
-    return ended.stderr.partition(" ")[0].strip(",\n")
 
 
 def start(

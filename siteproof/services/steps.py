@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import time
 from base64 import b64encode
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -32,6 +32,7 @@ _MARK = re.compile(
     r"siteproof-([A-Za-z_][A-Za-z0-9_-]{0,39}?)-([0-9]{8}T[0-9]{6}Z-[0-9a-f]{7})(?![0-9A-Za-z])"
 )
 LONGEST = 300  # characters of a reason
+SHARE = 0.9  # of a time limit: what is wrong is reported before the limit is over
 LONGEST_SETTLE = 60.0  # seconds
 LARGEST_SECRET = 64 * 1024  # bytes
 _secrets: set[str] = set()  # what no output may have; of this process, which tests one service
@@ -92,19 +93,36 @@ class Job:
         """The name of the far end."""
         return self.service.there or self.name
 
+    def wait(self, still: Callable[[], str], pause: float) -> None:
+        """Look until nothing is left to wait for. still: what is, or nothing. Raises StepFailed."""
+        most = SHARE * self.seconds
+        end = time.monotonic() + most
+        while left := still():
+            if time.monotonic() > end:
+                raise StepFailed("timeout", f"{left} after {most:g} s")
+            time.sleep(pause)
+
     def secret(self, key: str) -> str:
         """The content of a credential's file, without blanks around it. Raises StepFailed."""
         return secret(key, getattr(self.service, key))
 
-    def pairs(self, key: str = "credentials", shown: Container[str] = ()) -> dict[str, str]:
-        """The KEY=VALUE lines of a credential's file. Raises StepFailed.
+    def pairs(self, *needed: str, shown: Container[str] = ()) -> dict[str, str]:
+        """The KEY=VALUE lines of the file `credentials`. Raises StepFailed if one is missing.
 
         shown: lines whose values are no secrets, such as the name of a user.
         """
-        lines = (line.partition("=") for line in self.secret(key).splitlines())
+        lines = (line.partition("=") for line in self.secret("credentials").splitlines())
         found = {name.strip(): value.strip() for name, equals, value in lines if equals}
         _secrets.update(value for name, value in found.items() if value and name not in shown)
+        lines_there(found, needed)
         return found
+
+
+def lines_there(found: Container[str], needed: Iterable[str]) -> None:
+    """Raises StepFailed for the first line that credentials lack."""
+    for name in needed:
+        if name not in found:
+            raise StepFailed("login", f"credentials: no line {name}=…")
 
 
 def mark(session: str, service: str) -> str:

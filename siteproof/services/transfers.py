@@ -14,8 +14,8 @@ import resource
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -57,6 +57,15 @@ class Client(Protocol):
     def differing(self, files: Sequence[File]) -> list[str] | None:
         """The names of those that the far end has with another checksum; None: it has none."""
 
+    def names(self) -> list[str]:
+        """What is ours in the service's folder, also before a login."""
+
+    def remove(self, name: str) -> None:
+        """Remove one of these, also before a login; what is gone is no error."""
+
+    def close(self) -> None:
+        """End the connection, if there is one."""
+
 
 @dataclass(frozen=True)
 class File:
@@ -92,6 +101,28 @@ def transfer(job: Job, steps: Steps, client: Client) -> None:
     if service.files:
         sizes = {f"small-{number:05}": small for number in range(1, service.files + 1)}
         _there_and_back(job, steps, client, sizes, "_many")
+
+
+class Kind:
+    """The three functions of a kind's module (see steps.py). client: makes the one of a job."""
+
+    def __init__(self, client: Callable[[Job], Client]) -> None:
+        self._client = client
+
+    def test(self, job: Job, steps: Steps) -> None:
+        """Files to the service and back."""
+        with closing(self._client(job)) as client:
+            transfer(job, steps, client)
+
+    def found(self, job: Job) -> list[str]:
+        """What tests have left in the folder."""
+        with closing(self._client(job)) as client:
+            return client.names()
+
+    def remove(self, job: Job, name: str) -> None:
+        """Remove one of them."""
+        with closing(self._client(job)) as client:
+            client.remove(name)
 
 
 def _fits(where: str, free: int | None, needed: int) -> None:
@@ -218,6 +249,15 @@ def run(
         except subprocess.TimeoutExpired:
             raise TimeoutError from None
     return Ended(ended.returncode, beginning(out), beginning(errors))
+
+
+def version(argv: Sequence[str]) -> str:
+    """What a tool prints about its version; empty if it is not installed, which its use reports."""
+    try:
+        ended = subprocess.run(argv, capture_output=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return (ended.stdout + ended.stderr)[:ANSWER].decode(errors="replace")
 
 
 def beginning(path: Path, start: int = 0) -> str:

@@ -34,6 +34,7 @@ class Folder:
 
     def __init__(self, far):
         self.far, self.checksums, self.room = far, True, None
+        self.ends = 0
 
     def login(self):
         pass
@@ -58,6 +59,15 @@ class Folder:
         return [
             f.path.name for f in files if transfers.checksum(self.far / f.path.name) != f.sha256
         ]
+
+    def names(self):
+        raise StepFailed("generic", "HTTP status 500")
+
+    def remove(self, name):
+        shutil.rmtree(self.far)
+
+    def close(self):
+        self.ends += 1
 
 
 def with_keys(tmp_path, **keys):
@@ -222,3 +232,12 @@ def test_a_tool_that_hangs_is_a_timeout(job, tmp_path):
 def test_what_a_tool_prints_may_be_no_text_at_all(job):
     ended = transfers.run(job, [sys.executable, "-c", r"print('\xff')"], text="x")
     assert ended.code == 0
+
+
+def test_the_connection_ends_after_each_use_of_a_kind_also_after_a_failure(job, far):
+    kind = transfers.Kind(lambda job: far)
+    kind.test(job, steps.Steps(lambda record: None, 9.0))
+    kind.remove(job, "any")
+    with pytest.raises(StepFailed):
+        kind.found(job)
+    assert (far.ends, far.far.exists()) == (3, False)
