@@ -106,13 +106,7 @@ def test(job: Job, steps: Steps) -> None:
         steps.value("colours", colours, "count")
 
 
-def found(job: Job) -> list[str]:
-    """Nothing: a desktop is only looked at."""
-    return []
-
-
-def remove(job: Job, name: str) -> None:
-    """Nothing is there to be removed."""
+found, remove = web.found, web.remove  # a desktop is only looked at, as a page is
 
 
 def seen(value: object) -> Look:

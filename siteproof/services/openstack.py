@@ -193,11 +193,7 @@ def _image(trial: _Trial) -> None:
             container_format="bare",
             visibility="private",
         )
-        image = trial.cloud.until(
-            lambda: trial.api.image.get_image(made.id),
-            lambda seen: seen.status == "active",
-            bad=("killed", "deleted", "pending_delete"),
-        )
+        image = _active(trial, made)
         known = image.hash_algo in HASHES
         kind, found = (image.hash_algo, image.hash_value) if known else ("md5", image.checksum)
         if found != transfers.checksum(file.path, kind):
@@ -208,10 +204,16 @@ def _image(trial: _Trial) -> None:
             raise StepFailed("checksum", "the image that came back has another checksum")
     with trial.step("image_delete"):
         trial.api.image.delete_image(image)
-        trial.cloud.until(
-            lambda: [one.id for one in trial.cloud.things("images")],
-            lambda left: image.id not in left,
-        )
+        _until_gone(trial, "images", image.id)
+
+
+def _active(trial: _Trial, image: Any) -> Any:
+    """An image, once it is active."""
+    return trial.cloud.until(
+        lambda: trial.api.image.get_image(image.id),
+        lambda seen: seen.status == "active",
+        bad=("killed", "deleted", "pending_delete"),
+    )
 
 
 def _download(trial: _Trial, image: Any, most: int) -> str:
@@ -287,11 +289,7 @@ def _snapshot(trial: _Trial) -> None:
             guest.write(change)
     with trial.step("snapshot"):
         made = trial.api.compute.create_server_image(server, trial.name("snapshot"))
-        image = trial.cloud.until(
-            lambda: trial.api.image.get_image(made.id),
-            lambda seen: seen.status == "active",
-            bad=("killed", "deleted"),
-        )
+        image = _active(trial, made)
         if not image.size:
             raise StepFailed("generic", "the snapshot is empty")
         trial.cloud.server_is(server, "ACTIVE")
@@ -339,11 +337,11 @@ def _volume(trial: _Trial) -> None:
 
 
 def _until_gone(trial: _Trial, kind: str, key: str) -> None:
-    trial.cloud.until(
+    left = trial.cloud.until(
         lambda: [one for one in trial.cloud.things(kind) if one.id == key],
         lambda left: not left or "error" in f"{left[0].status}",
     )
-    if left := [one for one in trial.cloud.things(kind) if one.id == key]:
+    if left:
         raise StepFailed("generic", fault(left[0]))
 
 
