@@ -98,7 +98,7 @@ class Why(Answer):
     """A criterion, a node or a pair, explained: 'siteproof why SUBJECT --json'.
 
     exit_code: What the command ends with, as for 'siteproof verdict'; of a node that meets all
-        criteria, as for 'siteproof nodes'.
+        criteria, or has none, as for 'siteproof nodes'.
     subject: The criterion, node or pair that was named.
     criteria: The criterion, or all criteria of the node or pair; 'nodes' has those that the subject
         selects.
@@ -131,7 +131,7 @@ def why(subject: str, system: str, since: str, campaign: str, as_of: str, form: 
     """Explain the verdict on a criterion, a node or a pair of nodes from its samples.
 
     The exit code is that of 'siteproof verdict', for this criterion, node or pair; of a node that
-    meets all its criteria it is that of 'siteproof nodes', for this node.
+    meets all its criteria, or has none, it is that of 'siteproof nodes', for this node.
 
     \b
     siteproof why JS-4.1.1-HPL
@@ -149,7 +149,7 @@ def why(subject: str, system: str, since: str, campaign: str, as_of: str, form: 
     if not (of_criterion or found or judged.site.role_of(subject)):
         raise _unknown(judged, subject)
     node = None if of_criterion else _report(judged, subject)
-    code = _code(of_criterion, found) or (documents.nodes_exit_code([node]) if node else 0)
+    code = _code(of_criterion, found, node)
     if form:
         click.echo(dumps(_answer(judged, subject, code, of_criterion, found, node)))
     elif of_criterion:
@@ -159,11 +159,16 @@ def why(subject: str, system: str, since: str, campaign: str, as_of: str, form: 
     raise SystemExit(code)
 
 
-def _code(of_criterion: Sequence[CriterionVerdict], found: Sequence[Found]) -> ExitCode:
-    """That of the criterion; of a node or pair that of the verdicts on it that count."""
-    if of_criterion:
-        return exit_code(result.verdict for result in of_criterion if not result.excused)
-    return exit_code(unit.verdict for result, unit in found if not (result.excused or unit.waived))
+def _code(
+    of_criterion: Sequence[CriterionVerdict], found: Sequence[Found], node: NodeReport | None
+) -> ExitCode:
+    """That of the verdicts that count; if all are PASS, or there are none, of the node's state."""
+    counted = [result.verdict for result in of_criterion if not result.excused]
+    if not of_criterion:
+        counted = [unit.verdict for r, unit in found if not (r.excused or unit.waived)]
+    if node and set(counted) <= {Verdict.PASS}:
+        return documents.nodes_exit_code([node])
+    return exit_code(counted)
 
 
 def _answer(

@@ -54,6 +54,16 @@ def test_bad_nodes_come_first_with_why(fleet):
     ]
 
 
+def test_why_ends_as_nodes_does_for_a_node_without_criteria(fleet):
+    write_site(fleet.sites, criteria="{}\n")
+    fleet.keep(run_of(EVEN | {"n004": 70}))
+    assert fleet.ask("nodes").code == 1
+    assert fleet.ask("why", "n003").code == 0
+    done = fleet.ask("why", "n004")
+    assert done.code == 1
+    assert done.out.splitlines()[-1].startswith("n004: SLOW, 0 of 0 criteria are met")
+
+
 def test_nodes_with_the_same_reason_are_one_record_the_largest_group_first(fleet):
     low = dict.fromkeys(names(8)[2:5], 50.004) | {"n007": 55.5}
     fleet.keep(
