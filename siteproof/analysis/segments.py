@@ -5,7 +5,8 @@ Assoc. 107, 2012), as `ruptures` has it; outliers are pulled in first, so that n
 Certainty: Welch's test (Biometrika 34, 1947) of two means of clipped values, in which each side has
 its own scatter, and which counts only as many values as are independent (`spread.long_run`). For
 few values, Chernoff's bound (Ann. Math. Stat. 23, 1952) of a sum of residuals is a second limit: a
-series that has outliers now and then has three in a row by chance.
+series that has outliers now and then has three in a row by chance. The place of a change is as
+uncertain as it is small: Bai, Rev. Econ. Stat. 79 (1997).
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ BACK = 0.5  # of a dip's depth: levels before and after it that differ by less a
 EXACT = 1000  # of the range: the scatter of values that have none
 FAR = 1.2  # of a dip's depth: further off, a value means no more
 TILTS = np.geomspace(0.1, 100, 40)  # of Chernoff's bound, per depth
+PLACE = 20.0  # long-run variances, per squared change, that `at` is off at most in 99 %
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,12 @@ class Change:
     def severity(self) -> float:
         """Its size in units of the scatter of one value; 0 where there is none."""
         return abs(self.after - self.before) / self.sd if self.sd else 0.0
+
+    @property
+    def within(self) -> int:
+        """By how many values `at` may be too early or too late, with 99 %."""
+        of_one = self.errors**2 * (1 / self.n_before + 1 / self.n_after)
+        return round(PLACE / of_one) if of_one else max(self.n_before, self.n_after)
 
 
 @dataclass(frozen=True)

@@ -104,8 +104,9 @@ class Kind(StrEnum):
     COMMENT_KEPT = "comment_kept"
 
     # What differs between two campaigns
-    CHANGED = "changed"  # what, before, after; subject: the nodes
-    NOTHING_CHANGED = "nothing_changed"
+    # earliest, latest: the runs between which it changed, if those next to the change differ not
+    CHANGED = "changed"  # what, before, after, earliest, latest; subject: the nodes
+    NOTHING_CHANGED = "nothing_changed"  # earliest, latest
     CHANGE_UNKNOWN = "change_unknown"  # message
 
     # What could not be judged in a history. series: names; more: how many more there are

@@ -22,7 +22,7 @@ from siteproof.record.series import Series
 from siteproof.trend.alerts import Ack, Alert, Moment
 
 _KEYS = ("ack", "who", "why", "when", "takes_back", "alert")
-_MOMENTS = ("last_before", "first_after", "made_good")
+_MOMENTS = ("last_before", "first_after", "earliest", "latest", "made_good")
 _KINDS: dict[object, Any] = {
     "str": str,
     "Kind": str,

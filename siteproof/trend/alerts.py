@@ -58,7 +58,8 @@ class Alert:
     before, after: medians in `unit`; of a scatter robust sd. relative: the change, signed: -0.1 is
     a tenth less; for nodes of a fleet without the change of the whole fleet. severity: the change
     in units of the scatter of one run. place: the rack, role, link or system. n_before, n_after:
-    runs of one node that it rests on. changed: what else differs between the two moments.
+    runs of one node that it rests on. last_before, first_after: where it most likely lies;
+    earliest, latest: between which it lies with 99 %. changed: what else differs between these.
     made_good: the run from which on the value was again what it had been; of an episode, its end.
     unit_factor: that of two units, if it explains the change, else 0. meets: the day on which a
     drift meets its bound, if that is soon.
@@ -83,6 +84,8 @@ class Alert:
     n_after: int
     last_before: Moment
     first_after: Moment
+    earliest: Moment
+    latest: Moment
     series: Series
     better: str = "neither"
     of_fleet: bool = False

@@ -1,5 +1,7 @@
 """What changed where a metric changed: between the last run before it and the first one after.
 
+The runs between which a small change lies are more: what changed there only is named with them.
+
 The metric's own samples have kernel, suite, software lock and Slurm in their provenance. Host
 parameters and the nodes' descriptions come from checks of their own, often less frequent: the
 newest that is not after the last run before is compared with the oldest that is not before the
@@ -54,23 +56,27 @@ class Causes:
         """The alert with what changed there; a drift has no day, and so no cause."""
         if alert.kind == "drift":
             return alert
-        key = (
-            alert.metric.partition(".")[0],
-            alert.environment,
-            str(alert.nodes),
-            alert.last_before,
-            alert.first_after,
-        )
-        if key not in self._known:
-            self._known[key] = self._between(alert) or [NOTHING]
-        return replace(alert, changed=self._known[key])
+        likely, sure = (alert.last_before, alert.first_after), (alert.earliest, alert.latest)
+        found = self._between(alert, *likely)
+        if sure != likely:
+            more = [one for one in self._between(alert, *sure) if one not in found]
+            found = [*found, *(_dated(one, *sure) for one in more or ([] if found else [NOTHING]))]
+        return replace(alert, changed=found or [NOTHING])
 
-    def _between(self, alert: Alert) -> list[Finding]:
+    def _between(self, alert: Alert, first: Moment, last: Moment) -> list[Finding]:
+        """What changed between two runs, which many alerts may share."""
+        check = alert.metric.partition(".")[0]
+        key = (check, alert.environment, str(alert.nodes), first, last)
+        if key not in self._known:
+            self._known[key] = self._compared(alert, first, last)
+        return self._known[key]
+
+    def _compared(self, alert: Alert, first: Moment, last: Moment) -> list[Finding]:
         """The cause is not known where a file is missing or broken by now."""
         check = alert.metric.partition(".")[0]
         try:
-            before = list(self._samples(alert, alert.last_before, False))
-            after = list(self._samples(alert, alert.first_after, True))
+            before = list(self._samples(alert, first, False))
+            after = list(self._samples(alert, last, True))
             own = [
                 [
                     s
@@ -138,3 +144,9 @@ class Causes:
                     or (self._order[session] > here if later else self._order[session] < here)
                 ]
                 yield from fit[:1] if later else fit[-1:]
+
+
+def _dated(one: Finding, first: Moment, last: Moment) -> Finding:
+    """With the runs between which it changed, as the change is not dated more exactly."""
+    dates = (("earliest", str(first)), ("latest", str(last)))
+    return replace(one, details=(*one.details, *dates))

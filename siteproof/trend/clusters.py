@@ -17,7 +17,7 @@ from siteproof.trend.alerts import Alert, Kind, Moment
 from siteproof.trend.finds import FLEET, Find, share
 from siteproof.trend.lines import Group
 
-NEAR = 2  # runs between two steps that may still be one: where exactly it was is noisy
+NEAR = 2  # runs between two steps that may still be one, or as many as their dates are uncertain
 ALIKE = 2.0  # times: steps of sizes further apart are two
 MANY = 0.5  # of a rack's nodes that make its name the place
 FEW = 2  # nodes of a rack; one alone does not make it a change of the rack
@@ -55,7 +55,8 @@ def _together(finds: Sequence[Find]) -> list[list[Find]]:
 def _joins(one: Find, other: Find) -> bool:
     if one.kind != other.kind or FLEET in (one.stretch.node, other.stretch.node):
         return False
-    if one.kind != "drift" and other.column - one.column > NEAR:
+    near = max(NEAR, one.within, other.within)
+    if one.kind != "drift" and other.column - one.column > near:
         return False
     if (one.made_good is None) != (other.made_good is None):
         return False
@@ -112,7 +113,7 @@ def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
     before, after = median(f.before for f in finds), median(f.after for f in finds)
     relative = median(f.relative for f in finds)
     typical = min(finds, key=lambda f: abs(f.relative - relative))
-    last_before, first_after = _moments(group, finds)
+    last_before, first_after, earliest, latest = _moments(group, finds)
     worse = relative < 0 if group.better == "higher" and kind != "scatter" else relative > 0
     goods = [int(f.stretch.column[f.made_good]) for f in finds if f.made_good is not None]
     nodes = group.nodes if of_fleet else [group.nodes[f.stretch.node] for f in finds]
@@ -136,6 +137,8 @@ def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
         n_after=min(f.n_after for f in finds),
         last_before=last_before,
         first_after=first_after,
+        earliest=earliest,
+        latest=latest,
         series=group.key,
         better=group.better,
         of_fleet=of_fleet,
@@ -156,14 +159,20 @@ def _as_measured(kind: Kind, relative: float, before: float, after: float) -> st
     return f"; {shown} as measured"
 
 
-def _moments(group: Group, finds: list[Find]) -> tuple[Moment, Moment]:
-    """The runs that most of the nodes changed between; of a drift its first and its last run."""
+def _moments(group: Group, finds: list[Find]) -> list[Moment]:
+    """The runs that most nodes changed between, and those between which they surely did.
+
+    Of a drift its first and its last run.
+    """
     if finds[0].kind == "drift":
         pairs = [(int(f.stretch.column[0]), f.column) for f in finds]
+        sure = pairs
     else:
         pairs = [(f.column_before, f.column) for f in finds]
-    before, after = max(sorted(set(pairs)), key=pairs.count)
-    return group.moment(before), group.moment(after)
+        sure = [f.dated for f in finds]
+    narrow_first = sorted(zip(sure, pairs, strict=True), key=lambda one: one[0][1] - one[0][0])
+    narrowest, likely = max(narrow_first, key=lambda one: pairs.count(one[1]))
+    return [group.moment(column) for column in (*likely, *narrowest)]
 
 
 def _numbered(found: list[Alert], known: set[str]) -> list[Alert]:

@@ -63,7 +63,8 @@ class Find:
     relative: of before, signed, without what the fleet did. chance: of so large a change anywhere
     in a series without one; confidence: that there is one, in words. severity: in units of the
     scatter of one run. unit_factor: that of two units, if it explains the change, else 0.
-    made_good: the value from which on all is again as it was before.
+    within: by how many values `at` may be too early or too late. made_good: the value from which on
+    all is again as it was before.
     """
 
     stretch: Stretch
@@ -78,6 +79,7 @@ class Find:
     confidence: str
     severity: float = 0.0
     unit_factor: float = 0.0
+    within: int = 0
     made_good: int | None = None
 
     @property
@@ -89,6 +91,13 @@ class Find:
     def column_before(self) -> int:
         """The last run before it."""
         return int(self.stretch.column[self.at - 1])
+
+    @property
+    def dated(self) -> tuple[int, int]:
+        """The last run that surely was before it, and the first that surely was after it."""
+        before = max(self.at - 1 - self.within, self.at - self.n_before, 0)
+        after = min(self.at + self.within, self.at + self.n_after - 1)
+        return int(self.stretch.column[before]), int(self.stretch.column[after])
 
 
 @dataclass(frozen=True)
@@ -255,6 +264,7 @@ def _found(line: Stretch, kind: Kind, change: Change, before: float, after: floa
         change.n_after,
         change.chance,
         steps.confidence(change.chance),
+        within=change.within,
     )
 
 

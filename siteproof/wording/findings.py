@@ -254,6 +254,7 @@ FORMS: dict[str, Callable[[Detail], str]] = {
 }
 _ANSWER = "{answer:; the answer was %s}"
 _CHANGE = "{what} changed: {before} -> {after}"
+_DATED = "{earliest: between %s}{latest: and %s}"
 _EVENT = (
     "all nodes lost {change:size} since {began:day} ({event}{cause:, %s}), and without that this "
     "one would meet it"
@@ -329,8 +330,8 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.NOT_TESTED_INSIDE: "passed before, and was not measured in the quarantine since it "
     "came there or booted",
     Kind.COMMENT_KEPT: "keeps its comment: {message}",
-    Kind.CHANGED: "{what}: {before} -> {after}{subject: on %s}",
-    Kind.NOTHING_CHANGED: "nothing that is recorded changed",
+    Kind.CHANGED: f"{{what}}: {{before}} -> {{after}}{{subject: on %s}}{_DATED}",
+    Kind.NOTHING_CHANGED: f"nothing that is recorded changed{_DATED}",
     Kind.CHANGE_UNKNOWN: "not known: {message}",
     Kind.NOT_READ: "not read: {message}{more: and %s more; 'siteproof history' names them}",
     Kind.SWEEP_FILE_CHANGED: "the file of sweep {sweep} was removed or has changed since, so "

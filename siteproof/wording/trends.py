@@ -139,12 +139,15 @@ def evidence(alert: Alert) -> list[tuple[str, str]]:
     """Lines about one change, each with its name."""
     provisional = f"; provisional until {CONFIRMS} confirm" if alert.provisional else ""
     before, after = alert.last_before, alert.first_after
+    first, last = alert.earliest, alert.latest
+    uncertain = (first, last) != (before, after)
     conditions = ", ".join(f"{k} {v}" for k, v in alert.series.conditions)
     return [
         ("kind", f"{alert.kind}, {direction(alert)}; {alert.confidence}{severe(alert)}"),
         ("runs", f"{alert.n_before} before, {alert.n_after} after{provisional}"),
         ("last before", f"{before} UTC, session {before.session}"),
         ("first after", f"{after} UTC, session {after.session}"),
+        *([("between", f"{first} and {last} UTC, with 99 %")] if uncertain else []),
         ("environment", alert.environment),
         ("conditions", conditions or "none"),
         *(("changed", findings.full(why)) for why in alert.changed),

@@ -26,6 +26,7 @@ COPY, SCALE, ADD, READ, WRITE = (
     "Lnet.read",
     "Lnet.write",
 )
+COARSE = ("RandomIo.write_iops", "Mdtest.create", "Mdtest.stat", "Mdtest.remove")  # CV 5 %
 RACKS = "groups:\n  rack1: 'n[001-006]'\n  rack2: 'n[007-012]'\n  rack3: 'n[013-018]'\n"
 RACK2 = [f"n{n:03}" for n in range(7, 13)]
 
@@ -154,6 +155,22 @@ def test_a_step_of_a_rack_is_one_alert_with_its_runs_and_its_cause(planted):
     assert found.first_after.session == years.session_of(30)
     assert (found.n_before, found.n_after) == (30, 30)
     assert reasons.changes(found.changed) == [("kernel", "6.1.0-12", "6.1.0-13", "")]
+
+
+def test_a_step_that_is_dated_roughly_names_what_changed_within_that_date(here):
+    here.year(
+        COARSE,
+        nodes=3,
+        runs=120,
+        steps=[Step(metric, 60, -0.08) for metric in COARSE],
+        changes=[Change(60, "kernel", "6.1.0-13")],
+    )
+    rough = [a for a in here.survey().alerts if a.first_after.time != day(60)]
+    assert rough
+    for alert in rough:
+        causes = [(f.get("what"), f.get("earliest"), f.get("latest")) for f in alert.changed]
+        assert causes == [("kernel", str(alert.earliest), str(alert.latest))]
+        assert alert.earliest.time < day(60) <= alert.latest.time
 
 
 def test_where_nothing_else_changed_that_is_said(planted):

@@ -33,6 +33,8 @@ STEP = Alert(
     n_after=20,
     last_before=BEFORE,
     first_after=AFTER,
+    earliest=BEFORE,
+    latest=AFTER,
     series=Series("Stream.triad", (), "system", "compute", (("threads", "8"),)),
     better="higher",
 )
