@@ -197,7 +197,7 @@ def change_points(values: Floats, typical: Typical) -> list[int]:
     sd, factor = jumps(values)
     if sd == 0:
         sd = float(np.ptp(values)) / EXACT
-    if values.size < SHORT and typical.noise:
+    if values.size < SHORT:  # which show no autocorrelation, and a few low runs look like one
         factor = typical.factor
     level = running_median(values)
     pulled = (level + np.clip(values - level, -CLIP * sd, CLIP * sd) - middle(values)) / sd
@@ -271,6 +271,8 @@ class _Tests:
             other = right if few is left else left
             spans = before if few is left else after
             chance = max(chance, self._bound(spans, few, other.mean))
+        newest = after[-1].stop == self._values.size and right.values.size < STAIR
+        places = STAIR - LEAST if newest else self._values.size
         return Change(
             after[0].start,
             None,
@@ -278,7 +280,7 @@ class _Tests:
             right.mean,
             sqrt(max(self._variance, self._grain)),
             errors,
-            min(1.0, self._values.size * chance),
+            min(1.0, places * chance),
             left.values.size,
             right.values.size,
         )
@@ -297,7 +299,9 @@ class _Tests:
         rare = np.exp(TILTS)  # as outliers may be so rare that this series shows none
         wild = self._wild(depth)
         rate = TILTS * mean - np.log((1 - wild) * others_do + wild * rare)
-        return exp(-max(0.0, float(rate.max())) * few.values.size / sqrt(self._factor))
+        noise = min(1.0, CLIP * float(np.sqrt(np.mean(z**2))))  # a depth beyond it is no noise
+        factor = 1 + (self._factor - 1) * noise
+        return exp(-max(0.0, float(rate.max())) * few.values.size / sqrt(factor))
 
     def _wild(self, depth: float) -> float:
         """The share of values that are so far off alone."""

@@ -32,7 +32,7 @@ BATCH = 4096  # lines that are screened at a time
 SOME = 200  # lines of a group that show what is typical
 SHORTEST = 2 * CONFIRMS  # runs of a line in which a step can be seen
 LONG_ENOUGH = 30  # runs of a line from which on a drift is an alert
-CONTROL = 8  # runs before a change that rests on fewer than CONFIRMS runs
+PROVISIONAL = 0.01  # chance in a series of what rests on fewer than CONFIRMS runs; no page decides
 QUESTIONS = 3  # of each line: whether its level changed, whether it drifts, how it scatters
 MOVED = 0.5  # of a drift: so much of it the values show at their ends
 BACK = 0.25  # of a step: a level that lacks less than that is again as it was
@@ -93,6 +93,11 @@ class Find:
         return int(self.stretch.column[self.at - 1])
 
     @property
+    def provisional(self) -> bool:
+        """Whether its few runs are clear enough to be shown until more of them decide."""
+        return self.kind == "out of control" and self.chance <= PROVISIONAL
+
+    @property
     def dated(self) -> tuple[int, int]:
         """The last run that surely was before it, and the first that surely was after it."""
         before = max(self.at - 1 - self.within, self.at - self.n_before, 0)
@@ -114,7 +119,7 @@ class Found:
         some = [f for f in self.finds if metric in ("", f.stretch.group.key.metric)]
         searched = self.searched[metric] if metric else self.searched.total()
         kept = steps.reported([QUESTIONS * find.chance for find in some], QUESTIONS * searched)
-        return [find for find, keep in zip(some, kept, strict=True) if keep]
+        return [find for find, keep in zip(some, kept, strict=True) if keep or find.provisional]
 
 
 def look(lines: Sequence[Stretch], progress: Progress | None = None) -> Found:
@@ -231,7 +236,9 @@ def _worth(line: Stretch, change: Change) -> bool:
     if abs(steps.share(change.before, change.after)) < steps.MIN_RELATIVE:
         return False
     if change.end is None and change.n_after < CONFIRMS:
-        return line.newest and change.n_before >= CONTROL
+        beyond = line.values[change.at :] - (change.before + change.after) / 2
+        if not line.newest or np.any(beyond * (change.after - change.before) < 0):
+            return False  # of a past that ended there, or a single run
     return change.n_before >= CONFIRMS
 
 

@@ -5,10 +5,16 @@ from datetime import timedelta
 from itertools import count
 
 import fleets
+import numpy as np
 import pytest
 import years
 from asked import ask
 from years import Drift, Gap, Scatter, Season, Step
+
+from siteproof.record.series import Series
+from siteproof.trend import finds
+from siteproof.trend.finds import Stretch
+from siteproof.trend.lines import Group
 
 TRIAD, IOPS, IO = "Stream.triad", "RandomIo.write_iops", "RandomIo.read"  # CV 1, 5 and 3 %
 FEW = years.names(3)  # of so few nodes there is no fleet
@@ -105,6 +111,34 @@ def test_days_at_half_speed_are_told_with_begin_end_and_depth(told):
 def test_two_episodes_of_a_node_are_two_items(told):
     halves = [Step(IO, run, -0.5, ["n002"], last=run + 9) for run in (50, 120)]
     assert [found["kind"] for found in items(told([IO], runs=200, steps=halves))] == ["episode"] * 2
+
+
+# ---- the newest runs
+
+
+def share_told(runs, loss):
+    """Of lone nodes with a CV of 1 %, on one page, whose last three runs lack a share."""
+    chance = np.random.default_rng(runs)
+    times = np.datetime64("2026-01-01T00", "us") + np.arange(runs) * np.timedelta64(1, "D")
+    lines = []
+    for number in range(30):
+        values = 100 * (1 + 0.01 * chance.standard_normal(runs))
+        values[-3:] *= 1 - loss
+        key, columns = Series(TRIAD, (), "system", f"r{number}", ()), np.arange(runs)
+        ends = np.array([0, runs])
+        group = Group(key, "MB/s", "higher", ["n1"], ends, columns, values, times, [""] * runs)
+        lines.append(Stretch(group, 0, columns, values, values))
+    found = finds.look(lines).reported()
+    return len({id(find.stretch) for find in found if find.relative < 0}) / len(lines)
+
+
+def test_a_larger_loss_and_one_after_more_runs_are_at_least_as_certain():
+    found = np.array(
+        [[share_told(runs, loss) for loss in (0, 0.05, 0.2, 0.8)] for runs in (8, 12, 20, 40)]
+    )
+    assert (np.diff(found, axis=1) >= -0.05).all(), found
+    assert (np.diff(found[:, 1:], axis=0) >= -0.05).all(), found
+    assert (found[:, 0] == 0).all() and (found[1:, 2:] > 0.9).all(), found
 
 
 # ---- calendars

@@ -543,7 +543,8 @@ def test_what_dates_a_bad_node_depends_on_no_other_metric(here):
             assert [(a.id, a.begin) for a in alone] == [(a.id, a.begin) for a in seen.dates[metric]]
             assert alone
     group = SimpleNamespace(key=SimpleNamespace(metric=TRIAD))
-    find = SimpleNamespace(stretch=SimpleNamespace(group=group), chance=1e-5)
+    line = SimpleNamespace(group=group)
+    find = SimpleNamespace(stretch=line, chance=1e-5, provisional=False)
     found = Found([find], searched=Counter({TRIAD: 20, COPY: 10_000}))
     assert (found.reported(), found.reported(TRIAD)) == ([], [find])
 
