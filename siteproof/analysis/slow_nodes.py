@@ -161,16 +161,6 @@ def retest_rule(slow: Sequence[bool], deficit: float, by_chance: ByChance = ByCh
     return Slow.ONCE if last[-1] and is_clear else Slow.UNCONFIRMED
 
 
-def paired(before: Level | None, now: Sequence[float], better: str) -> float | None:
-    """The change of a node against its own history, negative where it got worse.
-
-    -0.1 is a tenth less. None if there is too little history.
-    """
-    if not before or before.size < MIN_HISTORY or not now or before.median <= 0:
-        return None
-    return (1 if better == "higher" else -1) * (median(now) / before.median - 1)
-
-
 def group_is_slow(members: Sequence[float], fleet: Middle, better: str) -> float | None:
     """How far a rack's median is below the fleet's, if it is; else None.
 

@@ -1,4 +1,4 @@
-"""The past of nodes, series by series: their values run by run, and where these lie."""
+"""The past of nodes, series by series: their values run by run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from siteproof.analysis.falls import newest_last
-from siteproof.analysis.screen import row_medians
-from siteproof.analysis.slow_nodes import Level
 from siteproof.record import series
 from siteproof.record.pair_units import LINK, PEER, link_of
 from siteproof.record.samples import Order, Sample
@@ -20,7 +17,7 @@ from siteproof.record.series import JobValue, Series
 from siteproof.record.value_table import NOBODY, Floats, Ints, ValueTable
 from siteproof.sites import Site
 
-RECENT = 30  # earlier values of a node: what it was lately, not years ago
+RECENT = 30  # earlier sessions: what nodes were lately, not years ago
 SIDE, SENDS, RECEIVES = "side", "sends", "receives"
 
 Runs = Mapping[str, list[JobValue]]
@@ -32,7 +29,6 @@ class Course:
     """A series. values: (nodes, sessions), the oldest first; NaN where a node was not measured.
 
     times: of each session. judged: the first session of what is judged; those before are the past.
-    past: where the newest earlier values of each node lie, also of nodes that are not judged.
     """
 
     nodes: Mapping[str, int]
@@ -40,19 +36,12 @@ class Course:
     times: Sequence[str]
     values: Floats
     judged: int
-    past: Mapping[str, Level]
 
     def of(self, node: str) -> tuple[Floats, Rows]:
         """The values of a node, the oldest first, and of which sessions they are."""
         row = self.values[self.nodes[node]]
         there = np.flatnonzero(~np.isnan(row))
         return row[there], there
-
-    def without_past_runs(self) -> Course:
-        """What is judged alone; where the earlier values lie is still known."""
-        begin = self.judged
-        values, sessions, times = self.values[:, begin:], self.sessions[begin:], self.times[begin:]
-        return replace(self, sessions=sessions, times=times, values=values, judged=0)
 
 
 def of_series(site: Site, past: ValueTable, values: Mapping[Series, Runs]) -> dict[Series, Course]:
@@ -135,18 +124,7 @@ def _course(runs: Runs, names: Sequence[str], table: Floats, sessions: Mapping[s
         [*(sessions[name] for name in earlier), *judged.values()],
         np.concatenate((before[:, which], now), axis=1),
         len(earlier),
-        _levels(names, table),
     )
-
-
-def _levels(names: Sequence[str], table: Floats) -> dict[str, Level]:
-    """Where the newest values of each node lie."""
-    recent = newest_last(table)[:, -RECENT:]
-    centres = row_medians(recent)
-    mads = row_medians(np.abs(recent - centres[:, None]))
-    counts = (~np.isnan(recent)).sum(axis=1)
-    each = zip(names, centres.tolist(), mads.tolist(), counts.tolist(), strict=True)
-    return {name: Level(*level) for name, *level in each if level[2]}
 
 
 def both_ends(table: ValueTable) -> ValueTable:

@@ -164,12 +164,16 @@ class InSeries:
     @cached_property
     def changes(self) -> dict[str, float]:
         """Each node compared with its own past, where it has enough of it; negative: worse."""
-        past = self.course.past
-        each = {
-            node: rules.paired(past.get(node), [run.value for run in runs], self.better)
-            for node, runs in self.runs.items()
-        }
-        return {node: change for node, change in each.items() if change is not None}
+        past, now = np.split(self.course.values, [self.course.judged], axis=1)
+        before = row_medians(past)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = self._sign * (row_medians(now) / before - 1)
+        known = ((~np.isnan(past)).sum(axis=1) >= rules.MIN_HISTORY) & (before > 0)
+        return {node: float(each[row]) for node, row in self.course.nodes.items() if known[row]}
+
+    @property
+    def _sign(self) -> int:
+        return 1 if self.better == "higher" else -1
 
     def warnings(self) -> Iterator[Finding]:
         """What the fleet as a whole did, which no ranking shows.
@@ -212,8 +216,7 @@ class InSeries:
         names = np.array(list(self.course.nodes))
         for kind in range(1, len(self._ranks)):
             nodes = nodesets.of(names[self.kinds == kind].tolist())
-            sign = 1 if self.better == "higher" else -1
-            change = sign * (self._fleet(kind).median / self._fleet().median - 1)
+            change = self._sign * (self._fleet(kind).median / self._fleet().median - 1)
             yield self._note(
                 "two kinds of nodes in {role}: {subject}, {count} of {of}, are {change:size} "
                 + ("better" if change > 0 else "lower")

@@ -103,7 +103,7 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
         found.note(why)
     warnings = [*facts.warnings(nodes_only, of_nodes_only), *of_pairs.warnings]
     both_ends = replace(judged, samples=pair_ends.ends(judged.samples))
-    for one in _all_series(both_ends, earlier.both_ends(past), with_runs=False):
+    for one in _all_series(both_ends, earlier.both_ends(past)):
         for node, place in one.places():  # the matrix decides who is slow: these are only shown
             shown = replace(place, state=State.OK, reasons=(), suspect=False)
             found.place(node, one.key.name, shown)
@@ -266,24 +266,15 @@ class _Found:
         return done
 
 
-def _all_series(judged: Judgement, past: ValueTable, *, with_runs: bool = True) -> list[InSeries]:
-    """The series of what is judged; headline metrics first, as their reasons are shown first.
-
-    with_runs: the runs of the past count, too, and not only where they lie.
-    """
+def _all_series(judged: Judgement, past: ValueTable) -> list[InSeries]:
+    """The series of what is judged; headline metrics first, as their reasons are shown first."""
     values, catalogue = series.collect(judged.site, judged.samples), judged.site.catalogue
     courses = earlier.of_series(judged.site, _before(judged, past), values)
     ordered = sorted(
         values, key=lambda key: (not catalogue[key.metric].headline, key.name, str(key))
     )
     return [
-        InSeries(
-            key,
-            catalogue[key.metric].better,
-            values[key],
-            courses[key] if with_runs else courses[key].without_past_runs(),
-        )
-        for key in ordered
+        InSeries(key, catalogue[key.metric].better, values[key], courses[key]) for key in ordered
     ]
 
 

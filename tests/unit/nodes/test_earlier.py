@@ -11,7 +11,7 @@ import pytest
 from fleets import broken, header, judged, run_of
 
 from siteproof.answers import implausible
-from siteproof.nodes import earlier, states, stored
+from siteproof.nodes import earlier, pair_ends, states, stored
 from siteproof.record import samples, series
 from siteproof.record.samples import Sample
 from siteproof.record.sessions import Sessions
@@ -63,6 +63,14 @@ def kept(tmp_path_factory):
     return folder, [path.relative_to(folder) for path in paths]
 
 
+def earlier_values(course):
+    """The values of each node before what is judged, as texts, since NaN differs from itself."""
+    return {
+        node: course.values[row, : course.judged].astype(str).tolist()
+        for node, row in course.nodes.items()
+    }
+
+
 @pytest.fixture
 def world(kept, tmp_path, monkeypatch):
     """Sessions 1 to 40, of which the newest is judged; a past from the store, or from files."""
@@ -75,13 +83,13 @@ def world(kept, tmp_path, monkeypatch):
         sessions = Sessions(tmp_path / "perflogs", "here")
         now = sessions.of(lambda h: h.session == "s0040")
         table = states.lately(replace(judged(site, now), sessions=sessions))
-        ends = earlier.both_ends(table)
-        keys = {series.of_sample(kind, "compute") for kind in (*table.kinds, *ends.kinds)}
-        like = dict.fromkeys(sorted(keys, key=str), {})
-        of_one = earlier.of_series(site, table.where(table.peer < 0), like)
-        of_pairs = earlier.of_series(site, ends, like)
-        levels = ({k: c.past for k, c in of.items() if c.past} for of in (of_one, of_pairs))
-        return *levels, sorted(map(str, sessions.left_out))
+        parts = (
+            (table.where(table.peer < 0), pair_ends.alone(now)),
+            (earlier.both_ends(table), pair_ends.ends(now)),
+        )
+        of_both = (earlier.of_series(site, p, series.collect(site, f)) for p, f in parts)
+        courses = ({key: earlier_values(c) for key, c in of.items()} for of in of_both)
+        return *courses, sorted(map(str, sessions.left_out))
 
     past.paths, past.cache = [folder / path for path in kept[1]], tmp_path / "cache"
     past.folder, past.site = folder, site
@@ -117,7 +125,7 @@ def test_the_store_and_the_files_give_the_same_past(world):
     of_store = world(of_store=True)
     assert list(world.cache.glob("*/*.parquet"))
     assert of_store == world(of_store=False)
-    assert max(level.size for level in values(of_store)) == earlier.RECENT
+    assert max(map(len, values(of_store))) == earlier.RECENT
     assert {key.metric for key in of_store[1]} == {"TcpBandwidth.throughput"}
     assert {dict(key.dims).get("side") for key in of_store[1]} == {"sends", "receives"}
 

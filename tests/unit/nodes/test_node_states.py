@@ -100,6 +100,13 @@ def test_what_was_measured_later_is_not_its_history(site):
     assert found.nodes["n003"].metrics["Stream.triad"].change is None
 
 
+def test_of_two_earlier_values_no_change_is_told(site):
+    for runs, change in ((2, None), (3, pytest.approx(-0.1))):
+        before = [s for run in range(1, 1 + runs) for s in run_of(even(), run)]
+        found = report(site(), run_of(even(n003=90), 9), before)
+        assert found.nodes["n003"].metrics["Stream.triad"].change == change, runs
+
+
 def test_a_step_of_the_whole_fleet_is_told_once_and_accuses_nobody(site):
     before = [s for run in range(1, 6) for s in run_of(even(), run)]
     now = {node: value * 0.8 for node, value in even().items()}

@@ -92,14 +92,6 @@ def test_where_healthy_nodes_have_slow_runs_more_of_them_are_needed():
         assert found is said, (runs, some, clear)
 
 
-def test_of_two_earlier_values_no_change_is_told():
-    assert rules.paired(rules.level([100.0, 100.0]), [50.0], "higher") is None
-    assert rules.paired(rules.level([100.0] * 3), [], "higher") is None
-    assert rules.paired(rules.level([0.0] * 3), [5.0], "higher") is None
-    assert rules.paired(rules.level([100.0] * 3), [90.0], "higher") == pytest.approx(-0.1)
-    assert rules.paired(rules.level([100.0] * 3), [90.0], "lower") == pytest.approx(0.1)
-
-
 # ---- racks
 
 RACKS = "groups: {rack1: 'n[001-008]', rack2: 'n[009-032]'}"
