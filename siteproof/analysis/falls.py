@@ -1,7 +1,7 @@
 """Nodes that fell against their own past: since which run, by how much, and how certain that is.
 
 Each node is its own control (a paired test), so that no share of bad nodes hides another. What all
-nodes did in a run is taken away first: the mean of those that are within the noise of the median.
+nodes did in a run is taken away first: their median.
 Then every number of newest runs is compared with those before them, by the difference of two means
 in standard errors (CUSUM: Page, Continuous Inspection Schemes, Biometrika 41, 1954), which are
 corrected for the autocorrelation of the runs (as of a process
@@ -33,7 +33,7 @@ LEAST = 0.03  # of several runs; of a single one CLEAR_FALL
 FALSE_ALARM = 0.0005  # wanted: the share of healthy series with a fall of any node, of any length …
 LENGTHS = 10  # … of which so many are independent (Bonferroni)
 FEW = 10.0  # noise known from n differences is uncertain itself: the limit grows by 1 + FEW / n
-NEAR = 3.5  # standard deviations: who is farther from the others' median did not move with them
+NEAR = 3.5  # standard errors or deviations: who is farther off did not do what all did
 ROUNDS = 3  # of looking at what all did without those that seem to have fallen
 OTHERS = 3  # nodes; of fewer it is not known what all did
 PAIRED = 10  # runs before and as many after: what loss could they show?
@@ -64,15 +64,14 @@ def falls(values: Floats, better: str) -> Falls:
     better: higher or lower.
     """
     level = _logarithms(values, better)
-    sd, typical, differences = _noise(level)
+    _, typical, differences = _noise(level)
     coarse = _coarse(level)
-    sd = np.maximum(sd, coarse)
     errors = NormalDist().inv_cdf(1 - FALSE_ALARM / (LENGTHS * max(1, len(values))))
     limit = errors * (1 + FEW / max(1, differences))
     limit_of_pairs = errors * (1 + FEW / max(1, len(values) * (2 * PAIRED - 1)))
     fallen = np.zeros(len(values), dtype=bool)
     for _ in range(ROUNDS):
-        scan = _Scan.of(level, sd, coarse, fallen)
+        scan = _Scan.of(level, coarse, fallen)
         again = scan.greatest >= NEAR
         if (again == fallen).all() or 2 * np.count_nonzero(again) >= len(values):
             break
@@ -147,10 +146,10 @@ class _Scan:
     moved: Floats
 
     @staticmethod
-    def of(level: Floats, sd: Floats, coarse: Floats, fallen: NDArray[np.bool_]) -> _Scan:
+    def of(level: Floats, coarse: Floats, fallen: NDArray[np.bool_]) -> _Scan:
         """coarse: the least sd of each node. fallen: who does not count in what all did."""
         centred = level - row_medians(level)[:, None]
-        moved = _moved(centred[~fallen], sd[~fallen])
+        moved = _moved(centred[~fallen])
         rest = newest_last(centred - moved)
         sd = np.maximum(_noise(rest)[0], coarse)  # what all did hides no fall of one
         there = ~np.isnan(rest)
@@ -158,9 +157,7 @@ class _Scan:
         np.copyto(score, 0.0, where=~there)
         size, before, after = _differences(score, there)
         r = _memory(_without_fall(score, there, size, before, after))
-        sd = sd / np.sqrt(
-            1 - r
-        )  # differences of neighbours that are alike show less than the noise
+        sd = sd / np.sqrt(1 - r)  # differences of neighbours that are alike show less of the noise
         factor = float(np.sqrt((1 + r) / (1 - r)))
         size *= np.sqrt(1 - r) / factor
         best = size.argmax(axis=1)
@@ -188,15 +185,10 @@ class _Scan:
         return float(-np.expm1(-limit * self.scatter * self.factor * np.sqrt(2 / PAIRED)))
 
 
-def _moved(centred: Floats, sd: Floats) -> Floats:
+def _moved(centred: Floats) -> Floats:
     """What all nodes did in each run, against their own levels."""
-    middle = row_medians(centred.T, 0.0)
-    near = np.abs(centred - middle) <= NEAR * sd[:, None]
-    count = near.sum(axis=0)
-    sums = np.where(near, centred, 0.0).sum(axis=0)
-    mean = np.where(count > 0, sums / np.maximum(count, 1), middle)
     measured = (~np.isnan(centred)).sum(axis=0)
-    return np.where(measured >= OTHERS, mean, 0.0)
+    return np.where(measured >= OTHERS, row_medians(centred.T, 0.0), 0.0)
 
 
 def _differences(score: Floats, there: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
@@ -245,8 +237,6 @@ def _fall(
     """Loss and error of one node that may have fallen `length` runs ago, by medians."""
     before, now = known[:-length], known[-length:]
     size = float(np.median(before) - np.median(now))
-    own = MAD_TO_SIGMA * float(np.median(np.abs(before - np.median(before))))
-    sd = max(sd, own)
     error = sd * factor * np.sqrt(1 / before.size + 1 / now.size)
     loss = -np.expm1(-size)
     least = CLEAR_FALL if length == 1 else LEAST
