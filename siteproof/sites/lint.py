@@ -115,7 +115,7 @@ def _references(around: Around, system: System, features: Collection[str]) -> No
     others: dict[str, Collection[str]] = {
         "metrics": around.metrics,
         "features": sorted(features),
-        "spack": sorted(path.parent.name for path in SPACK_ENVS.glob("*/environment.yaml")),
+        "spack": sorted(path.parent.name for path in SPACK_ENVS.glob("*/spack.yaml")),
         "networks": [*system.links, NO_NETWORK],
     }
     for place, (what, section) in REFERENCES.items():

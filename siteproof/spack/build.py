@@ -227,7 +227,7 @@ def _register(spack: Spack, name: str, target: str, folder: Path, packages: str)
     if missing := lock.missing(locked.needed, prefixes):
         raise Failed(f"not installed: {', '.join(map(str, missing))}")
     tops = [folder / places.VIEW, *map(Path, externals.values())]
-    described = env_files.read(name)
+    described = env_files.features(name)
     features: dict[str, list[str]] = {}
     folders = []  # of programs
     for feature, proofs in described.features.items():

@@ -13,17 +13,18 @@ from siteproof.schema.yamlfile import Document
 from siteproof.sites.catalogue import ROOT
 from siteproof.sites.key_types import Model
 from siteproof.spack import places
-from siteproof.spack.model import Definitions, Environment, Versions
+from siteproof.spack.model import Definitions, Environment, Features, Versions
 
 M = TypeVar("M", bound=Model)
 FOLDER = ROOT / "spack-envs"
-FILE = "environment.yaml"
+SPACK_FILE = "spack.yaml"
+FEATURES_FILE = "features.yaml"
 RECIPES = FOLDER / "repo" / "spack_repo" / "siteproof"
 
 
 def names(folder: Path = FOLDER) -> list[str]:
-    """The environments: the folders with an environment.yaml."""
-    return sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
+    """The environments: the folders with a spack.yaml."""
+    return sorted(path.parent.name for path in folder.glob(f"*/{SPACK_FILE}"))
 
 
 def common(folder: Path = FOLDER) -> list[Path]:
@@ -31,12 +32,17 @@ def common(folder: Path = FOLDER) -> list[Path]:
     return sorted((folder / places.COMMON).glob("*.yaml"))
 
 
-def examine(name: str, folder: Path = FOLDER) -> tuple[Environment | None, Document]:
-    """What is right in the file of an environment, and the file with its mistakes."""
-    document = yamlfile.read(folder / name / FILE)
-    if document.data is None:
-        return None, document
-    return shapes.validate(document, (), Environment, document.data), document
+def examine(name: str, folder: Path = FOLDER) -> list[Document]:
+    """The files of one environment, with their mistakes."""
+    described = yamlfile.read(folder / name / SPACK_FILE)
+    listed = yamlfile.read(folder / name / FEATURES_FILE)
+    for key in (described.data or {}).keys() - {"spack"}:
+        described.add((key,), f"unknown key '{yamlfile.clip(key)}'", "spack", inside=True)
+    if described.data is not None:
+        shapes.validate(described, ("spack",), Environment, described.data.get("spack"))
+    if listed.data is not None:
+        shapes.validate(listed, (), Features, listed.data)
+    return [described, listed]
 
 
 def definitions(folder: Path = FOLDER) -> list[str]:
@@ -49,10 +55,18 @@ def definitions(folder: Path = FOLDER) -> list[str]:
     return found
 
 
+def roots(name: str, folder: Path = FOLDER) -> list[str]:
+    """What an environment installs, as written; none where its file has a mistake."""
+    document = yamlfile.read(folder / name / SPACK_FILE)
+    described = (document.data or {}).get("spack")
+    found = shapes.validate(document, ("spack",), Environment, described)
+    return found.specs if found else []
+
+
 @cache
-def read(name: str) -> Environment:
-    """An environment. Raises UserErrors with every mistake in its file."""
-    return _whole(FOLDER / name / FILE, Environment)
+def features(name: str) -> Features:
+    """What an environment offers. Raises UserErrors with every mistake in its file."""
+    return _whole(FOLDER / name / FEATURES_FILE, Features)
 
 
 @cache
@@ -64,7 +78,7 @@ def versions() -> Versions:
 def bringing(wanted: Iterable[str]) -> list[str]:
     """The environments that offer one of these features."""
     features_wanted = set(wanted)
-    return [name for name in names() if features_wanted & read(name).features.keys()]
+    return [name for name in names() if features_wanted & features(name).features.keys()]
 
 
 def _whole(path: Path, model: type[M]) -> M:

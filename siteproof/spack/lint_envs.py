@@ -49,7 +49,10 @@ def sites(names: Iterable[str]) -> list[UserError]:
 
 
 def _of_environments(names: Iterable[str]) -> list[UserError]:
-    return _mistakes(env_files.examine(name)[1] for name in names)
+    found = []
+    for name in names:
+        found += _mistakes(env_files.examine(name))
+    return found
 
 
 def _mistakes(documents: Iterable[Document]) -> list[UserError]:
@@ -69,8 +72,7 @@ def unpinned(folder: Path = env_files.FOLDER) -> Iterator[str]:
     """The root specs without a version: their figures change with the recipes."""
     listed = {places.COMMON: env_files.definitions(folder)}
     for name in env_files.names(folder):
-        environment = env_files.examine(name, folder)[0]
-        listed[name] = environment.specs if environment else []
+        listed[name] = env_files.roots(name, folder)
     for name, specs in listed.items():
         for spec in specs:
             if "@" not in spec.partition(" ")[0] and not spec.startswith("$"):
@@ -190,7 +192,7 @@ def unstated(site: Site, scope: str) -> Iterator[str]:
     file = f"{scope}/packages.yaml"
     if not any("compilers" in e.extra_attributes for p in packages.values() for e in p.externals):
         yield f"{file} has no compiler, so Spack takes what it finds on PATH: add it to externals"
-    offered = {feature for name in built if name for feature in env_files.read(name).features}
+    offered = {feature for name in built if name for feature in env_files.features(name).features}
     if offered & _NEEDS_MPI and not _required(packages, "mpi"):
         yield f"{file} does not require an MPI, so Spack chooses one: 'mpi: {{require: [openmpi]}}'"
     lustre = [name for name, fs in site.system.file_systems.items() if fs.kind == "lustre"]

@@ -23,7 +23,6 @@ from siteproof.spack import env_files, places
 DEFAULTS = "defaults"
 INPUTS = "inputs"  # the digest of the lock's inputs
 CACHE = "siteproof-cache"
-OWN = ("specs", "packages")  # what an environment states of itself, by Spack's keys
 
 
 @dataclass(frozen=True)
@@ -58,14 +57,14 @@ def write(inputs: Inputs, sources: Sources, folder: Path, *, anew: bool) -> None
         (folder / DEFAULTS).mkdir(parents=True, exist_ok=True)
         for file, content in defaults(inputs.target, sources).items():
             _write(folder / DEFAULTS / file, yaml.safe_dump(content, sort_keys=False))
-        shared, path = folder / places.COMMON, folder / places.SPACK_FILE
+        shared, path = folder / places.COMMON, folder / env_files.SPACK_FILE
         anew = anew or not path.exists()
         if anew or not shared.exists():
             shared.mkdir(exist_ok=True)
             for common in env_files.common():
                 _write(shared / common.name, files.read_named(common, MAX_BYTES).decode())
         site = [str(inputs.scope)] if inputs.scope.is_dir() else []
-        source = env_files.FOLDER / inputs.name / env_files.FILE if anew else path
+        source = env_files.FOLDER / inputs.name / path.name if anew else path
         scopes = [*site, str(shared), str(folder / DEFAULTS)]
         _write(path, joined(inputs.name, source, scopes))
     except OSError as error:
@@ -76,14 +75,11 @@ def write(inputs: Inputs, sources: Sources, folder: Path, *, anew: bool) -> None
 def joined(name: str, source: Path, scopes: list[str]) -> str:
     """The text of a spack.yaml, with these scopes of configuration included.
 
-    source: an environment.yaml, or a spack.yaml that was made of one. Raises UserError if it is
-    neither: it may have been edited by hand.
+    Raises UserError if the source is not one: it may have been edited by hand.
     """
     try:
         text = files.read_named(source, MAX_BYTES).decode()
-        found = dict(yaml.safe_load(text))
-        stated = found.get("spack", found)
-        described: dict[str, Any] = {key: stated[key] for key in OWN if key in stated}
+        described: dict[str, Any] = dict(yaml.safe_load(text)["spack"])
         if not list(described["specs"]):
             raise ValueError  # noqa: TRY301 - as every other mistake of the file
     except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError, UserError):
@@ -108,7 +104,7 @@ def digest(inputs: Inputs) -> str:
     found = hashlib.sha256(inputs.target.encode())
     paths = [
         env_files.FOLDER / "versions.yaml",
-        env_files.FOLDER / inputs.name / env_files.FILE,
+        env_files.FOLDER / inputs.name / env_files.SPACK_FILE,
         *env_files.common(),
         *sorted(env_files.RECIPES.glob("packages/*/package.py")),
         *sorted(inputs.scope.glob("*.yaml")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
@@ -86,16 +86,12 @@ Packages = dict[str, Package]
 
 
 class Environment(Model):
-    """environment.yaml: what to install, without settings of a site, and what it then offers."""
+    """The keys below `spack:` of a spack.yaml here: what to install, without settings of a site."""
 
-    description: str = Field(description="What it is, for the report.")
-    features: dict[str, list[str]] = Field(
-        description="What a check requires: its programs by name, other files by their path."
-    )
-    variables: dict[str, str] = Field(
-        {}, description="Variables, each to be the folder below which this file lies."
-    )
     specs: list[RootSpec] = Field(description="What to install.", min_length=1)
+    include: list[Literal["../common"]] = Field(
+        description="What all environments share.", min_length=1
+    )
     packages: Packages = Field({}, description="Constraints on packages, without externals.")
 
     @field_validator("packages")
@@ -105,6 +101,24 @@ class Environment(Model):
             if package.externals or not package.buildable:
                 raise Mistake(f"externals of {name}", "externals in site-config/<system>/spack")
         return packages
+
+
+class Definitions(Model):
+    """common/definitions.yaml: lists of specs that environments name as '$list'."""
+
+    definitions: list[dict[str, list[Spec]]] = Field(description="Lists of specs, by name.")
+
+
+class Features(Model):
+    """features.yaml: what an environment offers, and the files that prove it."""
+
+    description: str = Field(description="What it is, for the report.")
+    features: dict[str, list[str]] = Field(
+        description="What a check requires: its programs by name, other files by their path."
+    )
+    variables: dict[str, str] = Field(
+        {}, description="Variables, each to be the folder below which this file lies."
+    )
 
     @field_validator("features")
     @classmethod
@@ -126,12 +140,6 @@ class Environment(Model):
                 raise Mistake(f"'{name}' is not a name of a variable", "capitals, such as MKLROOT")
             _must_be_file(file)
         return variables
-
-
-class Definitions(Model):
-    """common/definitions.yaml: lists of specs that environments name as '$list'."""
-
-    definitions: list[dict[str, list[Spec]]] = Field(description="Lists of specs, by name.")
 
 
 def _must_be_file(file: str) -> None:

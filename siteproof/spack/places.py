@@ -7,7 +7,6 @@ from pathlib import Path
 
 from siteproof import files
 
-SPACK_FILE = "spack.yaml"
 LOCK = "spack.lock"
 REGISTERED = "environment.json"
 VIEW = "view"

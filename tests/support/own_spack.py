@@ -58,7 +58,8 @@ packages:
     buildable: false
 """
 NO_NETWORK = ("unshare", "--map-root-user", "--net")
-ENVIRONMENT = "description: A program\nfeatures: {tinyio: [tinyio]}\nspecs: [tinyio@1.0]\n"
+ENVIRONMENT = "spack:\n  include: [../common]\n  specs: [tinyio@1.0]\n"
+FEATURES = "description: A program\nfeatures:\n  tinyio: [tinyio]\n"
 
 
 def spack_here() -> dict[str, str]:
@@ -86,7 +87,8 @@ class SpackWorld:
         self.world.data.mkdir()
         tiny = self.world.clone / "spack-envs/tiny"
         tiny.mkdir()
-        (tiny / "environment.yaml").write_text(ENVIRONMENT)
+        (tiny / "spack.yaml").write_text(ENVIRONMENT)
+        (tiny / "features.yaml").write_text(FEATURES)
         # Our recipes build on Spack's own, which are not here.
         shutil.rmtree(self.world.clone / "spack-envs/repo/spack_repo/siteproof/packages")
         (self.world.clone / "spack-envs/repo/spack_repo/siteproof/packages").mkdir()

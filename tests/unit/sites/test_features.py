@@ -45,7 +45,7 @@ def test_each_feature_that_a_check_asks_for_is_in_the_list():
 
 
 def test_each_feature_of_spack_is_in_the_list():
-    offered = {name for env in env_files.names() for name in env_files.read(env).features}
+    offered = {name for env in env_files.names() for name in env_files.features(env).features}
     assert offered - catalogue.read().features.keys() == set()
 
 

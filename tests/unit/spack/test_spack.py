@@ -29,7 +29,7 @@ def test_no_environment_recipe_or_site_has_a_mistake():
 
 @rows("name", env_files.names())
 def test_an_environment_names_nothing_that_is_a_sites(name):
-    text = (env_files.FOLDER / name / "environment.yaml").read_text()
+    text = (env_files.FOLDER / name / "spack.yaml").read_text()
     for word in ("externals", "prefix", "openmpi", "slurm", "gcc", "target="):
         assert word not in text, word
 
@@ -37,10 +37,7 @@ def test_an_environment_names_nothing_that_is_a_sites(name):
 def test_a_root_spec_without_a_version_is_a_warning(tmp_path):
     copy = tmp_path / "spack-envs"
     shutil.copytree(env_files.FOLDER, copy)
-    for file, old, new in (
-        ("io/environment", "fio@3.37", "fio"),
-        ("common/definitions", "@7.5.2", ""),
-    ):
+    for file, old, new in (("io/spack", "fio@3.37", "fio"), ("common/definitions", "@7.5.2", "")):
         path = copy / f"{file}.yaml"
         path.write_text(path.read_text().replace(old, new, 1))
     assert list(lint_envs.unpinned(copy)) == [
@@ -50,7 +47,7 @@ def test_a_root_spec_without_a_version_is_a_warning(tmp_path):
 
 
 def test_what_spack_would_prefer_older_is_pinned():
-    roots = {name: env_files.read(name).specs for name in env_files.names()}
+    roots = {name: env_files.roots(name) for name in env_files.names()}
     assert "ior@4.0.0" in roots["io"] and "fio@3.37 +libaio" in roots["io"]
     assert "nuttcp@8.2.2" in roots["network"] and "qperf@0.4.11 ~verbs" in roots["network"]
     for name in ("cpu-openblas", "cpu-mkl"):
@@ -64,7 +61,7 @@ def test_what_environments_share_is_written_once():
     for path in sorted(env_files.FOLDER.glob("*/*.yaml")):
         for line in path.read_text().splitlines():
             text = line.strip()
-            if len(text) > 30 and not text.startswith("#"):
+            if len(text) > 30 and not text.startswith("#") and path.name != "features.yaml":
                 assert text not in seen, (text, path, seen[text])
                 seen[text] = path
 
@@ -90,39 +87,41 @@ def test_every_feature_of_the_checks_that_packages_lack_is_brought_by_an_environ
 # ---- mistakes
 
 
-def spoilt(tmp_path, name, old, new):
+def spoilt(tmp_path, monkeypatch, file, old, new):
     """A copy of spack-envs/ with a text replaced, and the mistakes in it."""
     copy = tmp_path / "spack-envs"
     shutil.copytree(env_files.FOLDER, copy)
-    path = copy / name / env_files.FILE
-    text = path.read_text()
+    text = (copy / file).read_text()
     assert old in text
-    path.write_text(text.replace(old, new, 1))
-    document = env_files.examine(name, copy)[1]
-    return [str(e) for e in document.sorted_mistakes()]
+    (copy / file).write_text(text.replace(old, new, 1))
+    return [
+        str(e) for d in env_files.examine(file.partition("/")[0], copy) for e in d.sorted_mistakes()
+    ]
 
 
 @rows(
-    "name, old, new, told",
+    "file, old, new, told",
     [
-        ("io", "specs:", "spacs:", "unknown key 'spacs' (did you mean 'specs'?)"),
-        ("io", "ior@4.0.0", "'$(touch /tmp/x)'", "'$(touch /tmp/x)' is not a spec"),
-        ("io", "ior@4.0.0", "$(id)", "'$(id)' is not a spec"),
+        ("io/spack.yaml", "spack:", "spock:", "unknown key 'spock'"),
+        ("io/spack.yaml", "  specs:", "  spacs:", "unknown key 'spacs' (did you mean 'specs'?)"),
+        ("io/spack.yaml", "ior@4.0.0", "'$(touch /tmp/x)'", "'$(touch /tmp/x)' is not a spec"),
+        ("io/spack.yaml", "[../common]", "[../comon]", "unknown value '../comon'"),
+        ("io/spack.yaml", "ior@4.0.0", "$(id)", "'$(id)' is not a spec"),
         (
-            "cpu-mkl",
+            "cpu-mkl/spack.yaml",
             "require: [intel",
             "externals: [{spec: 'x@1', prefix: /x}] #",
             "externals of blas",
         ),
-        ("cpu-mkl", "require: [intel", "require: {a: b} #", "neither a text nor a list"),
-        ("io", "[ior]", "[]", "no file that proves ior"),
-        ("io", "[ior]", "[../../ior]", "'../../ior' is not a file name"),
-        ("io", "ior:", "'a b':", "'a b' is not a name of a feature"),
-        ("cpu-mkl", "MKLROOT:", "mkl-root:", "is not a name of a variable"),
+        ("cpu-mkl/spack.yaml", "require: [intel", "require: {a: b} #", "neither a text nor a list"),
+        ("io/features.yaml", "[ior]", "[]", "no file that proves ior"),
+        ("io/features.yaml", "[ior]", "[../../ior]", "'../../ior' is not a file name"),
+        ("io/features.yaml", "ior:", "'a b':", "'a b' is not a name of a feature"),
+        ("cpu-mkl/features.yaml", "MKLROOT:", "mkl-root:", "is not a name of a variable"),
     ],
 )
-def test_a_mistake_in_an_environment_is_one_line(tmp_path, name, old, new, told):
-    found = spoilt(tmp_path, name, old, new)
+def test_a_mistake_in_an_environment_is_one_line(tmp_path, monkeypatch, file, old, new, told):
+    found = spoilt(tmp_path, monkeypatch, file, old, new)
     assert found and all("\n" not in line for line in found)
     assert any(told in line for line in found), found
 
@@ -179,7 +178,7 @@ def test_a_mistake_in_a_recipe_is_one_line(tmp_path, old, new, told):
 
 
 def test_the_joined_environment_includes_the_site_and_changes_nothing_of_the_specs():
-    source = env_files.FOLDER / "io/environment.yaml"
+    source = env_files.FOLDER / "io/spack.yaml"
     text = merge.joined("io", source, ["/sites/x/spack", "/data/defaults"])
     assert "ior@4.0.0" in text and "fio@3.37 +libaio" in text
     assert "- /sites/x/spack\n  - /data/defaults" in text
