@@ -39,11 +39,11 @@ def _half_away(steps: Fraction) -> int:
     return whole if steps >= 0 else -whole
 
 
-# By the words before the step: `rounding: nearest even 1 GB/s`. siteproof/report/recompute.py has
-# each of them again.
+# By the word before the step: `rounding: nearest 1 GB/s`; ties to even by `ties: even` beside it.
+# siteproof/report/recompute.py has each of them again.
 RULES = {
-    "nearest": Rule(_half_away, "to the nearest step, half-way away from zero"),
-    "nearest even": Rule(round, "half-way to the even multiple, as in ASTM E29 (6.4.3)"),
+    "nearest": Rule(_half_away, "to the nearest step"),
+    "even": Rule(round, "to the nearest step, half-way to the even multiple"),
 }
 USUAL = "nearest"
 

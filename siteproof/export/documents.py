@@ -122,7 +122,8 @@ class CriterionAnswer:
     bound: The bound as a person reads it, a share worked out, with its rounding.
     kind: How value and bound are compared: at_least, at_most, equals or report_only.
     limit: The bound as a number; null where a text is compared, or nothing.
-    rounding: The rounding of the contract before it is compared: none, or nearest 1 GB/s.
+    rounding: The rounding of the contract before it is compared: none, or nearest 1 GB/s; with ',
+        ties to even' where the contract rounds so.
     source: Document and paragraph.
     note: A note; may be empty.
     by_rounding: Whether it passes only because the contract rounds.
@@ -406,10 +407,12 @@ def criterion(judged: Judgement, result: CriterionVerdict) -> CriterionAnswer:
     return CriterionAnswer(
         **same(result, "id", "verdict", "findings", "excused", "by_rounding", "oldest"),
         **same(required, "metric", "description", "phase", "subject", "scope", "links", "kind"),
-        **same(required, "rounding", "source", "note"),
         why=why(result),
         bound=bound(judged, result),
         limit=_limit(limit) if limit else None,
+        rounding=required.rounding_rule,
+        source=required.source,
+        note=required.note,
         counts={
             "expected": tally.expected,
             **{standing.key: len(units) for standing, units in tally.standings.items()},

@@ -19,7 +19,7 @@ from siteproof.sites import Criterion, Expected, Site
 
 _SHARES = ("share", "percentage points")
 _PLAIN = (  # keys that mean the same on any system, in the order in which they are written
-    *("subject", "scope", "programs", "phase", "trials", "answered_by", "max_age", "note"),
+    *("subject", "scope", "ties", "programs", "phase", "trials", "answered_by", "max_age", "note"),
 )
 
 

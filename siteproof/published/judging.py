@@ -113,7 +113,7 @@ def remarks(judged: Judged) -> list[str]:
     found = []
     sample, outcome, criterion = judged.sample, judged.outcome, judged.criterion
     if outcome.by_rounding:
-        found.append(f"only by rounding ({criterion.rounding})")
+        found.append(f"only by rounding to the {criterion.rounding_rule}")
     if not outcome.keeps and judged.as_printed:
         found.append(f"{sample.value} {judged.as_printed} is what the bound is, rounded as printed")
     elif judged.other and judged.other.keeps != outcome.keeps:
@@ -157,5 +157,5 @@ def _value(sample: Sample) -> str:
 
 
 def _bound(criterion: Criterion) -> str:
-    rounding = f", {criterion.rounding}" if criterion.step else ""
+    rounding = f", {criterion.rounding_rule}" if criterion.step else ""
     return f"{SIGNS[criterion.kind]} {criterion.bound}{rounding}"

@@ -61,7 +61,7 @@ def marks(site: Site, key: Series, criteria: dict[str, Criterion], unit: str) ->
     for name, criterion in criteria.items():
         sign = _SIGN[SIGNS[criterion.kind]]
         value = quantity(float(criterion.bound_value(facts).to(unit)), unit)
-        rounds = f" ({criterion.rounding})" if criterion.step else ""
+        rounds = f" ({criterion.rounding_rule})" if criterion.step else ""
         found += _sides(
             "bound", criterion, (metric.unit, unit), facts, f"{name} {sign} {value}{rounds}"
         )

@@ -118,7 +118,7 @@ def quantity(number: str, unit: str) -> Fraction:
 def rounded(value: Fraction, step: Fraction, rule: str) -> Fraction:
     """The multiple of the step that a value is rounded to; Python rounds half to even."""
     n, half = value / step, Fraction(1 if value >= 0 else -1, 2)
-    return step * {"nearest": int(n + half), "nearest even": round(n)}[rule]
+    return step * {"nearest": int(n + half), "even": round(n)}[rule]
 
 
 def fact_of(rule: Row, facts: str) -> Fraction:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 
-from siteproof import units
+from siteproof import rounding, units
 from siteproof.errors import UserError
 from siteproof.record.samples import EMULATED, HYPERVISOR, PROCESSOR
 from siteproof.schema.shapes import hint, near
@@ -191,6 +191,9 @@ class _Linted:
 
     def _bound(self) -> None:
         promise, metric = self.promise, self.metric
+        nearest = promise.rounding.startswith(f"{rounding.USUAL} ")
+        if "ties" in promise.model_fields_set and not nearest:
+            self._note("ties", "ties without rounding", hint="Add rounding, or remove ties")
         if promise.kind == "report_only" or metric.unit == "text":
             if promise.kind in ("at_least", "at_most"):
                 what = f"'{promise.metric}' is text"

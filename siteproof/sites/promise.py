@@ -40,7 +40,9 @@ SCOPES: dict[str, Scope] = {"node": "every node", "client": "every node", "pair"
 CONTRACT_MODES = ["maintenance", "acceptance"]
 AGES = ("7d", "36h", "4w", "none")
 _STEPS = "none, or 'nearest 1 GB/s'"
-_ROUNDINGS = ["none", *(f"'{rule} 1 GB/s'" for rule in RULES)]
+_TIES = {"away": USUAL, "even": "even"}  # the rules of `rounding: nearest …`
+_WRITTEN = [rule for rule in RULES if rule == USUAL or rule not in _TIES.values()]
+_ROUNDINGS = ["none", *(f"'{rule} 1 GB/s'" for rule in _WRITTEN)]
 _AGE = re.compile(r"(\d{1,5}) ?([hdw])(?:ours?|ays?|eeks?)?", re.ASCII)
 _HOURS = {"h": 1, "d": 24, "w": 168}
 # YAML's true, false and null are texts here: `not_here: false` would be read as the reason.
@@ -95,11 +97,10 @@ def parse_rounding(text: str) -> Rounding | None:
     """Read "nearest 1 GB/s", or "none". Raises UserError."""
     if text == "none":
         return None
-    rules = [rule for rule in RULES if text.startswith(f"{rule} ")]
-    if not rules:
+    rule, _, stated = text.partition(" ")
+    if rule not in _WRITTEN:
         raise UserError("rounding", f"unknown rounding '{text}'", _ROUNDINGS)
-    rule = max(rules, key=len)
-    step = plausible(text[len(rule) + 1 :])
+    step = plausible(stated)
     if step.value <= 0:
         raise UserError("rounding", f"step '{step}' is not above 0", _STEPS)
     return Rounding(rule, step)
@@ -154,8 +155,13 @@ class Promise(Model):
         "none",
         description="'nearest 1 GB/s': the value is rounded to the step, then compared; none: as "
         "measured. The rules: "
-        + "; ".join(f"{name}: {rule.meaning}" for name, rule in RULES.items())
+        + "; ".join(f"{name}: {rule.meaning}" for name, rule in RULES.items() if name in _WRITTEN)
         + ".",
+    )
+    ties: Literal["away", "even"] = Field(
+        "away",
+        description="Of `nearest`, how a value half-way between two steps is rounded: away from "
+        "zero, or to the even multiple of the step, as in ASTM E29 (6.4.3).",
     )
     conditions: dict[str, Value] = Field(
         {"mode": CONTRACT_MODES},
@@ -207,7 +213,10 @@ class Promise(Model):
     @cached_property
     def rounds(self) -> Rounding | None:
         """The rule and the step, or None for the absolute method."""
-        return parse_rounding(self.rounding)
+        found = parse_rounding(self.rounding)
+        return found and found._replace(
+            rule=_TIES[self.ties] if found.rule == USUAL else found.rule
+        )
 
     @property
     def step(self) -> Quantity | None:
@@ -218,6 +227,12 @@ class Promise(Model):
     def method(self) -> Literal["rounding", "absolute"]:
         """Whether value and bound are compared as measured, or after rounding."""
         return "rounding" if self.rounds else "absolute"
+
+    @property
+    def rounding_rule(self) -> str:
+        """The rounding in words, with its ties where they are not the default."""
+        named = self.rounding != "none" and self.ties != "away"
+        return self.rounding + (f", ties to {self.ties}" if named else "")
 
     @property
     def _slack(self) -> Fraction:

@@ -55,7 +55,7 @@ def bound(judged: Judgement, result: CriterionVerdict) -> str:
         hardware = expected.nodes(judged.site, criterion).values()
         kinds = {id(facts): facts for facts in hardware}.values()
         text += "".join(f" = {criterion.bound_value(facts)}" for facts in kinds)
-    return f"{text}, {criterion.rounding}" if criterion.step else text
+    return f"{text}, {criterion.rounding_rule}" if criterion.step else text
 
 
 def digits(result: NodeVerdict) -> str:

@@ -365,7 +365,7 @@ def test_the_most_common_reason_is_given_and_the_others_are_counted():
 
 
 def test_a_tie_passes_or_fails_as_the_contract_rounds():
-    even = {"rounding": "nearest even 1 GB/s"}
+    even = {"rounding": "nearest 1 GB/s", "ties": "even"}
     assert verdict(*all_three(64.5), **even).verdict is Verdict.FAIL
     assert verdict(*all_three(65.5), at_least="66 GB/s", **even).by_rounding
 

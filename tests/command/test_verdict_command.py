@@ -219,14 +219,14 @@ def test_why_explains_a_criterion_with_bound_conditions_and_every_node(jetstream
 
 
 def test_verdict_and_why_say_where_ties_go_to_even(jetstream):
-    old, new = "rounding: nearest 1 %\n", "rounding: nearest even 1 %\n"
-    jetstream.edit("criteria", old, new, name="jetstream-iu")
+    old = "rounding: nearest 1 %\n"
+    jetstream.edit("criteria", old, old + "  ties: even\n", name="jetstream-iu")
     blades(jetstream, "641.088")  # 79.5 %: an exact tie
     found, _ = jetstream.told("JS-4.1.1-HPL")
     assert found["verdict"] == "REGRESSED"  # 80 is even; of its baseline it is short
-    assert found["rounding"] == "nearest even 1 %"
+    assert found["rounding"] == "nearest 1 %, ties to even"
     told = jetstream.inside("why", "JS-4.1.1-HPL", "--system", "jetstream-iu").out
-    assert ">= 80 % of peak = 645.12 GFLOPS, nearest even 1 %" in told
+    assert ">= 80 % of peak = 645.12 GFLOPS, nearest 1 %, ties to even" in told
     assert "passes from  >= 641.088 GFLOPS as measured" in told
     jetstream.edit("criteria", "at_least: 80 %", "at_least: 79 %", name="jetstream-iu")
     told = jetstream.inside("why", "JS-4.1.1-HPL", "--system", "jetstream-iu").out

@@ -23,7 +23,7 @@ from siteproof.record.samples import Header, Sample
 from siteproof.sites import Baseline, Criterion, Metric, Site, System
 
 # Sizes in base units, written down here once more on purpose.
-RULES = ["nearest", "nearest even"]  # that by_hand knows
+RULES = ["nearest", "even"]  # that by_hand knows
 KINDS = {
     "rate": {
         "MB/s": Fraction(10**6),
@@ -111,6 +111,11 @@ def verdict_says(described, measured):
     return [judge(key, c, measured, facts, usual).verdict for key, c in described.criteria.items()]
 
 
+def rounding(rule, step):
+    """The keys of a criterion for a rule."""
+    return {"rounding": f"nearest {step}", "ties": "even" if rule == "even" else "away"}
+
+
 def by_hand(kind, bound, step, value, rule="nearest"):
     """Rounding in plain arithmetic; all in one unit. Python rounds fractions half to even."""
     if step:
@@ -161,7 +166,7 @@ def test_random_contracts_are_judged_alike_three_times(count):
         keys = {kind: f"{text} {theirs}"}
         if rng.random() < 0.6:
             step_text = rng.choice(["1", "0.1", "0.5", "10", "5", "0.05", "3", "100", "0.25"])
-            keys |= {"rounding": f"{rule} {step_text} {of_step}"}
+            keys |= rounding(rule, f"{step_text} {of_step}")
             step = Fraction(step_text) * sizes[of_step]
         bound = Fraction(text) * sizes[theirs]
         described = site({"C": criterion(**keys)}, unit, rng.choice(["higher", "lower"]))
@@ -207,7 +212,7 @@ def test_all_that_a_tool_prints_beside_a_bound_is_judged_alike(
     theirs, unit = units
     sizes = KINDS["rate"]
     step_size = Fraction(step) * sizes[theirs] if step else None
-    keys = {"rounding": f"{rule} {step} {theirs}"} if step else {}
+    keys = rounding(rule, f"{step} {theirs}") if step else {}
     described = site({"C": criterion(**{kind: f"{bound} {theirs}"}, **keys)}, unit)
     exact = Fraction(bound) * sizes[theirs]
     for edge in [exact] + ([exact - step_size / 2, exact + step_size / 2] if step else []):

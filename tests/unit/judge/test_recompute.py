@@ -75,7 +75,9 @@ def random_criterion(rng, sizes):
     if rng.random() < 0.5:
         step = rng.choice(["1", "0.1", "0.5", "10", "3", "100"])
         step_unit = "%" if share else of_step
-        keys |= {"rounding": f"{rng.choice(list(RULES))} {step} {step_unit}"}
+        rule = rng.choice(list(RULES))
+        ties = {"ties": "even"} if rule == "even" else {}
+        keys |= {"rounding": f"{'nearest' if ties else rule} {step} {step_unit}", **ties}
     if rng.random() < 0.3:
         keys["trials"] = rng.randint(1, 3)
     if rng.random() < 0.15:
