@@ -147,6 +147,7 @@ class Causes:
 
 
 def _dated(one: Finding, first: Moment, last: Moment) -> Finding:
-    """With the runs between which it changed, as the change is not dated more exactly."""
-    dates = (("earliest", str(first)), ("latest", str(last)))
+    """With the days (on one day, the runs) between which it changed, as no run is certain."""
+    form = "%Y-%m-%d" if first.time.date() != last.time.date() else "%Y-%m-%d %H:%M"
+    dates = (("earliest", f"{first.time:{form}}"), ("latest", f"{last.time:{form}}"))
     return replace(one, details=(*one.details, *dates))
