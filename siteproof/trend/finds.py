@@ -22,7 +22,7 @@ from siteproof.analysis.season import screen_seasons
 from siteproof.analysis.segments import Change
 from siteproof.analysis.shape import LONGEST, Shape
 from siteproof.analysis.slow_nodes import MIN_FLEET
-from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, Typical, middle, typical
+from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, Typical, last_digit, middle, typical
 from siteproof.trend.alerts import CONFIRMS, Kind
 from siteproof.trend.lines import Floats, Group, Ints
 
@@ -35,6 +35,7 @@ LONG_ENOUGH = 30  # runs of a line from which on a drift is an alert
 PROVISIONAL = 0.01  # chance in a series of what rests on fewer than CONFIRMS runs; no page decides
 QUESTIONS = 3  # of each line: whether its level changed, whether it drifts, how it scatters
 MOVED = 0.5  # of a drift: so much of it the values show at their ends
+ROUNDED = 1.5  # units of the last digit: two levels that are nearer are one, and rounded
 BACK = 0.25  # of a step: a level that lacks less than that is again as it was
 
 Progress = Callable[[int, int], None]  # how many lines are done, of how many
@@ -205,6 +206,8 @@ def _closely(line: Stretch, kind: Typical, may_swing: bool, found: Found) -> Non
     seen = shape.explain(times, line.values, kind, may_swing=may_swing)
     if seen.left_out:
         found.left_out.append((line, seen.left_out))
+    if seen.modes and _is_rounding(line, *seen.modes):
+        seen = replace(seen, modes=None)
     if seen.seasons or seen.modes:
         found.rhythms.append((line, seen))
     for at, change in enumerate(seen.changes):
@@ -213,6 +216,12 @@ def _closely(line: Stretch, kind: Typical, may_swing: bool, found: Found) -> Non
     if seen.drift and drift.worth_an_alert(seen.drift) and _is_seen(line, seen.drift, seen):
         found.finds.append(_drift(line, seen.drift, seen.left_out))
     found.finds.extend(_scatter(line, one) for one in seen.scatter if _noisy(line, one))
+
+
+def _is_rounding(line: Stretch, low: float, high: float) -> bool:
+    """Whether two levels are one unit of the last digit apart, as 1.9 and 2.0 are."""
+    level = abs(middle(line.raw))
+    return (high - low) * level <= ROUNDED * last_digit(line.raw) * abs(low)
 
 
 def _is_seen(line: Stretch, slope: Drift, seen: Shape) -> bool:
