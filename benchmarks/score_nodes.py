@@ -20,6 +20,7 @@ from siteproof import nodesets
 RUNS = 34
 BAD_RUNS = (1, 3, 20)  # the newest runs in which a node is bad
 SIZES = (1, 2, 3, 4, 6, 10, 100, 1000)
+SMALL = (3, 4, 5, 6, 9)
 SHARES = (0.1, 0.15, 0.3, 0.4, 0.5)
 
 
@@ -139,6 +140,21 @@ def without_past(chance: Random, rounds: int) -> Iterator[Fleets]:
     yield f
 
 
+def small(chance: Random, rounds: int) -> Iterator[Fleets]:
+    """As at an acceptance, fleets of 3 to 9 nodes: one bad node, from 4 nodes on also two."""
+    f = new(chance, "small", runs=3)
+    cells = list(product((1, 2), LOSSES[2:]))
+    kinds = {size: f.fleets(f"of{size}", 2 * rounds * len(cells), size) for size in SMALL}
+    f.fill(METRICS[0], NOISES["normal"], 0.01)
+    for size, fleets in kinds.items():
+        for number, columns in enumerate(fleets[::2]):
+            bad, loss = cells[number % len(cells)]
+            if 2 * bad <= size:
+                for column in columns[:bad]:
+                    f.plant(METRICS[0], column, loss, 3, f"{bad} of {size} nodes")
+    yield f
+
+
 def populations(chance: Random, rounds: int) -> Iterator[Fleets]:
     """Another kind of nodes, 5 or 12 % slower for good; one node of each fleet is bad, CV 1 %."""
     f = new(chance, "kinds")
@@ -209,6 +225,7 @@ NODES_PLANES: dict[str, Plane] = {
     "nodes": by_size,
     "share": by_share,
     "acceptance": without_past,
+    "small": small,
     "kinds": populations,
     "noise": by_noise,
     "clean": clean,
