@@ -39,7 +39,7 @@ def _half_away(steps: Fraction) -> int:
     return whole if steps >= 0 else -whole
 
 
-# By the word before the step: `rounding: nearest 1 GB/s`; ties to even by `ties: even` beside it.
+# By the word before the step: `rounding: nearest 1 GB/s`; ties to even with `ties: even`.
 # siteproof/report/recompute.py has each of them again.
 RULES = {
     "nearest": Rule(_half_away, "to the nearest step"),
