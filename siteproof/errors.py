@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
     """What a script may rely on; 2 goes before 1, 1 before 3, 3 before 0.
 
-    siteproof.severity.exit_code makes it of verdicts.
+    siteproof.record.severity.exit_code makes it of verdicts.
     """
 
     PASS = 0
@@ -34,6 +35,17 @@ def harmless(text: str) -> str:
     if text.isprintable():  # nearly all are
         return text
     return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """ " (did you mean 'x'?)" or nothing; capitals, '-' and '_' do not matter."""
+    plain = {_plain(one): one for one in reversed(list(known))}
+    close = get_close_matches(_plain(name), plain, n=1)
+    return f" (did you mean '{plain[close[0]]}'?)" if close else ""
+
+
+def _plain(name: str) -> str:
+    return str(name).lower().replace("-", "_")
 
 
 class UserError(Exception):

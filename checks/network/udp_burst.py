@@ -5,7 +5,7 @@ from reframe.core.builtins import variable
 
 from siteproof.checks import loading
 from siteproof.checks.udp import POWER, UdpCheck, UdpRun
-from siteproof.derive.udp import REQUESTED_MBPS
+from siteproof.collect.derive.udp import REQUESTED_MBPS
 from siteproof.errors import UserError
 from siteproof.sites.catalogue import MODES
 

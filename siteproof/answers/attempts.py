@@ -24,7 +24,7 @@ from siteproof.record.samples import (
     Sample,
     expected_nodes,
 )
-from siteproof.severity import WRONG
+from siteproof.record.severity import WRONG
 from siteproof.sites import Baseline, Criterion, Expected
 from siteproof.sites.stated import Value
 

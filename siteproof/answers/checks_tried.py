@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from siteproof.grouped import grouped
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import of_pairs
 from siteproof.record.repairs import Repair
 from siteproof.record.samples import (
@@ -28,7 +28,7 @@ from siteproof.record.samples import (
     Sample,
     expected_nodes,
 )
-from siteproof.severity import WRONG, most_severe_status
+from siteproof.record.severity import WRONG, most_severe_status
 from siteproof.sites import Site
 
 STRICTNESS = ("", "quick", "maintenance", "acceptance")  # of a mode, the least strict first

@@ -16,8 +16,8 @@ from math import inf
 from statistics import median_low
 
 from siteproof import files, units
-from siteproof.grouped import grouped
 from siteproof.record import series
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import PEER, Point, link_of, of_pairs, point
 from siteproof.record.samples import IMPLAUSIBLE, PUBLISHED, Sample
 from siteproof.record.sessions import Sessions

@@ -14,7 +14,7 @@ from siteproof.availability.intervals import Spans
 from siteproof.availability.overview import Overview
 from siteproof.errors import UserError
 from siteproof.record.finding import Finding, note
-from siteproof.severity import Verdict
+from siteproof.record.severity import Verdict
 from siteproof.sites import Criterion, Site
 
 MONTH = 720  # hours: 30 days

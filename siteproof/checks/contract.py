@@ -24,15 +24,15 @@ from fractions import Fraction
 from siteproof import units
 from siteproof.answers import expected
 from siteproof.answers.attempts import MIDDLES, attempts_at
+from siteproof.answers.criterion import judge, middle_trial
 from siteproof.errors import UserError
-from siteproof.judge.criterion import judge, middle_trial
 from siteproof.record import pair_units
 from siteproof.record.pair_units import Point
 from siteproof.record.samples import Sample
-from siteproof.rounding import Limit
-from siteproof.severity import Verdict
+from siteproof.record.severity import Verdict
 from siteproof.sites import Baseline, Criterion, Hardware, Site
 from siteproof.sites.promise import Subject
+from siteproof.units import Limit
 
 Reference = tuple[float, float | None, float | None]
 UNBOUNDED: Reference = (0.0, None, None)

@@ -14,8 +14,7 @@ from traceback import format_exception_only
 from typing import NoReturn
 
 from siteproof import files
-from siteproof.errors import ExitCode, UserError, UserErrors
-from siteproof.schema.shapes import hint
+from siteproof.errors import ExitCode, UserError, UserErrors, hint
 from siteproof.sites import Metric, Site, check_files
 from siteproof.sweeps import reading
 from siteproof.sweeps.keys import whole

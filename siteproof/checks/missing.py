@@ -14,18 +14,18 @@ from typing import Any
 
 from siteproof import sites
 from siteproof.answers import checks_tried, expected, implausible, inputs, lost
+from siteproof.answers.age import Freshness
 from siteproof.answers.attempts import MIDDLES, may_answer
 from siteproof.answers.attempts import of_system as criterion_of_system
+from siteproof.answers.criterion import judge, outdated, reported, units
 from siteproof.answers.expected import Laid
 from siteproof.checks import session
-from siteproof.judge.age import Freshness
-from siteproof.judge.criterion import judge, outdated, reported, units
 from siteproof.record import campaign, pair_units
 from siteproof.record.ages import Ages
 from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
+from siteproof.record.severity import Verdict
 from siteproof.record.updates import Updates
-from siteproof.severity import Verdict
 from siteproof.sites import Criterion, Site
 from siteproof.sites.pairs import Pair
 

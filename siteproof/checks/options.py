@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from siteproof.errors import UserError
+from siteproof.errors import UserError, hint
 from siteproof.record.point import KNOB
-from siteproof.schema.shapes import hint
 from siteproof.sites import Site, job_keys
 from siteproof.sites.catalogue import MODES
 from siteproof.sweeps import caps

@@ -11,7 +11,7 @@ from reframe.core.meta import make_test
 
 from siteproof.checks import loading
 from siteproof.errors import UserError, UserErrors
-from siteproof.schema import yamlfile
+from siteproof.sites.schema import yamlfile
 from siteproof.sweeps import caps, reading
 from siteproof.sweeps.points import classes
 from siteproof.sweeps.reading import SweepFile

@@ -11,6 +11,7 @@ import click
 from rich.box import SIMPLE_HEAD
 
 from siteproof import files, nodesets
+from siteproof.answers.age import lasting
 from siteproof.availability import overview, window_figures
 from siteproof.availability.definitions import Uptime, mtbf, overall, scheduled
 from siteproof.availability.from_slurm import minute
@@ -21,12 +22,11 @@ from siteproof.cli.records import print_answer, print_plain, print_table, print_
 from siteproof.cli.shared import flag, forms, print_some, site_of, text_option, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, Time, dumps, same
-from siteproof.judge.age import lasting
 from siteproof.record import event_log
 from siteproof.record.campaign import since
 from siteproof.record.event_log import EventRecord
 from siteproof.record.finding import Finding, Kind
-from siteproof.severity import Verdict, exit_code
+from siteproof.record.severity import Verdict, exit_code
 from siteproof.sites import Criterion, Site
 from siteproof.sites.machine import refuse_stranger
 from siteproof.slurm import client

@@ -13,7 +13,7 @@ from siteproof.cli import shared
 from siteproof.cli.trend import opened
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import campaign
-from siteproof.schema.yamlfile import shown
+from siteproof.sites.schema.yamlfile import shown
 from siteproof.trend import baselines
 from siteproof.trend.propose import Proposal, Without, propose
 from siteproof.trend.survey import examine

@@ -19,9 +19,9 @@ from siteproof.compare.accepted import Acceptance, LastTime
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, dumps, same
-from siteproof.grouped import grouped
 from siteproof.record import campaign
 from siteproof.record.finding import Finding
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import Site
 from siteproof.units import with_unit

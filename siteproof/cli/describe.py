@@ -14,16 +14,15 @@ from siteproof.analysis.uniformity import Change, Uniformity, drift, is_identity
 from siteproof.cli.records import print_answer, print_plain, print_wrapped
 from siteproof.cli.shared import by_node, flag, forms, site_of, text_option, which_samples
 from siteproof.compare import accepted
-from siteproof.errors import ExitCode, UserError
+from siteproof.errors import ExitCode, UserError, hint
 from siteproof.export.answer_model import Answer, dumps
-from siteproof.grouped import grouped
 from siteproof.nodes import described
 from siteproof.record import campaign as campaigns
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
-from siteproof.schema.shapes import hint
 from siteproof.sites import Site, bought
 from siteproof.sites.bought import FactResult
 from siteproof.units import count

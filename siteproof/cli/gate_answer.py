@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from siteproof import nodesets
+from siteproof.answers.criterion import CriterionVerdict
 from siteproof.cli.records import print_plain, print_records, print_wrapped, record_of
 from siteproof.cli.shared import print_text
 from siteproof.compare.accepted import ACCEPTABLE
@@ -18,11 +19,10 @@ from siteproof.gate.act import Scene
 from siteproof.gate.commands import Cluster, Plan
 from siteproof.gate.decision import STATES, UNTESTED, Decision, Ruling
 from siteproof.gate.service import Place, Service
-from siteproof.grouped import grouped
-from siteproof.judge.criterion import CriterionVerdict
 from siteproof.record.finding import Finding, Kind
-from siteproof.schema.yamlfile import clip
-from siteproof.severity import RANKS
+from siteproof.record.grouped import grouped
+from siteproof.record.severity import RANKS
+from siteproof.sites.schema.yamlfile import clip
 from siteproof.slurm import client
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement

@@ -10,13 +10,13 @@ import click
 
 from siteproof import files, sites
 from siteproof.cli.shared import flag, print_text, repeated, text_option
+from siteproof.compare.published import imported
 from siteproof.errors import UserError
 from siteproof.history.foreign import copying
 from siteproof.history.foreign.copying import Content, State
 from siteproof.history.foreign.figures import LeftOut
 from siteproof.history.foreign.import_options import DEFAULT, Options
 from siteproof.history.foreign.layouts import PRESETS
-from siteproof.published import imported
 from siteproof.sites.published_csv import Published
 from siteproof.units import count
 

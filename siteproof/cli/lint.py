@@ -13,9 +13,9 @@ from siteproof.cli.records import print_rows, print_table, table
 from siteproof.cli.shared import OPEN_TO_ALL, by_system, flag, forms, print_text
 from siteproof.cli.sites import FILES
 from siteproof.errors import ExitCode, UserError
-from siteproof.grouped import grouped
-from siteproof.schema.yamlfile import Document
+from siteproof.record.grouped import grouped
 from siteproof.sites import Criterion, Site, check_files, manual
+from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.site import examine, find, lint_sites, load, names, trust
 from siteproof.spack import lint_envs as software
 from siteproof.sweeps import reading as sweeps

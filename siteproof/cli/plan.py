@@ -25,7 +25,7 @@ from siteproof.checks.budget import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
 from siteproof.cli.records import print_rows, print_wrapped
 from siteproof.cli.shared import by_mode, by_system, console, flag, forms, print_text, text_option
 from siteproof.errors import ExitCode, UserError, UserErrors
-from siteproof.grouped import grouped
+from siteproof.record.grouped import grouped
 from siteproof.sites import Site, pairs
 from siteproof.sweeps.tools import SWEEPS_ONLY
 from siteproof.units import count

@@ -13,13 +13,13 @@ from rich.text import Text
 from siteproof import files
 from siteproof.cli.records import print_answer, print_plain, print_table, table
 from siteproof.cli.shared import flag, forms, print_text, site_of, which_system
+from siteproof.compare.published import milestones, results
+from siteproof.compare.published.judging import Answer as Outcome
+from siteproof.compare.published.judging import Judged, remarks
+from siteproof.compare.published.table_cells import Table as Results
+from siteproof.compare.published.table_cells import shown, when
 from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, dumps
-from siteproof.published import milestones, results
-from siteproof.published.judging import Answer as Outcome
-from siteproof.published.judging import Judged, remarks
-from siteproof.published.table_cells import Table as Results
-from siteproof.published.table_cells import shown, when
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED

@@ -13,10 +13,9 @@ import click
 from rich.console import Console
 
 from siteproof import files, sites
-from siteproof.errors import UserError, UserErrors, harmless
+from siteproof.errors import UserError, UserErrors, harmless, hint
 from siteproof.record.pair_units import LINK
 from siteproof.record.sessions import Sessions
-from siteproof.schema.shapes import hint
 from siteproof.sites import Site, catalogue
 from siteproof.sweeps import reading
 

@@ -23,9 +23,9 @@ from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.porting import grouping, lay_out, looking, new_site, one_node
 from siteproof.porting import modules as avail
 from siteproof.record.samples import MEANINGS
-from siteproof.schema.yamlfile import Document
 from siteproof.sites import Site, catalogue, folder, machine, manual, names, on_disk, recognise
 from siteproof.sites.manual import Key
+from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.site import examine, find
 from siteproof.slurm import client, configured
 from siteproof.sweeps.keys import Sweep

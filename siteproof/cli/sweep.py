@@ -22,13 +22,13 @@ from siteproof.curves.measured import ALL, Curve, Row
 from siteproof.curves.run_findings import SweepReport
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.export.answer_model import Answer, dumps, same
-from siteproof.figure import line_plot
 from siteproof.record import manifest
 from siteproof.record.finding import Finding
 from siteproof.record.samples import SWEEP, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.report import sweep_figures
-from siteproof.schema.yamlfile import Document
+from siteproof.report.figure import line_plot
+from siteproof.sites.schema.yamlfile import Document
 from siteproof.sweeps import reading
 from siteproof.sweeps.reading import SweepFile
 from siteproof.units import count, size

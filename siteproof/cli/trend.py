@@ -16,14 +16,13 @@ from siteproof import files, history
 from siteproof import trend as trends
 from siteproof.analysis.power import POWER
 from siteproof.cli import records, shared
-from siteproof.errors import ExitCode, UserError, harmless
+from siteproof.errors import ExitCode, UserError, harmless, hint
 from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.history import History
 from siteproof.history.extract import Wanted
 from siteproof.record import campaign
 from siteproof.record.finding import Finding
 from siteproof.record.series import alike
-from siteproof.schema.shapes import hint
 from siteproof.sites import Site
 from siteproof.trend import Alert, Line, Survey, acks
 from siteproof.trend.alerts import Rhythm

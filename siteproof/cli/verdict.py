@@ -10,7 +10,7 @@ from siteproof.cli.records import Record, print_plain, print_records, print_wrap
 from siteproof.cli.shared import SET_ASIDE, forms, print_left_out, print_text, which_answers
 from siteproof.export import documents
 from siteproof.export.answer_model import dumps
-from siteproof.severity import RANKS, Verdict
+from siteproof.record.severity import RANKS, Verdict
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.verdict.tally import Standing, Tally, of_all

@@ -8,25 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from siteproof import nodesets
+from siteproof import errors, nodesets
 from siteproof.analysis.slow_nodes import State
 from siteproof.answers.attempts import why_not
+from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.cli.gate_answer import print_in_slurm
 from siteproof.cli.records import print_answer, print_wrapped
 from siteproof.cli.shared import by_subject, json_option, which_answers
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
 from siteproof.export.answer_model import Answer, Time, dumps, same
-from siteproof.grouped import grouped
-from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.record.finding import Finding
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.samples import Sample
-from siteproof.rounding import Limit
-from siteproof.schema import shapes
-from siteproof.severity import Verdict, exit_code
+from siteproof.record.severity import Verdict, exit_code
 from siteproof.sites import Criterion
-from siteproof.units import count, with_unit
+from siteproof.units import Limit, count, with_unit
 from siteproof.verdict.derived.given import DerivedSample
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import verdicts as wording
@@ -238,7 +236,7 @@ def _unknown(judged: Judgement, subject: str) -> UserError:
     known = [r.id for r in judged.verdicts]
     system = judged.site.system.system
     what = f"'{subject}' is neither a criterion nor a node or pair of {system}"
-    what += shapes.hint(subject, known if len(ends(subject)) > 1 else [*known, *nodes])
+    what += errors.hint(subject, known if len(ends(subject)) > 1 else [*known, *nodes])
     folded = str(nodesets.of(node for node in nodes if node != system))
     return UserError("why", what, [*known, *filter(None, [folded])])
 

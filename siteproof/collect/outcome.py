@@ -11,8 +11,8 @@ from typing import Any
 
 from siteproof import files, units
 from siteproof.collect import cause, ending, raw
+from siteproof.collect.derive import Given, Limit, Limitation
 from siteproof.collect.raw import KILLED, Execution, Raw
-from siteproof.derive import Given, Limit, Limitation
 from siteproof.errors import OutputError, harmless
 from siteproof.parsers import Reading
 from siteproof.parsers.iperf3 import Interval
@@ -82,7 +82,7 @@ def judge(
     if job.derive:
         function = derived(job)
         if function is None:
-            raise OutputError(f"siteproof.derive has no function '{job.derive[:40]}'")
+            raise OutputError(f"siteproof.collect.derive has no function '{job.derive[:40]}'")
         given = Given(readings, conditions, left, job.facts)
         readings, conditions = function(given)
         aside = given.aside
@@ -106,11 +106,11 @@ def reason(error: Exception) -> OutputError:
 
 
 def derived(job: Manifest, part: str = "") -> Callable[..., Any] | None:
-    """What adds readings, or its part `_of_link`: a function of siteproof.derive."""
+    """What adds readings, or its part `_of_link`: a function of siteproof.collect.derive."""
     module, _, name = job.derive.partition(".")
-    if module not in manifest.modules("derive"):
+    if module not in manifest.modules("collect/derive"):
         return None
-    found = getattr(import_module(f"siteproof.derive.{module}"), name + part, None)
+    found = getattr(import_module(f"siteproof.collect.derive.{module}"), name + part, None)
     return found if isinstance(found, FunctionType) else None
 
 

@@ -1,6 +1,6 @@
 """The values of a link as a whole, from turns that ran at the same time.
 
-A check has such values if siteproof.derive has a function of its name and `_of_link`. There is one
+A check has such values if collect.derive has a function of its name and `_of_link`. There is one
 outcome for each trial and each kind of run, such as direction=out streams=4, and values only where
 every pair of the trial has one: what some pairs carry is not what the link carries.
 """

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from siteproof import nodesets
-from siteproof.errors import UserError
+from siteproof.errors import UserError, hint
 from siteproof.record import campaign, shown
 from siteproof.record.samples import Header, Order
 from siteproof.record.series import CONTRACTUAL
-from siteproof.schema.shapes import hint
-from siteproof.severity import Verdict, in_order
+from siteproof.record.severity import Verdict, in_order
 
 if TYPE_CHECKING:
     from siteproof.verdict.judgement import Judgement

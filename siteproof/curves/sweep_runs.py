@@ -15,7 +15,7 @@ from siteproof.errors import UserError
 from siteproof.record import campaign as campaigns
 from siteproof.record.point import Point
 from siteproof.record.samples import SWEEP, Sample
-from siteproof.severity import broke
+from siteproof.record.severity import broke
 from siteproof.sites import Site
 from siteproof.sweeps import caps
 from siteproof.sweeps.reading import SweepFile

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof.analysis.slow_nodes import State
+from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.errors import ExitCode
 from siteproof.export.answer_model import Answer, Time, same
-from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.record.finding import Finding
 from siteproof.record.samples import Sample
-from siteproof.rounding import Limit
-from siteproof.severity import Verdict
+from siteproof.record.severity import Verdict
 from siteproof.sites import Bound
+from siteproof.units import Limit
 from siteproof.verdict.judgement import Judgement
 from siteproof.verdict.tally import Standing, Tally
 from siteproof.wording import tallies

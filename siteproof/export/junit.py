@@ -22,12 +22,12 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from siteproof import nodesets
+from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.errors import harmless
 from siteproof.export.documents import answers, common
-from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.record.pair_units import ends
 from siteproof.record.samples import Header, Sample
-from siteproof.severity import UNDECIDED, Verdict, most_severe, of_status
+from siteproof.record.severity import UNDECIDED, Verdict, most_severe, of_status
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement
 from siteproof.wording.verdicts import bound, reason, reasons, value, why

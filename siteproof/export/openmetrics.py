@@ -15,14 +15,14 @@ from fractions import Fraction
 from statistics import median
 
 from siteproof import units
+from siteproof.answers.criterion import CriterionVerdict
 from siteproof.curves import sweep_runs
 from siteproof.errors import harmless
-from siteproof.grouped import grouped
-from siteproof.judge.criterion import CriterionVerdict
 from siteproof.nodes.states import FleetReport, State
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import LINK, job, of_pairs
 from siteproof.record.samples import PUBLISHED, Sample
-from siteproof.severity import Verdict
+from siteproof.record.severity import Verdict
 from siteproof.sites import Hardware
 from siteproof.trend import Alert
 from siteproof.units import UNITS

@@ -10,14 +10,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from siteproof import files, trend
+from siteproof.answers.criterion import waiver_finding
 from siteproof.errors import UserError
 from siteproof.gate.decision import Excuse
-from siteproof.judge.criterion import waiver_finding
 from siteproof.nodes import states
 from siteproof.nodes.states import FleetReport
 from siteproof.record import repairs
 from siteproof.record.finding import Finding, Kind
-from siteproof.severity import LACKS_NOTHING
+from siteproof.record.severity import LACKS_NOTHING
 from siteproof.sites import Site, Waiver
 from siteproof.sites.waiver import EVERYTHING
 from siteproof.trend import explaining

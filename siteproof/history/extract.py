@@ -14,11 +14,10 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from siteproof.errors import UserError
+from siteproof.errors import UserError, hint
 from siteproof.history import History, store, views
 from siteproof.history.store import quoted
 from siteproof.record import campaign
-from siteproof.schema.shapes import hint
 
 T = TypeVar("T")
 AGAIN = 0.1  # s; DuckDB ignores an interrupt that comes before its query has started

@@ -19,15 +19,14 @@ from siteproof.analysis import attribution as rules
 from siteproof.analysis.attribution import RECEIVER, SENDER, Blame, Culprit, Pair, blame
 from siteproof.analysis.daily import Attempt, Cell, daily
 from siteproof.answers.attempts import failure, why_not
-from siteproof.errors import UserError
+from siteproof.errors import UserError, hint
 from siteproof.links import transfers
 from siteproof.record import campaign, finding, series
 from siteproof.record.finding import Detail, Finding, Kind
 from siteproof.record.pair_units import PEER, by_point, job, link_of, of_pairs
 from siteproof.record.samples import Header, JobOrder, Sample
 from siteproof.record.sessions import Sessions
-from siteproof.schema.shapes import hint
-from siteproof.severity import WRONG, broke
+from siteproof.record.severity import WRONG, broke
 from siteproof.sites import Criterion, Metric, Site, pairs
 from siteproof.sites.system import Link
 from siteproof.units import Quantity

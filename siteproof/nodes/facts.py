@@ -12,14 +12,14 @@ from siteproof.analysis import restarts, uniformity
 from siteproof.analysis.slow_nodes import State
 from siteproof.answers import checks_tried
 from siteproof.answers.attempts import failure, of_system
-from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
+from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.nodes import described, stored
 from siteproof.record import descriptions, finding, series
 from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.samples import INTERRUPTED, LOST, TOOL_MISSING, Header, Sample, expected_nodes
-from siteproof.severity import WRONG, most_severe_status
+from siteproof.record.severity import WRONG, most_severe_status
 from siteproof.sites import Criterion, Metric, Site, bought
 from siteproof.sites.bought import Outcome
 from siteproof.verdict.judgement import Judgement

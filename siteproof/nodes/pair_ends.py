@@ -24,7 +24,7 @@ from siteproof.record import finding, series
 from siteproof.record.finding import Detail, Finding, Kind, note
 from siteproof.record.pair_units import PEER, job, link_of, of_link, of_pairs
 from siteproof.record.samples import Sample
-from siteproof.severity import most_severe_status
+from siteproof.record.severity import most_severe_status
 from siteproof.sites import Site, pairs
 from siteproof.verdict.judgement import Judgement
 

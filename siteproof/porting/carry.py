@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from siteproof import units
+from siteproof import errors, units
 from siteproof.errors import UserError
 from siteproof.porting.new_site import in_quotes, marked
-from siteproof.schema import shapes
 from siteproof.sites import Criterion, Expected, Site
 
 _SHARES = ("share", "percentage points")
@@ -89,7 +88,7 @@ def parts(site: Site) -> dict[Part, set[str]]:
 
 def _must_be(option: str, name: str, known: set[str], site: str) -> None:
     if name not in known:
-        what = f"'{name[:40]}' is not in {site}{shapes.hint(name, known)}"
+        what = f"'{name[:40]}' is not in {site}{errors.hint(name, known)}"
         raise UserError(option, what, sorted(known))
 
 

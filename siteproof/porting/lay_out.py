@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from siteproof.errors import UserError, UserErrors
-from siteproof.schema.yamlfile import Document
 from siteproof.sites import Site, folder
 from siteproof.sites.key_types import NAME, NAME_RULE
+from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.site import examine
 
 # ReFrame's own system; the commands after `siteproof sites`; what YAML reads as no value.

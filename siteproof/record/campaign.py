@@ -10,10 +10,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 
-from siteproof.errors import UserError
+from siteproof.errors import UserError, hint
 from siteproof.record.ages import Ages
 from siteproof.record.samples import PUBLISHED, Header
-from siteproof.schema.shapes import hint
 
 _AGO = re.compile(r"(\d+)\s*([mhdw])")
 GAP = timedelta(days=30)  # a longer pause ends a campaign

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from siteproof import nodesets
-from siteproof.severity import WRONG
+from siteproof.record.severity import WRONG
 
 Detail = str | int | float
 Details = tuple[tuple[str, Detail], ...]

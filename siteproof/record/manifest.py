@@ -71,7 +71,7 @@ def _are_nodes(expected: str) -> bool:
 
 def _is_derivation(name: str) -> bool:
     module, _, function = name.partition(".")
-    in_module = module in modules("derive") and re.fullmatch("[a-z][a-z0-9_]*", function)
+    in_module = module in modules("collect/derive") and re.fullmatch("[a-z][a-z0-9_]*", function)
     return not name or bool(in_module)
 
 
@@ -309,7 +309,7 @@ def parse(where: object, data: bytes) -> Manifest:
 
 @functools.cache
 def modules(room: str) -> frozenset[str]:
-    """The modules of siteproof.parsers or siteproof.derive; only these are imported by name."""
+    """The modules of `parsers` or `collect/derive`; only these are imported by name."""
     folder = Path(__file__).resolve().parents[1] / room
     return frozenset(found.name for found in pkgutil.iter_modules([str(folder)]))
 

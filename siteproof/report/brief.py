@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from siteproof.analysis.before_after import Effect
 from siteproof.errors import harmless
 from siteproof.record.finding import Kind
+from siteproof.record.severity import UNDECIDED
 from siteproof.report.chapters import changes, nodes, untested
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, percent_change
 from siteproof.report.phrases import nodes as folded
 from siteproof.report.summary import begin
-from siteproof.severity import UNDECIDED
 from siteproof.units import count
 from siteproof.wording.findings import full
 from siteproof.wording.shorter import shorten

@@ -127,7 +127,7 @@ def address(attached: Attached) -> tuple[str, str]:
 
 
 def drawing(figure: Figure) -> str:
-    """The drawing with ids that are unique in the page. It is of siteproof.figure only."""
+    """The drawing with ids that are unique in the page. It is of siteproof.report.figure only."""
     return do_mark_safe(_ID.sub(rf"\g<1>{figure.name}-", _NAME.sub("", figure.svg)))
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from siteproof.record import series
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import Series
+from siteproof.record.severity import NOT_TRIED
 from siteproof.report.material import Material
-from siteproof.severity import NOT_TRIED
 from siteproof.sites import Site
 from siteproof.trend import lines
 

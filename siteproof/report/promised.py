@@ -9,10 +9,10 @@ from fractions import Fraction
 
 from siteproof import units
 from siteproof.answers.attempts import MIDDLES, why_not
-from siteproof.figure.marks import Mark
 from siteproof.history import rows
 from siteproof.record.samples import Sample
 from siteproof.record.series import Series
+from siteproof.report.figure.marks import Mark
 from siteproof.report.phrases import quantity
 from siteproof.sites import Baseline, Criterion, Hardware, Site
 from siteproof.sites.promise import SIGNS

@@ -96,7 +96,7 @@ def limited_points(points: Sequence[str], most: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Figure:
-    """name: a slug, unique in a report. svg: of siteproof.figure only, as it is not escaped.
+    """name: a slug, unique in a report. svg: of siteproof.report.figure only, as it is not escaped.
 
     caption: what is seen, in one sentence with unit and counts. table: the same as values.
     metrics: what it shows; the criteria on them link to it.

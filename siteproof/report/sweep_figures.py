@@ -1,4 +1,4 @@
-"""The figures of a sweep, from the reports on its runs, as data for siteproof.figure."""
+"""The figures of a sweep, from the reports on its runs, as data for siteproof.report.figure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from siteproof.analysis.plateau import At, Beyond
 from siteproof.curves.bounds import Reached
 from siteproof.curves.measured import ALL, Curve, Row, ordered
 from siteproof.curves.run_findings import SweepReport
-from siteproof.figure.line_plot import Line, LinePlot
-from siteproof.grouped import grouped
+from siteproof.record.grouped import grouped
+from siteproof.report.figure.line_plot import Line, LinePlot
 from siteproof.units import with_unit
 from siteproof.wording.amounts import at, number
 from siteproof.wording.findings import bound_name

@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from siteproof import files
+from siteproof.answers import published_values
 from siteproof.answers.attempts import attempts_at, why_not
+from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.answers.expected import covered
 from siteproof.errors import UserError
-from siteproof.judge import published_values
-from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.record import pair_units, shown
 from siteproof.record.ages import moment_of
 from siteproof.record.samples import PUBLISHED, Header, Sample, path_of
+from siteproof.record.severity import BROKEN, most_severe, of_status
 from siteproof.report.material import Material
 from siteproof.report.sections import Attached
-from siteproof.severity import BROKEN, most_severe, of_status
 from siteproof.sites import Baseline, Hardware
 from siteproof.sites.printed import STATED
 from siteproof.sites.promise import Promise

@@ -10,10 +10,10 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from siteproof import units
-from siteproof.schema import shapes, yamlfile
-from siteproof.schema.yamlfile import Document, Loc
+from siteproof import errors, units
 from siteproof.sites.key_types import Model
+from siteproof.sites.schema import shapes, yamlfile
+from siteproof.sites.schema.yamlfile import Document, Loc
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "checks"
@@ -183,7 +183,7 @@ def _lint(document: Document, name: str, metric: Metric) -> None:
     if metric.check and not metric.file:
         document.add((name,), "missing key 'file'")
     if metric.unit not in units.UNITS:
-        known = shapes.hint(metric.unit, units.UNITS)
+        known = errors.hint(metric.unit, units.UNITS)
         document.add((name, "unit"), f"unknown unit '{metric.unit}'{known}", units.UNITS)
 
 

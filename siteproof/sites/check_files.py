@@ -13,9 +13,9 @@ from pathlib import Path
 
 from siteproof import files
 from siteproof.errors import UserError
-from siteproof.schema.yamlfile import Document, shown
 from siteproof.sites import catalogue
 from siteproof.sites.catalogue import ROOT, Metric
+from siteproof.sites.schema.yamlfile import Document, shown
 from siteproof.sites.site import Site
 
 MAX_BYTES = 1_000_000

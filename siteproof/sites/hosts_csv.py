@@ -7,8 +7,8 @@ from typing import Self
 
 from pydantic import Field
 
-from siteproof.schema.yamlfile import Document, clip
 from siteproof.sites.lint import Around
+from siteproof.sites.schema.yamlfile import Document, clip
 from siteproof.sites.site_tables import Row
 from siteproof.sites.stated import Fact, FactSection
 

@@ -19,8 +19,7 @@ from pydantic import (
 )
 
 from siteproof import units
-from siteproof.errors import Mistake, UserError
-from siteproof.schema.shapes import hint
+from siteproof.errors import Mistake, UserError, hint
 from siteproof.sites import processors
 
 # Lists of which an entry may be there twice: commands, options that a command takes twice, and

@@ -12,11 +12,11 @@ from typing import Any
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
-from siteproof.schema.shapes import near
-from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.catalogue import ROOT, Metric
 from siteproof.sites.lint_jobs import lint_jobs
 from siteproof.sites.read_fields import FIELDS, is_read
+from siteproof.sites.schema.shapes import near
+from siteproof.sites.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.stated import FactSection
 from siteproof.sites.system import NO_NETWORK, Hardware, Link, Recognise, System
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from siteproof.schema.shapes import near
-from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites import job_keys
+from siteproof.sites.schema.shapes import near
+from siteproof.sites.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.system import Environment, Partition, System
 
 # Keys of ReFrame in a verbatim block, by its place: those for which the site has a key, of this or

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 
-from siteproof import rounding, units
-from siteproof.errors import UserError
+from siteproof import units
+from siteproof.errors import UserError, hint
 from siteproof.record.samples import EMULATED, HYPERVISOR, PROCESSOR
-from siteproof.schema.shapes import hint, near
-from siteproof.schema.yamlfile import Document, clip
 from siteproof.sites import plausible
 from siteproof.sites.catalogue import MODES, Metric
 from siteproof.sites.lint import Around, belongs_to, reference
 from siteproof.sites.promise import KINDS, Baseline, Criterion, parse_bound
+from siteproof.sites.schema.shapes import near
+from siteproof.sites.schema.yamlfile import Document, clip
 from siteproof.sites.system import SHARE_OF, Hardware, System
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -191,7 +191,7 @@ class _Linted:
 
     def _bound(self) -> None:
         promise, metric = self.promise, self.metric
-        nearest = promise.rounding.startswith(f"{rounding.USUAL} ")
+        nearest = promise.rounding.startswith(f"{units.USUAL} ")
         if "ties" in promise.model_fields_set and not nearest:
             self._note("ties", "ties without rounding", hint="Add rounding, or remove ties")
         if promise.kind == "report_only" or metric.unit == "text":

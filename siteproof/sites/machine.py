@@ -12,9 +12,9 @@ from pathlib import Path
 
 from siteproof import files
 from siteproof.errors import UserError
-from siteproof.schema import shapes, yamlfile
-from siteproof.schema.yamlfile import Document
 from siteproof.sites import site
+from siteproof.sites.schema import shapes, yamlfile
+from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.system import Recognise
 
 SLURM_CONF = (

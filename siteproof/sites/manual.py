@@ -8,12 +8,12 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
-from siteproof.schema.shapes import bare
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.hosts_csv import HostRow
 from siteproof.sites.lint_promise import OWNER
 from siteproof.sites.promise import Baseline, Criterion
 from siteproof.sites.published_csv import Published
+from siteproof.sites.schema.shapes import bare
 from siteproof.sites.stated import Expected, Fact
 from siteproof.sites.system import System
 from siteproof.sites.timeline_csv import Milestone

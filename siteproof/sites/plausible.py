@@ -12,9 +12,9 @@ from itertools import combinations, product
 
 from siteproof import units
 from siteproof.errors import UserError
-from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.promise import Bound, Promise
+from siteproof.sites.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.stated import Expected
 from siteproof.sites.system import FileSystem, Link, Nic, NicParameters, System, is_of_network
 from siteproof.units import Quantity

@@ -1,6 +1,6 @@
 """Criteria and baselines: a metric, a bound, and the exact arithmetic of meeting it.
 
-Values are rounded by siteproof.rounding; nothing here is a float.
+Values are rounded by siteproof.units; nothing here is a float.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pydantic import Field, field_validator, model_validator
 
 from siteproof import units
 from siteproof.errors import UserError
-from siteproof.rounding import (
+from siteproof.sites.key_types import Count, Day, Model, plausible, readable, shaped
+from siteproof.sites.stated import Value
+from siteproof.sites.system import Hardware
+from siteproof.units import (
     RULES,
     USUAL,
     Limit,
     Number,
+    Quantity,
     highest_passing,
     lowest_passing,
     round_to,
 )
-from siteproof.sites.key_types import Count, Day, Model, plausible, readable, shaped
-from siteproof.sites.stated import Value
-from siteproof.sites.system import Hardware
-from siteproof.units import Quantity
 
 Kind = Literal["at_least", "at_most", "equals", "report_only"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -87,7 +87,7 @@ def parse_bound(text: str, wanted: str = "") -> Bound:
 
 
 class Rounding(NamedTuple):
-    """How a value is rounded before it is compared: one of rounding.RULES, and its step."""
+    """How a value is rounded before it is compared: one of units.RULES, and its step."""
 
     rule: str
     step: Quantity
@@ -273,7 +273,7 @@ class Promise(Model):
 
     @cached_property
     def refusals(self) -> dict[object, tuple[Any, Any]]:
-        """Which samples cannot answer it, and why: kept by siteproof.judge, as many are alike."""
+        """Which samples cannot answer it, and why: kept by siteproof.answers, as many are alike."""
         return {}
 
     def rounded(self, value: Number, unit: str, facts: Hardware | None = None) -> Fraction:

@@ -18,11 +18,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from siteproof import units
 from siteproof.errors import Mistake, UserError
 from siteproof.record.samples import STATUSES, YEARS
-from siteproof.schema.yamlfile import Document
 from siteproof.sites import printed
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.key_types import plausible, shaped
 from siteproof.sites.lint import Around, reference
+from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.site_tables import Row, several
 
 PROGRAM = "program"  # a condition of every value

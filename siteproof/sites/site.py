@@ -10,10 +10,8 @@ from typing import TypeVar
 
 from ClusterShell.NodeSet import NodeSet
 
-from siteproof import files, nodesets
+from siteproof import errors, files, nodesets
 from siteproof.errors import UserError, UserErrors
-from siteproof.schema import shapes, yamlfile
-from siteproof.schema.yamlfile import Document
 from siteproof.sites import catalogue as metrics
 from siteproof.sites import features, libraries, plausible, site_tables
 from siteproof.sites.catalogue import Metric
@@ -22,6 +20,8 @@ from siteproof.sites.lint import Around, lint_system
 from siteproof.sites.lint_promise import lint_owner, lint_promise
 from siteproof.sites.promise import Baseline, Criterion, Promise
 from siteproof.sites.published_csv import Published
+from siteproof.sites.schema import shapes, yamlfile
+from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.stated import FactSection
 from siteproof.sites.system import Hardware, HostParameters, Partition, System
 from siteproof.sites.timeline_csv import Milestone
@@ -75,7 +75,7 @@ class Site:
         found = self.system.partitions.get(name)
         if found is None:
             names = self.system.partitions
-            what = f"no partition '{name}'{shapes.hint(name, names)}"
+            what = f"no partition '{name}'{errors.hint(name, names)}"
             raise UserError(self.name, what, names)
         return found
 
@@ -125,7 +125,7 @@ class Site:
     def _role(self, role: str) -> str:
         if role not in self.system.nodes:
             names = self.system.nodes
-            raise UserError(self.name, f"no role '{role}'{shapes.hint(role, names)}", names)
+            raise UserError(self.name, f"no role '{role}'{errors.hint(role, names)}", names)
         return role
 
 
@@ -156,7 +156,7 @@ def find(name: str, where: str = "system") -> str:
 
 def _known(name: str, where: str, among: list[str], place: str = "") -> str:
     if name not in among:
-        what = f"no site '{yamlfile.clip(name)}'{shapes.hint(name, among)}{place}"
+        what = f"no site '{yamlfile.clip(name)}'{errors.hint(name, among)}{place}"
         raise UserError(where, what, among)
     return name
 

@@ -16,10 +16,10 @@ from typing import Annotated, ClassVar, Self, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from siteproof.schema import shapes
-from siteproof.schema.yamlfile import Document, Stop, clip, text_of
 from siteproof.sites.key_types import Model
 from siteproof.sites.lint import Around, belongs_to
+from siteproof.sites.schema import shapes
+from siteproof.sites.schema.yamlfile import Document, Stop, clip, text_of
 
 R = TypeVar("R", bound="Row")
 MAX_BYTES = 50_000_000  # some hundred thousand lines

@@ -14,9 +14,8 @@ from ClusterShell.NodeSet import NodeSet
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from siteproof import nodesets, units
-from siteproof.errors import Mistake
+from siteproof.errors import Mistake, hint
 from siteproof.files import MAX_UID
-from siteproof.schema.shapes import hint
 from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option, Variables
 from siteproof.sites.key_types import (
     NAME_RULE,

@@ -7,9 +7,9 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field
 
-from siteproof.schema.yamlfile import Document
 from siteproof.sites.lint import Around, reference
 from siteproof.sites.published_csv import Days, period, said_period
+from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.site_tables import Names, Row
 
 

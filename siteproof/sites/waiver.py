@@ -11,10 +11,10 @@ from ClusterShell.NodeSet import NodeSet
 from pydantic import Field
 
 from siteproof import nodesets
-from siteproof.schema.shapes import near
-from siteproof.schema.yamlfile import Document, clip
 from siteproof.sites.key_types import Day, Model
 from siteproof.sites.lint import node_set
+from siteproof.sites.schema.shapes import near
+from siteproof.sites.schema.yamlfile import Document, clip
 
 EVERYTHING = "all"
 

@@ -17,8 +17,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from siteproof.errors import Mistake
 from siteproof.record.samples import YEARS
-from siteproof.schema.yamlfile import Document
 from siteproof.sites.lint import Around, node_set, reference
+from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.site_tables import Names, Row
 
 ALL = "all"

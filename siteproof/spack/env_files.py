@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from siteproof.errors import UserErrors
-from siteproof.schema import shapes, yamlfile
-from siteproof.schema.yamlfile import Document
 from siteproof.sites.catalogue import ROOT
 from siteproof.sites.key_types import Model
+from siteproof.sites.schema import shapes, yamlfile
+from siteproof.sites.schema.yamlfile import Document
 from siteproof.spack import places
 from siteproof.spack.model import Definitions, Environment, Features, Versions
 

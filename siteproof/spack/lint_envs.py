@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from siteproof.errors import UserError, UserErrors
-from siteproof.schema import shapes, yamlfile
-from siteproof.schema.yamlfile import Document, clip
 from siteproof.sites import Site
 from siteproof.sites import folder as site_folder
+from siteproof.sites.schema import shapes, yamlfile
+from siteproof.sites.schema.yamlfile import Document, clip
 from siteproof.sites.site import examine
 from siteproof.spack import env_files, places
 from siteproof.spack.model import Definitions, Package, Packages

@@ -17,7 +17,7 @@ import yaml
 
 from siteproof import files
 from siteproof.errors import UserError
-from siteproof.schema.yamlfile import MAX_BYTES
+from siteproof.sites.schema.yamlfile import MAX_BYTES
 from siteproof.spack import env_files, places
 
 DEFAULTS = "defaults"

@@ -10,9 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from siteproof.errors import UserError
+from siteproof.errors import UserError, hint
 from siteproof.record.point import Point, Values
-from siteproof.schema.shapes import hint
 from siteproof.sweeps.constraints import Constraint
 from siteproof.sweeps.keys import Sweep, whole
 from siteproof.sweeps.tools import COMMON, SIZES, TOOLS, Axis, shown

@@ -9,8 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from siteproof import units
-from siteproof.errors import Mistake, UserError
-from siteproof.schema.shapes import hint
+from siteproof.errors import Mistake, UserError, hint
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,

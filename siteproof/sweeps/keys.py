@@ -18,9 +18,8 @@ from pydantic import (
 )
 
 from siteproof import units
-from siteproof.errors import Mistake, UserError
+from siteproof.errors import Mistake, UserError, hint
 from siteproof.record.point import KNOB
-from siteproof.schema.shapes import hint
 from siteproof.sites.key_types import Model
 from siteproof.sweeps import knobs
 from siteproof.sweeps.constraints import Constraint

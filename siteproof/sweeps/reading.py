@@ -13,9 +13,9 @@ from pathlib import Path
 from siteproof import files
 from siteproof.errors import UserError, UserErrors
 from siteproof.record.point import Point
-from siteproof.schema import shapes, yamlfile
-from siteproof.schema.yamlfile import Document
 from siteproof.sites.catalogue import ROOT
+from siteproof.sites.schema import shapes, yamlfile
+from siteproof.sites.schema.yamlfile import Document
 from siteproof.sweeps.keys import Sweep
 from siteproof.sweeps.points import points
 

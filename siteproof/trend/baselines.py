@@ -20,8 +20,8 @@ from siteproof.answers.attempts import refusal
 from siteproof.errors import UserError, UserErrors
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import SYSTEM
-from siteproof.schema.yamlfile import MAX_BYTES, shown
 from siteproof.sites import Baseline, Site
+from siteproof.sites.schema.yamlfile import MAX_BYTES, shown
 from siteproof.sites.site import examine
 from siteproof.trend.propose import Proposal
 

@@ -11,13 +11,13 @@ from operator import is_
 
 from siteproof import files, sites
 from siteproof.answers import checks_tried, choosing, expected, implausible, inputs, lost
+from siteproof.answers.age import Freshness
 from siteproof.answers.attempts import attempts_at, each_place, failure
+from siteproof.answers.criterion import CriterionVerdict, judge, not_here, waiver_finding
 from siteproof.compare import accepted
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
 from siteproof.errors import ExitCode, UserError
-from siteproof.judge.age import Freshness
-from siteproof.judge.criterion import CriterionVerdict, judge, not_here, waiver_finding
 from siteproof.record import campaign, finding, pair_units, repairs, shown
 from siteproof.record.ages import Ages, moment_of
 from siteproof.record.comparable_settings import Settings
@@ -25,9 +25,9 @@ from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.repairs import Repair
 from siteproof.record.samples import LOST, PUBLISHED, SWEEP, Header, Sample
 from siteproof.record.sessions import Sessions
+from siteproof.record.severity import WRONG, Verdict, exit_code, most_severe, of_status
 from siteproof.record.shown import Evidence
 from siteproof.record.updates import Updates
-from siteproof.severity import WRONG, Verdict, exit_code, most_severe, of_status
 from siteproof.sites import Criterion, Site, check_files, pairs
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.sweeps.tools import SWEEPS_ONLY

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from siteproof.answers.attempts import SERVICE
-from siteproof.derive.host import leaf
+from siteproof.collect.derive.host import leaf
 from siteproof.record import finding, series
 from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.samples import Header, Sample

@@ -7,14 +7,14 @@ from dataclasses import replace
 from decimal import Decimal
 
 from siteproof.answers import expected
+from siteproof.answers.age import Freshness
+from siteproof.answers.criterion import CriterionVerdict, judge
 from siteproof.errors import UserError
-from siteproof.judge.age import Freshness
-from siteproof.judge.criterion import CriterionVerdict, judge
 from siteproof.record import shown
 from siteproof.record.finding import Finding, note
 from siteproof.record.samples import Header, Sample
+from siteproof.record.severity import Verdict
 from siteproof.record.shown import Evidence
-from siteproof.severity import Verdict
 from siteproof.sites import Criterion, Expected, Site
 from siteproof.units import parse
 from siteproof.verdict.derived.given import Material, derive

@@ -17,10 +17,10 @@ from functools import cached_property
 from siteproof import units
 from siteproof.answers import expected
 from siteproof.answers.attempts import MIDDLES
-from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
-from siteproof.rounding import Limit, round_to
-from siteproof.severity import Verdict
+from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
+from siteproof.record.severity import Verdict
 from siteproof.sites import Criterion, Hardware, Site
+from siteproof.units import Limit, round_to
 
 SIGMA = 1.349  # quartile distances of a normal distribution are so many standard deviations
 DEFAULT_DIGITS = 4  # significant digits of values whose noise is not known

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from siteproof.analysis.plateau import Why
 from siteproof.analysis.scaling import Part
-from siteproof.judge.age import lasting
+from siteproof.answers.age import lasting
 from siteproof.record.finding import Detail, Finding, Kind
 from siteproof.units import size, with_unit
 from siteproof.wording.amounts import at, per_cent

@@ -8,13 +8,12 @@ from fractions import Fraction
 
 from siteproof import nodesets
 from siteproof.answers.attempts import MIDDLES
-from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
+from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import ends
-from siteproof.rounding import Limit
-from siteproof.severity import RANKS, Verdict
+from siteproof.record.severity import RANKS, Verdict
 from siteproof.sites.promise import SIGNS
-from siteproof.units import count, with_unit
+from siteproof.units import Limit, count, with_unit
 from siteproof.verdict.tally import MAX_PLACES, Standing, Tally, decimal
 from siteproof.wording.findings import sentence
 from siteproof.wording.verdicts import why

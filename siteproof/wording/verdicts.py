@@ -12,12 +12,12 @@ from typing import Any
 
 from siteproof import nodesets, units
 from siteproof.answers import expected, inputs
+from siteproof.answers.age import published, short
+from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.curves import whole_sweep
-from siteproof.judge.age import published, short
-from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import ends
-from siteproof.severity import RANKS, UNDECIDED, WORTH_REPEATING, Verdict
+from siteproof.record.severity import RANKS, UNDECIDED, WORTH_REPEATING, Verdict
 from siteproof.sites import Criterion
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.promise import CONTRACT_MODES, SIGNS

@@ -3,7 +3,7 @@
 import pytest
 from fleets import broken, furnish, good, judged, load, names, run_of
 
-from siteproof.judge.criterion import Verdict
+from siteproof.answers.criterion import Verdict
 from siteproof.nodes import states
 
 CRITERIA = """\

@@ -15,8 +15,8 @@ from siteproof import nodesets
 from siteproof.gate.decision import KEEP_OUT
 from siteproof.record import samples
 from siteproof.record.samples import Sample
+from siteproof.record.severity import UNDECIDED
 from siteproof.report import brief
-from siteproof.severity import UNDECIDED
 
 CRITERIA = """\
 C-TRIAD: {description: d, metric: Stream.triad, at_least: 100 MB/s, source: s, scope: every node,

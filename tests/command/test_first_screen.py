@@ -11,10 +11,10 @@ from asked import ask
 from pages import Page
 
 from siteproof import sites
-from siteproof.published import imported
+from siteproof.compare.published import imported
 from siteproof.record import samples
+from siteproof.record.severity import NOT_KEPT
 from siteproof.report import assemble, html, markdown, material
-from siteproof.severity import NOT_KEPT
 
 COUNT, RUNS = 16, 24
 CRITERIA = """\

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from siteproof import sites
+from siteproof.compare.published import imported
 from siteproof.errors import UserErrors
-from siteproof.published import imported
 from siteproof.record.sessions import Sessions
 from siteproof.sites import manual
 from siteproof.sites.published_csv import Published, period

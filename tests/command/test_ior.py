@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from siteproof.collect.derive import Given, storage
 from siteproof.collect.raw import Raw
-from siteproof.derive import Given, storage
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 

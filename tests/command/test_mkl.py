@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from clone import OUTPUTS, PATIENCE, TOP, World
 
+from siteproof.collect.derive import Given
+from siteproof.collect.derive.cpu import hpl
 from siteproof.collect.raw import Raw
-from siteproof.derive import Given
-from siteproof.derive.cpu import hpl
 from siteproof.errors import OutputError
 from siteproof.parsers import blas, hpcc
 

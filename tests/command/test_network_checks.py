@@ -13,9 +13,9 @@ import pytest
 from clone import OUTPUTS, PATIENCE, TOP
 
 from siteproof.collect import outcome, raw
+from siteproof.collect.derive import Given, tcp
+from siteproof.collect.derive.mpi import mpi_ping_pong
 from siteproof.collect.raw import Execution, Raw
-from siteproof.derive import Given, tcp
-from siteproof.derive.mpi import mpi_ping_pong
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 from siteproof.record.manifest import Manifest

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from siteproof.record import samples
+from siteproof.record.severity import Verdict
 from siteproof.report import material
 from siteproof.report.chapters import criteria
 from siteproof.report.summary import contract_lines, fleet
-from siteproof.severity import Verdict
 
 NODES = names(8)
 STANDINGS = ("passed", "below_baseline", "failed", "no_value")

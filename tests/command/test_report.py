@@ -16,8 +16,8 @@ from pages import Page
 from siteproof import sites
 from siteproof.cli.report import report
 from siteproof.compare.comparison import Comparison
+from siteproof.compare.published import imported
 from siteproof.errors import UserError, UserErrors
-from siteproof.published import imported
 from siteproof.record import samples
 from siteproof.report import CHAPTERS, assemble, html, markdown, material
 from siteproof.report.chapters import changes
@@ -36,7 +36,7 @@ C-UPTIME: {description: It is there, metric: Availability.overall, subject: syst
 """
 RUNS, NODES = 24, 16
 MODULES = {path.stem: path.read_text() for path in CHAPTERS_FOLDER.glob("[a-z]*.py")}
-TEXTS = tuple(name for name in CHAPTERS if "siteproof.figure" not in MODULES[name])
+TEXTS = tuple(name for name in CHAPTERS if "siteproof.report.figure" not in MODULES[name])
 HPL = {"n": "180000", "nb": "192", "p": "8", "q": "6", "blas": "openblas", "memory_share": "0.9412"}
 
 

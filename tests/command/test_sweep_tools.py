@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from clone import TOP
 
+from siteproof.collect.derive import Given, mpi, storage
 from siteproof.collect.raw import Execution, Raw
-from siteproof.derive import Given, mpi, storage
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 from siteproof.sweeps import reading

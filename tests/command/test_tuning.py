@@ -11,8 +11,8 @@ import pytest
 from clone import TOP
 from pydantic import ValidationError
 
-from siteproof.derive import Given, storage
-from siteproof.derive.tcp import tcp_sweep
+from siteproof.collect.derive import Given, storage
+from siteproof.collect.derive.tcp import tcp_sweep
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lst
 from siteproof.sweeps import knobs

@@ -11,9 +11,9 @@ import pytest
 from clone import OUTPUTS, PATIENCE, TOP, before_others, wait_for
 
 from siteproof.collect import raw
+from siteproof.collect.derive import Given, udp
 from siteproof.collect.outcome import parse
 from siteproof.collect.raw import Execution, Raw
-from siteproof.derive import Given, udp
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, nuttcp
 

@@ -9,11 +9,11 @@ import pytest
 from reasons import kinds, reasons
 
 import siteproof
-from siteproof.judge.criterion import judge
+from siteproof.answers.criterion import judge
 from siteproof.record import samples
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Header, Sample
-from siteproof.severity import OF_STATUS, WRONG, Verdict, exit_code, most_severe
+from siteproof.record.severity import OF_STATUS, WRONG, Verdict, exit_code, most_severe
 from siteproof.sites import Baseline, Criterion, Hardware
 
 BLADES = [f"iu-c{number:03}" for number in range(1, 321)]

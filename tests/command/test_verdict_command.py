@@ -11,7 +11,7 @@ from test_verdict import BLADES, header
 
 from siteproof.record import samples
 from siteproof.record.samples import Sample
-from siteproof.severity import Verdict
+from siteproof.record.severity import Verdict
 
 
 def blades(world, hpl, stream=100, session=1, **keys):

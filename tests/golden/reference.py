@@ -22,10 +22,10 @@ import click
 import yaml
 from record import CLONE, forget_help
 
-from siteproof import cli, errors, severity
+from siteproof import cli, errors
 from siteproof.analysis import slow_nodes
 from siteproof.cli.sites import FILES, axes
-from siteproof.record import samples
+from siteproof.record import samples, severity
 from siteproof.sites import catalogue, manual
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.manual import Key

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from siteproof import sites
 from siteproof.answers import checks_tried, expected
-from siteproof.judge.criterion import judge
+from siteproof.answers.criterion import judge
 from siteproof.record import samples, series, value_table
 from siteproof.record.samples import Header, Sample
 from siteproof.record.value_table import ValueTable

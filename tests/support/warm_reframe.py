@@ -150,14 +150,14 @@ def load() -> None:
     import siteproof.checks.job
     import siteproof.checks.settings  # noqa: F401
     import siteproof.checks.tuning
-    import siteproof.derive
+    import siteproof.collect.derive
     import siteproof.parsers
 
     # Not all of siteproof.checks: some classes are made for the site of the run.
     for package in (
         reframe.core.launchers,
         reframe.core.schedulers,
-        siteproof.derive,
+        siteproof.collect.derive,
         siteproof.parsers,
     ):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):

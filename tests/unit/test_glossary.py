@@ -41,7 +41,7 @@ A_NAME = re.compile(rf"\b(?:{'|'.join(NAMES)})\b")
 ALLOWED: dict[str, int] = {
     "checks": 1,
     "siteproof/cli": 1,
-    "siteproof/derive": 1,
+    "siteproof/collect": 1,
     "siteproof/export": 1,
     "siteproof/record": 1,
 }

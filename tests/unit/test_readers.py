@@ -67,8 +67,8 @@ WHY = {
     "siteproof/history/store.py:version": "files of the package",
     "siteproof/spack/lint_envs.py:recipes": "recipes of the clone",
     # YAML of a site, from a text that the reader gave
-    "siteproof/schema/yamlfile.py:_compose": "a text of at most 2 MB, whose depth is looked at",
-    "siteproof/schema/yamlfile.py:_check_depth": "events: no depth, no alias is followed",
+    "siteproof/sites/schema/yamlfile.py:_compose": "a text of at most 2 MB; its depth is seen",
+    "siteproof/sites/schema/yamlfile.py:_check_depth": "events: no depth, no alias is followed",
     "siteproof/trend/baselines.py:apply": "a file that has just been linted",
     "siteproof/spack/merge.py:joined": "a text of at most 2 MB; aliases stay one object",
     # written, or locked

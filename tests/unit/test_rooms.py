@@ -12,25 +12,18 @@ from siteproof.services import extra
 from siteproof.sites.service_keys import KINDS
 
 PACKAGE = TOP / "siteproof"
-FOUNDATIONS = (
-    *("errors", "files", "grouped", "installed", "locks"),
-    *("nodesets", "rounding", "severity", "units"),
-)
+FOUNDATIONS = (*("errors", "files", "installed", "locks"), *("nodesets", "units"))
 FLOORS = {  # a floor knows those below it; 1 at the bottom
     8: ("cli",),
-    7: ("export", "figure", "report"),
+    7: ("export", "report"),
     6: ("gate", "wording"),
-    5: (
-        *("availability", "compare", "curves", "links"),
-        *("nodes", "published", "trend", "verdict"),
-    ),
+    5: (*("availability", "compare", "curves", "links"), *("nodes", "trend", "verdict")),
     4: ("history", "porting"),
     3: ("checks", "collect", "probes", "services", "slurm", "spack", "sweeps"),
-    2: ("analysis", "answers", "derive", "judge", "parsers", "record", "schema", "sites"),
+    2: ("analysis", "answers", "parsers", "record", "sites"),
     1: FOUNDATIONS,
 }
 NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
-    ("report", "figure"): "a chapter shows its figures",
     ("verdict", "compare"): "a setting that a person accepted is no change any more",
     ("nodes", "links"): "a node that explains bad pairs is a bad node",
     ("nodes", "verdict"): "a node that breaks the contract is a bad node",
@@ -38,7 +31,6 @@ NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
     ("trend", "compare"): "what changed beside a figure explains its step",
     ("verdict", "availability"): "how long services were up is a derived value, too",
     ("verdict", "links"): "what a day's transfers are is the daily matrix's",
-    ("verdict", "published"): "the milestones of a site are a figure, too",
     ("verdict", "curves"): "a criterion may speak of what only a whole sweep has",
     ("checks", "collect"): "a check collects its job's raw files when it ends",
     ("checks", "services"): "what a test creates carries the session's name",
@@ -51,37 +43,23 @@ NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
     ("analysis", "record"): "restarts and counters are read from samples",
     ("answers", "record"): "an attempt is a sample of the record",
     ("answers", "sites"): "a question is what a site promises",
-    ("derive", "analysis"): "the rates of all pairs together are one figure",
-    ("derive", "parsers"): "what follows from one node's readings begins with the readings",
-    ("derive", "record"): "a description is one reading, by its digest",
-    ("derive", "sites"): "a host parameter is judged by the value that the site expects",
-    ("judge", "answers"): "a criterion is judged from the attempts that answer it",
-    ("judge", "record"): "a criterion is judged from samples",
-    ("judge", "sites"): "a criterion is what a site promises",
-    ("record", "schema"): "an unknown campaign is told with the name that is nearest",
     ("record", "sites"): "a series follows the catalogue of the site's metrics",
     ("sites", "record"): "published.csv names the status of what has no figure",
-    ("sites", "schema"): "a site is YAML with lines and shapes",
     ("files", "errors"): "a folder that is not there is a user's mistake",
     ("locks", "errors"): "a lock that somebody holds is told as a user's mistake is",
     ("locks", "files"): "a lock file may be written by somebody else",
-    ("severity", "errors"): "a verdict has its exit code",
     ("units", "errors"): "an unknown unit is a user's mistake",
 }
 PURE = {  # stricter than the floors: all of ours that a room may know
     "parsers": (("errors", "parsers"), "text in, readings out"),
-    "analysis": (
-        ("analysis", "errors", "record", "rounding", "units"),
-        "pure functions: no file, site or job",
-    ),
-    "figure": (("figure", "units"), "plain data in, a picture out"),
+    "analysis": (("analysis", "errors", "record", "units"), "pure functions: no file, site or job"),
     "slurm": (("errors", "nodesets", "slurm"), "one client, which knows no check and no gate"),
 }
 HOME = {  # a library, and the rooms that may know it
     "reframe": ("checks",),
     "click": ("cli",),
     "rich": ("cli",),
-    "matplotlib": ("figure",),
+    "matplotlib": ("report",),
     "duckdb": ("history",),
     "ruptures": ("analysis",),
     "scipy": ("analysis", "availability"),
@@ -95,10 +73,11 @@ HOME = {  # a library, and the rooms that may know it
     "cryptography": ("services",),
     "urllib3": ("services",),
     "websocket": ("services",),
-    "pydantic": ("record", "schema", "sites", "spack", "sweeps"),
-    "yaml": ("schema", "spack", "trend"),
+    "pydantic": ("record", "sites", "spack", "sweeps"),
+    "yaml": ("sites", "spack", "trend"),
 }
-OWN_NAMES = ("parsers", "derive", "cli", "report/chapters", "services")  # a file a tool, kind …
+# A file a tool, kind …
+OWN_NAMES = ("parsers", "collect/derive", "cli", "report/chapters", "services")
 
 
 def modules():
@@ -153,6 +132,7 @@ def test_at_the_root_stand_the_foundations_and_every_room_has_a_floor():
         if path.name != "__init__.py" and (path.suffix == ".py" or any(path.glob("*.py")))
     }
     assert there == {room for rooms in FLOORS.values() for room in rooms}
+    assert len(there) <= 32 and len(FLOORS) <= 10
     assert {path.stem for path in PACKAGE.glob("*.py")} == {*FOUNDATIONS, "__init__"}
 
 
@@ -169,7 +149,7 @@ def test_rooms_of_one_floor_know_each_other_only_for_a_reason():
 
 
 def test_no_reason_is_left_that_nobody_needs():
-    types = {("judge", "sites"), ("record", "sites")}  # these know each other's types only
+    types = {("record", "sites")}  # these know each other's types only
     assert NEIGHBOURS.keys() - relations().keys() - types == set()
 
 
@@ -199,6 +179,10 @@ def test_a_library_is_known_in_its_own_place_only():
         for name in imported(path):
             users[name.split(".")[0]].add(room_of(path))
     assert {name: users[name] for name in HOME} == {name: set(HOME[name]) for name in HOME}
+    drawing = {
+        path for path in modules() if any(n.startswith("matplotlib") for n in imported(path))
+    }
+    assert {path.parent for path in drawing} == {PACKAGE / "report" / "figure"}
 
 
 def test_each_kind_of_service_needs_what_its_modules_import():

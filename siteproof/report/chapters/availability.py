@@ -9,8 +9,8 @@ from siteproof.availability import overview
 from siteproof.availability.definitions import Uptime
 from siteproof.availability.overview import Overview
 from siteproof.availability.subject_rows import COLUMNS, FOUR, four_rows, percent, rows, subjects
-from siteproof.figure import spans
-from siteproof.figure.spans import Times
+from siteproof.report.figure import spans
+from siteproof.report.figure.spans import Times
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, when
 from siteproof.report.sections import Figure, Section, Table, limited_points

@@ -11,9 +11,9 @@ from siteproof.compare import accepted, comparison
 from siteproof.compare import changes as changed_facts
 from siteproof.compare.accepted import LastTime
 from siteproof.compare.comparison import Comparison, Row
-from siteproof.grouped import grouped
 from siteproof.record.ages import moment_of
 from siteproof.record.finding import Finding
+from siteproof.record.grouped import grouped
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, nodes, percent_change, quantity, when
 from siteproof.report.sections import Section, Table, anchor, limited_points, to_nodes

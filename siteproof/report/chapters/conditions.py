@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 
-from siteproof.grouped import grouped
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, period, quantity, when

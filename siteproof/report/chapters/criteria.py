@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 
-from siteproof.grouped import grouped
-from siteproof.judge.criterion import CriterionVerdict
+from siteproof.answers.criterion import CriterionVerdict
 from siteproof.record.finding import Kind
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import PUBLISHED
+from siteproof.record.severity import NOT_KEPT, RANKS
 from siteproof.report import value_tables
 from siteproof.report.chapters import samples
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, period, when
 from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, to_rows
-from siteproof.severity import NOT_KEPT, RANKS
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.units import count
 from siteproof.verdict.tally import Tally

@@ -10,16 +10,16 @@ import numpy as np
 
 from siteproof.answers import checks_tried
 from siteproof.answers.attempts import failure
-from siteproof.figure import distribution as drawn
-from siteproof.figure.marks import Mark
-from siteproof.grouped import grouped
 from siteproof.nodes import pair_ends
 from siteproof.nodes.states import FleetReport
 from siteproof.record import finding, series
 from siteproof.record.finding import Finding
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import Sample
 from siteproof.record.series import JobValue, Series
 from siteproof.report import promised
+from siteproof.report.figure import distribution as drawn
+from siteproof.report.figure.marks import Mark
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, percent_change, quantity
 from siteproof.report.sections import Figure, Section, Table, to_rows

@@ -10,8 +10,11 @@ import numpy as np
 
 from siteproof import units
 from siteproof.analysis import slow_nodes as rules
-from siteproof.figure import cells as drawn
-from siteproof.figure.cells import (
+from siteproof.report import past, promised
+from siteproof.report.chapters import distribution
+from siteproof.report.chapters.nodes import in_groups
+from siteproof.report.figure import cells as drawn
+from siteproof.report.figure.cells import (
     BROKEN,
     FAILED,
     KINDS,
@@ -22,10 +25,7 @@ from siteproof.figure.cells import (
     Panel,
     kinds_of,
 )
-from siteproof.figure.marks import STYLES
-from siteproof.report import past, promised
-from siteproof.report.chapters import distribution
-from siteproof.report.chapters.nodes import in_groups
+from siteproof.report.figure.marks import STYLES
 from siteproof.report.material import Material
 from siteproof.report.past import Past
 from siteproof.report.phrases import day, few, percent_change

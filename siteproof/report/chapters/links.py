@@ -12,14 +12,14 @@ from math import isfinite
 from statistics import fmean, median
 
 from siteproof.analysis import arithmetic
-from siteproof.figure import ranges as drawn
-from siteproof.figure.ranges import Row
+from siteproof.compare.published.table_cells import is_exact
 from siteproof.links.matrix import OF_A_JOB
-from siteproof.published.table_cells import is_exact
 from siteproof.record import series
 from siteproof.record.pair_units import LINK, PEER, job, link_of
 from siteproof.record.samples import PUBLISHED, JobOrder, Sample
 from siteproof.report import promised
+from siteproof.report.figure import ranges as drawn
+from siteproof.report.figure.ranges import Row
 from siteproof.report.material import Material
 from siteproof.report.phrases import per_cent, quantity
 from siteproof.report.sections import Figure, Section, Table

@@ -8,8 +8,14 @@ from statistics import median
 import numpy as np
 
 from siteproof import units
-from siteproof.figure import cells as drawn
-from siteproof.figure.cells import (
+from siteproof.links import matrix
+from siteproof.links.matrix import Matrix
+from siteproof.record.pair_units import LINK, of_pairs
+from siteproof.record.samples import PUBLISHED
+from siteproof.record.severity import Verdict, of_status
+from siteproof.report import promised
+from siteproof.report.figure import cells as drawn
+from siteproof.report.figure.cells import (
     BROKEN,
     FAILED,
     MISSING,
@@ -20,15 +26,9 @@ from siteproof.figure.cells import (
     Panel,
     kinds_of,
 )
-from siteproof.links import matrix
-from siteproof.links.matrix import Matrix
-from siteproof.record.pair_units import LINK, of_pairs
-from siteproof.record.samples import PUBLISHED
-from siteproof.report import promised
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, percent_change, quantity
 from siteproof.report.sections import Figure, Section, Table
-from siteproof.severity import Verdict, of_status
 from siteproof.sites import Site, pairs
 from siteproof.units import count
 from siteproof.wording.amounts import number

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from siteproof.gate.decision import STATES, Ruling
-from siteproof.grouped import grouped
 from siteproof.nodes.states import NodeReport, State
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.grouped import grouped
 from siteproof.report import waivers
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, nodes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from siteproof.published import results, table_cells
+from siteproof.compare.published import results, table_cells
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report.material import Material
 from siteproof.report.phrases import few

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from siteproof.grouped import grouped
-from siteproof.judge.criterion import CriterionVerdict
+from siteproof.answers.criterion import CriterionVerdict
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import ends
+from siteproof.record.severity import RANKS, Verdict
 from siteproof.report import value_tables
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, when
 from siteproof.report.sections import NOTHING, Section, Table, anchor, to_rows
-from siteproof.severity import RANKS, Verdict
 from siteproof.units import count, with_unit
 
 JOBS = ("job", "session", "check", "id", "ended", "file below perflogs", "SHA-256")

@@ -9,10 +9,10 @@ from siteproof.curves import run_findings, sweep_runs, whole_sweep
 from siteproof.curves.measured import Curve
 from siteproof.curves.run_findings import SweepReport
 from siteproof.curves.sweep_runs import SweepRun
-from siteproof.figure import line_plot as drawn
-from siteproof.figure.line_plot import LinePlot
 from siteproof.record.samples import SWEEP
 from siteproof.report import promised, sweep_figures
+from siteproof.report.figure import line_plot as drawn
+from siteproof.report.figure.line_plot import LinePlot
 from siteproof.report.material import Material
 from siteproof.report.phrases import day, few
 from siteproof.report.sections import Figure, Section, Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from siteproof.compare.accepted import Acceptance
-from siteproof.published import milestones
+from siteproof.compare.published import milestones
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, when
 from siteproof.report.sections import Section, Table

@@ -10,16 +10,16 @@ from itertools import compress
 import numpy as np
 
 from siteproof import trend, units
-from siteproof.figure import style
-from siteproof.figure import time_plot as drawn
-from siteproof.figure.line_plot import Line
-from siteproof.figure.marks import Mark
 from siteproof.record import series
 from siteproof.record.finding import Kind
 from siteproof.record.series import comparable
 from siteproof.report import past, promised
 from siteproof.report.chapters import changes, distribution
 from siteproof.report.chapters.distribution import Fleet
+from siteproof.report.figure import style
+from siteproof.report.figure import time_plot as drawn
+from siteproof.report.figure.line_plot import Line
+from siteproof.report.figure.marks import Mark
 from siteproof.report.material import Material
 from siteproof.report.past import Past
 from siteproof.report.phrases import day, percent_change, quantity

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from siteproof.answers.criterion import CriterionVerdict
 from siteproof.errors import UserError, UserErrors
-from siteproof.grouped import grouped
-from siteproof.judge.criterion import CriterionVerdict
 from siteproof.nodes.states import NodeReport
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import link_of
 from siteproof.record.samples import PUBLISHED, Header
+from siteproof.record.severity import UNDECIDED
 from siteproof.report.chapters import changes
 from siteproof.report.chapters.criteria import by_severity
 from siteproof.report.chapters.nodes import common, kinds
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, when
 from siteproof.report.sections import Section, Table
-from siteproof.severity import UNDECIDED
 from siteproof.sweeps import reading
 from siteproof.units import count
 

@@ -29,7 +29,7 @@ class Count:
 class Line:
     """A criterion, or several that lack a value for one reason. limit: and from where it passes.
 
-    spread: an SVG of siteproof.figure only. why: it did not pass, or has no value.
+    spread: an SVG of siteproof.report.figure only. why: it did not pass, or has no value.
     """
 
     verdict: str
@@ -57,7 +57,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Year:
-    """A headline metric of the fleet over time. course: an SVG of siteproof.figure only."""
+    """A headline metric of the fleet over time. course: an SVG of siteproof.report.figure only."""
 
     title: str
     unit: str

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from siteproof.figure import small
-from siteproof.figure.marks import Mark
+from siteproof.record.severity import RANKS, Verdict
 from siteproof.report import promised, summary
+from siteproof.report.figure import small
+from siteproof.report.figure.marks import Mark
 from siteproof.report.material import Material
 from siteproof.report.phrases import few
 from siteproof.report.sections import to_rows
 from siteproof.report.summary import Count, Line
-from siteproof.severity import RANKS, Verdict
 from siteproof.units import count, with_unit
 from siteproof.verdict.tally import Standing, Tally, of_all
 from siteproof.wording import tallies

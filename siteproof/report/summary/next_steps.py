@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 
+from siteproof.record.severity import Verdict
 from siteproof.report import summary
 from siteproof.report.material import Material
 from siteproof.report.phrases import nodes
 from siteproof.report.summary import Step, fleet
-from siteproof.severity import Verdict
 from siteproof.units import count
 from siteproof.wording.verdicts import next_command, own, own_command, published_only, rerun
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from siteproof.figure import small
 from siteproof.report import summary
 from siteproof.report.chapters import distribution, trend
 from siteproof.report.chapters.trend import Middle
+from siteproof.report.figure import small
 from siteproof.report.material import Material
 from siteproof.report.phrases import day, few, nodes, percent_change, quantity
 from siteproof.report.sections import Link

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from siteproof.availability import window_figures
 from siteproof.availability.window_figures import DOWNTIME, MONTH, WINDOW_HOURS
-from siteproof.published import milestones
+from siteproof.compare.published import milestones
 from siteproof.record.ages import moment_of
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import Criterion

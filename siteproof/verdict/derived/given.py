@@ -21,8 +21,8 @@ from siteproof.record.descriptions import Fields
 from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.pair_units import LINK, PEER, Point
 from siteproof.record.samples import EMULATED, Header, Sample, expected_nodes
+from siteproof.record.severity import WRONG, most_severe_status
 from siteproof.record.updates import KERNEL, PROCESSOR
-from siteproof.severity import WRONG, most_severe_status
 from siteproof.sites import Criterion, Site, bought
 from siteproof.sites.bought import FactResult
 

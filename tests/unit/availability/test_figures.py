@@ -27,7 +27,7 @@ from siteproof.availability.definitions import overall
 from siteproof.availability.window_figures import figures, verdict_of
 from siteproof.errors import UserError
 from siteproof.record.finding import Kind
-from siteproof.severity import Verdict
+from siteproof.record.severity import Verdict
 from siteproof.sites import load
 
 __all__ = ["bare", "site"]

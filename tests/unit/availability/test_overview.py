@@ -21,7 +21,7 @@ from siteproof.record import event_log, probe_log
 from siteproof.record.event_log import EventRecord
 from siteproof.record.finding import Kind
 from siteproof.record.probe_log import ProbeResult
-from siteproof.severity import Verdict
+from siteproof.record.severity import Verdict
 from siteproof.sites import load
 
 H, DAY = 3600, 86_400

@@ -8,8 +8,8 @@ import pytest
 from clone import TOP
 from rows import rows
 
+from siteproof.collect.derive import Given, host
 from siteproof.collect.raw import Raw
-from siteproof.derive import Given, host
 from siteproof.parsers import lustre as parser
 
 SHARED = TOP / "siteproof/checks/on_node"

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from clone import TOP
 
+from siteproof.collect.derive import Given, rdma
 from siteproof.collect.raw import Raw
-from siteproof.derive import Given, rdma
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, health, perftest
 from siteproof.parsers import rdma_ports as parser

@@ -5,7 +5,7 @@ from rows import rows
 from test_stages import Job
 
 from siteproof.collect import ending
-from siteproof.severity import Verdict, of_status
+from siteproof.record.severity import Verdict, of_status
 
 KILLED_BY_KERNEL = {"job_oom_kills_before": "2", "job_oom_kills_after": "3"}
 ON_NODE = {"oom_kills_before": "7", "oom_kills_after": "9"}

@@ -12,7 +12,7 @@ from siteproof.analysis import before_after as rules
 from siteproof.analysis.before_after import Effect
 from siteproof.cli.compare import share
 from siteproof.compare import comparison
-from siteproof.published import imported
+from siteproof.compare.published import imported
 from siteproof.record import descriptions, series
 from siteproof.record.samples import Sample
 from siteproof.record.sessions import Sessions

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from siteproof import units
-from siteproof.rounding import RULES, Limit, highest_passing, lowest_passing, round_to
+from siteproof.units import RULES, Limit, highest_passing, lowest_passing, round_to
 
 STEPS = st.sampled_from(
     [

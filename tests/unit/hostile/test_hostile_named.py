@@ -12,8 +12,8 @@ from siteproof import files, nodesets
 from siteproof.checks import session
 from siteproof.curves import sweep_runs
 from siteproof.errors import UserError
-from siteproof.schema import yamlfile
 from siteproof.sites import machine
+from siteproof.sites.schema import yamlfile
 from siteproof.slurm import client
 from siteproof.spack import lock, places, registered
 from siteproof.sweeps import knobs

@@ -10,7 +10,7 @@ import pytest
 from fleets import broken, judged, names, past_of, run_of
 
 from siteproof.answers import expected
-from siteproof.judge.criterion import judge
+from siteproof.answers.criterion import judge
 from siteproof.nodes import states
 from siteproof.nodes.states import State
 from siteproof.record import descriptions

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from siteproof.judge.age import lasting, short
+from siteproof.answers.age import lasting, short
 from siteproof.record.ages import Ages
 from siteproof.record.samples import Header
 

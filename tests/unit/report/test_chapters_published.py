@@ -11,7 +11,7 @@ import sweeps_made
 from clone import TOP
 from rows import rows
 
-from siteproof.published import imported
+from siteproof.compare.published import imported
 from siteproof.record import samples
 from siteproof.record.samples import Sample
 from siteproof.report import material

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from clone import SITES
 
-from siteproof.schema import shapes, yamlfile
+from siteproof import errors
+from siteproof.sites.schema import yamlfile
 from siteproof.sites.site import examine
 
 KEYS = 20_000
@@ -18,13 +19,13 @@ CRITERIA = "".join(f"C-{n}: {{metrc: Stream.triad, source: a}}\n" for n in range
 def hints(monkeypatch):
     """How often a name is compared with all that are allowed."""
     calls = []
-    real = shapes.get_close_matches
+    real = errors.get_close_matches
 
     def counted(name, *words, **keys):
         calls.append(name)
         return real(name, *words, **keys)
 
-    monkeypatch.setattr(shapes, "get_close_matches", counted)
+    monkeypatch.setattr(errors, "get_close_matches", counted)
     return calls
 
 

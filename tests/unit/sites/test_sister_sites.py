@@ -12,7 +12,7 @@ from clone import TOP
 from rows import rows
 
 from siteproof.cli import group
-from siteproof.derive import Given, host
+from siteproof.collect.derive import Given, host
 from siteproof.errors import UserError, UserErrors
 from siteproof.parsers import Reading
 from siteproof.sites import load, machine, pairs

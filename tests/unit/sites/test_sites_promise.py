@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from rows import rows
 
 from siteproof.errors import UserError
-from siteproof.rounding import Limit
 from siteproof.sites import Baseline, Criterion, Hardware
+from siteproof.units import Limit
 
 M630 = Hardware.model_validate({"peak": "806.4 GFLOPS", "memory": "128 GiB"})
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import fleets
 import pytest
 
-from siteproof.judge.criterion import judge
+from siteproof.answers.criterion import judge
 from siteproof.record import samples
 from siteproof.record.samples import Header, Sample
-from siteproof.severity import Verdict
+from siteproof.record.severity import Verdict
 from siteproof.sites import Criterion, Hardware
 from siteproof.verdict import judgement
 

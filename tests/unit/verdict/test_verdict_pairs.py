@@ -9,9 +9,9 @@ from fleets import header
 from nets import METRIC, TCP, failed, head, load, ok, star
 from reasons import kinds
 
+from siteproof.answers.criterion import Verdict
 from siteproof.cli import why as why_module
 from siteproof.compare import comparison
-from siteproof.judge.criterion import Verdict
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.verdict import judgement

@@ -1,0 +1,198 @@
+"""Applications, alone and as a mix: a rate counts only where the answer is the known one.
+
+Of a mix: what the nodes moved while all of them ran, and how much slower each one was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from statistics import median
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+from siteproof.collect.derive import Derived, Given, must_be
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading, counters, gromacs, lammps, minimap2, nwchem, openfoam, values
+from siteproof.parsers.counters import Node
+
+if TYPE_CHECKING:
+    from siteproof.collect.raw import Execution
+
+PARSERS: Mapping[str, ModuleType] = {
+    "lammps": lammps,
+    "gromacs": gromacs,
+    "nwchem": nwchem,
+    "icoFoam": openfoam,
+    "minimap2": minimap2,
+}
+COUNTERS = "counters"
+SHORTEST = 3  # seconds in which all applications must run, for a rate to be sustained
+GIGA = 10**9
+
+
+def application(given: Given) -> Derived:
+    """The readings and conditions as they are, if the answer is the known one.
+
+    Raises OutputError (invalid) where an answer differs from its reference by more than the
+    tolerance, where another problem was solved, or where the node has fewer processors than cores
+    by the site.
+    """
+    given.must_offer_cores()
+    must_be_known(given.readings, given.conditions, given.facts)
+    return given.readings, dict(given.conditions)
+
+
+def must_be_known(
+    readings: Sequence[Reading], conditions: Mapping[str, str], facts: Mapping[str, object]
+) -> None:
+    """Raises OutputError (invalid) unless the problem and its answers are the known ones.
+
+    facts: `solved`, conditions that must be met; `references`, of a metric its value and tolerance.
+    """
+    for key, wanted in cast("Mapping[str, str]", facts["solved"]).items():
+        must_be(key, conditions.get(key, "not printed"), wanted)
+    answers = {reading.metric: reading for reading in readings}
+    references = cast("Mapping[str, tuple[str, str]]", facts["references"])
+    for metric, (known, tolerance) in references.items():
+        if metric not in answers:
+            raise OutputError(f"no {metric}, which must be {known}")
+        found, unit = Decimal(answers[metric].value), answers[metric].unit
+        if not abs(found - Decimal(known)) <= Decimal(tolerance):
+            raise OutputError(
+                f"{metric}: {found} {unit}, expected {known} within {tolerance}", "invalid"
+            )
+
+
+@dataclass(frozen=True)
+class Ran:
+    """An application on all of its nodes, in one phase. begin, end: seconds since 1970."""
+
+    begin: float
+    end: float
+    nodes: frozenset[str]
+
+    @property
+    def seconds(self) -> float:
+        """From its first start to its last end."""
+        return self.end - self.begin
+
+
+def workload(given: Given) -> Derived:
+    """nodes; slowdown, time_alone, time_mix by application; peak, sustained of storage and network.
+
+    Rates are those of the seconds in which all applications ran: the sum over all counters, once
+    each. moved: what the nodes of an application read and wrote, where no others share a counter.
+    Raises OutputError (invalid) where an application's answer is not the known one, it did not run
+    on its nodes, or the applications did not run at the same time.
+    """
+    programs = cast("Mapping[str, Mapping[str, object]]", given.facts["programs"])
+    wanted = cast("Mapping[str, tuple[str, int]]", given.facts["workload"])
+    members = [run for run in given.raw.runs if run.dims.get("program") != COUNTERS]
+    for run in members:
+        _must_be_right(run, programs)
+    alone = {name: _ran(members, "alone", name, *of) for name, of in wanted.items()}
+    mix = {name: _ran(members, "mix", name, *of) for name, of in wanted.items()}
+    begin = int(max(ran.begin for ran in mix.values())) + 1
+    end = int(min(ran.end for ran in mix.values()))
+    if end - begin < SHORTEST:
+        raise OutputError(
+            f"all applications ran at the same time for {max(0, end - begin)} s, "
+            f"at least {SHORTEST} s are needed",
+            "invalid",
+        )
+    found = _counted(given)
+    every = {node for ran in mix.values() for node in ran.nodes}
+    readings = [Reading("nodes", Decimal(len(every)), "nodes")]
+    for name, ran in mix.items():
+        readings += _times(name, alone[name], ran)
+    readings += _rates("", found, lambda n: (n.storage, n.stored), begin, end)
+    readings += _rates("network_", found, lambda n: (n.network, n.carried), begin, end)
+    readings += _moved("moved", found, lambda n: (n.storage, n.stored), mix)
+    readings += _moved("network_moved", found, lambda n: (n.network, n.carried), mix)
+    conditions = {k: v for k, v in given.conditions.items() if k != "program"}
+    return readings, {**conditions, "window": str(end - begin)}
+
+
+Counter = Callable[[Node], tuple[str, list[int]]]  # what it is of, and its values
+
+
+def _must_be_right(run: Execution, programs: Mapping[str, Mapping[str, object]]) -> None:
+    """As the check of the program alone. Raises OutputError with the application and its node."""
+    parser = PARSERS[run.dims.get("program", "")]
+    known = programs[run.dims["program"]]
+    try:
+        must_be_known(parser.parse(run.stdout), parser.conditions(run.stdout), known)
+    except OutputError as error:
+        where = " ".join(run.dims.get(key, "?") for key in ("application", "phase", "member"))
+        raise OutputError(f"{where}: {error}", error.status) from None
+
+
+def _ran(members: Iterable[Execution], phase: str, name: str, program: str, count: int) -> Ran:
+    """An application in a phase. Raises OutputError unless its program ran on so many nodes."""
+    which = (phase, name)
+    own = [r.dims for r in members if (r.dims.get("phase"), r.dims.get("application")) == which]
+    nodes = frozenset(dims.get("member", "") for dims in own)
+    if len(own) != count or len(nodes) != count:
+        raise OutputError(f"{name} {phase}: on {len(nodes)} nodes, expected {count}", "invalid")
+    for dims in own:
+        must_be(f"{name} {phase}: program", dims.get("program"), program)
+    begins = [float(values.positive(f"{name}: begin", dims.get("begin", ""))) for dims in own]
+    ends = [float(values.positive(f"{name}: end", dims.get("end", ""))) for dims in own]
+    if min(end - begin for begin, end in zip(begins, ends, strict=True)) <= 0:
+        raise OutputError(f"{name} {phase}: it ended before it began", "invalid")
+    return Ran(min(begins), max(ends), nodes)
+
+
+def _times(name: str, alone: Ran, mix: Ran) -> list[Reading]:
+    dims = {"application": name}
+    slowdown = Decimal(f"{mix.seconds / alone.seconds:.4f}")
+    return [
+        Reading("slowdown", slowdown, "x", dims),
+        Reading("time_alone", Decimal(f"{alone.seconds:.2f}"), "s", dims),
+        Reading("time_mix", Decimal(f"{mix.seconds:.2f}"), "s", dims),
+    ]
+
+
+def _counted(given: Given) -> list[Node]:
+    """The nodes' counters. Raises OutputError."""
+    found = [run for run in given.raw.runs if run.dims.get("program") == COUNTERS]
+    return counters.nodes(values.only("workload", "outputs of the counters", found).stdout)
+
+
+def _rates(prefix: str, nodes: list[Node], of: Counter, begin: int, end: int) -> list[Reading]:
+    """Highest second and median of all counters together, in GB/s; nothing without a counter."""
+    total = dict.fromkeys(range(begin, end), 0.0)
+    seen = set()
+    for node in nodes:
+        counter, bytes_at = of(node)
+        if not bytes_at:
+            return []
+        if counter in seen:
+            continue
+        seen.add(counter)
+        for second, moved in counters.of_each_second(node.times, bytes_at, begin, end).items():
+            total[second] += moved
+    peak, sustained = max(total.values()) / GIGA, median(total.values()) / GIGA
+    return [
+        Reading(f"{prefix}peak", Decimal(f"{peak:.6f}"), "GB/s"),
+        Reading(f"{prefix}sustained", Decimal(f"{sustained:.6f}"), "GB/s"),
+    ]
+
+
+def _moved(metric: str, nodes: list[Node], of: Counter, mix: Mapping[str, Ran]) -> list[Reading]:
+    """GB of the nodes of each application while it ran; nothing where nodes share a counter."""
+    names = [of(node)[0] for node in nodes]
+    if len(set(names)) != len(names) or not all(of(node)[1] for node in nodes):
+        return []
+    found = []
+    for name, ran in mix.items():
+        begin, end = int(ran.begin), int(ran.end) + 1
+        moved = sum(
+            sum(counters.of_each_second(node.times, of(node)[1], begin, end).values())
+            for node in nodes
+            if node.name in ran.nodes
+        )
+        found.append(Reading(metric, Decimal(f"{moved / GIGA:.6f}"), "GB", {"application": name}))
+    return found

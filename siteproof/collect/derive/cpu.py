@@ -1,0 +1,102 @@
+"""HPL: share of the peak and of the memory, no swap, and a BLAS that knows the processor.
+
+STREAM: the arrays must be too large for the caches, by its rule 1(a) (stream.c 5.10): each at least
+four times the sum of all last-level caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from siteproof import units
+from siteproof.collect.derive import Derived, Given, Limit, Limitation, must_be
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading, blas, values
+from siteproof.record.series import VARIABLE
+
+if TYPE_CHECKING:
+    from siteproof.collect.raw import Raw
+
+MATRIX_ELEMENT = 8  # bytes: HPL solves in double precision
+TIMES_CACHE = 4
+
+
+def hpl(given: Given) -> Derived:
+    """Add `share_of_peak` (%), and the conditions memory_share, swap, blas, its version and kernel.
+
+    Raises OutputError (invalid) if the node swapped, has other cores than the site states, or did
+    not compute with the MKL that the environment promises.
+    """
+    raw, readings = given.raw, given.readings
+    conditions = {**given.conditions, **blas.describe(raw.stdout + "\n" + raw.stderr)}
+    if given.fact("blas", "") == "mkl":
+        ranks = int(conditions["p"]) * int(conditions["q"])
+        # A library that cannot be preloaded is left out with a warning, and HPL runs without it.
+        on_mkl = blas.ranks_on_mkl(raw.stderr)
+        must_be("the environment promises MKL; ranks that used it", on_mkl, ranks)
+    solved = " ".join(conditions[key] for key in ("n", "nb", "p", "q"))
+    # HPCC goes on with a problem of its own where the grid does not fit, and reports success.
+    must_be("solved N NB P Q", solved, conditions.pop("asked", solved))
+    pages = raw.number("swap_after") - raw.number("swap_before")
+    if pages > 0:
+        raise OutputError(f"the node swapped {pages} pages out during HPL", "invalid")
+    conditions["swap"] = "none"
+    given.must_offer_cores()
+    memory = max(_memory_of_job(raw), int(given.fact("memory", "0")))
+    share = Decimal(conditions["n"]) ** 2 * MATRIX_ELEMENT / memory
+    conditions["memory_share"] = f"{share:.4f}"
+    if limitation := limit_of_blas(conditions, raw.meta.get("flags", "")):
+        conditions["blas_warning"] = str(limitation)
+    if peak := given.fact("peak", ""):
+        readings = [*readings, _share_of_peak(readings, peak)]
+    return readings, conditions
+
+
+def _memory_of_job(raw: Raw) -> int:
+    """Bytes that the job had of the node: what the problem was sized for; it may share a node."""
+    total = raw.number("memory_kib")
+    given = raw.number("memory_given_kib") if "memory_given_kib" in raw.meta else total
+    if not 0 < given <= total:
+        raise OutputError(f"the node reports memory_given_kib {given} of {total}")
+    return given * 1024
+
+
+def limit_of_blas(conditions: Mapping[str, str], flags: str) -> Limitation | None:
+    """Which instructions of the processor the kernel of the BLAS leaves unused, and why."""
+    family, kernel = conditions.get("blas", ""), conditions.get("blas_kernel", "")
+    unused = blas.unused_instructions(kernel, set(flags.split()))
+    if not unused:
+        return None
+    details = {"kernel": kernel, "unused": f"{unused}"}
+    chosen = [
+        f"{variable}={conditions[VARIABLE + variable]}"
+        for variable in sorted(blas.KERNEL_VARIABLES.get(family, blas.ALL_KERNEL_VARIABLES))
+        if VARIABLE + variable in conditions
+    ]
+    if chosen:
+        details["variables"] = " and ".join(chosen)
+        return Limitation(Limit.KERNEL_CHOSEN, details)
+    # MKL knows other makers' processors, and still has no code for all of them.
+    return Limitation(Limit.KERNEL_OF_MKL if family == "mkl" else Limit.KERNEL_UNKNOWN, details)
+
+
+def _share_of_peak(readings: list[Reading], peak: str) -> Reading:
+    rate = next(r for r in readings if r.metric == "gflops")
+    share = units.convert(Decimal(rate.value), rate.unit, "FLOPS") / units.parse(peak).to("FLOPS")
+    return Reading("share_of_peak", Decimal(f"{float(share) * 100:.4f}"), "%")
+
+
+def stream(given: Given) -> Derived:
+    """Refuse rates of arrays that fit into the caches (OutputError, invalid)."""
+    conditions = dict(given.conditions)
+    of_node = values.number("stream: last_level_cache", conditions.get("last_level_cache", ""))
+    cache = max(of_node, Decimal(given.fact("cache", "0")))
+    size = values.number("stream: array_bytes", conditions.get("array_bytes", ""))
+    if size < TIMES_CACHE * cache:
+        raise OutputError(
+            f"an array of {size} bytes is less than {TIMES_CACHE} times the caches ({cache} bytes)",
+            "invalid",
+        )
+    return given.readings, conditions

@@ -1,1 +1,0 @@
-"""One criterion and its samples: met or missed, and by which nodes. Pure functions."""

@@ -1,0 +1,128 @@
+"""The small drawings of a page's first screen: a spread over nodes, and a course over time.
+
+They are SVG elements without a colour: the page's style gives them one in either theme. A drawing
+of the plotting library is twenty times as large. All texts are escaped here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import numpy as np
+
+from siteproof.report.figure.marks import Mark, axis_of
+
+BINS, STEP = 44, 5  # bars of a spread, and units from one to the next
+WIDTH, FLOOR, HEIGHT = BINS * STEP, 30.0, 34  # of a spread
+TALLEST, LEAST = 24.0, 2.5  # bars: of the most nodes, and of a single one
+COURSE = (250.0, 56.0)  # the size of a course, which takes the width that it gets
+POINTS = 180  # of a course; of more, each is the median of several
+ROOM = 4.0  # above and below a course
+FAR = 2  # times the level: a mark farther off is left out of a course
+FLATTEST = 0.1  # of the level: the least height of a course
+
+
+def spread(
+    title: str, unit: str, values: Mapping[str, Sequence[float]], marks: Sequence[Mark]
+) -> str:
+    """How many units lie where, with limit and baseline. Raises ValueError without a value.
+
+    values: of the units with a look, such as `bad`; those of the first look stand lowest. marks:
+    limits (kind `bound`) and baselines; one that is too far away is an arrow at the edge.
+    """
+    every = [value for found in values.values() for value in found]
+    if not every:
+        raise ValueError("no value")
+    low, high, near = axis_of(every, marks)
+    edges = np.linspace(low, high, BINS + 1)
+    counts = {look: np.histogram(v, edges)[0] for look, v in values.items()}
+    most = int(np.sum(list(counts.values()), axis=0).max())
+    parts = [_bar(unit, counts, place, edges, most) for place in range(BINS)]
+    parts += [_line(mark, (mark.value - low) / (high - low)) for mark in near]
+    parts += [_arrow(mark, at_right=mark.value > high) for mark in marks if mark not in near]
+    axis = f'<path class="axis" d="M0 {FLOOR:g}.5H{WIDTH}"/>'
+    return _element("strip", f"0 0 {WIDTH} {HEIGHT}", title, [*parts, axis])
+
+
+def _bar(
+    unit: str, counts: Mapping[str, np.ndarray], place: int, edges: np.ndarray, most: int
+) -> str:
+    """The bars at one place, one upon the other, and what they count."""
+    here = [(look, int(found[place])) for look, found in counts.items() if found[place]]
+    if not here:
+        return ""
+    top, bars = FLOOR, ""
+    for look, some in here:
+        high = max(LEAST, TALLEST * some / most)
+        top -= high
+        box = f'x="{place * STEP}" y="{top:.1f}" width="4.8" height="{high:.1f}"'
+        bars += f'<rect class="{look}" {box}/>'
+    total = sum(some for _, some in here)
+    ends = " to ".join(dict.fromkeys(f"{edges[place + n]:.6g}" for n in (0, 1)))
+    return f"<g><title>{total} at {ends} {escape(unit)}</title>{bars}</g>"
+
+
+def _line(mark: Mark, share: float) -> str:
+    x = share * WIDTH
+    return f'<path class="{mark.kind}" d="M{x:.1f} 0V32"><title>{escape(mark.text)}</title></path>'
+
+
+def _arrow(mark: Mark, *, at_right: bool) -> str:
+    """A mark beyond the edge, where it would leave the values no room."""
+    x, tip = (WIDTH - 7, WIDTH) if at_right else (7, 0)
+    shape = f"M{x} 1L{tip} 6L{x} 11Z"
+    return f'<path class="{mark.kind} far" d="{shape}"><title>{escape(mark.text)}</title></path>'
+
+
+def course(
+    title: str, given: Sequence[float], marks: Sequence[Mark], steps: Sequence[int] = ()
+) -> str:
+    """Values run by run, with the limit. Raises ValueError without a value.
+
+    steps: the places of runs at which the level changed.
+    """
+    if not len(given):
+        raise ValueError("no value")
+    groups = np.array_split(np.asarray(given, float), min(POINTS, len(given)))
+    values = [float(np.median(group)) for group in groups]
+    low, high, near = _level_axis(values, marks)
+    width, height = COURSE
+
+    def y(value: float) -> float:
+        return ROOM + (high - value) / (high - low) * (height - 2 * ROOM)
+
+    def x(place: float, of: int) -> float:
+        return width * place / max(of - 1, 1)
+
+    points = " ".join(f"{x(n, len(values)):.1f},{y(v):.1f}" for n, v in enumerate(values))
+    parts = [
+        *(f'<path class="step" d="M{x(n, len(given)):.1f} 0V56"/>' for n in steps),
+        *(
+            f'<path class="{mark.kind}" d="M0 {y(mark.value):.1f}H250">'
+            f"<title>{escape(mark.text)}</title></path>"
+            for mark in near
+        ),
+        f'<polyline points="{points}"/>',
+    ]
+    box = f'0 0 {width:g} {height:g}" preserveAspectRatio="none'
+    return _element("course", box, title, parts)
+
+
+def _level_axis(
+    values: Sequence[float], marks: Sequence[Mark]
+) -> tuple[float, float, Sequence[Mark]]:
+    """An axis on which noise is small: it has the marks of the level's size, or a tenth of it."""
+    level = abs(float(np.median(values)))
+    near = [mark for mark in marks if level / FAR <= abs(mark.value) <= level * FAR]
+    points = [*values, *(mark.value for mark in near)]
+    low, high = min(points), max(points)
+    room = max(0.0, FLATTEST * level - (high - low)) / 2 or (0.0 if high > low else 1.0)
+    return low - room, high + room, near
+
+
+def _element(look: str, box: str, title: str, parts: Sequence[str]) -> str:
+    return (
+        f'<svg class="{look}" viewBox="{box}" role="img" aria-label="{escape(title)}">'
+        f"{''.join(parts)}</svg>"
+    )

@@ -1,0 +1,136 @@
+"""Rates of the seconds in which all applications of a workload ran, by hand calculation."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from recorded import OUTPUTS
+from rows import rows
+
+from siteproof.collect.derive import Given, apps
+from siteproof.collect.raw import Execution, Raw
+from siteproof.errors import OutputError
+
+READS = (OUTPUTS / "minimap2/2.24-4000_reads.txt").read_text()
+KNOWN = {"minimap2": {"solved": {"genome": "200000"}, "references": {"placed": ["100", "0.1"]}}}
+TIMES = {  # by phase, application and node: when it began and ended
+    ("alone", "left", "n1"): (100, 110),
+    ("alone", "right", "n2"): (120, 128),
+    ("mix", "left", "n1"): (200.5, 212.5),
+    ("mix", "right", "n2"): (201.25, 217.25),
+}
+GB = 10**9
+
+
+def lines(node, each, storage="disk", network="net", special=(0, 0)):
+    """A node's counters from second 199 to 218: bytes of the storage and of the network each."""
+    found, stored = [f"node {node} network {network} storage {storage}"], 0
+    for second in range(199, 219):
+        found.append(f"{second} {(second - 199) * 3 * GB} {stored}")
+        stored += special[1] if second == special[0] else each
+    return found
+
+
+def derived(times=TIMES, text=READS, counted=None, facts=None):
+    runs = [
+        Execution(
+            {
+                "phase": phase,
+                "application": application,
+                "member": node,
+                "begin": f"{begin:.2f}",
+                "end": f"{end:.2f}",
+                "program": "minimap2",
+            },
+            0,
+            text,
+            "",
+        )
+        for (phase, application, node), (begin, end) in times.items()
+    ]
+    counted = counted or [
+        *lines("n1", 1 * GB, "disk@1", "net@1"),
+        *lines("n2", 2 * GB, "disk@2", "net@2", special=(205, 5 * GB)),
+    ]
+    output = "\n".join([*counted, "end of counters", ""])
+    runs.append(Execution({"phase": "mix", "program": "counters"}, 0, output, ""))
+    known = {
+        "workload": {"left": ["minimap2", 1], "right": ["minimap2", 1]},
+        "programs": KNOWN,
+        **(facts or {}),
+    }
+    readings, conditions = apps.workload(Given([], {}, Raw({}, {}, "", "", runs), known))
+    found = {(r.metric, r.dims.get("application", "")): r.value for r in readings}
+    return found, conditions
+
+
+def test_rates_are_sums_over_the_nodes_in_the_seconds_that_all_ran():
+    found, conditions = derived()
+    assert conditions == {"window": "10"}  # from 202 to before 212
+    assert found["peak", ""] == 6  # 1 and 5 GB in second 205
+    assert found["sustained", ""] == 3
+    assert found["network_peak", ""] == found["network_sustained", ""] == 6
+    assert found["nodes", ""] == 2
+
+
+def test_a_slowdown_is_the_time_in_the_mix_by_that_alone():
+    found, _ = derived()
+    assert found["slowdown", "left"] == Decimal("1.2")
+    assert found["slowdown", "right"] == 2
+    assert (found["time_alone", "right"], found["time_mix", "right"]) == (8, 16)
+
+
+def test_what_an_application_moved_is_what_its_nodes_did_while_it_ran():
+    found, _ = derived()
+    assert found["moved", "left"] == 13  # seconds 200 to 212
+    assert found["moved", "right"] == 37  # 2 GB in 16 of the seconds 201 to 217, 5 GB in one
+    assert found["network_moved", "left"] == 39
+
+
+def test_a_counter_that_nodes_share_counts_once_and_belongs_to_no_application():
+    counted = [*lines("n1", GB, "disk", "net@1"), *lines("n2", GB, "disk", "net@2")]
+    found, _ = derived(counted=counted)
+    assert found["peak", ""] == found["sustained", ""] == 1
+    assert ("moved", "left") not in found
+    assert found["network_moved", "left"] == 39
+
+
+def test_without_a_counter_of_the_storage_there_is_no_rate_of_it():
+    counted = [*lines("n1", GB, "disk@1"), "node n2 network net storage x", "199 0 -", "218 0 -"]
+    found, _ = derived(counted=counted)
+    assert ("peak", "") not in found
+    assert ("network_peak", "") in found
+
+
+@rows(
+    "change, told",
+    [
+        ({("mix", "right", "n2"): (213, 217)}, "at the same time for 0 s"),
+        ({("mix", "right", "n2"): (210, 217)}, "at the same time for 1 s"),
+        ({("mix", "right", "n2"): (210, 209)}, "ended before it began"),
+        ({("mix", "right", "n3"): (201, 217)}, "right mix: on 2 nodes, expected 1"),
+    ],
+)
+def test_applications_that_did_not_run_as_planned_have_no_rate(change, told):
+    with pytest.raises(OutputError, match=told) as error:
+        derived({**TIMES, **change})
+    assert error.value.status == "invalid"
+
+
+def test_an_application_that_is_missing_has_no_rate():
+    times = {key: value for key, value in TIMES.items() if key[0] == "mix"}
+    with pytest.raises(OutputError, match="left alone: on 0 nodes, expected 1"):
+        derived(times)
+
+
+def test_another_program_than_that_of_the_site_is_no_answer():
+    with pytest.raises(OutputError, match="right alone: program: minimap2, expected lammps"):
+        derived(facts={"workload": {"left": ["minimap2", 1], "right": ["lammps", 1]}})
+
+
+def test_a_wrong_answer_of_one_is_named_and_is_a_wrong_answer_of_all():
+    wrong = READS.replace("placed 4000 of", "placed 3900 of")
+    with pytest.raises(OutputError, match=r"left alone n1: placed: 97\.5") as error:
+        derived(text=wrong)
+    assert error.value.status == "invalid"
