@@ -31,13 +31,13 @@ from siteproof.answers import implausible
 from siteproof.checks import (
     adapter,
     contract,
-    evidence,
+    credentials,
+    data_folder,
     loading,
     missing,
     progress,
     selection,
     session,
-    sight,
     software,
     watch,
 )
@@ -375,7 +375,9 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         (stage / "raw").mkdir(exist_ok=True)
         self.write_work(missing=False)
         if not self.is_dry_run():
-            self.plan.origin = evidence.of_job(self.usable, self.where.origin, slurm=self.on_slurm)
+            self.plan.origin = credentials.of_job(
+                self.usable, self.where.origin, slurm=self.on_slurm
+            )
         self.write_settings(attempt=1)
         self.write_memory()
         self.executable_opts = [f"./{self.runs_on_node}"]
@@ -423,7 +425,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             "SITEPROOF_LOADED_BY": self.site.system.modules_system,
             "SITEPROOF_SECRET": _secret_of(self.stagedir),
             "SITEPROOF_SRUN_OPTIONS": " ".join(_words(self.where.srun_options)),
-            **evidence.settings(self.plan.origin),
+            **credentials.settings(self.plan.origin),
             **self.settings(),
         }
         lines = [f"{key}={shlex.quote(str(value))}; export {key}" for key, value in values.items()]
@@ -576,7 +578,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         lost = self.watcher.lost(measured)
         if left := self.usable - nodesets.of({*measured, *lost}):
             options = shlex.split(" ".join(self.job.cli_options))
-            lost |= sight.again(self.current_partition, left, options)
+            lost |= data_folder.again(self.current_partition, left, options)
         return lost
 
     def collect(self) -> None:

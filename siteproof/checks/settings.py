@@ -20,12 +20,12 @@ from siteproof import files, locks, sites
 from siteproof.checks import (
     adapter,
     budget,
+    data_folder,
     loading,
     options,
     plain,
     selection,
     session,
-    sight,
     skipped,
 )
 from siteproof.collect import stages
@@ -124,7 +124,7 @@ def before_run(job_options: Sequence[str], testcases: Sequence[Any]) -> None:
         return
     # A service that is used from here needs no node.
     on_nodes = [case for case in testcases if not getattr(case.check, "local", False)]
-    sight.look(on_nodes, job_options)
+    data_folder.look(on_nodes, job_options)
     try:
         too_high = session.take_place()
     except UserError as error:

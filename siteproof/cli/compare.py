@@ -12,7 +12,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import files
 from siteproof.analysis.before_after import Effect
-from siteproof.cli.records import Record, print_answer, print_plain, print_records, print_wrapped
+from siteproof.cli.records import Entry, print_answer, print_plain, print_records, print_wrapped
 from siteproof.cli.shared import flag, forms, print_left_out, print_text, site_of, which_system
 from siteproof.compare import accepted, comparison
 from siteproof.compare.accepted import Acceptance, LastTime
@@ -213,12 +213,12 @@ def _cells(site: Site, row: Row) -> tuple[str, ...]:
     return (row.name, *of_both, share(row.change.change), noise, str(row.nodes), worst)
 
 
-def _shown(site: Site, row: Row) -> Record:
+def _shown(site: Site, row: Row) -> Entry:
     """State, metric, from and to, and change; below it the nodes, and the worst of them."""
     name, a, b, unit, change, noise, nodes, worst = _cells(site, row)
     head = [_state(row), name, f"{a} -> {with_unit(b, unit)}", change]
     phrases = [f"noise {noise}", nodes, *([f"worst {worst}"] if worst else [])]
-    return Record(head, phrases, [COLOURS[row.change.effect]])
+    return Entry(head, phrases, [COLOURS[row.change.effect]])
 
 
 def _state(row: Row) -> str:

@@ -13,8 +13,8 @@ from siteproof import files
 from siteproof.cli import shared
 from siteproof.cli.records import print_answer, print_rows, print_wrapped
 from siteproof.errors import UserError
-from siteproof.record import shown
-from siteproof.record.shown import Evidence
+from siteproof.record import evidence_records
+from siteproof.record.evidence_records import Evidence
 from siteproof.sites import Site
 from siteproof.verdict import others
 from siteproof.wording.verdicts import own
@@ -47,7 +47,7 @@ def evidence(
     siteproof evidence --list
     """
     site = shared.site_of(system)
-    before = shown.read_all(files.perflogs(), site.system.system)
+    before = evidence_records.read_all(files.perflogs(), site.system.system)
     now = datetime.now(UTC)
     if form:
         print_rows(COLUMNS, _rows(before), form)
@@ -60,7 +60,7 @@ def evidence(
     else:
         record = _record(site, criterion or "", **given)
     record = replace(record, recorded=now.isoformat(timespec="microseconds"), who=files.user())
-    shown.write(files.perflogs(), site.system.system, record)
+    evidence_records.write(files.perflogs(), site.system.system, record)
     what = f"withdrawn: {withdraw}, of" if withdraw else "recorded for"
     print_answer(
         f"{what} {record.criterion}: {record.name}",
@@ -76,29 +76,33 @@ def _record(
     shared.must_give("evidence", given)
     others.refused(site, criterion)
     others.value_of(site, site.criteria[criterion], shows)
-    texts = shown.texts({"--by": by, "--note": note, "--shows": shows})
-    day = shown.day(on, "--on")
+    texts = evidence_records.texts({"--by": by, "--note": note, "--shows": shows})
+    day = evidence_records.day(on, "--on")
     path = Path(file)
-    name = shown.texts({"--file": path.name})["--file"]
-    digest, size = shown.hashed(path)
+    name = evidence_records.texts({"--file": path.name})["--file"]
+    digest, size = evidence_records.hashed(path)
     what = (texts["--by"], day.isoformat(), texts["--shows"], texts["--note"])
     return Evidence(criterion, name, digest, size, *what, withdraws="")
 
 
 def _withdrawal(before: list[Evidence], name: str, note: str) -> Evidence:
     """A record that takes another one back. Raises UserError."""
-    valid = [one for one in before if not one.withdraws and one.name not in shown.withdrawn(before)]
+    valid = [
+        one
+        for one in before
+        if not one.withdraws and one.name not in evidence_records.withdrawn(before)
+    ]
     known = {one.name: one for one in valid}
     if name not in known:
         raise UserError("--withdraw", f"no record '{name[:40]}' is valid", list(known) or "none")
     shared.must_give("evidence", {"--note": note})
-    reason = shown.texts({"--note": note})["--note"]
+    reason = evidence_records.texts({"--note": note})["--note"]
     return replace(known[name], note=reason, by=files.user(), withdraws=name)
 
 
 def _rows(before: Sequence[Evidence]) -> Iterator[tuple[object, ...]]:
     """The records in their order."""
-    taken_back = shown.withdrawn(before)
+    taken_back = evidence_records.withdrawn(before)
     for one in before:
         if not one.withdraws:
             back = taken_back.get(one.name)
@@ -114,7 +118,7 @@ COLUMNS = (
 
 def _list(site: Site, before: list[Evidence]) -> None:
     """The records in their order, then the criteria for which one is due."""
-    taken_back = shown.withdrawn(before)
+    taken_back = evidence_records.withdrawn(before)
     for record in (one for one in before if not one.withdraws):
         back = taken_back.get(record.name)
         state = f"; withdrawn by {back.by}: {back.note}" if back else ""

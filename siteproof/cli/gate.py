@@ -22,8 +22,8 @@ from siteproof.cli.records import print_wrapped
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.gate import act, log
-from siteproof.gate.act import Scene
-from siteproof.gate.commands import Cluster, Plan, Refusal, Wish, reservation_name
+from siteproof.gate.act import Scope
+from siteproof.gate.commands import Cluster, Plan, QuarantineOptions, Refusal, reservation_name
 from siteproof.gate.decision import KEEP_OUT, STATES, Ruling, condemned, decide, out_of_service
 from siteproof.gate.reports import fleet, waived
 from siteproof.gate.service import Place
@@ -158,46 +158,46 @@ def gate(context: click.Context, /, **named: Any) -> None:
     """
     chosen = Options(**named, given=_given(context))
     _check(chosen)
-    judged, scene = _begin(chosen)
+    judged, scope = _begin(chosen)
     shared.print_left_out(judged.sessions)
     if chosen.form:
-        raise SystemExit(_print_for_programs(judged, scene, chosen))
-    if not _measured(judged, scene):
+        raise SystemExit(_print_for_programs(judged, scope, chosen))
+    if not _measured(judged, scope):
         still = " that still counts" if judged.samples else ""
         click.echo(f"nothing was measured{still}: {judged.chosen}; next: reframe -c checks/ -r")
         raise SystemExit(ExitCode.INCOMPLETE)
     try:
         run = _retest if chosen.retest else _release if chosen.release else _quarantine
-        work = run(judged, scene, chosen)
+        work = run(judged, scope, chosen)
     except Refusal as refusal:
         work = Work(ExitCode.FAIL, "", tuple(chosen.acts), refused=str(refusal))
     if chosen.retest and chosen.apply:
-        judged, scene = _begin(chosen)  # with what the test has measured
-    print_answer(judged, scene, chosen, work)
+        judged, scope = _begin(chosen)  # with what the test has measured
+    print_answer(judged, scope, chosen, work)
     raise SystemExit(work.code)
 
 
-def _begin(chosen: Options) -> tuple[Judgement, Scene]:
+def _begin(chosen: Options) -> tuple[Judgement, Scope]:
     """What is known now, and the decision."""
     judged = judge_system(
         chosen.system, since=chosen.since, name=chosen.campaign, as_of=chosen.as_of, to_now=True
     )
-    return judged, _scene(judged, chosen.states, _wish(judged, chosen))
+    return judged, _scope(judged, chosen.states, _wish(judged, chosen))
 
 
-def _print_for_programs(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
+def _print_for_programs(judged: Judgement, scope: Scope, chosen: Options) -> ExitCode:
     """The decision as --json or --plain prints it; its exit code."""
-    cluster, plans, silent = _planned(scene)
+    cluster, plans, silent = _planned(scope)
     if cluster:
-        scene = scene.seen(cluster)
-    left, code = _left(plans), _decided(judged, scene)
-    places, decision = act.places(scene, cluster, left), scene.decision
+        scope = scope.seen(cluster)
+    left, code = _left(plans), _decided(judged, scope)
+    places, decision = act.places(scope, cluster, left), scope.decision
     if chosen.form == "plain":
         gate_answer.print_rows(judged, decision, places)
         return code
-    refused, _ = _refused(judged, scene, chosen, cluster)
+    refused, _ = _refused(judged, scope, chosen, cluster)
     answer = Gate(
-        *(scene.system, judged.chosen, code),
+        *(scope.system, judged.chosen, code),
         back=decision.back,
         out=decision.out,
         refused=refused or silent,
@@ -250,7 +250,7 @@ def _check(chosen: Options) -> None:
     chosen.shares  # noqa: B018
 
 
-def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
+def _scope(judged: Judgement, keep_out: list[str], options: QuarantineOptions) -> Scope:
     site, today = judged.site, datetime.now(UTC).date()
     report = fleet(judged)
     decision = decide(report.nodes, waived(judged, today), keep_out)
@@ -269,52 +269,52 @@ def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
             time = datetime.fromisoformat(sample.header.time).timestamp()
             for node in filter(None, (sample.node, sample.dims.get(PEER))):
                 measured[node] = max(time, measured.get(node, 0))
-    return Scene(
-        *(site.system.system, decision, partitions, wish, judged.chosen, files.user()), measured
+    return Scope(
+        *(site.system.system, decision, partitions, options, judged.chosen, files.user()), measured
     )
 
 
-def _measured(judged: Judgement, scene: Scene) -> bool:
+def _measured(judged: Judgement, scope: Scope) -> bool:
     """Whether anything was measured here that still counts, and not only published by others.
 
     What was lost of it counts, too.
     """
-    findings = [why for ruling in scene.decision.rulings.values() for why in ruling.findings]
+    findings = [why for ruling in scope.decision.rulings.values() for why in ruling.findings]
     too_old = bool(findings) and all(why.kind is Kind.TOO_OLD for why in findings)
     measured = any(sample.header.mode != PUBLISHED for sample in judged.samples)
     return not too_old and (measured or bool(judged.failed))
 
 
-def _decided(judged: Judgement, scene: Scene) -> ExitCode:
-    if not _measured(judged, scene):
+def _decided(judged: Judgement, scope: Scope) -> ExitCode:
+    if not _measured(judged, scope):
         return ExitCode.INCOMPLETE
-    return ExitCode.FAIL if scene.decision.out else ExitCode.PASS
+    return ExitCode.FAIL if scope.decision.out else ExitCode.PASS
 
 
-def _planned(scene: Scene) -> tuple[Cluster | None, dict[str, Plan], str]:
+def _planned(scope: Scope) -> tuple[Cluster | None, dict[str, Plan], str]:
     """What Slurm reports and what --apply would do; or nothing, and why that is not known."""
-    if not scene.partitions:
+    if not scope.partitions:
         return None, {}, ""
     try:
         cluster = act.look()
-        return cluster, act.plan_quarantine(scene.seen(cluster), cluster, {}), ""
+        return cluster, act.plan_quarantine(scope.seen(cluster), cluster, {}), ""
     except (UserError, Refusal) as error:
         return None, {}, str(error)
 
 
 def _refused(
-    judged: Judgement, scene: Scene, chosen: Options, cluster: Cluster | None
+    judged: Judgement, scope: Scope, chosen: Options, cluster: Cluster | None
 ) -> tuple[str, tuple[str, ...]]:
     """Why --apply would keep too many nodes out, and the options that allow it; empty if not."""
     out_now = nodesets.of()
     if cluster:
-        names = map(reservation_name, scene.partitions)
+        names = map(reservation_name, scope.partitions)
         out_now = cluster.out_of_service([n for n in names if n in cluster.reservations])
     new, total = {}, {}
-    for name in scene.partitions:
+    for name in scope.partitions:
         nodes = judged.site.nodes_of(name)
-        new[name] = condemned(scene.decision, nodes, out_now)
-        total[name] = out_of_service(scene.decision, nodes, out_now)
+        new[name] = condemned(scope.decision, nodes, out_now)
+        total[name] = out_of_service(scope.decision, nodes, out_now)
     texts, allow = [], []
     of_measured, of_all = chosen.shares
     for shares, limit, what, option, reason in (
@@ -331,29 +331,29 @@ def _refused(
     return "; ".join(texts), tuple(allow)
 
 
-def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> Work:
-    cluster, silent = (_look(scene), "") if chosen.apply else look_if_possible(scene)
+def _quarantine(judged: Judgement, scope: Scope, chosen: Options) -> Work:
+    cluster, silent = (_look(scope), "") if chosen.apply else look_if_possible(scope)
     if cluster:
-        scene = scene.seen(cluster)
-    gate_answer.print_rulings(judged, scene)
-    refused, allow = _refused(judged, scene, chosen, cluster)
-    code = ExitCode.FAIL if scene.decision.out else ExitCode.PASS
+        scope = scope.seen(cluster)
+    gate_answer.print_rulings(judged, scope)
+    refused, allow = _refused(judged, scope, chosen, cluster)
+    code = ExitCode.FAIL if scope.decision.out else ExitCode.PASS
     if refused and chosen.apply and not chosen.certain:
         return Work(ExitCode.FAIL, "", refused=refused, allow=allow)
     if refused and chosen.certain:
-        scene = replace(scene, decision=scene.decision.certain)
+        scope = replace(scope, decision=scope.decision.certain)
     if cluster is None:
-        _print_blind(scene, silent)
+        _print_blind(scope, silent)
         return Work(code, "nothing was changed", refused=refused, allow=allow)
     try:
-        plans = act.plan_quarantine(scene, cluster, {})
+        plans = act.plan_quarantine(scope, cluster, {})
         gate_answer.print_jobs(plans)
         if chosen.apply:
-            work = _apply(scene, "quarantine", act.plan_quarantine, cluster)
+            work = _apply(scope, "quarantine", act.plan_quarantine, cluster)
         else:
             gate_answer.print_plans(plans)
-            work = Work(ExitCode.PASS, _so_far(scene), cluster=cluster, left_alone=_left(plans))
-            work = replace(work, handed_over=_handed_over(scene, plans))
+            work = Work(ExitCode.PASS, _so_far(scope), cluster=cluster, left_alone=_left(plans))
+            work = replace(work, handed_over=_handed_over(scope, plans))
     except Refusal as refusal:
         return Work(ExitCode.FAIL, "", refused=str(refusal))
     partly = f"; {work.done}" if refused and chosen.apply else ""
@@ -361,27 +361,27 @@ def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> Work:
     return replace(work, code=code or work.code, refused=refused, allow=allow)
 
 
-def _print_blind(scene: Scene, silent: str) -> None:
+def _print_blind(scope: Scope, silent: str) -> None:
     """The commands, where Slurm does not answer. silent: why."""
-    if silent and scene.decision.out:
+    if silent and scope.decision.out:
         print_wrapped(
             f"Slurm does not answer here ({silent}); "
             "the commands assume that there is no quarantine yet:"
         )
-    nobody = Cluster({node: Node(node) for node in scene.decision.out})
-    gate_answer.print_plans(act.plan_quarantine(scene, nobody, {}))
+    nobody = Cluster({node: Node(node) for node in scope.decision.out})
+    gate_answer.print_plans(act.plan_quarantine(scope, nobody, {}))
 
 
-def _so_far(scene: Scene) -> str:
+def _so_far(scope: Scope) -> str:
     """What the gate has done on these samples before."""
-    quarantined, released = log.done(log.read(scene.log), scene.campaign)
+    quarantined, released = log.done(log.read(scope.log), scope.campaign)
     done = _moved(quarantined, released)
     return f"nothing was changed now; before, on these samples: {done}" if done else NOTHING
 
 
-def _handed_over(scene: Scene, plans: Mapping[str, Plan]) -> int:
+def _handed_over(scope: Scope, plans: Mapping[str, Plan]) -> int:
     """How many of the commands Slurm has refused to the user before."""
-    before = [r.get("command") for r in log.read(scene.log) if r.get("phase") == log.HANDED_OVER]
+    before = [r.get("command") for r in log.read(scope.log) if r.get("phase") == log.HANDED_OVER]
     return sum(list(c.argv) in before for plan in plans.values() for c in plan.commands)
 
 
@@ -395,10 +395,10 @@ def _left(plans: Mapping[str, Plan]) -> dict[str, Finding]:
     return {node: why for plan in plans.values() for node, why in plan.left_alone.items()}
 
 
-def _release(judged: Judgement, scene: Scene, chosen: Options) -> Work:
-    cluster = _look(scene)
-    quarantines = act.quarantines(scene, cluster)
-    plans = act.plan_release(scene, cluster, {})
+def _release(judged: Judgement, scope: Scope, chosen: Options) -> Work:
+    cluster = _look(scope)
+    quarantines = act.quarantines(scope, cluster)
+    plans = act.plan_release(scope, cluster, {})
     left = _left(plans)
     if not (quarantines or left or any(plan.commands for plan in plans.values())):
         return Work(ExitCode.PASS, "nothing is in quarantine", cluster=cluster)
@@ -406,25 +406,25 @@ def _release(judged: Judgement, scene: Scene, chosen: Options) -> Work:
     freed = members - nodesets.of(left)
     code = ExitCode.FAIL if left else ExitCode.PASS
     if chosen.apply:
-        work = _apply(scene, "release", act.plan_release, cluster)
+        work = _apply(scope, "release", act.plan_release, cluster)
         return replace(work, code=code or work.code)
     gate_answer.print_plans(plans, "stays")
     done = f"{len(freed)} of {count(len(members), 'node')} may be released"
     return Work(code, f"nothing was changed; {done}", cluster=cluster, left_alone=left)
 
 
-def _retest(judged: Judgement, scene: Scene, chosen: Options) -> Work:
-    cluster = _look(scene)
-    quarantines = act.quarantines(scene, cluster)
+def _retest(judged: Judgement, scope: Scope, chosen: Options) -> Work:
+    cluster = _look(scope)
+    quarantines = act.quarantines(scope, cluster)
     if not quarantines:
         return Work(ExitCode.PASS, "nothing is in quarantine", cluster=cluster)
-    plans = act.plan_resume(scene, cluster, {})
+    plans = act.plan_resume(scope, cluster, {})
     work = Work(ExitCode.PASS, "nothing was changed", cluster=cluster, left_alone=_left(plans))
     cannot = nodesets.of(work.left_alone)
     if not chosen.apply:
         gate_answer.print_plans(plans)
     elif any(plan.commands for plan in plans.values()):
-        work = _apply(scene, "retest", act.plan_resume, cluster)
+        work = _apply(scope, "retest", act.plan_resume, cluster)
         members = nodesets.of(n for r in quarantines.values() for n in r.nodes)
         silent = act.wait_until_they_answer(str(members - cannot))
         gate_answer.print_reasons(silent, "left alone: ")
@@ -432,11 +432,11 @@ def _retest(judged: Judgement, scene: Scene, chosen: Options) -> Work:
         cannot = nodesets.of([*cannot, *silent, *drained])
     if work.failed:
         return work
-    return _test(judged, scene, chosen, work, {n: r.nodes - cannot for n, r in quarantines.items()})
+    return _test(judged, scope, chosen, work, {n: r.nodes - cannot for n, r in quarantines.items()})
 
 
 def _test(
-    judged: Judgement, scene: Scene, chosen: Options, work: Work, sets: Mapping[str, NodeSet]
+    judged: Judgement, scope: Scope, chosen: Options, work: Work, sets: Mapping[str, NodeSet]
 ) -> Work:
     """Test nodes inside their quarantine, by partition, or print the commands that do."""
     newest = max((s.header for s in judged.samples), key=lambda h: h.order)
@@ -448,9 +448,9 @@ def _test(
         if not nodes:
             continue
         reservation = reservation_name(name)
-        argv = _reframe(f"{scene.system}:{name}", mode, nodes, reservation, chosen.options)
+        argv = _reframe(f"{scope.system}:{name}", mode, nodes, reservation, chosen.options)
         click.echo(f"{named}{shlex.join(argv)}")
-        if chosen.apply and act.retest(scene, argv, campaign, reservation, nodes):
+        if chosen.apply and act.retest(scope, argv, campaign, reservation, nodes):
             code = ExitCode.FAIL
     tested = nodesets.of(node for nodes in sets.values() for node in nodes)
     done = f"tested {tested or 'no node'} in quarantine" if chosen.apply else work.done
@@ -465,18 +465,18 @@ def _reframe(
     return [*command, "-S", f"nodes={nodes}", "-J", f"reservation={reservation}", *again]
 
 
-def _look(scene: Scene) -> Cluster:
+def _look(scope: Scope) -> Cluster:
     hint = "Without --apply, --retest and --release the gate needs no Slurm"
-    if not scene.partitions:
-        raise UserError("gate", f"no partition of {scene.system} uses Slurm", hint=hint)
+    if not scope.partitions:
+        raise UserError("gate", f"no partition of {scope.system} uses Slurm", hint=hint)
     try:
         return act.look()
     except UserError as error:
         raise UserError(error.where, error.what, hint=hint) from None
 
 
-def _apply(scene: Scene, what: str, planner: act.Planner, seen: Cluster) -> Work:
-    done = act.act(scene, what, planner, seen)
+def _apply(scope: Scope, what: str, planner: act.Planner, seen: Cluster) -> Work:
+    done = act.act(scope, what, planner, seen)
     gate_answer.print_reasons(done.left_alone, "stays: " if what == "release" else "left alone: ")
     gate_answer.print_reasons(done.kept)
     shared.print_text(*(shlex.join(command.argv) for command in done.commands), title="done: ")
@@ -510,7 +510,7 @@ def _summary(done: act.Done) -> str:
     return moved or "nothing to change"
 
 
-def _wish(judged: Judgement, chosen: Options) -> Wish:
+def _wish(judged: Judgement, chosen: Options) -> QuarantineOptions:
     if chosen.users and not _USERS.fullmatch(chosen.users):
         what = f"'{harmless(chosen.users)}' is not a list of users"
         raise UserError("--users", what, "names, with commas between them")
@@ -518,7 +518,7 @@ def _wish(judged: Judgement, chosen: Options) -> Wish:
     if not chosen.users:
         users = list(dict.fromkeys([files.user(), "root"]))
         colleagues = [user for user in _operators(judged) if user not in users]
-    return Wish(users, judged.chosen, chosen.drain, chosen.overlapping, colleagues)
+    return QuarantineOptions(users, judged.chosen, chosen.drain, chosen.overlapping, colleagues)
 
 
 def _operators(judged: Judgement) -> list[str]:

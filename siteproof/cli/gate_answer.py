@@ -15,7 +15,7 @@ from siteproof.cli.shared import print_text
 from siteproof.compare.accepted import ACCEPTABLE
 from siteproof.errors import ExitCode, UserError
 from siteproof.gate import act, service
-from siteproof.gate.act import Scene
+from siteproof.gate.act import Scope
 from siteproof.gate.commands import Cluster, Plan
 from siteproof.gate.decision import STATES, UNTESTED, Decision, Ruling
 from siteproof.gate.service import Place, Service
@@ -123,9 +123,9 @@ class Work:
     failed: bool = False
 
 
-def look_if_possible(scene: Scene) -> tuple[Cluster | None, str]:
+def look_if_possible(scope: Scope) -> tuple[Cluster | None, str]:
     """What Slurm reports; or nothing, and why it does not answer."""
-    if not scene.partitions:
+    if not scope.partitions:
         return None, ""
     try:
         return act.look(), ""
@@ -133,23 +133,23 @@ def look_if_possible(scene: Scene) -> tuple[Cluster | None, str]:
         return None, clip(error.what.partition(";")[0])
 
 
-def print_answer(judged: Judgement, scene: Scene, chosen: Options, work: Work) -> None:
+def print_answer(judged: Judgement, scope: Scope, chosen: Options, work: Work) -> None:
     """Where each node is; then what was done, who stays out and why, and the next command."""
     cluster = work.cluster
     if chosen.apply or work.refused:
-        cluster, _ = look_if_possible(scene)
+        cluster, _ = look_if_possible(scope)
     if cluster:
-        scene = scene.seen(cluster)
-    places = act.places(scene, cluster, work.left_alone)
-    print_wrapped(*service.table(places, scene.decision))
+        scope = scope.seen(cluster)
+    places = act.places(scope, cluster, work.left_alone)
+    print_wrapped(*service.table(places, scope.decision))
     done = work.done
     if work.refused:
         done = f"{'refused' if chosen.apply else '--apply would refuse'}: {work.refused}"
     print_wrapped(done)
-    print_wrapped(service.who_stays_out(places, scene.decision))
-    command = _next(judged, scene, chosen, work, places)
-    print_wrapped(*_by_hand(scene, chosen, work))
-    inside = (scene.decision.rulings[node] for node in _by_service(places).get(Service.BY_US, ()))
+    print_wrapped(service.who_stays_out(places, scope.decision))
+    command = _next(judged, scope, chosen, work, places)
+    print_wrapped(*_by_hand(scope, chosen, work))
+    inside = (scope.decision.rulings[node] for node in _by_service(places).get(Service.BY_US, ()))
     broken = nodesets.of(one.node for one in inside if not (one.back or one.state == UNTESTED))
     if RETEST in command and broken and not work.failed:
         print_wrapped(f"first repair {broken}")
@@ -157,35 +157,35 @@ def print_answer(judged: Judgement, scene: Scene, chosen: Options, work: Work) -
 
 
 def _next(
-    judged: Judgement, scene: Scene, chosen: Options, work: Work, places: Sequence[Place]
+    judged: Judgement, scope: Scope, chosen: Options, work: Work, places: Sequence[Place]
 ) -> str:
     """The command that an operator needs next."""
     if work.failed:
         return chosen.command(*work.acts)
     if work.handed_over:
         return chosen.command()
-    if missing := _missing(judged, scene, places):
+    if missing := _missing(judged, scope, places):
         return missing
     if work.refused:
-        return _past_refusal(judged, scene, chosen, work)
+        return _past_refusal(judged, scope, chosen, work)
     return _for_nodes(chosen, places) or _when_all_is_well(judged, chosen)
 
 
-def _by_hand(scene: Scene, chosen: Options, work: Work) -> Iterator[str]:
+def _by_hand(scope: Scope, chosen: Options, work: Work) -> Iterator[str]:
     """What a person does before the next command, or decides against it."""
     if work.handed_over and not work.failed:
         what = count(work.handed_over, "command")
         yield f"first somebody with the right runs the {what} above"
     elif work.refused and work.allow:
-        if scene.decision.certain.out and not chosen.certain:
-            yield f"--certain keeps out {scene.decision.certain.out}, dead or with a wrong answer"
+        if scope.decision.certain.out and not chosen.certain:
+            yield f"--certain keeps out {scope.decision.certain.out}, dead or with a wrong answer"
         yield f"{shlex.join(work.allow)} keeps all of them out"
 
 
-def _missing(judged: Judgement, scene: Scene, places: Sequence[Place]) -> str:
+def _missing(judged: Judgement, scope: Scope, places: Sequence[Place]) -> str:
     """The command that measures untested nodes, where most that should be out are of them."""
     out = [p.node for p in places if p.service in (Service.STILL_IN_SERVICE, Service.STAYS_OUT)]
-    untested = [node for node in out if scene.decision.rulings[node].state == UNTESTED]
+    untested = [node for node in out if scope.decision.rulings[node].state == UNTESTED]
     if 2 * len(untested) <= len(out):
         return ""
     return measure(judged, nodesets.of(untested))
@@ -210,11 +210,11 @@ def _for_nodes(chosen: Options, places: Sequence[Place]) -> str:
     return f"siteproof why {elsewhere[0]}{chosen.of_system}" if elsewhere else ""
 
 
-def _past_refusal(judged: Judgement, scene: Scene, chosen: Options, work: Work) -> str:
+def _past_refusal(judged: Judgement, scope: Scope, chosen: Options, work: Work) -> str:
     """After a refusal: keep out what is certain; where the nodes are hardly at fault, look why."""
     if not work.allow:
         return chosen.command()
-    if scene.decision.certain.out and not chosen.certain:
+    if scope.decision.certain.out and not chosen.certain:
         return chosen.command("--certain", "--apply")
     if "--limit" not in work.allow:
         return chosen.command(*work.allow, "--apply")
@@ -235,17 +235,17 @@ def _when_all_is_well(judged: Judgement, chosen: Options) -> str:
     return f"siteproof report{chosen.of_system}"
 
 
-def print_rulings(judged: Judgement, scene: Scene) -> None:
+def print_rulings(judged: Judgement, scope: Scope) -> None:
     """The nodes that are not OK, by reason, and what limits or changes the decision."""
-    print_text(f"{scene.system}: {judged.chosen}")
-    of_nodes = [full(why) for why in scene.decision.warnings if why not in judged.warnings]
+    print_text(f"{scope.system}: {judged.chosen}")
+    of_nodes = [full(why) for why in scope.decision.warnings if why not in judged.warnings]
     print_wrapped(*map(warning, judged.warnings), *of_nodes, title="warning: ")
-    rulings, shown = scene.decision.rulings.values(), Shown(judged)
+    rulings, shown = scope.decision.rulings.values(), Shown(judged)
     out = node_groups.groups((r.node, r.state, r.findings) for r in rulings if not r.back)
     print_records([record_of(group, "bold", shown) for group in out])
     print_wrapped(*_folded((*_with_remark(rulings, shown), *_not_counted(judged))))
-    in_slurm = nodesets.of(node for nodes in scene.partitions.values() for node in nodes)
-    if nowhere := scene.decision.out - in_slurm:
+    in_slurm = nodesets.of(node for nodes in scope.partitions.values() for node in nodes)
+    if nowhere := scope.decision.out - in_slurm:
         print_wrapped(f"in no partition with Slurm, so there is no command for them: {nowhere}")
 
 

@@ -19,7 +19,7 @@ from siteproof.errors import harmless
 from siteproof.units import UNITS
 from siteproof.wording import node_groups
 from siteproof.wording.in_bounds_unit import Shown
-from siteproof.wording.node_groups import Group, phrases
+from siteproof.wording.node_groups import NodeGroup, phrases
 
 GAP = "  "
 WIDE = 110  # columns from which on a table has lines
@@ -29,7 +29,7 @@ MAX_ALIGNED = 30  # a longer cell does not widen its column
 
 
 @dataclass(frozen=True)
-class Record:
+class Entry:
     """Its first line in cells, phrases for the lines below, and the styles of the first cells."""
 
     head: Sequence[str]
@@ -37,12 +37,12 @@ class Record:
     styles: Sequence[str] = ()
 
 
-def record_of(group: Group, colour: str, shown: Shown) -> Record:
+def record_of(group: NodeGroup, colour: str, shown: Shown) -> Entry:
     """A group of nodes; only its state has a colour."""
-    return Record(node_groups.head(group, shown), phrases(group, shown), [colour])
+    return Entry(node_groups.head(group, shown), phrases(group, shown), [colour])
 
 
-def print_records(records: Sequence[Record]) -> None:
+def print_records(records: Sequence[Entry]) -> None:
     """The records, their first cells in columns."""
     screen = console()
     widths: dict[int, int] = {}
@@ -97,13 +97,13 @@ def _texts(table: Table) -> tuple[list[str], list[tuple[str, ...]]]:
     return [_text(column.header) for column in table.columns], list(zip(*columns, strict=True))
 
 
-def _row(names: Sequence[str], cells: Sequence[str]) -> Record:
+def _row(names: Sequence[str], cells: Sequence[str]) -> Entry:
     """A row of a table as a record: name and state, the other cells with their columns' names."""
     state = len(cells) > 2 and cells[1][:1].isalpha() and len(cells[1]) <= MAX_ALIGNED
     first = 2 if state else 1
     named = zip(names[first:], cells[first:], strict=True)
     phrases = [f"{name} {cell}" for name, cell in named if cell not in ("", "-")]
-    return Record(cells[:first], phrases, ["bold"] * first)
+    return Entry(cells[:first], phrases, ["bold"] * first)
 
 
 def _text(cell: object) -> str:
@@ -155,7 +155,7 @@ def print_answer(text: str, command: str) -> None:
         click.echo(following)
 
 
-def _lines(record: Record, widths: dict[int, int], width: int) -> list[Text]:
+def _lines(record: Entry, widths: dict[int, int], width: int) -> list[Text]:
     """The lines of a record."""
     lines = [Text()]
     styles = itertools.chain(record.styles, itertools.repeat(""))

@@ -10,7 +10,7 @@ from siteproof import files, nodesets, sites
 from siteproof.cli.records import print_answer
 from siteproof.cli.shared import must_give, site_of, text_option, which_system
 from siteproof.errors import UserError
-from siteproof.record import shown
+from siteproof.record import evidence_records
 from siteproof.record.repairs import Repair
 from siteproof.wording.verdicts import own
 
@@ -33,12 +33,12 @@ def repaired(nodes: str, system: str, by: str, why: str, ticket: str) -> None:
     """
     site = site_of(system)
     named = _known(site, nodes)
-    texts = shown.texts({"--by": by, "--why": why, "--ticket": ticket})
+    texts = evidence_records.texts({"--by": by, "--why": why, "--ticket": ticket})
     must_give("repaired", {name: texts[name] for name in ("--by", "--why")})
     record = Repair(
         *(named, *texts.values()), recorded=datetime.now(UTC).isoformat(), who=files.user()
     )
-    shown.write(files.perflogs(), site.system.system, record)
+    evidence_records.write(files.perflogs(), site.system.system, record)
     print_answer(f"recorded: {named} repaired by {record.by}", own(site.system.system, "", "nodes"))
 
 

@@ -263,8 +263,8 @@ def show(site: Site, seen: Survey, *, whole: bool) -> None:
     shared.print_text(wording.last_line(site.system.system, seen))
 
 
-def _record(site: Site, alert: Alert) -> records.Record:
-    return records.Record(wording.head(alert), wording.phrases(site, alert), [_style(alert)])
+def _record(site: Site, alert: Alert) -> records.Entry:
+    return records.Entry(wording.head(alert), wording.phrases(site, alert), [_style(alert)])
 
 
 def _remarks(seen: Survey) -> Iterator[str]:
@@ -322,7 +322,7 @@ def _style(alert: Alert) -> str:
     return "green" if alert.improved else ""
 
 
-def explain(alert: Alert, lines: Sequence[Line], acked: Sequence[acks.Record]) -> None:
+def explain(alert: Alert, lines: Sequence[Line], acked: Sequence[acks.AckFile]) -> None:
     """One change: what, between which runs, under which conditions, and the runs around it."""
     records.print_wrapped(wording.sentence(alert))
     shared.print_text(*(f"  {name:12} {text}" for name, text in wording.evidence(alert)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from siteproof.cli.records import Record, print_plain, print_records, print_wrapped
+from siteproof.cli.records import Entry, print_plain, print_records, print_wrapped
 from siteproof.cli.shared import SET_ASIDE, forms, print_left_out, print_text, which_answers
 from siteproof.export import documents
 from siteproof.export.answer_model import dumps
@@ -123,14 +123,14 @@ def _remarks(judged: Judgement) -> Iterator[str]:
     yield verdicts.answered_line(judged)
 
 
-def _record(alike: Sequence[Tally], colours: Mapping[Verdict, str]) -> Record:
+def _record(alike: Sequence[Tally], colours: Mapping[Verdict, str]) -> Entry:
     """A criterion with its value, limit and counts; of several the reason that they share."""
     first, result = alike[0], alike[0].result
     styles = [colours.get(result.verdict, "")]
     if len(alike) > 1:
         names = ", ".join(tally.result.id for tally in alike)
         head = [str(result.verdict), f"{len(alike)} criteria"]
-        return Record(head, [*tallies.lack(first), names], styles)
+        return Entry(head, [*tallies.lack(first), names], styles)
     head = [str(result.verdict), result.id]
     if first.worst:
         head += [tallies.value(first), tallies.limit(first), tallies.margin(first)]
@@ -145,4 +145,4 @@ def _record(alike: Sequence[Tally], colours: Mapping[Verdict, str]) -> Record:
         old,
         *tallies.reasons(first),
     ]
-    return Record(head, list(filter(None, phrases)), styles)
+    return Entry(head, list(filter(None, phrases)), styles)

@@ -11,7 +11,7 @@ from typing import Any
 
 from siteproof import files, units
 from siteproof.collect import cause, ending, raw
-from siteproof.collect.derive import Given, Limit, Limitation
+from siteproof.collect.derive import Limit, Limitation, Measured
 from siteproof.collect.raw import KILLED, Execution, Raw
 from siteproof.errors import OutputError, harmless
 from siteproof.parsers import Reading
@@ -83,7 +83,7 @@ def judge(
         function = derived(job)
         if function is None:
             raise OutputError(f"siteproof.collect.derive has no function '{job.derive[:40]}'")
-        given = Given(readings, conditions, left, job.facts)
+        given = Measured(readings, conditions, left, job.facts)
         readings, conditions = function(given)
         aside = given.aside
     conditions = {**conditions, **emulated(job, left.meta)}

@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from siteproof import files
-from siteproof.collect import cores, ending, origin, outcome, raw, together
+from siteproof.collect import cores, ending, origin, outcome, raw, whole_link
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Execution, Raw, Stage
-from siteproof.collect.together import Way
+from siteproof.collect.whole_link import Way
 from siteproof.errors import OutputError
 from siteproof.record import samples
 from siteproof.record.manifest import Manifest
@@ -43,7 +43,7 @@ def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
     there = {number for number in numbers if raw_files.has(name(number))}
     anything = bool(there) or any(raw_files.has(server_of(number)) for number in numbers)
     last = max(there, default=-1)
-    of_link = together.wanted(job)
+    of_link = whole_link.wanted(job)
     found: list[tuple[str, Outcome]] = []
     ways: list[Way] = []
     for number in numbers:
@@ -52,7 +52,7 @@ def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
             found.append((node, way.outcome))
             if of_link:  # it contains all raw texts, so it is kept only if needed
                 ways.append(way)
-    found += together.outcomes(job, ways)
+    found += whole_link.outcomes(job, ways)
     # A lost client has an outcome in each of its turns without a result.
     accounted = {job.turns[number][1] for number in numbers if number not in there}
     return found + [

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from siteproof import nodesets
 from siteproof.errors import UserError, hint
-from siteproof.record import campaign, shown
+from siteproof.record import campaign, evidence_records
 from siteproof.record.samples import Header, Order
 from siteproof.record.series import CONTRACTUAL
 from siteproof.record.severity import Verdict, in_order
@@ -135,7 +135,7 @@ def accept(judged: Judgement, name: str, who: str, why: str, perflogs: Path) -> 
         in_the_way(judged),
     )
     target = folder(perflogs, judged.site.system.system) / f"{now:%Y%m%dT%H%M%S.%fZ}.json"
-    shown.keep(target, perflogs, asdict(record))
+    evidence_records.keep(target, perflogs, asdict(record))
     return record
 
 
@@ -197,7 +197,7 @@ def names(headers: Sequence[Header]) -> list[str]:
 
 
 def _read(path: Path) -> Acceptance:
-    record = shown.plain(path, "an acceptance")
+    record = evidence_records.plain(path, "an acceptance")
     wanted = {f.name: f.type for f in fields(Acceptance)}
     kinds = {"str": str, "list[str]": list, "dict[str, int]": dict}
     if record.keys() != wanted.keys() or any(

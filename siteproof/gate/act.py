@@ -21,7 +21,7 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import files, nodesets
 from siteproof.errors import UserError
 from siteproof.gate import commands, log, service
-from siteproof.gate.commands import Cluster, Command, Plan, Refusal, Wish
+from siteproof.gate.commands import Cluster, Command, Plan, QuarantineOptions, Refusal
 from siteproof.gate.decision import Decision
 from siteproof.gate.service import Place, Quarantine
 from siteproof.record.finding import Finding, Kind
@@ -33,7 +33,7 @@ PATIENCE = 60  # seconds until a node that was resumed answers
 
 
 @dataclass(frozen=True)
-class Scene:
+class Scope:
     """What the gate decides on. partitions: the inventory of each Slurm partition, no node twice.
 
     campaign: which samples the decision rests on, in words. measured: of each node, when it was
@@ -43,12 +43,12 @@ class Scene:
     system: str
     decision: Decision
     partitions: Mapping[str, NodeSet]
-    wish: Wish
+    options: QuarantineOptions
     campaign: str
     user: str
     measured: Mapping[str, float] = field(default_factory=dict)
 
-    def seen(self, cluster: Cluster) -> Scene:
+    def seen(self, cluster: Cluster) -> Scope:
         """The same with the nodes that are dead now among those that stay out."""
         nodes = (cluster.nodes.get(node) for node in self.decision.rulings)
         dead = {
@@ -94,7 +94,7 @@ def _all(sets: Iterable[str]) -> NodeSet:
     return nodesets.of(node for text in sets for node in nodesets.parse(text))
 
 
-Planner = Callable[[Scene, Cluster, Mapping[str, Finding]], dict[str, Plan]]
+Planner = Callable[[Scope, Cluster, Mapping[str, Finding]], dict[str, Plan]]
 
 
 def look() -> Cluster:
@@ -139,48 +139,48 @@ def wait_until_they_answer(nodes: str) -> dict[str, Finding]:
         time.sleep(1)
 
 
-def ours(scene: Scene, cluster: Cluster, partition: str) -> Reservation | None:
+def ours(scope: Scope, cluster: Cluster, partition: str) -> Reservation | None:
     """The partition's quarantine, if there is one. Raises Refusal if it is somebody else's."""
     found = cluster.reservations.get(commands.reservation_name(partition))
-    if found and not log.made_by_us(log.read(scene.log), found):
+    if found and not log.made_by_us(log.read(scope.log), found):
         raise Refusal(
-            f"reservation {found.name} is not the gate's own, as {scene.log} does not have it; "
+            f"reservation {found.name} is not the gate's own, as {scope.log} does not have it; "
             f"nothing was changed; if nobody needs it: scontrol delete ReservationName={found.name}"
         )
     return found
 
 
 def plan_quarantine(
-    scene: Scene, cluster: Cluster, moved: Mapping[str, Finding]
+    scope: Scope, cluster: Cluster, moved: Mapping[str, Finding]
 ) -> dict[str, Plan]:
     """What would put the nodes that stay out into quarantine, by partition."""
     return {
         name: commands.quarantine(
-            name, nodes, scene.decision, cluster, ours(scene, cluster, name), scene.wish, moved
+            name, nodes, scope.decision, cluster, ours(scope, cluster, name), scope.options, moved
         )
-        for name, nodes in scene.partitions.items()
+        for name, nodes in scope.partitions.items()
     }
 
 
-def plan_release(scene: Scene, cluster: Cluster, moved: Mapping[str, Finding]) -> dict[str, Plan]:
+def plan_release(scope: Scope, cluster: Cluster, moved: Mapping[str, Finding]) -> dict[str, Plan]:
     """What would free the nodes that have passed, by partition."""
-    records, own = log.read(scene.log), quarantines(scene, cluster)
+    records, own = log.read(scope.log), quarantines(scope, cluster)
     plans = {}
-    for name, nodes in scene.partitions.items():
+    for name, nodes in scope.partitions.items():
         reservation = own.get(name) or Reservation(
             commands.reservation_name(name), 0, nodesets.of()
         )
-        inside = _inside(scene, records, cluster, reservation)
+        inside = _inside(scope, records, cluster, reservation)
         put_in, tested = nodesets.of(inside.since), inside.tested
         outside = nodes - reservation.nodes
-        plan = commands.release(scene.decision, cluster, reservation, put_in, tested, moved)
-        rest = commands.left_over(scene.decision, cluster, outside, put_in, tested, moved)
+        plan = commands.release(scope.decision, cluster, reservation, put_in, tested, moved)
+        rest = commands.left_over(scope.decision, cluster, outside, put_in, tested, moved)
         plans[name] = Plan([*plan.commands, *rest.commands], {**plan.left_alone, **rest.left_alone})
     return plans
 
 
 def _inside(
-    scene: Scene, records: list[dict[str, Any]], cluster: Cluster, reservation: Reservation
+    scope: Scope, records: list[dict[str, Any]], cluster: Cluster, reservation: Reservation
 ) -> Quarantine:
     """A quarantine. A node that booted after its test, as after a repair, needs another one."""
     put_in = log.put_in(records, reservation.name)
@@ -189,66 +189,66 @@ def _inside(
     tested = [
         n
         for n, moment in since.items()
-        if scene.measured.get(n, 0) >= max(moment, booted.get(n, 0))
+        if scope.measured.get(n, 0) >= max(moment, booted.get(n, 0))
     ]
     return Quarantine(reservation, since, nodesets.of(tested))
 
 
-def places(scene: Scene, cluster: Cluster | None, left_alone: Mapping[str, Finding]) -> list[Place]:
+def places(scope: Scope, cluster: Cluster | None, left_alone: Mapping[str, Finding]) -> list[Place]:
     """The place of each node of the inventory, as Slurm has it now."""
     inside = []
     if cluster:
-        records = log.read(scene.log)
-        names = map(commands.reservation_name, scene.partitions)
+        records = log.read(scope.log)
+        names = map(commands.reservation_name, scope.partitions)
         known = [cluster.reservations[name] for name in names if name in cluster.reservations]
         own = [one for one in known if log.made_by_us(records, one)]
-        inside = [_inside(scene, records, cluster, reservation) for reservation in own]
-    in_slurm = nodesets.of(n for nodes in scene.partitions.values() for n in nodes)
-    return service.places(scene.decision, in_slurm, cluster, inside, left_alone)
+        inside = [_inside(scope, records, cluster, reservation) for reservation in own]
+    in_slurm = nodesets.of(n for nodes in scope.partitions.values() for n in nodes)
+    return service.places(scope.decision, in_slurm, cluster, inside, left_alone)
 
 
-def plan_resume(scene: Scene, cluster: Cluster, moved: Mapping[str, Finding]) -> dict[str, Plan]:
+def plan_resume(scope: Scope, cluster: Cluster, moved: Mapping[str, Finding]) -> dict[str, Plan]:
     """What would make the quarantined nodes run jobs of their reservation, by partition."""
     return {
-        name: commands.resume(cluster, reservation, scene.user, moved)
-        for name, reservation in quarantines(scene, cluster).items()
+        name: commands.resume(cluster, reservation, scope.user, moved)
+        for name, reservation in quarantines(scope, cluster).items()
     }
 
 
-def quarantines(scene: Scene, cluster: Cluster) -> dict[str, Reservation]:
+def quarantines(scope: Scope, cluster: Cluster) -> dict[str, Reservation]:
     """Our reservations, by partition."""
-    found = {name: ours(scene, cluster, name) for name in scene.partitions}
+    found = {name: ours(scope, cluster, name) for name in scope.partitions}
     return {name: reservation for name, reservation in found.items() if reservation}
 
 
-def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
+def act(scope: Scope, what: str, planner: Planner, seen: Cluster) -> Done:
     """Plan anew from what Slurm reports now, and run it; what changed since `seen` is left alone.
 
     Raises Refusal, and UserError where Slurm does not answer or the log cannot be written.
     """
     done = Done()
-    with log.held(scene.log) as journal:
+    with log.held(scope.log) as journal:
         now = look()
-        scene = scene.seen(now)
-        own = quarantines(scene, now)
-        _adopt(scene, own.values(), journal)
+        scope = scope.seen(now)
+        own = quarantines(scope, now)
+        _adopt(scope, own.values(), journal)
         inside = [reservation.nodes for reservation in own.values()]
-        about = nodesets.of(n for nodes in [*scene.partitions.values(), *inside] for n in nodes)
-        plans = planner(scene, now, commands.changed(seen, now, about))
+        about = nodesets.of(n for nodes in [*scope.partitions.values(), *inside] for n in nodes)
+        plans = planner(scope, now, commands.changed(seen, now, about))
         for plan in plans.values():
             done.left_alone |= plan.left_alone
             done.kept |= plan.kept
         if any(plan.commands for plan in plans.values()):
             journal.add(
-                _record(scene, what, phase="plan")
+                _record(scope, what, phase="plan")
                 | {
-                    "out": {r.node: r.state for r in scene.decision.rulings.values() if not r.back},
+                    "out": {r.node: r.state for r in scope.decision.rulings.values() if not r.back},
                     "left_alone": {n: why.record() for n, why in done.left_alone.items()},
                     "commands": [list(c.argv) for p in plans.values() for c in p.commands],
                 }
             )
         for plan in plans.values():
-            _run_all(scene, what, plan.commands, journal, done)
+            _run_all(scope, what, plan.commands, journal, done)
     resumed = nodesets.of(
         n for c in done.commands if c.what == "resume" for n in nodesets.parse(c.nodes)
     )
@@ -258,18 +258,18 @@ def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
     return done
 
 
-def _adopt(scene: Scene, own: Iterable[Reservation], journal: log.Log) -> None:
+def _adopt(scope: Scope, own: Iterable[Reservation], journal: log.Log) -> None:
     """Write the start of our reservations that the log knows only by their nodes, which change."""
-    records = log.read(scene.log)
+    records = log.read(scope.log)
     for found in own:
         if not any(log.has_start(record, found) for record in records):
             record = {"what": "create", "reservation": found.name, "nodes": str(found.nodes)}
             adopted = {"phase": "after", "error": "", "start": found.start}
-            journal.add(_record(scene, "adopt") | record | adopted)
+            journal.add(_record(scope, "adopt") | record | adopted)
 
 
 def _run_all(
-    scene: Scene, what: str, planned: Iterable[Command], journal: log.Log, done: Done
+    scope: Scope, what: str, planned: Iterable[Command], journal: log.Log, done: Done
 ) -> None:
     """Run one partition's commands, up to the first error: the rest depend on it.
 
@@ -277,16 +277,16 @@ def _run_all(
     """
     for command in planned:
         if _lacks_right(command, done.handed_over):
-            _hand_over(scene, what, command, journal, done)
+            _hand_over(scope, what, command, journal, done)
             continue
-        outcome = _run(scene, what, command, journal)
+        outcome = _run(scope, what, command, journal)
         if outcome.error and command.instead and not outcome.perhaps:
             command = replace(command, argv=command.instead, instead=())
-            outcome = _run(scene, what, command, journal)
+            outcome = _run(scope, what, command, journal)
             if not outcome.error:
-                done.refused_users = scene.wish.colleagues
+                done.refused_users = scope.options.colleagues
         if outcome.denied:
-            _hand_over(scene, what, command, journal, done)
+            _hand_over(scope, what, command, journal, done)
         elif outcome.error:
             done.errors.append(f"{shlex.join(command.argv)}: {outcome.error}")
             return
@@ -299,22 +299,22 @@ def _lacks_right(command: Command, denied: Sequence[Command]) -> bool:
     return any(command.of_nodes or not other.of_nodes for other in denied)
 
 
-def _run(scene: Scene, what: str, command: Command, journal: log.Log) -> Outcome:
-    record = _command_record(scene, what, command)
+def _run(scope: Scope, what: str, command: Command, journal: log.Log) -> Outcome:
+    record = _command_record(scope, what, command)
     journal.add({**record, "phase": "before"})
     outcome = _outcome(command, client.change(command.argv))
     journal.add({**record, **_now(), "phase": "after", **outcome.record()})
     return outcome
 
 
-def _hand_over(scene: Scene, what: str, command: Command, journal: log.Log, done: Done) -> None:
+def _hand_over(scope: Scope, what: str, command: Command, journal: log.Log, done: Done) -> None:
     """Leave a command to somebody who has the right; the log knows the reservation as ours."""
-    journal.add({**_command_record(scene, what, command), "phase": log.HANDED_OVER})
+    journal.add({**_command_record(scope, what, command), "phase": log.HANDED_OVER})
     done.handed_over.append(command)
 
 
-def _command_record(scene: Scene, what: str, command: Command) -> dict[str, object]:
-    return _record(scene, what) | {
+def _command_record(scope: Scope, what: str, command: Command) -> dict[str, object]:
+    return _record(scope, what) | {
         "what": command.what,
         "reservation": command.reservation,
         "nodes": command.nodes,
@@ -364,16 +364,16 @@ def _outcome(command: Command, failure: client.Failure | None) -> Outcome:
 
 
 def retest(
-    scene: Scene, argv: Sequence[str], campaign: str, reservation: str, nodes: NodeSet
+    scope: Scope, argv: Sequence[str], campaign: str, reservation: str, nodes: NodeSet
 ) -> int:
     """Run ReFrame on nodes of a quarantine, with the same output. Returns its exit code."""
-    record = _record(scene, "retest") | {
+    record = _record(scope, "retest") | {
         "what": log.TESTED,
         "reservation": reservation,
         "nodes": str(nodes),
         "command": list(argv),
     }
-    with log.held(scene.log, wait=True) as journal:
+    with log.held(scope.log, wait=True) as journal:
         journal.add({**record, "phase": "before"})
     own = Path(sys.executable).with_name("reframe")
     program = str(own) if own.exists() else shutil.which("reframe") or "reframe"
@@ -381,17 +381,17 @@ def retest(
     if campaign:
         environment["SITEPROOF_CAMPAIGN"] = campaign
     code = subprocess.run([program, *argv[1:]], cwd=files.CLONE, env=environment).returncode
-    with log.held(scene.log, wait=True) as journal:
+    with log.held(scope.log, wait=True) as journal:
         journal.add({**record, **_now(), "phase": "after", "exit_code": code})
     return code
 
 
-def _record(scene: Scene, what: str, **more: str) -> dict[str, object]:
+def _record(scope: Scope, what: str, **more: str) -> dict[str, object]:
     return {
         **_now(),
-        "user": scene.user,
+        "user": scope.user,
         "host": socket.gethostname(),
-        "samples_of": scene.campaign,
+        "samples_of": scope.campaign,
         "action": what,
         **more,
     }

@@ -102,7 +102,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Wish:
+class QuarantineOptions:
     """How to quarantine. users: who may run jobs inside.
 
     colleagues: the same, unless Slurm refuses them. may_overlap: reservations of others that ours
@@ -169,7 +169,7 @@ def quarantine(
     decision: Decision,
     cluster: Cluster,
     reservation: Reservation | None,
-    wish: Wish,
+    options: QuarantineOptions,
     moved: Mapping[str, Finding],
 ) -> Plan:
     """Put the partition's nodes that stay out under its reservation, with those already there.
@@ -181,23 +181,23 @@ def quarantine(
     wanted = [n for n in inventory if n in decision.rulings and not decision.rulings[n].back]
     left = {}
     for node in wanted:
-        if why := moved.get(node) or _untouchable(node, cluster, name, wish.may_overlap):
+        if why := moved.get(node) or _untouchable(node, cluster, name, options.may_overlap):
             left[node] = why
     new = nodesets.of(n for n in wanted if n not in left)
     members = reservation.nodes if reservation else nodesets.of()
     commands = []
     if new and reservation is None:
-        commands.append(_create(name, new, wish))
+        commands.append(_create(name, new, options))
     elif added := new - members:
         commands.append(_resize(name, new | members, added))
-    texts = {n: text(decision.rulings[n], wish.campaign) for n in new}
+    texts = {n: text(decision.rulings[n], options.campaign) for n in new}
     commands += _comments(texts, cluster)
-    if wish.drain:
+    if options.drain:
         commands += _drains(texts, cluster)
     return Plan(commands, left, _kept(texts, cluster))
 
 
-def _create(name: str, nodes: NodeSet, wish: Wish) -> Command:
+def _create(name: str, nodes: NodeSet, options: QuarantineOptions) -> Command:
     def words(users: Sequence[str]) -> tuple[str, ...]:
         return (
             "scontrol",
@@ -212,8 +212,8 @@ def _create(name: str, nodes: NodeSet, wish: Wish) -> Command:
         )
 
     # Slurm refuses all users where it does not know one of them, or where one has no account.
-    instead = words(wish.users) if wish.colleagues else ()
-    argv = words([*wish.users, *wish.colleagues])
+    instead = words(options.users) if options.colleagues else ()
+    argv = words([*options.users, *options.colleagues])
     return Command("create", argv, str(nodes), name, str(nodes), instead=instead)
 
 

@@ -25,7 +25,7 @@ Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Course:
+class Past:
     """A series. values: (nodes, sessions), the oldest first; NaN where a node was not measured.
 
     times: of each session. judged: the first session of what is judged; those before are the past.
@@ -44,7 +44,7 @@ class Course:
         return row[there], there
 
 
-def of_series(site: Site, past: ValueTable, values: Mapping[Series, Runs]) -> dict[Series, Course]:
+def of_series(site: Site, past: ValueTable, values: Mapping[Series, Runs]) -> dict[Series, Past]:
     """The course of each series of what is judged. past: what is older."""
     sessions = _sessions(kind.header.order for kind in past.kinds)
     at = {name: number for number, name in enumerate(sessions)}
@@ -100,7 +100,7 @@ def _table(past: ValueTable, rows: Rows, place: Ints, sessions: int) -> Floats:
     return found.reshape(len(past.names), sessions)
 
 
-def _course(runs: Runs, names: Sequence[str], table: Floats, sessions: Mapping[str, str]) -> Course:
+def _course(runs: Runs, names: Sequence[str], table: Floats, sessions: Mapping[str, str]) -> Past:
     """table: the past of all nodes of these names."""
     nodes = {node: number for number, node in enumerate(runs)}
     place = {name: number for number, name in enumerate(names)}
@@ -118,7 +118,7 @@ def _course(runs: Runs, names: Sequence[str], table: Floats, sessions: Mapping[s
         for session, found in by_session.items():
             now[nodes[node], at[session]] = found[0] if len(found) == 1 else median(found)
     earlier = [list(sessions)[number] for number in which.tolist()]
-    return Course(
+    return Past(
         nodes,
         [*earlier, *judged],
         [*(sessions[name] for name in earlier), *judged.values()],

@@ -21,7 +21,7 @@ from siteproof.analysis.falls import Falls
 from siteproof.analysis.ranks import Ranks
 from siteproof.analysis.screen import row_medians
 from siteproof.analysis.slow_nodes import ByChance, Middle, Slow, State
-from siteproof.nodes.earlier import Course, Runs
+from siteproof.nodes.earlier import Past, Runs
 from siteproof.record import finding
 from siteproof.record.finding import Detail, Finding, Kind, note
 from siteproof.record.series import JobValue, Series
@@ -71,7 +71,7 @@ class InSeries:
     key: Series
     better: str
     runs: Runs
-    course: Course
+    course: Past
 
     def places(self) -> Iterator[tuple[str, InOneSeries]]:
         """Every node that has a value."""

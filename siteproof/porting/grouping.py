@@ -59,7 +59,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Group:
+class NewRole:
     """A role of the new site. partition: Slurm's, which reaches all its nodes; "" for none.
 
     others: other partitions over the same nodes, each with how many of them it has.
@@ -77,7 +77,7 @@ class Group:
 class Grouped:
     """All roles, the places of nodes (racks), and the nodes that are left out, each with why."""
 
-    roles: Sequence[Group]
+    roles: Sequence[NewRole]
     places: Mapping[str, NodeSet]
     left_out: Mapping[str, NodeSet]
 
@@ -90,7 +90,7 @@ def group(
     absent = nodesets.of(node.name for node in nodes.values() if node.absent)
     places = _places(there)
     found = [
-        Group("", str(number), kind, reached, partition)
+        NewRole("", str(number), kind, reached, partition)
         for number, (kind, members) in enumerate(_kinds(there, set(places)).items())
         for partition, reached in _reached(nodesets.of(members), partitions)
     ]
@@ -235,7 +235,9 @@ def _minutes(limit: str) -> float:
     return (int(days or 0) * 24 + hours) * 60 + minutes
 
 
-def _named(groups: Sequence[Group], partitions: Mapping[str, ConfiguredPartition]) -> list[Group]:
+def _named(
+    groups: Sequence[NewRole], partitions: Mapping[str, ConfiguredPartition]
+) -> list[NewRole]:
     """The groups with names: the partition's, and what distinguishes several of one partition."""
     taken: set[str] = set()
     hardware: dict[str, str] = {}
@@ -251,7 +253,7 @@ def _named(groups: Sequence[Group], partitions: Mapping[str, ConfiguredPartition
     return found
 
 
-def _others(one: Group, partitions: Mapping[str, ConfiguredPartition]) -> dict[str, int]:
+def _others(one: NewRole, partitions: Mapping[str, ConfiguredPartition]) -> dict[str, int]:
     """The other partitions over the nodes of a group, each with how many of them it has."""
     found = {name: len(part.nodes & one.nodes) for name, part in partitions.items()}
     return {name: shared for name, shared in found.items() if shared and name != one.partition}
@@ -263,7 +265,7 @@ def _free(name: str, taken: Container[str]) -> str:
     return next(one for one in itertools.chain([name], numbered) if one not in taken)
 
 
-def _differences(kind: Kind, alike: Sequence[Group]) -> list[str]:
+def _differences(kind: Kind, alike: Sequence[NewRole]) -> list[str]:
     """The fewest words that distinguish a kind of node from the others of its partition."""
     own, others = _words(kind), [_words(other.kind) for other in alike]
     marks = []

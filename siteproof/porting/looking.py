@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from siteproof import nodesets
 from siteproof.errors import UserError, harmless
 from siteproof.porting import one_node
-from siteproof.porting.grouping import Group
+from siteproof.porting.grouping import NewRole
 from siteproof.porting.one_node import OneNode
 from siteproof.sites.catalogue import Feature
 from siteproof.slurm import client
@@ -18,7 +18,7 @@ _REFUSED = re.compile(r"Invalid (?:account|qos)[\w /]*", re.IGNORECASE)  # of ev
 
 
 def through_slurm(
-    roles: Iterable[Group], features: Mapping[str, Feature], options: Iterable[str]
+    roles: Iterable[NewRole], features: Mapping[str, Feature], options: Iterable[str]
 ) -> tuple[dict[str, OneNode], dict[str, str]]:
     """An idle node of each kind of hardware; and of which none could be looked at, with why."""
     found: dict[str, OneNode] = {}

@@ -125,8 +125,6 @@ class Kind(StrEnum):
     CACHED = "cached"
     PATH_HOLDS = "path_holds"  # bytes: smaller windows cannot fill the path
 
-    # Why a series has no baseline, or a node does not count in it
-
     # What limits an availability. hours: of that length; times in UTC
     LINES_BROKEN = "lines_broken"  # file, count
     UNREADABLE = "unreadable"  # message: a record of a person, or the history, and why

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from siteproof import nodesets
-from siteproof.record import shown
+from siteproof.record import evidence_records
 from siteproof.record.ages import moment_of
 from siteproof.record.finding import Finding, note
 from siteproof.record.samples import Header
@@ -21,7 +21,7 @@ SECONDS = len("2026-11-26T08:00:00")  # of a time in UTC
 
 
 @dataclass(frozen=True)
-class Repair(shown.ByPerson):
+class Repair(evidence_records.ByPerson):
     """One record. nodes: a set. by: who has repaired them. ticket: empty if there is none."""
 
     folder, command = "repairs", "repaired"
@@ -62,7 +62,7 @@ def newest(perflogs: Path, system: str, until: datetime | None = None) -> Mappin
     """The last repair of each node. Raises UserError for a broken record. until: not later ones."""
     return {
         node: one
-        for one in shown.read_kind(perflogs, system, Repair)
+        for one in evidence_records.read_kind(perflogs, system, Repair)
         if until is None or datetime.fromisoformat(one.recorded) <= until
         for node in nodesets.parse(one.nodes)
     }

@@ -22,7 +22,7 @@ Named = Sequence[tuple[str, SweepReport]]  # each with the unique name of its ru
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownRun:
     """What a figure shows of one run. lines: the curves of one metric, with the best of all."""
 
     run: str
@@ -35,10 +35,10 @@ class Shown:
         return [curve for curve in self.lines if curve.line != ALL]
 
 
-def by_figure(reports: Named) -> list[list[Shown]]:
+def by_figure(reports: Named) -> list[list[ShownRun]]:
     """The curves of all runs, by what shares a figure: axis, metric and panel."""
     found = grouped(
-        ((report.axis.name, lines[0].metric, lines[0].panel), Shown(name, report, lines))
+        ((report.axis.name, lines[0].metric, lines[0].panel), ShownRun(name, report, lines))
         for name, report in reports
         for lines in report.groups
     )
@@ -51,7 +51,7 @@ def plots(reports: Named) -> list[LinePlot]:
     return [plot(shown, several) for shown in by_figure(reports)[:MAX_FIGURES]]
 
 
-def plot(shown: Sequence[Shown], several: bool) -> LinePlot:
+def plot(shown: Sequence[ShownRun], several: bool) -> LinePlot:
     """One figure. several: it has several runs, which differ by their names."""
     first, axis = shown[0].lines[0], shown[0].report.axis
     labels = _labels(shown)
@@ -73,7 +73,7 @@ def plot(shown: Sequence[Shown], several: bool) -> LinePlot:
     )
 
 
-def _labels(shown: Sequence[Shown]) -> list[str]:
+def _labels(shown: Sequence[ShownRun]) -> list[str]:
     """The places of an axis of words; empty for an axis of numbers."""
     curves = [curve for one in shown for curve in one.curves]
     if shown[0].report.axis.kind != "word" and all(curve.numeric for curve in curves):
@@ -81,18 +81,18 @@ def _labels(shown: Sequence[Shown]) -> list[str]:
     return ordered({row.label for curve in curves for row in curve.rows})
 
 
-def _spans_decades(shown: Sequence[Shown]) -> bool:
+def _spans_decades(shown: Sequence[ShownRun]) -> bool:
     medians = [row.point.median for one in shown for curve in one.curves for row in curve.rows]
     return 0 < LOG_SPAN * min(medians) < max(medians)
 
 
-def curve_name(shown: Shown, curve: Curve, several: bool) -> str:
+def curve_name(shown: ShownRun, curve: Curve, several: bool) -> str:
     """The name of a curve in the legend and in tables."""
     parts = (shown.run if several else "", curve.line_name)
     return ", ".join(filter(None, parts)) or curve.metric
 
 
-def _line(shown: Shown, curve: Curve, several: bool, labels: Sequence[str]) -> Line:
+def _line(shown: ShownRun, curve: Curve, several: bool, labels: Sequence[str]) -> Line:
     points = [row.point for row in curve.rows]
     line = Line(
         curve_name(shown, curve, several),
@@ -109,7 +109,7 @@ def _line(shown: Shown, curve: Curve, several: bool, labels: Sequence[str]) -> L
     return line
 
 
-def _mark(shown: Shown, curve: Curve) -> tuple[float, str] | None:
+def _mark(shown: ShownRun, curve: Curve) -> tuple[float, str] | None:
     """The plateau: that of the best of all lines where there are several, else the curve's own."""
     best = next((line for line in shown.lines if line.line == ALL), curve)
     plateau = best.shape.plateau if best.shape else None
@@ -124,7 +124,7 @@ def _mark(shown: Shown, curve: Curve) -> tuple[float, str] | None:
     return (x, text) if row in curve.rows else None
 
 
-def _bound(shown: Shown) -> Line | None:
+def _bound(shown: ShownRun) -> Line | None:
     """The tightest bound at each place of the axis; of several lines that of the best."""
     limits: dict[float, Reached] = {}
     for x, (curve, row) in sorted(_best_rows(shown.lines).items()):

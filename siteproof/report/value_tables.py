@@ -23,7 +23,7 @@ from siteproof.answers.attempts import attempts_at, why_not
 from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.answers.expected import covered
 from siteproof.errors import UserError
-from siteproof.record import pair_units, shown
+from siteproof.record import evidence_records, pair_units
 from siteproof.record.ages import moment_of
 from siteproof.record.samples import PUBLISHED, Header, Sample, path_of
 from siteproof.record.severity import BROKEN, most_severe, of_status
@@ -260,7 +260,11 @@ class Tables:
 
     def _job(self, number: int, head: Header, sample: Sample) -> Row:
         top = self.material.perflogs
-        path = shown.path_of(top, head) if head.session == shown.FOLDER else path_of(top, head)
+        path = (
+            evidence_records.path_of(top, head)
+            if head.session == evidence_records.FOLDER
+            else path_of(top, head)
+        )
         there = path.exists() and not isinstance(sample, DerivedSample)
         return _row(
             "jobs",

@@ -15,7 +15,7 @@ from typing import Any
 
 from siteproof import nodesets
 from siteproof.errors import UserError
-from siteproof.record import finding, shown
+from siteproof.record import evidence_records, finding
 from siteproof.record.finding import Finding
 from siteproof.record.finding import Kind as FindingKind
 from siteproof.record.series import Series
@@ -39,7 +39,7 @@ _CAUSES = (  # what an alert may give as its cause
 
 
 @dataclass(frozen=True)
-class Record:
+class AckFile:
     """One file. takes_back: whether it ends an earlier one on the same alert."""
 
     ack: Ack
@@ -67,16 +67,16 @@ def write(
         "alert": as_record(alert),
     }
     target = folder(perflogs, system) / f"{now:%Y%m%dT%H%M%S.%fZ}.json"
-    shown.keep(target, perflogs, record)
+    evidence_records.keep(target, perflogs, record)
     return ack
 
 
-def read_all(perflogs: Path, system: str) -> list[Record]:
+def read_all(perflogs: Path, system: str) -> list[AckFile]:
     """Every record, oldest first. Raises UserError for a broken one."""
     return [_read(path) for path in sorted(folder(perflogs, system).glob("[!.]*.json"))]
 
 
-def standing(records: Iterable[Record]) -> list[Alert]:
+def standing(records: Iterable[AckFile]) -> list[Alert]:
     """The alerts that are acknowledged and not taken back, each with its ack, oldest first."""
     found: dict[str, Alert] = {}
     for record in records:
@@ -99,13 +99,13 @@ def as_record(alert: Alert) -> dict[str, Any]:
     }
 
 
-def _read(path: Path) -> Record:
-    record = shown.plain(path, "an acknowledgement")
+def _read(path: Path) -> AckFile:
+    record = evidence_records.plain(path, "an acknowledgement")
     try:
         if set(record) != set(_KEYS):
             raise ValueError
         ack = Ack(*(_is(record, key, str) for key in ("ack", "who", "why", "when")))
-        return Record(ack, _alert(record["alert"]), _is(record, "takes_back", bool))
+        return AckFile(ack, _alert(record["alert"]), _is(record, "takes_back", bool))
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
         raise UserError(path, "not an acknowledgement", _KEYS) from None
 

@@ -15,7 +15,7 @@ from siteproof.record.series import SYSTEM
 from siteproof.sites import Site
 from siteproof.trend.alerts import Alert, Kind, Moment
 from siteproof.trend.finds import FLEET, Find, share
-from siteproof.trend.lines import Group
+from siteproof.trend.lines import RoleSeries
 
 NEAR = 2  # runs between two steps that may still be one, or as many as their dates are uncertain
 ALIKE = 2.0  # times: steps of sizes further apart are two
@@ -108,7 +108,7 @@ def _moved_as_a_whole(
     return found
 
 
-def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
+def _alert(group: RoleSeries, place: str, finds: list[Find]) -> Alert:
     kind, of_fleet = finds[0].kind, finds[0].stretch.node == FLEET
     before, after = median(f.before for f in finds), median(f.after for f in finds)
     relative = median(f.relative for f in finds)
@@ -159,7 +159,7 @@ def _as_measured(kind: Kind, relative: float, before: float, after: float) -> st
     return f"; {shown} as measured"
 
 
-def _moments(group: Group, finds: list[Find]) -> list[Moment]:
+def _moments(group: RoleSeries, finds: list[Find]) -> list[Moment]:
     """The runs that most nodes changed between, and those between which they surely did.
 
     Of a drift its first and its last run.

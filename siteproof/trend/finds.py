@@ -24,7 +24,7 @@ from siteproof.analysis.shape import LONGEST, Shape
 from siteproof.analysis.slow_nodes import MIN_FLEET
 from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, Typical, last_digit, middle, typical
 from siteproof.trend.alerts import CONFIRMS, Kind
-from siteproof.trend.lines import Floats, Group, Ints
+from siteproof.trend.lines import Floats, Ints, RoleSeries
 
 DAY = np.timedelta64(1, "D")
 FLEET = -1  # the node of a fleet's line
@@ -42,14 +42,14 @@ Progress = Callable[[int, int], None]  # how many lines are done, of how many
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Region:
     """A part of a line that one control region may hold. node: its place in the group, or FLEET.
 
     column: the runs. values: without what the fleet did. raw: as measured. newest: whether the
     line ends with it; its last runs may be out of control, those before a cut are known.
     """
 
-    group: Group
+    group: RoleSeries
     node: int
     column: Ints
     values: Floats
@@ -68,7 +68,7 @@ class Find:
     all is again as it was before.
     """
 
-    stretch: Stretch
+    stretch: Region
     kind: Kind
     at: int
     before: float
@@ -111,8 +111,8 @@ class Found:
     """Finds, and the shapes of lines that swing or flip. searched: lines of each metric."""
 
     finds: list[Find] = field(default_factory=list)
-    rhythms: list[tuple[Stretch, Shape]] = field(default_factory=list)
-    left_out: list[tuple[Stretch, int]] = field(default_factory=list)
+    rhythms: list[tuple[Region, Shape]] = field(default_factory=list)
+    left_out: list[tuple[Region, int]] = field(default_factory=list)
     searched: Counter[str] = field(default_factory=Counter)
 
     def reported(self, metric: str = "") -> list[Find]:
@@ -123,7 +123,7 @@ class Found:
         return [find for find, keep in zip(some, kept, strict=True) if keep or find.provisional]
 
 
-def look(lines: Sequence[Stretch], progress: Progress | None = None) -> Found:
+def look(lines: Sequence[Region], progress: Progress | None = None) -> Found:
     """Everything that the lines show."""
     found = Found()
     kinds = _typical(lines)
@@ -140,7 +140,7 @@ def look(lines: Sequence[Stretch], progress: Progress | None = None) -> Found:
     return found
 
 
-def _suspects(batch: Sequence[Stretch], fleets: Container[int]) -> Iterator[tuple[Stretch, bool]]:
+def _suspects(batch: Sequence[Region], fleets: Container[int]) -> Iterator[tuple[Region, bool]]:
     """The lines of fleets, and those that the screens flag; whether each may swing.
 
     fleets: the groups that have one.
@@ -160,7 +160,7 @@ def _flagged(batch: Sequence[Floats]) -> NDArray[np.bool_]:
     return screen(table) | of_modes(table)
 
 
-def _swinging(batch: Sequence[Stretch]) -> NDArray[np.bool_]:
+def _swinging(batch: Sequence[Region]) -> NDArray[np.bool_]:
     """Lines that may swing with weekday or hour; for those that no fleet was taken out of."""
     if not batch:
         return np.zeros(0, dtype=bool)
@@ -189,7 +189,7 @@ def _table(batch: Sequence[Floats]) -> Floats:
     return table
 
 
-def _typical(lines: Sequence[Stretch]) -> dict[int, Typical]:
+def _typical(lines: Sequence[Region]) -> dict[int, Typical]:
     """What the lines of each group usually do."""
     groups: dict[int, list[Floats]] = {}
     for line in lines:
@@ -198,7 +198,7 @@ def _typical(lines: Sequence[Stretch]) -> dict[int, Typical]:
     return {name: typical_of(of_group) for name, of_group in groups.items()}
 
 
-def _closely(line: Stretch, kind: Typical, may_swing: bool, found: Found) -> None:
+def _closely(line: Region, kind: Typical, may_swing: bool, found: Found) -> None:
     """A line that is flagged, or a fleet's. kind: what the lines of its group do."""
     if line.values.size <= CONFIRMS:
         return
@@ -218,13 +218,13 @@ def _closely(line: Stretch, kind: Typical, may_swing: bool, found: Found) -> Non
     found.finds.extend(_scatter(line, one) for one in seen.scatter if _noisy(line, one))
 
 
-def _is_rounding(line: Stretch, low: float, high: float) -> bool:
+def _is_rounding(line: Region, low: float, high: float) -> bool:
     """Whether two levels are one unit of the last digit apart, as 1.9 and 2.0 are."""
     level = abs(middle(line.raw))
     return (high - low) * level <= ROUNDED * last_digit(line.raw) * abs(low)
 
 
-def _is_seen(line: Stretch, slope: Drift, seen: Shape) -> bool:
+def _is_seen(line: Region, slope: Drift, seen: Shape) -> bool:
     """Whether the values moved with a drift between two steps, over half of the line or more.
 
     A node that loses a little until it is booted has steps back, again and again, and no drift.
@@ -240,7 +240,7 @@ def _is_seen(line: Stretch, slope: Drift, seen: Shape) -> bool:
     return bool(moved * expected > 0 and abs(moved) >= MOVED * abs(expected))
 
 
-def _worth(line: Stretch, change: Change) -> bool:
+def _worth(line: Region, change: Change) -> bool:
     """Whether a change of level is large enough, and has enough runs before it."""
     if abs(steps.share(change.before, change.after)) < steps.MIN_RELATIVE:
         return False
@@ -251,7 +251,7 @@ def _worth(line: Stretch, change: Change) -> bool:
     return change.n_before >= CONFIRMS
 
 
-def _change(line: Stretch, change: Change, later: Sequence[Change]) -> Find:
+def _change(line: Region, change: Change, later: Sequence[Change]) -> Find:
     """A step or an episode. Levels as measured: medians of so many runs next to it."""
     first, end = max(0, change.at - change.n_before), change.at + change.n_after
     levels = (middle(line.raw[a:b]) for a, b in ((first, change.at), (change.at, end)))
@@ -268,7 +268,7 @@ def _change(line: Stretch, change: Change, later: Sequence[Change]) -> Find:
     )
 
 
-def _found(line: Stretch, kind: Kind, change: Change, before: float, after: float) -> Find:
+def _found(line: Region, kind: Kind, change: Change, before: float, after: float) -> Find:
     return Find(
         line,
         kind,
@@ -294,19 +294,19 @@ def _made_good(change: Change, later: Sequence[Change]) -> int | None:
     return None if back is None else lasting[back].at
 
 
-def _noisy(line: Stretch, change: Change) -> bool:
+def _noisy(line: Region, change: Change) -> bool:
     """Whether the runs of one side scatter so much that it matters."""
     level = abs(middle(line.values))
     return max(change.before, change.after) >= steps.MIN_RELATIVE * level > 0
 
 
-def _scatter(line: Stretch, change: Change) -> Find:
+def _scatter(line: Region, change: Change) -> Find:
     """A change of the scatter, from the mean distances of runs from their level."""
     before, after = MEAN_TO_SIGMA * change.before, MEAN_TO_SIGMA * change.after
     return _found(line, "scatter", change, before, after)
 
 
-def _drift(line: Stretch, slope: Drift, first: int) -> Find:
+def _drift(line: Region, slope: Drift, first: int) -> Find:
     """A slope as an alert: from the level at the line's beginning to that at its end.
 
     first: the first value that was searched.

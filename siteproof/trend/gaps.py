@@ -13,8 +13,8 @@ from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.series import Series
 from siteproof.trend.alerts import CONFIRMS
-from siteproof.trend.finds import SHORTEST, Stretch
-from siteproof.trend.lines import Group, Lines
+from siteproof.trend.finds import SHORTEST, Region
+from siteproof.trend.lines import Lines, RoleSeries
 
 if TYPE_CHECKING:
     from siteproof.history import History
@@ -32,7 +32,7 @@ _OTHERS = """
     FROM samples WHERE system = $system"""
 
 
-def gaps(h: History, system: str, lines: Lines, stretches: Sequence[Stretch]) -> list[Finding]:
+def gaps(h: History, system: str, lines: Lines, stretches: Sequence[Region]) -> list[Finding]:
     """Everything that is missing or left out."""
     return [
         *_other_series(lines.groups),
@@ -49,7 +49,7 @@ def gaps(h: History, system: str, lines: Lines, stretches: Sequence[Stretch]) ->
     ]
 
 
-def not_searched(left_out: Sequence[tuple[Stretch, int]]) -> list[Finding]:
+def not_searched(left_out: Sequence[tuple[Region, int]]) -> list[Finding]:
     """Lines that are longer than what is searched for steps, with the longest one."""
     if not left_out:
         return []
@@ -71,9 +71,9 @@ def _named(names: Iterable[str], key: str = "series") -> dict[str, Any]:
     return {key: ", ".join(ordered[:MAX_NAMES]), "more": len(ordered[MAX_NAMES:]) or None}
 
 
-def _other_series(groups: Sequence[Group]) -> Iterator[Finding]:
+def _other_series(groups: Sequence[RoleSeries]) -> Iterator[Finding]:
     """Series that end where one under other conditions begins: they are never joined."""
-    places: dict[tuple[object, ...], list[Group]] = {}
+    places: dict[tuple[object, ...], list[RoleSeries]] = {}
     for group in groups:
         key = group.key
         places.setdefault((key.metric, key.dims, key.environment, key.role), []).append(group)
@@ -98,7 +98,7 @@ def _differences(one: Series, other: Series) -> str:
     return ", ".join(f"{k} {before.get(k, 'nothing')} -> {after.get(k, 'nothing')}" for k in keys)
 
 
-def _absent(groups: Iterable[Group]) -> Iterator[Finding]:
+def _absent(groups: Iterable[RoleSeries]) -> Iterator[Finding]:
     """Nodes that the newest runs of their series lack, one finding for all metrics."""
     missed: dict[tuple[str, str, str], set[str]] = {}
     for group in _newest(groups):
@@ -121,9 +121,9 @@ def _absent(groups: Iterable[Group]) -> Iterator[Finding]:
         )
 
 
-def _newest(groups: Iterable[Group]) -> Iterator[Group]:
+def _newest(groups: Iterable[RoleSeries]) -> Iterator[RoleSeries]:
     """Of series that followed each other only the last one: the others have ended."""
-    last: dict[tuple[object, ...], Group] = {}
+    last: dict[tuple[object, ...], RoleSeries] = {}
     for group in groups:
         key = (group.key.metric, group.key.dims, group.key.environment, group.key.role)
         if key not in last or last[key].times[-1] < group.times[-1]:
@@ -131,9 +131,9 @@ def _newest(groups: Iterable[Group]) -> Iterator[Group]:
     yield from last.values()
 
 
-def _runs_missed(groups: Iterable[Group]) -> Iterator[Finding]:
+def _runs_missed(groups: Iterable[RoleSeries]) -> Iterator[Finding]:
     """Consecutive runs without a node that later ones have again: how often, and the first case."""
-    found: list[tuple[Group, int]] = []
+    found: list[tuple[RoleSeries, int]] = []
     for group in groups:
         same_node = group.owner[1:] == group.owner[:-1]
         missed = same_node & (np.diff(group.column) > LONG)
@@ -154,7 +154,7 @@ def _runs_missed(groups: Iterable[Group]) -> Iterator[Finding]:
     )
 
 
-def _silences(groups: Iterable[Group]) -> Iterator[Finding]:
+def _silences(groups: Iterable[RoleSeries]) -> Iterator[Finding]:
     """Times without any run that are far longer than the typical interval of a series."""
     found: dict[tuple[str, str, float], list[str]] = {}
     for group in groups:
@@ -178,11 +178,11 @@ def _silences(groups: Iterable[Group]) -> Iterator[Finding]:
         yield note(text, count=len(found) - MAX_NAMES)
 
 
-def _day(group: Group, run: int) -> str:
+def _day(group: RoleSeries, run: int) -> str:
     return str(group.times[run].astype("datetime64[D]"))
 
 
-def _short(stretches: Sequence[Stretch]) -> Iterator[Finding]:
+def _short(stretches: Sequence[Region]) -> Iterator[Finding]:
     """Lines in which no step can be seen yet."""
     of_nodes = [s for s in stretches if s.node >= 0]
     short = [s for s in of_nodes if s.values.size < SHORTEST]
@@ -229,7 +229,7 @@ def _left_out(lines: Lines) -> Iterator[Finding]:
             yield note(text, **_named(counts, "names"), values=sum(counts.values()))
 
 
-def _mixed_units(groups: Iterable[Group]) -> Iterator[Finding]:
+def _mixed_units(groups: Iterable[RoleSeries]) -> Iterator[Finding]:
     mixed: dict[tuple[str, str], list[str]] = {}
     for group in groups:
         if group.mixed:

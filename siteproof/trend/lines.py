@@ -80,7 +80,7 @@ _SERIES = """
 
 
 @dataclass(frozen=True)
-class Group:
+class RoleSeries:
     """One series of one role: values of nodes (CSR), each node's in the order of its runs.
 
     begin: where each node's values begin, and the end. values: in `unit`. column: of each value,
@@ -131,7 +131,7 @@ class Lines:
     not_in_catalogue: dict[str, int] = field(default_factory=dict)
     no_direction: dict[str, int] = field(default_factory=dict)
     other_units: list[Finding] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
+    groups: list[RoleSeries] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -326,7 +326,7 @@ def _groups(
     names: list[str],
     jobs: _Jobs,
     found: Lines,
-) -> Iterator[Group]:
+) -> Iterator[RoleSeries]:
     """The points of one key sorted into lines, by numbers only: there may be millions."""
     place = points["series"].astype(np.int64) * len(names) + points["node"]
     counts = np.bincount(place, minlength=len(block) * len(names))
@@ -396,7 +396,7 @@ def _medians(values: Floats, begin: Ints) -> Floats:
 
 def _cut(
     block: list[_Stored], lines: list[tuple[str, str]], table: _Table, jobs: _Jobs
-) -> Iterator[Group]:
+) -> Iterator[RoleSeries]:
     """The table cut into groups of one role each."""
     begin = np.searchsorted(table.line, np.arange(len(lines) + 1))
     printed = tuple(sorted({unit for one in block for unit in one.printed}))
@@ -408,7 +408,7 @@ def _cut(
         columns, column = _numbered(table.column[part])
         newest = np.zeros(columns, dtype=np.int64)
         np.maximum.at(newest, column, table.run[part])
-        yield Group(
+        yield RoleSeries(
             replace(block[-1].key, role=role),
             block[-1].unit,
             block[-1].better,

@@ -23,8 +23,8 @@ from siteproof.record.pair_units import LINK
 from siteproof.record.samples import SWEEP, Header, Sample
 from siteproof.record.series import CONTRACTUAL, SYSTEM, Series
 from siteproof.sites import Criterion, Site
-from siteproof.trend.finds import FLEET, Find, Stretch
-from siteproof.trend.lines import FOREIGN, Floats, Group, Ints, key_of
+from siteproof.trend.finds import FLEET, Find, Region
+from siteproof.trend.lines import FOREIGN, Floats, Ints, RoleSeries, key_of
 from siteproof.trend.survey import Examined, same_series
 from siteproof.units import count
 
@@ -48,7 +48,7 @@ class Proposal:
     own median is short of it already.
     """
 
-    group: Group
+    group: RoleSeries
     median: float
     mad: float
     tolerance: float
@@ -132,21 +132,23 @@ def _open(finds: Sequence[Find], start: np.datetime64 | None) -> Iterator[Find]:
             yield find
 
 
-def _fleets_cut(group: Group, examined: Examined) -> np.datetime64 | None:
+def _fleets_cut(group: RoleSeries, examined: Examined) -> np.datetime64 | None:
     """Since when the whole fleet is at its present level, if somebody acknowledged that."""
     moments = [a.first_after.time for a in examined.known if a.of_fleet and same_series(a, group)]
     return np.datetime64(max(moments), "us") if moments else None
 
 
-def _newest(site: Site, examined: Examined, metric: str) -> Iterator[tuple[Group, list[Stretch]]]:
+def _newest(
+    site: Site, examined: Examined, metric: str
+) -> Iterator[tuple[RoleSeries, list[Region]]]:
     """The series that may have a baseline, each with the newest stretch of each line.
 
     Of series that differ only in conditions that a run requires, the newest counts.
     """
-    by_group: dict[int, dict[int, Stretch]] = {}
+    by_group: dict[int, dict[int, Region]] = {}
     for stretch in examined.stretches:  # the last one of a line stays
         by_group.setdefault(id(stretch.group), {})[stretch.node] = stretch
-    last: dict[tuple[object, ...], Group] = {}
+    last: dict[tuple[object, ...], RoleSeries] = {}
     for group in examined.lines.groups:
         if _is_calibrated(site, group.key, metric):
             key, link = group.key, dict(group.key.conditions).get(LINK)
@@ -171,8 +173,8 @@ def _is_calibrated(site: Site, key: Series, metric: str) -> bool:
 def _proposal(
     site: Site,
     h: History,
-    group: Group,
-    newest: Sequence[Stretch],
+    group: RoleSeries,
+    newest: Sequence[Region],
     finds: Mapping[int, list[Find]],
     start: np.datetime64 | None,
 ) -> Proposal:
@@ -217,14 +219,14 @@ def _proposal(
 
 def _stable(
     site: Site,
-    group: Group,
-    newest: Sequence[Stretch],
+    group: RoleSeries,
+    newest: Sequence[Region],
     finds: Mapping[int, list[Find]],
     start: np.datetime64 | None,
     sample: Sample,
-) -> tuple[list[Stretch], list[Finding]]:
+) -> tuple[list[Region], list[Finding]]:
     """The lines that count, and why others do not. Raises Refused where these are too many."""
-    stable: list[Stretch] = []
+    stable: list[Region] = []
     left_out: list[Finding] = []
     nodes = [line for line in newest if line.node != FLEET]
     for line in newest:
@@ -243,7 +245,7 @@ def _stable(
     return stable, left_out
 
 
-def _conditions(site: Site, group: Group) -> tuple[dict[str, str], str]:
+def _conditions(site: Site, group: RoleSeries) -> tuple[dict[str, str], str]:
     """The conditions and the program that a baseline names. Raises Refused."""
     entry = site.catalogue[group.key.metric]
     unknown = [f"{k} {v}" for k, v in group.key.dims if k not in (*entry.conditions, LINK)]
@@ -255,7 +257,7 @@ def _conditions(site: Site, group: Group) -> tuple[dict[str, str], str]:
 
 
 def _short(
-    group: Group, lines: Sequence[Stretch], middle: float, tolerance: float
+    group: RoleSeries, lines: Sequence[Region], middle: float, tolerance: float
 ) -> Iterator[str]:
     """The nodes that a baseline would accuse from its first day."""
     for line in lines:
@@ -277,7 +279,7 @@ def _unstable(find: Find, name: str) -> Finding:
     )
 
 
-def _sample(site: Site, h: History, group: Group) -> Sample:
+def _sample(site: Site, h: History, group: RoleSeries) -> Sample:
     """A sample with the conditions of the newest of a series, to compare with a criterion's."""
     rows = h.sql(
         "SELECT DISTINCT dims, conditions, mode FROM samples WHERE system = ? AND metric = ? "
@@ -306,11 +308,11 @@ def _sample(site: Site, h: History, group: Group) -> Sample:
 
 
 def _keeping(
-    site: Site, group: Group, lines: Sequence[Stretch], sample: Sample
-) -> tuple[list[Stretch], list[Finding]]:
+    site: Site, group: RoleSeries, lines: Sequence[Region], sample: Sample
+) -> tuple[list[Region], list[Finding]]:
     """The lines of which every value meets the contract, and what the others miss."""
     limits = list(_limits(site, group, sample))
-    kept: list[Stretch] = []
+    kept: list[Region] = []
     missed: list[Finding] = []
     for line in lines:
         name, number = _first_missed(line, limits)
@@ -325,7 +327,7 @@ def _keeping(
     return kept, missed
 
 
-def _first_missed(line: Stretch, limits: Sequence[tuple[str, float, float]]) -> tuple[str, int]:
+def _first_missed(line: Region, limits: Sequence[tuple[str, float, float]]) -> tuple[str, int]:
     """The first criterion that some values miss, and how many do."""
     for name, low, high in limits:
         if number := int(((line.raw < low) | (line.raw > high)).sum()):
@@ -333,7 +335,7 @@ def _first_missed(line: Stretch, limits: Sequence[tuple[str, float, float]]) -> 
     return "", 0
 
 
-def _limits(site: Site, group: Group, sample: Sample) -> Iterator[tuple[str, float, float]]:
+def _limits(site: Site, group: RoleSeries, sample: Sample) -> Iterator[tuple[str, float, float]]:
     """The limits of the contract for each value of a series, in its unit."""
     facts = site.hardware_of(group.key.role) if group.key.role in site.system.nodes else None
     for name, criterion in site.criteria.items():
@@ -348,20 +350,20 @@ def _limits(site: Site, group: Group, sample: Sample) -> Iterator[tuple[str, flo
         yield (name, float(low.value) if low else -np.inf, float(high.value) if high else np.inf)
 
 
-def _covers(site: Site, group: Group, criterion: Criterion) -> bool:
+def _covers(site: Site, group: RoleSeries, criterion: Criterion) -> bool:
     if criterion.links or group.key.role in (LINK, SYSTEM):
         return True  # the link is among the conditions
     return group.key.role in site.roles_of(criterion)
 
 
-def _since(line: Stretch, start: np.datetime64 | None) -> Stretch:
+def _since(line: Region, start: np.datetime64 | None) -> Region:
     if start is None:
         return line
     kept = line.group.times[line.column] >= start
     return replace(line, column=line.column[kept], values=line.values[kept], raw=line.raw[kept])
 
 
-def _values(lines: Sequence[Stretch]) -> tuple[Floats, Ints]:
+def _values(lines: Sequence[Region]) -> tuple[Floats, Ints]:
     if not lines:
         return np.array([]), np.array([], dtype=np.int64)
     return (

@@ -11,7 +11,7 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import nodesets
 from siteproof.analysis.power import smallest_change
 from siteproof.analysis.steps import most_chance
-from siteproof.trend.finds import FLEET, QUESTIONS, SHORTEST, Stretch, typical_of
+from siteproof.trend.finds import FLEET, QUESTIONS, SHORTEST, Region, typical_of
 
 LASTS = (3, 10)  # runs, at the end of the history; and half of it
 LASTING = "lasting"
@@ -34,9 +34,9 @@ class Sensitivity:
     smallest: Mapping[str, float]
 
 
-def sensitivities(stretches: Sequence[Stretch]) -> list[Sensitivity]:
+def sensitivities(stretches: Sequence[Region]) -> list[Sensitivity]:
     """Of each series that has runs enough, the least sensitive first."""
-    groups: dict[int, list[Stretch]] = {}
+    groups: dict[int, list[Region]] = {}
     for line in stretches:
         if line.node != FLEET and line.newest and line.values.size >= SHORTEST:
             groups.setdefault(id(line.group), []).append(line)
@@ -46,7 +46,7 @@ def sensitivities(stretches: Sequence[Stretch]) -> list[Sensitivity]:
     return sorted(found, key=lambda one: (-one.smallest[LASTING], one.series_name, one.role))
 
 
-def _of_group(lines: Sequence[Stretch], chance: float) -> Sensitivity:
+def _of_group(lines: Sequence[Region], chance: float) -> Sensitivity:
     group = lines[0].group
     typical = typical_of([line.values for line in lines], least=1)
     runs = int(median(line.values.size for line in lines))

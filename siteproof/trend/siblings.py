@@ -20,7 +20,7 @@ from siteproof.analysis.ranks import COVERS
 from siteproof.analysis.screen import medians
 from siteproof.analysis.slow_nodes import MIN_FLEET
 from siteproof.analysis.spread import robust_sd
-from siteproof.trend.lines import Floats, Group, Ints
+from siteproof.trend.lines import Floats, Ints, RoleSeries
 
 ROUNDS = 2  # of typical values and fleet's level in turns, so that neither hides in the other
 PARTS = 3  # that are left out of a fleet one after the other, before it is taken as it is
@@ -41,7 +41,7 @@ class Fleet:
     count: Ints
 
 
-def without_fleet(group: Group) -> tuple[Floats, Fleet | None]:
+def without_fleet(group: RoleSeries) -> tuple[Floats, Fleet | None]:
     """Values without what the fleet did, and the fleet; of too few nodes there is none."""
     if len(group.nodes) < MIN_FLEET or not group.values.size:
         return group.values, None
@@ -75,7 +75,7 @@ Line = tuple[Ints, Floats, Ints]  # columns, levels relative to the typical, nod
 class _Frame:
     """Medians by node and by run of one group. ratio: shares of the typical, else differences."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: RoleSeries) -> None:
         self.group = group
         self.ratio = bool((group.values > 0).all())
         begin, end = group.begin[:-1], group.begin[1:]

@@ -20,8 +20,8 @@ from siteproof.sites import Site
 from siteproof.trend import acks, clusters, finds, gaps, lines
 from siteproof.trend.alerts import CONFIRMS, TWO_LEVELS, Alert, Line, Rhythm, Survey
 from siteproof.trend.causes import Causes
-from siteproof.trend.finds import FLEET, SHORTEST, Find, Found, Progress, Stretch
-from siteproof.trend.lines import Floats, Group, Ints, Lines
+from siteproof.trend.finds import FLEET, SHORTEST, Find, Found, Progress, Region
+from siteproof.trend.lines import Floats, Ints, Lines, RoleSeries
 from siteproof.trend.sensitivity import sensitivities
 from siteproof.trend.siblings import without_fleet
 
@@ -113,7 +113,7 @@ class Examined:
     """Every line, cut where a change is acknowledged, and what they show."""
 
     lines: Lines
-    stretches: list[Stretch]
+    stretches: list[Region]
     seen: Found
     known: list[Alert]
 
@@ -178,7 +178,7 @@ def history_of(
     return found
 
 
-def same_series(alert: Alert, group: Group) -> bool:
+def same_series(alert: Alert, group: RoleSeries) -> bool:
     """Whether an alert is on this series."""
     keys = (group.key, *group.earlier)
     return any(alert.series == key or series.alike(alert.series, key) for key in keys)
@@ -196,7 +196,7 @@ def severity(alert: Alert) -> tuple[object, ...]:
     )
 
 
-def _stretches(group: Group, known: Sequence[Alert]) -> list[Stretch]:
+def _stretches(group: RoleSeries, known: Sequence[Alert]) -> list[Region]:
     values, fleet = without_fleet(group)
     of_fleet: list[Alert] = []
     of_nodes: dict[str, list[Alert]] = {}
@@ -208,7 +208,7 @@ def _stretches(group: Group, known: Sequence[Alert]) -> list[Stretch]:
             continue
         for name in alert.nodes:
             of_nodes.setdefault(name, []).append(alert)
-    found: list[Stretch] = []
+    found: list[Region] = []
     for at, name in enumerate(group.nodes):
         here = group.of(at)
         alerts = of_nodes.get(name, ())
@@ -219,8 +219,8 @@ def _stretches(group: Group, known: Sequence[Alert]) -> list[Stretch]:
 
 
 def _cut(
-    group: Group, node: int, column: Ints, values: Floats, raw: Floats, known: Sequence[Alert]
-) -> Iterator[Stretch]:
+    group: RoleSeries, node: int, column: Ints, values: Floats, raw: Floats, known: Sequence[Alert]
+) -> Iterator[Region]:
     """A line cut where a change is acknowledged, for a new control region begins there."""
     times = group.times[column]
     cuts = set()
@@ -231,7 +231,7 @@ def _cut(
     bounds = [0, *sorted(cut for cut in cuts if 0 < cut < column.size), column.size]
     for begin, end in pairwise(bounds):
         here = slice(begin, end)
-        yield Stretch(group, node, column[here], values[here], raw[here], end == column.size)
+        yield Region(group, node, column[here], values[here], raw[here], end == column.size)
 
 
 def _went_on(alert: Alert, before: Floats, after: Floats) -> bool:
@@ -251,9 +251,9 @@ def _wanted(alert: Alert, since: datetime | None, node: str) -> bool:
     return since is None or alert.first_after.time >= since.astimezone(UTC).replace(tzinfo=None)
 
 
-def _rhythms(found: Sequence[tuple[Stretch, Shape]]) -> list[Rhythm]:
+def _rhythms(found: Sequence[tuple[Region, Shape]]) -> list[Rhythm]:
     """Swings and flips by series and pattern, each with the nodes that show it."""
-    together: dict[tuple[int, str, str, str], list[tuple[Stretch, float]]] = {}
+    together: dict[tuple[int, str, str, str], list[tuple[Region, float]]] = {}
     for line, shape in found:
         for pattern, lowest, highest, size in _patterns(shape):
             key = (id(line.group), pattern, lowest, highest)

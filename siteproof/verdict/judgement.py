@@ -18,21 +18,21 @@ from siteproof.compare import accepted
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
 from siteproof.errors import ExitCode, UserError
-from siteproof.record import campaign, finding, pair_units, repairs, shown
+from siteproof.record import campaign, evidence_records, finding, pair_units, repairs
 from siteproof.record.ages import Ages, moment_of
 from siteproof.record.comparable_settings import Settings
+from siteproof.record.evidence_records import Evidence
 from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.repairs import Repair
 from siteproof.record.samples import LOST, PUBLISHED, SWEEP, Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.severity import WRONG, Verdict, exit_code, most_severe, of_status
-from siteproof.record.shown import Evidence
 from siteproof.record.updates import Updates
 from siteproof.sites import Criterion, Site, check_files, pairs
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.sweeps.tools import SWEEPS_ONLY
 from siteproof.verdict import others
-from siteproof.verdict.derived.given import MAX_SESSIONS, Material, MayBe, Past
+from siteproof.verdict.derived.given import MAX_SESSIONS, Basis, MayBe, Past
 from siteproof.verdict.missed import Missed
 
 
@@ -350,7 +350,7 @@ class Background:
                     return
                 yield header, record.samples(partial(is_, header))
 
-        evidence = shown.read_all(files.perflogs(), site.system.system)
+        evidence = evidence_records.read_all(files.perflogs(), site.system.system)
         known = [one for one in evidence if datetime.fromisoformat(one.recorded) <= now]
         return Background(past, known)
 
@@ -384,7 +384,7 @@ def judge_samples(
     background = background or _background_of(site, found)
     own = (s.header for s in found if s.header.mode != PUBLISHED)
     jobs = list({id(header): header for header in own}.values())
-    material = Material(site, of_checks, files.perflogs(), fresh.ages.now, background.past, jobs)
+    material = Basis(site, of_checks, files.perflogs(), fresh.ages.now, background.past, jobs)
     made: others.Made = {}
     missed = Missed(site, of_checks.get("HostParameters", ()))
     verdicts = [
@@ -457,7 +457,7 @@ def _judge(
     name: str,
     criterion: Criterion,
     found: Sequence[Sample],
-    material: Material,
+    material: Basis,
     today: date,
     fresh: Freshness,
     made: others.Made,

@@ -10,21 +10,21 @@ from siteproof.answers import expected
 from siteproof.answers.age import Freshness
 from siteproof.answers.criterion import CriterionVerdict, judge
 from siteproof.errors import UserError
-from siteproof.record import shown
+from siteproof.record import evidence_records
+from siteproof.record.evidence_records import Evidence
 from siteproof.record.finding import Finding, note
 from siteproof.record.samples import Header, Sample
 from siteproof.record.severity import Verdict
-from siteproof.record.shown import Evidence
 from siteproof.sites import Criterion, Expected, Site
 from siteproof.units import parse
-from siteproof.verdict.derived.given import Material, derive
+from siteproof.verdict.derived.given import Basis, derive
 
 Made = dict[str, Sequence[Sample]]  # derived values and evidence, by the criterion's key
 Judge = Callable[[Criterion, Sequence[Sample], Mapping[str, Finding]], CriterionVerdict]
 
 
 def derived(
-    key: str, criterion: Criterion, material: Material, made: Made, judged: Judge
+    key: str, criterion: Criterion, material: Basis, made: Made, judged: Judge
 ) -> CriterionVerdict:
     """The verdict on a criterion whose metric follows from others; none is published."""
     values, lacks = derive(material, criterion)
@@ -59,8 +59,8 @@ def by_evidence(
     fresh: Freshness,
 ) -> CriterionVerdict:
     """The verdict on a criterion that a person's evidence answers; without any it is PENDING."""
-    taken_back = shown.withdrawn(records)
-    found = shown.of_criterion(records, key)
+    taken_back = evidence_records.withdrawn(records)
+    found = evidence_records.of_criterion(records, key)
     valid = [record for record in found if record.name not in taken_back]
     due = note("the evidence of a person is due", criterion=key)
     if found and not valid:
@@ -99,7 +99,7 @@ def _sample(site: Site, criterion: Criterion, record: Evidence) -> Sample:
     """Evidence as a sample of the whole system, measured on its day."""
     check = criterion.metric.partition(".")[0]
     head = Header(
-        shown.FOLDER,
+        evidence_records.FOLDER,
         site.system.system,
         "",
         "",
@@ -119,8 +119,8 @@ def value_of(site: Site, criterion: Criterion, shows: str) -> tuple[Decimal | st
     unit = site.catalogue[criterion.metric].unit
     if unit == "text":
         return shows, unit
-    if unit == "count" and shows in (shown.YES, shown.NO):
-        return Decimal(shows == shown.YES), unit
+    if unit == "count" and shows in (evidence_records.YES, evidence_records.NO):
+        return Decimal(shows == evidence_records.YES), unit
     quantity = parse(shows, "--shows")
     quantity.to(unit)
     return quantity.value, quantity.unit

@@ -26,7 +26,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Group:
+class NodeGroup:
     """Nodes with the same worst reason.
 
     worst: it, of each node. others: the numbers of further reasons that nodes have. also: what else
@@ -40,7 +40,7 @@ class Group:
     also: Sequence[str] = ()
 
 
-def groups(nodes: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[Group]:
+def groups(nodes: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[NodeGroup]:
     """Nodes, each with its state and findings, by state and worst reason.
 
     Of what is untested every reason counts, as each is something that is missing.
@@ -54,11 +54,11 @@ def groups(nodes: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[Group]:
     return sorted(found, key=lambda one: (STATES.index(one.state), -len(one.nodes), one.nodes[0]))
 
 
-def _group(same: Sequence[tuple[str, str, Sequence[Finding]]]) -> Group:
+def _group(same: Sequence[tuple[str, str, Sequence[Finding]]]) -> NodeGroup:
     (_, state, first), *_ = same
     texts = [full(why) for why in first[1:]] if state == State.UNTESTED else []
     others = set() if texts else {max(len(fulls(found)) - 1, 0) for _, _, found in same}
-    return Group(
+    return NodeGroup(
         state,
         nodesets.of(node for node, _, _ in same),
         [brief(findings[0]) for _, _, findings in same if findings],
@@ -75,7 +75,7 @@ def brief(why: Finding) -> Finding:
     return replace(why, message=head if len(head) <= MAX_MESSAGE else "")
 
 
-def head(group: Group, shown: Shown) -> list[str]:
+def head(group: NodeGroup, shown: Shown) -> list[str]:
     """State, nodes, and of a value the metric, the value, and the limit or what it lacks."""
     names = str(group.nodes) if _is_short(group) else count(len(group.nodes), "node")
     if not group.worst:
@@ -99,11 +99,11 @@ def head(group: Group, shown: Shown) -> list[str]:
     return [group.state, names]
 
 
-def _is_short(group: Group) -> bool:
+def _is_short(group: NodeGroup) -> bool:
     return len(str(group.nodes)) <= MAX_SET
 
 
-def phrases(group: Group, shown: Shown) -> list[str]:
+def phrases(group: NodeGroup, shown: Shown) -> list[str]:
     """What is printed below: nodes and reason that are no head, since when, which change."""
     ids = ", ".join(dict.fromkeys(why.alert for why in group.worst if why.alert))
     found = [
@@ -135,7 +135,7 @@ def _undated(why: Finding) -> Details:
     return tuple((name, value) for name, value in why.details if name != "lasting")
 
 
-def _dated(group: Group) -> str:
+def _dated(group: NodeGroup) -> str:
     """`since 2026-05-22, 182 runs`, of several nodes from the least to the largest.
 
     Empty if it is new or unknown on all of them.

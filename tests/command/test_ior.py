@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from siteproof.collect.derive import Given, storage
+from siteproof.collect.derive import Measured, storage
 from siteproof.collect.raw import Raw
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
@@ -364,7 +364,7 @@ def readings(**instead):
 
 
 def derived(found, said=SAID, facts=FACTS):
-    return storage.ior(Given(found, said, Raw({}, {}, "", ""), facts))
+    return storage.ior(Measured(found, said, Raw({}, {}, "", ""), facts))
 
 
 def test_the_rates_of_write_and_read_count_and_have_no_dimension():

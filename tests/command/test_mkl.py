@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from clone import OUTPUTS, PATIENCE, TOP, World
 
-from siteproof.collect.derive import Given
+from siteproof.collect.derive import Measured
 from siteproof.collect.derive.cpu import hpl
 from siteproof.collect.raw import Raw
 from siteproof.errors import OutputError
@@ -37,7 +37,7 @@ def conditions_of(stderr, promised="mkl", flags=META["flags"]):
     """The conditions of a recorded answer of two ranks, whose script said this on stderr."""
     raw = Raw({**META, "flags": flags}, {}, SOLVED, stderr)
     facts = {"blas": promised} if promised else {}
-    return hpl(Given(hpcc.parse(SOLVED), hpcc.conditions(SOLVED), raw, facts))[1]
+    return hpl(Measured(hpcc.parse(SOLVED), hpcc.conditions(SOLVED), raw, facts))[1]
 
 
 def test_an_answer_whose_ranks_all_called_mkl_says_which_mkl():

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from rich.table import Table
 
 from siteproof.cli import group, records
-from siteproof.cli.records import Record, wrapped
+from siteproof.cli.records import Entry, wrapped
 
 NODES = "n[" + ",".join(f"{number:03}" for number in range(1, 320, 3)) + "]"
 CELLS = ("TB-LONG-NAME-OF-A-CRITERION", "FAILED", "a reason of several words " * 6, "-", NODES)
@@ -55,7 +55,7 @@ def test_a_wide_terminal_has_a_table(monkeypatch, capsys):
 
 def test_without_columns_a_pipe_is_80_wide(monkeypatch, capsys):
     monkeypatch.delenv("COLUMNS")
-    records.print_records([Record(["name"], ["word " * 40])])
+    records.print_records([Entry(["name"], ["word " * 40])])
     assert 60 < max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 

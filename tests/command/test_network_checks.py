@@ -13,7 +13,7 @@ import pytest
 from clone import OUTPUTS, PATIENCE, TOP
 
 from siteproof.collect import outcome, raw
-from siteproof.collect.derive import Given, tcp
+from siteproof.collect.derive import Measured, tcp
 from siteproof.collect.derive.mpi import mpi_ping_pong
 from siteproof.collect.raw import Execution, Raw
 from siteproof.errors import OutputError
@@ -262,7 +262,7 @@ def test_loopback_carries_the_largest_packet_of_ipv4(turn):
 
 def test_an_own_device_smaller_than_the_link_is_told(turn):
     readings, conditions = tcp.path_mtu(
-        Given(
+        Measured(
             [Reading("mtu", Decimal(1500), "B")],
             {"mtu": "1500", "rmem_max": "1", "silent": "no"},
             Raw({}, {}, "", ""),
@@ -364,7 +364,7 @@ def test_a_latency_in_seconds_keeps_its_digits(turn):
         Reading("bandwidth", Decimal("0.01"), "MB/s", sizes),
     ]
     found, conditions = mpi_ping_pong(
-        Given(
+        Measured(
             readings,
             {"server": "b"},
             Raw({"node": "a"}, {}, "", "", [run]),
@@ -380,7 +380,7 @@ def test_a_latency_in_seconds_keeps_its_digits(turn):
     ]
     with pytest.raises(OutputError, match="values of bandwidth at 16 bytes: 0"):
         mpi_ping_pong(
-            Given(
+            Measured(
                 readings,
                 {"server": "b"},
                 Raw({"node": "a"}, {}, "", "", [run]),

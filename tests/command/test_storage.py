@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from clone import wait_for
 
-from siteproof.collect.derive import Given, storage
+from siteproof.collect.derive import Measured, storage
 from siteproof.collect.raw import Raw
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
@@ -351,21 +351,23 @@ def trials(*rates):
 def test_zeros_that_a_file_system_does_not_store_are_no_rate():
     said = {"size": "1000000", "stored": "4096"}
     with pytest.raises(OutputError, match="stored 4096 of 1000000 bytes") as error:
-        storage.block_storage(Given(trials(1), said, raw(), {"size": 1000000, "trials": 1}))
+        storage.block_storage(Measured(trials(1), said, raw(), {"size": 1000000, "trials": 1}))
     assert error.value.status == "invalid"
 
 
 @pytest.mark.parametrize("stored", ["0", "1000000", "1048576"])
 def test_a_file_system_that_does_not_tell_what_it_stores_is_measured(stored):
     said = {"size": "1000000", "stored": stored}
-    found, _ = storage.block_storage(Given(trials(1), said, raw(), {"size": 1000000, "trials": 1}))
+    found, _ = storage.block_storage(
+        Measured(trials(1), said, raw(), {"size": 1000000, "trials": 1})
+    )
     assert {"read", "write"} <= {r.metric for r in found}
 
 
 def test_another_size_than_the_one_asked_for_is_refused():
     with pytest.raises(OutputError, match="expected 2000000"):
         storage.block_storage(
-            Given(
+            Measured(
                 trials(1), {"size": "1000000", "stored": "1"}, raw(), {"size": 2000000, "trials": 1}
             )
         )
@@ -374,14 +376,14 @@ def test_another_size_than_the_one_asked_for_is_refused():
 def test_a_missing_trial_is_no_median():
     with pytest.raises(OutputError, match="trials of write: 2, expected 3"):
         storage.block_storage(
-            Given(trials(1, 2), {"size": "1", "stored": "1"}, raw(), {"size": 1, "trials": 3})
+            Measured(trials(1, 2), {"size": "1", "stored": "1"}, raw(), {"size": 1, "trials": 3})
         )
 
 
 def test_the_variation_is_that_of_the_worse_phase():
     readings = [*trials(100, 100, 100)[:3], *trials(90, 100, 110)[3:]]
     found, _ = storage.block_storage(
-        Given(readings, {"size": "1", "stored": "1"}, raw(), {"size": 1, "trials": 3})
+        Measured(readings, {"size": "1", "stored": "1"}, raw(), {"size": 1, "trials": 3})
     )
     assert [r.value for r in found if r.metric == "variation"] == [Decimal("10.000")]
 
@@ -389,13 +391,13 @@ def test_the_variation_is_that_of_the_worse_phase():
 def test_random_rates_without_a_whole_verification_do_not_count():
     readings = [Reading("read_bytes", Decimal(99), "B", {"phase": "verify"})]
     with pytest.raises(OutputError, match="99 of 100 bytes were verified") as error:
-        storage.random_io(Given(readings, {}, raw(), {"size": 100}))
+        storage.random_io(Measured(readings, {}, raw(), {"size": 100}))
     assert error.value.status == "invalid"
 
 
 def test_fewer_files_than_asked_for_prove_nothing():
     with pytest.raises(OutputError, match="files compared: 3, expected 4"):
-        storage.data_integrity(Given([], {"files": "3"}, raw(), {"files": 4, "size": 1}))
+        storage.data_integrity(Measured([], {"files": "3"}, raw(), {"files": 4, "size": 1}))
 
 
 # ---- test files

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from clone import TOP
 
-from siteproof.collect.derive import Given, mpi, storage
+from siteproof.collect.derive import Measured, mpi, storage
 from siteproof.collect.raw import Execution, Raw
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
@@ -53,7 +53,7 @@ ASKED = {"size": 100, "block": "4096", "depth": "8", "pattern": "randread"}
 
 def test_the_figures_of_a_point_have_no_dimension_of_their_own():
     found, kept = storage.fio_sweep(
-        Given(fio_readings(), {"depth": "8", "engine": "libaio"}, NOTHING, ASKED)
+        Measured(fio_readings(), {"depth": "8", "engine": "libaio"}, NOTHING, ASKED)
     )
     assert [(r.metric, r.value, r.unit, r.dims) for r in found] == [
         ("rate", 5, "MB/s", {}),
@@ -75,7 +75,7 @@ def test_the_figures_of_a_point_have_no_dimension_of_their_own():
 )
 def test_fio_that_did_something_else_gives_no_figure(changed, depth, told):
     with pytest.raises(OutputError, match=told) as refused:
-        storage.fio_sweep(Given(fio_readings(**changed), {"depth": depth}, NOTHING, ASKED))
+        storage.fio_sweep(Measured(fio_readings(**changed), {"depth": depth}, NOTHING, ASKED))
     assert refused.value.status == "invalid"
 
 
@@ -102,7 +102,7 @@ def placed(*nodes):
 @pytest.mark.parametrize(("per_node", "nodes", "sat"), [("1", "a b", "ab"), ("2", "a", "aa")])
 def test_every_size_is_a_figure_in_us(per_node, nodes, sat):
     found, kept = mpi.message_sweep(
-        Given(SIZES, {"nodes": nodes, "mpi": "x"}, placed(*sat), {"tasks_per_node": per_node})
+        Measured(SIZES, {"nodes": nodes, "mpi": "x"}, placed(*sat), {"tasks_per_node": per_node})
     )
     assert [(r.metric, str(r.value), r.unit, r.dims["size"]) for r in found] == [
         ("latency", "1.5", "us", "8"),
@@ -127,7 +127,7 @@ def test_every_size_is_a_figure_in_us(per_node, nodes, sat):
 def test_ranks_that_sat_elsewhere_give_no_figure(per_node, nodes, sat):
     with pytest.raises(OutputError) as refused:
         mpi.message_sweep(
-            Given(SIZES, {"nodes": nodes}, placed(*sat), {"tasks_per_node": per_node})
+            Measured(SIZES, {"nodes": nodes}, placed(*sat), {"tasks_per_node": per_node})
         )
     assert refused.value.status == "invalid"
 

@@ -11,7 +11,7 @@ import pytest
 from clone import TOP
 from pydantic import ValidationError
 
-from siteproof.collect.derive import Given, storage
+from siteproof.collect.derive import Measured, storage
 from siteproof.collect.derive.tcp import tcp_sweep
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lst
@@ -98,7 +98,7 @@ def test_the_rate_of_all_clients_is_that_of_one_times_their_number():
         for r in lst.parse(text)
         if r.dims["group"] == "c"
     ]
-    (read,), _ = storage.lnet(Given(found, {}, None, {"direction": "read", "clients": "10"}))
+    (read,), _ = storage.lnet(Measured(found, {}, None, {"direction": "read", "clients": "10"}))
     one = next(r.value for r in found if r.metric == "read")
     assert (read.metric, read.value, read.unit) == ("read", 10 * one, "MiB/s")
 
@@ -106,7 +106,7 @@ def test_the_rate_of_all_clients_is_that_of_one_times_their_number():
 def test_a_direction_in_which_nothing_moved_is_no_figure():
     with pytest.raises(OutputError, match="no write of the clients"):
         storage.lnet(
-            Given(
+            Measured(
                 [Reading("read", Decimal(5), "MiB/s", {"group": "clients"})],
                 {},
                 None,
@@ -119,7 +119,7 @@ def test_of_tcp_the_rate_and_what_was_sent_again_are_kept():
     readings = [
         Reading(metric, Decimal(5), "x") for metric in ("throughput", "retransmits", "cpu_sender")
     ]
-    found, conditions = tcp_sweep(Given(readings, {"mtu": "9000", "reverse": "no"}, None, {}))
+    found, conditions = tcp_sweep(Measured(readings, {"mtu": "9000", "reverse": "no"}, None, {}))
     assert [r.metric for r in found] == ["rate", "retransmits"]
     assert conditions == {"mtu": "9000"}
 

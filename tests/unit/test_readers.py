@@ -59,7 +59,7 @@ WHY = {
     # pure parsers: text of a limited size in, and nothing but readings out
     "siteproof/parsers/jsontext.py:load": "numbers stay text, depth is an error of the output",
     # our own package and clone
-    "siteproof/checks/sight.py:_ask": "a file of the package",
+    "siteproof/checks/data_folder.py:_ask": "a file of the package",
     "siteproof/checks/software.py:_packages": "a table of the clone",
     "siteproof/report/html.py:page": "a file of the package",
     "siteproof/report/value_tables.py:attached": "a file of the package",

@@ -25,7 +25,7 @@ MICROSECONDS = {"s": 6, "ms": 3, "us": 0}  # powers of ten
 
 
 @dataclass(frozen=True)
-class Given:
+class Measured:
     """What one result holds.
 
     readings, conditions: as parsed. raw: the texts that they were read from. facts: what the site

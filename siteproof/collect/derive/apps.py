@@ -12,7 +12,7 @@ from statistics import median
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
-from siteproof.collect.derive import Derived, Given, must_be
+from siteproof.collect.derive import Derived, Measured, must_be
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, counters, gromacs, lammps, minimap2, nwchem, openfoam, values
 from siteproof.parsers.counters import Node
@@ -32,7 +32,7 @@ SHORTEST = 3  # seconds in which all applications must run, for a rate to be sus
 GIGA = 10**9
 
 
-def application(given: Given) -> Derived:
+def application(given: Measured) -> Derived:
     """The readings and conditions as they are, if the answer is the known one.
 
     Raises OutputError (invalid) where an answer differs from its reference by more than the
@@ -79,7 +79,7 @@ class Ran:
         return self.end - self.begin
 
 
-def workload(given: Given) -> Derived:
+def workload(given: Measured) -> Derived:
     """nodes; slowdown, time_alone, time_mix by application; peak, sustained of storage and network.
 
     Rates are those of the seconds in which all applications ran: the sum over all counters, once
@@ -155,7 +155,7 @@ def _times(name: str, alone: Ran, mix: Ran) -> list[Reading]:
     ]
 
 
-def _counted(given: Given) -> list[Node]:
+def _counted(given: Measured) -> list[Node]:
     """The nodes' counters. Raises OutputError."""
     found = [run for run in given.raw.runs if run.dims.get("program") == COUNTERS]
     return counters.nodes(values.only("workload", "outputs of the counters", found).stdout)

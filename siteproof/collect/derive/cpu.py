@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from siteproof import units
-from siteproof.collect.derive import Derived, Given, Limit, Limitation, must_be
+from siteproof.collect.derive import Derived, Limit, Limitation, Measured, must_be
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, blas, values
 from siteproof.record.series import VARIABLE
@@ -23,7 +23,7 @@ MATRIX_ELEMENT = 8  # bytes: HPL solves in double precision
 TIMES_CACHE = 4
 
 
-def hpl(given: Given) -> Derived:
+def hpl(given: Measured) -> Derived:
     """Add `share_of_peak` (%), and the conditions memory_share, swap, blas, its version and kernel.
 
     Raises OutputError (invalid) if the node swapped, has other cores than the site states, or did
@@ -88,7 +88,7 @@ def _share_of_peak(readings: list[Reading], peak: str) -> Reading:
     return Reading("share_of_peak", Decimal(f"{float(share) * 100:.4f}"), "%")
 
 
-def stream(given: Given) -> Derived:
+def stream(given: Measured) -> Derived:
     """Refuse rates of arrays that fit into the caches (OutputError, invalid)."""
     conditions = dict(given.conditions)
     of_node = values.number("stream: last_level_cache", conditions.get("last_level_cache", ""))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
 
-from siteproof.collect.derive import Derived, Given
+from siteproof.collect.derive import Derived, Measured
 from siteproof.parsers import Reading, lines
 from siteproof.parsers import description as fields_of
 from siteproof.parsers import namespace as paths_of
@@ -17,7 +17,7 @@ FAULTS = ("mce", "kernel_errors", "oom_kills", "read_only")  # each must be read
 ALSO_FAULTS = ("edac_ue",)  # where a driver counts them; without one they are machine checks, too
 
 
-def host_parameters(given: Given) -> Derived:
+def host_parameters(given: Measured) -> Derived:
     """Add the counts mismatches, unreadable and bond_members_up, and a text for each mismatch.
 
     Mismatches are counted for each kind of parameter, too: mtu_mismatches, rmem_max_mismatches.
@@ -88,7 +88,7 @@ def _mismatch(
     return f"expected {expected}, found {found.get(name, 'nothing')}{reason}"
 
 
-def health(given: Given) -> Derived:
+def health(given: Measured) -> Derived:
     """Add the counts unreadable and faults, and a text for each value that could not be read.
 
     Faults are what node health checks drain a node for (LBNL Node Health Check: check_hw_mcelog,
@@ -112,12 +112,12 @@ def not_read(unreadable: dict[str, str]) -> list[Reading]:
     ]
 
 
-def lustre(given: Given) -> Derived:
+def lustre(given: Measured) -> Derived:
     """The readings as they are, and why others are missing."""
     return [*given.readings, *not_read(lines.unreadable(given.raw.stdout))], dict(given.conditions)
 
 
-def description(given: Given) -> Derived:
+def description(given: Measured) -> Derived:
     """How many fields were read and not read, and a digest of them all, which are kept aside."""
     fields = {r.metric: str(r.value) for r in given.readings}
     unreadable = fields_of.unreadable(given.raw.stdout)
@@ -130,7 +130,7 @@ def description(given: Given) -> Derived:
     ], dict(given.conditions)
 
 
-def namespace(given: Given) -> Derived:
+def namespace(given: Measured) -> Derived:
     """Add `digest`, which is equal where all paths are. Each is kept aside, as a field is."""
     paths = dict.fromkeys(paths_of.paths(given.raw.stdout), "")
     given.aside.update(paths)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from siteproof.collect.derive import Derived, Given, in_microseconds, must_be
+from siteproof.collect.derive import Derived, Measured, in_microseconds, must_be
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 
@@ -12,7 +12,7 @@ _RANK = re.compile(r"^rank ([0-9]{1,9}) on (\S{1,200})$", re.MULTILINE)
 METRICS = ("latency", "bandwidth")
 
 
-def mpi_ping_pong(given: Given) -> Derived:
+def mpi_ping_pong(given: Measured) -> Derived:
     """latency (us) of the smallest and bandwidth of the largest size; *_by_size of each.
 
     facts: smallest and largest, in bytes. Raises OutputError: `invalid` if rank 0 was not on the
@@ -49,7 +49,7 @@ def _at(readings: list[Reading], metric: str, size: str) -> Reading:
     return Reading(metric, found[0].value, found[0].unit)
 
 
-def message_sweep(given: Given) -> Derived:
+def message_sweep(given: Measured) -> Derived:
     """latency (us) and bandwidth (MB/s) of each size, with the dimension `size`.
 
     facts: tasks_per_node of the point; conditions: its nodes, which are no condition of the value.

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import cast
 
 from siteproof import units
-from siteproof.collect.derive import Derived, Given, must_be
+from siteproof.collect.derive import Derived, Measured, must_be
 from siteproof.parsers import Reading
 from siteproof.parsers.rdma_ports import ERRORS
 
@@ -26,7 +26,7 @@ METRICS = {  # by the names of the parser
 }
 
 
-def rdma_ports(given: Given) -> Derived:
+def rdma_ports(given: Measured) -> Derived:
     """lowest_rate and lowest_width of the active ports; ports_below, where the site states rates.
 
     facts: `stated`, b/s by the name of a device (mlx5_0) or of a port of it (mlx5_0_1). A stated
@@ -72,7 +72,7 @@ def _below(port: str, reading: Reading | None, has: str, limit: Fraction) -> Rea
     return Reading("below", f"{has}, stated {gigabits:g} Gb/s", "text", {"port": port})
 
 
-def rdma_write(given: Given) -> Derived:
+def rdma_write(given: Measured) -> Derived:
     """Bandwidths as printed, latencies in us (`latency` is the median); errors_grown (count).
 
     Raises OutputError where a run is missing or there are several.

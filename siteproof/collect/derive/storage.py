@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from statistics import mean, median, stdev
 
-from siteproof.collect.derive import Derived, Given, must_be
+from siteproof.collect.derive import Derived, Measured, must_be
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, sha256sum, values
 
@@ -20,7 +20,7 @@ BYTES = {"write": "write_bytes", "read": "read_bytes", "verify": "verified_bytes
 OF_FILES = ["create", "stat", "read", "remove"]
 
 
-def block_storage(given: Given) -> Derived:
+def block_storage(given: Measured) -> Derived:
     """`write` and `read` as medians, `variation`, and each trial as write_trial, read_trial.
 
     Raises OutputError (invalid) where another size was written, or not stored.
@@ -52,7 +52,7 @@ def block_storage(given: Given) -> Derived:
     return found, conditions | {"trials": trials}
 
 
-def data_integrity(given: Given) -> Derived:
+def data_integrity(given: Measured) -> Derived:
     """`errors`, and a text for each file that is not as it was written.
 
     Raises OutputError unless all files were compared.
@@ -65,7 +65,7 @@ def data_integrity(given: Given) -> Derived:
     return found, {**given.conditions, "size": given.fact("size")}
 
 
-def random_io(given: Given) -> Derived:
+def random_io(given: Measured) -> Derived:
     """Each phase's values with the dimension `block` alone.
 
     Raises OutputError: `invalid` where less than the whole file was verified.
@@ -83,7 +83,7 @@ def random_io(given: Given) -> Derived:
     return found, dict(given.conditions)
 
 
-def fio_sweep(given: Given) -> Derived:
+def fio_sweep(given: Measured) -> Derived:
     """rate (MB/s), iops and p99 (us) of the point's pattern.
 
     facts: size of the file in bytes; block, depth and pattern as requested. Raises OutputError:
@@ -107,7 +107,7 @@ def fio_sweep(given: Given) -> Derived:
     return found, conditions
 
 
-def ior(given: Given) -> Derived:
+def ior(given: Measured) -> Derived:
     """The rates of the write and of the read; a sweep's point has its axes as dimensions.
 
     facts: what must have been done, by the names of IOR's conditions.
@@ -137,7 +137,7 @@ def ior(given: Given) -> Derived:
     return found, conditions
 
 
-def mdtest(given: Given) -> Derived:
+def mdtest(given: Measured) -> Derived:
     """The rate of each phase, without a dimension.
 
     Raises OutputError: `invalid` where mdtest did something else than requested.
@@ -152,7 +152,7 @@ def mdtest(given: Given) -> Derived:
     return [Reading(r.metric, r.value, r.unit) for r in given.readings], conditions
 
 
-def lnet(given: Given) -> Derived:
+def lnet(given: Measured) -> Derived:
     """read or write, MiB/s of all clients. facts: direction and clients of the point.
 
     lst prints what one client of the group has on average, so a total is that times the clients: R

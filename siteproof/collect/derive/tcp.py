@@ -15,7 +15,7 @@ from fractions import Fraction
 from siteproof import units
 from siteproof.analysis import arithmetic
 from siteproof.analysis.aggregate import together
-from siteproof.collect.derive import Derived, Given, Limit, Limitation, in_microseconds
+from siteproof.collect.derive import Derived, Limit, Limitation, Measured, in_microseconds
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, ping, values
 from siteproof.parsers.iperf3 import Interval
@@ -26,7 +26,7 @@ SWEPT = {"throughput": "rate", "retransmits": "retransmits"}
 BUFFERS = ("rmem_max", "wmem_max")
 
 
-def tcp_bandwidth(given: Given) -> Derived:
+def tcp_bandwidth(given: Measured) -> Derived:
     """Add `share_of_link` (%) where the site knows the link's speed; warn of small buffers."""
     conditions = {key: value for key, value in given.conditions.items() if key not in OF_A_JOB}
     readings = list(given.readings)
@@ -93,13 +93,13 @@ def _limit_of_window(conditions: Mapping[str, str], under_way: int) -> Limitatio
     return Limitation(Limit.SOCKET_BUFFER, details)
 
 
-def tcp_sweep(given: Given) -> Derived:
+def tcp_sweep(given: Measured) -> Derived:
     """rate (b/s, as the receiver counted it) and retransmits of one run."""
     found = [replace(r, metric=SWEPT[r.metric]) for r in given.readings if r.metric in SWEPT]
     return found, {key: value for key, value in given.conditions.items() if key not in OF_A_JOB}
 
 
-def latency(given: Given) -> Derived:
+def latency(given: Measured) -> Derived:
     """round_trip, min, mean, max (us), loss (%); tcp (us) where qperf measured it.
 
     `size` and `packets` are as ping prints them. Raises OutputError where ping ran several times.
@@ -117,7 +117,7 @@ def latency(given: Given) -> Derived:
     return found, {**given.conditions, **ping.conditions(run.stdout)}
 
 
-def path_mtu(given: Given) -> Derived:
+def path_mtu(given: Measured) -> Derived:
     """Add `device` (B), the MTU of the client's own device, where the client knows it.
 
     What a path does with larger packets, and what the client has, are warnings and no conditions.

@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from siteproof import units
-from siteproof.collect.derive import Derived, Given, Limit, Limitation
+from siteproof.collect.derive import Derived, Limit, Limitation, Measured
 from siteproof.collect.derive.tcp import AROUND
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
@@ -81,7 +81,7 @@ def of_receiver(runs: Sequence[UdpResult]) -> Limitation | None:
     return None
 
 
-def udp_bandwidth(given: Given) -> Derived:
+def udp_bandwidth(given: Measured) -> Derived:
     """The values of the one run; warnings where an end, and not the network, is the limit."""
     runs = by_run(given.readings)
     run = values.only("udp", "runs", runs)
@@ -114,7 +114,7 @@ def _limit_of_sender(
     return Limitation(Limit.SENDER_BUSY if busy else Limit.SENDER)
 
 
-def udp_burst(given: Given) -> Derived:
+def udp_burst(given: Measured) -> Derived:
     """loss_small, loss_large (%), and largest_lossless (packets) with its burst_bound.
 
     Raises OutputError: `invalid` where the small or large bursts were not sent as requested.

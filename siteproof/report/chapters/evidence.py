@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from siteproof.record import shown
-from siteproof.record.shown import Evidence
+from siteproof.record import evidence_records
+from siteproof.record.evidence_records import Evidence
 from siteproof.report.material import Material
 from siteproof.report.phrases import few
 from siteproof.report.sections import Section, Table, to_rows
@@ -19,10 +19,10 @@ def chapter(material: Material) -> Section | None:
     """All records, with those that were withdrawn; none where no criterion needs evidence."""
     criteria = material.site.criteria
     wanted = [key for key, one in criteria.items() if one.answered_by == "evidence"]
-    records = shown.read_all(material.perflogs, material.system)
+    records = evidence_records.read_all(material.perflogs, material.system)
     if not (wanted or records):
         return None
-    taken_back = shown.withdrawn(records)
+    taken_back = evidence_records.withdrawn(records)
     own = [one for one in records if not one.withdraws]
     valid = {one.criterion for one in own if one.name not in taken_back}
     due = [key for key in wanted if key not in valid]

@@ -121,7 +121,7 @@ def not_required(material: Material) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Group:
+class AlikeNodes:
     """Nodes in the same state with findings that differ in numbers and times only."""
 
     nodes: Sequence[str]
@@ -130,7 +130,7 @@ class Group:
     waived: str
 
 
-def in_rows(material: Material, rulings: Iterable[Ruling]) -> list[Group]:
+def in_rows(material: Material, rulings: Iterable[Ruling]) -> list[AlikeNodes]:
     """The nodes as `alike` groups them, with values in the unit and digits of their criterion."""
     shown = material.once(_shown)
     return alike(replace(r, findings=tuple(shown.all(r.findings))) for r in rulings)
@@ -140,12 +140,12 @@ def _shown(material: Material) -> Shown:
     return Shown(material.judged)
 
 
-def alike(rulings: Iterable[Ruling]) -> list[Group]:
+def alike(rulings: Iterable[Ruling]) -> list[AlikeNodes]:
     """Nodes by state, reasons and waiver, the most severe state first."""
     ordered = sorted(rulings, key=lambda r: (STATES.index(r.state), r.node))
     groups = grouped(((r.state, kinds(r.findings), r.waived), r) for r in ordered)
     return [
-        Group(
+        AlikeNodes(
             [ruling.node for ruling in same],
             same[0].state,
             common([ruling.findings for ruling in same]),
@@ -178,7 +178,7 @@ def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
     return Table(columns, rows, title=title, ids=places, most=MAX_ROWS, command=COMMAND)
 
 
-def _anchor(group: Group) -> str:
+def _anchor(group: AlikeNodes) -> str:
     return anchor("state", group.nodes[0])
 
 

@@ -16,7 +16,7 @@ from siteproof.report.figure.line_plot import LinePlot
 from siteproof.report.material import Material
 from siteproof.report.phrases import day, few
 from siteproof.report.sections import Figure, Section, Table
-from siteproof.report.sweep_figures import Named, Shown
+from siteproof.report.sweep_figures import Named, ShownRun
 from siteproof.sweeps import reading
 from siteproof.units import count, with_unit
 from siteproof.wording import amounts, sweep_results
@@ -108,7 +108,7 @@ def _caption(plot: LinePlot, unit: str) -> str:
     return f"{text} of {name}." if len(plot.lines) > 1 else f"{text}."
 
 
-def _table(shown: Sequence[Shown], several: bool) -> Table:
+def _table(shown: Sequence[ShownRun], several: bool) -> Table:
     """A row for each curve."""
     rows = [_row(one, curve, several) for one in shown for curve in one.curves]
     better = shown[0].lines[0].better
@@ -116,7 +116,7 @@ def _table(shown: Sequence[Shown], several: bool) -> Table:
     return Table(COLUMNS, rows, note, numeric=COLUMNS[1:3])
 
 
-def _row(shown: Shown, curve: Curve, several: bool) -> tuple[str, ...]:
+def _row(shown: ShownRun, curve: Curve, several: bool) -> tuple[str, ...]:
     best, axis = curve.best, shown.report.axis
     limits = shown.report.bounds_of(curve, best)
     plateau = curve.shape.plateau if curve.shape else None

@@ -63,7 +63,7 @@ class NoValue(Exception):
 
 
 @dataclass(frozen=True)
-class Material:
+class Basis:
     """What all derivations of a system read. of_checks: the chosen samples of each check.
 
     past: gives the jobs of some checks that may be looked at, with their samples, the newest first
@@ -119,7 +119,7 @@ class Given:
     of the material, such as older ones.
     """
 
-    material: Material
+    material: Basis
     criterion: Criterion
     other_side: bool = False
     samples: Sequence[Sample] | None = None
@@ -349,7 +349,7 @@ def good_points(samples: Sequence[Sample]) -> dict[Point, list[Sample]]:
     return pair_units.by_point([s for s in samples if s.status == "ok"], PEER, LINK)
 
 
-def derive(material: Material, criterion: Criterion) -> tuple[list[DerivedSample], Lacks]:
+def derive(material: Basis, criterion: Criterion) -> tuple[list[DerivedSample], Lacks]:
     """The values that answer a criterion on a derived metric, and why units have none.
 
     A reason under "" is that of all units.

@@ -8,7 +8,7 @@ import pytest
 from clone import TOP
 from rows import rows
 
-from siteproof.collect.derive import Given, host
+from siteproof.collect.derive import Measured, host
 from siteproof.collect.raw import Raw
 from siteproof.parsers import lustre as parser
 
@@ -81,7 +81,7 @@ class Client:
         """Counts and named things, as they become samples."""
         done = self.run()
         assert done.returncode == 0, done
-        given = Given(parser.parse(done.stdout), {}, Raw({}, {}, done.stdout, done.stderr), {})
+        given = Measured(parser.parse(done.stdout), {}, Raw({}, {}, done.stdout, done.stderr), {})
         readings = host.lustre(given)[0]
         counts = {r.metric: int(r.value) for r in readings if r.unit == "count"}
         named = {next(iter(r.dims.values())): r.value for r in readings if r.unit == "text"}

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from rows import rows
 
-from siteproof.collect.derive import Given, apps
+from siteproof.collect.derive import Measured, apps
 from siteproof.collect.raw import Raw
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
@@ -23,7 +23,7 @@ def derived(energy="-76.06479169", functions="115", cpus="8", **facts):
     ]
     raw = Raw({"cpus": cpus}, {}, "", "")
     known = {"cores": "8", "solved": SOLVED, "references": REFERENCES, **facts}
-    return apps.application(Given(readings, {"functions": functions}, raw, known))
+    return apps.application(Measured(readings, {"functions": functions}, raw, known))
 
 
 def test_the_known_answer_within_its_tolerance_counts():

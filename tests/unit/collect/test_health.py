@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from siteproof.collect.derive import Given, host
+from siteproof.collect.derive import Measured, host
 from siteproof.collect.raw import Raw
 from siteproof.parsers import Reading
 
@@ -10,7 +10,7 @@ from siteproof.parsers import Reading
 def derived(counts, unreadable=()):
     text = "".join(f"unreadable {name} needs root\n" for name in unreadable)
     readings = [Reading(name, Decimal(count), "count") for name, count in counts.items()]
-    found, _ = host.health(Given(readings, {}, Raw({}, {}, text, ""), {}))
+    found, _ = host.health(Measured(readings, {}, Raw({}, {}, text, ""), {}))
     return {(r.metric, *r.dims.values()): r.value for r in found}
 
 

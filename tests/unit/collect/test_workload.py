@@ -8,7 +8,7 @@ import pytest
 from recorded import OUTPUTS
 from rows import rows
 
-from siteproof.collect.derive import Given, apps
+from siteproof.collect.derive import Measured, apps
 from siteproof.collect.raw import Execution, Raw
 from siteproof.errors import OutputError
 
@@ -60,7 +60,7 @@ def derived(times=TIMES, text=READS, counted=None, facts=None):
         "programs": KNOWN,
         **(facts or {}),
     }
-    readings, conditions = apps.workload(Given([], {}, Raw({}, {}, "", "", runs), known))
+    readings, conditions = apps.workload(Measured([], {}, Raw({}, {}, "", "", runs), known))
     found = {(r.metric, r.dims.get("application", "")): r.value for r in readings}
     return found, conditions
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from siteproof import nodesets
 from siteproof.gate import commands
-from siteproof.gate.commands import Cluster, Standing, Wish, standing
+from siteproof.gate.commands import Cluster, QuarantineOptions, Standing, standing
 from siteproof.gate.decision import (
     STATES,
     Excuse,
@@ -23,7 +23,7 @@ from siteproof.slurm.spelling import node_state
 WAIVER = of(
     Kind.WAIVED, {"problem": "fan", "owner": "A. Colleague", "until": "2999-12-31"}, waived_by="W"
 )
-WISH = Wish(["root"], "campaign winter")
+QUARANTINE = QuarantineOptions(["root"], "campaign winter")
 SLOW = note("{message}", metric="Stream.triad", message="slow")
 INVENTORY = nodesets.of(f"n{i}" for i in range(1, 9))
 
@@ -65,8 +65,8 @@ def held(*names, name="siteproof-compute", start=5):
     return Reservation(name, start, nodesets.of(names))
 
 
-def planned(decision, seen, ours=None, wish=WISH, moved=None):
-    plan = commands.quarantine("compute", INVENTORY, decision, seen, ours, wish, moved or {})
+def planned(decision, seen, ours=None, options=QUARANTINE, moved=None):
+    plan = commands.quarantine("compute", INVENTORY, decision, seen, ours, options, moved or {})
     return [
         c.argv[1:] for c in plan.commands if c.what not in ("comment", "drain")
     ], plan.left_alone
@@ -206,9 +206,9 @@ def test_failed_nodes_come_under_a_reservation():
 
 def test_nothing_is_done_twice():
     decision = decided(n3="FAILED")
-    comment = commands.text(decision.rulings["n3"], WISH.campaign)
+    comment = commands.text(decision.rulings["n3"], QUARANTINE.campaign)
     seen = cluster(held("n3"), n3=Node("n3", comment=comment))
-    plan = commands.quarantine("compute", INVENTORY, decision, seen, held("n3"), WISH, {})
+    plan = commands.quarantine("compute", INVENTORY, decision, seen, held("n3"), QUARANTINE, {})
     assert plan.commands == []
 
 
@@ -273,8 +273,8 @@ def test_a_node_that_slurm_does_not_know_is_named():
 
 
 def test_the_maintenances_own_reservation_may_be_overlapped_if_it_is_named():
-    wish = Wish(["root"], "c", may_overlap=("maint",))
-    done, left = planned(decided(n3="FAILED"), cluster(held("n3", name="maint")), wish=wish)
+    options = QuarantineOptions(["root"], "c", may_overlap=("maint",))
+    done, left = planned(decided(n3="FAILED"), cluster(held("n3", name="maint")), options=options)
     assert (len(done), left) == (1, {})
 
 
@@ -310,14 +310,14 @@ def test_a_comment_of_somebody_else_stays():
     older, failed = "siteproof: FAILED: something older", decided(n3="FAILED")
     for comment, written in (("", True), (older, True), ("bought in 2021", False)):
         seen = cluster(n3=Node("n3", comment=comment))
-        plan = commands.quarantine("compute", INVENTORY, failed, seen, None, WISH, {})
+        plan = commands.quarantine("compute", INVENTORY, failed, seen, None, QUARANTINE, {})
         assert ("comment" in [c.what for c in plan.commands]) is written, comment
 
 
 def test_a_drain_is_offered_and_not_repeated():
-    wish = Wish(["root"], "campaign winter", drain=True)
+    options = QuarantineOptions(["root"], "campaign winter", drain=True)
     decision = decided(n3="FAILED")
-    plan = commands.quarantine("compute", INVENTORY, decision, cluster(), None, wish, {})
+    plan = commands.quarantine("compute", INVENTORY, decision, cluster(), None, options, {})
     assert plan.commands[-1].argv == (
         "scontrol",
         "update",
@@ -326,7 +326,7 @@ def test_a_drain_is_offered_and_not_repeated():
         "Reason=siteproof: FAILED: Stream.triad: slow; campaign winter; see: siteproof why n3",
     )
     drained = cluster(held("n3"), n3=Node("n3", node_state("IDLE+DRAIN"), "siteproof: x"))
-    again = commands.quarantine("compute", INVENTORY, decision, drained, held("n3"), wish, {})
+    again = commands.quarantine("compute", INVENTORY, decision, drained, held("n3"), options, {})
     assert "drain" not in [c.what for c in again.commands]
 
 

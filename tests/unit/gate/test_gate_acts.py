@@ -5,7 +5,7 @@ import re
 from contextlib import nullcontext
 
 import pytest
-from test_gate import INVENTORY, WISH, cluster, decided, held, left_alone, planned
+from test_gate import INVENTORY, QUARANTINE, cluster, decided, held, left_alone, planned
 
 from siteproof import nodesets
 from siteproof.errors import UserError
@@ -31,23 +31,23 @@ class Slurm:
 
 
 @pytest.fixture
-def scene(tmp_path, monkeypatch):
+def scope(tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
-    return act.Scene(
+    return act.Scope(
         "here",
         decided(n3="FAILED", n6="FAILED"),
         {"compute": INVENTORY},
-        WISH,
+        QUARANTINE,
         "campaign winter",
         "me",
     )
 
 
 @pytest.mark.parametrize("state", ["DOWN", "IDLE+NOT_RESPONDING"])
-def test_a_dead_node_enters_the_quarantine_even_if_it_has_passed_before(scene, state):
+def test_a_dead_node_enters_the_quarantine_even_if_it_has_passed_before(scope, state):
     """It would be repaired and serve users, and nobody would have tested it."""
     dead = cluster(n5=Node("n5", node_state(state)))
-    seen = scene.seen(dead)
+    seen = scope.seen(dead)
     assert seen.decision.out == nodesets.of(["n3", "n5", "n6"])
     ruling = seen.decision.rulings["n5"]
     assert (ruling.state, ruling.findings[0].kind) == ("FAILED", Kind.NOT_RESPONDING)
@@ -56,47 +56,47 @@ def test_a_dead_node_enters_the_quarantine_even_if_it_has_passed_before(scene, s
     assert seen.decision.certain.out == nodesets.of(["n5"])
 
 
-def quarantine(scene, monkeypatch, fake, seen):
+def quarantine(scope, monkeypatch, fake, seen):
     monkeypatch.setattr(act, "look", fake.look)
     monkeypatch.setattr(act.client, "change", fake.run)
-    return act.act(scene, "quarantine", act.plan_quarantine, seen)
+    return act.act(scope, "quarantine", act.plan_quarantine, seen)
 
 
-def test_it_looks_again_right_before_it_acts(scene, monkeypatch):
+def test_it_looks_again_right_before_it_acts(scope, monkeypatch):
     now = cluster(n3=Node("n3", node_state("IDLE+DRAIN"), "bad DIMM"))
     fake = Slurm(now, cluster(held("n6")))
-    done = quarantine(scene, monkeypatch, fake, cluster())
+    done = quarantine(scope, monkeypatch, fake, cluster())
     assert done.commands[0].nodes == "n6"
     assert left_alone(done.left_alone) == {
         "n3": (Kind.STATE_CHANGED, {"before": "idle", "after": "drain+idle: bad DIMM"}, "")
     }
-    assert [r["phase"] for r in log.read(scene.log)[:3]] == ["plan", "before", "after"]
-    assert log.read(scene.log)[2]["start"] == 5
+    assert [r["phase"] for r in log.read(scope.log)[:3]] == ["plan", "before", "after"]
+    assert log.read(scope.log)[2]["start"] == 5
 
 
-def test_after_an_error_nothing_more_is_done_and_the_log_has_it(scene, monkeypatch):
+def test_after_an_error_nothing_more_is_done_and_the_log_has_it(scope, monkeypatch):
     fake = Slurm(cluster())
     fake.errors["create"] = Failure(Cause.FAILED, "Duplicate reservation name")
-    done = quarantine(scene, monkeypatch, fake, cluster())
+    done = quarantine(scope, monkeypatch, fake, cluster())
     assert (fake.ran, done.commands) == ([("create", "reservation")], [])
     assert "Duplicate reservation name" in done.errors[0]
-    assert log.read(scene.log)[-1]["error"] == "Duplicate reservation name"
+    assert log.read(scope.log)[-1]["error"] == "Duplicate reservation name"
 
 
 NO_ANSWER = Failure(Cause.NO_ANSWER)
 
 
-def test_a_create_without_an_answer_is_looked_up_and_adopted(scene, monkeypatch):
+def test_a_create_without_an_answer_is_looked_up_and_adopted(scope, monkeypatch):
     """Slurm had made it: the gate called it somebody else's for a year."""
     fake = Slurm(cluster(), cluster(held("n3", "n6")))
     fake.errors["create"] = NO_ANSWER
-    done = quarantine(scene, monkeypatch, fake, cluster())
+    done = quarantine(scope, monkeypatch, fake, cluster())
     assert (done.errors, done.commands[0].what) == ([], "create")
-    assert log.read(scene.log)[2]["start"] == 5
-    assert act.ours(scene, cluster(held("n3", "n6")), "compute")
+    assert log.read(scope.log)[2]["start"] == 5
+    assert act.ours(scope, cluster(held("n3", "n6")), "compute")
 
 
-def test_a_create_that_nobody_could_look_up_is_found_the_next_time(scene, monkeypatch):
+def test_a_create_that_nobody_could_look_up_is_found_the_next_time(scope, monkeypatch):
     looks = iter([cluster()])
 
     def look():
@@ -108,9 +108,9 @@ def test_a_create_that_nobody_could_look_up_is_found_the_next_time(scene, monkey
     fake = Slurm()
     fake.look = look
     fake.errors["create"] = NO_ANSWER
-    done = quarantine(scene, monkeypatch, fake, cluster())
+    done = quarantine(scope, monkeypatch, fake, cluster())
     assert (len(done.errors), done.commands) == (1, [])
-    last = log.read(scene.log)[-1]
+    last = log.read(scope.log)[-1]
     assert last["perhaps"] == 1
     for nodes, start, ours in (
         (("n3", "n6"), last["unix"] + 30, True),
@@ -119,38 +119,38 @@ def test_a_create_that_nobody_could_look_up_is_found_the_next_time(scene, monkey
     ):
         seen = cluster(held(*nodes, start=start))
         if ours:
-            assert act.ours(scene, seen, "compute")
+            assert act.ours(scope, seen, "compute")
         else:
             with pytest.raises(commands.Refusal):
-                act.ours(scene, seen, "compute")
+                act.ours(scope, seen, "compute")
 
 
-def test_a_command_without_an_answer_and_without_effect_is_an_error(scene, monkeypatch):
+def test_a_command_without_an_answer_and_without_effect_is_an_error(scope, monkeypatch):
     fake = Slurm(cluster())
     fake.errors["create"] = NO_ANSWER
-    done = quarantine(scene, monkeypatch, fake, cluster())
+    done = quarantine(scope, monkeypatch, fake, cluster())
     assert (len(done.errors), done.commands) == (1, [])
-    assert log.read(scene.log)[-1]["perhaps"] == 1  # slurmctld may still do it
+    assert log.read(scope.log)[-1]["perhaps"] == 1  # slurmctld may still do it
 
 
-def test_a_reservation_that_is_not_as_asked_for_is_an_error(scene, monkeypatch):
+def test_a_reservation_that_is_not_as_asked_for_is_an_error(scope, monkeypatch):
     fake = Slurm(cluster(), cluster(held("n1", "n3")))
-    done = quarantine(scene, monkeypatch, fake, cluster())
+    done = quarantine(scope, monkeypatch, fake, cluster())
     assert "Slurm has n[1,3] where n[3,6] was requested" in done.errors[0]
     assert len(fake.ran) == 1
 
 
-def test_without_a_log_nothing_is_done(scene, monkeypatch):
-    scene.log.mkdir(parents=True)
+def test_without_a_log_nothing_is_done(scope, monkeypatch):
+    scope.log.mkdir(parents=True)
     fake = Slurm(cluster())
     with pytest.raises(UserError, match="cannot be"):
-        quarantine(scene, monkeypatch, fake, cluster())
+        quarantine(scope, monkeypatch, fake, cluster())
     assert fake.ran == []
 
 
-def test_a_quarantine_of_somebody_else_is_refused(scene, monkeypatch):
+def test_a_quarantine_of_somebody_else_is_refused(scope, monkeypatch):
     with pytest.raises(commands.Refusal, match="not the gate"):
-        quarantine(scene, monkeypatch, Slurm(cluster(held("n8"))), cluster(held("n8")))
+        quarantine(scope, monkeypatch, Slurm(cluster(held("n8"))), cluster(held("n8")))
 
 
 # ---- the log

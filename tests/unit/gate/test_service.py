@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_gate import INVENTORY, WISH, cluster, decided, held
+from test_gate import INVENTORY, QUARANTINE, cluster, decided, held
 
 from siteproof import files, nodesets
 from siteproof.cli.gate_answer import Options
 from siteproof.gate import act, log, service
-from siteproof.gate.act import Scene
-from siteproof.gate.commands import Wish
+from siteproof.gate.act import Scope
+from siteproof.gate.commands import QuarantineOptions
 from siteproof.gate.service import Place, Quarantine, Service
 from siteproof.record.finding import Finding, Kind
 from siteproof.slurm.client import Cause, Failure
@@ -99,11 +99,11 @@ def test_many_nodes_are_a_number_in_the_line_of_those_that_stay_out():
 
 
 @pytest.fixture
-def scene(tmp_path, monkeypatch):
-    """A scene whose Slurm answers what a test says."""
+def scope(tmp_path, monkeypatch):
+    """A scope whose Slurm answers what a test says."""
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
     (tmp_path / "perflogs" / "here").mkdir(parents=True)
-    return Scene("here", decided(n3="FAILED"), {"compute": INVENTORY}, WISH, "c", "me")
+    return Scope("here", decided(n3="FAILED"), {"compute": INVENTORY}, QUARANTINE, "c", "me")
 
 
 def running(monkeypatch, refuse):
@@ -126,28 +126,28 @@ DENIED = Failure(Cause.DENIED, "Invalid user id")
 
 
 def test_without_the_right_to_change_nodes_the_reservation_is_made_and_the_rest_is_handed_over(
-    scene, monkeypatch
+    scope, monkeypatch
 ):
     made = running(monkeypatch, lambda argv: DENIED if "NodeName=n3" in argv else None)
-    done = act.act(scene, "quarantine", act.plan_quarantine, cluster())
+    done = act.act(scope, "quarantine", act.plan_quarantine, cluster())
     assert (str(done.quarantined), [c.what for c in done.handed_over]) == ("n3", ["comment"])
     assert (done.errors, list(made)) == ([], [NAME])
 
 
-def test_without_any_right_each_command_is_handed_over_and_only_one_is_tried(scene, monkeypatch):
+def test_without_any_right_each_command_is_handed_over_and_only_one_is_tried(scope, monkeypatch):
     tried = []
     running(monkeypatch, lambda argv: tried.append(argv) or DENIED)
-    done = act.act(scene, "quarantine", act.plan_quarantine, cluster())
+    done = act.act(scope, "quarantine", act.plan_quarantine, cluster())
     assert [c.what for c in done.handed_over] == ["create", "comment"]
     assert (len(tried), str(done.quarantined)) == (1, "")
 
 
 def test_a_reservation_that_somebody_else_makes_for_us_is_ours_and_tested_from_the_next_test(
-    scene, monkeypatch
+    scope, monkeypatch
 ):
     running(monkeypatch, lambda _argv: DENIED)
-    act.act(scene, "quarantine", act.plan_quarantine, cluster())
-    records = log.read(scene.log)
+    act.act(scope, "quarantine", act.plan_quarantine, cluster())
+    records = log.read(scope.log)
     later = records[-1]["unix"] + 86400
     assert log.made_by_us(records, held("n3", start=later))
     assert not log.made_by_us(records, held("n4", start=later))
@@ -157,11 +157,11 @@ def test_a_reservation_that_somebody_else_makes_for_us_is_ours_and_tested_from_t
 
 
 @pytest.mark.parametrize(("booted", "freed"), [(5, True), (20, False)])
-def test_a_node_that_booted_after_its_test_needs_another(scene, monkeypatch, booted, freed):
+def test_a_node_that_booted_after_its_test_needs_another(scope, monkeypatch, booted, freed):
     made = running(monkeypatch, lambda _argv: None)
-    act.act(scene, "quarantine", act.plan_quarantine, cluster())
-    now = log.read(scene.log)[-1]["unix"]
-    passed = replace(scene, decision=decided(), measured={"n3": now + 10})
+    act.act(scope, "quarantine", act.plan_quarantine, cluster())
+    now = log.read(scope.log)[-1]["unix"]
+    passed = replace(scope, decision=decided(), measured={"n3": now + 10})
     seen = cluster(*made.values(), n3=Node("n3", booted=now + booted))
     plan = act.plan_release(passed, seen, {})["compute"]
     assert [c.what for c in plan.commands] == ["delete"] * freed
@@ -170,12 +170,12 @@ def test_a_node_that_booted_after_its_test_needs_another(scene, monkeypatch, boo
 
 
 def test_where_slurm_does_not_admit_the_colleagues_the_quarantine_is_made_without_them(
-    scene, monkeypatch
+    scope, monkeypatch
 ):
-    wish = Wish(["me", "root"], "c", colleagues=["gone"])
-    scene = Scene(*(scene.system, scene.decision, scene.partitions, wish, "c", "me"))
+    options = QuarantineOptions(["me", "root"], "c", colleagues=["gone"])
+    scope = Scope(*(scope.system, scope.decision, scope.partitions, options, "c", "me"))
     running(monkeypatch, lambda argv: DENIED if any("gone" in word for word in argv) else None)
-    done = act.act(scene, "quarantine", act.plan_quarantine, cluster())
+    done = act.act(scope, "quarantine", act.plan_quarantine, cluster())
     assert (done.refused_users, done.handed_over, str(done.quarantined)) == (["gone"], [], "n3")
 
 

@@ -12,7 +12,7 @@ from clone import TOP
 from rows import rows
 
 from siteproof.cli import group
-from siteproof.collect.derive import Given, host
+from siteproof.collect.derive import Measured, host
 from siteproof.errors import UserError, UserErrors
 from siteproof.parsers import Reading
 from siteproof.sites import load, machine, pairs
@@ -163,7 +163,7 @@ def test_a_parameter_that_differs_fails_its_own_criterion_and_no_other():
     class Raw:
         stdout = "end host parameters\n"
 
-    given, _ = host.host_parameters(Given(readings, {}, Raw(), facts))
+    given, _ = host.host_parameters(Measured(readings, {}, Raw(), facts))
     counts = {f"HostParameters.{r.metric}": r.value for r in given if r.unit == "count"}
     failed = [
         key

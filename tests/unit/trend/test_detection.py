@@ -13,8 +13,8 @@ from years import Drift, Gap, Scatter, Season, Step
 
 from siteproof.record.series import Series
 from siteproof.trend import finds
-from siteproof.trend.finds import Stretch
-from siteproof.trend.lines import Group
+from siteproof.trend.finds import Region
+from siteproof.trend.lines import RoleSeries
 
 TRIAD, IOPS, IO = "Stream.triad", "RandomIo.write_iops", "RandomIo.read"  # CV 1, 5 and 3 %
 FEW = years.names(3)  # of so few nodes there is no fleet
@@ -126,8 +126,8 @@ def share_told(runs, loss):
         values[-3:] *= 1 - loss
         key, columns = Series(TRIAD, (), "system", f"r{number}", ()), np.arange(runs)
         ends = np.array([0, runs])
-        group = Group(key, "MB/s", "higher", ["n1"], ends, columns, values, times, [""] * runs)
-        lines.append(Stretch(group, 0, columns, values, values))
+        group = RoleSeries(key, "MB/s", "higher", ["n1"], ends, columns, values, times, [""] * runs)
+        lines.append(Region(group, 0, columns, values, values))
     found = finds.look(lines).reported()
     return len({id(find.stretch) for find in found if find.relative < 0}) / len(lines)
 
@@ -206,8 +206,8 @@ def rhythms(values):
     key = Series("Stream.triad", (), "system", "compute", ())
     begin = np.array([0, values.size])
     sessions = [f"s{run}" for run in runs]
-    group = Group(key, "GB/s", "higher", ["n1"], begin, runs, values, times, sessions)
-    return finds.look([finds.Stretch(group, 0, runs, values, values)]).rhythms
+    group = RoleSeries(key, "GB/s", "higher", ["n1"], begin, runs, values, times, sessions)
+    return finds.look([finds.Region(group, 0, runs, values, values)]).rhythms
 
 
 def test_figures_that_are_rounded_to_two_digits_do_not_alternate_between_two_levels():

@@ -23,7 +23,7 @@ from siteproof.errors import UserError, harmless
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable
 
-SCRIPT = Path(__file__).with_name("on_node") / "sight.sh"
+SCRIPT = Path(__file__).with_name("on_node") / "data_folder.sh"
 SEEN = "seen"
 ONLY_SBATCH = ("--get-user-env", "--export")  # srun lacks the first, and a step needs its PATH
 _ANSWERS = {

@@ -11,10 +11,10 @@ from clone import TOP, wait_for
 from rows import rows
 
 from siteproof import nodesets
-from siteproof.checks import options, session, settings, sight
+from siteproof.checks import data_folder, options, session, settings
 from siteproof.slurm import client
 
-SCRIPT = (TOP / "siteproof/checks/on_node/sight.sh").read_text()
+SCRIPT = (TOP / "siteproof/checks/on_node/data_folder.sh").read_text()
 SHELLS = [
     shell
     for shell in (["sh"], ["dash"], ["bash", "--posix"], ["busybox", "sh"])
@@ -89,7 +89,7 @@ def test_a_node_whose_file_system_is_dead_says_so_by_another_process(folder):
 
 def test_only_known_answers_of_queried_nodes_count_and_of_each_the_first():
     text = "n1 seen\nn2 unseen\nn9 unseen\nn3 root: x\nn2 seen\n\x1b[2J\nn4 silent\nn4 unseen\n"
-    assert sight.read(text, ["n1", "n2", "n3", "n4"]) == {
+    assert data_folder.read(text, ["n1", "n2", "n3", "n4"]) == {
         "n1": "seen",
         "n2": "unseen",
         "n4": "silent",
@@ -98,7 +98,7 @@ def test_only_known_answers_of_queried_nodes_count_and_of_each_the_first():
 
 def test_what_is_wrong_is_told_with_folded_nodes():
     blind = {"n1": "unseen", "n2": "unseen", "n3": "unwritable", "n7": "silent", "n8": "other"}
-    assert sight.summary(blind) == (
+    assert data_folder.summary(blind) == (
         "not seen by n[1-2]; not writable on n3; its file system does not respond on n7; "
         "another folder with that name on n8"
     )
@@ -133,7 +133,9 @@ def srun(tmp_path, monkeypatch):
         (tmp_path / "srun").write_text(f"#!/bin/sh\necho \"$@\" >'{tmp_path}/words'\n{text}\n")
         (tmp_path / "srun").chmod(0o755)
         nodes = nodesets.of(["n1", "n2"])
-        return client.on_each(nodes, ["-A", "me"], ["true"], lambda t: len(sight.read(t, nodes)))
+        return client.on_each(
+            nodes, ["-A", "me"], ["true"], lambda t: len(data_folder.read(t, nodes))
+        )
 
     ask.words = tmp_path / "words"
     return ask
@@ -178,19 +180,19 @@ def test_no_srun_is_no_answer(srun, monkeypatch):
 
 
 def test_no_node_of_a_machine_without_a_scheduler_is_asked(monkeypatch, tmp_path):
-    monkeypatch.setattr(sight, "_ask", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr(data_folder, "_ask", lambda *_: pytest.fail("asked"))
     site = SimpleNamespace(partition=lambda _name: SimpleNamespace(scheduler="local"))
     active = SimpleNamespace(site=site, folder=tmp_path, name="s", seen=set(), blind={})
     monkeypatch.setattr(session, "current", lambda: active)
     case = SimpleNamespace(partition=SimpleNamespace(name="node"))
-    sight.look([case])
+    data_folder.look([case])
     assert not (tmp_path / "stage").exists()
 
 
 def test_the_question_stands_before_the_first_job_and_before_the_sessions_number(monkeypatch):
     asked = []
     monkeypatch.setattr(settings.budget, "report_costs", lambda cases: None)
-    monkeypatch.setattr(settings.sight, "look", lambda cases, said: asked.append(said))
+    monkeypatch.setattr(settings.data_folder, "look", lambda cases, said: asked.append(said))
     monkeypatch.setattr(settings.session, "take_place", lambda: asked.append("number"))
     case = SimpleNamespace(check=SimpleNamespace(is_dry_run=lambda: False))
     settings.before_run(["--qos=q"], [case])
@@ -199,20 +201,20 @@ def test_the_question_stands_before_the_first_job_and_before_the_sessions_number
 
 def test_a_dry_run_asks_no_node(monkeypatch):
     monkeypatch.setattr(settings.budget, "report_costs", lambda cases: None)
-    monkeypatch.setattr(settings.sight, "look", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr(settings.data_folder, "look", lambda *_: pytest.fail("asked"))
     case = SimpleNamespace(check=SimpleNamespace(is_dry_run=lambda: True))
     settings.before_run([], [case])
 
 
 def test_options_that_only_sbatch_knows_are_not_given_to_srun():
     access = ["-p cpu --export=NONE", "--get-user-env=60L", "--account=staff"]
-    assert sight._words(access, []) == ["-p", "cpu", "--account=staff"]
+    assert data_folder._words(access, []) == ["-p", "cpu", "--account=staff"]
 
 
 def test_no_node_is_looked_at_for_a_service_that_is_used_from_here(monkeypatch):
     looked = []
     monkeypatch.setattr(settings.budget, "report_costs", lambda cases: None)
-    monkeypatch.setattr(settings.sight, "look", lambda cases, said: looked.extend(cases))
+    monkeypatch.setattr(settings.data_folder, "look", lambda cases, said: looked.extend(cases))
     monkeypatch.setattr(settings.session, "take_place", lambda: None)
     here, there = (
         SimpleNamespace(check=SimpleNamespace(is_dry_run=lambda: False, local=local))
