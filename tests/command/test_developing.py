@@ -176,7 +176,7 @@ def test_the_tests_of_rounding_hold_for_the_new_rule(copied):
     write(copied.clone, ROUNDING)
     told = must_pass(
         copied,
-        "tests/unit/foundations/test_units.py",
+        "tests/unit/foundations/test_rounding.py",
         "tests/unit/answers/test_recompute.py",
         "tests/unit/sites/test_sites_promise.py",
         "-k",
