@@ -8,6 +8,7 @@ a patch that is no longer needed. `Hooks` decide what is refused and reported.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -212,6 +213,7 @@ _received = 0  # the last signal
 
 
 def _signals(_hooks: Hooks) -> None:
+    from reframe.core.exceptions import ForceExitError
     from reframe.frontend import executors
 
     force_exit = executors._force_exit
@@ -219,9 +221,11 @@ def _signals(_hooks: Hooks) -> None:
     def note(number: int, frame: FrameType | None) -> None:
         global _received
         _received = number
-        if number == signal.SIGINT:
-            raise KeyboardInterrupt
-        force_exit(number, frame)
+        if number != signal.SIGINT:
+            os.write(2, f"siteproof: received {signal.Signals(number).name}\n".encode())
+            with suppress(ForceExitError):  # it is an Exception: who guards a parser would catch it
+                force_exit(number, frame)
+        raise KeyboardInterrupt
 
     executors._force_exit = note
     signal.signal(signal.SIGINT, note)
@@ -229,12 +233,8 @@ def _signals(_hooks: Hooks) -> None:
 
 def repeat_signal() -> None:
     """Raise a signal again that ReFrame dropped; called whenever ReFrame polls a job."""
-    from reframe.core.exceptions import ForceExitError
-
-    if _received == signal.SIGINT:
-        raise KeyboardInterrupt
     if _received:
-        raise ForceExitError(f"received signal {_received}")
+        raise KeyboardInterrupt
 
 
 # ---- jobs of Slurm
@@ -479,9 +479,10 @@ PATCHES = (
     ),
     Patch(
         "dropped signals",
-        "the handlers of SIGINT, SIGHUP and SIGTERM note the signal",
-        "a signal that comes while a log record asks for the user's name is swallowed "
-        "(osext.osuser), and after a SIGTERM no further one is heard: the run goes on",
+        "SIGINT, SIGHUP and SIGTERM are noted and raise KeyboardInterrupt",
+        "a signal that comes while a log record asks for the user's name (osext.osuser), or within "
+        "any `except Exception`, is swallowed, and after a SIGTERM no further one is heard: the "
+        "run goes on, and a parser that was interrupted seems to have failed",
         (
             "reframe.frontend.executors:_force_exit",
             "reframe.frontend.executors:Runner.__init__/_force_exit",

@@ -438,9 +438,25 @@ def test_each_hook_is_called(here):
 
 
 def test_a_dropped_signal_is_raised_again(here):
-    script = SIGNAL.replace("executors._force_exit)", "executors._force_exit)", 1)
-    again = "\ntry:\n    adapter.repeat_signal()\nexcept BaseException as error:\n    print(error)"
-    assert here.last(f"{PATCHED}{script}{again}") == "received signal 15"
+    again = "\ntry:\n    adapter.repeat_signal()\nexcept KeyboardInterrupt:\n    print('again')"
+    assert here.last(f"{PATCHED}{SIGNAL}{again}") == "again"
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP", "SIGTERM"])
+def test_no_guard_of_a_parser_takes_a_signal_for_its_own_error(here, name):
+    script = f"""
+import os, signal
+from reframe.frontend import executors
+signal.signal(signal.{name}, executors._force_exit)
+try:
+    try:
+        os.kill(os.getpid(), signal.{name})
+    except Exception:
+        print("swallowed")
+except KeyboardInterrupt:
+    print("ended")
+"""
+    assert here.last(PATCHED + script) == "ended"
 
 
 def test_a_resized_job_ends(here):
