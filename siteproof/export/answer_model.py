@@ -38,7 +38,9 @@ SCHEMAS: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
     type(None): {"type": "null"},
 }
-SCALARS = (str, int, float, Fraction, datetime, NodeSet, type(None))
+LEVELS = 3  # of a document whose parts have a line each
+PLAIN = (str, int, type(None))  # which JSON has
+SCALARS = (float, Fraction, datetime, NodeSet)
 Time = Annotated[str, ("format", "date-time")]  # ISO 8601, with its zone
 Code = Annotated[int, ("minimum", 0), ("maximum", 3)]
 
@@ -75,11 +77,26 @@ def same(source: object, *names: str) -> dict[str, Any]:
 
 def dumps(answer: Answer) -> str:
     """An answer as text, ASCII only; JSON has no NaN and no infinity."""
-    return json.dumps(plain(answer), indent=1, allow_nan=False)
+    return _text(plain(answer), LEVELS)
+
+
+def _text(value: Any, levels: int) -> str:
+    """As json.dumps with an indent, which is slow, but whole items below some levels on a line."""
+    if not (levels and value and isinstance(value, dict | list)):
+        return json.dumps(value, allow_nan=False)
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key)}: {_text(one, levels - 1)}" for key, one in value.items()]
+    else:
+        parts = [_text(one, levels - 1) for one in value]
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    line = "\n" + " " * (LEVELS - levels)
+    return f"{begin}{line} {f',{line} '.join(parts)}{line}{end}"
 
 
 def plain(value: Any) -> Any:
     """A value as JSON has it: null for NaN and infinity, texts for times and sets of nodes."""
+    if isinstance(value, PLAIN):
+        return value
     if isinstance(value, Finding):
         value = replace(value, text=sentence(value) if value.text else "").record()
     if is_dataclass(value):
@@ -87,17 +104,13 @@ def plain(value: Any) -> Any:
         return {_key(one): plain(part) for one, part in parts if not _optional(one, part)}
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
-    if isinstance(value, SCALARS):
-        return _scalar(value)
-    return list(map(plain, value))
+    return _scalar(value) if isinstance(value, SCALARS) else list(map(plain, value))
 
 
 def _scalar(value: object) -> object:
     if isinstance(value, float | Fraction):
         return float(value) if math.isfinite(value) else None
-    if isinstance(value, datetime):
-        return value.isoformat(timespec="seconds")
-    return str(value) if isinstance(value, NodeSet) else value
+    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
 
 
 def _key(one: Field[Any]) -> str:

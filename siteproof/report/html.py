@@ -9,8 +9,9 @@ import base64
 import gzip
 import hashlib
 import re
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -42,7 +43,11 @@ _NAME = re.compile(r'(?<=<g) id="[^"]*"')  # which nothing refers to
 _LONG = re.compile(r"\S{20,}")  # a word that may have to be broken
 LONGEST_ADDRESS = 1_500_000
 _SAFE = "!$()*,-./:;=?@_~+"  # characters that mean nothing in HTML or in an address with data
-_BREAK, _NOTHING = do_mark_safe("<wbr>"), do_mark_safe("")  # what they join is escaped
+# What these join, or are filled with, is escaped.
+_BREAK, _COMMA, _NOTHING = do_mark_safe("<wbr>"), do_mark_safe(", "), do_mark_safe("")
+_PLACE = do_mark_safe('<a href="#{}">{}</a>')
+_PLAIN, _NUMBER = do_mark_safe("<td>{}</td>"), do_mark_safe('<td class="n">{}</td>')
+_STATE = do_mark_safe('<span class="word {}"><span aria-hidden="true">{}</span> {}</span>')
 _PIECE = re.compile(r"[^,/_]{0,29}[,/_]+|[^,/_]{1,30}")
 
 
@@ -53,12 +58,16 @@ def page(report: Report, now: datetime) -> str:
     css = (HERE / "style.css").read_text(encoding="utf-8")
     script = (HERE / "page.js").read_text(encoding="utf-8")
     title = f"{report.system}: {report.summary.mark}"
+    cell = partial(_cell, numbering)
     return template.render(
         report=report,
         numbers=numbering,
         made=when(now),
         kind=kind,
         mark=mark,
+        words=words,
+        cell=cell,
+        cells=lambda table, row: _NOTHING.join(_cells(table, row, cell)),
         breakable=breakable,
         count=count,
         drawing=drawing,
@@ -93,6 +102,22 @@ def kind(text: str) -> str:
 def mark(text: str) -> str:
     """The sign before a state, which also a grey print shows."""
     return MARKS.get(kind(text), "")
+
+
+def words(text: str) -> str:
+    """A text; a state has its look and its sign."""
+    return _STATE.format(kind(text), mark(text), text) if kind(text) else breakable(text)
+
+
+def _cell(numbering: Numbering, text: str) -> str:
+    places = [_PLACE.format(one.anchor, breakable(one.label)) for one in numbering.refer(text)]
+    return _COMMA.join(places) if places else words(text)
+
+
+def _cells(table: Table, row: Sequence[str], cell: Callable[[str], str]) -> Iterator[str]:
+    """The cells of a row that is plain."""
+    for column, text in zip(table.columns, row, strict=True):
+        yield (_NUMBER if column in table.numeric else _PLAIN).format(cell(text))
 
 
 def is_broad(table: Table) -> bool:

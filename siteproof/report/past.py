@@ -24,19 +24,18 @@ from siteproof.trend import lines
 
 FAILED, CUT_SHORT = 1, 2
 SESSIONS = 1200  # the newest: some years of one a day
-# A row for the trials of a node in a job, or a failure. Nodes, sessions and metrics are numbers,
-# so no texts are fetched.
+# Of one metric, as medians are held in memory until all are known: a row for the trials of a node
+# in a job, or a failure. Nodes, sessions and metrics are numbers, so no texts are fetched.
 QUERY = """
 WITH n AS (SELECT unnest($nodes) AS node, unnest($places) AS place),
-     t AS (SELECT unnest($sessions) AS session, unnest($numbers) AS number),
-     m AS (SELECT unnest($metrics) AS metric, unnest($which) AS which)
-SELECT n.place, t.number AS session, m.which AS metric, s.series,
+     t AS (SELECT unnest($sessions) AS session, unnest($numbers) AS number)
+SELECT n.place, t.number AS session, $which AS metric, s.series,
        coalesce(median(s.base), 'nan'::DOUBLE) AS value,
        CASE WHEN s.status = 'ok' THEN 0 WHEN list_contains($untried, s.status) THEN 2 ELSE 1 END
            AS status
-FROM samples s JOIN m USING (metric) JOIN n USING (node) JOIN t USING (session)
-WHERE s.system = $system AND s.source = 'siteproof'
-GROUP BY 1, 2, 3, 4, 6, s.time
+FROM samples s JOIN n USING (node) JOIN t USING (session)
+WHERE s.system = $system AND s.source = 'siteproof' AND s.metric = $metric
+GROUP BY 1, 2, 4, 6, s.time
 """
 KINDS = """
 SELECT series, min(metric), min(environment), min(dims), min(conditions) FROM samples
@@ -107,19 +106,19 @@ def read(material: Material) -> Past | None:
         return None
     checks = sorted({name.partition(".")[0] for name in metrics})
     names = [*metrics, *(f"{check}.*" for check in checks)]
-    columns = material.history.columns(
-        QUERY,
-        {
-            "nodes": nodes,
-            "places": list(range(len(nodes))),
-            "system": material.system,
-            "sessions": [s for s, _ in sessions],
-            "numbers": list(range(len(sessions))),
-            "metrics": names,
-            "which": list(range(len(names))),
-            "untried": list(NOT_TRIED),
-        },
-    )
+    shared = {
+        "nodes": nodes,
+        "places": list(range(len(nodes))),
+        "system": material.system,
+        "sessions": [s for s, _ in sessions],
+        "numbers": list(range(len(sessions))),
+        "untried": list(NOT_TRIED),
+    }
+    of_each = [
+        material.history.columns(QUERY, {**shared, "metric": name, "which": number})
+        for number, name in enumerate(names)
+    ]
+    columns = {key: np.concatenate([one[key] for one in of_each]) for key in of_each[0]}
     if not len(columns["place"]):
         return None
     same = _same(material, metrics)
