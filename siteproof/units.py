@@ -259,6 +259,31 @@ def _ratio(unit: str, to: str) -> Fraction:
     return UNITS[unit][1] / UNITS[to][1]
 
 
+def readable(value: float, unit: str) -> str:
+    """The unit with which a value can be read: Gb/s for 8712076343 b/s; mostly its own.
+
+    Values from 0.01 to 100,000 stay as they are, and so does what has no prefixes.
+    """
+    size = abs(value)
+    if unit not in UNITS or not size or not math.isfinite(size) or 0.01 <= size < 100_000:
+        return unit
+    base = Fraction(size) * UNITS[unit][1]
+    fits = [u for u in _alike(unit) if UNITS[u][1] <= base < 1000 * UNITS[u][1]]
+    return fits[0] if fits else unit
+
+
+@cache
+def _alike(unit: str) -> list[str]:
+    """The units that differ by their prefix only."""
+    for prefixes in (_BINARY, _DECIMAL):
+        for prefix in sorted(prefixes, key=len, reverse=True):
+            base = unit.removeprefix(prefix)
+            named = [one + base for one in prefixes if one + base in UNITS]
+            if unit in named and len(named) > 1:
+                return named
+    return [name for name in ("ns", "us", "ms", "s") if unit in ("ns", "us", "ms", "s")]
+
+
 def with_unit(value: object, unit: str) -> str:
     """`65 GB/s`; a plain count is its number alone, as the metric names what is counted."""
     return f"{value}" if unit in ("", "count") else f"{value} {unit}"

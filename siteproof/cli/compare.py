@@ -26,6 +26,7 @@ from siteproof.record.samples import Header, Sample
 from siteproof.sites import Site
 from siteproof.units import with_unit
 from siteproof.verdict import judgement
+from siteproof.wording.amounts import change
 from siteproof.wording.findings import about, full, sentence
 from siteproof.wording.in_bounds_unit import levels
 from siteproof.wording.tallies import units
@@ -209,14 +210,14 @@ def _cells(site: Site, row: Row) -> tuple[str, ...]:
     """The cells of COLUMNS between state and remark."""
     of_both = levels(site, row.name, row.change.before, row.change.after, row.unit)
     noise = "unknown" if row.change.one_value else f"{row.change.noise:.1%}".replace("%", " %")
-    worst = ", ".join(f"{node} {share(change)}" for node, change in row.worst)
-    return (row.name, *of_both, share(row.change.change), noise, str(row.nodes), worst)
+    worst = ", ".join(f"{node} {change(by)}" for node, by in row.worst)
+    return (row.name, *of_both, change(row.change.change), noise, str(row.nodes), worst)
 
 
 def _shown(site: Site, row: Row) -> Entry:
     """State, metric, from and to, and change; below it the nodes, and the worst of them."""
-    name, a, b, unit, change, noise, nodes, worst = _cells(site, row)
-    head = [_state(row), name, f"{a} -> {with_unit(b, unit)}", change]
+    name, a, b, unit, by, noise, nodes, worst = _cells(site, row)
+    head = [_state(row), name, f"{a} -> {with_unit(b, unit)}", by]
     phrases = [f"noise {noise}", nodes, *([f"worst {worst}"] if worst else [])]
     return Entry(head, phrases, [COLOURS[row.change.effect]])
 
@@ -249,11 +250,6 @@ def _print_plain(site: Site, result: Comparison) -> None:
     for title, found in _lists(result).items():
         rows += [(title, about(why), *empty, why.subject, "", sentence(why)) for why in found]
     print_plain(COLUMNS, rows)
-
-
-def share(change: float | None) -> str:
-    """A change in per cent, with its sign."""
-    return "-" if change is None else f"{change:+.1%}".replace("%", " %")
 
 
 def _answer(result: Comparison) -> str:

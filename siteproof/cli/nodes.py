@@ -12,7 +12,7 @@ from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.cli import records, shared
-from siteproof.cli.compare import against, share
+from siteproof.cli.compare import against
 from siteproof.cli.gate_answer import in_slurm, print_in_slurm
 from siteproof.errors import UserError
 from siteproof.export import documents
@@ -24,6 +24,7 @@ from siteproof.record.sessions import Sessions
 from siteproof.units import with_unit
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import node_groups
+from siteproof.wording.amounts import change
 from siteproof.wording.findings import full
 from siteproof.wording.in_bounds_unit import Shown
 from siteproof.wording.verdicts import measure, own_command
@@ -221,8 +222,8 @@ def _cells(shown: Shown, metric: str, m: MetricReport) -> tuple[str, ...]:
     return (
         with_unit(value, unit),
         with_unit(middle, unit),
-        share(m.deficit).lstrip("+"),
+        change(m.deficit).lstrip("+"),
         z,
-        share(m.change),
+        change(m.change),
         f"{m.slow_runs} of {m.runs} runs",
     )

@@ -29,6 +29,7 @@ from siteproof.trend.alerts import Rhythm
 from siteproof.trend.sensitivity import Sensitivity
 from siteproof.units import count
 from siteproof.wording import trends as wording
+from siteproof.wording.amounts import number
 from siteproof.wording.findings import full, fulls
 
 _why = shared.text_option("--why", "TEXT", "The reason, required: it is kept with the change.")
@@ -372,7 +373,7 @@ def _columns(alert: Alert, lines: Sequence[Line]) -> list[tuple[str, list[Line]]
 
 def _median(lines: Iterable[Line], moment: np.datetime64) -> str:
     found = [value for line in lines for value in line.values[line.times == moment]]
-    return wording.number(float(np.median(found))) if found else "-"
+    return number(float(np.median(found))) if found else "-"
 
 
 def _answer(site: Site, seen: Survey, code: ExitCode, since: str) -> Trends:

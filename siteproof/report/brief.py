@@ -14,10 +14,11 @@ from siteproof.record.finding import Kind
 from siteproof.record.severity import UNDECIDED
 from siteproof.report.chapters import changes, nodes, untested
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, percent_change
+from siteproof.report.phrases import few
 from siteproof.report.phrases import nodes as folded
 from siteproof.report.summary import begin
 from siteproof.units import count
+from siteproof.wording.amounts import change
 from siteproof.wording.findings import full
 from siteproof.wording.shorter import shorten
 from siteproof.wording.verdicts import heading, next_command, numbers, published_only
@@ -62,7 +63,7 @@ def _worse(material: Material) -> Iterator[str]:
         return
     rows = since.result.rows
     worse = [
-        f"{row.name} {percent_change(row.change.change)}"
+        f"{row.name} {change(row.change.change)}"
         for row in rows
         if row.change.effect is Effect.WORSE
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from math import isfinite
 
 from siteproof import nodesets
 from siteproof.units import with_unit
@@ -40,18 +39,6 @@ def few(texts: Sequence[str], most: int, joint: str = ", ") -> str:
     if len(texts) > most:
         shown.append(f"{len(texts) - most} more")
     return joint.join(shown)
-
-
-def percent_change(change: float | None) -> str:
-    """A change with its sign: -5.2 %."""
-    return "-" if change is None else f"{change:+.1%}".replace("%", " %")
-
-
-def per_cent(part: float) -> str:
-    """A share: 97.9 %; from 10 on, `210 times`."""
-    if not isfinite(part):
-        return "-"
-    return f"{part:.3g} times" if part >= 10 else f"{part:.1%}".replace("%", " %")
 
 
 def quantity(value: float, unit: str = "") -> str:

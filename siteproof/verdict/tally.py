@@ -193,8 +193,13 @@ class Tally:
         return min(max(places, MIN_DIGITS - 1 - size), MAX_DIGITS - 1 - size)
 
     def shown(self, value: Fraction) -> str:
-        """A value in the digits that its noise leaves, and in as many more as its side needs."""
+        """A value in the digits that its noise leaves, and in as many more as its side needs.
+
+        At least MIN_DIGITS are significant, also far below the others; whole numbers stay whole.
+        """
         places = self.places
+        if value and (places > 0 or value.denominator > 1):
+            places = max(places, MIN_DIGITS - 1 - math.floor(math.log10(abs(value))))
         while places < MAX_PLACES and self.passes(rounded(value, places)) != self.passes(value):
             places += 1
         return decimal(value, places)

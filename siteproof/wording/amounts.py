@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from siteproof.sweeps.tools import SIZES
 from siteproof.units import size
+
+LEAST_SHARE = 0.0005  # what is less is shown as 0 %
+MANY_TIMES = 10  # from which on a share is shown as so many times
 
 
 def at(axis: str, value: object) -> str:
@@ -24,10 +29,20 @@ def number(value: float) -> str:
 
 
 def per_cent(share: float) -> str:
-    """A share; below a tenth of a per cent it is printed as 0."""
-    return f"{100 * share:.3g} %" if abs(share) >= 0.0005 else "0 %"
+    """A share: 97.9 %; below a tenth of a per cent 0 %; from 10 on, `210 times`."""
+    if not isfinite(share):
+        return "-"
+    if share >= MANY_TIMES:
+        return f"{share:.3g} times"
+    return f"{100 * share:.3g} %" if abs(share) >= LEAST_SHARE else "0 %"
 
 
-def change(share: float) -> str:
-    """A change with its sign."""
-    return f"+{per_cent(share)}" if share > 0 else per_cent(share)
+def change(share: float | None) -> str:
+    """A change with its sign: -5.2 %; from 10 on, `511 times`; from 0 what was 0 before."""
+    if share is None:
+        return "-"
+    if not isfinite(share):
+        return "from 0"
+    if share >= MANY_TIMES:
+        return f"{share + 1:.3g} times"
+    return f"{share:+.1%}".replace("%", " %") if abs(share) >= LEAST_SHARE else "0 %"

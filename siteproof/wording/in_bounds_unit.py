@@ -18,22 +18,23 @@ from siteproof.wording.amounts import number
 OF_A_CRITERION = (Kind.MISSES_BOUND, Kind.BELOW_BASELINE)
 
 
-def unit_of(site: Site, series: str, unit: str) -> str:
-    """The unit of the first bound of a series' metric; its own, where no criterion bounds it."""
+def unit_of(site: Site, series: str, unit: str, value: float) -> str:
+    """The unit of the first bound of a series' metric; where none bounds it, one to read it in."""
     metric = series.partition(" ")[0]
     for criterion in site.criteria.values():
         bound = criterion.bound
         if criterion.metric == metric and bound and not bound.fact and unit in units.UNITS:
             own = bound.quantity.unit
-            return own if units.kind(own) == units.kind(unit) else unit
-    return unit
+            if units.kind(own) == units.kind(unit):
+                return own
+    return units.readable(value, unit)
 
 
 def levels(site: Site, series: str, before: float, after: float, unit: str) -> tuple[str, str, str]:
     """Two values of a series with the same digits after the point, and their unit."""
-    its_unit = unit_of(site, series, unit)
     if not (isfinite(before) and isfinite(after)):
-        return f"{before:.4g}", f"{after:.4g}", unit
+        return number(before), number(after), unit
+    its_unit = unit_of(site, series, unit, max(before, after, key=abs))
     factor = units.convert(1, unit, its_unit) if its_unit != unit else Fraction(1)
     values = [Fraction(value) * factor for value in (before, after)]
     for digits in (DEFAULT_DIGITS, MAX_DIGITS):
@@ -85,7 +86,8 @@ class Shown:
                 return tally.shown(units.convert(value, unit, tally.unit)), tally.unit
             except UserError:  # a unit that no criterion can have
                 pass
-        return number(float(value)), unit
+        its_unit = units.readable(float(value), unit)
+        return number(float(units.convert(value, unit, its_unit))), its_unit
 
     def _judged(self, tally: Tally, why: Finding) -> Finding:
         node = next((n for n in tally.result.nodes if n.node == why.subject), None)

@@ -15,6 +15,7 @@ from siteproof.trend.finds import SHORTEST
 from siteproof.trend.sensitivity import LASTING, Sensitivity
 from siteproof.units import count, with_unit
 from siteproof.wording import findings
+from siteproof.wording.amounts import change, number
 from siteproof.wording.in_bounds_unit import levels
 
 NAMES = {"drift": " drift", "episode": " for a while", "scatter": " scatter"}
@@ -113,16 +114,6 @@ def causes(alert: Alert) -> list[str]:
     lines = [findings.full(why) for why in alert.changed[:MAX_CAUSES]]
     more = len(alert.changed) - len(lines)
     return [*lines, f"{more} more, see 'trend why'"] if more > 0 else lines
-
-
-def number(value: float) -> str:
-    """A value in five digits, without an exponent unless it is very long."""
-    return f"{float(f'{value:.5g}'):.10g}"
-
-
-def change(relative: float) -> str:
-    """A change in per cent with its sign; `from 0` where the value before was 0."""
-    return f"{relative:+.1%}".replace("%", " %") if isfinite(relative) else "from 0"
 
 
 def sentence(alert: Alert) -> str:

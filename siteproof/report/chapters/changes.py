@@ -15,11 +15,12 @@ from siteproof.record.ages import moment_of
 from siteproof.record.finding import Finding
 from siteproof.record.grouped import grouped
 from siteproof.report.material import Material
-from siteproof.report.phrases import counted, few, nodes, percent_change, quantity, when
+from siteproof.report.phrases import counted, few, nodes, quantity, when
 from siteproof.report.sections import Section, Table, anchor, limited_points, to_nodes
 from siteproof.trend import Alert
 from siteproof.units import count
 from siteproof.wording import trends
+from siteproof.wording.amounts import change
 from siteproof.wording.findings import full
 
 MAX_NODES = 3  # of a row
@@ -126,8 +127,8 @@ def _metrics(result: Comparison) -> Table:
             r.role,
             quantity(r.change.before, r.unit),
             quantity(r.change.after, r.unit),
-            percent_change(r.change.change),
-            "unknown" if r.change.one_value else percent_change(r.change.noise).lstrip("+"),
+            change(r.change.change),
+            "unknown" if r.change.one_value else change(r.change.noise).lstrip("+"),
             str(len(r.nodes)),
             _worst(r) or "-",
         )
@@ -176,14 +177,14 @@ def _word(row: Row) -> str:
 
 
 def _worst(row: Row) -> str:
-    return few([f"{node} {percent_change(change)}" for node, change in row.worst], MAX_NODES)
+    return few([f"{node} {change(by)}" for node, by in row.worst], MAX_NODES)
 
 
 def _worse_metric(row: Row) -> str:
-    change = percent_change(row.change.change)
+    by = change(row.change.change)
     before, after = quantity(row.change.before, row.unit), quantity(row.change.after, row.unit)
     values = count(len(row.nodes), "value")
-    return f"{row.name} {change} ({before} -> {after}, {row.role}, {values})"
+    return f"{row.name} {by} ({before} -> {after}, {row.role}, {values})"
 
 
 def _still_worse(material: Material) -> list[str]:
@@ -192,7 +193,7 @@ def _still_worse(material: Material) -> list[str]:
     if not still:
         return []
     shown = [
-        f"{a.series_name} {percent_change(a.relative)} on {_where(a)} from {when(a.begin.time)}"
+        f"{a.series_name} {change(a.relative)} on {_where(a)} from {when(a.begin.time)}"
         for a in still
     ]
     verb = "is" if len(still) == 1 else "are"

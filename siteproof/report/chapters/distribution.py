@@ -21,11 +21,11 @@ from siteproof.report import promised
 from siteproof.report.figure import distribution as drawn
 from siteproof.report.figure.marks import Mark
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, percent_change, quantity
+from siteproof.report.phrases import few, quantity
 from siteproof.report.sections import Figure, Section, Table, to_rows
 from siteproof.sites import Metric
 from siteproof.units import count
-from siteproof.wording.amounts import number
+from siteproof.wording.amounts import change, number
 from siteproof.wording.findings import sentence
 
 LEAST = 2  # nodes that make a distribution
@@ -226,7 +226,7 @@ def _is_slow(one: Fleet, states: FleetReport, node: str) -> bool:
 
 def _named(one: Fleet, states: FleetReport) -> dict[str, str]:
     return {
-        node: f"{node} {percent_change(one.values[node] / one.middle - 1)}"
+        node: f"{node} {change(one.values[node] / one.middle - 1)}"
         for node in _bad(one, states)[:MAX_LABELS]
         if one.middle
     }
@@ -285,4 +285,4 @@ def _table(one: Fleet, states: FleetReport) -> Table:
 
 
 def _change(value: float, one: Fleet) -> str:
-    return percent_change(value / one.middle - 1) if one.middle else "-"
+    return change(value / one.middle - 1) if one.middle else "-"

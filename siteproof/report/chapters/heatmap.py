@@ -28,9 +28,10 @@ from siteproof.report.figure.cells import (
 from siteproof.report.figure.marks import STYLES
 from siteproof.report.material import Material
 from siteproof.report.past import Past
-from siteproof.report.phrases import day, few, percent_change
+from siteproof.report.phrases import day, few
 from siteproof.report.sections import Figure, Section, Table, to_rows
 from siteproof.units import count
+from siteproof.wording.amounts import change
 
 LEAST_NODES, LEAST_RUNS = 2, 2
 FEW_DAYS = 5  # from so many on a column is a day, else a session
@@ -254,7 +255,7 @@ def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int])
                 str(int((kinds != MISSING).sum())),
                 str(int(worse.sum())),
                 *(str(int((kinds == k).sum())) for k in (BROKEN, FAILED, SHORT)),
-                "-" if np.isinf(cells.lowest[n]) else percent_change(float(cells.lowest[n]) - 1),
+                "-" if np.isinf(cells.lowest[n]) else change(float(cells.lowest[n]) - 1),
                 _since(kinds, cells.columns.times),
             )
         )

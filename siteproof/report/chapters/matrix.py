@@ -27,11 +27,11 @@ from siteproof.report.figure.cells import (
     kinds_of,
 )
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, nodes, percent_change, quantity
+from siteproof.report.phrases import few, nodes, quantity
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Site, pairs
 from siteproof.units import count
-from siteproof.wording.amounts import number
+from siteproof.wording.amounts import change, number
 
 MAX_FIGURES = 8  # figures
 MAX_ROWS = 10
@@ -237,8 +237,8 @@ def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
     what = state if state in (matrix.BAD, matrix.TOO_FEW) else ""
     if pair in one.broken:
         what = f"misses {one.broken[pair]}"
-    change = percent_change(value / typical - 1) if typical else "-"
-    return name, quantity(value), change, _of_link(site, one, value), back, what
+    by = change(value / typical - 1) if typical else "-"
+    return name, quantity(value), by, _of_link(site, one, value), back, what
 
 
 def _of_link(site: Site, one: Matrix, value: float) -> str:

@@ -22,11 +22,12 @@ from siteproof.report.figure.line_plot import Line
 from siteproof.report.figure.marks import Mark
 from siteproof.report.material import Material
 from siteproof.report.past import Past
-from siteproof.report.phrases import day, percent_change, quantity
+from siteproof.report.phrases import day, quantity
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.trend import Alert
 from siteproof.units import count
 from siteproof.wording import trends
+from siteproof.wording.amounts import change
 from siteproof.wording.findings import full, fulls
 from siteproof.wording.trends import TOO_SHORT
 
@@ -149,7 +150,7 @@ def utc(alert: Alert) -> datetime:
 
 
 def _step(alert: Alert) -> str:
-    text = f"{percent_change(alert.relative)} on {day(utc(alert))}"
+    text = f"{change(alert.relative)} on {day(utc(alert))}"
     text += " (provisional)" if alert.provisional else ""
     if alert.changed and alert.changed[0].kind is Kind.CHANGED:
         text += f"\n{full(alert.changed[0])}"
@@ -167,7 +168,7 @@ def _fleet_caption(middle: Middle, alerts: Sequence[Alert]) -> str:
     steps = []
     for a in alerts:
         at = f"since {day(a.last_before.time)}" if a.kind == "drift" else f"on {day(utc(a))}"
-        steps.append(f"{a.kind} of {percent_change(a.relative)} {at}")
+        steps.append(f"{a.kind} of {change(a.relative)} {at}")
     return f"{text}; {'; '.join(steps) or 'no step of the whole fleet'}."
 
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 from siteproof.record.finding import Finding, Kind
 from siteproof.report.chapters import nodes as chapter
 from siteproof.report.material import Material
-from siteproof.report.phrases import day, few, nodes, percent_change
+from siteproof.report.phrases import day, few, nodes
 from siteproof.report.sections import Link, Table, anchor, to_rows
 from siteproof.report.summary import NO_CAUSES
 from siteproof.trend import Alert
 from siteproof.verdict.tally import Standing, of_all
+from siteproof.wording.amounts import change
 from siteproof.wording.findings import fulls
 from siteproof.wording.tallies import units
 
@@ -68,7 +69,7 @@ def _is_of(material: Material, alert: Alert, criterion: str, node: str) -> bool:
 def _event(material: Material, alert: Alert, explains: dict[str, list[str]]) -> Row:
     who = f"all of {alert.place}" if alert.of_fleet else _led(material, alert.nodes)
     since = day(alert.begin.time)
-    parts = [f"{alert.series_name} {percent_change(alert.relative)} since {since}"]
+    parts = [f"{alert.series_name} {change(alert.relative)} since {since}"]
     parts += ["a drift"] * (alert.kind == "drift") + ["provisional"] * alert.provisional
     if alert.meets:
         parts.append(f"meets its bound on {alert.meets}")

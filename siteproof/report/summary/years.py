@@ -9,11 +9,12 @@ from siteproof.report.chapters import distribution, trend
 from siteproof.report.chapters.trend import Middle
 from siteproof.report.figure import small
 from siteproof.report.material import Material
-from siteproof.report.phrases import day, few, nodes, percent_change, quantity
+from siteproof.report.phrases import day, few, nodes, quantity
 from siteproof.report.sections import Link
 from siteproof.report.summary import Year
 from siteproof.trend import Alert
 from siteproof.units import count
+from siteproof.wording.amounts import change
 from siteproof.wording.findings import fulls
 
 MAX_YEARS = 8
@@ -60,11 +61,11 @@ def _change(alerts: Sequence[Alert]) -> tuple[str, str]:
     if not alerts:
         return "unchanged", summary.OK
     last = alerts[-1]
-    return f"{percent_change(last.relative)} since {day(last.begin.time)}", summary.SLOW
+    return f"{change(last.relative)} since {day(last.begin.time)}", summary.SLOW
 
 
 def _note(alert: Alert) -> str:
-    return f"{nodes(alert.nodes)} {percent_change(alert.relative)} since {day(alert.begin.time)}"
+    return f"{nodes(alert.nodes)} {change(alert.relative)} since {day(alert.begin.time)}"
 
 
 def _place(middle: Middle, alert: Alert) -> int:

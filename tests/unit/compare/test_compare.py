@@ -10,12 +10,12 @@ from fleets import names, run_of
 from siteproof import sites
 from siteproof.analysis import before_after as rules
 from siteproof.analysis.before_after import Effect
-from siteproof.cli.compare import share
 from siteproof.compare import comparison
 from siteproof.compare.published import imported
 from siteproof.record import descriptions, series
 from siteproof.record.samples import Sample
 from siteproof.record.sessions import Sessions
+from siteproof.wording.amounts import change
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def of_published(name, monkeypatch, tmp_path, *campaigns):
 def test_the_tuning_of_jetstream_by_its_own_table(monkeypatch, tmp_path):
     found = of_published("jetstream-tacc", monkeypatch, tmp_path, "before-tuning", "after-tuning")
     told = [
-        (r.name, r.change.before, r.change.after, r.unit, share(r.change.change), r.change.text)
+        (r.name, r.change.before, r.change.after, r.unit, change(r.change.change), r.change.text)
         for r in found.rows
         if r.unit != "tasks"
     ]

@@ -55,7 +55,7 @@ def test_a_change_is_told_with_place_size_runs_and_cause(here):
         "worse Stream.triad",
         "rack1",
         "n[001-006]",
-        "MB/s",
+        "GB/s",
         "kernel:",
         f"{years.time_of(30):%Y-%m-%d}",
     ):
