@@ -52,8 +52,9 @@ class Node:
 
     def __str__(self) -> str:
         """State and reason in words."""
-        reason = self.reason or ("not responding" if self.state.silent else "")
-        return f"{self.state.said}: {reason}" if reason else self.state.said
+        state = self.state.in_words
+        known = not self.reason or self.reason.lower() in state  # "down (not responding)"
+        return state if known else f"{state}: {self.reason}"
 
 
 @dataclass(frozen=True)

@@ -142,6 +142,13 @@ class NodeState:
         return frozenset({self.base.value, *(flag.value for flag in self.flags), *self.strange})
 
     @property
+    def in_words(self) -> str:
+        """As Slurm wrote it, with words for the characters that sinfo puts after it."""
+        bare, flags = _without_suffix(self.said)
+        words = ", ".join(flag.value.replace("_", " ").lower() for flag in sorted(flags))
+        return f"{bare} ({words})" if words else bare
+
+    @property
     def taken_out(self) -> frozenset[str]:
         """The states in which the node takes no job until an operator or its return ends them."""
         out = {base.value for base in _OUT_BASES if base is self.base}

@@ -271,10 +271,11 @@ def test_a_time_of_no_year_in_a_reason_is_no_time(digits):
 @rows(
     "line, why",
     [
-        ("n1|idle*|none", "idle*: not responding"),
-        ("n1|down*|Not responding", "down*: Not responding"),
+        ("n1|idle*|none", "idle (not responding)"),
+        ("n1|down*|Not responding", "down (not responding)"),
         ("n1|drained|bad DIMM", "drained: bad DIMM"),
-        ("n1|reboot^|kernel", "reboot^: kernel"),
+        ("n1|reboot^|kernel", "reboot (reboot issued): kernel"),
+        ("n1|down$|bad DIMM", "down (maintenance): bad DIMM"),
         ("n1|drng|x", "drng: x"),
         ("n1|quarantined|x", "quarantined: x"),
         ("n1|idle", "unknown to Slurm"),
