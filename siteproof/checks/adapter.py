@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 import reframe
 
 from siteproof import files, nodesets
-from siteproof.errors import UserError, harmless
+from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.slurm.spelling import without_resizing
 
 _CLI = "reframe.frontend.cli"
@@ -203,6 +203,9 @@ def _runall(hooks: Hooks) -> None:
         hooks.before_run(testcases)
         try:
             return original(self, testcases, *rest)
+        except KeyboardInterrupt:
+            print("siteproof: interrupted; what was measured is kept", file=sys.stderr)
+            raise SystemExit(ExitCode.INTERRUPTED) from None
         finally:
             hooks.after_run(self.stats.skipped(), len(testcases))
 
@@ -466,10 +469,12 @@ PATCHES = (
     ),
     Patch(
         "start and end of a run",
-        "runall reports the test cases before the first one runs, and in the end the skipped ones",
+        "runall reports the test cases before the first one runs, and in the end the skipped ones; "
+        "interrupted it ends with 130",
         "a run without any test case is called PASSED; there is no hook between the choice of "
-        "tests and the first job, where a sweep's cost must be reported; and of the skipped ones "
-        "the summary has the number only",
+        "tests and the first job, where a sweep's cost must be reported; of the skipped ones the "
+        "summary has the number only; and a run that was interrupted ends with 1, as one does "
+        "whose tests fail, so that a script goes on",
         (
             "reframe.frontend.executors:Runner.runall",
             "reframe.frontend.executors:Runner.stats",

@@ -499,7 +499,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         if not done:
             if self.watcher.cannot_start() or self.watcher.only_dead_nodes_left(measured):
                 self.job.cancel()
-            elif progress := self.progress(measured):
+            elif progress := self.progress(measured) or self.waits():
                 getlogger().info(f"{self.display_name}: {progress}")
             return False
         ended = "" if self.job.is_cancelling else self.job.state
@@ -520,6 +520,12 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def progress(self, measured: set[str]) -> str:
         """A line of progress, if something has changed."""
         return self.watcher.progress(measured, self.has_measured)
+
+    def waits(self) -> str:
+        """A line on why Slurm lets the job wait, if that has changed."""
+        job = str(self.job.jobid)
+        why = self.watcher.waits(lambda: client.why_pending(job))
+        return f"job {job} waits: {why}" if why else ""
 
     def has_measured(self, node: str) -> bool:
         """Whether a node that is done has measured, by its own account."""

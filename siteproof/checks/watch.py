@@ -42,6 +42,7 @@ class Watcher:
         # Of no clock that somebody sets: a step would end a job, or leave it waiting.
         self._looked = self._changed = self._queried = self._reported_at = time.monotonic()
         self.deadline = self._looked + limit
+        self._reason, self._waited_at = "", self._looked
         self._unlisted = False  # whether Slurm did not list the job at the last look
         self._seen = self._reported = 0
         self._good: dict[str, bool] = {}  # whether a node that is done has measured
@@ -70,6 +71,17 @@ class Watcher:
         good = sum(self._good[node] for node in done)
         failed = f", {len(done) - good} failed" if good < len(done) else ""
         return f"{good} of {len(self.nodes)} nodes measured{failed}"
+
+    def waits(self, why: Callable[[], str]) -> str:
+        """Why Slurm does not start the job, if that has changed; first after LOOK_EVERY seconds.
+
+        why: asks Slurm, afterwards every PATIENCE seconds.
+        """
+        now = time.monotonic()
+        if self._runs or now - self._waited_at < (PATIENCE if self._reason else LOOK_EVERY):
+            return ""
+        before, self._reason, self._waited_at = self._reason, why(), now
+        return self._reason if self._reason != before else ""
 
     def cannot_start(self) -> bool:
         """Whether the job cannot start, as a node went down or was reserved while it waited.

@@ -35,6 +35,7 @@ RECENT = 10  # seconds for which the nodes' states count when jobs are laid out
 SILENT = 4  # seconds after which a person is shown what is waited for
 SHORT = 30  # seconds, for queries that can be left out
 NO_CLUSTER = "Could not establish a configuration source"
+OWN_JOBS = ("squeue", "-h", "--me", "-t", "pending,running", "-o", "%j|%T|%M|%r|%Z")
 NO_RESERVATIONS = "No reservations in the system"
 _DENIED = re.compile(r"Invalid user id|permission denied", re.IGNORECASE)
 # What slurmctld, or scontrol before it asks, refuses. After any other end the request may have been
@@ -166,6 +167,44 @@ def queued(jobs: Sequence[str]) -> set[str]:
     if done.returncode and "Invalid job id" not in done.stderr:
         return set(jobs)
     return set(done.stdout.split())
+
+
+def would_start(words: Sequence[str]) -> None:
+    """Whether Slurm takes a job with these options, of sbatch. Raises UserError where it refuses.
+
+    Nothing is submitted.
+    """
+    _ask(["sbatch", "--test-only", "--time=1", *words, "--wrap=true"])
+
+
+def licences() -> str:
+    """What scontrol prints of the licences. Raises UserError."""
+    return _ask(["scontrol", "-o", "show", "licenses"])
+
+
+def why_pending(job: str) -> str:
+    """Why Slurm does not start a job yet, in its own word; empty while that is not known."""
+    reason = _printed_by(["squeue", "-h", "-t", "pending", "-o", "%r", "-j", job]).strip()
+    return "" if reason == "None" else reason
+
+
+def own_jobs(folder: str) -> list[tuple[str, str, str]]:
+    """This user's jobs with a working directory below a folder: name, state and time, or reason."""
+    rows = (line.split("|") for line in _printed_by(OWN_JOBS).splitlines())
+    found = [row for row in rows if len(row) == 5 and row[4].startswith(f"{folder}/")]
+    return [
+        (name, state, time if state == "RUNNING" else why) for name, state, time, why, _ in found
+    ]
+
+
+def _printed_by(argv: Sequence[str]) -> str:
+    """What a query prints that can be left out, without control characters; empty if it fails."""
+    try:
+        done = _run(argv, SHORT)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    lines = done.stdout.splitlines() if done.returncode == 0 else []
+    return "".join(f"{harmless(line)}\n" for line in lines)
 
 
 def nodes_of(job: str) -> NodeSet:

@@ -183,7 +183,7 @@ def test_an_interrupted_run_leaves_no_process_and_can_be_restored(world, end):
     process = start_slow(world)
     process.send_signal(end)
     out, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 1, out + err
+    assert process.returncode == 130, out + err
     assert "Traceback" not in out + err
     wait_for(lambda: not world.processes())
     world.recorded_likwid()

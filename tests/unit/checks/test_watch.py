@@ -107,3 +107,14 @@ def test_a_step_of_the_clock_takes_no_time_from_a_job(now):
     running.runs("RUNNING")
     now(10)
     assert running.remaining() == 990
+
+
+def test_while_a_job_waits_each_new_reason_of_slurm_is_told_once(monkeypatch):
+    for name in ("LOOK_EVERY", "PATIENCE"):
+        monkeypatch.setattr(watch, name, 0)
+    reasons = iter(["", "PartitionDown", "PartitionDown", "Resources"])
+    waiting = watcher()
+    told = [waiting.waits(lambda: next(reasons)) for _ in range(4)]
+    assert told == ["", "PartitionDown", "", "Resources"]
+    waiting.runs("RUNNING")
+    assert waiting.waits(lambda: "never") == ""
