@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import inf
@@ -26,7 +26,7 @@ from siteproof.gate.act import Scope
 from siteproof.gate.commands import Cluster, Plan, QuarantineOptions, Refusal, reservation_name
 from siteproof.gate.decision import KEEP_OUT, STATES, Ruling, condemned, decide, out_of_service
 from siteproof.gate.reports import fleet, waived
-from siteproof.gate.service import Place
+from siteproof.gate.service import Place, waits_for_us
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import PEER
 from siteproof.record.samples import PUBLISHED
@@ -40,7 +40,7 @@ CAPACITY = "few nodes would be left for users"
 NOTHING = "nothing was changed"
 HANDED_OVER = "Slurm refuses these to you; they are for somebody with the right:"
 MANY_OPERATORS = 50  # a larger group is one of users, who must not run jobs on sick nodes
-NOT_REPEATED = ("apply", "retest", "release", "certain", "form", "options")
+NOT_REPEATED = ("apply", "retest", "release", "certain", "brief", "form", "options")
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,7 @@ class Gate(Answer):
     "RESERVATION",
     "An existing reservation that the quarantine may overlap, such as that of the maintenance",
 )
+@shared.flag("--brief", "Print only the answer: who stays out, why, and the next command.")
 @shared.forms(Gate)
 @click.argument("options", metavar="[-- REFRAME OPTIONS]", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
@@ -173,8 +174,9 @@ def gate(context: click.Context, /, **named: Any) -> None:
         work = Work(ExitCode.FAIL, "", tuple(chosen.acts), refused=str(refusal))
     if chosen.retest and chosen.apply:
         judged, scope = _begin(chosen)  # with what the test has measured
-    print_answer(judged, scope, chosen, work)
-    raise SystemExit(work.code)
+    places = print_answer(judged, scope, chosen, work)
+    stay_out = bool(chosen.acts) and waits_for_us(places)
+    raise SystemExit(ExitCode.FAIL if stay_out else work.code)
 
 
 def _begin(chosen: Options) -> tuple[Judgement, Scope]:
@@ -247,6 +249,8 @@ def _check(chosen: Options) -> None:
         option = f"--{chosen.form}"
         hint = f"{option} prints the decision; perflogs/SYSTEM/gate.jsonl has what was done"
         raise UserError(option, f"together with {acts}", hint=hint)
+    if chosen.brief and (chosen.form or acts):
+        raise UserError("--brief", f"together with {acts or f'--{chosen.form}'}")
     chosen.shares  # noqa: B018
 
 
@@ -335,7 +339,7 @@ def _quarantine(judged: Judgement, scope: Scope, chosen: Options) -> Work:
     cluster, silent = (_look(scope), "") if chosen.apply else look_if_possible(scope)
     if cluster:
         scope = scope.seen(cluster)
-    gate_answer.print_rulings(judged, scope)
+    _show(chosen, gate_answer.print_rulings, judged, scope)
     refused, allow = _refused(judged, scope, chosen, cluster)
     code = ExitCode.FAIL if scope.decision.out else ExitCode.PASS
     if refused and chosen.apply and not chosen.certain:
@@ -343,15 +347,15 @@ def _quarantine(judged: Judgement, scope: Scope, chosen: Options) -> Work:
     if refused and chosen.certain:
         scope = replace(scope, decision=scope.decision.certain)
     if cluster is None:
-        _print_blind(scope, silent)
+        _show(chosen, _print_blind, scope, silent)
         return Work(code, "nothing was changed", refused=refused, allow=allow)
     try:
         plans = act.plan_quarantine(scope, cluster, {})
-        gate_answer.print_jobs(plans)
+        _show(chosen, gate_answer.print_jobs, plans)
         if chosen.apply:
             work = _apply(scope, "quarantine", act.plan_quarantine, cluster)
         else:
-            gate_answer.print_plans(plans)
+            _show(chosen, gate_answer.print_plans, plans)
             work = Work(ExitCode.PASS, _so_far(scope), cluster=cluster, left_alone=_left(plans))
             work = replace(work, handed_over=_handed_over(scope, plans))
     except Refusal as refusal:
@@ -359,6 +363,12 @@ def _quarantine(judged: Judgement, scope: Scope, chosen: Options) -> Work:
     partly = f"; {work.done}" if refused and chosen.apply else ""
     refused = f"{refused}{partly}"
     return replace(work, code=code or work.code, refused=refused, allow=allow)
+
+
+def _show(chosen: Options, show: Callable[..., None], *about: object) -> None:
+    """Print what --brief leaves out."""
+    if not chosen.brief:
+        show(*about)
 
 
 def _print_blind(scope: Scope, silent: str) -> None:

@@ -64,6 +64,7 @@ class Options:
     drain: bool = False
     users: str = ""
     overlapping: tuple[str, ...] = ()
+    brief: bool = False
     form: str = ""
     options: tuple[str, ...] = ()
     given: Sequence[tuple[str, ...]] = ()
@@ -133,15 +134,19 @@ def look_if_possible(scope: Scope) -> tuple[Cluster | None, str]:
         return None, clip(error.what.partition(";")[0])
 
 
-def print_answer(judged: Judgement, scope: Scope, chosen: Options, work: Work) -> None:
-    """Where each node is; then what was done, who stays out and why, and the next command."""
+def print_answer(judged: Judgement, scope: Scope, chosen: Options, work: Work) -> list[Place]:
+    """Where each node is; then what was done, who stays out and why, and the next command.
+
+    Returns the places.
+    """
     cluster = work.cluster
     if chosen.apply or work.refused:
         cluster, _ = look_if_possible(scope)
     if cluster:
         scope = scope.seen(cluster)
     places = act.places(scope, cluster, work.left_alone)
-    print_wrapped(*service.table(places, scope.decision))
+    if not chosen.brief:
+        print_wrapped(*service.table(places, scope.decision))
     done = work.done
     if work.refused:
         done = f"{'refused' if chosen.apply else '--apply would refuse'}: {work.refused}"
@@ -154,6 +159,7 @@ def print_answer(judged: Judgement, scope: Scope, chosen: Options, work: Work) -
     if RETEST in command and broken and not work.failed:
         print_wrapped(f"first repair {broken}")
     print_text(f"next: {command}")
+    return places
 
 
 def _next(

@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +19,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import files, nodesets
 from siteproof.errors import UserError
-from siteproof.gate import commands, log, service
+from siteproof.gate import children, commands, log, service
 from siteproof.gate.commands import Cluster, Command, Plan, QuarantineOptions, Refusal
 from siteproof.gate.decision import Decision
 from siteproof.gate.service import Place, Quarantine
@@ -247,8 +246,9 @@ def act(scope: Scope, what: str, planner: Planner, seen: Cluster) -> Done:
                     "commands": [list(c.argv) for p in plans.values() for c in p.commands],
                 }
             )
-        for plan in plans.values():
-            _run_all(scope, what, plan.commands, journal, done)
+        with children.noted() as received:
+            for plan in plans.values():
+                _run_all(scope, what, plan.commands, journal, done, received)
     resumed = nodesets.of(
         n for c in done.commands if c.what == "resume" for n in nodesets.parse(c.nodes)
     )
@@ -269,13 +269,21 @@ def _adopt(scope: Scope, own: Iterable[Reservation], journal: log.Log) -> None:
 
 
 def _run_all(
-    scope: Scope, what: str, planned: Iterable[Command], journal: log.Log, done: Done
+    scope: Scope,
+    what: str,
+    planned: Iterable[Command],
+    journal: log.Log,
+    done: Done,
+    received: Sequence[int],
 ) -> None:
     """Run one partition's commands, up to the first error: the rest depend on it.
 
-    Those for which the user lacks the right are handed over instead.
+    Those for which the user lacks the right are handed over instead. received: signals, which end
+    it between two commands, so that the log has each command's end.
     """
     for command in planned:
+        if received:
+            raise KeyboardInterrupt
         if _lacks_right(command, done.handed_over):
             _hand_over(scope, what, command, journal, done)
             continue
@@ -380,7 +388,12 @@ def retest(
     environment = os.environ | {"RFM_CONFIG_FILES": str(files.CLONE / "reframe_settings.py")}
     if campaign:
         environment["SITEPROOF_CAMPAIGN"] = campaign
-    code = subprocess.run([program, *argv[1:]], cwd=files.CLONE, env=environment).returncode
+    with children.noted() as received:
+        try:
+            words = [program, *argv[1:]]
+            code = children.run(words, received, cwd=files.CLONE, env=environment)
+        except children.Interrupted:
+            raise KeyboardInterrupt from None  # ReFrame has cancelled its jobs
     with log.held(scope.log, wait=True) as journal:
         journal.add({**record, **_now(), "phase": "after", "exit_code": code})
     return code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -14,6 +14,7 @@ from siteproof.gate import commands
 from siteproof.gate.commands import Cluster, Standing
 from siteproof.gate.decision import Decision, Ruling
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.grouped import grouped
 from siteproof.slurm.records import Reservation
 from siteproof.wording.findings import sentence
 
@@ -147,18 +148,28 @@ def _since(moment: float | None) -> str:
 def who_stays_out(found: Iterable[Place], decision: Decision) -> str:
     """The nodes that users do not have, or should not have, and why, in a line."""
     everything = list(found)
-    groups: dict[str, list[str]] = {}
-    for place in everything:
-        if place.service in (*OUT, Service.STILL_IN_SERVICE):
-            groups.setdefault(_reason(place, decision), []).append(place.node)
-    nodes = [node for group in groups.values() for node in group]
-    if not nodes:
+    out = [place for place in everything if place.service in (*OUT, Service.STILL_IN_SERVICE)]
+    if not out:
         return f"none of {len(everything)} nodes stays out"
+    groups = grouped((_reason(place, decision), place) for place in out)
     largest = sorted(groups.items(), key=lambda group: -len(group[1]))
-    texts = [f"{_named(group)} {why}" for why, group in largest[:MAX_GROUPS]]
-    if rest := [node for _, group in largest[MAX_GROUPS:] for node in group]:
+    texts = [f"{_named(group)} {why}{_first_since(group)}" for why, group in largest[:MAX_GROUPS]]
+    if rest := [place for _, group in largest[MAX_GROUPS:] for place in group]:
         texts.append(f"{_named(rest)} for other reasons")
-    return f"{len(nodes)} of {len(everything)} nodes stay out: {'; '.join(texts)}"
+    return f"{len(out)} of {len(everything)} nodes stay out: {'; '.join(texts)}"
+
+
+def waits_for_us(found: Iterable[Place]) -> bool:
+    """Whether a node stays out that is not somebody else's matter."""
+    waiting = (Service.BY_US, Service.DOWN, Service.STAYS_OUT, Service.STILL_IN_SERVICE)
+    return any(place.service in waiting for place in found)
+
+
+def _first_since(group: Iterable[Place]) -> str:
+    """Since when the gate has them, or the first of them."""
+    times = {_since(place.since): place.since for place in group if place.since is not None}
+    first = min(times, key=lambda text: times[text] or 0, default="")
+    return f"{first} or later" if len(times) > 1 else first
 
 
 def _reason(place: Place, decision: Decision) -> str:
@@ -182,6 +193,6 @@ def _about(findings: Iterable[Finding]) -> str:
     return ""
 
 
-def _named(nodes: list[str]) -> str:
-    folded = str(nodesets.of(nodes))
-    return folded if len(folded) <= MAX_SET else f"{len(nodes)} nodes"
+def _named(group: Sequence[Place]) -> str:
+    folded = str(nodesets.of(place.node for place in group))
+    return folded if len(folded) <= MAX_SET else f"{len(group)} nodes"

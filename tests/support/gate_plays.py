@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import fleets
@@ -203,7 +202,7 @@ class Play:
         self.patch(act, "_now", self._now)
         self.patch(act, "time", self.clock)
         self.patch(os, "fsync", lambda _handle: None)  # nobody pulls the plug here
-        self.patch(act, "subprocess", SimpleNamespace(run=self._reframe))
+        self.patch(act.children, "run", self._reframe)
 
     # ---- steps
 
@@ -509,7 +508,7 @@ class Play:
     def _measured(self, name: str) -> None:
         self.newest[name] = (self.clock.time(), BAD if name in self.broken else GOOD)
 
-    def _reframe(self, argv: Sequence[str], **_keys: object) -> SimpleNamespace:
+    def _reframe(self, argv: Sequence[str], _received: object, **_keys: object) -> int:
         """A retest: the nodes of the reservation that run jobs are measured."""
         self.clock.sleep(1)
         nodes = next(word for word in argv if word.startswith("nodes=")).removeprefix("nodes=")
@@ -517,7 +516,7 @@ class Play:
             if self._runs(name) and name in self._members():
                 self._measured(name)
                 self.passed_inside[name] = name not in self.broken
-        return SimpleNamespace(returncode=0)
+        return 0
 
     def _judged(self) -> tuple[Any, Any]:
         """The judgement on the newest values and the nodes' states, worked out once."""
