@@ -136,7 +136,8 @@ def typical(table: Floats) -> Typical:
     left, right = one[:, :-1], -one[:, 1:]
     alone = np.minimum(np.abs(left), np.abs(right)) > WILD * sd[:, None]
     alone &= (left * right > 0) & (level[:, None] > 0)
-    sizes = (np.where(np.abs(left) < np.abs(right), left, right) / level[:, None])[alone]
+    smaller = np.where(np.abs(left) < np.abs(right), left, right)
+    sizes = smaller[alone] / level[np.nonzero(alone)[0]]
     return Typical(
         float(np.median(sd[rows] / level[rows])),
         (1 + r) / (1 - r),
