@@ -356,7 +356,8 @@ def _quarantine(judged: Judgement, scope: Scope, chosen: Options) -> Work:
             work = _apply(scope, "quarantine", act.plan_quarantine, cluster)
         else:
             _show(chosen, gate_answer.print_plans, plans)
-            work = Work(ExitCode.PASS, _so_far(scope), cluster=cluster, left_alone=_left(plans))
+            done = _so_far(scope, "so far" if chosen.brief else f"{NOTHING} now; before")
+            work = Work(ExitCode.PASS, done, cluster=cluster, left_alone=_left(plans))
             work = replace(work, handed_over=_handed_over(scope, plans))
     except Refusal as refusal:
         return Work(ExitCode.FAIL, "", refused=str(refusal))
@@ -382,11 +383,11 @@ def _print_blind(scope: Scope, silent: str) -> None:
     gate_answer.print_plans(act.plan_quarantine(scope, nobody, {}))
 
 
-def _so_far(scope: Scope) -> str:
-    """What the gate has done on these samples before."""
+def _so_far(scope: Scope, lead: str) -> str:
+    """What the gate has done on these samples before. lead: how that begins."""
     quarantined, released = log.done(log.read(scope.log), scope.campaign)
     done = _moved(quarantined, released)
-    return f"nothing was changed now; before, on these samples: {done}" if done else NOTHING
+    return f"{lead}, on these samples: {done}" if done else NOTHING
 
 
 def _handed_over(scope: Scope, plans: Mapping[str, Plan]) -> int:

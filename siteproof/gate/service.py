@@ -166,9 +166,9 @@ def waits_for_us(found: Iterable[Place]) -> bool:
 
 
 def _first_since(group: Iterable[Place]) -> str:
-    """Since when the gate has them, or the first of them."""
-    times = {_since(place.since): place.since for place in group if place.since is not None}
-    first = min(times, key=lambda text: times[text] or 0, default="")
+    """Since when the gate has them, or the first of them; the reason of others has it."""
+    times = {_since(p.since): p.since or 0 for p in group if p.service is Service.BY_US}
+    first = min(times, key=lambda text: times[text], default="")
     return f"{first} or later" if len(times) > 1 else first
 
 
