@@ -291,7 +291,7 @@ OTHERS = (
     Mishap("slurmctld", "slurmctld killed", killed),
     Mishap("slurmctld", "slurmctld slow", slow),
     Mishap("login", "reframe killed", kill_of("bin/reframe", 15)),
-    Mishap("login", "evening killed", kill_of("sbatch/evening", 30)),
+    Mishap("login", "evening killed", kill_of("siteproof evening", 30)),
     Mishap("login", "gate killed", kill_of("siteproof gate", 1.5)),
     Mishap("login", "login node dies", kill_of("", 30)),
     Mishap("login", "disk full", full),

@@ -26,6 +26,7 @@ COMMANDS = {
     "collect": "Turn the raw files of lost sessions into samples.",
     "compare": "Compare two campaigns, value by value.",
     "describe": "Show hardware and software of each role, and which nodes differ.",
+    "evening": "Measure after maintenance, and decide which nodes go back into service.",
     "evidence": "Record what a person has shown, for criteria that nothing else answers.",
     "export": "Write verdicts for other programs: JUnit, OpenMetrics, JSON.",
     "gate": "Decide which nodes go back into service, and quarantine the others.",

@@ -79,6 +79,7 @@ def evening(suite):
     suite.testbed.run(["scontrol", "delete", f"ReservationName={QUARANTINE}"])
 
 
+MOST_LINES = 60  # of an evening, on the screen
 WORDS = ("--campaign", "e1", "--mode", "quick", *KEPT)
 
 
@@ -89,7 +90,7 @@ def test_an_evening_shows_what_it_would_do_and_changes_nothing_by_itself(evening
     done = script(evening, "evening", *WORDS, "--", *ONE)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "1 job on 8 nodes" in done.stdout
-    assert "scontrol create" in done.stdout
+    assert len(done.stdout.splitlines()) <= MOST_LINES, done.stdout
     assert "siteproof" not in reserved(evening)
 
 
@@ -99,15 +100,17 @@ def test_an_evening_keeps_the_bad_node_out_and_frees_it_once_it_is_mended(evenin
     words = (*WORDS, "--limit", "20%", "--apply", "--", *ONE)
     done = script(evening, "evening", *words)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "nic.eth0.mtu" in done.stdout
+    assert len(done.stdout.splitlines()) <= MOST_LINES, done.stdout
     moved, out, repair, after = unwrapped(done.stdout)[-4:]
-    assert moved.endswith("before, on these samples: quarantined node003")
-    assert out.startswith("1 of 8 nodes stay out: node003 FAILED (")
+    assert moved.startswith("so far, on these samples: quarantined node003")
+    assert re.match(r"1 of 8 nodes stay out: node003 FAILED \(.*\), since 20.* UTC", out)
     assert repair == "first repair node003"
     assert after.startswith("next: siteproof gate --campaign e1 ")
     assert "--limit 20%" in after
     assert "Nodes=node003 " in reserved(evening)
-    assert sorted(path.name for path in (evening.data / "output/reports/e1").iterdir()) == [
+    log, *left = sorted((evening.data / "output/reports/e1").iterdir())
+    assert "nic.eth0.mtu" in log.read_text()
+    assert [path.name for path in left] == [
         "junit.xml",
         "report.html",
         "siteproof.prom",
@@ -118,7 +121,7 @@ def test_an_evening_keeps_the_bad_node_out_and_frees_it_once_it_is_mended(evenin
     done = script(evening, "evening", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     moved, out, after = unwrapped(done.stdout)[-3:]
-    assert moved.endswith("before, on these samples: quarantined node003, released node003")
+    assert moved.endswith("so far, on these samples: quarantined node003, released node003")
     assert out == "none of 8 nodes stays out"
     assert "--apply" not in after
     assert "siteproof" not in reserved(evening)
@@ -142,6 +145,43 @@ def test_an_evening_submitted_over_the_whole_reservation_does_not_wait_for_itsel
     out = (evening.folder / "evening.out").read_text()
     assert done.returncode == 0, out + done.stderr
     assert evening.measured(PARAMETERS) == NODES
+
+
+@pytest.mark.testbed
+def test_a_signal_while_it_measures_leaves_no_job_and_no_quarantine(evening):
+    wrong_mtu(evening.testbed, "1500", "node003")
+    evening.likwid("sleep 1000")
+    checks = ("-n", "^(Stream|HostParameters)")
+    words = [*WORDS, "--limit", "20%", "--apply", "--", *checks]
+    script = f"exec sbatch/evening {shlex.join(words)} >'{evening.folder}/out' 2>&1"
+    path = f"PATH='{evening.programs}':$PATH"
+    starts = f"cd '{TOP}' && export {evening.variables()} {path} && ({script}) & echo $!"
+    number = evening.testbed.run(["bash", "-c", starts]).stdout.strip()
+    evening.until_job("RUNNING")
+    until(lambda: "node003" in {s.node for s in evening.samples()}, "a node that failed")
+    assert evening.testbed.run(["kill", "-TERM", number]).returncode == 0
+    file = evening.folder / "out"
+    until(lambda: "\nnext: sbatch/evening" in file.read_text(), "the end", file.read_text)
+    evening.until_no_job()
+    assert "siteproof" not in reserved(evening)
+    assert (
+        file.read_text()
+        .splitlines()[-1]
+        .startswith("next: sbatch/evening --campaign e1 --nodes missing")
+    )
+
+
+@pytest.mark.testbed
+def test_a_partition_that_is_down_is_named_before_anything_is_submitted(suite):
+    down = ["scontrol", "update", "PartitionName=compute"]
+    suite.testbed.run([*down, "State=DOWN"])
+    try:
+        done = script(suite, "evening", *WORDS, "--", *ONE)
+    finally:
+        suite.testbed.run([*down, "State=UP"])
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert done.stderr.startswith("siteproof: partition compute: is not UP in Slurm")
+    assert not suite.samples()
 
 
 @pytest.mark.testbed
