@@ -47,9 +47,15 @@ def why_not(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
     return refused
 
 
-def may_answer(criterion: Criterion | Baseline, job: Header) -> bool:
-    """Whether a job could answer it, as far as its header shows; also one that is yet to run."""
-    return refusal(criterion, Sample(job, "", criterion.metric, status=PLANNED)) is None
+def may_answer(
+    criterion: Criterion | Baseline, job: Header, known: Mapping[str, str] | None = None
+) -> bool:
+    """Whether a job could answer it, as far as its header shows; also one that is yet to run.
+
+    known: other conditions that its samples will have.
+    """
+    planned = Sample(job, "", criterion.metric, status=PLANNED, dims=known or {})
+    return refusal(criterion, planned) is None
 
 
 def refusal(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:

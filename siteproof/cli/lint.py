@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
 from siteproof import files
+from siteproof.answers import reachable
 from siteproof.cli.records import print_rows, print_table, table
 from siteproof.cli.shared import OPEN_TO_ALL, by_system, flag, forms, print_text
 from siteproof.cli.sites import FILES
 from siteproof.errors import ExitCode, UserError
+from siteproof.record.finding import Finding
 from siteproof.record.grouped import grouped
-from siteproof.sites import Criterion, Site, check_files, manual
-from siteproof.sites.schema.yamlfile import Document
+from siteproof.sites import Site, check_files, manual
+from siteproof.sites.schema.yamlfile import Document, shown
 from siteproof.sites.site import examine, find, lint_sites, load, names, trust
 from siteproof.spack import lint_envs as software
 from siteproof.sweeps import reading as sweeps
 from siteproof.sweeps.tools import SWEEPS_ONLY, TOOLS
 from siteproof.units import count
+from siteproof.wording.findings import sentence
 
-ANSWERS = ("criteria", "check", "derivation", "evidence")
+ANSWERS = ("criteria", "check", "derivation", "evidence", "not here")
+NOT_HERE = "Add what is lacking, or 'not_here:' with the reason"
 Found = Mapping[str, Sequence[object]]  # mistakes, warnings and gaps, by kind
 
 
@@ -62,6 +66,7 @@ def lint(systems: tuple[str, ...], schema: bool, coverage: bool, form: str) -> N
         *software.everything(),
         *software.sites(chosen),
         *_checks(chosen),
+        *(mistake for name in chosen for mistake in _unreachable(name)),
         *_data(chosen),
     ]
     warnings = [str(warning) for document in documents for warning in document.warnings]
@@ -95,18 +100,18 @@ def _print(found: Found, answer: str) -> None:
 
 def _coverage(chosen: list[str], form: str) -> None:
     """The table: what can answer the criteria of each system."""
-    columns = (*ANSWERS, "nothing yet")
+    columns = (*ANSWERS, "nothing")
     names = ("system", *columns)
     rows: list[tuple[str, ...]] = []
     missing: dict[str, list[str]] = {}
     sums = Counter[str]()
     for name in chosen:
-        site = load(name)
-        by = {key: _answered_by(site, one) for key, one in site.criteria.items()}
+        site, lacks = load(name), _lacking(name)
+        by = {key: _answered_by(site, key, lacks) for key in site.criteria}
         counts = Counter(by.values()) + Counter({"criteria": len(by)})
         sums += counts
         rows.append((name, *(str(counts[column]) for column in columns)))
-        missing[name] = [key for key, how in by.items() if how == "nothing yet"]
+        missing[name] = [key for key, how in by.items() if how == "nothing"]
     rows.append(("all", *(str(sums[column]) for column in columns)))
     if form:
         print_rows(names, rows, form)
@@ -114,19 +119,49 @@ def _coverage(chosen: list[str], form: str) -> None:
     print_table(table(names, rows, "What can answer the criteria", right=columns))
     for name, keys in missing.items():
         if keys:
-            print_text(f"{name}, nothing yet: {', '.join(keys)}")
-    can = sums["criteria"] - sums["nothing yet"]
+            print_text(f"{name}, nothing: {', '.join(keys)}")
+    can = sums["criteria"] - sums["nothing"] - sums["not here"]
     print_text(f"{can} of {count(sums['criteria'], 'criterion', 'criteria')} can be answered")
 
 
-def _answered_by(site: Site, criterion: Criterion) -> str:
-    """Which of ANSWERS can answer a criterion, where the machine has what it needs."""
-    metric = site.catalogue[criterion.metric]
+def _answered_by(site: Site, key: str, lacks: Mapping[str, Finding]) -> str:
+    """Which of ANSWERS can answer a criterion. lacks: why nothing can, by criterion."""
+    criterion = site.criteria[key]
+    if key in lacks:
+        return "not here" if criterion.not_here else "nothing"
     if criterion.answered_by == "evidence":
         return "evidence"
-    if metric.check:
-        return "check"
-    return "derivation" if metric.derived_from else "nothing yet"
+    return "check" if site.catalogue[criterion.metric].check else "derivation"
+
+
+def _lacking(name: str) -> dict[str, Finding]:
+    """Why nothing of a site can answer a criterion, by criterion; of a site without a mistake."""
+    site = examine(name)[0]
+    if site is None:
+        return {}
+    built = software.offering(site)
+    points: dict[str, list[Mapping[str, str]]] = {}
+    for file in sweeps.examine()[0].values():
+        checks = [
+            TOOLS[file.sweep.tool].check,
+            *([reachable.TUNING] if file.sweep.turns_knobs else []),
+        ]
+        for check in checks:
+            points.setdefault(check, []).extend(point.values for point in file.points)
+    swept = reachable.Sweeps(points, {*SWEEPS_ONLY, reachable.TUNING})
+    each = {key: reachable.lacking(built, one, swept) for key, one in site.criteria.items()}
+    return {key: why for key, why in each.items() if why}
+
+
+def _unreachable(name: str) -> Iterator[UserError]:
+    """A mistake for each criterion that nothing of a site can answer, without `not_here`."""
+    site, documents = examine(name)
+    for key, why in _lacking(name).items() if site else ():
+        if site and not site.criteria[key].not_here:
+            document = next(one for one in documents if key in (one.data or {}))
+            where = f"{shown(document.path)}:{document.line((key,))}"
+            what = f"nothing of {name} can answer {key}: {sentence(why)}"
+            yield UserError(where, what, hint=NOT_HERE)
 
 
 def _checks(chosen: list[str]) -> list[UserError]:

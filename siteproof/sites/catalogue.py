@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -14,6 +14,7 @@ from siteproof import errors, units
 from siteproof.sites.key_types import Model
 from siteproof.sites.schema import shapes, yamlfile
 from siteproof.sites.schema.yamlfile import Document, Loc
+from siteproof.sites.stated import Expected
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "checks"
@@ -41,6 +42,47 @@ class Features(Model):
     """The key of a catalogue that is not a metric."""
 
     features: dict[str, Feature] = Field({}, description="What an environment may offer, by name.")
+
+
+class Setting(Model):
+    """What a condition of a criterion sets of the runs of a check, and which values it may have."""
+
+    least: Decimal = Field(Decimal(1), description="The lowest number allowed.")
+    most: Decimal | None = Field(None, description="The highest number allowed.")
+    step: Decimal = Field(Decimal(1), description="What a number must be a multiple of.")
+    words: list[str] = Field([], description="The words allowed, where it is not a number.")
+    several: bool = Field(False, description="Whether one run measures each of several values.")
+
+    def __str__(self) -> str:
+        most = "" if self.most is None else f", at most {self.most}"
+        return " or ".join(self.words) or f"at least {self.least}{most}"
+
+    def allows(self, text: str) -> bool:
+        """Whether a run can have this value."""
+        if self.words:
+            return text in self.words
+        try:
+            number = Decimal(text)
+        except InvalidOperation:
+            return False
+        below = self.most is None or number <= self.most
+        return number >= self.least and below and not number % self.step
+
+    def able(self, rule: Expected) -> list[str]:
+        """The values nearest to those that a rule names, of which each meets it."""
+        named = [*rule.texts, rule.about, rule.at_least, rule.at_most]
+        found = [text for text in named if text is not None]
+        if not self.words:
+            found = [text for name in found for text in self._multiples(name)]
+        return [text for text in found if self.allows(text) and rule.met_by(text)]
+
+    def _multiples(self, text: str) -> list[str]:
+        """The multiples of the step next to a number, as texts; none of what is not a number."""
+        try:
+            lower = Decimal(text) // self.step * self.step
+        except InvalidOperation:
+            return []
+        return [f"{lower.normalize():f}", f"{(lower + self.step).normalize():f}"]
 
 
 class Metric(Model):
@@ -81,6 +123,16 @@ class Metric(Model):
         [], description="Programs that measured it in older reports, and that no check runs."
     )
     conditions: list[str] = Field([], description="Conditions that a criterion may name.")
+    settings: dict[str, Setting] = Field(
+        {},
+        description="Conditions that a criterion sets, as its check can be run with them; in the "
+        "entry of one metric of the check.",
+    )
+    needs: list[str] = Field(
+        [],
+        description="What system.yaml must have, or nothing yields it: links.*.round_trip; "
+        "{service} is the service that the criterion names.",
+    )
     point: list[str] = Field(
         [],
         description="What belongs to its point, such as block: a sample without it is refused, and "

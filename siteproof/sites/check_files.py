@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from siteproof import files
 from siteproof.errors import UserError
@@ -139,6 +142,24 @@ def _elsewhere(root: Path, check: str, bare: Collection[str]) -> str:
         if _loss(path, check, bare) is None:
             return str(path.relative_to(root))
     return ""
+
+
+@cache
+def declared(path: Path, check: str) -> Mapping[str, Any]:
+    """What the body of a check's class states by itself: its features, patterns and the like.
+
+    Empty where the file does not hold it, which `lint` reports.
+    """
+    if _loss(path, check, [check]) is not None:
+        return {}
+    body = ast.parse(files.read_named(path, MAX_BYTES)).body
+    stated = next(s for s in reversed(body) if isinstance(s, ast.ClassDef) and s.name == check).body
+    found = {}
+    for line in stated:
+        if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
+            with suppress(ValueError):  # not a literal
+                found[line.targets[0].id] = ast.literal_eval(line.value)
+    return found
 
 
 def _loss(path: Path, check: str, bare: Collection[str]) -> tuple[Loss, str] | None:

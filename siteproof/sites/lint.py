@@ -89,7 +89,7 @@ def lint_system(around: Around, folder: str, features: Collection[str]) -> None:
     if not document.spoilt(("recognise",)) and "recognise" in document.data:
         _recognise(document, document.data["recognise"])
     for place in NEEDED:
-        for loc, given in _at(document.data, place):
+        for loc, given in at(document.data, place):
             if not given:
                 document.add(loc, "nothing given", "at least one entry")
                 document.spoil(loc)
@@ -120,7 +120,7 @@ def _references(around: Around, system: System, features: Collection[str]) -> No
     }
     for place, (what, section) in REFERENCES.items():
         names = list(others[section]) if section in others else around.names(section)
-        for loc, given in _at(system, place):
+        for loc, given in at(system, place):
             for name in given if isinstance(given, list) else [given]:
                 reference(around.document, loc, name, what, names)
 
@@ -140,17 +140,17 @@ def _other_references(around: Around, system: System) -> None:
             reference(document, loc, probe.target, "service", around.names("services"))
 
 
-def _at(given: Any, place: str, loc: Loc = ()) -> Iterator[tuple[Loc, Any]]:
+def at(given: Any, place: str, loc: Loc = ()) -> Iterator[tuple[Loc, Any]]:
     """What stands at a place below a model, or plain data, with the keys that lead to it."""
     first, _, rest = place.partition(".")
     if not place and given is not None:
         yield loc, given
     elif first == "*" and isinstance(given, dict | list):
         for key, below in given.items() if isinstance(given, dict) else enumerate(given):
-            yield from _at(below, rest, (*loc, key))
+            yield from at(below, rest, (*loc, key))
     elif place:
         below = given.get(first) if isinstance(given, dict) else getattr(given, first, None)
-        yield from _at(below, rest, (*loc, first))
+        yield from at(below, rest, (*loc, first))
 
 
 def reference(document: Document, loc: Loc, name: str, what: str, names: list[str] | None) -> None:

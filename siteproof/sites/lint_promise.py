@@ -170,9 +170,6 @@ class _Linted:
 
     def _criterion(self, criterion: Criterion) -> None:
         """What only a criterion has: subject, another side, evidence, a reason."""
-        if criterion.not_here and criterion.report_only:
-            hint = "Remove one of them: neither decides anything"
-            self._note("not_here", "not_here together with report_only", hint=hint)
         subjects = _SUBJECTS.get(criterion.scope, ())
         if subjects and criterion.subject not in subjects:
             what = f"scope '{criterion.scope}' of subject '{criterion.subject}'"

@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 from siteproof import units
 from siteproof.errors import UserError
 from siteproof.sites.key_types import Count, Day, Model, plausible, readable, shaped
-from siteproof.sites.stated import Value
+from siteproof.sites.stated import Expected, Value
 from siteproof.sites.system import Hardware
 from siteproof.units import (
     RULES,
@@ -38,6 +38,7 @@ Scope = Literal["every node", "every pair", "median", "mean", "system"]
 Subject = Literal["node", "vm", "client", "pair", "service", "system"]
 SCOPES: dict[str, Scope] = {"node": "every node", "client": "every node", "pair": "every pair"}
 CONTRACT_MODES = ["maintenance", "acceptance"]
+UNNAMED = Expected(one_of=CONTRACT_MODES)  # the modes of what names none; itself, and no copy
 AGES = ("7d", "36h", "4w", "none")
 _STEPS = "none, or 'nearest 1 GB/s'"
 _TIES = {"away": USUAL, "even": "even"}  # the rules of `rounding: nearest …`
@@ -164,8 +165,7 @@ class Promise(Model):
         "zero, or to the even multiple of the step, as in ASTM E29 (6.4.3).",
     )
     conditions: dict[str, Value] = Field(
-        {"mode": CONTRACT_MODES},
-        validate_default=True,
+        default_factory=lambda: {"mode": UNNAMED},
         description="The conditions that a sample must have to count; mode is maintenance or "
         "acceptance unless it is given.",
     )
@@ -181,7 +181,7 @@ class Promise(Model):
         conditions = data.get("conditions") if isinstance(data, dict) else None
         if not isinstance(conditions, dict) or "mode" in conditions:
             return data
-        return {**data, "conditions": {**conditions, "mode": CONTRACT_MODES}}
+        return {**data, "conditions": {**conditions, "mode": UNNAMED}}
 
     @field_validator("rounding")
     @classmethod
@@ -396,6 +396,11 @@ class Criterion(Promise):
         if self.answered_by == "evidence" and "max_age" not in self.model_fields_set:
             return None
         return parse_age(self.max_age)
+
+    def sets(self, mode: str) -> bool:
+        """Whether it sets the runs of a mode: of those that it names; else of acceptance."""
+        rule = self.conditions["mode"]
+        return mode == "acceptance" if rule is UNNAMED else rule.met_by(mode)
 
     def like(self, **changes: Any) -> Criterion:
         """A criterion that differs in these keys; what was computed from the others is new."""

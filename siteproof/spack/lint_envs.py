@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,16 @@ def _lacks_checksum(call: ast.Call) -> bool:
         return False
     given = {keyword.arg: getattr(keyword.value, "value", "") for keyword in call.keywords}
     return not _SHA256.fullmatch(str(given.get("sha256", "")))
+
+
+def offering(site: Site) -> Site:
+    """The site, each of whose environments offers what Spack would build for it."""
+    environments = dict(site.system.environments)
+    for name, one in environments.items():
+        if one.spack in env_files.names():
+            offered = [*one.features, *env_files.features(one.spack).features]
+            environments[name] = one.model_copy(update={"features": offered})
+    return replace(site, system=site.system.model_copy(update={"environments": environments}))
 
 
 def unstated(site: Site, scope: str) -> Iterator[str]:

@@ -1,0 +1,153 @@
+"""Whether a site can answer its criteria at all, what is lacking, and what criteria set."""
+
+from dataclasses import replace
+
+import pytest
+import shipped
+from rows import rows
+
+from siteproof.answers import reachable, required
+from siteproof.answers.reachable import Sweeps
+from siteproof.record.samples import Header
+from siteproof.sites import Criterion, Expected
+from siteproof.wording.findings import sentence
+
+KNOB = "knob.lnet.credits"
+LNET = {"clients": "1", "servers": "8"}
+TUNED = Sweeps({"Lnet": [{**LNET, KNOB: "own"}, {**LNET, KNOB: "64"}]}, {"Lnet"})
+
+
+def lacks(site, key, sweeps=TUNED, **changes):
+    if changes:
+        site = replace(site, criteria={key: site.criteria[key].like(**changes)})
+    why = reachable.lacking(site, site.criteria[key], sweeps)
+    return sentence(why) if why else ""
+
+
+def with_partitions(site, **changes):
+    system = site.system
+    partitions = {k: one.model_copy(update=changes) for k, one in system.partitions.items()}
+    return replace(site, system=system.model_copy(update={"partitions": partitions}))
+
+
+@rows(
+    "name, key, why",
+    [
+        ("extenci", "EXT-ASSESS-ACCESS", "the site has no service 'mount'"),
+        ("extenci", "EXT-HOST-BUF", "system.yaml has no links.*.round_trip"),
+        ("extenci", "EXT-NETPERF-INT", "no check yields Netperf.throughput"),
+        ("extenci", "EXT-APP-LOCAL", "no environment of transfer offers ior"),
+        ("extenci", "EXT-IPERF-INT", ""),  # `all` measures three pairs at once, unless one is set
+        ("jetstream-iu", "JS-4.1.3-UPTIME14", "system.yaml has no probes"),
+        ("jetstream-iu", "JS-5.2.3-PROTO", "the site has no service 'irods'"),
+        ("magellan", "MAG-APP-IOBW", "no partition measures essex[01-15] on virtual_disk"),
+        ("magellan", "MAG-SINKS", "no partition measures lbl[1-3]"),
+        ("sc11-wan", "SC11-APPMIX", "system.yaml has no workload"),
+        ("sc11-wan", "SC11-SWEEP-DIRTY", "system.yaml has no partitions.*.tuning"),
+        ("jetstream-tacc", "JS-4.4-DOI", ""),  # a person's evidence
+    ],
+)
+def test_what_a_criterion_waits_for_is_named(name, key, why):
+    assert lacks(shipped.site(name), key) == why
+
+
+def test_a_sweep_of_knobs_answers_where_a_partition_allows_it():
+    site, key = shipped.site("sc11-wan"), "SC11-LNET1-LAN-READ"
+    why = "only sweeps measure Lnet, and 'tuning: true' is missing for those that can"
+    assert lacks(site, key) == lacks(site, key, Sweeps(only={"Lnet"})) == why
+    tuned = with_partitions(site, tuning=True)
+    assert lacks(tuned, key) == ""
+    turned = Sweeps({"Lnet": [{**LNET, KNOB: "64"}]}, {"Lnet"})
+    assert "credits" in lacks(tuned, key, turned)
+    own = Sweeps({"Lnet": TUNED.points["Lnet"][:1]}, {"Lnet"})
+    assert lacks(tuned, "SC11-LNET10-LAN-READ", own) == "measured with clients 1; 10 is required"
+
+
+@rows(
+    "conditions, why",
+    [
+        ({"at_once": "2"}, ""),
+        ({"at_once": "4"}, "measured with at_once 3; 4 is required"),
+        ({"duration": "90000"}, "measured with duration at least 1, at most 86400; 90000 is"),
+        ({"streams": "8"}, ""),
+        ({"streams": "64"}, "measured with streams at least 1, at most 16; 64 is required"),
+        ({"pattern": "star"}, "measured with pattern all; star is required"),
+    ],
+)
+def test_what_no_run_can_be_set_to_is_named(conditions, why):
+    rules = {name: Expected(exact=text) for name, text in conditions.items()}
+    mode = {"mode": Expected(exact="acceptance")}
+    site = shipped.site("extenci")
+    assert lacks(site, "EXT-IPERF-INT", conditions={**mode, **rules}).startswith(why)
+
+
+# ---- what criteria set
+
+
+def site_with(*conditions, **keys):
+    """extenci, with criteria on its link psc alone."""
+    site = shipped.site("extenci")
+    given = {"description": "d", "source": "s", "subject": "pair", "links": ["psc"], **keys}
+    given |= {"metric": "TcpBandwidth.throughput", "at_least": "1 Gb/s"}
+    each = {f"C{n}": Criterion(**given, conditions=one) for n, one in enumerate(conditions)}
+    return replace(site, criteria=each)
+
+
+def job(mode="acceptance", link="psc"):
+    return Header("", "", "", "", "TcpBandwidth", "", "", mode, conditions={"link": link})
+
+
+def at_least(number):
+    return Expected(at_least=number)
+
+
+@rows(
+    "rules, duration",
+    [
+        ([at_least("300")], "300"),
+        ([at_least("10")], "15"),  # the default will do
+        ([at_least("300"), Expected(at_most="600")], "300"),
+        ([Expected(exact="60"), at_least("20")], "60"),
+        ([Expected(about="100", tolerance="5 %")], "100"),
+        ([Expected(exact="90000")], "15"),  # above what the check allows
+        ([], "15"),
+    ],
+)
+def test_one_value_is_chosen_that_all_criteria_can_be_answered_with(rules, duration):
+    site = site_with(*({"duration": rule} for rule in rules))
+    assert required.one(site, job(), "duration", "15") == duration
+    assert required.one(site, job("maintenance"), "duration", "5") == "5"
+    assert required.one(site, job(link="psc-tacc"), "duration", "15") == "15"
+
+
+def test_where_criteria_contradict_each_other_the_first_is_answered_and_lint_names_the_other():
+    site = site_with({"duration": Expected(exact="60")}, {"duration": Expected(exact="300")})
+    assert required.one(site, job(), "duration", "15") == "60"
+    assert lacks(site, "C0") == ""
+    assert lacks(site, "C1") == "measured with duration 60; 300 is required"
+
+
+def test_of_what_a_run_measures_several_each_value_is_added_once():
+    rules = ("4", "8", "8", "1")
+    site = site_with(*({"streams": Expected(exact=text)} for text in rules))
+    assert required.each(site, job(), "streams", ["1", "4"]) == ["1", "4", "8"]
+    assert required.each(site, job("quick"), "streams", ["1"]) == ["1"]
+
+
+@pytest.mark.parametrize("mode", ["quick", "maintenance", "acceptance"])
+def test_a_criterion_sets_the_modes_that_it_names_and_acceptance_without_any(mode):
+    named = {"mode": Expected(one_of=["quick", "maintenance"]), "duration": at_least("300")}
+    assert required.one(site_with(named), job(mode), "duration", "5") == (
+        "5" if mode == "acceptance" else "300"
+    )
+    unnamed = site_with({"duration": at_least("300")})
+    assert required.one(unnamed, job(mode), "duration", "5") == (
+        "300" if mode == "acceptance" else "5"
+    )
+
+
+def test_trials_are_made_in_every_mode_that_may_answer():
+    site = site_with({}, trials=10)
+    assert required.one(site, job("maintenance"), "trials", "1") == "10"
+    assert required.one(site, job("acceptance"), "trials", "1") == "10"
+    assert required.one(site, job("quick"), "trials", "1") == "1"
