@@ -10,6 +10,7 @@ from siteproof import files
 from siteproof.checks import PerNodeCheck, loading
 from siteproof.parsers import hpcc, hpl
 from siteproof.sites import libraries
+from siteproof.sites.catalogue import MODES
 from siteproof.sites.key_types import HPL_BLOCKS
 
 MKL = files.CLONE / ".mkl"  # where 'make mkl' puts it
@@ -34,19 +35,25 @@ class Hpl(PerNodeCheck):
     headline = ("gflops",)
     time_limit = "60m"
 
-    share = variable(float, value=0.5)  # of the memory: what contracts ask for at least
-    n = variable(int, value=0)  # the problem itself; 0: by the mode
+    memory_share = variable(float, value=0.0)  # of the memory; 0: as below
+    n = variable(int, value=0)  # the problem itself; 0: by its share of the memory
     nb = variable(int, value=0)  # its block, of HPL_BLOCKS; 0: the site's, or NB
     threads = variable(
         int, value=0
     )  # of a rank; 0: a NUMA domain's cores where the BLAS has threads
     blas = variable(str, value="")  # fastest: of those on the node, by a short trial
 
+    by_mode = {
+        # Of the memory: what contracts require at least. A quick problem has an order of its own.
+        "memory_share": {"quick": 0, "maintenance": 0.5, "acceptance": 0.5},
+        "n": dict.fromkeys(MODES, 0),
+        "threads": dict.fromkeys(MODES, 0),
+    }
+
     @run_after("init")
     def refuse_values(self) -> None:
         """A mistake in -S is reported before the run."""
         loading.refuse_choice(self, "blas", ("", *CHOICES))
-        loading.refuse_number(self, "threads", 0)
         loading.refuse_choice(self, "nb", (0, *HPL_BLOCKS))
 
     @run_after("setup")
@@ -70,14 +77,15 @@ class Hpl(PerNodeCheck):
 
     def settings(self) -> dict[str, str]:
         """The problem: a small one in quick mode, otherwise a share of the node's memory."""
-        n = self.n or (QUICK if self.mode == "quick" else 0)
-        size = {"N": str(n)} if n else {"SHARE": str(self.share)}
+        share, n = self.value_of("memory_share"), int(self.value_of("n"))
+        n = n or (0 if float(share) else QUICK)
+        size = {"N": str(n)} if n else {"SHARE": share}
         blas = {"BLAS": "mkl", "CLONE_MKL": str(MKL)} if self.on_mkl() else {}
         if self.blas and not blas:
             blas = {"BLAS": self.blas, "CLONE_MKL": str(MKL)}
         return {
             "NB": str(self.nb or self.hardware.hpl_nb or NB),
-            "THREADS": str(self.threads),
+            "THREADS": self.value_of("threads"),
             **size,
             **blas,
             **self.hardware_variables(),

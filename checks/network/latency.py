@@ -1,12 +1,13 @@
 """How long a small packet is under way between two nodes and back."""
 
+import math
+
 import reframe as rfm
-from reframe.core.builtins import run_after, variable
+from reframe.core.builtins import variable
 
-from siteproof.checks import PerPairCheck, loading
+from siteproof.checks import PerPairCheck
 from siteproof.parsers import ping, qperf
-
-LARGEST = 65507  # bytes of data that a packet of IPv4 can hold
+from siteproof.sites.catalogue import MODES
 
 
 @rfm.simple_test
@@ -21,25 +22,30 @@ class Latency(PerPairCheck):
     metrics = ("round_trip", "loss")
     headline = ("round_trip",)
 
-    size = variable(int, value=56)  # bytes of data: ping's own default, 84 on the wire
+    size = variable(int, value=0)  # bytes of data; 0: as below
+    packets = variable(int, value=0)  # 0: as below
 
     light = True
-    packets = {"quick": 10, "maintenance": 25, "acceptance": 50}
+    by_mode = {
+        **PerPairCheck.by_mode,
+        "size": dict.fromkeys(MODES, 56),  # ping's own default, 84 on the wire
+        "packets": {"quick": 10, "maintenance": 25, "acceptance": 50},
+    }
     interval = "0.2"  # seconds: the least that an ordinary user may ask for
     seconds_of_tcp = 2
     seconds_of_turn = {"quick": 15, "maintenance": 18, "acceptance": 25}
 
-    @run_after("init")
-    def refuse_wrong_size(self) -> None:
-        """Below 16 bytes ping has no room for the time."""
-        loading.refuse_number(self, "size", 16, LARGEST)
+    def turn(self) -> int:
+        """By the mode, and longer by the packets that are more."""
+        more = int(self.value_of("packets")) - int(self.by_mode["packets"][self.mode])
+        return super().turn() + max(0, math.ceil(more * float(self.interval)))
 
     def settings(self) -> dict[str, str]:
         """How many packets of which size."""
         return {
             **super().settings(),
-            "SIZE": str(self.size),
+            "SIZE": self.value_of("size"),
             "INTERVAL": self.interval,
-            "PACKETS": str(self.packets[self.mode]),
+            "PACKETS": self.value_of("packets"),
             "SECONDS_OF_TCP": str(self.seconds_of_tcp),
         }

@@ -3,6 +3,7 @@
 import reframe as rfm
 
 from siteproof.checks import PerPairCheck
+from siteproof.checks.per_pair import ONE
 from siteproof.parsers import path_mtu
 
 
@@ -24,4 +25,4 @@ class PathMtu(PerPairCheck):
     # Two probes where all is well; a search in which every second probe is lost takes longest.
     light = True
     seconds_of_turn = {"quick": 25, "maintenance": 30, "acceptance": 45}
-    trials_of = {"quick": 1, "maintenance": 1, "acceptance": 1}  # it does not vary
+    by_mode = {**PerPairCheck.by_mode, "trials": ONE}  # it does not vary

@@ -1,9 +1,13 @@
 """RDMA writes between two nodes over InfiniBand or RoCE: bandwidth and latency."""
 
+import math
+
 import reframe as rfm
+from reframe.core.builtins import variable
 
 from siteproof.checks import PerPairCheck
 from siteproof.parsers import perftest, rdma_ports
+from siteproof.sites.catalogue import MODES
 
 
 @rfm.simple_test
@@ -23,9 +27,20 @@ class RdmaWrite(PerPairCheck):
     headline = ("bandwidth", "latency")
     patterns = ("star", "all", "random")  # the tool holds its device alone
 
-    largest, smallest = 2**20, 8  # bytes of a message
+    latency_size = variable(int, value=0)  # bytes of a message; 0: as below
+    bandwidth_size = variable(int, value=0)  # bytes of a message; 0: as below
+
+    by_mode = {
+        **PerPairCheck.by_mode,
+        "latency_size": dict.fromkeys(MODES, 8),
+        "bandwidth_size": dict.fromkeys(MODES, 2**20),
+    }
     iterations_of = {"quick": 1000, "maintenance": 5000, "acceptance": 20_000}
     seconds_of_turn = {"quick": 25, "maintenance": 40, "acceptance": 90}
+
+    def turn(self) -> int:
+        """By the mode; as many times more as the messages are larger."""
+        return math.ceil(super().turn() * self.larger("bandwidth_size"))
 
     def settings(self) -> dict[str, str]:
         """The device and its port, the sizes, how often."""
@@ -36,7 +51,7 @@ class RdmaWrite(PerPairCheck):
             "DEVICE": device,
             "DEVICE_PORT": port or "1",
             "GID_INDEX": "" if index is None else str(index),
-            "LARGEST": str(self.largest),
-            "SMALLEST": str(self.smallest),
+            "LARGEST": self.value_of("bandwidth_size"),
+            "SMALLEST": self.value_of("latency_size"),
             "ITERATIONS": str(self.iterations_of[self.mode]),
         }

@@ -3,12 +3,11 @@
 import reframe as rfm
 from reframe.core.builtins import run_after, variable
 
-from siteproof.checks import PerPairCheck, loading
+from siteproof.answers import required
+from siteproof.checks import PerPairCheck, loading, session
+from siteproof.checks.per_pair import ONE
 from siteproof.checks.timetable import PORTS
 from siteproof.parsers import iperf3, nuttcp
-from siteproof.sites.catalogue import MODES
-
-LONGEST = 86400  # seconds of a run
 
 
 @rfm.simple_test
@@ -24,13 +23,16 @@ class TcpBandwidth(PerPairCheck):
     headline = ("throughput", "aggregate")  # the second where all pairs run together
 
     program = variable(str, value="")  # iperf3, nuttcp; empty: the first that is installed
-    streams = variable(int, value=0)  # of the second run; 0: by the mode, 1: no second run
-    duration = variable(int, value=0)  # seconds of each run; 0: by the mode
+    streams = variable(int, value=0)  # of the second run; 0: as below, 1: no second run
+    duration = variable(int, value=0)  # seconds of each run; 0: as below
 
     # Short where a star of hundreds of nodes has to end before the users come back.
-    seconds_of_run = {"quick": 3, "maintenance": 5, "acceptance": 15}
+    by_mode = {
+        **PerPairCheck.by_mode,
+        "trials": ONE,
+        "duration": {"quick": 3, "maintenance": 5, "acceptance": 15},
+    }
     streams_of = {"quick": 1, "maintenance": 1, "acceptance": 4}
-    trials_of = dict.fromkeys(MODES, 1)
     shortest_together = 8  # seconds: where all run at once, some at either end do not count
     omitted = 1  # seconds of slow start that do not count
 
@@ -38,21 +40,28 @@ class TcpBandwidth(PerPairCheck):
     def refuse_wrong_streams(self) -> None:
         """Each may take a port of the server's."""
         loading.refuse_number(self, "streams", 0, PORTS)
-        loading.refuse_number(self, "duration", 0, LONGEST)
 
     def turn(self) -> int:
         """Both directions of each number of streams, even if all take as long as they may."""
         runs = 2 * len(self.numbers_of_streams())
         return runs * (self.seconds_each() + self.omitted + 3) + 1
 
+    def known_before(self) -> dict[str, str]:
+        """With how long a run counts."""
+        return {**super().known_before(), "duration": str(self.seconds_each())}
+
     def seconds_each(self) -> int:
         """How long a run counts."""
         shortest = self.shortest_together if self.pattern == "together" else 0
-        return max(self.duration or self.seconds_of_run[self.mode], shortest)
+        return max(int(self.value_of("duration")), shortest)
 
     def numbers_of_streams(self) -> list[int]:
-        """One stream always; several at once if set."""
-        return sorted({1, self.streams or self.streams_of[self.mode]})
+        """One stream always; several at once if -S or a criterion sets them."""
+        if self.streams:
+            return sorted({1, self.streams})
+        default = ["1", str(self.streams_of[self.mode])]
+        site = session.current().site
+        return sorted(set(map(int, required.each(site, self.planned_job(), "streams", default))))
 
     def settings(self) -> dict[str, str]:
         """For how long, with how many streams, and by which program."""

@@ -7,7 +7,6 @@ from siteproof.checks import loading
 from siteproof.checks.udp import POWER, UdpCheck, UdpRun
 from siteproof.collect.derive.udp import REQUESTED_MBPS
 from siteproof.errors import UserError
-from siteproof.sites.catalogue import MODES
 
 SMALL, LARGE = 20, 100  # packets: nuttcp -Ri300m/20 and -l8972 -w4m -Ri300m/100
 MAX_BURST = 10_000  # packets of a burst: more are a third of a second of 10 Gb/s
@@ -33,7 +32,6 @@ class UdpBurst(UdpCheck):
     seconds_of_large = {"quick": 3, "maintenance": 5, "acceptance": 30}
     seconds_of_step = {"quick": 2, "maintenance": 2, "acceptance": 5}
     bursts_of = {"quick": "200", "maintenance": "200,400", "acceptance": "200,400,800,1600"}
-    trials_of = dict.fromkeys(MODES, 1)  # the median of several would hide a loss
 
     def steps(self) -> list[int]:
         """The bursts beyond the large ones. Ends the run where they are no numbers of packets."""

@@ -1,13 +1,13 @@
 """Serial rates of every node on every file system: dd, 2 GB in blocks of 1 MiB."""
 
+import math
+
 import reframe as rfm
 import reframe.utility.typecheck as typ
-from reframe.core.builtins import run_after, variable
+from reframe.core.builtins import variable
 
-from siteproof.checks import FileSystemCheck, loading
+from siteproof.checks import FileSystemCheck
 from siteproof.parsers import dd
-
-TRIALS = {"quick": 1, "maintenance": 1, "acceptance": 5}
 
 
 @rfm.simple_test
@@ -25,29 +25,30 @@ class BlockStorage(FileSystemCheck):
     seconds_of_turn = {"quick": 30, "maintenance": 120, "acceptance": 600}
 
     direct = variable(typ.Bool, value=True)  # O_DIRECT, where the file system takes it
-    trials = variable(int, value=0)  # 0: by the mode; their median counts
+    trials = variable(int, value=0)  # 0: as below; their median counts
 
-    @run_after("init")
-    def refuse_wrong_trials(self) -> None:
-        """0 is the mode's number."""
-        loading.refuse_number(self, "trials", 0)
+    by_mode = {"trials": {"quick": 1, "maintenance": 1, "acceptance": 5}}
+
+    def turn(self) -> int:
+        """By the mode; as many times more as there are more trials."""
+        return math.ceil(super().turn() * self.larger("trials"))
 
     def settings(self) -> dict[str, str]:
         """How often, and whether past the page cache."""
         return {
             **super().settings(),
-            "TRIALS": str(self.trials_of_mode()),
+            "TRIALS": str(self.number()),
             "PAST_CACHE": "yes" if self.direct else "no",
         }
 
     def facts(self) -> dict[str, object]:
         """What must have been done for the values to count."""
-        return {"size": self.size * 2**20, "trials": self.trials_of_mode()}
+        return {"size": self.size * 2**20, "trials": self.number()}
 
     def written(self) -> float:
         """Every trial writes a file of its own."""
-        return self.trials_of_mode()
+        return self.number()
 
-    def trials_of_mode(self) -> int:
+    def number(self) -> int:
         """How many times it is written and read."""
-        return self.trials or TRIALS[self.mode]
+        return int(self.value_of("trials"))

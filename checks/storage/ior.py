@@ -55,12 +55,13 @@ class Ior(FileSystemSweep):
         site = session.current().site
         whole, required = self.standard_tasks()
         each = [{**tasks, **way} for tasks in whole for way in WAYS]
+        own = {"block": ""} if self.of_task else {}  # of -S, whatever criteria require
         found = [
-            {"tasks_per_node": "1", "transfer": str(TRANSFER), **WAYS[0], **values}
+            {"tasks_per_node": "1", "transfer": str(TRANSFER), **WAYS[0], **values, **own}
             for values in (*each, *required)
         ]
         return [
-            {"block": self.block_of(site, values), **values}
+            {**values, "block": values.get("block") or self.block_of(site, values)}
             for number, values in enumerate(found)
             if values not in found[:number]
         ]

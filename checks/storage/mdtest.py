@@ -35,9 +35,10 @@ class Mdtest(FileSystemSweep):
         """All nodes that can take a job, both variants; and the points of criteria."""
         loading.refuse_number(self, "files", 0)
         whole, required = self.standard_tasks()
-        files = str(self.files or FILES[self.mode])
+        default = {"tasks_per_node": "1", "files": str(FILES[self.mode])}
+        own = {"files": str(self.files)} if self.files else {}  # of -S, whatever criteria require
         found = [
-            {"tasks_per_node": "1", "files": files, "variant": variant, **values}
+            {**default, "variant": variant, **values, **own}
             for variant in ("easy", "hard")
             for values in (*whole, *required)
         ]

@@ -1,11 +1,12 @@
 """Random rates of every node on every file system: fio, in blocks of 4 KiB and of 1 MiB."""
 
 import reframe as rfm
-from reframe.core.builtins import run_after, variable
+from reframe.core.builtins import variable
 
-from siteproof.checks import FileSystemCheck, loading
+from siteproof.checks import FileSystemCheck
 from siteproof.parsers import fio
 from siteproof.record.samples import Sample
+from siteproof.sites.catalogue import MODES
 
 DURATION = {"quick": 2, "maintenance": 15, "acceptance": 60}  # seconds of each phase
 HEADLINE_BLOCK = str(2**20)  # published rates of random access are plausible only with this one
@@ -26,19 +27,16 @@ class RandomIo(FileSystemCheck):
     mebibytes = {"quick": 64, "maintenance": 1024, "acceptance": 2048}
     seconds_of_turn = {"quick": 60, "maintenance": 240, "acceptance": 600}
 
-    depth = variable(int, value=1)  # requests at a time; more than one needs fio's libaio
+    depth = variable(int, value=0)  # requests at a time; 0: as below; several need fio's libaio
 
-    @run_after("init")
-    def refuse_wrong_depth(self) -> None:
-        """At least one request."""
-        loading.refuse_number(self, "depth", 1)
+    by_mode = {"depth": dict.fromkeys(MODES, 1)}
 
     def settings(self) -> dict[str, str]:
         """How long, and how many requests at a time."""
         return {
             **super().settings(),
             "DURATION": str(DURATION[self.mode]),
-            "DEPTH": str(self.depth),
+            "DEPTH": self.value_of("depth"),
         }
 
     def facts(self) -> dict[str, object]:

@@ -29,7 +29,9 @@ def one(site: Site, job: Header, name: str, default: str = "") -> str:
     Where no value meets all criteria, one that most of them can be answered with. job: what its
     attempts share, as far as that is known.
     """
-    setting = settings(site, job.check)[name]
+    setting = settings(site, job.check).get(name)
+    if setting is None:
+        return default
     rules = [rule for criterion in _criteria(site, job) for rule in _rules(criterion, job, name)]
     able = dict.fromkeys([default, *(text for rule in rules for text in setting.able(rule))])
     return max(able, key=lambda text: sum(rule.met_by(text) for rule in rules))
@@ -48,9 +50,20 @@ def each(site: Site, job: Header, name: str, default: Sequence[str]) -> list[str
 
 def points(site: Site, job: Header) -> list[dict[str, str]]:
     """The values of settings that criteria require together, each combination once."""
+    found = [point for _, point in set_by(site, job)]
+    return [point for number, point in enumerate(found) if point not in found[:number]]
+
+
+def set_by(site: Site, job: Header) -> list[tuple[str, dict[str, str]]]:
+    """Each criterion that sets a job, by its key, with the values that it requires."""
     known = settings(site, job.check)
-    found = [_point(known, criterion, job) for criterion in _criteria(site, job)]
-    return [point for number, point in enumerate(found) if point and point not in found[:number]]
+    found = [
+        (key, _point(known, one, job))
+        for key, criterion in site.criteria.items()
+        for one in inputs.answering(site, criterion)
+        if one.metric.partition(".")[0] == job.check and may_answer(one, job)
+    ]
+    return [(key, point) for key, point in found if point]
 
 
 def _point(known: Mapping[str, Setting], criterion: Criterion, job: Header) -> dict[str, str]:
@@ -63,6 +76,18 @@ def _point(known: Mapping[str, Setting], criterion: Criterion, job: Header) -> d
                 return {}
             point[name] = able[0]
     return point
+
+
+def left_to_other_modes(site: Site, criterion: Criterion, mode: str) -> bool:
+    """Whether no run of a mode answers a criterion: it names others, or sets others only."""
+    return (
+        not criterion.conditions["mode"].met_by(mode)
+        or not criterion.sets(mode)
+        and any(
+            settings(site, one.metric.partition(".")[0]).keys() & one.conditions.keys()
+            for one in inputs.answering(site, criterion)
+        )
+    )
 
 
 def _criteria(site: Site, job: Header) -> Iterator[Criterion]:

@@ -16,7 +16,7 @@ from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
 from siteproof import files
-from siteproof.checks import loading, missing, session
+from siteproof.checks import loading, session
 from siteproof.checks.job import DERIVED_LIMIT, MARGIN, ON_NODE, JobCheck
 from siteproof.checks.per_node import PerNodeCheck, jobs_of
 from siteproof.checks.selection import CHUNK
@@ -114,7 +114,8 @@ class FileSystemCheck(PerNodeCheck, special=True):
             self.skip("the site names no file_systems")
         elif not self.fs:
             self.time_limit = "1m"  # of a job that is never submitted
-        self.size = self.size or self.mebibytes[self.mode]
+        default = self.mebibytes[self.mode] * files.MIB
+        self.size = self.size or int(self.of_criteria("size", default)) // files.MIB
         self.gigabytes = round(self.size * files.MIB * self.written() / 1e9, 2) if self.fs else 0.0
         if self.derives_limit():
             longest = (
@@ -139,8 +140,10 @@ class FileSystemCheck(PerNodeCheck, special=True):
             self.unfit = f"{self.fs} is not shared: each node has files of its own"
 
     def turn(self) -> int:
-        """Seconds of a turn, by the mode."""
-        return self.seconds_of_turn[self.mode]
+        """Seconds of a turn, by the mode; as many times more as its files are larger."""
+        default = self.mebibytes[self.mode]
+        larger = max(1, math.ceil(self.size / default)) if default else 1
+        return self.seconds_of_turn[self.mode] * larger
 
     def at_once(self, jobs: int, nodes: int) -> int:
         """How many of a job's nodes measure on this file system at the same time.
@@ -149,7 +152,8 @@ class FileSystemCheck(PerNodeCheck, special=True):
         """
         if not (self.fs and self.there.shared):
             return nodes
-        return min(nodes, max(1, self.there.at_once // jobs))
+        most = min(self.there.at_once, int(self.of_criteria("at_once", self.there.at_once)))
+        return min(nodes, max(1, most // jobs))
 
     def waves(self, jobs: int, nodes: int) -> int:
         """How many times a turn's length all of a job's nodes need for one turn each."""
@@ -162,9 +166,13 @@ class FileSystemCheck(PerNodeCheck, special=True):
             self.skip(self.unfit)
         return super().expected_nodes()
 
-    def planned(self) -> missing.Planned:
-        """Only criteria on this file system."""
-        return missing.Planned(self.name_of_check(), self.mode, {"file_system": self.fs})
+    def where_of(self) -> dict[str, str]:
+        """Only criteria on this file system are answered."""
+        return {"file_system": self.fs}
+
+    def known_before(self) -> dict[str, str]:
+        """With the size in bytes."""
+        return {**super().known_before(), "size": str(self.size * files.MIB)}
 
     def make_plan(self, nodes: NodeSet, lost: dict[str, str]) -> Manifest:
         """The manifest names the file system, also for a node that could not measure."""

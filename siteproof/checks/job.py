@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import reframe as rfm
 from ClusterShell.NodeSet import NodeSet
@@ -27,7 +27,7 @@ from reframe.core.logging import getlogger
 from reframe.utility.sanity import make_performance_function
 
 from siteproof import files, nodesets
-from siteproof.answers import implausible
+from siteproof.answers import implausible, required
 from siteproof.checks import (
     adapter,
     contract,
@@ -45,7 +45,7 @@ from siteproof.checks.skipped import Lacking
 from siteproof.collect import stages
 from siteproof.errors import UserError
 from siteproof.record.manifest import Manifest, OfItsKind
-from siteproof.record.samples import Sample
+from siteproof.record.samples import Header, Sample
 from siteproof.sites import Site, libraries
 from siteproof.sites.catalogue import MODES
 from siteproof.slurm import client
@@ -67,7 +67,9 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     A check defines: `script` (next to the check, run on the node) or, where one program is all that
     runs, its `command`; `features` (an environment with one of them will do), `parsers` by the
     program's name, `metrics` that the parser must give, `headline` (those that ReFrame compares
-    with a reference), `time_limit`.
+    with a reference), `time_limit`. `by_mode` has its settings, each a variable of the name of its
+    condition and with a rule in the catalogue: their values where neither -S nor a criterion sets
+    them (`value_of`).
     """
 
     mode = variable(str, value="")
@@ -89,6 +91,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     script = ""
     command: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    by_mode: Mapping[str, Mapping[str, Any]] = {}
     parsers: dict[str, ModuleType] = {}
     derive = ""
     metrics: tuple[str, ...] = ()
@@ -168,9 +171,35 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """What `derive` needs to know of the role's hardware."""
         return {}
 
+    def where_of(self) -> dict[str, str]:
+        """Conditions that separate this job's samples from those of others: file system, link."""
+        return {}
+
+    def known_before(self) -> dict[str, str]:
+        """Conditions that this job's samples will have, of its settings."""
+        return {name: self.value_of(name) for name in self.by_mode}
+
     def planned(self) -> missing.Planned:
         """What decides which criteria this check may answer."""
-        return missing.Planned(self.name_of_check(), self.mode)
+        here = self.where_of()
+        return missing.Planned(self.name_of_check(), self.mode, here, self.known_before())
+
+    def value_of(self, name: str) -> str:
+        """A setting: as -S has it, else as criteria require it, else that of the mode."""
+        given = getattr(self, name)
+        return str(given) if given else self.of_criteria(name, self.by_mode[name][self.mode])
+
+    def larger(self, name: str) -> float:
+        """How many times a setting is above that of the mode; at least 1."""
+        return max(1.0, float(self.value_of(name)) / float(self.by_mode[name][self.mode]))
+
+    def of_criteria(self, name: str, default: object) -> str:
+        """A setting as criteria require it of this run, or the default."""
+        return required.one(session.current().site, self.planned_job(), name, str(default))
+
+    def planned_job(self) -> Header:
+        """What the attempts of this job are to share."""
+        return missing.Planned(self.name_of_check(), self.mode, self.where_of()).job
 
     def decides_headline(self, sample: Sample) -> bool:
         """Whether a headline that no criterion decides may be made of this sample."""
@@ -232,6 +261,9 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         )
         self.valid_prog_environs = [f"+{feature}" for feature in offered] or first
         contract.check_catalogue(active.site, self.name_of_check(), self.metrics)
+        allowed = required.settings(active.site, self.name_of_check())
+        for name in self.by_mode:
+            loading.refuse_setting(self, name, allowed[name])
 
     @run_after("init")
     def choose_partitions(self) -> None:

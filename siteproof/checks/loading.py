@@ -16,10 +16,13 @@ from typing import NoReturn
 from siteproof import files
 from siteproof.errors import ExitCode, UserError, UserErrors, hint
 from siteproof.sites import Metric, Site, check_files
+from siteproof.sites.catalogue import Setting
 from siteproof.sweeps import reading
 from siteproof.sweeps.keys import whole
 from siteproof.sweeps.reading import FOLDER
 from siteproof.sweeps.tools import SWEEPS_ONLY
+
+MAX_NUMBER = 10**9  # of a number that -S sets
 
 
 def report(what: object) -> None:
@@ -38,10 +41,19 @@ def refuse(error: UserError | UserErrors) -> NoReturn:
     raise End(ExitCode.USAGE)
 
 
-def refuse_number(check: object, name: str, least: int, most: int = 10**9) -> None:
+def refuse_number(check: object, name: str, least: int, most: int = MAX_NUMBER) -> None:
     """End the run if a variable of a check is out of range."""
     value = getattr(check, name)
     if not least <= value <= most:
+        where = f"-S {type(check).__name__}.{name}"
+        refuse(UserError(where, f"{value} is out of range", f"{least} to {most}"))
+
+
+def refuse_setting(check: object, name: str, setting: Setting) -> None:
+    """End the run if a variable of a check is not what the catalogue allows; 0 is the default."""
+    value, most = getattr(check, name), setting.most or MAX_NUMBER
+    if value and not (setting.allows(f"{value}") and value <= most):
+        least = "0" if setting.least <= 1 else f"0, or {setting.least}"
         where = f"-S {type(check).__name__}.{name}"
         refuse(UserError(where, f"{value} is out of range", f"{least} to {most}"))
 

@@ -7,7 +7,7 @@ with SITEPROOF_CAMPAIGN, only answers of that campaign. For a restored session, 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import Any
@@ -32,11 +32,15 @@ from siteproof.sites.pairs import Pair
 
 @dataclass(frozen=True)
 class Planned:
-    """A check as it is to run. conditions: those that it has before it begins."""
+    """A check as it is to run.
+
+    conditions: those of the whole job; known: others that its samples will have, of its settings.
+    """
 
     check: str
     mode: str = ""
     conditions: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def job(self) -> Header:
@@ -105,7 +109,6 @@ def pairs(
     site: Site, link: str, laid: Collection[Pair], planned: Planned, *, restored: bool = False
 ) -> set[Pair]:
     """The pairs of a link, of these, that lack an answer; restored: as of `nodes`."""
-    planned = replace(planned, conditions={**planned.conditions, pair_units.LINK: link})
     answers = _of_session(site, planned) if restored else _newest(site, planned)
     found = answers.again(set(laid))
     for criterion in _criteria(site, planned):
@@ -120,7 +123,7 @@ def pairs(
 def _criteria(site: Site, planned: Planned) -> list[Criterion]:
     """Those that the check may answer, and inputs of derived ones."""
     required = inputs.of_check(site, planned.check, deciding=True)
-    return [one for one in required if may_answer(one, planned.job)]
+    return [one for one in required if may_answer(one, planned.job, planned.known)]
 
 
 def _newest(site: Site, planned: Planned) -> Answers:

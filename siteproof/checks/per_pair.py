@@ -7,14 +7,14 @@ lost between them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, variable
 
 from siteproof import nodesets
-from siteproof.answers import inputs
 from siteproof.checks import loading, missing, progress, selection, session, timetable
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, JobCheck
 from siteproof.checks.timetable import Timetable
@@ -22,6 +22,7 @@ from siteproof.collect import pair_turns, stages
 from siteproof.errors import UserError
 from siteproof.record.manifest import OfItsKind
 from siteproof.record.samples import Sample
+from siteproof.sites.catalogue import MODES
 from siteproof.sites.pairs import Rounds
 from siteproof.sites.system import PATTERN, PATTERNS
 from siteproof.slurm import client
@@ -33,11 +34,16 @@ def names() -> list[str]:
     return list(session.current().site.system.links) or [""]
 
 
+ONE: Mapping[str, int] = dict.fromkeys(MODES, 1)  # values of a setting, by mode
+THREE: Mapping[str, int] = {"quick": 1, "maintenance": 1, "acceptance": 3}
+NO_LIMIT: Mapping[str, int] = dict.fromkeys(MODES, 0)
+
+
 class PerPairCheck(JobCheck, special=True):
     """One quantity between two nodes, for every pair of the link's pattern.
 
     A check defines, in addition to what JobCheck needs, by mode: `seconds_of_turn` that a client
-    takes for all of its runs, and `trials_of` each pair; the trials follow each other in time.
+    takes for all of its runs; the `trials` of each pair follow each other in time.
     `patterns`: those in which it makes sense; a link of another pattern is measured as a star.
     Its script is run as client (SIDE=client; PEER, ADDRESS, PORT) and as server (SIDE=server;
     PORT), which is ended when the turn is over.
@@ -45,13 +51,14 @@ class PerPairCheck(JobCheck, special=True):
 
     link = parameter(names())
     pattern = variable(str, value="")  # instead of the link's
-    trials = variable(int, value=0)  # 0: by the mode
+    trials = variable(int, value=0)  # 0: by the criteria or the mode
+    at_once = variable(int, value=0)  # pairs in a round at most; 0: by criteria, or the pattern's
     time_limit = DERIVED_LIMIT
 
     runs_on_node = "pair.sh"
     shared_scripts: tuple[str, ...] = ("account.sh", "network.sh")
     seconds_of_turn: dict[str, int] = {}
-    trials_of: dict[str, int] = {"quick": 1, "maintenance": 1, "acceptance": 3}
+    by_mode: Mapping[str, Mapping[str, Any]] = {"trials": THREE, "at_once": NO_LIMIT}
     patterns: tuple[str, ...] = ("star", "all", "random", "together")
     light = variable(bool, value=False)  # so little load that pairs of a star run side by side
 
@@ -66,8 +73,8 @@ class PerPairCheck(JobCheck, special=True):
         if not self.link:
             return list(site.system.partitions)
         self.over = site.system.links[self.link]
-        loading.refuse_number(self, "trials", 0)
-        self.trials = self.trials or self.trials_promised() or self.trials_of[self.mode]
+        self.trials = int(self.value_of("trials"))
+        self.at_once = int(self.value_of("at_once"))
         if self.pattern and not PATTERN.fullmatch(self.pattern):
             what = f"unknown pattern '{self.pattern}'"
             loading.refuse(UserError("-S pattern", what, PATTERNS))
@@ -81,11 +88,18 @@ class PerPairCheck(JobCheck, special=True):
         """Seconds of a turn, by the mode."""
         return self.seconds_of_turn[self.mode]
 
-    def trials_promised(self) -> int:
-        """The most trials that a criterion on this check and link needs; 0 in quick mode."""
-        required = inputs.of_check(session.current().site, type(self).__name__)
-        trials = [one.trials or 0 for one in required if self.link in one.links]
-        return max(trials, default=0) if self.mode != "quick" else 0
+    def where_of(self) -> dict[str, str]:
+        """Only criteria on this link are answered."""
+        emulated = {"emulated": self.over.emulated} if self.over.emulated else {}
+        return {"link": self.link, **emulated}
+
+    def known_before(self) -> dict[str, str]:
+        """With what the timetable decides."""
+        return {**super().known_before(), **self.laid()}
+
+    def laid(self) -> dict[str, str]:
+        """Conditions that follow from the timetable."""
+        return {"pattern": self.pattern, "at_once": str(self.table.at_once)}
 
     def refuse_unknown_nodes(self) -> None:
         """End the run if `-S nodes` names a node that the site does not have."""
@@ -112,6 +126,7 @@ class PerPairCheck(JobCheck, special=True):
                 active.name,
                 states,
                 light=self.light,
+                most=self.at_once,
             )
             self.none = "the link has no pair"
             if self.nodes == nodesets.MISSING:
@@ -172,12 +187,7 @@ class PerPairCheck(JobCheck, special=True):
 
     def plan_of_its_kind(self) -> OfItsKind:
         """The turns in the order of time, and what all of them were measured under."""
-        conditions = {
-            "link": self.link,
-            "pattern": self.pattern,
-            "at_once": str(self.table.at_once),
-            **({"emulated": self.over.emulated} if self.over.emulated else {}),
-        }
+        conditions = {**self.where_of(), **self.laid()}
         return {
             "turns": self.table.turns,
             "conditions": conditions,

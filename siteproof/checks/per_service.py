@@ -89,9 +89,9 @@ class ServiceCheck(JobCheck, special=True):
         able = known - nodesets.of(unusable(known, states)) if states else known
         return nodesets.of([(able or known)[0]])
 
-    def planned(self) -> missing.Planned:
+    def where_of(self) -> dict[str, str]:
         """Only criteria on this service are answered."""
-        return missing.Planned(self.name_of_check(), self.mode, {"service": self.service})
+        return {"service": self.service}
 
     def plan_of_its_kind(self) -> OfItsKind:
         """The service, which each sample has as a condition."""

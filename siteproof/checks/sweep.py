@@ -188,10 +188,6 @@ class SweepCheck(JobCheck, Tuning, special=True):
         except UserError as error:  # reported for tests that run, not for all that are listed
             self.refused = error
 
-    def where_of(self) -> dict[str, str]:
-        """Conditions that separate this job's points from those of others: file system, link."""
-        return {}
-
     def missing_on(self, partition: str, environment: str = "") -> dict[int, Point]:
         """The points of this size class; of a resumed session those that it lacks there."""
         if not self.resumed:

@@ -8,6 +8,7 @@ from pathlib import Path
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_before
 
+from siteproof.answers import required
 from siteproof.checks import file_system, session, standard
 from siteproof.checks.sweep import SweepCheck
 from siteproof.record.manifest import OfItsKind
@@ -44,9 +45,13 @@ class FileSystemSweep(SweepCheck, special=True):
         counts = {
             standard.usable(site.partition(name), self.chosen_on(name)) for name in self.roles
         }
-        required = standard.of_criteria(site, self.tool, self.fs) if self.fs else []
-        self.whole = counts - {int(values["tasks"]) for values in required}
-        return [{"tasks": str(count)} for count in sorted(counts - {0})], required
+        whole = [{"tasks": str(count)} for count in sorted(counts - {0})]
+        points = required.points(site, self.planned_job()) if self.fs else []
+        named = {int(values["tasks"]) for values in points if "tasks" in values}
+        self.whole = counts - named
+        there = [values for values in points if "tasks" in values]
+        others = [values for values in points if "tasks" not in values]
+        return whole, [*there, *({**tasks, **values} for tasks in whole for values in others)]
 
     def fitting(self, most: int) -> dict[int, Point]:
         """Of the points on a whole partition only those of the partition in question."""

@@ -126,11 +126,13 @@ def rounds(
     states: Mapping[str, Node] | None = None,
     *,
     light: bool = False,
+    most: int = 0,
 ) -> Rounds:
     """The rounds of a link, as far as `-S nodes=SPEC` selects them. Raises UserError.
 
     light: what is measured loads the network so little that pairs of a star need no turns of their
-    own, as long as they share no node.
+    own, as long as they share no node. most: pairs in a round; 0: no limit, which a pattern whose
+    pairs all run together never has.
 
     spec: all, missing (all, of which the check takes its own), idle (pairs of two idle nodes), a
     count (the first so many clients of idle pairs), or nodes: a client brings its server along,
@@ -140,6 +142,8 @@ def rounds(
     laid = pairs.rounds(pattern, servers, clients, seed)
     if light and pattern == "star":
         laid = pairs.side_by_side(laid)
+    if most and pattern != "together":
+        laid = pairs.few_at_once(laid, most)
     if spec in ("all", nodesets.MISSING):
         return laid
     if selection.needs_states(spec):

@@ -20,12 +20,14 @@ from typing import Any
 import click
 
 from siteproof import files, nodesets, sites, units
+from siteproof.answers import required
 from siteproof.checks import selection, timetable
 from siteproof.checks.budget import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
 from siteproof.cli.records import print_rows, print_wrapped
 from siteproof.cli.shared import by_mode, by_system, console, flag, forms, print_text, text_option
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.record.grouped import grouped
+from siteproof.record.samples import Header
 from siteproof.sites import Site, pairs
 from siteproof.sweeps.tools import SWEEPS_ONLY
 from siteproof.units import count
@@ -53,7 +55,7 @@ class Row:
 
     nodes: of all its jobs; none if nothing is submitted. hours: the time limit of a job.
     gigabytes: what all its nodes write. note: about its pairs, points or program. why: the reason
-    why there is no job.
+    why there is no job. set_by: the criteria that set it, by the values that they require.
     """
 
     check: str
@@ -65,6 +67,7 @@ class Row:
     note: str = ""
     jobs: int = 1
     why: str = ""
+    set_by: Sequence[str] = ()
 
     @property
     def node_hours(self) -> float:
@@ -86,6 +89,7 @@ class Row:
             "node_set": _folded(tuple(self.nodes)),
             "note": self.note,
             "why_not": self.why,
+            "set_by": "; ".join(self.set_by),
         }
 
 
@@ -263,7 +267,23 @@ def _row(chunks: list[Case], site: Site, where: str) -> Row:
         row = _of_nodes(chunks, site, where)
     if row.nodes and where.partition(":")[2] in case["unoffered"]:
         return _of(case, where, note=" or ".join(case["software"]), why=NO_SOFTWARE)
-    return row
+    return replace(row, set_by=_set_by(case, site)) if row.nodes else row
+
+
+def _set_by(case: Case, site: Site) -> list[str]:
+    """A line for each point that criteria require of a check: the criteria, and its values."""
+    places = {"link": case.get("link"), "file_system": case.get("fs")}
+    where = {name: place for name, place in places.items() if place}
+    if (link := site.system.links.get(case.get("link", ""))) and link.emulated:
+        where["emulated"] = link.emulated
+    job = Header("", "", "", "", case["@class"], "", "", case["mode"], conditions=where)
+    found = [
+        (" ".join(f"{name}={value}" for name, value in point.items()), key)
+        for key, every in required.set_by(site, job)
+        # A value of -S overrides that of a criterion.
+        if (point := {k: v for k, v in every.items() if str(case.get(k) or v) == v})
+    ]
+    return [f"{', '.join(dict.fromkeys(keys))}: {at}" for at, keys in grouped(found).items()]
 
 
 def _of_nodes(chunks: list[Case], site: Site, where: str) -> Row:
@@ -384,7 +404,8 @@ def _of_pairs(case: Case, site: Site, where: str) -> Row:
     if not spec:
         return _of(case, where, why="nothing is missing")
     try:
-        rounds = timetable.rounds(site, link, case["pattern"], spec, "plan", light=case["light"])
+        light, most = case["light"], case["at_once"]
+        rounds = timetable.rounds(site, link, case["pattern"], spec, "plan", light=light, most=most)
     except UserError as error:
         return _of(case, where, why=f"{error}".rstrip("."))
     trials = case["trials"]
@@ -443,7 +464,7 @@ def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
     lines, places = 0, set[tuple[str, tuple[str, ...]]]()
     for number, row in enumerate(rows):
         place = (row.partition, tuple(row.nodes))
-        lines += 1 + bool(row.note) + (place not in places)
+        lines += 1 + bool(row.note) + len(row.set_by) + (place not in places)
         places.add(place)
         if lines > MAX_LINES:
             return rows[:number]
@@ -470,6 +491,7 @@ def _print_rows(rows: Sequence[Row]) -> None:
             print_wrapped(short if len(short) <= width else line)
             if row.note and len(short) > width:
                 print_wrapped(f"    {row.note}")
+            print_wrapped(*(f"    set by {line}" for line in row.set_by))
 
 
 def _print_idle(rows: Sequence[Row], *, every: bool) -> None:

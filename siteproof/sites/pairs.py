@@ -138,6 +138,13 @@ def side_by_side(turns: Rounds) -> list[list[Pair]]:
     return found
 
 
+def few_at_once(turns: Rounds, most: int) -> Rounds:
+    """The same pairs, of which at most so many measure at the same time."""
+    if at_once(turns) <= most:
+        return turns
+    return [pairs[first : first + most] for pairs in turns for first in range(0, len(pairs), most)]
+
+
 def _star(servers: Sequence[str], clients: Sequence[str]) -> list[Pair]:
     """Client i with server i mod n, or with the next one if that is the client itself."""
     found: dict[frozenset[str], Pair] = {}

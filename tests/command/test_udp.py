@@ -388,10 +388,10 @@ SETTINGS = [
     (["MpiPingPong.program=ls"], "-S MpiPingPong.program: unknown value 'ls'. Allowed: osu"),
     (["TcpBandwidth.program=ls"], "-S TcpBandwidth.program: unknown value 'ls'"),
     (["TcpBandwidth.streams=1000"], "-S TcpBandwidth.streams: 1000 is out of range. Allowed: 0 to"),
-    (["Latency.size=-1"], "-S Latency.size: -1 is out of range. Allowed: 16 to 65507"),
+    (["Latency.size=-1"], "-S Latency.size: -1 is out of range. Allowed: 0, or 16 to 65507"),
     (["BlockStorage.size=-1"], "-S BlockStorage.size: -1 is out of range. Allowed: 0 to"),
     (["BlockStorage.trials=-1"], "-S BlockStorage.trials: -1 is out of range"),
-    (["RandomIo.depth=0"], "-S RandomIo.depth: 0 is out of range. Allowed: 1 to"),
+    (["RandomIo.depth=-1"], "-S RandomIo.depth: -1 is out of range. Allowed: 0 to"),
 ]
 
 

@@ -151,3 +151,29 @@ def test_trials_are_made_in_every_mode_that_may_answer():
     assert required.one(site, job("maintenance"), "trials", "1") == "10"
     assert required.one(site, job("acceptance"), "trials", "1") == "10"
     assert required.one(site, job("quick"), "trials", "1") == "1"
+
+
+# ---- points
+
+
+def points(name, check, file_system, mode="acceptance"):
+    where = {"file_system": file_system}
+    return required.points(
+        shipped.site(name), Header("", "", "", "", check, "", "", mode, conditions=where)
+    )
+
+
+@rows("where", ["seattle", "indianapolis"])
+def test_criteria_require_the_points_that_they_name_each_once(where):
+    thirty = {"tasks": "30", "tasks_per_node": "1", "api": "POSIX", "layout": "file_a_task"}
+    found = [thirty, {"tasks": "1"}, {"tasks": "30"}]  # the last two: of the retention
+    assert points("sc11-wan", "Ior", where) == found
+    assert points("sc11-wan", "Ior", where, "maintenance") == []
+
+
+def test_a_criterion_on_another_file_system_requires_nothing():
+    assert points("sc11-wan", "Ior", "elsewhere") == []
+
+
+def test_a_criterion_without_a_number_of_tasks_requires_its_other_settings():
+    assert points("extenci", "Mdtest", "jwan") == [{"variant": "easy"}]

@@ -1,7 +1,6 @@
 """Which points Ior and Mdtest measure without a sweep file, and what servers may hold."""
 
 import pytest
-from rows import rows
 
 from siteproof.checks import selection, standard
 from siteproof.record.point import Point
@@ -19,22 +18,6 @@ def usable(name, partition, nodes="all"):
     site = load(name)
     chosen = selection.select(nodes, site.nodes_of(partition))
     return standard.usable(site.partition(partition), chosen)
-
-
-@rows("where", ["seattle", "indianapolis"])
-def test_criteria_ask_for_the_points_of_which_they_speak_each_once(where):
-    found = standard.of_criteria(load("sc11-wan"), "ior", where)
-    thirty = {"tasks": "30", "tasks_per_node": "1", "api": "POSIX", "layout": "file_a_task"}
-    assert found == [thirty, {"tasks": "1"}, {"tasks": "30"}]  # the last two: of the retention
-
-
-def test_a_criterion_on_another_file_system_asks_for_nothing():
-    found = standard.of_criteria(load("sc11-wan"), "ior", "elsewhere")
-    assert found == []
-
-
-def test_a_criterion_without_a_number_of_tasks_asks_for_no_point_of_its_own():
-    assert standard.of_criteria(load("extenci"), "mdtest", "jwan") == []
 
 
 def test_without_slurm_a_partition_has_the_nodes_of_the_inventory(monkeypatch):
