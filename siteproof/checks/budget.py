@@ -10,6 +10,7 @@ from reframe.core.logging import getlogger
 
 from siteproof.checks import loading
 from siteproof.errors import UserError
+from siteproof.sites import Site
 from siteproof.units import count
 
 ALL = "all"  # the walk of a check that is no sweep: all of its points in one job
@@ -55,6 +56,31 @@ def of(costs: Iterable[Sequence[float]]) -> Cost:
             total.nodes = max(total.nodes, int(nodes))
             total.node_hours += nodes * seconds / 3600
     return total
+
+
+def refuse_above(site: Site, testcases: Sequence[Any]) -> None:
+    """End a run that may take more node-hours than the site's budget of its mode."""
+    for mode, budget in site.system.budgets.items():
+        of_mode = (case for case in testcases if getattr(case.check, "mode", "") == mode)
+        hours = sum(_node_hours(case) for case in of_mode)
+        if hours > budget:
+            loading.refuse(
+                UserError(
+                    f"{site.name}/system.yaml: budgets",
+                    f"a run in mode {mode} may take {hours:.1f} node-hours, the budget is {budget}",
+                    hint="Run a part of it (-n, -S nodes), or give a larger budget",
+                )
+            )
+
+
+def _node_hours(case: Any) -> float:
+    """What a test takes at most; none of what a plain test takes is known."""
+    if hasattr(case.check, "costs"):
+        nodes, seconds, *_ = _case_cost(case)
+        return nodes * seconds / 3600
+    if not hasattr(case.check, "nodes_on") or case.partition.name in case.check.unoffered:
+        return 0.0
+    return float(case.check.nodes_on(case.partition.name) * case.check.seconds() / 3600)
 
 
 def report_costs(testcases: Sequence[Any]) -> None:

@@ -163,6 +163,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             loading.refuse(errors[0])
         return found
 
+    def nodes_on(self, partition: str) -> int:
+        """How many nodes its job takes on a partition, at most."""
+        return 1
+
     def settings(self) -> dict[str, str]:
         """Variables that the node's script reads; quoted when they are written."""
         return {}

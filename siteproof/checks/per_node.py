@@ -70,6 +70,14 @@ class PerNodeCheck(JobCheck, special=True):
         lacking = nodesets.parse(self.lacking[partition])
         return selection.jobs(lacking, [site.expected(role) for role in roles])
 
+    def nodes_on(self, partition: str) -> int:
+        """Those of its chunk."""
+        try:
+            jobs = self.select(session.current().site, partition, {})
+        except UserError:  # of another partition
+            return 0
+        return len(jobs[self.chunk]) if self.chunk < len(jobs) else 0
+
     def expected_nodes(self) -> NodeSet:
         """This chunk of the nodes that `-S nodes` selects."""
         by_state = self.on_slurm and not self.is_dry_run() and selection.needs_states(self.nodes)

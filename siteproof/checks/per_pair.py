@@ -194,6 +194,10 @@ class PerPairCheck(JobCheck, special=True):
             "together": self.pattern == "together",
         }
 
+    def nodes_on(self, partition: str) -> int:
+        """Both ends of every pair."""
+        return len(self.table.ends)
+
     # ---- the timetable
 
     def write_work(self, missing: bool) -> None:

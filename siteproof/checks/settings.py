@@ -119,6 +119,7 @@ def before_run(job_options: Sequence[str], testcases: Sequence[Any]) -> None:
     job_options: what -J adds to each job.
     """
     loading.refuse_empty_run(testcases)
+    budget.refuse_above(session.current().site, testcases)
     budget.report_costs(testcases)
     if testcases[0].check.is_dry_run():
         return

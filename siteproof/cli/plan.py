@@ -453,6 +453,10 @@ def _print(rows: Sequence[Row], command: str, *, every: bool) -> None:
     folder = files.folder()
     free = shutil.disk_usage(folder if folder.exists() else folder.parent).free / 10**9
     print_text(f"samples and stage directories: {folder} ({free:.0f} GB free)")
+    for mode, budget in sites.load(system).system.budgets.items():
+        hours = _Total(row for row in rows if row.mode == mode).node_hours
+        if hours > budget:
+            print_text(f"above the budget of {mode}, {budget} node-hours: a run is refused")
     if total.jobs:
         print_text(f"{total}; next: {command}")
     else:

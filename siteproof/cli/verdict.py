@@ -55,6 +55,10 @@ def verdict(system: str, since: str, campaign: str, as_of: str, form: str) -> No
     count from the newest of them. SITEPROOF_CAMPAIGN=NAME in the environment of a run names its
     campaign.
 
+    A criterion that no run in the mode of the newest session answers, and that was met when it was
+    measured last, is counted with that day, and does not decide: those of acceptance after a
+    maintenance evening.
+
     A check that failed on a node, in any mode, and has not ended well since is a warning, and
     counts as a criterion does.
 
@@ -120,6 +124,7 @@ def _remarks(judged: Judgement) -> Iterator[str]:
         )
     for line in judged.set_aside:
         yield f"{SET_ASIDE}{line}"
+    yield from verdicts.other_modes_lines(judged)
     yield verdicts.answered_line(judged)
 
 

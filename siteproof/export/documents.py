@@ -303,8 +303,9 @@ class Verdicts(Judged):
     last: When the last job ended that it rests on; null without samples.
     sessions: The sessions that it rests on.
     awaited: How many criteria are answered, wait for a measurement, for inputs from which they are
-        derived, for the evidence of a person, for the acceptance of a setting or for a check that
-        does not exist yet, or decide nothing here; their sum is the number of criteria.
+        derived, for the evidence of a person, for the acceptance of a setting, for a check that
+        does not exist yet or for a run in another mode, which had met them, or decide nothing here;
+        their sum is the number of criteria.
     counts: How many criteria have each verdict.
     unjudged: Headline metrics that were measured and that no criterion covers.
     criteria: Every criterion, in the order of criteria.yaml.

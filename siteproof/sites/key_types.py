@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import date
+from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import (
@@ -168,3 +169,20 @@ Target = Annotated[str, AfterValidator(_known_target)]
 def blanks(text: str) -> str:
     """The text with each run of blanks as one space: how host parameters are compared."""
     return " ".join(text.split())
+
+
+_BUDGET = re.compile(r"([0-9]+(?:\.[0-9]+)?) node-hours")
+
+
+def _node_hours(text: object) -> Decimal:
+    found = _BUDGET.fullmatch(str(text))
+    if not found or not Decimal(found[1]):
+        raise Mistake(f"'{text}' is not a budget", "for example '500 node-hours'")
+    return Decimal(found[1])
+
+
+Budget = Annotated[
+    Decimal,
+    BeforeValidator(_node_hours),
+    WithJsonSchema({"type": "string", "examples": ["500 node-hours"]}),
+]

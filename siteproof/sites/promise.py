@@ -166,8 +166,9 @@ class Promise(Model):
     )
     conditions: dict[str, Value] = Field(
         default_factory=lambda: {"mode": UNNAMED},
-        description="The conditions that a sample must have to count; mode is maintenance or "
-        "acceptance unless it is given.",
+        description="The conditions that a sample must have to count. Those that the check has "
+        "settings for set the runs of the modes that `mode` names. Without it maintenance and "
+        "acceptance count, and acceptance is set.",
     )
     programs: list[str] = Field(
         [], description="Programs whose value counts; without it, any that the check knows."

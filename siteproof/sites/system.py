@@ -19,6 +19,7 @@ from siteproof.files import MAX_UID
 from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option, Variables
 from siteproof.sites.key_types import (
     NAME_RULE,
+    Budget,
     Count,
     EntryName,
     Flops,
@@ -656,6 +657,11 @@ class System(Model):
     description: str = Field(description="What it is, for the report.")
     recognise: Recognise = Field(description="How its machines are recognised.")
     mode: Mode = Field("maintenance", description="The mode of a run without --mode.")
+    budgets: dict[Mode, Budget] = Field(
+        {},
+        description="The most node-hours that a run may take, by mode: acceptance: 500 node-hours. "
+        "A run that may take more is refused.",
+    )
     modules_system: ModulesSystem = Field(
         "nomod",
         description="What loads the `modules` of partitions and environments on the nodes, as in "

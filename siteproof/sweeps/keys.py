@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -20,7 +19,7 @@ from pydantic import (
 from siteproof import units
 from siteproof.errors import Mistake, UserError, hint
 from siteproof.record.point import KNOB
-from siteproof.sites.key_types import Model
+from siteproof.sites.key_types import Budget, Model
 from siteproof.sweeps import knobs
 from siteproof.sweeps.constraints import Constraint
 from siteproof.sweeps.tools import TOOLS, Axis
@@ -29,7 +28,6 @@ MAX_SECONDS = 86400  # of a point
 MAX_VALUES = 1000  # of an axis
 _WORD = re.compile(r"[A-Za-z0-9._:/+-]{1,64}")
 _LIMIT = re.compile(r"([1-9][0-9]{0,4})\s*(s|m|min|h)")
-_BUDGET = re.compile(r"([0-9]+(?:\.[0-9]+)?) node-hours")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 
 Values = list[str]
@@ -45,13 +43,6 @@ def _seconds(text: object) -> int:
     return seconds
 
 
-def _node_hours(text: object) -> Decimal:
-    found = _BUDGET.fullmatch(str(text))
-    if not found or not Decimal(found[1]):
-        raise Mistake(f"'{text}' is not a budget", "for example '500 node-hours'")
-    return Decimal(found[1])
-
-
 def _list(raw: object) -> object:
     """A single value or mapping stands for a list of one."""
     return [raw] if isinstance(raw, str | dict) else raw
@@ -60,11 +51,6 @@ def _list(raw: object) -> object:
 OneOrMore = Annotated[Values, BeforeValidator(_list), Field(max_length=MAX_VALUES)]
 Limit = Annotated[
     int, BeforeValidator(_seconds), WithJsonSchema({"type": "string", "examples": ["5m"]})
-]
-Budget = Annotated[
-    Decimal,
-    BeforeValidator(_node_hours),
-    WithJsonSchema({"type": "string", "examples": ["500 node-hours"]}),
 ]
 
 

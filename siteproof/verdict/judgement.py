@@ -13,7 +13,14 @@ from siteproof import files, sites
 from siteproof.answers import checks_tried, choosing, expected, implausible, inputs, lost
 from siteproof.answers.age import Freshness
 from siteproof.answers.attempts import attempts_at, each_place, failure
-from siteproof.answers.criterion import CriterionVerdict, judge, not_here, waiver_finding
+from siteproof.answers.criterion import (
+    CriterionVerdict,
+    NodeVerdict,
+    judge,
+    not_here,
+    waiver_finding,
+)
+from siteproof.answers.required import left_to_other_modes
 from siteproof.compare import accepted
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
@@ -29,6 +36,7 @@ from siteproof.record.sessions import Sessions
 from siteproof.record.severity import WRONG, Verdict, exit_code, most_severe, of_status
 from siteproof.record.updates import Updates
 from siteproof.sites import Criterion, Site, check_files, pairs
+from siteproof.sites.catalogue import MODES
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.sweeps.tools import SWEEPS_ONLY
 from siteproof.verdict import others
@@ -101,9 +109,33 @@ class Judgement:
 
     @property
     def deciding(self) -> list[Verdict]:
-        """The verdicts on the criteria that decide, and on the failed checks besides them."""
+        """The verdicts on the criteria that decide, and on the failed checks besides them.
+
+        Not those that only another mode answers, and had met.
+        """
         of_checks = [of_status(attempt.status) for attempt in self.failed_besides]
-        return [v.verdict for v in self.verdicts if not v.excused] + of_checks
+        others = {result.id for result in self.of_other_modes}
+        each = (v for v in self.verdicts if not v.excused and v.id not in others)
+        return [v.verdict for v in each] + of_checks
+
+    @cached_property
+    def of_other_modes(self) -> list[CriterionVerdict]:
+        """The criteria that no run in the mode of the newest session answers, and that were met.
+
+        What answers them is too old, or of before an update. What was never measured, failed, or is
+        of replaced hardware stays INCOMPLETE.
+        """
+        measured = (s.header for s in self.samples if s.header.mode in MODES)
+        newest = max(measured, key=lambda header: header.order, default=None)
+        return [
+            result
+            for result in self.verdicts
+            if newest
+            and result.verdict is Verdict.INCOMPLETE
+            and result.nodes
+            and all(map(_was_met, result.nodes))
+            and left_to_other_modes(self.site, result.criterion, newest.mode)
+        ]
 
     @cached_property
     def failed_besides(self) -> list[Sample]:
@@ -142,6 +174,14 @@ class Judgement:
         code = exit_code(self.deciding)
         unread = self.sessions is not None and (self.sessions.refused or self.sessions.set_aside)
         return ExitCode.INCOMPLETE if unread and code is ExitCode.PASS else code
+
+
+def _was_met(unit: NodeVerdict) -> bool:
+    """Whether a unit meets a criterion, or did so until its answer was too old."""
+    met = unit.waived or unit.verdict in (Verdict.PASS, Verdict.REGRESSED)
+    ages = (Kind.TOO_OLD, Kind.UPDATED_SINCE)
+    too_old = any(why.kind in ages and why.get("answer") is None for why in unit.findings)
+    return met or (unit.too_old and too_old)
 
 
 def judge_system(

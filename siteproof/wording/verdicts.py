@@ -16,6 +16,7 @@ from siteproof.answers.age import published, short
 from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.curves import whole_sweep
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import ends
 from siteproof.record.severity import RANKS, UNDECIDED, WORTH_REPEATING, Verdict
 from siteproof.sites import Criterion
@@ -34,6 +35,7 @@ AWAITED = {
     "evidence": "for evidence",
     "acceptance": "for the acceptance of a setting",
     "check": "for a check that does not exist yet",
+    "mode": "for a run in another mode",
     "decide_nothing": "nothing here",
 }
 VERBS = {"for": ("waits", "wait"), "nothing": ("decides", "decide")}  # by the first word
@@ -255,6 +257,8 @@ def _awaits(judged: Judgement, result: CriterionVerdict) -> str:
         return "decide_nothing"
     if result.verdict not in UNDECIDED:
         return "answered"
+    if any(result is one for one in judged.of_other_modes):
+        return "mode"
     if result.criterion.answered_by == "evidence":
         return "evidence"
     if not judged.site.can_answer(result.criterion):
@@ -268,6 +272,21 @@ def answered_line(judged: Judgement) -> str:
     """The same as a sentence."""
     parts = awaited_parts(awaited(judged))
     return f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {parts or 'none'}"
+
+
+def other_modes_lines(judged: Judgement) -> list[str]:
+    """What only other modes answer, by these modes, and when it was measured last."""
+    by_modes = grouped(
+        (" or ".join(filter(result.criterion.sets, MODES)), result)
+        for result in judged.of_other_modes
+    )
+    lines = []
+    for modes, results in by_modes.items():
+        number = count(len(results), "criterion is", "criteria are")
+        day = min(one.oldest.date() for one in results if one.oldest)
+        names = ", ".join(one.id for one in results)
+        lines.append(f"{number} answered by {modes} only, last on {day}: {names}")
+    return lines
 
 
 def awaited_parts(counts: Mapping[str, int]) -> str:

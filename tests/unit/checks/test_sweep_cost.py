@@ -1,5 +1,9 @@
 """What a sweep costs, how far it is, and what came to nothing: told in one line each."""
 
+from decimal import Decimal
+from types import SimpleNamespace
+
+import pytest
 from rows import rows
 
 from siteproof.checks import budget
@@ -57,3 +61,20 @@ def test_failed_points_are_told_by_their_axes():
 )
 def test_jobs_take_turns_where_sweeps_run(words, answer):
     assert of_sweeps(words) is answer
+
+
+def test_a_run_above_the_budget_of_its_mode_is_refused(capsys):
+    def case(nodes, seconds, mode="acceptance", unoffered=()):
+        check = SimpleNamespace(
+            mode=mode, unoffered=unoffered, nodes_on=lambda _: nodes, seconds=lambda: seconds
+        )
+        return SimpleNamespace(check=check, partition=SimpleNamespace(name="all"))
+
+    budgets = {"acceptance": Decimal("10.5")}
+    site = SimpleNamespace(name="here", system=SimpleNamespace(budgets=budgets))
+    others = [case(1000, 3600, "quick"), case(1000, 3600, unoffered=["all"])]
+    budget.refuse_above(site, [case(10, 3600), case(1, 1800), *others])
+    with pytest.raises(SystemExit) as end:
+        budget.refuse_above(site, [case(10, 3600), case(1, 1860), *others])
+    assert end.value.code == 2
+    assert "may take 10.5 node-hours, the budget is 10.5" in capsys.readouterr().err
