@@ -16,22 +16,32 @@ from siteproof.analysis.segments import Change
 MIN_RELATIVE = 0.02  # a smaller change is worth no alert
 FALSE = 0.05  # of what a page reports: the expected share that is wrong
 UNITS = (1000.0, 1024.0, 1024**2 / 1000**2)  # k and Ki, M and Mi: factors of a mistaken unit
-SAME_FACTOR = 0.002  # of a change from a unit's factor, or three of its standard errors …
-CLEAR = 0.02  # … which may be so many at most
+WIDE = 0.01  # of a change from the factor of k or Ki
+ROUNDED = 0.0005  # of one from that of M and Mi, or three of its standard errors …
+APART = 0.0013  # … which are less than what lies between it and an ordinary change of …
+ORDINARY = (1.05, 0.95, 1 / 1.05)  # … which these must not explain as well
 
 
 def unit_factor(change: Change) -> float:
-    """The factor between two units that explains a change of level, or 0."""
+    """The factor between two units that explains a change of level, or 0.
+
+    That of M and Mi is nearly a gain of 5 %: it is one only where the change is that exact.
+    """
     if change.before == 0 or change.after / change.before <= 0:
         return 0.0
-    error = abs(share(change.before, change.after)) / change.errors if change.errors else 0.0
-    ratio, near = change.after / change.before, max(SAME_FACTOR, 3 * error)
+    ratio = change.after / change.before
+    error = abs(log(ratio)) / change.errors if change.errors else 0.0
+    near = max(ROUNDED, 3 * error)
+    exact = near <= APART and not any(_is_near(ratio, plain, near) for plain in ORDINARY)
     for factor in (*UNITS, *(1 / unit for unit in UNITS)):
         wide = max(factor, 1 / factor) > 2
-        off = abs(log(ratio / factor))
-        if off <= (CLEAR / 2 if wide else near) and (wide or near <= CLEAR / 4):
+        if _is_near(ratio, factor, WIDE if wide else near) and (wide or exact):
             return factor
     return 0.0
+
+
+def _is_near(ratio: float, factor: float, near: float) -> bool:
+    return abs(log(ratio / factor)) <= near
 
 
 def share(before: float, after: float) -> float:
