@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import log
+from math import exp, log
 from statistics import NormalDist
 
 import numpy as np
@@ -19,15 +19,18 @@ from siteproof.analysis import outliers
 from siteproof.analysis import season as calendar
 from siteproof.analysis.drift import Drift, may_drift, slope
 from siteproof.analysis.season import Season
-from siteproof.analysis.segments import CHANCE, Change, Segments
+from siteproof.analysis.segments import CHANCE, LEAST, Change, Segments
 from siteproof.analysis.spread import (
     CLIP,
     SAME,
+    TIGHT,
     UNKNOWN,
     YEAR,
     Floats,
     Typical,
+    middle,
     robust_sd,
+    running_median,
     timed,
     variance_factor,
 )
@@ -35,6 +38,7 @@ from siteproof.analysis.spread import (
 FEW = 10  # values, of which fewer show nothing but steps
 SCATTERED = 15  # values on each side of a change of the scatter …
 TIMES = 1.8  # … by which it is larger or smaller
+JUMP = 3  # values of which the median changes by so many times where levels differ by factors
 SMALLEST = 1e-300  # of a chance
 LONGEST = 1000  # the newest values that are searched: memory and time are quadratic
 ROUNDS = 3  # in which steps and slope are sought in turns
@@ -101,6 +105,8 @@ def explain(
     seconds, known, order = timed(some, values)
     left_out = max(0, known.size - LONGEST)
     seconds, known, order = seconds[left_out:], known[left_out:], order[left_out:]
+    scale = _Factors.of(known)
+    known = scale.apart(known) if scale else known
     sought = may_swing and times is not None
     seasons = calendar.of_groups(seconds, known) if sought else []
     level = known - sum((one.offsets for one in seasons), np.zeros(known.size))
@@ -108,14 +114,52 @@ def explain(
     if best.season and not seasons:
         seasons = [best.season]
     modes = best.segments.modes or best.segments.clusters
+    changes = [] if best.segments.modes else best.segments.changes
+    if scale:
+        changes = [scale.measured(one) for one in changes]
+        modes = modes and (scale.level(modes[0]), scale.level(modes[1]))
     return Shape(
-        [] if best.segments.modes else _placed(best.segments.changes, order),
+        _placed(changes, order),
         best.drift,
         [one.placed(order, np.size(values)) for one in seasons],
         modes,
         left_out,
         [] if modes else _placed(_of_scatter(best.segments), order),
     )
+
+
+@dataclass(frozen=True)
+class _Factors:
+    """Values that jump by factors, as they are searched: equal factors are equally far apart.
+
+    The scatter of a value is a share of its level: that of a level a thousand times as high would
+    hide when it began, and be a change of the scatter, too. middle: where nothing is changed.
+    """
+
+    middle: float
+
+    @staticmethod
+    def of(values: Floats) -> _Factors | None:
+        """For values that jump from one such level to another."""
+        if values.size <= JUMP or values.min() <= 0:
+            return None
+        levels = np.log(running_median(values, JUMP // 2))
+        jump = float(np.abs(levels[JUMP:] - levels[:-JUMP]).max())
+        return _Factors(middle(values)) if jump >= log(TIMES) else None
+
+    def apart(self, values: Floats) -> Floats:
+        """What is searched in place of the values."""
+        return self.middle * (1 + np.log(values / self.middle))
+
+    def level(self, searched: float) -> float:
+        """The level of the values themselves."""
+        return self.middle * exp(searched / self.middle - 1)
+
+    def measured(self, change: Change) -> Change:
+        """A change with levels of the values themselves, and its severity as it is."""
+        before, after = self.level(change.before), self.level(change.after)
+        sd = abs(after - before) / change.severity if change.severity else 0.0
+        return replace(change, before=before, after=after, sd=sd)
 
 
 def _placed(changes: Sequence[Change], order: NDArray[np.intp]) -> list[Change]:
@@ -178,7 +222,27 @@ def _best(seconds: Floats, level: Floats, dated: bool, typical: Typical) -> _Can
         rest = Segments(level - sine.offsets, typical)
         candidates.append(_Candidate(rest, 1 + SINE, season=sine))
     count = level.size / min(one.repeats() for one in candidates)
-    return min(candidates, key=lambda one: one.score(limit, count))
+    best = min(candidates, key=lambda one: one.score(limit, count))
+    if best.drift is None or best.segments.steps or len(plain.segments.steps) > 1:
+        return best
+    gain = count * _gain_of_a_step(level, best.segments.away, limit / CLIP)
+    return plain if gain >= (log(count) if plain.segments.steps else 0) else best
+
+
+def _gain_of_a_step(level: Floats, away: Floats, sd: float) -> float:
+    """By how much the one step that explains most, certain or not, explains more than a slope.
+
+    Twice the logarithm of the likelihoods' ratio, a value; of normal noise, with which they are
+    confused less often than with `score`. away: what the slope leaves.
+    """
+    centre = float(np.median(level))
+    pulled = np.clip(level, centre - CLIP * sd, centre + CLIP * sd)
+    places = np.arange(LEAST, level.size - LEAST + 1)
+    sums, n = np.cumsum(pulled - pulled.mean())[places - 1], level.size
+    at = int(places[(sums**2 / (places * (n - places))).argmax()])
+    rest = np.concatenate([part - np.median(part) for part in (level[:at], level[at:])])
+    of_step, of_slope = (np.clip(part, -TIGHT * sd, TIGHT * sd) for part in (rest, away))
+    return log(float(of_slope @ of_slope) / max(float(of_step @ of_step), SMALLEST))
 
 
 def _with_line(

@@ -8,16 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+import numpy as np
+
 from siteproof import nodesets
 from siteproof.analysis import steps
+from siteproof.analysis.spread import middle
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import SYSTEM
 from siteproof.sites import Site
-from siteproof.trend.alerts import Alert, Kind, Moment
+from siteproof.trend.alerts import CONFIRMS, Alert, Kind, Moment
 from siteproof.trend.finds import FLEET, Find, share
 from siteproof.trend.lines import RoleSeries
 
-NEAR = 2  # runs between two steps that may still be one, or as many as their dates are uncertain
+NEAR = 2  # runs between two steps that may still be one, and as many as a date is uncertain
 ALIKE = 2.0  # times: steps of sizes further apart are two
 MANY = 0.5  # of a rack's nodes that make its name the place
 FEW = 2  # nodes of a rack; one alone does not make it a change of the rack
@@ -43,27 +46,67 @@ def alerts(site: Site, finds: Iterable[Find], taken: Iterable[str] = ()) -> list
 def _together(finds: Sequence[Find]) -> list[list[Find]]:
     """Of one group: by kind and direction, in the same runs, and of alike size."""
     clusters: list[list[Find]] = []
-    for find in sorted(finds, key=lambda f: (f.column, f.stretch.node)):
-        home = next((c for c in reversed(clusters) if _joins(c[0], find)), None)
-        if home is None:
-            clusters.append([find])
-        else:
-            home.append(find)
+    left = sorted(finds, key=lambda f: (f.kind == "drift", f.column, f.stretch.node))
+    while left:
+        home = _around(_most_common(left), left)
+        clusters.append(sorted(home.values(), key=lambda f: (f.column, f.stretch.node)))
+        left = [f for f in left if id(f) not in home]
     return clusters
+
+
+def _around(first: Find, finds: Sequence[Find]) -> dict[int, Find]:
+    """By their ids, the finds that are one with the first; drifts that it explains are steps."""
+    home = {id(f): f for f in finds if f is first or _joins(first, f)}
+    drifts = [f for f in finds if f.kind == "drift" and id(f) not in home]
+    of_drifts = {id(f): _as_step(f, first, len(home)) for f in drifts}
+    return home | {name: step for name, step in of_drifts.items() if step}
+
+
+def _most_common(finds: Sequence[Find]) -> Find:
+    """The find of middle size in the run in which most finds of one kind and direction are."""
+    places: dict[tuple[object, ...], list[Find]] = {}
+    for find in finds:
+        place = (find.kind, find.column, find.relative > 0, find.made_good is None)
+        places.setdefault(place, []).append(find)
+    most = max(places.values(), key=lambda here: len(here))
+    return sorted(most, key=lambda f: f.relative)[len(most) // 2]
 
 
 def _joins(one: Find, other: Find) -> bool:
     if one.kind != other.kind or FLEET in (one.stretch.node, other.stretch.node):
         return False
-    near = max(NEAR, one.within, other.within)
-    if one.kind != "drift" and other.column - one.column > near:
+    near = NEAR + max(one.within, other.within)
+    if one.kind != "drift" and abs(other.column - one.column) > near:
         return False
     if (one.made_good is None) != (other.made_good is None):
         return False
-    a, b = one.relative, other.relative
+    return _is_alike(one.relative, other.relative)
+
+
+def _is_alike(a: float, b: float) -> bool:
     if a == b:  # also of two infinite changes, from 0
         return a != 0
     return a * b > 0 and max(abs(a), abs(b)) <= ALIKE * min(abs(a), abs(b))
+
+
+def _as_step(find: Find, step: Find, count: int) -> Find | None:
+    """A drift of one node as the step that several others have, if it is about as large as one.
+
+    Of many nodes with one step, noise makes that of some look like a slope. count: of the others.
+    """
+    line = find.stretch
+    if (step.kind, step.made_good) != ("step", None) or count <= FEW:
+        return None
+    at = int(np.searchsorted(line.column, step.column))
+    begin, end = max(0, at - step.n_before), at + step.n_after
+    if FLEET in (line.node, step.stretch.node) or min(at, line.column.size - at) < CONFIRMS:
+        return None
+    sides = slice(begin, at), slice(at, end)
+    relative = steps.share(*(middle(line.values[side]) for side in sides))
+    if not _is_alike(relative, step.relative):
+        return None
+    before, after = (middle(line.raw[side]) for side in sides)
+    return replace(step, stretch=line, at=at, before=before, after=after, relative=relative)
 
 
 def _by_place(site: Site, finds: list[Find]) -> list[tuple[str, list[Find]]]:

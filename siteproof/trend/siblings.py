@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from math import pi, sqrt
+from math import pi
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from siteproof.trend.lines import Floats, Ints, RoleSeries
 
 ROUNDS = 2  # of typical values and fleet's level in turns, so that neither hides in the other
 PARTS = 3  # that are left out of a fleet one after the other, before it is taken as it is
-HALF = 0.5  # of the fleet's step: a node that moved by less did not take part
+HALF = 0.5  # of a step: a node that moved by less did not take part
 NEARLY_ALL = 0.8  # of the nodes take part in a step of the whole fleet …
 MAJORITY = 0.5  # … or so many, where runs are so few that noise hides which nodes did
 
@@ -146,15 +146,29 @@ class _Frame:
         known = kept & ~np.isnan(sides[0]) & ~np.isnan(sides[1])
         change = sides[1] / sides[0] - 1 if self.ratio else sides[1] - sides[0]
         step = after / before - 1 if self.ratio else after - before
-        took = known & (np.where(known, change, 0) * np.sign(step) >= HALF * abs(step))
-        clear = sqrt(noise) < abs(step) / 3
-        share = took.sum() / max(1, known.sum())
-        return None if share >= (NEARLY_ALL if clear else MAJORITY) or not took.any() else took
+        way = np.where(known, change * np.sign(step), 0)
+        took = known & (way >= HALF * abs(step))
+        if not took.any():
+            return None
+        clear = noise < (abs(step) / 3) ** 2 or _is_mixed(way[known], abs(step), noise)
+        if clear:  # where half of them moved, the fleet's median moved by half as much as they did
+            took &= way >= HALF * float(np.median(way[took]))
+        all_did = took.sum() >= (NEARLY_ALL if clear else MAJORITY) * known.sum()
+        return None if all_did else took
 
     def without(self, level: Floats) -> Floats:
         """The values without what the fleet did in their runs."""
         here = level[self.group.column]
         return self.group.values / here if self.ratio else self.group.values - here
+
+
+def _is_mixed(change: Floats, step: float, noise: float) -> bool:
+    """Whether nodes changed so unlike each other that some of them moved, and others did not.
+
+    noise: the variance of a node's change. One node that is far off is no such part.
+    """
+    inside = np.clip(change, -step, 3 * step)
+    return change.size >= MIN_FLEET and float(inside.var()) > noise + (HALF * step) ** 2
 
 
 def _everywhere(columns: Ints, levels: Floats, runs: int) -> Floats:

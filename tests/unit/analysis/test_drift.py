@@ -118,6 +118,21 @@ def test_a_step_is_no_drift():
     assert len(found.steps) == 1
 
 
+def drifts(count, change):
+    """In how many of 60 series with a CV of 3 % such a change is called a drift."""
+    chance = np.random.default_rng(1)
+    made = (100 * change * (1 + 0.03 * chance.standard_normal(count)) for _ in range(60))
+    return sum(shape.explain(None, values).drift is not None for values in made)
+
+
+def test_a_step_within_the_scatter_of_a_run_is_hardly_ever_called_a_drift():
+    assert drifts(60, np.where(np.arange(60) < 30, 1, 0.96)) <= 8
+
+
+def test_a_drift_within_the_scatter_is_still_one():
+    assert drifts(60, np.linspace(1, 0.9, 60)) >= 48
+
+
 def test_a_step_within_a_drift_is_told_beside_it():
     values = noise(9) + np.linspace(0, 6, 365)
     values[200:] += 5

@@ -11,6 +11,7 @@ import years
 from asked import ask
 from years import Drift, Gap, Scatter, Season, Step
 
+from siteproof import nodesets
 from siteproof.record.series import Series
 from siteproof.trend import finds
 from siteproof.trend.finds import Region
@@ -85,6 +86,38 @@ def test_noise_that_grows_hides_no_step(told):
         steps=[Step(TRIAD, 120, -0.08)],
     )
     assert {found["kind"] for found in items(answer)} == {"step", "scatter"}
+
+
+HALF = years.names(9)  # of a fleet of 18
+
+
+def test_half_of_a_fleet_that_loses_a_twentieth_is_one_change(told):
+    metrics = ["Lnet.read", "Lnet.write", IO, "RandomIo.write"]  # CV 2 and 3 %
+    steps = [Step(metric, 30, -0.05, HALF) for metric in metrics]
+    for metric, found in one_each(told(metrics, runs=60, steps=steps), metrics):
+        assert (found["kind"], found["of_fleet"], found["worse"]) == ("step", False, True), metric
+        nodes = nodesets.parse(found["nodes"])
+        assert nodes <= nodesets.of(HALF) and len(nodes) >= 5, metric
+        assert found["relative"] == pytest.approx(-0.05, abs=0.01), metric
+        assert run_of(found["first_after"]) == pytest.approx(30, abs=2), metric
+
+
+def test_a_fleet_that_loses_a_twentieth_is_one_change_whether_its_nodes_lose_alike_or_not(told):
+    metrics = ["Lnet.read", "Lnet.write"]
+    steps = [Step(metric, 30, -0.05) for metric in metrics]
+    steps += [Step("Lnet.read", 30, by, HALF[at::2]) for at, by in enumerate((-0.01, 0.01))]
+    for metric, found in one_each(told(metrics, runs=60, steps=steps), metrics):
+        assert (found["kind"], found["of_fleet"]) == ("step", True), metric
+
+
+def test_two_parts_of_a_fleet_that_lose_a_week_apart_are_two_changes(told):
+    steps = [Step("Lnet.read", 30 + 7 * at, -0.1, HALF[at:8:2]) for at in (0, 1)]
+    found = items(told(["Lnet.read"], runs=60, steps=steps))
+    assert {(one["kind"], run_of(one["first_after"])) for one in found} == {
+        ("step", 30),
+        ("step", 37),
+    }
+    assert len(found) == 2
 
 
 # ---- episodes
@@ -178,9 +211,40 @@ def test_a_jump_by_the_factor_of_a_unit_is_asked_about(told):
     metrics = [TRIAD, "Stream.copy", "Stream.scale", "Stream.add"]
     factors = dict(zip(metrics, (1000, 1024, 1.048576, 1 / 1.048576), strict=True))
     steps = [Step(metric, 60, factor - 1) for metric, factor in factors.items()]
-    for metric, found in one_each(told(metrics, runs=120, steps=steps), metrics):
+    steady = [Scatter(metric, 0, 0.3) for metric in metrics]
+    answer = told(metrics, runs=120, steps=steps, scatters=steady)
+    for metric, found in one_each(answer, metrics):
         assert found["of_fleet"], metric
         assert found["unit_factor"] == pytest.approx(factors[metric]), metric
+
+
+GAINS = (0.05, 0.05, -0.05, 0.05)
+
+
+def test_a_gain_or_loss_of_a_twentieth_of_a_whole_fleet_is_not_asked_about(told):
+    metrics = ["Hpl.gflops", TRIAD, "Stream.copy", "Lnet.read"]
+    steps = [Step(metric, 60, by) for metric, by in zip(metrics, GAINS, strict=True)]
+    steady = [Scatter(metric, 0, 0.3) for metric in metrics[:1]]
+    answer = told(metrics, runs=120, steps=steps, scatters=steady)
+    for metric, found in one_each(answer, metrics):
+        assert (found["of_fleet"], found["unit_factor"]) == (True, 0), metric
+
+
+def test_a_change_of_the_unit_of_one_node_has_its_run_and_nothing_beside_it(told):
+    metrics = [IO, "RandomIo.write", "BlockStorage.read", "BlockStorage.write"]
+    steps = [Step(metric, 60, 0.001 - 1, ["n002"]) for metric in metrics]
+    for metric, found in one_each(told(metrics, runs=120, steps=steps), metrics):
+        assert (found["kind"], found["nodes"], found["unit_factor"]) == ("step", "n002", 0.001)
+        assert run_of(found["first_after"]) == 60, metric
+        assert found["after"] / found["before"] == pytest.approx(0.001, rel=0.02), metric
+
+
+def test_a_node_at_half_speed_scatters_by_half_as_much_which_is_no_change_of_its_own(told):
+    metrics = [IO, "RandomIo.write", "BlockStorage.read", "BlockStorage.write"]
+    steps = [Step(metric, 100, -0.5, ["n002"]) for metric in metrics]
+    for metric, found in one_each(told(metrics, runs=200, steps=steps), metrics):
+        assert (found["kind"], run_of(found["first_after"])) == ("step", 100), metric
+        assert found["relative"] == pytest.approx(-0.5, abs=0.02), metric
 
 
 def test_a_ramp_and_then_a_step_is_a_drift_and_a_step_of_one_node(told):
