@@ -17,10 +17,12 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import files, nodesets
 from siteproof.checks import selection
 from siteproof.cli import shared
+from siteproof.cli.gate_answer import Options
 from siteproof.cli.steps import Screen, Steps, Stopped, checks_ended
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.gate import children
+from siteproof.gate.decision import KEEP_OUT
 from siteproof.sites import Site
 from siteproof.sites.catalogue import MODES
 from siteproof.slurm import admission, client
@@ -157,6 +159,9 @@ def _checked(wish: Wish) -> Wish:
     shared.must_give("evening", {"--campaign": wish.campaign})
     if wish.mode not in MODES:
         raise UserError("--mode", f"unknown mode '{wish.mode}'", MODES)
+    keep_out = wish.keep_out or ",".join(KEEP_OUT)
+    gate = Options(limit=wish.limit or "0%", capacity=wish.capacity, keep_out=keep_out)
+    gate.shares, gate.states  # noqa: B018
     return wish
 
 
@@ -210,7 +215,8 @@ class _Evening:
         if wish.apply and self.act():
             verdict = self.judge()
         self.report()
-        return steps.last(verdict, wish.gate("--brief"), JUDGED)
+        certain = ["--certain"] if wish.certain else []
+        return steps.last(verdict, wish.gate(*certain, "--brief"), JUDGED)
 
     # ---- measure and judge
 

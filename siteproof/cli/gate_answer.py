@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from ClusterShell.NodeSet import NodeSet
+
 from siteproof import nodesets
 from siteproof.answers.criterion import CriterionVerdict
 from siteproof.cli.records import print_plain, print_records, print_wrapped, record_of
@@ -153,7 +155,7 @@ def print_answer(judged: Judgement, scope: Scope, chosen: Options, work: Work) -
     print_wrapped(done)
     print_wrapped(service.who_stays_out(places, scope.decision))
     command = _next(judged, scope, chosen, work, places)
-    print_wrapped(*_by_hand(scope, chosen, work))
+    print_wrapped(*_by_hand(scope, chosen, work, places))
     inside = (scope.decision.rulings[node] for node in _by_service(places).get(Service.BY_US, ()))
     broken = nodesets.of(one.node for one in inside if not (one.back or one.state == UNTESTED))
     if RETEST in command and broken and not work.failed:
@@ -173,18 +175,18 @@ def _next(
     if missing := _missing(judged, scope, places):
         return missing
     if work.refused:
-        return _past_refusal(judged, scope, chosen, work)
+        return _past_refusal(judged, scope, chosen, work, places)
     return _for_nodes(chosen, places) or _when_all_is_well(judged, chosen)
 
 
-def _by_hand(scope: Scope, chosen: Options, work: Work) -> Iterator[str]:
+def _by_hand(scope: Scope, chosen: Options, work: Work, places: Sequence[Place]) -> Iterator[str]:
     """What a person does before the next command, or decides against it."""
     if work.handed_over and not work.failed:
         what = count(work.handed_over, "command")
         yield f"first somebody with the right runs the {what} above"
     elif work.refused and work.allow:
-        if scope.decision.certain.out and not chosen.certain:
-            yield f"--certain keeps out {scope.decision.certain.out}, dead or with a wrong answer"
+        if certain := _certain(scope, chosen, places):
+            yield f"--certain keeps out {certain}, dead or with a wrong answer"
         yield f"{shlex.join(work.allow)} keeps all of them out"
 
 
@@ -216,11 +218,19 @@ def _for_nodes(chosen: Options, places: Sequence[Place]) -> str:
     return f"siteproof why {elsewhere[0]}{chosen.of_system}" if elsewhere else ""
 
 
-def _past_refusal(judged: Judgement, scope: Scope, chosen: Options, work: Work) -> str:
+def _certain(scope: Scope, chosen: Options, places: Sequence[Place]) -> NodeSet:
+    """The nodes that --certain would keep out, and that are not in quarantine yet."""
+    inside = nodesets.of(_by_service(places).get(Service.BY_US, ()))
+    return nodesets.of() if chosen.certain else scope.decision.certain.out - inside
+
+
+def _past_refusal(
+    judged: Judgement, scope: Scope, chosen: Options, work: Work, places: Sequence[Place]
+) -> str:
     """After a refusal: keep out what is certain; where the nodes are hardly at fault, look why."""
     if not work.allow:
         return chosen.command()
-    if scope.decision.certain.out and not chosen.certain:
+    if _certain(scope, chosen, places):
         return chosen.command("--certain", "--apply")
     if "--limit" not in work.allow:
         return chosen.command(*work.allow, "--apply")

@@ -190,7 +190,7 @@ def test_exactly_the_failed_nodes_are_reserved_tested_and_freed(gate, testbed):
 
     testbed.run(["ip", "link", "set", "eth0", "mtu", "1500"], node="node006")
     try:
-        shown = gate("--retest", "--", "-n", "HostParameters", code=0)
+        shown = gate("--retest", "--", "-n", "HostParameters", code=1)
         assert f"-J reservation={NAME}" in shown
         assert "SITEPROOF_CAMPAIGN=winter reframe" in shown
         gate("--retest", "--apply", "--", "-n", "HostParameters")

@@ -189,6 +189,8 @@ def test_what_takes_longer_than_ten_seconds_shows_how_far_it_is(evening):
         (["--campaign", ""], "missing: --campaign"),
         (["--mode", "x"], "unknown mode 'x'"),
         (["--rolling", "many"], "'many' is not a valid integer"),
+        (["--limit", "many"], "'many' is not a share of a partition"),
+        (["--keep-out", "BAD"], "'BAD' is not a state"),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_run(evening, words, told):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from test_gate import INVENTORY, QUARANTINE, cluster, decided, held
 
 from siteproof import files, nodesets
+from siteproof.cli import gate_answer
 from siteproof.cli.gate_answer import Options
 from siteproof.gate import act, log, service
 from siteproof.gate.act import Scope
@@ -205,3 +206,12 @@ def test_the_next_command_has_the_same_choice_and_no_option_twice():
     )
     assert chosen.of_system == ""
     assert Options(given=[("--system", "x")]).of_system == " --system x"
+
+
+def test_after_a_refusal_certain_is_the_next_only_while_such_a_node_is_not_in_quarantine():
+    dead = cluster(n2=Node("n2", node_state("DOWN"), "Not responding"))
+    scope = Scope("here", decided(), {"compute": INVENTORY}, QUARANTINE, "c", "me").seen(dead)
+    for at, left in ((Service.DOWN, "n2"), (Service.BY_US, "")):
+        places = [Place("n2", at)]
+        assert str(gate_answer._certain(scope, Options(), places)) == left
+        assert not gate_answer._certain(scope, Options(certain=True), places)
