@@ -24,7 +24,7 @@ from siteproof.sites import Criterion, Partition, Site, check_files, pairs
 from siteproof.sites.catalogue import MODES, ROOT, Metric, read
 from siteproof.sites.lint import at
 
-FILE_SYSTEM, AT_ONCE, PATTERN, WHOLE = "file_system", "at_once", "pattern", "sweep"
+FILE_SYSTEM, AT_ONCE, PATTERN = "file_system", "at_once", "pattern"
 TUNING = "Tuning"  # the check of the sweeps that change settings of nodes
 Values = Mapping[str, str]
 
@@ -197,7 +197,7 @@ class _Asked:
         where, known = {name: place} if name else {}, self._known(name, place)
         if emulated := known.pop(EMULATED, ""):
             where[EMULATED] = emulated
-        of_whole = WHOLE in self.entry.conditions or check == TUNING
+        of_whole = required.WHOLE in self.entry.conditions or check == TUNING
         for mode in filter(self.criterion.sets, MODES):
             job = Header("", "", "", "", check, "", "", mode, conditions=where)
             if check not in self.sweeps.only and not of_whole:

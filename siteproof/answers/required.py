@@ -14,6 +14,7 @@ from siteproof.record.samples import Header
 from siteproof.sites import Criterion, Expected, Site
 from siteproof.sites.catalogue import Setting
 
+WHOLE = "sweep"  # condition of what only a whole sweep has
 TRIALS = "trials"  # a setting that is a key of the criterion, too
 
 
@@ -61,7 +62,9 @@ def set_by(site: Site, job: Header) -> list[tuple[str, dict[str, str]]]:
         (key, _point(known, one, job))
         for key, criterion in site.criteria.items()
         for one in inputs.answering(site, criterion)
-        if one.metric.partition(".")[0] == job.check and may_answer(one, job)
+        if one.metric.partition(".")[0] == job.check
+        and may_answer(one, job)
+        and WHOLE not in site.catalogue[one.metric].conditions
     ]
     return [(key, point) for key, point in found if point]
 

@@ -38,6 +38,9 @@ Found = Mapping[str, Sequence[object]]  # mistakes, warnings and gaps, by kind
 def lint(systems: tuple[str, ...], schema: bool, coverage: bool, form: str) -> None:
     """Check the files of SYSTEM, or of all systems and sweeps, and print every mistake.
 
+    A criterion that no mode, check, sweep, service or evidence of its site can answer is a mistake,
+    unless it has 'not_here:' with the reason.
+
     Warnings name what is possible and not plausible, with the arithmetic. A gap is a value that is
     still to be filled in: '!gap' and what is missing; a criterion with a gap is not in force.
 

@@ -14,6 +14,7 @@ from siteproof import nodesets, units
 from siteproof.answers import expected, inputs
 from siteproof.answers.age import published, short
 from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
+from siteproof.answers.required import left_to_other_modes
 from siteproof.curves import whole_sweep
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.grouped import grouped
@@ -145,7 +146,7 @@ def age(result: CriterionVerdict) -> str:
 
 def next_command(judged: Judgement) -> str:
     """The next command: it measures what is missing, explains what failed, or reports."""
-    deciding = [result for result in judged.verdicts if not result.excused]
+    deciding = [result for result in judged.verdicts if _decides(judged, result)]
     command = rerun(judged)
     if command or not deciding:
         return command
@@ -217,10 +218,10 @@ def rerun(judged: Judgement) -> str:
 
 
 def _mode_for(judged: Judgement, owed: Sequence[Criterion]) -> str:
-    """The mode that most of these criteria accept; the system's own, if it is one."""
-    rules = [rule for criterion in owed if (rule := criterion.conditions.get("mode"))]
-    modes = dict.fromkeys([judged.site.system.mode, *CONTRACT_MODES, *MODES])
-    return max(modes, key=lambda mode: sum(rule.met_by(mode) for rule in rules))
+    """The mode whose runs answer most of these criteria; the system's own, if it is one."""
+    site = judged.site
+    modes = dict.fromkeys([site.system.mode, *CONTRACT_MODES, *MODES])
+    return min(modes, key=lambda mode: sum(left_to_other_modes(site, one, mode) for one in owed))
 
 
 def _is_missing(judged: Judgement, result: CriterionVerdict) -> bool:
@@ -230,7 +231,7 @@ def _is_missing(judged: Judgement, result: CriterionVerdict) -> bool:
 
 def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
     """Whether a run of checks could change it; a metric of a whole sweep needs the sweep."""
-    if result.excused or result.verdict not in WORTH_REPEATING:
+    if result.verdict not in WORTH_REPEATING or not _decides(judged, result):
         return False
     if any(published(sample) for sample in judged.samples):
         return False
@@ -257,7 +258,7 @@ def _awaits(judged: Judgement, result: CriterionVerdict) -> str:
         return "decide_nothing"
     if result.verdict not in UNDECIDED:
         return "answered"
-    if any(result is one for one in judged.of_other_modes):
+    if _is_of_other_modes(judged, result):
         return "mode"
     if result.criterion.answered_by == "evidence":
         return "evidence"
@@ -272,6 +273,14 @@ def answered_line(judged: Judgement) -> str:
     """The same as a sentence."""
     parts = awaited_parts(awaited(judged))
     return f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {parts or 'none'}"
+
+
+def _is_of_other_modes(judged: Judgement, result: CriterionVerdict) -> bool:
+    return any(result is one for one in judged.of_other_modes)
+
+
+def _decides(judged: Judgement, result: CriterionVerdict) -> bool:
+    return not result.excused and not _is_of_other_modes(judged, result)
 
 
 def other_modes_lines(judged: Judgement) -> list[str]:

@@ -261,6 +261,18 @@ def test_a_pair_is_tried_as_often_as_its_criterion_asks_for():
     assert not any("times over" in note for note in notes)
 
 
+def test_a_criterion_sets_the_seconds_and_pairs_at_once_of_acceptance_unless_s_does():
+    words = ("--system", "extenci", "-n", "TcpBandwidth")
+    psc, tacc = rows_of(*words, "--mode", "acceptance")
+    assert psc["set_by"] == "EXT-IPERF-INT: streams=1 duration=300 at_once=1"
+    assert tacc["set_by"] == "EXT-WAN: duration=300 at_once=1"
+    assert "21 pairs in 21 rounds" in psc["note"] and int(psc["minutes"]) > 21 * 4 * 5
+    (psc, _) = rows_of(*words, "--mode", "acceptance", "-S", "duration=20", "-S", "at_once=2")
+    assert (psc["set_by"], int(psc["minutes"])) == ("EXT-IPERF-INT: streams=1", 27)
+    (psc, _) = rows_of(*words)  # maintenance, which they do not name
+    assert (psc["set_by"], "in 7 rounds" in psc["note"]) == ("", True)
+
+
 def test_why_a_sweep_does_not_run_is_said_in_the_words_of_its_site():
     _, told = planned(*SWEEPS, "--system", "testbed", "-n", "HostBuffers|Io500Mdtest", "--all")
     for why in (

@@ -165,3 +165,12 @@ def test_side_by_side_each_pair_stays_and_no_node_has_two_at_a_time(servers, cli
 def test_a_star_of_several_servers_is_as_short_as_one_of_them_side_by_side():
     star = pairs.rounds("star", nodes("m[1-4]"), nodes("c[01-40]"), 0)
     assert (len(star), len(pairs.side_by_side(star))) == (40, 10)
+
+
+@given(pattern=patterns, servers=some, clients=some, most=st.integers(1, 8))
+def test_few_at_once_leaves_no_pair_out_and_keeps_their_order(pattern, servers, clients, most):
+    made = pairs.rounds(pattern, servers, clients, 1)
+    few = pairs.few_at_once(made, most)
+    assert [pair for turn in few for pair in turn] == [pair for turn in made for pair in turn]
+    assert pairs.at_once(few) <= most
+    assert pairs.at_once(made) > most or few is made
