@@ -81,18 +81,6 @@ def _point(known: Mapping[str, Setting], criterion: Criterion, job: Header) -> d
     return point
 
 
-def left_to_other_modes(site: Site, criterion: Criterion, mode: str) -> bool:
-    """Whether no run of a mode answers a criterion: it names others, or sets others only."""
-    return (
-        not criterion.conditions["mode"].met_by(mode)
-        or not criterion.sets(mode)
-        and any(
-            settings(site, one.metric.partition(".")[0]).keys() & one.conditions.keys()
-            for one in inputs.answering(site, criterion)
-        )
-    )
-
-
 def _criteria(site: Site, job: Header) -> Iterator[Criterion]:
     """The criteria, and inputs of derived ones, that a job of the check may answer."""
     return (one for one in inputs.of_check(site, job.check) if may_answer(one, job))

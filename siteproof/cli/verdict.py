@@ -55,7 +55,7 @@ def verdict(system: str, since: str, campaign: str, as_of: str, form: str) -> No
     count from the newest of them. SITEPROOF_CAMPAIGN=NAME in the environment of a run names its
     campaign.
 
-    A criterion that no run in the mode of the newest session answers, and that was met when it was
+    A criterion that the mode of the newest session does not answer, and that was met when it was
     measured last, is counted with that day, and does not decide: those of acceptance after a
     maintenance evening.
 

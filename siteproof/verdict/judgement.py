@@ -12,7 +12,7 @@ from operator import is_
 from siteproof import files, sites
 from siteproof.answers import checks_tried, choosing, expected, implausible, inputs, lost
 from siteproof.answers.age import Freshness
-from siteproof.answers.attempts import attempts_at, each_place, failure
+from siteproof.answers.attempts import attempts_at, each_place, failure, refusal
 from siteproof.answers.criterion import (
     CriterionVerdict,
     NodeVerdict,
@@ -20,7 +20,6 @@ from siteproof.answers.criterion import (
     not_here,
     waiver_finding,
 )
-from siteproof.answers.required import left_to_other_modes
 from siteproof.compare import accepted
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
@@ -120,10 +119,11 @@ class Judgement:
 
     @cached_property
     def of_other_modes(self) -> list[CriterionVerdict]:
-        """The criteria that no run in the mode of the newest session answers, and that were met.
+        """The criteria that the mode of the newest session does not answer, and that were met.
 
-        What answers them is too old, or of before an update. What was never measured, failed, or is
-        of replaced hardware stays INCOMPLETE.
+        They name other modes; or they set other modes only, and that session has measured their
+        units with other settings. What answers them is too old, or of before an update. What was
+        never measured, failed, or is of replaced hardware stays INCOMPLETE.
         """
         measured = (s.header for s in self.samples if s.header.mode in MODES)
         newest = max(measured, key=lambda header: header.order, default=None)
@@ -134,8 +134,19 @@ class Judgement:
             and result.verdict is Verdict.INCOMPLETE
             and result.nodes
             and all(map(_was_met, result.nodes))
-            and left_to_other_modes(self.site, result.criterion, newest.mode)
+            and self._is_left_by(result, newest)
         ]
+
+    def _is_left_by(self, result: CriterionVerdict, newest: Header) -> bool:
+        """Whether a session's mode leaves a criterion to others."""
+        criterion = result.criterion
+        if not criterion.conditions["mode"].met_by(newest.mode):
+            return True
+        if criterion.sets(newest.mode):
+            return False
+        attempts = self.attempts(result)
+        old = [attempts.get(unit.node, ()) for unit in result.nodes if unit.too_old]
+        return all(any(_is_otherwise(criterion, one, newest.session) for one in own) for own in old)
 
     @cached_property
     def failed_besides(self) -> list[Sample]:
@@ -174,6 +185,14 @@ class Judgement:
         code = exit_code(self.deciding)
         unread = self.sessions is not None and (self.sessions.refused or self.sessions.set_aside)
         return ExitCode.INCOMPLETE if unread and code is ExitCode.PASS else code
+
+
+def _is_otherwise(criterion: Criterion, attempt: Sample, session: str) -> bool:
+    """Whether a session has measured a criterion's metric, under other conditions."""
+    if attempt.header.session != session or attempt.status != "ok":
+        return False
+    why = refusal(criterion, attempt)
+    return why is not None and why.kind is Kind.OTHER_CONDITION
 
 
 def _was_met(unit: NodeVerdict) -> bool:

@@ -14,7 +14,6 @@ from siteproof import nodesets, units
 from siteproof.answers import expected, inputs
 from siteproof.answers.age import published, short
 from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
-from siteproof.answers.required import left_to_other_modes
 from siteproof.curves import whole_sweep
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.grouped import grouped
@@ -218,10 +217,10 @@ def rerun(judged: Judgement) -> str:
 
 
 def _mode_for(judged: Judgement, owed: Sequence[Criterion]) -> str:
-    """The mode whose runs answer most of these criteria; the system's own, if it is one."""
-    site = judged.site
-    modes = dict.fromkeys([site.system.mode, *CONTRACT_MODES, *MODES])
-    return min(modes, key=lambda mode: sum(left_to_other_modes(site, one, mode) for one in owed))
+    """The mode that most of these criteria accept; the system's own, if it is one."""
+    rules = [rule for criterion in owed if (rule := criterion.conditions.get("mode"))]
+    modes = dict.fromkeys([judged.site.system.mode, *CONTRACT_MODES, *MODES])
+    return max(modes, key=lambda mode: sum(rule.met_by(mode) for rule in rules))
 
 
 def _is_missing(judged: Judgement, result: CriterionVerdict) -> bool:
