@@ -191,6 +191,7 @@ def endless(trials: Trials) -> None:
         ("square root", rising(0.5)),
         ("a doubling gains 15 %", rising(math.log2(1.15))),
         ("a doubling gains 8 %", rising(math.log2(1.08))),
+        ("a doubling gains 3 %", rising(math.log2(1.03))),
         ("smooth, half at 256", smooth(256)),
         ("flat from 256", flat_from(256)),
     ):

@@ -79,6 +79,7 @@ def _worth_it(hinge: _Line, single: _Line, count: int) -> bool:
 
 
 NEAR = 0.05  # of the peak: a point that is so close to it has reached it
+CREEP = math.log2(1.02)  # the least slope of a line that never becomes level: 2 % a doubling
 EXACT = 1e-9  # of a value: what binary fractions leave of an equality
 ERRORS = 3  # standard errors by which a fall must exceed the noise
 DOUBT = 2  # standard errors of which 5 % must be more: with less the plateau is a rough one
@@ -208,12 +209,15 @@ def peak(curve: Sequence[Point]) -> Point:
 def plateau(curve: Sequence[Point]) -> Place:
     """The smallest x within 5 % of the peak; beyond the last where the curve still rises there.
 
-    It still rises if the last point is the peak and the last doubling gained more than 5 %. To ask
-    for 95 % of the peak, or of the best median of any larger x, is the same.
+    It still rises if the last point is the peak and the last doubling gained more than 5 %, or if
+    all of it is one line, which no level part describes better, and that gains 2 % a doubling. To
+    ask for 95 % of the peak, or of the best median of any larger x, is the same.
     """
     top = peak(curve)
     if top.median <= 0:
         return Unknown(Why.NOTHING_CARRIED)
+    if _rises_throughout(curve):
+        return Beyond(curve[-1].x)
     if top is curve[-1]:
         gain = last_gain(curve)
         if gain is None:
@@ -221,6 +225,19 @@ def plateau(curve: Sequence[Point]) -> Place:
         if gain > NEAR + EXACT:
             return Beyond(top.x)
     return At(next(p.x for p in curve if p.median >= (1 - NEAR - EXACT) * top.median))
+
+
+def _rises_throughout(curve: Sequence[Point]) -> bool:
+    """Whether all of it is one rising line, clearly so: by three standard errors of its slope."""
+    kept = [p for p in curve if p.x > 0 and p.median > 0]
+    if len(kept) < FEWEST_POINTS:
+        return False
+    ts, vs = [math.log2(p.x) for p in kept], [math.log2(p.median) for p in kept]
+    line, centre = _line(ts, vs), fmean(ts)
+    width = sum((t - centre) ** 2 for t in ts)
+    error = math.sqrt(line.residual / (len(ts) - 2) / width)
+    clear = line.slope >= max(CREEP, ERRORS * error) and vs[-1] - vs[0] > 0
+    return clear and all(_bent(ts, vs, at).residual > line.residual for at in ts[1:-1])
 
 
 def last_gain(curve: Sequence[Point]) -> float | None:

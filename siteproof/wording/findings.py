@@ -197,7 +197,8 @@ def _taken_out(f: Fields) -> str:
 
 
 def _plateau_beyond(f: Fields) -> str:
-    gain = ", the last doubling gained {gain:amount}" if f["gain"] else ""
+    gained = f["gain"] and float(f["gain"].first) > 0  # of a curve that rises as a whole, noise
+    gain = ", the last doubling gained {gain:amount}" if gained else ""
     return f"{_OF_SWEEP}plateau not reached: >{_at(f, 'last')}{gain}"
 
 

@@ -169,6 +169,23 @@ def test_a_curve_that_never_flattens_is_never_given_a_plateau():
             assert plateau.find(curve(rises, GRID, 3, 0.03, seed)).plateau == Beyond(256), rises
 
 
+def test_a_curve_that_gains_3_percent_a_doubling_has_no_plateau():
+    creeping = [lambda x, gain=gain: 100 * x ** math.log2(gain) for gain in (1.03, 1.04)]
+    for rises in creeping:
+        found = plateau.find(curve(rises))
+        assert (found.plateau, found.fit) == (Beyond(256), None)
+        noisy = [plateau.find(curve(rises, GRID, 3, 0.01, seed)).plateau for seed in range(40)]
+        assert noisy.count(Beyond(256)) >= 35
+
+
+def test_a_curve_that_is_level_or_becomes_so_slowly_keeps_its_plateau():
+    assert plateau.plateau(curve(lambda x: 100 * x ** math.log2(1.005))) == At(1)
+    assert plateau.plateau(curve(lambda x: x / (1 + x / 2))) == At(64)
+    assert plateau.plateau(curve(lambda x: min(100 * x**0.03, 112))) == At(8)
+    for seed in range(40):
+        assert isinstance(plateau.plateau(curve(lambda x: 100, GRID, 3, 0.02, seed)), At), seed
+
+
 def test_noise_above_what_decides_is_told():
     assert plateau.find(curve(flat_from(8), repetitions=3, cv=0.08)).doubtful
     assert not plateau.find(curve(flat_from(8), repetitions=3, cv=0.005)).doubtful
