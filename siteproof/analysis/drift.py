@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from math import erfc, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from siteproof.analysis.spread import CLIP, YEAR, Floats, long_run, robust_sd, timed
+from siteproof.analysis.spread import CLIP, YEAR, Floats, long_run, middle, robust_sd, timed
 
-MAX_ALL_PAIRS = 200  # values whose pairs are all compared; of more, a part
+MAX_ALL_PAIRS = 200  # values whose pairs are all compared; of more, a part …
+MAX_PLACES = (
+    1000  # … and of more than these, only medians of neighbours: memory grows with the pairs
+)
 FEWEST = 8  # values; of fewer no slope is computed
 LOOK = 2.0  # standard errors of a correlation, below which no slope is sought
 WIDE = 3.29  # of the interval: 99.9 %
@@ -58,8 +62,8 @@ def slope(
         return NO_DRIFT
     years = (seconds - seconds[0]) / YEAR
     segments = np.searchsorted(np.asarray(steps, dtype=np.intp), np.arange(known.size), "right")
-    per_year, low, high, away, chance = theil_sen(years, known, segments, factor)
-    sd = robust_sd(away, float(np.abs(known).max()))
+    per_year, low, high, chance = _theil_sen(*_few(years, known, segments), factor)
+    sd = robust_sd(_away(years, known, segments, per_year), float(np.abs(known).max()))
     total = per_year * float(years[-1])
     centre = abs(float(np.median(known)))
     return Drift(
@@ -94,24 +98,45 @@ def may_drift(values: Floats) -> bool:
     return abs(r) * sqrt(z.size) > LOOK
 
 
-def theil_sen(
+def _few(
+    x: Floats, y: Floats, segments: NDArray[np.intp]
+) -> tuple[Floats, Floats, NDArray[np.intp]]:
+    """At most as many places as are compared in pairs: medians of neighbours in a segment."""
+    size = -(-x.size // MAX_PLACES)
+    if size == 1:
+        return x, y, segments
+    begins = np.searchsorted(segments, np.arange(int(segments[-1]) + 2))
+    bounds = [
+        slice(at, min(at + size, end))
+        for begin, end in pairwise(begins.tolist())
+        for at in range(begin, end, size)
+    ]
+    return (
+        np.array([middle(x[some]) for some in bounds]),
+        np.array([middle(y[some]) for some in bounds]),
+        np.array([segments[some.start] for some in bounds]),
+    )
+
+
+def _away(x: Floats, y: Floats, segments: NDArray[np.intp], slope: float) -> Floats:
+    """What a slope leaves of the values, around the median of each segment."""
+    left = y - slope * x
+    parts = (left[segments == one] for one in range(int(segments[-1]) + 1))
+    return np.concatenate([part - np.median(part) for part in parts])
+
+
+def _theil_sen(
     x: Floats, y: Floats, segments: NDArray[np.intp], least: float = 1.0
-) -> tuple[float, float, float, Floats, float]:
-    """Slope, ends of its 99.9 % interval, residuals, and chance; 0 where no two x differ."""
+) -> tuple[float, float, float, float]:
+    """Slope, ends of its 99.9 % interval, and chance; 0 where no two x differ."""
     first, second = _pairs(x.size)
     use = (x[first] != x[second]) & (segments[first] == segments[second])
     first, second = first[use], second[use]
     if not first.size:
-        return 0.0, 0.0, 0.0, y - np.median(y), 1.0
+        return 0.0, 0.0, 0.0, 1.0
     slopes = (y[second] - y[first]) / (x[second] - x[first])
-    middle = float(np.median(slopes))
-    left = y - middle * x
-    away = np.concatenate(
-        [
-            left[segments == one] - np.median(left[segments == one])
-            for one in range(int(segments[-1]) + 1)
-        ]
-    )
+    slope = float(np.median(slopes))
+    away = _away(x, y, segments, slope)
     n = np.bincount(segments)
     factor = max(least, long_run(away, robust_sd(away, float(np.abs(y).max())), 1 + n.size))
     error = sqrt(factor * float(np.sum(n * (n - 1) * (2 * n + 5))) / 18)
@@ -122,7 +147,7 @@ def theil_sen(
     parts = np.partition(slopes, (low, high))
     pairs = float(np.sum(n * (n - 1))) / 2
     z = abs(float(np.sign(slopes).mean())) * pairs / error
-    return middle, float(parts[low]), float(parts[high]), away, erfc(z / sqrt(2))
+    return slope, float(parts[low]), float(parts[high]), erfc(z / sqrt(2))
 
 
 @lru_cache(maxsize=8)

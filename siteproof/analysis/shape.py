@@ -40,14 +40,13 @@ SCATTERED = 15  # values on each side of a change of the scatter …
 TIMES = 1.8  # … by which it is larger or smaller
 JUMP = 3  # values of which the median changes by so many times where levels differ by factors
 SMALLEST = 1e-300  # of a chance
-LONGEST = 1000  # the newest values that are searched: memory and time are quadratic
 ROUNDS = 3  # in which steps and slope are sought in turns
 STEP, LINE, SINE = 2, 1, 2  # parameters: place and height, slope, two amplitudes
 
 
 @dataclass(frozen=True)
 class Shape:
-    """changes: steps and episodes. left_out: the oldest values, not searched.
+    """changes: steps and episodes.
 
     scatter: changes of the scatter of a run, where its level may be as it was.
     seasons: the clearest first. level: the values without them, 0 in a gap.
@@ -59,7 +58,6 @@ class Shape:
     drift: Drift | None
     seasons: list[Season]
     modes: tuple[float, float] | None
-    left_out: int
     scatter: list[Change]
 
     @property
@@ -103,8 +101,6 @@ def explain(
     """
     some = np.arange(np.size(values), dtype=float) if times is None else times
     seconds, known, order = timed(some, values)
-    left_out = max(0, known.size - LONGEST)
-    seconds, known, order = seconds[left_out:], known[left_out:], order[left_out:]
     scale = _Factors.of(known)
     known = scale.apart(known) if scale else known
     sought = may_swing and times is not None
@@ -123,7 +119,6 @@ def explain(
         best.drift,
         [one.placed(order, np.size(values)) for one in seasons],
         modes,
-        left_out,
         [] if modes else _placed(_of_scatter(best.segments), order),
     )
 

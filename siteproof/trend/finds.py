@@ -20,7 +20,7 @@ from siteproof.analysis.drift import Drift
 from siteproof.analysis.screen import of_modes, screen
 from siteproof.analysis.season import screen_seasons
 from siteproof.analysis.segments import Change
-from siteproof.analysis.shape import LONGEST, Shape
+from siteproof.analysis.shape import Shape
 from siteproof.analysis.slow_nodes import MIN_FLEET
 from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, Typical, last_digit, middle, typical
 from siteproof.trend.alerts import CONFIRMS, Kind
@@ -28,7 +28,7 @@ from siteproof.trend.lines import Floats, Ints, RoleSeries
 
 DAY = np.timedelta64(1, "D")
 FLEET = -1  # the node of a fleet's line
-BATCH = 4096  # lines that are screened at a time
+BATCH, CELLS = 4096, 4096 * 1000  # lines, and values, that are screened at a time
 SOME = 200  # lines of a group that show what is typical
 SHORTEST = 2 * CONFIRMS  # runs of a line in which a step can be seen
 LONG_ENOUGH = 30  # runs of a line from which on a drift is an alert
@@ -112,7 +112,6 @@ class Found:
 
     finds: list[Find] = field(default_factory=list)
     rhythms: list[tuple[Region, Shape]] = field(default_factory=list)
-    left_out: list[tuple[Region, int]] = field(default_factory=list)
     searched: Counter[str] = field(default_factory=Counter)
 
     def reported(self, metric: str = "") -> list[Find]:
@@ -128,13 +127,15 @@ def look(lines: Sequence[Region], progress: Progress | None = None) -> Found:
     found = Found()
     kinds = _typical(lines)
     fleets = {id(line.group) for line in lines if line.node == FLEET}
-    for begin in range(0, len(lines), BATCH):
-        batch = lines[begin : begin + BATCH]
+    longest = max((line.values.size for line in lines), default=1)
+    size = max(1, min(BATCH, CELLS // max(1, longest)))
+    for begin in range(0, len(lines), size):
+        batch = lines[begin : begin + size]
         for line, may_swing in _suspects(batch, fleets):
             kind = UNKNOWN if line.node == FLEET else kinds[id(line.group)]
             _closely(line, kind, may_swing, found)
         if progress:
-            progress(min(begin + BATCH, len(lines)), len(lines))
+            progress(min(begin + size, len(lines)), len(lines))
     long_enough = (line for line in lines if line.values.size >= SHORTEST)
     found.searched.update(line.group.key.metric for line in long_enough)
     return found
@@ -167,8 +168,7 @@ def _swinging(batch: Sequence[Region]) -> NDArray[np.bool_]:
     table = _table([line.values for line in batch])
     times = np.full(table.shape, np.datetime64("NaT"), dtype="datetime64[us]")
     for at, line in enumerate(batch):
-        newest = line.group.times[line.column][-table.shape[1] :]
-        times[at, table.shape[1] - newest.size :] = newest
+        times[at, table.shape[1] - line.column.size :] = line.group.times[line.column]
     return screen_seasons(times, table)
 
 
@@ -180,12 +180,11 @@ def typical_of(lines: Sequence[Floats], least: int = MIN_FLEET) -> Typical:
 
 
 def _table(batch: Sequence[Floats]) -> Floats:
-    """The newest values of each line, and gaps before those that have fewer."""
-    width = min(LONGEST, max(line.size for line in batch))
+    """The values of each line, and gaps before those that have fewer."""
+    width = max(line.size for line in batch)
     table = np.full((len(batch), width), np.nan)
     for at, line in enumerate(batch):
-        newest = line[-width:]
-        table[at, width - newest.size :] = newest
+        table[at, width - line.size :] = line
     return table
 
 
@@ -204,8 +203,6 @@ def _closely(line: Region, kind: Typical, may_swing: bool, found: Found) -> None
         return
     times = line.group.times[line.column]
     seen = shape.explain(times, line.values, kind, may_swing=may_swing)
-    if seen.left_out:
-        found.left_out.append((line, seen.left_out))
     if seen.modes and _is_rounding(line, *seen.modes):
         seen = replace(seen, modes=None)
     if seen.seasons or seen.modes:
@@ -214,7 +211,7 @@ def _closely(line: Region, kind: Typical, may_swing: bool, found: Found) -> None
         if _worth(line, change):
             found.finds.append(_change(line, change, seen.changes[at + 1 :]))
     if seen.drift and drift.worth_an_alert(seen.drift) and _is_seen(line, seen.drift, seen):
-        found.finds.append(_drift(line, seen.drift, seen.left_out))
+        found.finds.append(_drift(line, seen.drift))
     found.finds.extend(_scatter(line, one) for one in seen.scatter if _noisy(line, one))
 
 
@@ -229,11 +226,11 @@ def _is_seen(line: Region, slope: Drift, seen: Shape) -> bool:
 
     A node that loses a little until it is booted has steps back, again and again, and no drift.
     """
-    values = line.values[seen.left_out :]
-    places = [0, *(one.at - seen.left_out for one in seen.changes if one.end is None), values.size]
+    values = line.values
+    places = [0, *(one.at for one in seen.changes if one.end is None), values.size]
     begin, end = max(pairwise(places), key=lambda part: part[1] - part[0])
     some = (end - begin) // 5
-    if line.values.size < LONG_ENOUGH or 2 * (end - begin) < values.size or not some:
+    if values.size < LONG_ENOUGH or 2 * (end - begin) < values.size or not some:
         return False
     moved = float(np.median(values[end - some : end]) - np.median(values[begin : begin + some]))
     expected = slope.total * (end - begin) / values.size
@@ -306,21 +303,18 @@ def _scatter(line: Region, change: Change) -> Find:
     return _found(line, "scatter", change, before, after)
 
 
-def _drift(line: Region, slope: Drift, first: int) -> Find:
-    """A slope as an alert: from the level at the line's beginning to that at its end.
-
-    first: the first value that was searched.
-    """
-    values = line.values[first:]
+def _drift(line: Region, slope: Drift) -> Find:
+    """A slope as an alert: from the level at the line's beginning to that at its end."""
+    values = line.values
     middle = float(np.median(values))
     before, after = middle - slope.total / 2, middle + slope.total / 2
     part = slope.total / slope.per_year / abs(before) if before else 0.0  # of a year, as a share
     relative, low, high = (part * one for one in (slope.per_year, slope.low, slope.high))
-    days = (line.group.times[line.column[-1]] - line.group.times[line.column[first]]) / DAY
+    days = (line.group.times[line.column[-1]] - line.group.times[line.column[0]]) / DAY
     return Find(
         line,
         "drift",
-        values.size + first - 1,
+        values.size - 1,
         before,
         after,
         relative,

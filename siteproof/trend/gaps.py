@@ -49,22 +49,6 @@ def gaps(h: History, system: str, lines: Lines, stretches: Sequence[Region]) -> 
     ]
 
 
-def not_searched(left_out: Sequence[tuple[Region, int]]) -> list[Finding]:
-    """Lines that are longer than what is searched for steps, with the longest one."""
-    if not left_out:
-        return []
-    line, runs = max(left_out, key=lambda item: item[1])
-    return [
-        note(
-            "{count} series with more runs than are searched: of {metric} the oldest {runs:n run} "
-            "left out",
-            metric=line.group.name,
-            count=len(left_out),
-            runs=runs,
-        )
-    ]
-
-
 def _named(names: Iterable[str], key: str = "series") -> dict[str, Any]:
     """The first of many names, and how many more there are."""
     ordered = sorted(set(names))

@@ -58,7 +58,7 @@ def survey(
         fleet=[a for a in alerts if a.of_fleet and a.kind != "drift"],
         drifts=[a for a in alerts if a.kind == "drift"],
         seasons=_rhythms(seen.rhythms),
-        gaps=[*gaps.gaps(h, system, found, stretches), *gaps.not_searched(seen.left_out)],
+        gaps=gaps.gaps(h, system, found, stretches),
         clocks=h.clock_findings(system),
         acknowledged=[a for a in known if _wanted(a, None, node) and metric in ("", a.metric)],
         series=sum(len(group.nodes) for group in found.groups),

@@ -1,12 +1,13 @@
 """Drift and season: each called by its name, and only where there is one."""
 
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 
 from siteproof.analysis import drift, season, shape
-from siteproof.analysis.spread import timed
+from siteproof.analysis.spread import YEAR, timed
 
 pytestmark = pytest.mark.filterwarnings("error")
 MONDAY = datetime(2024, 1, 1, tzinfo=UTC)
@@ -123,6 +124,20 @@ def drifts(count, change):
     chance = np.random.default_rng(1)
     made = (100 * change * (1 + 0.03 * chance.standard_normal(count)) for _ in range(60))
     return sum(shape.explain(None, values).drift is not None for values in made)
+
+
+def test_the_slope_of_a_long_series_is_the_slope_and_takes_little_memory():
+    size = 6000
+    tracemalloc.start()
+    try:
+        found = shape.explain(days(size), noise(1, size) + np.linspace(0, 4, size)).drift
+        assert tracemalloc.get_traced_memory()[1] < 100e6
+    finally:
+        tracemalloc.stop()
+    years = size * DAY / YEAR
+    assert found.total == pytest.approx(4, rel=0.1)
+    assert found.low <= 4 / years <= found.high
+    assert shape.explain(days(size), noise(1, size)).drift is None
 
 
 def test_a_step_within_the_scatter_of_a_run_is_hardly_ever_called_a_drift():

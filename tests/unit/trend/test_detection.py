@@ -120,6 +120,11 @@ def test_two_parts_of_a_fleet_that_lose_a_week_apart_are_two_changes(told):
     assert len(found) == 2
 
 
+def test_a_change_stays_until_it_is_acknowledged_however_many_runs_follow(told):
+    found = only(told([TRIAD], nodes=1, runs=1100, steps=[Step(TRIAD, 40, -0.1)]))
+    assert (found["kind"], run_of(found["first_after"]), found["open"]) == ("step", 40, True)
+
+
 # ---- episodes
 
 
