@@ -35,7 +35,7 @@ _JOB_OPTION = re.compile(r"(?:-J|--job-option)=?")
 
 
 @dataclass(frozen=True)
-class Wish:
+class CommandLine:
     """The command line. options: those for ReFrame."""
 
     campaign: str
@@ -139,30 +139,30 @@ def evening(**named: Any) -> None:
     siteproof evening --campaign winter-2026 --reservation maint --apply
     siteproof evening --campaign winter-2026 --rolling 8 -- -T network
     """
-    wish = _checked(Wish(**named))
+    call = _checked(CommandLine(**named))
     site = shared.site_of("")
-    os.environ["SITEPROOF_CAMPAIGN"] = wish.campaign
+    os.environ["SITEPROOF_CAMPAIGN"] = call.campaign
     with children.noted() as received:
-        start, seen = time.monotonic(), _look(wish, site)
-        steps = Steps(Screen(_folder(wish.campaign)), received)
-        steps.screen.note(f"== {shlex.join(wish.evening())}")
+        start, seen = time.monotonic(), _look(call, site)
+        steps = Steps(Screen(_folder(call.campaign)), received)
+        steps.screen.note(f"== {shlex.join(call.evening())}")
         steps.ended("look at Slurm", start, seen)
         try:
-            code = _Evening(wish, site, steps).run()
+            code = _Evening(call, site, steps).run()
         except (Stopped, children.Interrupted) as end:
             code = steps.stopped(end)
     raise SystemExit(code)
 
 
-def _checked(wish: Wish) -> Wish:
+def _checked(call: CommandLine) -> CommandLine:
     """Raises UserError."""
-    shared.must_give("evening", {"--campaign": wish.campaign})
-    if wish.mode not in MODES:
-        raise UserError("--mode", f"unknown mode '{wish.mode}'", MODES)
-    keep_out = wish.keep_out or ",".join(KEEP_OUT)
-    gate = Options(limit=wish.limit or "0%", capacity=wish.capacity, keep_out=keep_out)
+    shared.must_give("evening", {"--campaign": call.campaign})
+    if call.mode not in MODES:
+        raise UserError("--mode", f"unknown mode '{call.mode}'", MODES)
+    keep_out = call.keep_out or ",".join(KEEP_OUT)
+    gate = Options(limit=call.limit or "0%", capacity=call.capacity, keep_out=keep_out)
     gate.shares, gate.states  # noqa: B018
-    return wish
+    return call
 
 
 def _folder(campaign: str) -> Path:
@@ -172,7 +172,7 @@ def _folder(campaign: str) -> Path:
     return files.folder() / "output" / "reports" / name
 
 
-def _look(wish: Wish, site: Site) -> str:
+def _look(call: CommandLine, site: Site) -> str:
     """What Slurm would do with the jobs. Raises UserError where none would start."""
     if client.allocation():
         return "inside a job, whose nodes are measured in steps"
@@ -181,9 +181,9 @@ def _look(wish: Wish, site: Site) -> str:
         if where.scheduler != "slurm":
             continue
         try:
-            wanted = selection.select(wish.chosen, site.nodes_of(name), client.first_look())
+            wanted = selection.select(call.chosen, site.nodes_of(name), client.first_look())
             words = [part for option in where.access for part in shlex.split(option)]
-            lost = admission.refuse([*words, *_of_jobs(wish.of_reframe())], wanted)
+            lost = admission.refuse([*words, *_of_jobs(call.of_reframe())], wanted)
         except UserError as error:
             errors.append(error)
             continue
@@ -198,34 +198,34 @@ def _look(wish: Wish, site: Site) -> str:
 class _Evening:
     """The steps, in their order; Stopped or Interrupted ends them."""
 
-    def __init__(self, wish: Wish, site: Site, steps: Steps) -> None:
-        self.wish, self.site, self.steps = wish, site, steps
+    def __init__(self, call: CommandLine, site: Site, steps: Steps) -> None:
+        self.call, self.site, self.steps = call, site, steps
 
     def run(self) -> ExitCode:
         """All steps. Returns the exit code."""
-        wish, steps = self.wish, self.steps
-        steps.again = wish.evening()
-        steps.do("plan", ["siteproof", "plan", *wish.of_reframe()], (ExitCode.PASS,))
-        steps.again = wish.evening(nodes=nodesets.MISSING)
+        call, steps = self.call, self.steps
+        steps.again = call.evening()
+        steps.do("plan", ["siteproof", "plan", *call.of_reframe()], (ExitCode.PASS,))
+        steps.again = call.evening(nodes=nodesets.MISSING)
         self.measure()
-        steps.again = wish.gate()
+        steps.again = call.gate()
         verdict = self.judge()
-        steps.do("nodes", ["siteproof", "nodes", "--campaign", wish.campaign], JUDGED)
+        steps.do("nodes", ["siteproof", "nodes", "--campaign", call.campaign], JUDGED)
         self.compare()
-        if wish.apply and self.act():
+        if call.apply and self.act():
             verdict = self.judge()
         self.report()
-        certain = ["--certain"] if wish.certain else []
-        return steps.last(verdict, wish.gate(*certain, "--brief"), JUDGED)
+        certain = ["--certain"] if call.certain else []
+        return steps.last(verdict, call.gate(*certain, "--brief"), JUDGED)
 
     # ---- measure and judge
 
     def measure(self) -> None:
         """All nodes, or those that become idle, each once."""
-        if not self.wish.rolling:
+        if not self.call.rolling:
             self.measure_once("")
             return
-        end, tried = time.monotonic() + 3600 * self.wish.rolling, nodesets.of()
+        end, tried = time.monotonic() + 3600 * self.call.rolling, nodesets.of()
         while left := self.untested() - tried:
             if time.monotonic() > end:
                 self.steps.screen.line(f"time is over; not measured: {left}")
@@ -240,25 +240,25 @@ class _Evening:
 
     def measure_once(self, nodes: str) -> None:
         """One run of ReFrame."""
-        argv = ["reframe", "-c", "checks/", "-r", *self.wish.of_reframe(nodes)]
+        argv = ["reframe", "-c", "checks/", "-r", *self.call.of_reframe(nodes)]
         stages = files.folder() / "stage"
         self.steps.do("measure", argv, MEASURED, checks_ended, lambda: _jobs(str(stages)))
 
     def untested(self) -> NodeSet:
         """The nodes that this campaign has not measured."""
-        words = ["siteproof", "nodes", "--campaign", self.wish.campaign, "--untested"]
+        words = ["siteproof", "nodes", "--campaign", self.call.campaign, "--untested"]
         _, printed = self.steps.ask("nodes that are not measured", words, (ExitCode.PASS,))
         return nodesets.parse(printed.strip())
 
     def judge(self) -> str:
         """The verdict, in the line that answers it."""
-        words = ["siteproof", "verdict", "--campaign", self.wish.campaign]
+        words = ["siteproof", "verdict", "--campaign", self.call.campaign]
         return self.steps.do("verdict", words, JUDGED)
 
     def compare(self) -> None:
         """With the accepted campaign, where there is one; no other step needs it."""
         if accepted.read_all(files.perflogs(), self.site.name):
-            words = ["siteproof", "compare", "accepted", self.wish.campaign]
+            words = ["siteproof", "compare", "accepted", self.call.campaign]
             self.steps.do("compare with the accepted campaign", words, tuple(ExitCode))
 
     # ---- act
@@ -268,27 +268,27 @@ class _Evening:
 
         Nothing follows a refusal: the nodes in quarantine are then not all that should be there.
         """
-        wish, steps = self.wish, self.steps
+        call, steps = self.call, self.steps
         decided = self.decide()
-        if decided["refused"] and not wish.certain:
+        if decided["refused"] and not call.certain:
             steps.screen.line(f"quarantine: refused: {decided['refused']}")
             return False
-        certain = ["--certain"] if wish.certain else []
+        certain = ["--certain"] if call.certain else []
         tested = False
         if decided["commands"]:
-            steps.again = wish.gate(*certain, "--apply")
+            steps.again = call.gate(*certain, "--apply")
             decided = self.act_once("quarantine", steps.again)
         of_others = nodesets.of(why["subject"] for why in decided["left_alone"])
-        if _at(decided, "still_in_service", "down") - of_others and not wish.certain:
+        if _at(decided, "still_in_service", "down") - of_others and not call.certain:
             return False  # Slurm refused it, or gave no answer; the last screen has what is next
         if _at(decided, "by_us"):
-            steps.again = wish.gate("--retest", "--apply")
-            words = [*steps.again, *(["--", *wish.options] if wish.options else [])]
+            steps.again = call.gate("--retest", "--apply")
+            words = [*steps.again, *(["--", *call.options] if call.options else [])]
             decided, tested = self.act_once("test again, in quarantine", words), True
         if _at(decided, "passed"):
-            steps.again = wish.gate("--release", "--apply")
+            steps.again = call.gate("--release", "--apply")
             self.act_once("release", steps.again)
-        steps.again = wish.gate()
+        steps.again = call.gate()
         return tested
 
     def act_once(self, name: str, words: Sequence[str]) -> dict[str, Any]:
@@ -306,14 +306,14 @@ class _Evening:
 
     def decide(self) -> dict[str, Any]:
         """The gate's decision, and where each node is."""
-        _, printed = self.steps.ask("decide", self.wish.gate("--json"), JUDGED)
+        _, printed = self.steps.ask("decide", self.call.gate("--json"), JUDGED)
         decided: dict[str, Any] = files.loads("siteproof gate --json", printed)
         return decided
 
     def report(self) -> None:
         """The page, and the files for other programs; no other step needs them."""
-        wish, folder = self.wish, self.steps.screen.folder
-        named = ["--campaign", wish.campaign, "--output"]
+        call, folder = self.call, self.steps.screen.folder
+        named = ["--campaign", call.campaign, "--output"]
         page = ["siteproof", "report", *named, str(folder / "report.html")]
         self.steps.do("report", page, tuple(ExitCode), lambda _: str(folder))
         for document, name in EXPORTS.items():
