@@ -11,9 +11,11 @@ uncertain as it is small: Bai, Rev. Econ. Stat. 79 (1997).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
 from itertools import pairwise
 from math import exp, inf, sqrt
 
@@ -201,10 +203,30 @@ def change_points(values: Floats, typical: Typical) -> list[int]:
         factor = typical.factor
     level = running_median(values)
     pulled = (level + np.clip(values - level, -CLIP * sd, CLIP * sd) - middle(values)) / sd
-    from ruptures import KernelCPD  # half a second, which only those who search should pay
+    starts = _pelt()(pulled[:, None], PENALTY * factor, LEAST)
+    found, at = [], int(starts[values.size])
+    while at > 0:
+        found.append(at)
+        at = int(starts[at])
+    return found[::-1]
 
-    search = KernelCPD("linear", min_size=LEAST).fit(pulled[:, None])
-    return [int(at) for at in search.predict(pen=PENALTY * factor)[:-1]]
+
+@cache
+def _pelt() -> Callable[[Floats, float, int], Sequence[int]]:
+    """The search itself, of `ruptures.KernelCPD("linear")`, without the rest of its package.
+
+    That imports all of scipy.stats, half a second of each command that searches. It returns of
+    each end where the last segment before it begins.
+    """
+    package = find_spec("ruptures")
+    folders = package.submodule_search_locations if package else None
+    spec = PathFinder.find_spec("ekcpd", [f"{one}/detection/_detection" for one in folders or ()])
+    if spec is None or spec.loader is None:
+        raise ImportError("ruptures has no ruptures.detection._detection.ekcpd")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: Callable[[Floats, float, int], Sequence[int]] = module.ekcpd_pelt_L2
+    return found
 
 
 Level = Sequence[range]  # the values of one level: before an episode, and after it
@@ -352,6 +374,6 @@ def _tail(errors: float, free: float) -> float:
     """Chance of a difference of so many standard errors, to either side."""
     if errors == inf:
         return 0.0
-    from scipy.special import stdtr  # as late as ruptures
+    from scipy.special import stdtr  # a sixth of a second, which only those who search should pay
 
     return 2 * float(stdtr(free, -errors))

@@ -70,8 +70,7 @@ def reported(chances: Sequence[float], series: int) -> NDArray[np.bool_]:
     """
     if not chances:
         return np.zeros(0, dtype=bool)
-    from scipy.stats import false_discovery_control  # as late as ruptures
-
-    page = np.ones(max(series, len(chances)))
-    page[: len(chances)] = np.clip(chances, 0, 1)
-    return np.asarray(false_discovery_control(page, method="by")[: len(chances)] <= FALSE)
+    found = np.asarray(chances)
+    ordered, alone = np.sort(found), most_chance(max(series, found.size))
+    kept = ordered[ordered <= alone * np.arange(1, found.size + 1)]
+    return np.asarray(found <= kept.max(initial=-inf))

@@ -73,7 +73,7 @@ def canonical(name):
 
 
 def libraries(*folders):
-    """The libraries that files import, also those whose types alone they use."""
+    """The libraries that files import, or find, also those whose types alone they use."""
     found = set()
     for path in sources.of(*folders):
         for node in sources.nodes(path):
@@ -81,6 +81,8 @@ def libraries(*folders):
                 found.update(alias.name.partition(".")[0] for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
                 found.add(node.module.partition(".")[0])
+            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "find_spec":
+                found.update(one.value for one in node.args if isinstance(one, ast.Constant))
     found -= {"siteproof", "checks", *sys.stdlib_module_names}
     return {NAMES.get(name, name) for name in found}
 

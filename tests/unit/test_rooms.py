@@ -61,7 +61,6 @@ HOME = {  # a library, and the rooms that may know it
     "rich": ("cli",),
     "matplotlib": ("report",),
     "duckdb": ("history",),
-    "ruptures": ("analysis",),
     "scipy": ("analysis", "availability"),
     "bioblend": ("services",),
     "globus_sdk": ("services",),

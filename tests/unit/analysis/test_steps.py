@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from ruptures import KernelCPD
+from scipy.stats import false_discovery_control
 
-from siteproof.analysis import drift, screen, shape, spread, steps
+from siteproof.analysis import drift, screen, segments, shape, spread, steps
 
 pytestmark = pytest.mark.filterwarnings("error")  # no division by a spread of 0
 NUMBERS = st.floats() | st.sampled_from([0.0, 1.0, 100.0, 100.1, np.nan, np.inf, 1e-300, 1e300])
@@ -300,3 +302,26 @@ def test_the_libraries_are_loaded_by_those_who_search_only():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_the_search_is_that_of_ruptures():
+    random = np.random.default_rng(4)
+    for size in (4, 5, 30, 200):
+        for jump in (0.0, 2.0, 8.0):
+            values = random.normal(100, 1, size) + jump * (np.arange(size) >= size // 2)
+            search = KernelCPD("linear", min_size=segments.LEAST).fit(values[:, None])
+            ends = [size]
+            while ends[0]:
+                starts = segments._pelt()(values[:, None], segments.PENALTY, segments.LEAST)
+                ends.insert(0, int(starts[ends[0]]))
+            assert ends[1:] == search.predict(pen=segments.PENALTY)
+
+
+def test_what_a_page_reports_is_by_benjamini_and_yekutieli():
+    random = np.random.default_rng(5)
+    for number, series in ((1, 1), (3, 40), (40, 40), (40, 500), (200, 100)):
+        chances = 10.0 ** random.uniform(-8, 0.5, number)
+        page = np.ones(max(series, number))
+        page[:number] = np.minimum(chances, 1)
+        expected = false_discovery_control(page, method="by")[:number] <= steps.FALSE
+        assert steps.reported(chances.tolist(), series).tolist() == expected.tolist()
