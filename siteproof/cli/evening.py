@@ -223,26 +223,26 @@ class _Evening:
     def measure(self) -> None:
         """All nodes, or those that become idle, each once."""
         if not self.call.rolling:
-            self.measure_once("")
+            self.steps.do("measure", self.run_of(""), MEASURED, checks_ended, _jobs)
             return
-        end, tried = time.monotonic() + 3600 * self.call.rolling, nodesets.of()
+        start, tried = time.monotonic(), nodesets.of()
+        look = self.steps.follow("measure", _jobs)
         while left := self.untested() - tried:
-            if time.monotonic() > end:
-                self.steps.screen.line(f"time is over; not measured: {left}")
-                return
+            if time.monotonic() > start + 3600 * self.call.rolling:
+                break
             idle = [name for name, node in client.node_states().items() if node.state.idle]
             now = left & nodesets.of(idle)
             tried |= now
             if now:
-                self.measure_once(str(now))
+                self.steps.name = "measure"
+                self.steps.round(self.run_of(str(now)), MEASURED, look)
             else:
-                self.steps.rest(REST)
+                self.steps.rest(REST, look)
+        self.steps.ended("measure", start, f"tried: {tried or 'none'}; left: {left or 'none'}")
 
-    def measure_once(self, nodes: str) -> None:
-        """One run of ReFrame."""
-        argv = ["reframe", "-c", "checks/", "-r", *self.call.of_reframe(nodes)]
-        stages = files.folder() / "stage"
-        self.steps.do("measure", argv, MEASURED, checks_ended, lambda: _jobs(str(stages)))
+    def run_of(self, nodes: str) -> list[str]:
+        """The command of a run on these nodes, or on all that were chosen."""
+        return ["reframe", "-c", "checks/", "-r", *self.call.of_reframe(nodes)]
 
     def untested(self) -> NodeSet:
         """The nodes that this campaign has not measured."""
@@ -293,7 +293,6 @@ class _Evening:
 
     def act_once(self, name: str, words: Sequence[str]) -> dict[str, Any]:
         """One act of the gate, and where the nodes are then."""
-        stages = files.folder() / "stage"
         decided: dict[str, Any] = {}
 
         def after(_printed: str) -> str:
@@ -301,7 +300,7 @@ class _Evening:
             inside = _at(decided, "by_us", "passed")
             return f"in quarantine: {inside}" if inside else "no node is in quarantine"
 
-        self.steps.do(name, words, MEASURED, after, progress=lambda: _jobs(str(stages)))
+        self.steps.do(name, words, MEASURED, after, _jobs)
         return decided
 
     def decide(self) -> dict[str, Any]:
@@ -337,10 +336,10 @@ def _of_jobs(options: Sequence[str]) -> list[str]:
     return found
 
 
-def _jobs(stages: str) -> str:
+def _jobs() -> str:
     """The jobs of checks, each with its time, or the reason for which Slurm lets it wait."""
     found = []
-    for name, state, what in client.own_jobs(stages):
+    for name, state, what in client.own_jobs(str(files.folder() / "stage")):
         check = re.sub(r"^rfm_|_[0-9a-f]{8}$", "", name)
         found.append(f"{check} {what}" if state == "RUNNING" else f"{check} waits: {what}")
     return ", ".join(found)

@@ -104,10 +104,18 @@ class Steps:
         Raises Stopped, Interrupted.
         """
         self.name, start = name, time.monotonic()
-        look = _Progress(self.screen, name, progress)
-        line = summary(self._child(argv, good, self.screen.log, look)[1])
+        line = summary(self.round(argv, good, self.follow(name, progress)))
         self.ended(name, start, line)
         return line
+
+    def follow(self, name: str, progress: Callable[[], str]) -> Callable[[], None]:
+        """What shows how far a step is, which may be several rounds."""
+        self.name = name
+        return _Progress(self.screen, name, progress)
+
+    def round(self, argv: Sequence[str], good: Collection[int], look: Callable[[], None]) -> str:
+        """A command of a step. Returns its output. look: of follow(). Raises as do."""
+        return self._child(argv, good, self.screen.log, look)[1]
 
     def ask(self, name: str, argv: Sequence[str], good: Collection[int]) -> tuple[ExitCode, str]:
         """A command's exit code, and what it prints on standard output. Raises as do."""
@@ -117,13 +125,14 @@ class Steps:
             kept.seek(0)
             return ExitCode(code), kept.read().decode(errors="replace")
 
-    def rest(self, seconds: float) -> None:
+    def rest(self, seconds: float, look: Callable[[], None]) -> None:
         """Do nothing for a while. Raises Interrupted."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self.received:
                 raise children.Interrupted(self.received[0])
             time.sleep(children.LOOK_EVERY)
+            look()
 
     def last(self, verdict: str, argv: Sequence[str], good: Collection[int]) -> ExitCode:
         """The last screen: the verdict once more, and what a command prints. Its exit code."""
@@ -226,7 +235,8 @@ def checks_ended(printed: str) -> str:
     if not ended:
         return ""
     failed = list(dict.fromkeys(name for how, _, name in ended if how == "FAIL"))
-    text = f"{len(ended)} of {ended[-1][1]} checks ended"
+    of = f" of {ended[-1][1]}" if len(ended) <= int(ended[-1][1]) else ""  # else of several runs
+    text = f"{len(ended)}{of} checks ended"
     return f"{text}; failed: {', '.join(failed)}" if failed else text
 
 
