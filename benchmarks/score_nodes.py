@@ -191,6 +191,21 @@ def noises(chance: Random, rounds: int, kinds: dict[str, made_noise.Noise]) -> I
     yield f
 
 
+def scattering(chance: Random, rounds: int) -> Iterator[Fleets]:
+    """One node of ten scatters more than the others by so many times, and lacks nothing."""
+    f = new(chance, "scattering")
+    cells = list(product((3, 20, RUNS), (3, 5, 10)))
+    fleets = f.fleets("fleet", 2 * rounds * len(cells), 10)
+    for place, (metric, cv) in enumerate(zip(METRICS, (0.01, 0.02, 0.05), strict=False)):
+        f.fill(metric, NOISES["normal"], cv)
+        for number, columns in enumerate(fleets[::2]):
+            runs, more = cells[number % len(cells)]
+            values = f.site.values[metric][-runs:, columns[place]]
+            values[:] = np.maximum(1 + more * (values - 1), made_noise.LEAST)
+            f.plant(metric, columns[place], 0.0, runs, f"CV {percent(cv)} x {more}, {lasts(runs)}")
+    yield f
+
+
 def clean(chance: Random, rounds: int) -> Iterator[Fleets]:
     """No loss at all: 1,000 nodes, 6 metrics, of each kind of noise in turn."""
     f = new(chance, "clean")
@@ -228,6 +243,7 @@ NODES_PLANES: dict[str, Plane] = {
     "small": small,
     "kinds": populations,
     "noise": by_noise,
+    "scattering": scattering,
     "clean": clean,
     **{f"held-out {kind}": held_out(kind) for kind in made_held_out.KINDS},
 }
