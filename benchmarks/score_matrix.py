@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from made_noise import Random
-from made_sites import PROVENANCE, MadeSite, times
+from made_sites import PROVENANCE, Floats, MadeSite, times
 from scoring import Cells, Page, Told, percent
 
 from siteproof.record import samples
@@ -19,8 +19,11 @@ from siteproof.record.samples import Header, Sample
 
 METRIC = "TcpBandwidth.throughput"
 USUAL = 9.4  # Gb/s
+ONE_SIDED_SD, LOGNORMAL_SD, T3_SD = 0.7135, 0.484, 1.134  # robust sd of the kinds of noise
 REMAINS = (0.98, 0.9, 0.7, 0.5, 0.2, 0.02)  # of the typical rate: losses of a part of it
 SIZES = (3, 4, 6, 8, 16)
+FEW = (4, 6, 8, 16, 24)
+TAILS = (4, 6, 8, 16, 24, 48)
 LINK = (
     "  {role}: {{description: d, partition: all, servers: {role}, clients: {role}, pattern: all}}\n"
 )
@@ -38,6 +41,8 @@ class Net:
     row: str = ""
     loss: float = 0.0
     block: bool = False  # a trunk or leaf: no node is at fault
+    exact: bool = False  # the bad nodes and no others must be named
+    by_pair: bool = False  # of a clean link each pair counts, not the link as a whole
 
 
 @dataclass
@@ -86,18 +91,42 @@ def new(chance: Random, name: str) -> Network:
     return Network(MadeSite(name, times("1", 1, chance), links=True))
 
 
-def net(made: Network, chance: Random, size: int, cv: float, alike: float = 0.0) -> Net:
+def one_sided(chance: Random, size: int) -> Floats:
+    """An exponential loss."""
+    return -chance.exponential(1 / ONE_SIDED_SD, size)
+
+
+def lognormal(chance: Random, size: int) -> Floats:
+    """A lognormal loss with a sigma of .5."""
+    return (1 - chance.lognormal(0, 0.5, size)) / LOGNORMAL_SD
+
+
+def heavy_tails(chance: Random, size: int) -> Floats:
+    """Student's t with three degrees of freedom."""
+    return chance.standard_t(3, size) / T3_SD
+
+
+# Each gives losses (below 0) whose robust sd is 1.
+NOISES: dict[str, Callable[[Random, int], Floats]] = {
+    "normal": lambda chance, size: chance.standard_normal(size),
+    "one-sided": one_sided,
+    "lognormal": lognormal,
+    "t(3)": heavy_tails,
+}
+
+
+def net(
+    made: Network, chance: Random, size: int, cv: float, alike: float = 0.0, noise: str = "normal"
+) -> Net:
     """One more link of so many nodes. alike: the share of the variance that is of the nodes."""
     role = f"net{len(made.nets)}"
     part = made.site.add_role(role, size)
     nodes = made.site.nodes[part]
     ends = {node: chance.standard_normal(2) * np.sqrt(alike / 2) for node in nodes}
+    own = NOISES[noise](chance, size * (size - 1)) * np.sqrt(1 - alike)
     values = {
-        (a, b): USUAL
-        * max(
-            0.01, 1 + cv * (ends[a][0] + ends[b][1] + np.sqrt(1 - alike) * chance.standard_normal())
-        )
-        for a, b in permutations(nodes, 2)
+        (a, b): USUAL * max(0.01, 1 + cv * (ends[a][0] + ends[b][1] + own[number]))
+        for number, (a, b) in enumerate(permutations(nodes, 2))
     }
     made.nets.append(Net(role, nodes, values))
     return made.nets[-1]
@@ -173,7 +202,40 @@ def clean(chance: Random, rounds: int) -> Iterator[Network]:
     yield made
 
 
-PLANES: dict[str, Plane] = {"pair": one_pair, "node": one_node, "trunk": trunk, "clean": clean}
+def few_nodes(chance: Random, rounds: int) -> Iterator[Network]:
+    """One or two bad nodes, which must be named and no others: by nodes, CV and kind of noise."""
+    made = new(chance, "few")
+    for size, bad, cv in product(FEW, (1, 2), (0.02, 0.05)):
+        if 2 * bad >= size:
+            continue
+        for noise, left, _ in product(NOISES, (0.7, 0.5), range(rounds)):
+            one = net(made, chance, size, cv, noise=noise)
+            one.row = f"{bad} of {size} nodes, CV {percent(cv)}"
+            slow = set(one.nodes[:bad])
+            lose(one, {p for p in one.values if slow & set(p)}, 1 - left)
+            one.bad_nodes, one.exact = slow, True
+    yield made
+
+
+def tails(chance: Random, rounds: int) -> Iterator[Network]:
+    """Nothing is slow, and the noise is not normal: which share of the pairs is bad."""
+    for noise in tuple(NOISES)[1:]:
+        made = new(chance, f"tails-{noise.strip(')').replace('(', '')}")
+        for size in TAILS:
+            for number in range(rounds * max(1, TAILS[-1] // size)):
+                one = net(made, chance, size, (0.02, 0.1)[number % 2], noise=noise)
+                one.row, one.by_pair = f"{size} nodes, {noise}", True
+        yield made
+
+
+PLANES: dict[str, Plane] = {
+    "pair": one_pair,
+    "node": one_node,
+    "few nodes": few_nodes,
+    "trunk": trunk,
+    "clean": clean,
+    "tails": tails,
+}
 
 
 def score(made: Network, answer: dict[str, Any], cells: Cells, page: Page) -> None:
@@ -192,12 +254,12 @@ def score(made: Network, answer: dict[str, Any], cells: Cells, page: Page) -> No
         bad = {(p["from"], p["to"]) for p in pairs if p["bad"]}
         named = accused.get(one.role, set())
         told = _told(one, bad, named, one.role in blocks)
-        cells.add(one.row, one.loss, told)
+        for of_cell in [pair in bad for pair in one.values] if one.by_pair else [told]:
+            cells.add(one.row, one.loss, of_cell)
         if one.loss and not told:
             text = f"{len(bad & one.bad_pairs)} of {len(one.bad_pairs)} pairs bad"
             page.miss(one.row, one.loss, f"{one.role}: {text}, accused {sorted(named)}")
-        for _ in bad & one.bad_pairs:
-            page.add(Told.RIGHT, "")
+        page.told[Told.RIGHT] += len(bad & one.bad_pairs)
         for pair in sorted(bad - one.bad_pairs):
             page.add(Told.FALSE, f"{one.role} ({one.row}): pair {pair}")
         for node in sorted(named - one.bad_nodes):
@@ -210,4 +272,6 @@ def _told(one: Net, bad: set[tuple[str, str]], named: set[str], block: bool) -> 
         return bool(bad or named or block)
     if one.block:
         return block
+    if one.exact:
+        return one.bad_nodes == named
     return one.bad_nodes <= named if one.bad_nodes else one.bad_pairs <= bad

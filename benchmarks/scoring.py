@@ -101,7 +101,7 @@ class Cells:
         lines = []
         for row in self.rows():
             shares = [self.recall(row, size) for size in sizes]
-            cells = ["" if share is None else f"{share:.2f}" for share in shares]
+            cells = ["" if share is None else _share(share) for share in shares]
             most = max(self.planted[row, size] for size in sizes)
             lines.append([row, *cells, self.smallest(row), str(most)])
         return table(
@@ -120,6 +120,10 @@ class Cells:
             {"row": row, "size": size, "told": self.told[row, size], "planted": count}
             for (row, size), count in self.planted.items()
         ]
+
+
+def _share(share: float) -> str:
+    return f"{share:.4f}" if 0 < share < 0.01 else f"{share:.2f}"
 
 
 def percent(share: float) -> str:
