@@ -1,45 +1,48 @@
 """Which node explains the bad pairs, as sender, as receiver or as both, or which link.
 
-Peeling: a node's figure is the median over its peers, on the better side where there are two, so
-that more than half of its pairs must be bad. Figures far below the others' (robust z, as in
-siteproof.analysis.slow_nodes) are suspects; the one that explains most is accused, its pairs leave,
-and the rest is looked at again, so that no node is accused for a bad peer. What is bad then is a
-link.
-The idea of medians by row and column: Tukey, Exploratory Data Analysis (1977), median polish.
-Unlike its sums, a pair's speed is that of its worse end, so a node takes all of its pairs along.
+A forward search (Hadi, Identifying Multiple Outliers in Multivariate Data, 1992): the better half
+of the nodes is taken for good. Each other node, the better ones first, is compared with the pairs
+of the good ones: its figure is the median of its own pairs with them, on the better side where
+there are two, so that more than half must be bad. It is bad where it lacks more than the scatter
+allows, else it is one of the good. So no node is accused for a bad peer, and a bad one widens no
+limit. What is bad besides is a link.
+All in logarithms: a pair's speed is that of its worse end, and a bad node takes a part of each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import exp, inf, isfinite, log, sqrt
-from statistics import NormalDist, median, median_high, median_low
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, exp, inf, isfinite, log, sqrt
+from statistics import NormalDist, median
+
+import numpy as np
+from numpy.typing import NDArray
 
 from siteproof.analysis import arithmetic
 from siteproof.analysis import slow_nodes as rules
-from siteproof.analysis.blocks import Block, blocks
-from siteproof.analysis.slow_nodes import MIN_DEFICIT, MIN_FLEET, Middle
+from siteproof.analysis.blocks import Block, Bools, Floats, blocks
+from siteproof.analysis.slow_nodes import MAD_TO_SIGMA, MIN_DEFICIT, MIN_FLEET, RESOLUTION
 
 FALSE_ALARM = 0.005  # wanted: the share of groups of pure noise in which anything is bad
-# The MAD of few values is itself uncertain. Simulated for normal values, 4,000 times for each count
-# of nodes, also where up to nine tenths of the variance are of the nodes: by which factor the limit
-# must grow to keep FALSE_ALARM. Of pairs by 1 + PAIRS / count. The figures of n nodes, which all
-# have some pairs in common, by 1 + NODES / n from 8 on, and by FEWER below.
-PAIRS, NODES = 14.0, 10.0
-FEWER = {2: 19.0, 3: 19.0, 4: 7.8, 5: 3.7, 6: 3.0, 7: 2.6}
-GROSS = 0.5  # of the others' median: so far apart from all of them, no count is too small
-ALONE = 0.25  # of a single other one
-# A rate cannot fall by more than all of itself, so among few and scattered ones no z of differences
-# reaches the limit, even of a dead link; from here on the z is that of the logarithms.
-HALF = 0.5
+# A pair: beyond z (Bonferroni) x (WIDER + PAIRS / n^2) robust sd of n pairs. Simulated: FALSE_ALARM
+# of clean matrices of normal values, and .5 % of pairs whose loss is exponential or Student's t(3).
+WIDER, PAIRS = 1.3, 55.0
+MAY_BE_BAD = 20  # one pair of so many; the next one shows how long the tail is
+ALONE = 0.25  # of the others' median: farther than they scatter, no count is too small
+# A node: beyond LIMIT (1 + OWN / p) (1 + (OTHERS / n)^3) robust sd of n pairs of good nodes, with p
+# pairs of its own; by all of its pairs, that over the root of 2; by those of one direction the last
+# factor is squared. Simulated as above, also where nine tenths of the variance are of the nodes.
+LIMIT, OWN, OTHERS = 3.3, 2.5, 6.7
+# From MANY other nodes on, their figures show how far healthy ones differ: beyond z x
+# (1 + FIGURES / n) of their robust sd.
+MANY, FIGURES = 9, 20.0
 ENOUGH = MIN_FLEET  # pairs; of fewer only a gross difference counts
 ASYMMETRIC = 0.20  # the ExTENCI slides show 8 % between PSC and TACC
-SENDER, RECEIVER, EITHER = "sender", "receiver", ""
+SIDES = SENDER, RECEIVER = "sender", "receiver"
 
 Pair = tuple[str, str]  # sender, receiver
-Unit = tuple[str, str]  # node, SENDER or RECEIVER; EITHER where the quantity has no direction
-Misses = Callable[[float], bool]
+Numbers = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,12 @@ class Culprit:
     sides: tuple[str, ...]
     deficit: float
     peers: int
+
+    def has(self, pair: Pair) -> bool:
+        """Whether a pair is of its bad side or sides."""
+        sides = self.sides or SIDES
+        sends = pair[0] == self.node and SENDER in sides
+        return sends or (pair[1] == self.node and RECEIVER in sides)
 
     def __str__(self) -> str:
         return f"{self.node} (as {' and '.join(self.sides)})" if self.sides else self.node
@@ -110,14 +119,14 @@ def blame(
     better: str,
     *,
     hubs: Collection[str] = (),
-    misses: Misses = lambda _value: False,
+    broken: Collection[Pair] = (),
     groups: Collection[frozenset[str]] = (),
 ) -> Blame:
     """Which nodes and links explain the bad pairs.
 
     trials: by directed pair, all in one unit and above 0; none of a pair that gave no value.
     better: higher or lower. hubs: the servers of a star, whose clients have no other peer.
-    misses: whether a figure breaks its contract, which makes it bad, however alike all are.
+    broken: pairs that break their contract, which are bad, however alike all are.
     groups: sets of nodes that may share a part of the network, such as racks.
     """
     values = figures(trials, better)
@@ -126,12 +135,19 @@ def blame(
     links: list[BadPair] = []
     slow = [] if hubs else blocks(values, better, groups)
     bad = {pair for block in slow for pair in block.pairs}
-    rest = {pair: value for pair, value in values.items() if pair not in bad}
+    rates = _rates(values, better)
+    rest = {pair: rate for pair, rate in rates.items() if pair not in bad}
     for alike in _alike(rest, hubs, directed):
-        group = _Group(alike, better, hubs, misses, directed)
-        culprits += group.peeled()
-        links += group.links()
-        bad |= group.bad
+        if hubs:
+            found = _in_star(alike, _Links(alike, better, broken), hubs, directed)
+        else:
+            found = _Nodes(alike, better, broken, directed).search()
+        culprits += found
+        alone = _without(found, alike)
+        fleet = _Links(alone or alike, better, broken)
+        wrong = fleet.bad(alike).union(*(fleet.explained(culprit, alike) for culprit in found))
+        links += fleet.links(alone, wrong, values)
+        bad |= wrong
     good = [value for pair, value in values.items() if pair not in bad] or list(values.values())
     return Blame(
         tuple(sorted(_joined(culprits), key=lambda c: (-c.deficit, c.node))),
@@ -169,45 +185,30 @@ def _is_usable(value: float) -> bool:
     return isfinite(value) and value > 0
 
 
-def limit(count: int, nodes: int = 0) -> float:
-    """The robust z beyond which one of so many values is bad (Bonferroni).
-
-    nodes: of how many nodes the values are figures; 0: they are pairs.
-    """
-    factor = FEWER.get(nodes, 1 + NODES / nodes) if nodes else 1 + PAIRS / count
-    return NormalDist().inv_cdf(1 - FALSE_ALARM / count) * factor
+def _rates(values: Mapping[Pair, float], better: str) -> dict[Pair, float]:
+    """Logarithms, higher is better; -inf of a pair without a value."""
+    sign = 1 if better == "higher" else -1
+    return {pair: sign * log(v) if _is_usable(v) else -inf for pair, v in values.items()}
 
 
-def gross(values: Collection[float], better: str) -> float | None:
-    """The value from which on some are so far from the others that no count is too small.
+def _deficit(loss: float, better: str) -> float:
+    """A loss of logarithms as a share of the typical value."""
+    if not isfinite(loss):
+        return 1.0
+    return 1 - exp(-loss) if better == "higher" else exp(loss) - 1
 
-    Less than half of the others' median, and farther than those scatter. None if there is none.
-    """
-    logs = sorted(log(value) for value in values if _is_usable(value))
-    if better == "lower":
-        logs = sorted(-one for one in logs)
-    middle = median(logs) if len(logs) > 2 else max(logs, default=0.0)
-    low = [one for one in logs if one <= middle + log(GROSS)]
-    high = logs[len(low) :]
-    if not low or 2 * len(low) > len(logs):
-        return None
-    typical = rules.level(high)
-    needed = -rules.Z_LIMIT * typical.mad * rules.MAD_TO_SIGMA * rules.FEW.get(typical.size, 1.0)
-    needed = max(needed, -log(ALONE if len(high) == 1 else GROSS))
-    found = [one for one in low if typical.median - one >= needed and 2 * (high[0] - one) >= needed]
-    if not found:
-        return None
-    bound = (max(found) + high[0]) / 2
-    return exp(bound if better == "higher" else -bound)
+
+def _mad(values: Floats) -> float:
+    return float(np.median(np.abs(values - np.median(values))))
 
 
 def _alike(
-    values: Mapping[Pair, float], hubs: Collection[str], directed: bool
+    rates: Mapping[Pair, float], hubs: Collection[str], directed: bool
 ) -> list[dict[Pair, float]]:
     """The pairs that may be compared: in a star, to the servers and from them are two things."""
     groups: dict[bool, dict[Pair, float]] = {}
-    for pair, value in values.items():
-        groups.setdefault(directed and pair[1] in hubs, {})[pair] = value
+    for pair, rate in rates.items():
+        groups.setdefault(directed and pair[1] in hubs, {})[pair] = rate
     return list(groups.values())
 
 
@@ -218,164 +219,235 @@ def _joined(found: Sequence[Culprit]) -> Iterator[Culprit]:
         sides = {side for c in same for side in c.sides}
         yield Culprit(
             node,
-            tuple(s for s in (SENDER, RECEIVER) if s in sides),
+            tuple(side for side in SIDES if side in sides),
             max(c.deficit for c in same),
             max(c.peers for c in same),
         )
 
 
-@dataclass(frozen=True)
-class _Fleet:
-    """Where some values stand, the z beyond which one is bad, and from where on it surely is."""
-
-    middle: Middle
-    limit: float
-    gross: float | None
-    peers: float = 0.0  # of a figure, typically; one of fewer pairs scatters more
+def limit(count: int) -> float:
+    """How many robust sd one of so many pairs may lack (Bonferroni)."""
+    return NormalDist().inv_cdf(1 - FALSE_ALARM / count) * (WIDER + PAIRS / count**2)
 
 
-class _Group:
-    """Pairs that may be compared with each other. live: those that no accused unit explains."""
+def largest_loss(losses: Floats) -> float:
+    """The loss beyond which pairs are bad, of four pairs or more.
+
+    The worst ones, a twentieth at least, may be bad: the next one shows how long the tail of the
+    others is. They are more where they are apart from it by more than it allows.
+    """
+    count = len(losses)
+    falling = np.sort(losses)[::-1]
+    worse = np.arange(ceil(count / MAY_BE_BAD), count // 2)
+    quantiles = [NormalDist().inv_cdf(1 - (number + 0.5) / count) for number in worse.tolist()]
+    few = rules.FEW.get(count, count / (count - 0.8))
+    sd = np.maximum(MAD_TO_SIGMA * few * _mad(losses), falling[worse] / quantiles)
+    bounds = limit(count) * np.maximum(sd, RESOLUTION)
+    apart = np.flatnonzero(falling[worse - 1] > bounds)
+    return float(bounds[apart[-1] if apart.size else 0])
+
+
+class _Links:
+    """How single pairs stand among others that may be compared with them."""
+
+    def __init__(self, rates: Mapping[Pair, float], better: str, broken: Collection[Pair]) -> None:
+        self.better, self.broken = better, broken
+        usable = np.array([rate for rate in rates.values() if isfinite(rate)] or [0.0])
+        self.typical = float(np.median(usable) if len(usable) > 2 else usable.max())
+        losses = self.typical - usable
+        bound = largest_loss(losses) if len(usable) >= ENOUGH else inf
+        self.bound = max(min(bound, _gross(losses)), -log(1 - MIN_DEFICIT))
+
+    def deficit(self, rate: float) -> float:
+        """What a pair lacks, as a share."""
+        return _deficit(self.typical - rate, self.better)
+
+    def explained(self, culprit: Culprit, rates: Mapping[Pair, float]) -> set[Pair]:
+        """The pairs of a culprit that lack half of what it lacks, or more."""
+        least = max(culprit.deficit / 2, MIN_DEFICIT)
+        own = [pair for pair in rates if culprit.has(pair)]
+        return {pair for pair in own if self.deficit(rates[pair]) >= least}
+
+    def bad(self, rates: Mapping[Pair, float]) -> set[Pair]:
+        """The pairs that break their contract, have no value, or are far from the others."""
+        far = self.typical - self.bound
+        return {pair for pair, rate in rates.items() if rate < far or pair in self.broken}
+
+    def links(
+        self, alone: Mapping[Pair, float], bad: Collection[Pair], values: Mapping[Pair, float]
+    ) -> list[BadPair]:
+        """The bad pairs that no culprit explains. alone: the rates of those without a culprit."""
+        return [
+            BadPair(*pair, values[pair] if isfinite(rate) else None, self.deficit(rate))
+            for pair, rate in alone.items()
+            if pair in bad
+        ]
+
+
+def _without(culprits: Sequence[Culprit], rates: Mapping[Pair, float]) -> dict[Pair, float]:
+    """The pairs that are of no culprit."""
+    return {p: rate for p, rate in rates.items() if not any(c.has(p) for c in culprits)}
+
+
+def _gross(losses: Floats) -> float:
+    """The loss from which on pairs are so far from the others that no count is too small."""
+    low = losses > -log(ALONE)
+    if not low.any() or 2 * low.sum() > len(losses):
+        return inf
+    others = losses[~low]
+    needed = -rules.Z_LIMIT * MAD_TO_SIGMA * rules.FEW.get(len(others), 1.0) * _mad(others)
+    first = float(losses[low].min())
+    return -log(ALONE) if first >= needed and 2 * (first - others.max()) >= needed else inf
+
+
+def _in_star(
+    rates: Mapping[Pair, float], links: _Links, hubs: Collection[str], directed: bool
+) -> list[Culprit]:
+    """Servers all of whose pairs are bad, then clients whose servers are good with others."""
+    bad = links.bad(rates)
+    left = set(bad)
+    found = []
+    of = _pairs_of(rates)
+    for node in sorted(of, key=lambda node: (node not in hubs, node)):
+        own = of[node]
+        if node in hubs:
+            is_guilty = len(own) > 1 and left.issuperset(own)
+        else:
+            is_guilty = 2 * len(left & set(own)) > len(own) and _has_good_servers(node, of, bad)
+        if is_guilty:
+            left -= set(own)
+            sides = (SIDES[own[0].index(node)],) if directed else ()
+            deficit = links.deficit(median([rates[pair] for pair in own]))
+            found.append(Culprit(node, sides, deficit, len(own)))
+    return found
+
+
+def _pairs_of(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
+    """The pairs of each node."""
+    found: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        for node in pair:
+            found.setdefault(node, []).append(pair)
+    return found
+
+
+def _has_good_servers(client: str, of: Mapping[str, Sequence[Pair]], bad: Collection[Pair]) -> bool:
+    """Whether one server, or two if there are, is good with others. of: the pairs of each node."""
+    own = of[client]
+    good = 0
+    for a, b in own:
+        others = [pair in bad for pair in of[a if b == client else b] if pair not in own]
+        good += bool(others) and 2 * sum(others) <= len(others)
+    return good >= min(len(own), 2)
+
+
+class _Nodes:
+    """The search for bad nodes among pairs that may be compared.
+
+    ends: senders and receivers of all pairs, as numbers; each pair twice if it has no direction.
+    real: their rates; rates: -inf where a contract is broken. of: by side and node, its own pairs.
+    ways: as what a node can be bad. figures: by way and node, NaN where it has no pairs.
+    """
 
     def __init__(
-        self,
-        values: dict[Pair, float],
-        better: str,
-        hubs: Collection[str],
-        misses: Misses,
-        directed: bool,
+        self, rates: Mapping[Pair, float], better: str, broken: Collection[Pair], directed: bool
     ) -> None:
-        self.values, self.better, self.hubs, self.misses = values, better, hubs, misses
-        self.sides = (SENDER, RECEIVER) if directed else (EITHER, EITHER)
-        self.live: dict[Unit, dict[Unit, float]] = {}
-        for (a, b), value in values.items():
-            one, other = (a, self.sides[0]), (b, self.sides[1])
-            self.live.setdefault(one, {})[other] = value
-            self.live.setdefault(other, {})[one] = value
-        self.bad: set[Pair] = set()
+        self.better = better
+        self.names = sorted({node for pair in rates for node in pair})
+        place = {node: number for number, node in enumerate(self.names)}
+        ends = np.array([[place[a], place[b]] for a, b in rates]).T
+        self.copies = 1 if directed else 2
+        self.ends = ends if directed else np.hstack([ends, ends[::-1]])
+        self.real = np.tile(list(rates.values()), self.copies)
+        self.rates = np.where([pair in broken for pair in rates] * self.copies, -inf, self.real)
+        self.of = [_by_node(side, len(place)) for side in self.ends]
+        self.ways = ((0,), (1,), (0, 1)) if directed else ((0,),)
+        everybody = np.ones((2, len(place)), dtype=bool)
+        own = [[self._own(node, way, everybody) for node in place.values()] for way in self.ways]
+        self.figures = np.array([[_figure(self.rates[pairs]) for pairs in way] for way in own])
 
-    def peeled(self) -> list[Culprit]:
-        """Accuse, and look again, until nobody is left who can be accused."""
-        found: list[Culprit] = []
-        while accused := self._round():
-            found += accused
-        return found
-
-    def links(self) -> list[BadPair]:
-        """The bad pairs that remain; after peeling."""
-        sender, receiver = self.sides
-        remain = {
-            (a, b): v
-            for (a, b), v in self.values.items()
-            if (b, receiver) in self.live.get((a, sender), {})
-        }
-        fleet = self._fleet((remain or self.values).values())
-        self.bad |= {pair for pair, v in self.values.items() if self._is_bad(v, fleet)}
+    def search(self) -> list[Culprit]:
+        """The bad nodes."""
+        worst = np.nanmin(self.figures, axis=0)
+        order = np.argsort(-worst, kind="stable")
+        half = order[: len(order) // 2 + 1]
+        is_clear = worst >= np.median(worst[half]) - MIN_DEFICIT
+        is_clear[half] = True
+        good = np.array([is_clear, is_clear])
         found = []
-        for pair, value in remain.items():
-            if pair in self.bad:
-                known = value if _is_usable(value) else None
-                found.append(BadPair(*pair, known, self._deficit(value, fleet)))
+        for node in order[~is_clear[order]].tolist():
+            culprit = self._judged(node, good)
+            sides = (culprit.sides or SIDES) if culprit else ()
+            good[:, node] = [side not in sides for side in SIDES]
+            found += [culprit] if culprit else []
         return found
 
-    def _round(self) -> list[Culprit]:
-        """Those who can be accused by the fleet as it stands, the one that explains most first."""
-        own = {unit: self._figure(pairs.values()) for unit, pairs in self.live.items()}
-        # A server's figure is the median of its clients': counted again, it would shrink the MAD.
-        known = {unit: v for unit, v in own.items() if unit[0] not in self.hubs}
-        fleet = self._fleet(known.values(), len({node for node, _ in known}), self._noise(known))
-        typical = median([len(self.live[unit]) for unit in known]) if known else 0
-        fleet = replace(fleet, peers=typical)
-        suspects = {unit for unit, v in own.items() if self._is_bad(v, fleet, len(self.live[unit]))}
-        found = []
-        while suspects:
-            worst = max(sorted(suspects), key=lambda unit: self._explains(unit, fleet))
-            suspects.remove(worst)
-            if self._guilty(worst, fleet):
-                deficit = self._deficit(self._figure(self.live[worst].values()), fleet)
-                sides = (worst[1],) if worst[1] else ()
-                found.append(Culprit(worst[0], sides, deficit, len(self.live[worst])))
-                self.bad |= self._explained(worst)
-                self._remove(worst)
-                suspects &= self.live.keys()
+    def _own(self, node: int, way: Sequence[int], good: Bools) -> Numbers:
+        """A node's pairs with good peers."""
+        of = [self.of[side][node] for side in way]
+        peers = [self.ends[1 - side][own] for side, own in zip(way, of, strict=True)]
+        wanted = [good[1 - side][peer] for side, peer in zip(way, peers, strict=True)]
+        found: Numbers = np.concatenate(of)[np.concatenate(wanted)]
         return found
 
-    def _guilty(self, unit: Unit, fleet: _Fleet) -> bool:
-        """Whether a suspect's pairs are bad, and its peers good with others."""
-        pairs = self.live[unit]
-        if not self._is_bad(self._figure(pairs.values()), fleet, len(pairs)):
-            return False  # its bad pairs were explained by those accused before
-        if unit[0] in self.hubs:
-            return len(pairs) > 1 and all(self._is_bad(v, fleet) for v in pairs.values())
-        good = sum(self._is_good_with_others(peer, unit, fleet) for peer in pairs)
-        if self.hubs and len(pairs) == 1:
-            return good == 1  # its server is good with others: it is the client or its cable
-        return len(pairs) > 1 and good > 1
+    def _judged(self, node: int, good: Bools) -> Culprit | None:
+        others = self.rates[good[0][self.ends[0]] & good[1][self.ends[1]]]
+        typical = float(np.median(others)) if len(others) else -inf
+        if not isfinite(typical):
+            return None  # most pairs are bad
+        losses: dict[Sequence[int], float] = {}
+        is_bad = False
+        for way in self.ways:
+            own = self.rates[self._own(node, way, good)]
+            if len(own) < 2 * len(way):
+                continue  # a single bad pair is a link
+            by_pairs = self._by_pairs(own, others, len(way))
+            of_others = np.delete(
+                self.figures[[len(other) == len(way) for other in self.ways]], node, 1
+            )
+            by_figures = self._by_figures(of_others, typical, own, others)
+            losses[way] = typical - _figure(own)
+            is_bad |= losses[way] > max(min(by_pairs, by_figures), MIN_DEFICIT)
+        return self._culprit(node, losses, typical) if is_bad else None
 
-    def _is_good_with_others(self, peer: Unit, unit: Unit, fleet: _Fleet) -> bool:
-        others = [value for other, value in self.live[peer].items() if other != unit]
-        return bool(others) and not self._is_bad(self._figure(others), fleet)
+    def _by_pairs(self, own: Floats, others: Floats, directions: int) -> float:
+        """How much a node with these pairs may lack where pairs scatter as these do."""
+        parts = [others, own] if isfinite(np.median(own)) else [others]
+        away = np.concatenate([np.abs(part - np.median(part)) for part in parts])
+        sd = MAD_TO_SIGMA * float(np.median(away)) * len(away) / max(1, len(away) - 2)
+        few = 1 + (OTHERS * self.copies / len(others)) ** 3
+        if directions * self.copies == 1:
+            few *= few
+        of_many = LIMIT / sqrt(directions) * (1 + OWN / len(own)) * sd
+        return min(few * of_many, max(-log(ALONE), of_many))
 
-    def _explained(self, unit: Unit) -> set[Pair]:
-        """The pairs of an accused unit that are as bad as its figure, which accuses it."""
-        figure = self._figure(self.live[unit].values())
-        found = set()
-        for peer, value in self.live[unit].items():
-            if _is_as_bad(value, figure, self.better):
-                pair = (unit[0], peer[0])
-                forth = unit[1] != RECEIVER and pair in self.values
-                found.add(pair if forth else pair[::-1])
-        return found
+    def _by_figures(self, figures: Floats, typical: float, own: Floats, others: Floats) -> float:
+        """How much a node may lack where the others' figures, by way and node, are these."""
+        usable = figures[np.isfinite(figures)]
+        if len(usable) < MANY * len(figures):
+            return inf
+        pairs = max(1.0, len(others) / len(usable))
+        noise = MAD_TO_SIGMA * _mad(others) / sqrt(pairs) / 2  # few medians may agree by chance
+        sd = max(MAD_TO_SIGMA * _mad(usable), noise, RESOLUTION) * sqrt(max(1, pairs / len(own)))
+        z = NormalDist().inv_cdf(1 - FALSE_ALARM / len(self.ways) / len(usable))
+        return typical - float(np.median(usable)) + z * (1 + FIGURES / len(usable)) * sd
 
-    def _remove(self, unit: Unit) -> None:
-        for peer in self.live.pop(unit):
-            del self.live[peer][unit]
-            if not self.live[peer]:
-                del self.live[peer]
-
-    def _figure(self, values: Collection[float]) -> float:
-        return (median_high if self.better == "higher" else median_low)(values)
-
-    def _noise(self, units: Collection[Unit]) -> float:
-        """The least standard deviation of figures: half of that of means of the pairs' noise.
-
-        The few medians of a small matrix may agree by chance.
-        """
-        pairs = [v for unit in units for v in self.live[unit].values() if _is_usable(v)]
-        peers = len(pairs) / max(1, len(units))
-        return rules.middle(pairs).sd / sqrt(peers) / 2 if peers > 1 and not self.hubs else 0.0
-
-    def _fleet(self, values: Iterable[float], nodes: int = 0, least: float = 0.0) -> _Fleet:
-        """Where the values stand; pairs without a value do not count for the spread.
-
-        nodes: of how many nodes they are figures. least: of their standard deviation.
-        """
-        usable = [v for v in values if _is_usable(v)]
-        middle = rules.middle(usable or [0.0])
-        middle = replace(middle, sd=max(middle.sd, least))
-        return _Fleet(middle, limit(middle.count, nodes), gross(usable, self.better))
-
-    def _explains(self, unit: Unit, fleet: _Fleet) -> float:
-        """How much of the badness goes if this unit goes."""
-        shares = (self._deficit(v, fleet) for v in self.live[unit].values())
-        return sum(min(max(share, 0.0), 1.0) for share in shares)
-
-    def _deficit(self, value: float, fleet: _Fleet) -> float:
-        return rules.standing(value, fleet.middle, self.better)[1] if isfinite(value) else 1.0
-
-    def _is_bad(self, value: float, fleet: _Fleet, peers: int = 0) -> bool:
-        """peers: of how many pairs the value is the figure."""
-        if self.misses(value) or not _is_usable(value):
-            return True
-        if fleet.gross is not None and _is_as_bad(value, fleet.gross, self.better):
-            return True
-        middle = fleet.middle
-        z, deficit = rules.standing(value, middle, self.better)
-        if z is not None and deficit >= HALF:  # of a rate; a time has no such floor
-            z = min(z, log(value / middle.median) * middle.median / middle.sd)
-        scatter = sqrt(max(1.0, fleet.peers / peers)) if peers else 1.0
-        return z is not None and z < -fleet.limit * scatter and deficit >= MIN_DEFICIT
+    def _culprit(self, node: int, losses: Mapping[Sequence[int], float], typical: float) -> Culprit:
+        """A bad node: a side that lacks less than half of what the other one lacks is not bad."""
+        single = {way[0]: loss for way, loss in losses.items() if len(way) == 1}
+        bad = [side for side, loss in single.items() if 2 * loss >= max(single.values())]
+        sides = tuple(SIDES[side] for side in bad) if self.copies == 1 else ()
+        own = np.concatenate([self.of[side][node] for side in bad])
+        deficit = _deficit(typical - _figure(self.real[own]), self.better)
+        return Culprit(self.names[node], sides, deficit, len(own) // len(bad))
 
 
-def _is_as_bad(value: float, bound: float, better: str) -> bool:
-    return value <= bound if better == "higher" else value >= bound
+def _by_node(ends: Numbers, count: int) -> list[Numbers]:
+    """The pairs of each node that have it at this end."""
+    first = np.cumsum(np.bincount(ends, minlength=count))[:-1]
+    return np.split(np.argsort(ends, kind="stable"), first)
+
+
+def _figure(rates: Floats) -> float:
+    """The median, the better one of two: more than half of the pairs must be bad."""
+    return float(np.sort(rates)[len(rates) // 2]) if len(rates) else np.nan

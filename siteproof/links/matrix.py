@@ -16,7 +16,7 @@ from statistics import median
 
 from siteproof import files, nodesets, units
 from siteproof.analysis import attribution as rules
-from siteproof.analysis.attribution import RECEIVER, SENDER, Blame, Culprit, Pair, blame
+from siteproof.analysis.attribution import Blame, Culprit, Pair, blame
 from siteproof.analysis.daily import Attempt, Cell, daily
 from siteproof.answers.attempts import failure, why_not
 from siteproof.errors import UserError, hint
@@ -82,14 +82,7 @@ class Matrix:
 
     def of(self, culprit: Culprit) -> list[Pair]:
         """The pairs that were tried, of a culprit's bad side or sides."""
-        return [
-            pair
-            for pair in (*self.values, *self.failed)
-            if pair[0] == culprit.node
-            and culprit.sides != (RECEIVER,)
-            or pair[1] == culprit.node
-            and culprit.sides != (SENDER,)
-        ]
+        return [pair for pair in (*self.values, *self.failed) if culprit.has(pair)]
 
 
 @dataclass
@@ -408,10 +401,8 @@ def _blame(
     vain: dict[Pair, list[float]] = {pair: [] for pair in failed}
     groups = [frozenset(site.system.group(name)) for name in site.system.groups]
     if series.is_speed(entry):
-        worst = {values[pair] for pair in broken}
         speeds = {pair: [value] for pair, value in values.items()}
-        misses = worst.__contains__
-        return blame(speeds | vain, entry.better, hubs=hubs, misses=misses, groups=groups)
+        return blame(speeds | vain, entry.better, hubs=hubs, broken=broken, groups=groups)
     marks = {pair: [] if pair in broken else [1.0] for pair in values}
     return blame(marks | vain, "higher", hubs=hubs)
 
