@@ -271,7 +271,8 @@ class _Links:
     def bad(self, rates: Mapping[Pair, float]) -> set[Pair]:
         """The pairs that break their contract, have no value, or are far from the others."""
         far = self.typical - self.bound
-        return {pair for pair, rate in rates.items() if rate < far or pair in self.broken}
+        lost = {pair for pair, rate in rates.items() if rate < far or not isfinite(rate)}
+        return lost | {pair for pair in self.broken if pair in rates}
 
     def links(
         self, alone: Mapping[Pair, float], bad: Collection[Pair], values: Mapping[Pair, float]

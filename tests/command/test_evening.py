@@ -15,11 +15,13 @@ echo "$(basename "$0") $*" >>{folder}/calls
 case "$(basename "$0") $*" in {cases} esac
 """
 QUOTED = "\\ "  # a blank in a pattern of `case`
+ONE_ENDED = "echo '[     FAIL ] ( 1/22) Hpl /e9d294bf @here:compute+system'"
 HANGS = """
     trap 'echo cancelled >>{folder}/calls; exit 130' TERM
     echo runs >>{folder}/calls
     while :; do sleep .05; done"""
 FINE = {
+    "reframe*": ONE_ENDED,
     "siteproof verdict*": "echo 'verdict on here: 1 PASS; next: siteproof nodes'",
     "siteproof gate*--json*": "cat {folder}/gate.json",
     "siteproof gate*--brief*": "echo 'none of 8 nodes stays out'; echo 'next: siteproof report'",

@@ -179,6 +179,12 @@ def test_no_srun_is_no_answer(srun, monkeypatch):
 # ---- which nodes are asked
 
 
+def without_cost(monkeypatch):
+    budget = SimpleNamespace(refuse_above=lambda *_: None, report_costs=lambda _cases: None)
+    monkeypatch.setattr(settings, "budget", budget)
+    monkeypatch.setattr(settings.session, "current", lambda: SimpleNamespace(site=None))
+
+
 def test_no_node_of_a_machine_without_a_scheduler_is_asked(monkeypatch, tmp_path):
     monkeypatch.setattr(data_folder, "_ask", lambda *_: pytest.fail("asked"))
     site = SimpleNamespace(partition=lambda _name: SimpleNamespace(scheduler="local"))
@@ -191,7 +197,12 @@ def test_no_node_of_a_machine_without_a_scheduler_is_asked(monkeypatch, tmp_path
 
 def test_the_question_stands_before_the_first_job_and_before_the_sessions_number(monkeypatch):
     asked = []
-    monkeypatch.setattr(settings.budget, "report_costs", lambda cases: None)
+    monkeypatch.setattr(
+        settings,
+        "budget",
+        SimpleNamespace(refuse_above=lambda *_: None, report_costs=lambda _: None),
+    )
+    monkeypatch.setattr(settings.session, "current", lambda: SimpleNamespace(site=None))
     monkeypatch.setattr(settings.data_folder, "look", lambda cases, said: asked.append(said))
     monkeypatch.setattr(settings.session, "take_place", lambda: asked.append("number"))
     case = SimpleNamespace(check=SimpleNamespace(is_dry_run=lambda: False))
@@ -200,7 +211,12 @@ def test_the_question_stands_before_the_first_job_and_before_the_sessions_number
 
 
 def test_a_dry_run_asks_no_node(monkeypatch):
-    monkeypatch.setattr(settings.budget, "report_costs", lambda cases: None)
+    monkeypatch.setattr(
+        settings,
+        "budget",
+        SimpleNamespace(refuse_above=lambda *_: None, report_costs=lambda _: None),
+    )
+    monkeypatch.setattr(settings.session, "current", lambda: SimpleNamespace(site=None))
     monkeypatch.setattr(settings.data_folder, "look", lambda *_: pytest.fail("asked"))
     case = SimpleNamespace(check=SimpleNamespace(is_dry_run=lambda: True))
     settings.before_run([], [case])
@@ -213,7 +229,12 @@ def test_options_that_only_sbatch_knows_are_not_given_to_srun():
 
 def test_no_node_is_looked_at_for_a_service_that_is_used_from_here(monkeypatch):
     looked = []
-    monkeypatch.setattr(settings.budget, "report_costs", lambda cases: None)
+    monkeypatch.setattr(
+        settings,
+        "budget",
+        SimpleNamespace(refuse_above=lambda *_: None, report_costs=lambda _: None),
+    )
+    monkeypatch.setattr(settings.session, "current", lambda: SimpleNamespace(site=None))
     monkeypatch.setattr(settings.data_folder, "look", lambda cases, said: looked.extend(cases))
     monkeypatch.setattr(settings.session, "take_place", lambda: None)
     here, there = (
