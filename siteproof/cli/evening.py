@@ -27,8 +27,8 @@ from siteproof.sites import Site
 from siteproof.sites.catalogue import MODES
 from siteproof.slurm import admission, client
 
-JUDGED = (ExitCode.PASS, ExitCode.FAIL, ExitCode.INCOMPLETE)
 MEASURED = (ExitCode.PASS, ExitCode.FAIL)
+JUDGED = (*MEASURED, ExitCode.INCOMPLETE)
 REST = 30  # seconds between two looks for idle nodes
 EXPORTS = {"junit": "junit.xml", "openmetrics": "siteproof.prom", "json": "verdict.json"}
 _JOB_OPTION = re.compile(r"(?:-J|--job-option)=?")

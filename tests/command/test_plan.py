@@ -117,7 +117,7 @@ def test_programs_read_the_same_rows_as_json_and_as_plain_text():
     rows = rows_of(*options)
     columns = [
         *("check", "partition", "mode", "jobs", "nodes", "minutes", "node_hours", "gigabytes"),
-        *("node_set", "note", "why_not"),
+        *("node_set", "note", "why_not", "set_by"),
     ]
     assert list(rows[0]) == columns
     assert [{k: f"{v}" for k, v in row.items()} for row in document["rows"]] == rows

@@ -114,7 +114,7 @@ MISTAKES = [
     (["-r", "-S", "nodes=2"], "2 nodes requested"),
     (["-r", "-n", "Strem"], "nothing to run: the options select no check"),
     (["-r", "-t", "untagged"], "nothing to run"),
-    (["-r", "-S", "Hpl.share=much"], "hpl.py: cannot be loaded: could not convert"),
+    (["-r", "-S", "Hpl.memory_share=much"], "hpl.py: cannot be loaded: could not convert"),
     (["-r", "-S", "Stream.time_limit=@none"], "-S time_limit: a job without a limit can hang"),
     (["-r", "--system", "nowhere"], "no site 'nowhere'"),
 ]
