@@ -136,7 +136,7 @@ class _Factors:
     @staticmethod
     def of(values: Floats) -> _Factors | None:
         """For values that jump from one such level to another."""
-        if values.size <= JUMP or values.min() <= 0:
+        if values.size <= JUMP or values.min() <= 0 or values.max() < TIMES * values.min():
             return None
         levels = np.log(running_median(values, JUMP // 2))
         jump = float(np.abs(levels[JUMP:] - levels[:-JUMP]).max())

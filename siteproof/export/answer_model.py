@@ -16,6 +16,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, 
 from datetime import UTC, datetime
 from enum import Enum
 from fractions import Fraction
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -99,9 +100,14 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, Finding):
         value = replace(value, text=sentence(value) if value.text else "").record()
-    if is_dataclass(value):
-        parts = ((one, getattr(value, one.name)) for one in fields(value))
-        return {_key(one): plain(part) for one, part in parts if not _optional(one, part)}
+    kind: Any = type(value)
+    if keys := _keys(kind):
+        parts = ((key, getattr(value, name), default) for name, key, default in keys)
+        return {
+            key: plain(part)
+            for key, part, default in parts
+            if default is MISSING or part != default
+        }
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     return _scalar(value) if isinstance(value, SCALARS) else list(map(plain, value))
@@ -113,13 +119,20 @@ def _scalar(value: object) -> object:
     return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
 
 
+@cache
+def _keys(kind: Any) -> list[tuple[str, str, object]]:
+    """Of each field of a dataclass its name, its key, and the value with which it is left out."""
+    found = fields(kind) if is_dataclass(kind) else ()
+    return [(one.name, _key(one), one.default if _optional(one) else MISSING) for one in found]
+
+
 def _key(one: Field[Any]) -> str:
     return one.name.rstrip("_")
 
 
-def _optional(one: Field[Any], *values: object) -> bool:
-    """Whether a key may be left out; with its value, whether it is."""
-    return one.init and one.default is not MISSING and all(v == one.default for v in values)
+def _optional(one: Field[Any]) -> bool:
+    """Whether a key is left out while it has its default."""
+    return one.init and one.default is not MISSING
 
 
 # ---- the schema

@@ -9,7 +9,7 @@ import base64
 import gzip
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from jinja2.filters import do_mark_safe
 
 from siteproof.report.numbering import Numbering
 from siteproof.report.phrases import when
-from siteproof.report.sections import Attached, Figure, Report, Table
+from siteproof.report.sections import Attached, Figure, Link, Report, Table
 from siteproof.units import count
 
 ARROW = "\N{RIGHTWARDS ARROW}"  # one character, which no line break splits
@@ -46,7 +46,6 @@ _SAFE = "!$()*,-./:;=?@_~+"  # characters that mean nothing in HTML or in an add
 # What these join, or are filled with, is escaped.
 _BREAK, _COMMA, _NOTHING = do_mark_safe("<wbr>"), do_mark_safe(", "), do_mark_safe("")
 _PLACE = do_mark_safe('<a href="#{}">{}</a>')
-_PLAIN, _NUMBER = do_mark_safe("<td>{}</td>"), do_mark_safe('<td class="n">{}</td>')
 _STATE = do_mark_safe('<span class="word {}"><span aria-hidden="true">{}</span> {}</span>')
 _PIECE = re.compile(r"[^,/_]{0,29}[,/_]+|[^,/_]{1,30}")
 
@@ -67,7 +66,7 @@ def page(report: Report, now: datetime) -> str:
         mark=mark,
         words=words,
         cell=cell,
-        cells=lambda table, row: _NOTHING.join(_cells(table, row, cell)),
+        cells=lambda table, row: _cells(table, row, cell),
         breakable=breakable,
         count=count,
         drawing=drawing,
@@ -110,14 +109,16 @@ def words(text: str) -> str:
 
 
 def _cell(numbering: Numbering, text: str) -> str:
-    places = [_PLACE.format(one.anchor, breakable(one.label)) for one in numbering.refer(text)]
+    found = numbering.refer(text) if isinstance(text, Link) else ()
+    places = [_PLACE.format(one.anchor, breakable(one.label)) for one in found]
     return _COMMA.join(places) if places else words(text)
 
 
-def _cells(table: Table, row: Sequence[str], cell: Callable[[str], str]) -> Iterator[str]:
-    """The cells of a row that is plain."""
-    for column, text in zip(table.columns, row, strict=True):
-        yield (_NUMBER if column in table.numeric else _PLAIN).format(cell(text))
+def _cells(table: Table, row: Sequence[str], cell: Callable[[str], str]) -> str:
+    """The cells of a row that is plain, of which each is escaped."""
+    begins = ('<td class="n">' if column in table.numeric else "<td>" for column in table.columns)
+    texts = zip(begins, row, strict=True)
+    return do_mark_safe("".join(f"{begin}{cell(text)}</td>" for begin, text in texts))
 
 
 def is_broad(table: Table) -> bool:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -119,13 +119,14 @@ def as_csv(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out)  # lines end as in RFC 4180, so that CR and LF in a cell are quoted
     writer.writerow(columns)
-    writer.writerows([harmless_cell(cell) for cell in row] for row in rows)
+    harmless = cache(harmless_cell)  # of each text once: most cells are as those above them
+    texts = (["" if cell is None else str(cell) for cell in row] for row in rows)
+    writer.writerows(map(harmless, row) for row in texts)
     return out.getvalue()
 
 
-def harmless_cell(cell: object) -> str:
+def harmless_cell(text: str) -> str:
     """A text with an apostrophe wherever a spreadsheet could see the begin of a formula."""
-    text = "" if cell is None else str(cell)
     return text if _NUMBER.fullmatch(text) else _FORMULA.sub(r"\1'", text)
 
 
