@@ -204,7 +204,8 @@ def _runall(hooks: Hooks) -> None:
         try:
             return original(self, testcases, *rest)
         except KeyboardInterrupt:
-            print("siteproof: interrupted; what was measured is kept", file=sys.stderr)
+            with suppress(OSError):  # the terminal may be gone
+                print("siteproof: interrupted; what was measured is kept", file=sys.stderr)
             raise SystemExit(ExitCode.INTERRUPTED) from None
         finally:
             hooks.after_run(self.stats.skipped(), len(testcases))
@@ -225,7 +226,8 @@ def _signals(_hooks: Hooks) -> None:
         global _received
         _received = number
         if number != signal.SIGINT:
-            os.write(2, f"siteproof: received {signal.Signals(number).name}\n".encode())
+            with suppress(OSError):  # the terminal may be gone
+                os.write(2, f"siteproof: received {signal.Signals(number).name}\n".encode())
             with suppress(ForceExitError):  # it is an Exception: who guards a parser would catch it
                 force_exit(number, frame)
         raise KeyboardInterrupt
