@@ -19,7 +19,7 @@ from siteproof.checks.job import ON_NODE
 from siteproof.parsers import counters
 from siteproof.record.manifest import OfItsKind
 from siteproof.record.point import Point
-from siteproof.sites import libraries
+from siteproof.sites import job_keys
 from siteproof.sites.system import Application
 
 PROGRAMS: Mapping[str, type[ApplicationCheck]] = {
@@ -53,7 +53,7 @@ class Workload(FileSystemSweep):
     script = "workload.sh"
     parsers = parsers_of_all()
     derive = "apps.workload"
-    steering = libraries.ALL
+    steering = job_keys.OF_LIBRARIES
     clean = True
     metrics = ("nodes", "slowdown", "peak", "sustained", "network_peak", "network_sustained")
     headline = ("peak", "sustained")

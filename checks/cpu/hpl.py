@@ -9,7 +9,7 @@ from reframe.core.builtins import run_after, variable
 from siteproof import files
 from siteproof.checks import PerNodeCheck, loading
 from siteproof.parsers import hpcc, hpl
-from siteproof.sites import libraries
+from siteproof.sites import job_keys
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.key_types import HPL_BLOCKS
 
@@ -29,7 +29,7 @@ class Hpl(PerNodeCheck):
     features = ("hpl", "hpcc")
     parsers = {"xhpl": hpl, "hpcc": hpcc}
     derive = "cpu.hpl"
-    steering = libraries.ALL
+    steering = job_keys.OF_LIBRARIES
     clean = True
     metrics = ("gflops", "time", "residual")
     headline = ("gflops",)

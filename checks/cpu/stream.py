@@ -4,7 +4,7 @@ import reframe as rfm
 
 from siteproof.checks import PerNodeCheck
 from siteproof.parsers import likwid, stream
-from siteproof.sites import libraries
+from siteproof.sites import job_keys
 
 
 @rfm.simple_test
@@ -17,7 +17,7 @@ class Stream(PerNodeCheck):
     features = ("stream", "likwid")
     parsers = {"stream": stream, "likwid-bench": likwid}
     derive = "cpu.stream"
-    steering = libraries.ALL
+    steering = job_keys.OF_LIBRARIES
     clean = True
     metrics = ("copy", "triad")
     headline = ("triad",)

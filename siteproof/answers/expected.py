@@ -1,4 +1,7 @@
-"""What a criterion covers: every node, pair or link that owes a value, and what counts for it."""
+"""What a criterion covers: every node, pair or link that owes a value, and what counts for it.
+
+Also what jobs may have answered whose files cannot be read: nobody knows how they ended.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from datetime import date
 
 from siteproof.answers.attempts import of_system
 from siteproof.record import pair_units
-from siteproof.record.samples import Sample
+from siteproof.record.samples import LOST, UNREAD, Header, Sample, expected_nodes
+from siteproof.record.sessions import Sessions
 from siteproof.sites import Baseline, Criterion, Hardware, Site, Waiver, pairs
 from siteproof.sites.pairs import Pair
 
@@ -141,3 +145,30 @@ def hardware(site: Site, unit: str) -> Hardware:
     """The hardware of a node, or of the sender of a pair."""
     role = site.role_of(pair_units.ends(unit)[0])
     return site.hardware_of(role) if role else Hardware()
+
+
+def unread_jobs(site: Site, sessions: Sessions) -> dict[str, list[Sample]]:
+    """For each such job, by `file_of`: a sample of each node, and one of all else."""
+    return {file_of(header): _of_job(site, header) for header in sessions.unread}
+
+
+def samples_of(
+    unread: Mapping[str, Sequence[Sample]], sessions: Sessions, job: Header, nodes: Collection[str]
+) -> Sequence[Sample]:
+    """The samples of one job, at least those of some nodes. unread: as of `unread_jobs`."""
+    return unread[file_of(job)] if job.is_unread else sessions.of_job(job, nodes)
+
+
+def file_of(header: Header) -> str:
+    """The file of such a job, below the system's folder."""
+    return f"{header.partition}/{header.provenance[UNREAD]}"
+
+
+def _of_job(site: Site, header: Header) -> list[Sample]:
+    partition = site.system.partitions.get(header.partition)
+    nodes = site.having(partition.roles) if partition else site.system.inventory
+    why = f"{header.provenance[UNREAD]} cannot be read"
+    return [
+        Sample(header, node, f"{header.check}.*", status=LOST, why=why)
+        for node in ("", *(expected_nodes(header.expected) or nodes))
+    ]

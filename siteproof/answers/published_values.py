@@ -15,8 +15,8 @@ from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.sites import Criterion, Hardware
-from siteproof.sites.printed import LESS, MORE, STATED
 from siteproof.sites.promise import compared
+from siteproof.sites.published_csv import LESS, MORE, STATED
 from siteproof.units import convert, kind
 
 ROLE = "role"  # whose nodes a value covers

@@ -14,7 +14,7 @@ from typing import Any
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
-from siteproof.answers import inputs, required
+from siteproof.answers import required
 from siteproof.answers.attempts import PLANNED, SERVICE, of_system, refusal
 from siteproof.record import pair_units
 from siteproof.record.finding import Finding, note
@@ -59,7 +59,7 @@ def lacking(site: Site, criterion: Criterion, sweeps: Sweeps) -> Finding | None:
 
 def _sides(site: Site, criterion: Criterion, entry: Metric) -> list[list[Criterion]]:
     """The inputs of a criterion, of each side that it compares; itself, if it is measured."""
-    found = [one for one in inputs.answering(site, criterion) if one.metric in site.catalogue]
+    found = [one for one in required.answering(site, criterion) if one.metric in site.catalogue]
     two = bool(criterion.against) and not entry.check
     return [found[::2], found[1::2]] if two else [found]
 

@@ -1,18 +1,92 @@
-"""What criteria require of a run: the settings of its check, and the points that it measures.
+"""What criteria require of a run: the metrics that answer them, the settings of its check, points.
 
-A criterion sets the runs of the modes that it names, or of acceptance where it names none. Of
-trials it sets all runs that may answer it: one with fewer trials would replace its answer.
+A derived metric is answered by its inputs, whose samples a criterion selects as its own. A
+criterion sets the runs of the modes that it names, or of acceptance where it names none. Of trials
+it sets all runs that may answer it: one with fewer trials would replace its answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from siteproof.answers import inputs
 from siteproof.answers.attempts import may_answer
-from siteproof.record.samples import Header
+from siteproof.record.pair_units import LINK
+from siteproof.record.samples import EMULATED, Header
 from siteproof.sites import Criterion, Expected, Site
 from siteproof.sites.catalogue import Setting
+from siteproof.sites.promise import SCOPES, Subject
+
+CAMPAIGN, ROLE = "campaign", "nodes"  # keys of `against` that are no conditions
+PAIRS = ("TcpBandwidth", "PathMtu", "MpiPingPong")
+OF_SYSTEM = ("Ior", "Lnet", "Service", "Workload")
+OF_LINKS = ("TcpBandwidth.aggregate",)
+BOUNDS = ("at_least", "at_most", "equals")
+
+
+def of_check(site: Site, check: str, *, deciding: bool = False) -> list[Criterion]:
+    """The criteria that a check answers, and inputs of derived ones.
+
+    deciding: without those that are reported only.
+    """
+    wanted = (c for c in site.criteria.values() if not (deciding and c.report_only))
+    answered = (one for criterion in wanted for one in answering(site, criterion))
+    return [one for one in answered if one.metric.partition(".")[0] == check]
+
+
+def answering(site: Site, criterion: Criterion) -> list[Criterion]:
+    """What answers a criterion: itself; of a derived metric the inputs, of both sides.
+
+    None of what a person's evidence answers.
+    """
+    if criterion.answered_by == "evidence":
+        return []
+    entry = site.catalogue[criterion.metric]
+    if entry.check or not entry.derived_from:
+        return [criterion]
+    return [
+        select(site, criterion, name, against=against)
+        for name in entry.derived_from
+        if name in site.catalogue
+        for against in ([False, True] if criterion.against else [False])
+    ]
+
+
+def _subject(metric: str) -> Subject:
+    """What a value of a metric belongs to."""
+    check = metric.partition(".")[0]
+    if check in OF_SYSTEM or metric in OF_LINKS:
+        return "system"
+    return "pair" if check in PAIRS else "node"
+
+
+def select(site: Site, criterion: Criterion, metric: str, *, against: bool = False) -> Criterion:
+    """A criterion without a bound that selects an input's samples as this one selects its own.
+
+    against: those of the other side.
+    """
+    known = site.catalogue.get(metric)  # None: a value that no criterion may name
+    names = ("mode", EMULATED, *(known.conditions if known else ()))
+    rules = {name: rule for name, rule in criterion.conditions.items() if name in names}
+    changes: dict[str, object] = {}
+    for name, text in criterion.against.items() if against else ():
+        if name == LINK:
+            changes["links"] = [text]
+        elif name == ROLE:
+            changes["nodes"] = [text]
+        elif name in names:
+            rules[name] = Expected(exact=text)
+    subject = _subject(metric)
+    return criterion.like(
+        metric=metric,
+        subject=subject,
+        scope=SCOPES.get(subject, "system"),
+        conditions=rules,
+        programs=[p for p in criterion.programs if known and p in known.programs],
+        **dict.fromkeys(BOUNDS),
+        report_only=f"an input of {criterion.metric}",
+        **changes,
+    )
+
 
 WHOLE = "sweep"  # condition of what only a whole sweep has
 TRIALS = "trials"  # a setting that is a key of the criterion, too
@@ -39,7 +113,7 @@ def one(site: Site, job: Header, name: str, default: str = "") -> str:
 
 
 def each(site: Site, job: Header, name: str, default: Sequence[str]) -> list[str]:
-    """The values of a setting of which a run measures each: the default, and those required."""
+    """The values of a setting of which a run measures each: the default, and those"""
     found = list(default)
     setting = settings(site, job.check)[name]
     for criterion in _criteria(site, job):
@@ -61,7 +135,7 @@ def set_by(site: Site, job: Header) -> list[tuple[str, dict[str, str]]]:
     found = [
         (key, _point(known, one, job))
         for key, criterion in site.criteria.items()
-        for one in inputs.answering(site, criterion)
+        for one in answering(site, criterion)
         if one.metric.partition(".")[0] == job.check
         and may_answer(one, job)
         and WHOLE not in site.catalogue[one.metric].conditions
@@ -83,7 +157,7 @@ def _point(known: Mapping[str, Setting], criterion: Criterion, job: Header) -> d
 
 def _criteria(site: Site, job: Header) -> Iterator[Criterion]:
     """The criteria, and inputs of derived ones, that a job of the check may answer."""
-    return (one for one in inputs.of_check(site, job.check) if may_answer(one, job))
+    return (one for one in of_check(site, job.check) if may_answer(one, job))
 
 
 def _rules(criterion: Criterion, job: Header, name: str) -> Iterable[Expected]:

@@ -1,33 +1,41 @@
 """The availability of a system in a period: its services, nodes and partitions, and the whole.
 
 The one place of this room that reads files: probes and node events below perflogs/, and the planned
-windows of the site. Nothing here asks Slurm.
+windows of the site. Nothing here asks Slurm. Its rows are texts, for the terminal and the page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
-from siteproof.availability import from_probes, from_slurm
+from siteproof.availability import down_times
 from siteproof.availability.definitions import (
     Definitions,
+    Span,
+    Spans,
     Uptime,
     definitions,
+    intersect,
+    mtbf,
     needs_all,
     needs_one,
+    overall,
+    scheduled,
+    seconds,
+    union,
     uptime,
 )
-from siteproof.availability.from_slurm import minute
-from siteproof.availability.intervals import Span, Spans, intersect, seconds, union
+from siteproof.availability.down_times import minute
 from siteproof.record import event_log, finding, probe_log
 from siteproof.record.finding import Finding, Kind, note
-from siteproof.sites import Site, windows_csv
-from siteproof.sites.windows_csv import ALL, PlannedWindow
+from siteproof.sites import Site, calendar_csv
+from siteproof.sites.calendar_csv import ALL, PlannedWindow
 
 HOUR = 3600
 
@@ -101,7 +109,7 @@ def read(site: Site, perflogs: Path, period: Span, now: int) -> Overview:
     ]
     probes = site.system.probes
     within = union([(period[0], min(period[1], now))])
-    services, of_log = from_probes.of_services(log, probes, now)
+    services, of_log = down_times.of_services(log, probes, now)
     by_service = {
         name: _service(parts, _planned(windows, name)).within(within)
         for name, parts in services.items()
@@ -111,7 +119,7 @@ def read(site: Site, perflogs: Path, period: Span, now: int) -> Overview:
     every = nodesets.of()
     for found in partitions.values():
         every.update(found)
-    times = from_slurm.of_nodes(records, every)
+    times = down_times.of_nodes(records, every)
     nodes = _nodes(times, every, _planned_nodes(site, windows), within) if records else {}
     own = {name: part for name, part in by_service.items() if name not in gateways}
     return Overview(
@@ -147,7 +155,7 @@ def _late(window: PlannedWindow) -> Finding:
     return note(
         "window from {begin} is not planned: {by} announced it at {announced}",
         begin=minute(window.span[0]),
-        announced=minute(windows_csv.seconds(window.announced)),
+        announced=minute(calendar_csv.seconds(window.announced)),
         by=window.by,
     )
 
@@ -183,7 +191,7 @@ def _partitions(site: Site) -> dict[str, NodeSet]:
 
 
 def _nodes(
-    times: from_slurm.NodeTimes,
+    times: down_times.NodeTimes,
     every: NodeSet,
     planned: Sequence[tuple[set[str], Spans]],
     within: Spans,
@@ -195,3 +203,57 @@ def _nodes(
         whole = uptime(times.known.get(node, ()), times.down.get(node, ()), windows)
         found[node] = whole.within(within)
     return found
+
+
+MAX_NODES = 8  # that are drawn, the worst first
+FOUR = ("availability", "overall", "scheduled")
+COLUMNS = (
+    *("subject", "overall", "scheduled", "down, h", "planned, h"),
+    *("failures", "MTBF, h", "measured, h"),
+)
+
+
+def percent(share: Fraction | None) -> str:
+    """A share with two decimals: 95.83 %."""
+    return "-" if share is None else f"{float(100 * share):.2f} %"
+
+
+def four_rows(found: Overview) -> list[tuple[str, str, str]]:
+    """The four definitions."""
+    four = found.definitions
+    return [
+        ("system as a whole", percent(four.system_overall), percent(four.system_scheduled)),
+        ("weighted by nodes", percent(four.node_overall), percent(four.node_scheduled)),
+    ]
+
+
+def subjects(found: Overview) -> dict[str, Uptime]:
+    """The system, services, gateways, partitions, and the worst nodes that were ever down."""
+    rows = {"system": found.whole} if found.whole else {}
+    rows |= {f"service {name}": part for name, part in found.services.items()}
+    rows |= {f"gateway {name}": part for name, part in found.gateways.items()}
+    rows |= {f"partition {name}": part for name, part in found.partitions.items()}
+    worst = sorted(found.nodes, key=lambda node: (-seconds(found.nodes[node].down), node))
+    return rows | {node: found.nodes[node] for node in worst[:MAX_NODES] if found.nodes[node].down}
+
+
+def rows(found: Overview) -> list[tuple[str, ...]]:
+    """A row of COLUMNS for each subject."""
+    return [_row(found, name, part) for name, part in subjects(found).items()]
+
+
+def _row(found: Overview, name: str, part: Uptime) -> tuple[str, ...]:
+    between = mtbf(part)
+    mean = f"{between.mean:.0f}" if between.mean else ""
+    if not mean:
+        mean = f"> {between.bound:.0f}" if between.bound else "-"
+    return (
+        name,
+        percent(overall([part])),
+        percent(scheduled([part])),
+        f"{seconds(part.unscheduled) / HOUR:.2f}",
+        f"{seconds(part.scheduled) / HOUR:.2f}",
+        str(between.failures),
+        mean,
+        f"{found.measured_hours(part):.2f}",
+    )

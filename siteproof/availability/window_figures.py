@@ -9,8 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from siteproof.availability import overview
-from siteproof.availability.definitions import Uptime, gap, overall, scheduled
-from siteproof.availability.intervals import Spans
+from siteproof.availability.definitions import Spans, Uptime, gap, overall, scheduled
 from siteproof.availability.overview import Overview
 from siteproof.errors import UserError
 from siteproof.record.finding import Finding, note

@@ -8,7 +8,7 @@ from reframe.core.builtins import run_after
 
 from siteproof.checks.job import DERIVED_LIMIT
 from siteproof.checks.per_node import PerNodeCheck
-from siteproof.sites import libraries
+from siteproof.sites import job_keys
 
 
 class ApplicationCheck(PerNodeCheck, special=True):
@@ -20,7 +20,7 @@ class ApplicationCheck(PerNodeCheck, special=True):
     """
 
     derive = "apps.application"
-    steering = libraries.ALL
+    steering = job_keys.OF_LIBRARIES
     clean = True
     shared_scripts = (*PerNodeCheck.shared_scripts, "mpi.sh", "application.sh")
     time_limit = DERIVED_LIMIT

@@ -46,7 +46,7 @@ from siteproof.collect import stages
 from siteproof.errors import UserError
 from siteproof.record.manifest import Manifest, OfItsKind
 from siteproof.record.samples import Header, Sample
-from siteproof.sites import Site, libraries
+from siteproof.sites import Site, job_keys
 from siteproof.sites.catalogue import MODES
 from siteproof.slurm import client
 from siteproof.slurm.records import Node, unusable
@@ -96,7 +96,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     derive = ""
     metrics: tuple[str, ...] = ()
     headline: tuple[str, ...] = ()
-    steering = f"{libraries.OF_ANY} {libraries.OF_MPI}"  # variables that are recorded
+    steering = f"{job_keys.OF_ANY} {job_keys.OF_MPI}"  # variables that are recorded
     clean = False  # whether what steers them is unset first, unless the site wants it
     measures = ""  # the class that the catalogue names, where this is not it
     blocked = ""  # why the job could not start

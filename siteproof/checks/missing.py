@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import Any
 
 from siteproof import sites
-from siteproof.answers import checks_tried, expected, implausible, inputs, lost
+from siteproof.answers import checks_tried, expected, implausible, required
 from siteproof.answers.age import Freshness
 from siteproof.answers.attempts import MIDDLES, may_answer
 from siteproof.answers.attempts import of_system as criterion_of_system
@@ -122,8 +122,8 @@ def pairs(
 
 def _criteria(site: Site, planned: Planned) -> list[Criterion]:
     """Those that the check may answer, and inputs of derived ones."""
-    required = inputs.of_check(site, planned.check, deciding=True)
-    return [one for one in required if may_answer(one, planned.job, planned.known)]
+    wanted = required.of_check(site, planned.check, deciding=True)
+    return [one for one in wanted if may_answer(one, planned.job, planned.known)]
 
 
 def _newest(site: Site, planned: Planned) -> Answers:
@@ -138,10 +138,10 @@ def _newest(site: Site, planned: Planned) -> Answers:
     limits = [one.oldest or timedelta.max for one in _criteria(site, planned)]
     oldest = max(limits, default=timedelta(0))
     jobs = {id(header) for header in own if (ages.age(header) or timedelta(0)) <= oldest}
-    unread = lost.of_system(site, sessions)
+    unread = expected.unread_jobs(site, sessions)
     found = sessions.of(lambda header: id(header) in jobs, needed=False)
     found += [s for of_job in unread.values() for s in of_job if id(s.header) in jobs]
-    failed = checks_tried.standing(site, own, partial(lost.of_job, unread, sessions))
+    failed = checks_tried.standing(site, own, partial(expected.samples_of, unread, sessions))
     fresh = Freshness(ages, Updates(headers, sessions.perflogs))
     return Answers(site, found, fresh, {one.node for one in failed}.intersection)
 

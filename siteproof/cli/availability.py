@@ -13,11 +13,9 @@ from rich.box import SIMPLE_HEAD
 from siteproof import files, nodesets
 from siteproof.answers.age import lasting
 from siteproof.availability import overview, window_figures
-from siteproof.availability.definitions import Uptime, mtbf, overall, scheduled
-from siteproof.availability.from_slurm import minute
-from siteproof.availability.intervals import Spans, seconds
-from siteproof.availability.overview import HOUR, Overview
-from siteproof.availability.subject_rows import COLUMNS, FOUR, four_rows, percent, rows
+from siteproof.availability.definitions import Spans, Uptime, mtbf, overall, scheduled, seconds
+from siteproof.availability.down_times import minute
+from siteproof.availability.overview import COLUMNS, FOUR, HOUR, Overview, four_rows, percent, rows
 from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
 from siteproof.cli.shared import flag, forms, print_some, site_of, text_option, which_system
 from siteproof.errors import ExitCode, UserError

@@ -13,10 +13,9 @@ from siteproof.cli.shared import by_environment, flag, refuse_unknown, text_opti
 from siteproof.errors import ExitCode, UserError
 from siteproof.sites import Site, machine
 from siteproof.spack import build as building
-from siteproof.spack import command, env_files, lint_envs, mirror, places, targets
+from siteproof.spack import command, env_files, lint_envs, registered, targets
 from siteproof.spack.build import Order
 from siteproof.spack.merge import Inputs, Sources
-from siteproof.spack.mirror import has_tag
 
 
 @click.command()
@@ -70,7 +69,7 @@ def build(
     chosen = _chosen(site, environments)
     if show:
         for inputs in chosen:
-            label = places.label(inputs.name, inputs.target)
+            label = registered.label(inputs.name, inputs.target)
             click.echo(f"{label}: {building.state(site.name, inputs)}")
         return
     sources = _sources(from_mirror, cache, push, unsigned)
@@ -80,9 +79,9 @@ def build(
         _refuse_absent(site)
         machine.refuse_stranger(site.name, site.system.recognise)
     files.must_exist()
-    if bad := re.search(r"[\s$`{}'\"\\:]", str(places.top())):
+    if bad := re.search(r"[\s$`{}'\"\\:]", str(registered.top())):
         what = f"the path contains {bad[0]!r}, so programs below it cannot be on PATH"
-        raise UserError(places.top(), what, hint="Set SITEPROOF_DATA to another folder")
+        raise UserError(registered.top(), what, hint="Set SITEPROOF_DATA to another folder")
     spack = command.find(other_spack)
     orders = [_order(site, inputs, update, jobs, sources, push) for inputs in chosen]
     if make_mirror:
@@ -106,11 +105,12 @@ def _sources(mirror: str, cache: str, push: bool, unsigned: bool) -> Sources:
             raise UserError("--cache", f"'{cache}' is not a cache", allowed)
         cache = Path(cache).as_uri()
     folder = Path(mirror).absolute() if mirror else None
-    if folder and not (folder / places.SOURCES).is_dir():
+    if folder and not (folder / registered.SOURCES).is_dir():
         hint = "'siteproof build --make-mirror DIR' makes one where there is network"
         raise UserError("--mirror", f"{folder} is not a mirror", hint=hint)
     tag = env_files.versions().packages.tag
-    if folder and (folder / places.RECIPES).exists() and not has_tag(folder / places.RECIPES, tag):
+    recipes = folder / registered.RECIPES if folder else None
+    if recipes and recipes.exists() and not building.has_tag(recipes, tag):
         hint = "'siteproof build --make-mirror' adds them where there is network"
         raise UserError("--mirror", f"{folder} has no recipes of {tag}", hint=hint)
     return Sources(folder, cache, unsigned)
@@ -161,7 +161,7 @@ def _refuse_absent(site: Site) -> None:
 def _order(
     site: Site, inputs: Inputs, update: bool, jobs: int, sources: Sources, push: bool
 ) -> Order:
-    label = places.label(inputs.name, inputs.target)
+    label = registered.label(inputs.name, inputs.target)
 
     def report(text: str) -> None:
         click.echo(f"{label}: {text}")
@@ -179,12 +179,12 @@ def _fill(orders: list[Order], spack: command.Spack, folder: Path, absent: list[
     failed = []
     for order in orders:
         try:
-            mirror.fill(order, spack, folder, absent=absent)
+            building.fill(order, spack, folder, absent=absent)
         except command.Failed as error:
             _report_failure(order, "not in the mirror", error)
             failed.append(order.label)
     if not failed:
-        kept = mirror.keep_recipes(folder)
+        kept = building.keep_recipes(folder)
         if not kept:
             click.echo("the recipes are not in the mirror, as the site's repos.yaml names its own")
         click.echo(f"next, on the system: siteproof build --mirror {folder}")

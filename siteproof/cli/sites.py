@@ -20,10 +20,9 @@ from siteproof import files, nodesets
 from siteproof.cli.records import print_answer, print_rows, print_wrapped
 from siteproof.cli.shared import by_system, flag, forms, print_text, repeated, text_option
 from siteproof.errors import ExitCode, UserError, harmless
-from siteproof.porting import grouping, lay_out, looking, new_site, one_node
-from siteproof.porting import modules as avail
+from siteproof.porting import grouping, lay_out, new_site, one_node
 from siteproof.record.samples import MEANINGS
-from siteproof.sites import Site, catalogue, folder, machine, manual, names, on_disk, recognise
+from siteproof.sites import Site, catalogue, folder, machine, manual, names, recognise
 from siteproof.sites.manual import Key
 from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.site import examine, find
@@ -160,11 +159,11 @@ def _statuses() -> Rows:
 
 
 def _places() -> Rows:
-    return ("below", "path", "description", "written by", "may be deleted"), on_disk.places()
+    return ("below", "path", "description", "written by", "may be deleted"), manual.places()
 
 
 def _variables() -> Rows:
-    return ("variable", "description"), list(on_disk.variables().items())
+    return ("variable", "description"), list(manual.variables().items())
 
 
 @sites.command()
@@ -220,7 +219,7 @@ def new(
     options = {key: f"--{key}={_word(key, text)}" for key, text in given_options.items() if text}
     described = _described(grouped, looked_at)
     if describe:
-        live, missing = looking.through_slurm(
+        live, missing = one_node.through_slurm(
             grouped.roles, catalogue.read().features, options.values()
         )
         described = {**live, **described}
@@ -259,10 +258,10 @@ def _modules_system(given: str | None) -> str:
     raise UserError("--modules", what, hint="Add '--modules-system lmod' or 'envmod'")
 
 
-def _offers(path: Path) -> list[avail.Offer]:
+def _offers(path: Path) -> list[new_site.Offer]:
     """What the listed modules offer; warns where it is nothing. Raises as _read."""
-    listed = avail.parse(_read(path))
-    offers = avail.offers(listed, catalogue.read().features)
+    listed = new_site.parse_modules(_read(path))
+    offers = new_site.offers(listed, catalogue.read().features)
     if not offers:
         what = f"none of {count(len(listed), 'module')} is of a program that checks use"
         hint = "'module -t avail' prints a module a line"

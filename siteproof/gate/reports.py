@@ -19,7 +19,7 @@ from siteproof.record import repairs
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.severity import LACKS_NOTHING
 from siteproof.sites import Site, Waiver
-from siteproof.sites.waiver import EVERYTHING
+from siteproof.sites.promise import EVERYTHING
 from siteproof.trend import explaining
 from siteproof.trend.alerts import Alert
 from siteproof.trend.explaining import Search

@@ -1,4 +1,7 @@
-"""What one node of a kind is, from its own output: that of description.sh, or of lscpu."""
+"""What one node of a kind is, from its own output: that of description.sh, or of lscpu.
+
+It is read from a file, or a short job through Slurm prints it.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ from pathlib import Path
 from siteproof import files, nodesets
 from siteproof.errors import OutputError, UserError, harmless
 from siteproof.parsers import description
+from siteproof.porting.grouping import NewRole
 from siteproof.sites.catalogue import FOLDER, Feature
 from siteproof.sites.system import is_of_network
+from siteproof.slurm import client
 
 SCRIPT = FOLDER / "system/description.sh"
 OTHER = Path(__file__).resolve().parents[1] / "checks/on_node/other_tools.sh"
@@ -126,3 +131,35 @@ def script(features: Iterable[Feature]) -> str:
     )
     begin = 'cd "$(mktemp -d)" || exit 1\ntrap \'rm -rf "$PWD"\' EXIT\necho "found none"\n'
     return f"{begin}{looks}\n{text.replace(SOURCED, other)}"
+
+
+END = "end description"
+_REFUSED = re.compile(r"Invalid (?:account|qos)[\w /]*", re.IGNORECASE)  # of every job alike
+
+
+def through_slurm(
+    roles: Iterable[NewRole], features: Mapping[str, Feature], options: Iterable[str]
+) -> tuple[dict[str, OneNode], dict[str, str]]:
+    """An idle node of each kind of hardware; and of which none could be looked at, with why."""
+    found: dict[str, OneNode] = {}
+    why: dict[str, str] = {}
+    look = ["sh", "-c", script(features.values())]
+    states = client.node_states()
+    for role in roles:
+        if role.hardware in found:
+            continue
+        idle = [n for n in role.nodes if n in states and states[n].state.idle]
+        if not idle:
+            why[role.hardware] = "no idle node"
+            continue
+        words = [f"--partition={role.partition}", *options]
+        done = client.on_each(nodesets.of(idle[:1]), words, look, lambda text: text.count(END))
+        try:
+            found[role.hardware] = read(idle[0], done.stdout)
+        except UserError as error:
+            printed = " ".join(harmless(done.stderr).split())[:200]
+            if refused := _REFUSED.search(printed):
+                hint = "'sacctmgr show associations user=$USER' lists yours"
+                raise UserError("--describe", f"Slurm refuses: '{refused[0]}'", hint=hint) from None
+            why[role.hardware] = f"{idle[0]}: {printed or error.what}"
+    return found, why

@@ -30,8 +30,8 @@ from siteproof.record.severity import BROKEN, most_severe, of_status
 from siteproof.report.material import Material
 from siteproof.report.sections import Attached
 from siteproof.sites import Baseline, Hardware
-from siteproof.sites.printed import STATED
 from siteproof.sites.promise import Promise
+from siteproof.sites.published_csv import STATED
 from siteproof.units import count
 from siteproof.verdict.derived.given import DerivedSample
 from siteproof.verdict.tally import STANDINGS, Tally

@@ -6,6 +6,7 @@ from siteproof.sites.promise import Baseline as Baseline
 from siteproof.sites.promise import Bound as Bound
 from siteproof.sites.promise import Criterion as Criterion
 from siteproof.sites.promise import Promise as Promise
+from siteproof.sites.promise import Waiver as Waiver
 from siteproof.sites.service_keys import Service as Service
 from siteproof.sites.site import Site as Site
 from siteproof.sites.site import folder as folder
@@ -27,4 +28,3 @@ from siteproof.sites.system import Partition as Partition
 from siteproof.sites.system import Probe as Probe
 from siteproof.sites.system import Role as Role
 from siteproof.sites.system import System as System
-from siteproof.sites.waiver import Waiver as Waiver

@@ -12,9 +12,8 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from siteproof.errors import harmless
-from siteproof.sites.read_fields import why_not_read
 from siteproof.sites.site import Site
-from siteproof.sites.stated import Fact, FactSection
+from siteproof.sites.stated import Fact, FactSection, why_not_read
 from siteproof.units import count
 
 Fields = Mapping[str, str]

@@ -1,4 +1,4 @@
-"""The files of the checks that the catalogue names: whether they still hold them.
+"""The Python files of checks: whether they hold those of the catalogue, and the features they name.
 
 They are read as text: no check is imported, nor ReFrame, which takes a second.
 """
@@ -12,14 +12,19 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from siteproof import files
 from siteproof.errors import UserError
 from siteproof.sites import catalogue
 from siteproof.sites.catalogue import ROOT, Metric
 from siteproof.sites.schema.yamlfile import Document, shown
-from siteproof.sites.site import Site
+
+if TYPE_CHECKING:
+    from siteproof.sites.site import Site
+
+
+from collections.abc import Iterator
 
 MAX_BYTES = 1_000_000
 MAX_NAMES = 6  # in one message
@@ -180,3 +185,49 @@ def _loss(path: Path, check: str, bare: Collection[str]) -> tuple[Loss, str] | N
     if check not in bare and not classes[-1].decorator_list:
         return Loss.NO_TEST, check
     return None
+
+
+MAX_FILES = 2_000  # Python files of a centre's own checks
+
+
+def features_of(folder: Path) -> set[str]:
+    """The features that the Python files of a folder name, in valid_prog_environs or `features`.
+
+    The files are read as text. A file that is not valid Python names none: a run reports it.
+    """
+    found: set[str] = set()
+    for path in sorted(folder.rglob("*.py"))[:MAX_FILES]:
+        try:
+            tree = ast.parse(files.read_named(path, MAX_BYTES))
+        except (OSError, UserError, SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        found.update(_named(tree))
+    return found
+
+
+def _named(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and _is_features(node):
+            yield from _texts(node.value)
+        elif isinstance(node, ast.Compare) and _is_about_features(node):
+            yield from _texts(node.left)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from (part[1:] for part in node.value.split() if part.startswith("+"))
+
+
+def _is_features(node: ast.Assign | ast.AnnAssign) -> bool:
+    """Whether it is `features = …` of a class, or `self.features = …`."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    names = [ast.unparse(target).rpartition(".")[2] for target in targets]
+    return "features" in names
+
+
+def _is_about_features(node: ast.Compare) -> bool:
+    """Whether it is `'mkl' in self.current_environ.features`."""
+    return any(ast.unparse(side).endswith("features") for side in node.comparators)
+
+
+def _texts(node: ast.AST | None) -> Iterator[str]:
+    for below in ast.walk(node) if node else ():
+        if isinstance(below, ast.Constant) and isinstance(below.value, str):
+            yield below.value

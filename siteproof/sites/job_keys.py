@@ -1,17 +1,28 @@
-"""The keys of system.yaml that shape a job: modules, commands before it, its launcher, devices."""
+"""The keys of system.yaml that shape a job, and mistakes in them.
+
+Modules, commands before it, its launcher, devices, blocks that ReFrame gets unchanged, and
+variables of the environment that steer libraries: what of these a job finds is a condition of what
+it measures (siteproof/checks/on_node/account.sh).
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from string import Formatter
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
 from siteproof.errors import Mistake
 from siteproof.sites.key_types import Count, Model, Time, shaped
+from siteproof.sites.schema.shapes import near
+from siteproof.sites.schema.yamlfile import Document, Loc, clip
+
+if TYPE_CHECKING:
+    from siteproof.sites.system import Environment, Partition, System
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # ReFrame's rule for extras
 ModulesSystem = Literal["nomod", "lmod", "envmod", "tmod4", "spack"]
@@ -191,3 +202,116 @@ class Jobs(Loads):
     container_platforms: dict[Platform, ContainerPlatform] = Field(
         {}, description="Container platforms for the site's own ReFrame tests; the first is used."
     )
+
+
+OF_ANY = "GLIBC_TUNABLES HUGETLB_* LD_AUDIT LD_BIND_NOW LD_PRELOAD MALLOC_* TCMALLOC_*"
+OF_MPI = (
+    "CXI_* FI_* HCOLL_* HFI_* IBV_* I_MPI_* MLX4_* MLX5_* MPICH_* MPIR_* MV2_* MVP_* NCCL_* "
+    "OMPI_MCA_* OPAL_* PMIX_MCA_* PRTE_MCA_* PSM2_* PSM3_* PSM_* RCCL_* RDMAV_* UCC_* UCX_*"
+)
+OF_BLAS = (
+    "ACML_* AOCL_* ARMPL_* ATLAS_* BLIS_* BLI_* CRAYBLAS_* FLEXIBLAS FLEXIBLAS_* GOTO_* MKL_* "
+    "OPENBLAS_* VECLIB_*"
+)
+OF_OPENMP = "GOMP_* KMP_* LIBOMP_* OMP_*"
+OF_LIBRARIES = f"{OF_ANY} {OF_MPI} {OF_BLAS} {OF_OPENMP}"
+
+# Endings of variables that name where software lies. account.sh neither unsets nor records them.
+PLACES = ("_ROOT", "_DIR", "_HOME", "_PREFIX", "_PATH")
+
+
+def may_steer(wanted: str) -> bool:
+    """Whether a name, or the beginning of names with '*', can be that of a variable listed here."""
+    if wanted.endswith(PLACES):
+        return False
+    return any(
+        fnmatchcase(wanted.removesuffix("*"), known) or fnmatchcase(known.removesuffix("*"), wanted)
+        for known in OF_LIBRARIES.split()
+    )
+
+
+# Keys of ReFrame in a verbatim block, by its place: those for which the site has a key, of this or
+# another name (OTHER_NAMES), which may not be given, too; those without which nothing works; and
+# those of ReFrame alone.
+_OF_JOBS = ("features", "modules", "env_vars", "variables", "prepare_cmds")
+REPLACED: dict[str, tuple[str, ...]] = {
+    "system": ("descr",),
+    "partitions": (
+        *("descr", "access", "launcher", *_OF_JOBS, "max_jobs", "time_limit", "extras"),
+        *("resources", "container_platforms"),
+    ),
+    "environments": _OF_JOBS,
+}
+NEVER: dict[str, dict[str, str]] = {
+    "system": {
+        "name": "system",
+        "hostnames": "recognise",
+        "modules_system": "modules_system",
+        "partitions": "partitions",
+        "prefix": "SITEPROOF_DATA",
+        "stagedir": "SITEPROOF_DATA",
+        "outputdir": "SITEPROOF_DATA",
+    },
+    "partitions": {"name": "partitions", "scheduler": "scheduler", "environs": "environments"},
+    "environments": {"name": "environments"},
+}
+VERBATIM: dict[str, tuple[str, ...]] = {
+    "system": (
+        *("resourcesdir", "sched_options", "max_local_jobs"),
+        *("modules", "env_vars", "variables"),
+    ),
+    "partitions": ("processor", "devices", "sched_options"),
+    "environments": (
+        *("cc", "cxx", "ftn", "nvcc", "cppflags", "cflags", "cxxflags", "fflags", "ldflags"),
+        *("extras", "resources", "target_systems"),
+    ),
+}
+
+
+def lint_jobs(document: Document, system: System) -> None:
+    """Check the keys of job_keys.py, and the blocks that ReFrame gets unchanged."""
+    _block(document, (), "system", system)
+    nothing_loads = system.modules_system == "nomod" and not document.spoilt(("modules_system",))
+    parts: Iterable[tuple[str, Mapping[str, Partition | Environment]]] = (
+        ("partitions", system.partitions),
+        ("environments", system.environments),
+    )
+    for section, found in parts:
+        for name, one in found.items():
+            _block(document, (section, name), section, one)
+            if one.modules and nothing_loads:
+                what = f"nothing loads module '{clip(one.modules[0])}'"
+                remedy = "Name it at the top of the file: 'modules_system: lmod'"
+                document.add((section, name, "modules"), what, hint=remedy)
+    for name, partition in system.partitions.items():
+        loc = ("partitions", name)
+        _options(document, (*loc, "access"), partition.access, step=False)
+        _options(document, (*loc, "srun_options"), partition.srun_options, step=True)
+
+
+def _options(document: Document, loc: Loc, options: Iterable[str], *, step: bool) -> None:
+    for option in options:
+        later = (part for part in option.split()[1:] if part.startswith("-"))
+        names = map(job_option, (option, *later))
+        if any(is_of_checks(name, step=step) for name in names):
+            document.add(loc, f"'{clip(option)}' is set by the check", hint="Remove it")
+
+
+def _block(
+    document: Document, loc: Loc, place: str, given: System | Partition | Environment
+) -> None:
+    """Check a verbatim block: each key is ReFrame's, and no other key sets the same."""
+    replaced, never = REPLACED[place], NEVER[place]
+    for key in given.reframe:
+        here = (*loc, "reframe", key)
+        if key in never:
+            document.add(here, f"'{clip(key)}' is set by `{never[key]}`", hint="Remove it")
+        elif key in replaced:
+            own = given.OTHER_NAMES.get(key, key)
+            if own in given.model_fields_set and key not in ("descr", "access"):
+                what = f"'{clip(key)}' replaces `{own}`, which is also given"
+                document.add(here, what, hint=f"Give `{own}` alone")
+        elif key not in VERBATIM[place]:
+            allowed = [*VERBATIM[place], *replaced]
+            close = near(document, here, key, allowed)
+            document.add(here, f"ReFrame has no key '{clip(key)}'{close}", allowed)

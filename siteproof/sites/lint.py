@@ -13,11 +13,10 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.sites.catalogue import ROOT, Metric
-from siteproof.sites.lint_jobs import lint_jobs
-from siteproof.sites.read_fields import FIELDS, is_read
+from siteproof.sites.job_keys import lint_jobs
 from siteproof.sites.schema.shapes import near
 from siteproof.sites.schema.yamlfile import Document, Loc, clip
-from siteproof.sites.stated import FactSection
+from siteproof.sites.stated import FIELDS, FactSection, is_read
 from siteproof.sites.system import NO_NETWORK, Hardware, Link, Recognise, System
 
 # What must not be left empty.

@@ -1,4 +1,4 @@
-"""Mistakes in criteria and baselines: unknown metrics, and bounds that decide nothing."""
+"""Mistakes in criteria, baselines and waivers: unknown metrics, and bounds that decide nothing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 
+from ClusterShell.NodeSet import NodeSet
+
 from siteproof import units
 from siteproof.errors import UserError, hint
 from siteproof.record.samples import EMULATED, HYPERVISOR, PROCESSOR
 from siteproof.sites import plausible
 from siteproof.sites.catalogue import MODES, Metric
-from siteproof.sites.lint import Around, belongs_to, reference
-from siteproof.sites.promise import KINDS, Baseline, Criterion, parse_bound
+from siteproof.sites.lint import Around, belongs_to, node_set, reference
+from siteproof.sites.promise import EVERYTHING, KINDS, Baseline, Criterion, Waiver, parse_bound
 from siteproof.sites.schema.shapes import near
 from siteproof.sites.schema.yamlfile import Document, clip
 from siteproof.sites.system import SHARE_OF, Hardware, System
@@ -297,3 +299,18 @@ def _range(metric: Metric) -> str:
     if metric.highest is not None:
         ends.append(f"<= {metric.highest}")
     return f"{' and '.join(ends)} {metric.unit}" if ends else "any number"
+
+
+def lint_waiver(
+    document: Document, key: str, waiver: Waiver, inventory: NodeSet | None, known: Collection[str]
+) -> None:
+    """Check one waiver. inventory: None if it is not known. known: criteria and metrics."""
+    for name in ("problem", "owner", "ticket"):
+        if name in document.data[key] and not getattr(waiver, name).strip():
+            document.add((key, name), "an empty text")
+    if waiver.waives != EVERYTHING and waiver.waives not in known:
+        what = f"'{clip(waiver.waives)}' is neither a criterion nor a metric"
+        close = near(document, (key, "waives"), waiver.waives, known)
+        allowed = "all, the id of a criterion, a metric of the catalogue"
+        document.add((key, "waives"), f"{what}{close}", allowed)
+    node_set(document, (key, "nodes"), waiver.nodes, inventory)

@@ -1,4 +1,8 @@
-"""The manual of the site files, made from the schema: each key with its one sentence."""
+"""The manual of the site files, made from the schema: each key with its one sentence.
+
+And what Siteproof leaves on a disk, and the variables that a user may set, from docs/files.md: a
+test compares both with what the programs really write and read.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,16 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
-from siteproof.sites.catalogue import Metric
-from siteproof.sites.hosts_csv import HostRow
+from siteproof import files
+from siteproof.sites.calendar_csv import Milestone, PlannedWindow
+from siteproof.sites.catalogue import ROOT, Metric
 from siteproof.sites.lint_promise import OWNER
-from siteproof.sites.promise import Baseline, Criterion
+from siteproof.sites.promise import Baseline, Criterion, Waiver
 from siteproof.sites.published_csv import Published
 from siteproof.sites.schema.shapes import bare
+from siteproof.sites.site_tables import HostRow
 from siteproof.sites.stated import Expected, Fact
 from siteproof.sites.system import System
-from siteproof.sites.timeline_csv import Milestone
-from siteproof.sites.waiver import Waiver
-from siteproof.sites.windows_csv import PlannedWindow
 
 FILES: dict[str, Any] = {
     "system.yaml": System,
@@ -119,3 +122,49 @@ def _kind(schema: Mapping[str, Any]) -> str:
 def forms() -> dict[str, list[Key]]:
     """The forms of a value that many keys share, by the word for it."""
     return {name: list(_keys(model, (name,))) for model, name in FORMS.items()}
+
+
+PAGE = ROOT / "docs/files.md"
+DATA, CACHE = "data folder", "cache folder"
+_IN = "in the "
+
+
+class Place(NamedTuple):
+    """A file or folder. below: DATA, CACHE or the clone. path: a glob; SYSTEM and such: any name.
+
+    deletable: what is lost with it, or that nothing is.
+    """
+
+    below: str
+    path: str
+    what: str
+    writer: str
+    deletable: str
+
+
+def places() -> list[Place]:
+    """The files and folders, as the page lists them."""
+    return [
+        Place(head.removeprefix(_IN), *row)
+        for head, rows in _tables().items()
+        for row in rows
+        if head.startswith(_IN)
+    ]
+
+
+def variables() -> dict[str, str]:
+    """What each variable does."""
+    return {name: meaning for name, meaning in _tables()["variable"]}
+
+
+def _tables() -> dict[str, list[list[str]]]:
+    """The rows of each table of the page, by the head of its first column."""
+    found: dict[str, list[list[str]]] = {}
+    rows: list[list[str]] = []
+    for line in files.read_named(PAGE).decode().splitlines():
+        cells = [cell.strip("` ") for cell in line.strip("| ").split(" | ")]
+        if line.startswith("| `"):
+            rows.append(cells)
+        elif line.startswith("| ") and not line.startswith("| -"):
+            rows = found.setdefault(cells[0], [])
+    return found

@@ -1,4 +1,4 @@
-"""Criteria and baselines: a metric, a bound, and the exact arithmetic of meeting it.
+"""Criteria, baselines and waivers: a metric, a bound, and the exact arithmetic of meeting it.
 
 Values are rounded by siteproof.units; nothing here is a float.
 """
@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
+from ClusterShell.NodeSet import NodeSet
 from pydantic import Field, field_validator, model_validator
 
-from siteproof import units
+from siteproof import nodesets, units
 from siteproof.errors import UserError
 from siteproof.sites.key_types import Count, Day, Model, plausible, readable, shaped
 from siteproof.sites.stated import Expected, Value
@@ -427,3 +428,37 @@ class Baseline(Promise):
     @property
     def _slack(self) -> Fraction:
         return parse_tolerance(self.tolerance) if self.tolerance else Fraction(0)
+
+
+EVERYTHING = "all"
+
+
+class Waiver(Model):
+    """A known problem with an owner."""
+
+    nodes: str = Field(description="The nodes, in ClusterShell's syntax, all in the inventory.")
+    waives: str = Field(
+        description="What the nodes may miss: a criterion's id, a metric, or 'all'."
+    )
+    wrong_answers: list[Literal["invalid", "checksum"]] = Field(
+        [],
+        description="Statuses of wrong answers that are waived, too; without it wrong answers "
+        "are never waived.",
+    )
+    problem: str = Field(description="The known problem, in a few words.")
+    owner: str = Field(description="The person who is responsible for it.")
+    expires: Day = Field(description="The last day on which it holds.")
+    ticket: str = Field("", description="The ticket of the problem, such as an address.")
+
+    @cached_property
+    def set(self) -> NodeSet:
+        """The nodes as a set; group names are never looked up."""
+        return nodesets.parse(self.nodes)
+
+    def holds(self, today: date) -> bool:
+        """Whether it has not expired; it holds on its last day."""
+        return today <= self.expires
+
+    def covers(self, name: str, metric: str) -> bool:
+        """Whether it covers a criterion, by its id or its metric."""
+        return self.waives in (EVERYTHING, name, metric)

@@ -1,75 +1,65 @@
 """published.csv: values that a report, a paper or somebody's table states, one a line.
 
 A value stays as it was printed: its digits, its unit, its date, and whether it is a mean, a maximum
-or a single value. A bound such as >166 and a range such as 15-20 stay what they are, and a failure
-is no value.
+or a single value. A bound such as >166 and a range such as 15-20 stay what they are: the form is
+kept with the digits. A failure is no value.
 """
 
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from collections.abc import Iterable
-from datetime import UTC, date, datetime
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from siteproof import units
 from siteproof.errors import Mistake, UserError
-from siteproof.record.samples import STATUSES, YEARS
-from siteproof.sites import printed
+from siteproof.record.samples import STATUSES
+from siteproof.sites.calendar_csv import said_period
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.key_types import plausible, shaped
 from siteproof.sites.lint import Around, reference
 from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.site_tables import Row, several
 
+STATED = "stated"  # the condition for it; exact values have none
+MORE, LESS, ABOUT = "more than", "less than", "about"
+LOW, HIGH = "low end of a range", "high end of a range"
+FORMS = "digits, such as 113.1, or >166, <25, ~60, 15-20"
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?"
+_SIGNED = re.compile(rf"(?P<sign>[<>~])?\s*(?P<digits>[+-]?{_NUMBER})")
+_BEHIND = re.compile(rf"(?P<digits>{_NUMBER})\s*<")  # 166<: there is more beyond it
+_RANGE = re.compile(rf"({_NUMBER})\s*-\s*({_NUMBER})")
+_WORDS = {">": MORE, "<": LESS, "~": ABOUT, None: ""}
+_SIGNS = {MORE: "> ", LESS: "< ", ABOUT: "~ ", LOW: "from ", HIGH: "to "}
+
+
+def parts(text: str) -> list[tuple[str, str]]:
+    """The digits, and what they are of the value; empty: itself. Raises ValueError."""
+    if match := _SIGNED.fullmatch(text):
+        return [(match["digits"], _WORDS[match["sign"]])]
+    if match := _BEHIND.fullmatch(text):
+        return [(match["digits"], MORE)]
+    if match := _RANGE.fullmatch(text):
+        return [(match[1], LOW), (match[2], HIGH)]
+    raise ValueError(text)
+
+
+def sign(stated: str) -> str:
+    """What stands before the digits of a sample for people; empty for an exact value."""
+    return _SIGNS.get(stated, "")
+
+
 PROGRAM = "program"  # a condition of every value
 ROLE, NETWORK = "role", "network"  # which nodes it covers; lan or wan, where a source has both
 OF_ALL = (PROGRAM, ROLE, NETWORK)
-_DAY = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 Campaign = Annotated[
     str,
     shaped(
         r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}", "a valid name of a campaign", "letters, digits, ._-"
     ),
 ]
-_DATES = "a date such as 2016-08-04, 2016-08 or 2016, or two with / between them"
-
-
-Days = tuple[date, date]  # first and last
-
-
-def _ends(text: str) -> Days:
-    """First and last day of a date, month or year. Raises ValueError."""
-    match = _DAY.fullmatch(text)
-    if not match:
-        raise ValueError(text)
-    year, month, day = (int(part) if part else 0 for part in match.groups())
-    if day:
-        return date(year, month, day), date(year, month, day)
-    last = month or 12
-    return date(year, month or 1, 1), date(year, last, monthrange(year, last)[1])
-
-
-def period(text: str) -> Days:
-    """First and last day of a `date` cell. Raises ValueError."""
-    first, _, last = text.partition("/")
-    return _ends(first)[0], _ends(last or first)[1]
-
-
-def said_period(text: str) -> str:
-    """The cell itself, if it is a date. Raises pydantic's error for a mistake."""
-    try:
-        first, last = period(text)
-    except ValueError:
-        raise Mistake(f"'{text[:40]}' is not a valid date", _DATES) from None
-    if first > last or first > datetime.now(UTC).date():
-        raise Mistake(f"'{text}' ends before it begins, or lies in the future", _DATES)
-    if first.year not in YEARS:
-        raise Mistake(f"'{text}' is too early", f"{YEARS[0]} or later")
-    return text
 
 
 def _pairs(cell: object) -> dict[str, str]:
@@ -158,10 +148,10 @@ def _figure(document: Document, line: int, row: Published, metric: Metric) -> No
     if units.kind(row.unit) == "text" or row.status != "ok":
         return
     try:
-        for digits, _ in printed.parts(row.value):
+        for digits, _ in parts(row.value):
             plausible(f"{digits} {row.unit}")
     except (UserError, ValueError):
-        document.add((line, "value"), f"'{row.value}' is not a value", printed.FORMS)
+        document.add((line, "value"), f"'{row.value}' is not a value", FORMS)
 
 
 def _conditions(document: Document, line: int, row: Published, metric: Metric) -> None:

@@ -13,20 +13,18 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import errors, files, nodesets
 from siteproof.errors import UserError, UserErrors
 from siteproof.sites import catalogue as metrics
-from siteproof.sites import features, libraries, plausible, site_tables
+from siteproof.sites import check_files, job_keys, plausible, site_tables
+from siteproof.sites.calendar_csv import Milestone, PlannedWindow
 from siteproof.sites.catalogue import Metric
-from siteproof.sites.hosts_csv import HostRow, facts
 from siteproof.sites.lint import Around, lint_system
-from siteproof.sites.lint_promise import lint_owner, lint_promise
-from siteproof.sites.promise import Baseline, Criterion, Promise
+from siteproof.sites.lint_promise import lint_owner, lint_promise, lint_waiver
+from siteproof.sites.promise import Baseline, Criterion, Promise, Waiver
 from siteproof.sites.published_csv import Published
 from siteproof.sites.schema import shapes, yamlfile
 from siteproof.sites.schema.yamlfile import Document
+from siteproof.sites.site_tables import HostRow, facts
 from siteproof.sites.stated import FactSection
 from siteproof.sites.system import Hardware, HostParameters, Partition, System
-from siteproof.sites.timeline_csv import Milestone
-from siteproof.sites.waiver import Waiver, lint_waiver
-from siteproof.sites.windows_csv import PlannedWindow
 
 P = TypeVar("P", Criterion, Baseline)
 SUPPLIED = metrics.ROOT / "site-config"  # the sites that come with Siteproof
@@ -266,7 +264,9 @@ def _catalogue(
 
 def _features(where: Path, system: System) -> set[str]:
     """All features that an environment may offer: of Siteproof's checks, and of the site's own."""
-    own = (features.of_checks(folder) for folder in own_checks(where, system) if folder.is_dir())
+    own = (
+        check_files.features_of(folder) for folder in own_checks(where, system) if folder.is_dir()
+    )
     return set(metrics.read().features).union(*own)
 
 
@@ -316,11 +316,11 @@ def _known_owners(document: Document, owners: Iterable[str]) -> None:
 def _kept_variables(document: Document, environment: str, kept: Iterable[str]) -> None:
     """Note names in keep_variables that have no effect, as no check would unset them."""
     for name in kept:
-        if not libraries.may_steer(name):
+        if not job_keys.may_steer(name):
             document.add(
                 ("environments", environment, "keep_variables"),
                 f"'{name}' has no effect: checks unset only variables that control libraries",
-                libraries.ALL.split(),
+                job_keys.OF_LIBRARIES.split(),
             )
 
 

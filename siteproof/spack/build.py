@@ -1,13 +1,16 @@
 """Building one environment of a site: lock, install, register; each step once.
 
 An interrupted build goes on where it was: Spack installs whole packages or none, and the
-registration is written last.
+registration is written last. A mirror is a folder with all that `siteproof build --mirror` needs on
+a site without network: the sources of every package of the locks, the recipes at their release,
+and the locks.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,11 +18,10 @@ from pathlib import Path
 
 from siteproof import files, locks
 from siteproof.errors import UserError
-from siteproof.spack import command, env_files, lock, merge, places, registered
+from siteproof.spack import command, env_files, merge, registered
 from siteproof.spack.command import Failed, Spack
-from siteproof.spack.lock import Lock
 from siteproof.spack.merge import Inputs, Sources
-from siteproof.spack.registered import Registered
+from siteproof.spack.registered import Lock, Registered
 
 SHORT = 7  # characters of a hash that Spack prints
 BUILDING = ".building"  # the lock
@@ -46,12 +48,12 @@ class Order:
     @property
     def folder(self) -> Path:
         """Where it is built."""
-        return places.folder(self.system, self.inputs.name, self.inputs.target)
+        return registered.folder(self.system, self.inputs.name, self.inputs.target)
 
     @property
     def label(self) -> str:
         """Its name in what is printed, and the name of its folder."""
-        return places.label(self.inputs.name, self.inputs.target)
+        return registered.label(self.inputs.name, self.inputs.target)
 
 
 def build(order: Order, spack: Spack) -> Registered:
@@ -62,10 +64,10 @@ def build(order: Order, spack: Spack) -> Registered:
         _take_lock(order, spack)
         lock_if_needed(order, spack)
         packages = _packages(spack, folder)
-        locked = lock.read(folder / places.LOCK)
+        locked = registered.read_lock(folder / registered.LOCK)
         progress = _Progress(order.report, len(locked.to_install))
         jobs = ("-j", str(order.jobs)) if order.jobs else ()
-        (folder / places.REGISTERED).unlink(missing_ok=True)
+        (folder / registered.REGISTERED).unlink(missing_ok=True)
         spack.run(folder, "install", "--only-concrete", *jobs, log=log, line=progress)
         found = _register(spack, order.inputs.name, order.inputs.target, folder, packages)
         _report_origin(order, progress.installed, locked, found)
@@ -76,17 +78,17 @@ def build(order: Order, spack: Spack) -> Registered:
 
 def _take_lock(order: Order, spack: Spack) -> None:
     """Take the lock of the mirror, where there is none yet, and no new one is wanted."""
-    mirror, own = order.sources.mirror, order.folder / places.LOCK
+    mirror, own = order.sources.mirror, order.folder / registered.LOCK
     if mirror is None or order.update or own.exists():
         return
-    kept = mirror / places.LOCKS / order.system / order.label / places.LOCK
+    kept = mirror / registered.LOCKS / order.system / order.label / registered.LOCK
     if not kept.is_file():
         return
     own.write_bytes(files.read_named(kept, files.OUTPUT))
     here = spack.ask(None, "arch", "--operating-system").strip()
-    there = {build.os for build in lock.read(own).to_install}
+    there = {build.os for build in registered.read_lock(own).to_install}
     if there <= {here}:
-        order.report(f"takes the lock of the mirror: {places.digest(own)}")
+        order.report(f"takes the lock of the mirror: {registered.digest(own)}")
     else:
         own.unlink()
         order.report(f"the lock of the mirror is for {', '.join(sorted(there))}, not {here}")
@@ -94,7 +96,7 @@ def _take_lock(order: Order, spack: Spack) -> None:
 
 def lock_if_needed(order: Order, spack: Spack) -> None:
     """Make the folder ready, and the lock if there is none or a new one is wanted."""
-    anew = order.update or not (order.folder / places.LOCK).exists()
+    anew = order.update or not (order.folder / registered.LOCK).exists()
     merge.write(order.inputs, order.sources, order.folder, anew=anew)
     if anew:
         _lock(order, spack, order.folder / command.LOG)
@@ -131,15 +133,15 @@ def _push(order: Order, spack: Spack, log: Path) -> None:
 def _lock(order: Order, spack: Spack, log: Path) -> None:
     """A new lock. The old one stays until there is one."""
     order.report("making its lock (a minute or so)")
-    before = _content(order.folder / places.LOCK)
+    before = _content(order.folder / registered.LOCK)
     spack.run(order.folder, "concretize", "--force", log=log, line=lambda text: None)
     merge.remember(order.inputs, order.folder)
-    if before and before != _content(order.folder / places.LOCK):
-        order.report(f"a new lock: {places.digest(order.folder / places.LOCK)}")
+    if before and before != _content(order.folder / registered.LOCK):
+        order.report(f"a new lock: {registered.digest(order.folder / registered.LOCK)}")
 
 
 def _content(path: Path) -> bytes:
-    return places.content(path) if path.exists() else b""
+    return registered.content(path) if path.exists() else b""
 
 
 class _Progress:
@@ -201,13 +203,14 @@ def alone(folder: Path) -> Iterator[None]:
 
 def state(system: str, inputs: Inputs) -> str:
     """The state of an environment, in a few words."""
-    folder = places.folder(system, inputs.name, inputs.target)
-    if not (folder / places.LOCK).exists():
+    folder = registered.folder(system, inputs.name, inputs.target)
+    if not (folder / registered.LOCK).exists():
         return "not built"
     try:
         found = registered.read(system, inputs.name, inputs.target)
         if found is None:
-            return f"locked, not completely installed: lock {places.digest(folder / places.LOCK)}"
+            locked = registered.digest(folder / registered.LOCK)
+            return f"locked, not completely installed: lock {locked}"
         if differs := registered.difference(system, found):
             return f"differs from its lock: {differs}"
     except UserError as error:
@@ -221,12 +224,12 @@ def state(system: str, inputs: Inputs) -> str:
 
 def _register(spack: Spack, name: str, target: str, folder: Path, packages: str) -> Registered:
     """Register what the environment offers. Raises Failed if it lacks something."""
-    locked = lock.read(folder / places.LOCK)
+    locked = registered.read_lock(folder / registered.LOCK)
     externals = {build.hash: build.external for build in locked.roots if build.external}
     prefixes = externals | _installed(spack, folder, locked)
-    if missing := lock.missing(locked.needed, prefixes):
+    if missing := registered.missing(locked.needed, prefixes):
         raise Failed(f"not installed: {', '.join(map(str, missing))}")
-    tops = [folder / places.VIEW, *map(Path, externals.values())]
+    tops = [folder / registered.VIEW, *map(Path, externals.values())]
     described = env_files.features(name)
     features: dict[str, list[str]] = {}
     folders = []  # of programs
@@ -243,7 +246,7 @@ def _register(spack: Spack, name: str, target: str, folder: Path, packages: str)
         variables[key] = str(_find(name, tops, file).parents[file.count("/")])
     found = Registered(
         name=name,
-        lock=places.digest(folder / places.LOCK),
+        lock=registered.digest(folder / registered.LOCK),
         features=features,
         path=list(dict.fromkeys(folders)),
         variables=variables,
@@ -304,3 +307,69 @@ def _below(top: Path, depth: int) -> Iterator[Path]:
             yield Path(entry.path)
         elif depth > 1 and entry.is_dir():
             yield from _below(Path(entry.path), depth - 1)
+
+
+# Every lock has it that is made where the compiler is; one that is made elsewhere lacks it.
+_WITH_COMPILER = "compiler-wrapper"
+
+
+def fill(order: Order, spack: Spack, mirror: Path, *, absent: Sequence[str]) -> None:
+    """Add one environment to a mirror: its sources, and its lock. Raises Failed, UserError.
+
+    absent: externals of the system that are not on this machine. A lock that was made without them
+    is good for the sources only: it lacks what Spack builds with a compiler that it has seen.
+    """
+    create = ("mirror", "create", "-d", str(mirror / registered.SOURCES))
+    with alone(order.folder):
+        log, own = order.folder / command.LOG, order.folder / registered.LOCK
+        there = own.exists()
+        try:
+            lock_if_needed(order, spack)
+            locked = registered.read_lock(own)
+            order.report("fetching its sources")
+            spack.run(order.folder, *create, "--all", log=log, line=lambda text: None)
+            if _WITH_COMPILER not in {one.name for one in locked.all}:
+                words = (*create, _WITH_COMPILER)
+                spack.run(order.folder, *words, log=log, line=lambda text: None)
+            if there or not absent:
+                _keep_lock(order, mirror)
+        finally:
+            if absent and not there:
+                own.unlink(missing_ok=True)
+        order.report(f"the sources of {len(locked.to_install)} packages are in the mirror")
+
+
+def _keep_lock(order: Order, mirror: Path) -> None:
+    kept = mirror / registered.LOCKS / order.system / order.label
+    try:
+        kept.mkdir(parents=True, exist_ok=True)
+        (kept / registered.LOCK).write_bytes(registered.content(order.folder / registered.LOCK))
+    except OSError as error:
+        raise UserError(kept, f"cannot be written: {error.strerror}") from None
+
+
+def keep_recipes(mirror: Path) -> bool:
+    """Copy the recipes that Spack has fetched; False: the site's repos.yaml has others.
+
+    Raises Failed.
+    """
+    tag = env_files.versions().packages.tag
+    fetched, kept = registered.recipes(tag), mirror / registered.RECIPES
+    if fetched.is_dir() and not has_tag(kept, tag):
+        part = mirror / f".{registered.RECIPES}.part"  # an interrupted copy is no mirror
+        shutil.rmtree(part, ignore_errors=True)
+        words = ("clone", "--quiet", "--bare", f"file://{fetched}", str(part))
+        command.output("git clone", "git", *words)
+        shutil.rmtree(kept, ignore_errors=True)
+        part.rename(kept)
+    return has_tag(kept, tag)
+
+
+def has_tag(repository: Path, tag: str) -> bool:
+    """Whether it is a repository with this release; one of an earlier mirror may lack it."""
+    words = ("--git-dir", str(repository), "rev-parse", "--verify", "--quiet", f"refs/tags/{tag}")
+    try:
+        command.output("git rev-parse", "git", *words)
+    except Failed:
+        return False
+    return True

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.spack import env_files, places
+from siteproof.spack import env_files, registered
 
 LOG = "build.log"
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
@@ -42,7 +42,7 @@ def settings() -> dict[str, str]:
     The configuration in a home is not the site's: each user's lock would differ.
     """
     own = {"SPACK_DISABLE_LOCAL_CONFIG": "1", "SPACK_COLOR": "never"}
-    kept = {"SPACK_USER_CACHE_PATH": str(places.cache())}
+    kept = {"SPACK_USER_CACHE_PATH": str(registered.cache())}
     return kept | os.environ | own
 
 

@@ -2,21 +2,186 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from siteproof.errors import UserErrors
+from pydantic import BeforeValidator, Field, field_validator
+
+from siteproof.errors import Mistake, UserErrors
 from siteproof.sites.catalogue import ROOT
 from siteproof.sites.key_types import Model
 from siteproof.sites.schema import shapes, yamlfile
 from siteproof.sites.schema.yamlfile import Document
-from siteproof.spack import places
-from siteproof.spack.model import Definitions, Environment, Features, Versions
+
+_SPEC = re.compile(r"[a-z0-9][a-z0-9_-]*(?=$|[@~+%^ /])[A-Za-z0-9@~+%^ =:.,_*'/-]*")
+_REQUIREMENT = {"spec", "one_of", "any_of", "when", "message"}
+LIST = re.compile(r"\$[a-z0-9_]+")
+FEATURE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")
+FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
+VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+RELEASE = re.compile(r"\d+\.\d+\.\d+")
+
+
+def _spec(text: object) -> object:
+    """A spec, as far as it can be checked without Spack."""
+    if isinstance(text, str) and not _SPEC.fullmatch(text.strip()):
+        raise Mistake(f"'{text}' is not a spec", "a package with its constraints: hpl@2.3 ~openmp")
+    return text
+
+
+def _requirements(value: object) -> list[object]:
+    """One text or a list of texts and mappings, as a list."""
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list):
+        raise Mistake("neither a text nor a list", "hpl@2.3, or a list of such texts")
+    for item in items:
+        if isinstance(item, dict) and (unknown := set(item) - _REQUIREMENT):
+            raise Mistake(f"unknown key '{min(unknown)}'", ", ".join(sorted(_REQUIREMENT)))
+        if not isinstance(item, str | dict) or not item:
+            raise Mistake("an empty entry", "a text such as '@2.3', or a mapping")
+    return items
+
+
+def _root(text: object) -> object:
+    """A spec, or the name of a list of specs in common/definitions.yaml."""
+    return text if isinstance(text, str) and LIST.fullmatch(text) else _spec(text)
+
+
+Spec = Annotated[str, BeforeValidator(_spec)]
+RootSpec = Annotated[str, BeforeValidator(_root)]
+Requirements = Annotated[list[Any], BeforeValidator(_requirements)]
+
+
+class External(Model):
+    """Software that is installed already, which Spack uses instead of building its own."""
+
+    spec: Spec = Field(description="Its spec: openmpi@4.1.4.")
+    prefix: str | None = Field(None, description="The folder above its bin and lib.")
+    modules: list[str] = Field([], description="Environment modules that provide it.")
+    extra_attributes: dict[str, Any] = Field(
+        {}, description="Of a compiler: its programs, by language."
+    )
+
+    @field_validator("prefix")
+    @classmethod
+    def _absolute(cls, path: str | None) -> str | None:
+        if path is not None and not path.startswith("/"):
+            raise Mistake(f"'{path}' is not an absolute path", "the folder above its bin and lib")
+        return path
+
+
+class Package(Model):
+    """How Spack gets a package."""
+
+    externals: list[External] = Field([], description="Installations that exist already.")
+    buildable: bool = Field(True, description="False: Spack may not build it.")
+    require: Requirements = Field([], description="Constraints that it must meet.")
+    prefer: Requirements = Field([], description="Constraints that it should meet.")
+    conflict: Requirements = Field([], description="Constraints that it must not meet.")
+    version: list[str] = Field([], description="Versions, the best first.")
+    variants: Requirements = Field([], description="Variants, as in a spec.")
+    target: list[str] = Field([], description="Processors to build for; only for `all`.")
+    providers: dict[str, list[str]] = Field({}, description="Preferred providers; only for `all`.")
+    permissions: dict[str, str] = Field({}, description="Permissions of installed files.")
+
+
+Packages = dict[str, Package]
+
+
+class Environment(Model):
+    """The keys below `spack:` of a spack.yaml here: what to install, without settings of a site."""
+
+    specs: list[RootSpec] = Field(description="What to install.", min_length=1)
+    include: list[Literal["../common"]] = Field(
+        description="What all environments share.", min_length=1
+    )
+    packages: Packages = Field({}, description="Constraints on packages, without externals.")
+
+    @field_validator("packages")
+    @classmethod
+    def _no_site(cls, packages: Packages) -> Packages:
+        for name, package in packages.items():
+            if package.externals or not package.buildable:
+                raise Mistake(f"externals of {name}", "externals in site-config/<system>/spack")
+        return packages
+
+
+class Definitions(Model):
+    """common/definitions.yaml: lists of specs that environments name as '$list'."""
+
+    definitions: list[dict[str, list[Spec]]] = Field(description="Lists of specs, by name.")
+
+
+class Features(Model):
+    """features.yaml: what an environment offers, and the files that prove it."""
+
+    description: str = Field(description="What it is, for the report.")
+    features: dict[str, list[str]] = Field(
+        description="What a check requires: its programs by name, other files by their path."
+    )
+    variables: dict[str, str] = Field(
+        {}, description="Variables, each to be the folder below which this file lies."
+    )
+
+    @field_validator("features")
+    @classmethod
+    def _proved(cls, features: dict[str, list[str]]) -> dict[str, list[str]]:
+        for name, files in features.items():
+            if not FEATURE.fullmatch(name):
+                raise Mistake(f"'{name}' is not a name of a feature")
+            if not files:
+                raise Mistake(f"no file that proves {name}", "the names of its programs")
+            for file in files:
+                _must_be_file(file)
+        return features
+
+    @field_validator("variables")
+    @classmethod
+    def _folders(cls, variables: dict[str, str]) -> dict[str, str]:
+        for name, file in variables.items():
+            if not VARIABLE.fullmatch(name):
+                raise Mistake(f"'{name}' is not a name of a variable", "capitals, such as MKLROOT")
+            _must_be_file(file)
+        return variables
+
+
+def _must_be_file(file: str) -> None:
+    if not FILE.fullmatch(file):
+        raise Mistake(f"'{file}' is not a file name", "xhpl, or lib/libmkl_rt.so")
+
+
+class Release(Model):
+    """One repository at one release."""
+
+    git: str = Field(description="URL of the repository.")
+    tag: str = Field(description="The tag of the release.")
+
+
+class Versions(Model):
+    """versions.yaml: the Spack that builds, and its packages."""
+
+    spack: Release = Field(description="Spack itself.")
+    packages: Release = Field(description="The recipes of its packages.")
+
+    @field_validator("spack")
+    @classmethod
+    def _released(cls, spack: Release) -> Release:
+        if not RELEASE.fullmatch(spack.tag.removeprefix("v")):
+            raise Mistake(f"'{spack.tag}' is not a release of Spack", "a tag such as v1.2.0")
+        return spack
+
+    @property
+    def release(self) -> str:
+        """What `spack --version` must print."""
+        return self.spack.tag.removeprefix("v")
+
 
 M = TypeVar("M", bound=Model)
 FOLDER = ROOT / "spack-envs"
+COMMON = "common"  # the folder that all environments include
 SPACK_FILE = "spack.yaml"
 FEATURES_FILE = "features.yaml"
 RECIPES = FOLDER / "repo" / "spack_repo" / "siteproof"
@@ -29,7 +194,7 @@ def names(folder: Path = FOLDER) -> list[str]:
 
 def common(folder: Path = FOLDER) -> list[Path]:
     """The files of Spack's configuration that all environments include."""
-    return sorted((folder / places.COMMON).glob("*.yaml"))
+    return sorted((folder / COMMON).glob("*.yaml"))
 
 
 def examine(name: str, folder: Path = FOLDER) -> list[Document]:
@@ -47,7 +212,7 @@ def examine(name: str, folder: Path = FOLDER) -> list[Document]:
 
 def definitions(folder: Path = FOLDER) -> list[str]:
     """The specs of all lists in common/definitions.yaml; none where it has a mistake."""
-    document = yamlfile.read(folder / places.COMMON / "definitions.yaml")
+    document = yamlfile.read(folder / COMMON / "definitions.yaml")
     lists = shapes.validate(document, (), Definitions, document.data)
     found = []
     for one in lists.definitions if lists else ():

@@ -15,8 +15,8 @@ from siteproof.sites import folder as site_folder
 from siteproof.sites.schema import shapes, yamlfile
 from siteproof.sites.schema.yamlfile import Document, clip
 from siteproof.sites.site import examine
-from siteproof.spack import env_files, places
-from siteproof.spack.model import Definitions, Package, Packages
+from siteproof.spack import env_files
+from siteproof.spack.env_files import Definitions, Package, Packages
 
 SCOPE = "spack"  # a site's folder of Spack's configuration
 # What a site may configure. repos: where its own copy of Spack's packages is.
@@ -37,7 +37,7 @@ def refuse(environments: Iterable[str], site: Path) -> None:
 def everything() -> list[UserError]:
     """Every mistake in spack-envs/."""
     env_files.versions()
-    shared = scope(env_files.FOLDER / places.COMMON, (*SECTIONS, "definitions"))
+    shared = scope(env_files.FOLDER / env_files.COMMON, (*SECTIONS, "definitions"))
     return [*_mistakes(shared), *_of_environments(env_files.names()), *recipes()]
 
 
@@ -71,7 +71,7 @@ def warnings(names: Iterable[str]) -> list[str]:
 
 def unpinned(folder: Path = env_files.FOLDER) -> Iterator[str]:
     """The root specs without a version: their figures change with the recipes."""
-    listed = {places.COMMON: env_files.definitions(folder)}
+    listed = {env_files.COMMON: env_files.definitions(folder)}
     for name in env_files.names(folder):
         listed[name] = env_files.roots(name, folder)
     for name, specs in listed.items():

@@ -18,7 +18,7 @@ import yaml
 from siteproof import files
 from siteproof.errors import UserError
 from siteproof.sites.schema.yamlfile import MAX_BYTES
-from siteproof.spack import env_files, places
+from siteproof.spack import env_files, registered
 
 DEFAULTS = "defaults"
 INPUTS = "inputs"  # the digest of the lock's inputs
@@ -57,7 +57,7 @@ def write(inputs: Inputs, sources: Sources, folder: Path, *, anew: bool) -> None
         (folder / DEFAULTS).mkdir(parents=True, exist_ok=True)
         for file, content in defaults(inputs.target, sources).items():
             _write(folder / DEFAULTS / file, yaml.safe_dump(content, sort_keys=False))
-        shared, path = folder / places.COMMON, folder / env_files.SPACK_FILE
+        shared, path = folder / env_files.COMMON, folder / env_files.SPACK_FILE
         anew = anew or not path.exists()
         if anew or not shared.exists():
             shared.mkdir(exist_ok=True)
@@ -93,7 +93,7 @@ def joined(name: str, source: Path, scopes: list[str]) -> str:
         "repos": {"siteproof": str(env_files.RECIPES)},
         # One version of each package; and a lock must not depend on what is installed already.
         "concretizer": {"unify": True, "reuse": False},
-        "view": {"default": {"root": places.VIEW, "link": "roots"}},
+        "view": {"default": {"root": registered.VIEW, "link": "roots"}},
     }
     head = f"# Made by 'siteproof build' from spack-envs/{name}; changes to this file are lost.\n"
     return head + yaml.safe_dump({"spack": described}, sort_keys=False, width=1000)
@@ -132,19 +132,19 @@ def changed(inputs: Inputs, folder: Path) -> bool:
 def defaults(target: str, sources: Sources) -> dict[str, dict[str, Any]]:
     """The sections of our defaults, by file."""
     packages = env_files.versions().packages
-    kept = sources.mirror and sources.mirror / places.RECIPES
+    kept = sources.mirror and sources.mirror / registered.RECIPES
     builtin = {
         "git": str(kept) if kept and kept.is_dir() else packages.git,
         "tag": packages.tag,
-        "destination": str(places.recipes(packages.tag)),
+        "destination": str(registered.recipes(packages.tag)),
     }
     folders = {
-        "install_tree": {"root": str(places.store())},
-        "source_cache": str(places.cache() / "sources"),
+        "install_tree": {"root": str(registered.store())},
+        "source_cache": str(registered.cache() / "sources"),
     }
     mirrors: dict[str, Any] = {}
     if sources.mirror:
-        url = (sources.mirror / places.SOURCES).as_uri()
+        url = (sources.mirror / registered.SOURCES).as_uri()
         mirrors["siteproof-sources"] = {"url": url, "source": True, "binary": False}
     if sources.cache:
         signed = not sources.unsigned

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from siteproof.errors import UserError
-from siteproof.sites import Site, processors
+from siteproof.sites import Site, key_types
 from siteproof.sites.system import Partition
 
 
@@ -23,8 +23,8 @@ def of(site: Site, environment: str) -> str:
 
 def common(names: Iterable[str]) -> str:
     """The newest target whose programs run on each of these; empty if there is none."""
-    shared = frozenset.intersection(*map(processors.runs, names))
-    return max(sorted(shared), key=lambda name: len(processors.runs(name)), default="")
+    shared = frozenset.intersection(*map(key_types.runs, names))
+    return max(sorted(shared), key=lambda name: len(key_types.runs(name)), default="")
 
 
 def refuse(site: Site, environment: str, host: str) -> None:
@@ -72,7 +72,7 @@ def _roles(site: Site, environment: str) -> Iterator[_Nodes]:
 
 
 def _refuse_other_family(where: object, environment: str, target: str) -> None:
-    here, there = platform.machine(), processors.family(target)
+    here, there = platform.machine(), key_types.family(target)
     if here != there:
         raise UserError(
             where,

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from operator import is_
 
 from siteproof import files, sites
-from siteproof.answers import checks_tried, choosing, expected, implausible, inputs, lost
+from siteproof.answers import checks_tried, choosing, expected, implausible, required
 from siteproof.answers.age import Freshness
 from siteproof.answers.attempts import attempts_at, each_place, failure, refusal
 from siteproof.answers.criterion import (
@@ -284,7 +284,7 @@ def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[H
             each, {choosing.ANY} if criterion.report_only else _owed_units(site, one), _checks(one)
         )
         for name, criterion in site.criteria.items()
-        for part, one in enumerate(inputs.answering(site, criterion))
+        for part, one in enumerate(required.answering(site, criterion))
         for place, each in enumerate([one, *each_place(one, have[_check_of(one.metric)], there)])
     }
     chosen = choosing.choose(owed, headers, record.of_session, ages)
@@ -335,7 +335,7 @@ class Record:
         sessions = implausible.sessions_of(site)
         swept = sessions.of(lambda h: SWEEP in h.conditions, needed=False)
         whole = whole_sweep.of_all(site, swept)
-        return Record(sessions, whole, lost=lost.of_system(site, sessions))
+        return Record(sessions, whole, lost=expected.unread_jobs(site, sessions))
 
     @property
     def headers(self) -> list[Header]:
@@ -371,7 +371,7 @@ class Record:
 
     def of_job(self, job: Header, nodes: Collection[str]) -> Sequence[Sample]:
         """The samples of one job, at least those of some nodes."""
-        return lost.of_job(self.lost, self.sessions, job, nodes)
+        return expected.samples_of(self.lost, self.sessions, job, nodes)
 
     def of_session(
         self, session: str, checks: set[str], nodes: Collection[str] | None

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from siteproof import nodesets, units
-from siteproof.answers import expected, inputs
+from siteproof.answers import expected, required
 from siteproof.answers.age import published, short
 from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.curves import whole_sweep
@@ -211,7 +211,7 @@ def rerun(judged: Judgement) -> str:
     command = _reframe(judged, mode)
     if not judged.late:
         return f"{command} -S nodes={nodesets.MISSING}"
-    needed = (one for criterion in owed for one in inputs.answering(judged.site, criterion))
+    needed = (one for criterion in owed for one in required.answering(judged.site, criterion))
     checks = dict.fromkeys(judged.site.catalogue[one.metric].check for one in needed)
     return command + "".join(f" -n {check}" for check in checks if check)
 
@@ -236,7 +236,7 @@ def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
         return False
     if any(why.kind in (Kind.CHECK_MISSING, Kind.OTHER_SETTING) for why in result.findings):
         return False
-    needed = [one.metric for one in inputs.answering(judged.site, result.criterion)]
+    needed = [one.metric for one in required.answering(judged.site, result.criterion)]
     return any(
         judged.site.catalogue[name].check and name not in whole_sweep.METRICS for name in needed
     )

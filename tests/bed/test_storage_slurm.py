@@ -11,7 +11,7 @@ from bed_suite import NODES, Suite, all_idle, finish
 from testbed_fixture import until
 
 from siteproof.record import descriptions
-from siteproof.verdict.derived.paths import differing
+from siteproof.verdict.derived.bookkeeping import differing
 
 pytestmark = pytest.mark.testbed
 

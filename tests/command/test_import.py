@@ -9,7 +9,8 @@ from siteproof.compare.published import imported
 from siteproof.errors import UserErrors
 from siteproof.record.sessions import Sessions
 from siteproof.sites import manual
-from siteproof.sites.published_csv import Published, period
+from siteproof.sites.calendar_csv import period
+from siteproof.sites.published_csv import Published
 
 HEAD = "system,date,campaign,metric,value,unit,statistic,node,conditions,source,note\n"
 LINE = "thishost,2016-08-04,a,Stream.triad,113.1,GB/s,mean,,,Table 2,\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from siteproof.record import descriptions, samples
-from siteproof.verdict.derived.paths import differing
+from siteproof.verdict.derived.bookkeeping import differing
 
 RUN = ("-r", "-n", "Namespace")
 

@@ -2,7 +2,7 @@
 
 from places import listed
 
-from siteproof.sites import on_disk
+from siteproof.sites import manual
 
 
 def files(folder):
@@ -21,7 +21,7 @@ def test_every_file_that_a_run_and_the_commands_after_it_leave_is_listed(good, t
         done = good.siteproof(*words, SITEPROOF_CACHE=cache)
         assert "Traceback" not in done.said, str(done)
     found = files(good.data)
-    assert [path for path in found if not listed(path, on_disk.DATA)] == []
-    assert [path for path in files(cache) if not listed(path, on_disk.CACHE)] == []
-    hit = {place for path in found for place in listed(path, on_disk.DATA)}
+    assert [path for path in found if not listed(path, manual.DATA)] == []
+    assert [path for path in files(cache) if not listed(path, manual.CACHE)] == []
+    hit = {place for path in found for place in listed(path, manual.DATA)}
     assert {"perflogs/SYSTEM/.sessions/*", "stage/SESSION/*", "output/USER/*"} <= hit

@@ -11,7 +11,7 @@ from places import listed
 
 from siteproof import cli
 from siteproof.record.samples import MEANINGS
-from siteproof.sites import on_disk
+from siteproof.sites import manual
 from siteproof.sites.catalogue import read
 
 READ = re.compile(r'environ(?:\.get)?[\[(]"([A-Z_]+)"|^VARIABLE = "([A-Z_]+)"', re.MULTILINE)
@@ -48,7 +48,7 @@ def test_every_variable_that_the_package_or_a_script_reads_is_listed():
     for folder in ("setup", "sbatch"):
         texts = [p.read_text() for p in (TOP / folder).iterdir() if p.is_file()]
         found |= {name for text in texts for name in IN_SHELL.findall(text)}
-    assert found - set(on_disk.variables()) == NOT_A_USERS | OF_TESTS
+    assert found - set(manual.variables()) == NOT_A_USERS | OF_TESTS
 
 
 def test_no_variable_is_listed_that_nothing_reads():
@@ -59,7 +59,7 @@ def test_no_variable_is_listed_that_nothing_reads():
         if path.suffix in (".py", ".sh", "") and path.is_file()
     ]
     text = "\n".join(path.read_text() for path in files)
-    assert [name for name in on_disk.variables() if name not in text] == []
+    assert [name for name in manual.variables() if name not in text] == []
 
 
 def test_every_file_of_a_recorded_data_folder_has_its_place():
@@ -68,12 +68,12 @@ def test_every_file_of_a_recorded_data_folder_has_its_place():
         with tarfile.open(packed) as members:
             names = [one.name.partition("/")[2] for one in members if one.isfile()]
         of_data = [name for name in names if not name.startswith(("sites/", "sweeps/"))]
-        wrong += [(packed.name, name) for name in of_data if not listed(name, on_disk.DATA)]
+        wrong += [(packed.name, name) for name in of_data if not listed(name, manual.DATA)]
     assert not wrong
 
 
 def test_who_writes_a_file_exists():
-    writers = {one for place in on_disk.places() for one in place.writer.split(", ")}
+    writers = {one for place in manual.places() for one in place.writer.split(", ")}
     assert [writer for writer in sorted(writers) if not exists(writer)] == []
 
 

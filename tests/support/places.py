@@ -2,7 +2,7 @@
 
 import re
 
-from siteproof.sites import on_disk
+from siteproof.sites import manual
 
 NAMES = r"SYSTEM|PARTITION|SESSION|USER|NAME"
 
@@ -11,7 +11,7 @@ def listed(path: str, below: str) -> list[str]:
     """The paths of those entries. path: relative to the folder `below`."""
     return [
         place.path
-        for place in on_disk.places()
+        for place in manual.places()
         if place.below == below and re.fullmatch(_pattern(place.path), path)
     ]
 

@@ -22,9 +22,10 @@ from siteproof.errors import UserError, UserErrors
 from siteproof.record import samples
 from siteproof.record.pair_units import LINK, PEER
 from siteproof.record.samples import PUBLISHED, Header, Sample
-from siteproof.sites import printed, site_tables
+from siteproof.sites import published_csv, site_tables
+from siteproof.sites.calendar_csv import period
 from siteproof.sites.lint import Around, reference
-from siteproof.sites.published_csv import Published, period
+from siteproof.sites.published_csv import Published
 from siteproof.sites.schema import yamlfile
 from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.site import SYSTEM
@@ -195,8 +196,8 @@ def _of_row(head: Header, row: Published) -> Iterator[Sample]:
     elif units.kind(row.unit) == "text":
         yield replace(bare, value=row.value)
     else:
-        for digits, stated in printed.parts(row.value):
-            own = {**bare.own_conditions, **({printed.STATED: stated} if stated else {})}
+        for digits, stated in published_csv.parts(row.value):
+            own = {**bare.own_conditions, **({published_csv.STATED: stated} if stated else {})}
             yield replace(bare, value=Decimal(digits), own_conditions=own)
 
 

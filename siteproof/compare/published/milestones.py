@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from siteproof.sites.timeline_csv import Milestone
+from siteproof.sites.calendar_csv import Milestone
 from siteproof.units import count
 
 

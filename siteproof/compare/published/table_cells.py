@@ -9,7 +9,7 @@ from typing import NamedTuple
 from siteproof import units
 from siteproof.record.pair_units import LINK, PEER
 from siteproof.record.samples import PUBLISHED, Sample
-from siteproof.sites import printed
+from siteproof.sites import published_csv
 from siteproof.sites.published_csv import PROGRAM
 from siteproof.units import Number, round_to
 
@@ -33,7 +33,7 @@ def is_number(sample: Sample) -> bool:
 
 def is_exact(sample: Sample) -> bool:
     """Whether it is a number and neither a bound nor an end of a range."""
-    return is_number(sample) and printed.STATED not in sample.own_conditions
+    return is_number(sample) and published_csv.STATED not in sample.own_conditions
 
 
 def shown(sample: Sample) -> str:
@@ -42,14 +42,14 @@ def shown(sample: Sample) -> str:
         return sample.why or sample.status
     if units.kind(sample.unit) == "text":
         return str(sample.value)
-    sign = printed.sign(sample.own_conditions.get(printed.STATED, ""))
+    sign = published_csv.sign(sample.own_conditions.get(published_csv.STATED, ""))
     return units.with_unit(f"{sign}{sample.value}", sample.unit)
 
 
 def shown_all(samples: Sequence[Sample]) -> str:
     """Several values, the two ends of a range as one."""
-    ends = [sample.own_conditions.get(printed.STATED, "") for sample in samples]
-    if ends == [printed.LOW, printed.HIGH]:
+    ends = [sample.own_conditions.get(published_csv.STATED, "") for sample in samples]
+    if ends == [published_csv.LOW, published_csv.HIGH]:
         return f"{samples[0].value} {shown(samples[1])}"
     return ", ".join(shown(sample) for sample in samples)
 
@@ -71,7 +71,7 @@ def pair(sample: Sample) -> str:
 
 def name(sample: Sample, without: Iterable[str] = ()) -> str:
     """The metric, with the place and the conditions that distinguish it in a table."""
-    omitted = (PUBLISHED, printed.STATED, PROGRAM, PEER, *without)
+    omitted = (PUBLISHED, published_csv.STATED, PROGRAM, PEER, *without)
     conditions = {**sample.dims, **sample.own_conditions}
     parts = [pair(sample)] if sample.node and PEER not in without else []
     parts += [f"{key} {text}" for key, text in conditions.items() if key not in omitted]

@@ -7,8 +7,15 @@ from datetime import UTC, datetime, timedelta
 
 from siteproof.availability import overview
 from siteproof.availability.definitions import Uptime
-from siteproof.availability.overview import Overview
-from siteproof.availability.subject_rows import COLUMNS, FOUR, four_rows, percent, rows, subjects
+from siteproof.availability.overview import (
+    COLUMNS,
+    FOUR,
+    Overview,
+    four_rows,
+    percent,
+    rows,
+    subjects,
+)
 from siteproof.report.figure import spans
 from siteproof.report.figure.spans import Times
 from siteproof.report.material import Material

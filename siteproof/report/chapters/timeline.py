@@ -9,7 +9,7 @@ from siteproof.compare.published import milestones
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, when
 from siteproof.report.sections import Section, Table
-from siteproof.sites.timeline_csv import Milestone
+from siteproof.sites.calendar_csv import Milestone
 from siteproof.units import count
 
 NOT_ACCEPTED = "; nothing has been accepted with siteproof accept."

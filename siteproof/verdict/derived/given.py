@@ -13,7 +13,7 @@ from pathlib import Path
 
 from siteproof import units
 from siteproof.analysis import arithmetic
-from siteproof.answers import expected, inputs
+from siteproof.answers import expected, required
 from siteproof.answers.attempts import answers, attempts_at, why_not
 from siteproof.errors import UserError, UserErrors
 from siteproof.record import descriptions, finding, pair_units
@@ -152,7 +152,7 @@ class Given:
 
     def input(self, metric: str) -> Criterion:
         """A criterion that selects an input's samples as this one selects its own."""
-        return inputs.select(self.site, self.criterion, metric, against=self.other_side)
+        return required.select(self.site, self.criterion, metric, against=self.other_side)
 
     @cached_property
     def _answered(self) -> dict[str, dict[str, list[Sample]]]:
@@ -360,7 +360,7 @@ def derive(material: Basis, criterion: Criterion) -> tuple[list[DerivedSample], 
     derivation: Derivation = getattr(import_module(f"{__package__}.{module}"), name)
     results: list[Result]
     try:
-        if sides and not criterion.against and inputs.CAMPAIGN not in sides:
+        if sides and not criterion.against and required.CAMPAIGN not in sides:
             raise given.missing([f"'against' of the criterion ({' or '.join(sides)})"])
         results = list(derivation(given))
     except NoValue as reason:

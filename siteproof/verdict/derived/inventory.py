@@ -9,15 +9,15 @@ from fractions import Fraction
 
 from siteproof import nodesets, units
 from siteproof.analysis import uniformity
-from siteproof.answers.inputs import ROLE
+from siteproof.answers.required import ROLE
 from siteproof.errors import UserError
 from siteproof.record import finding
 from siteproof.record.finding import Kind
 from siteproof.record.samples import TOOL_MISSING, Sample
 from siteproof.sites import bought
 from siteproof.sites.bought import OF_A_PART, FactResult, Outcome
-from siteproof.sites.hosts_csv import SECTIONS
-from siteproof.sites.read_fields import number_of
+from siteproof.sites.site_tables import SECTIONS
+from siteproof.sites.stated import number_of
 from siteproof.units import convert
 from siteproof.verdict.derived.given import FIELDS, Given, Lack, Result, of_each_unit
 

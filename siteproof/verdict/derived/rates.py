@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from siteproof.analysis import arithmetic
-from siteproof.answers import inputs
+from siteproof.answers import required
 from siteproof.record import pair_units, series
 from siteproof.record.finding import note
 from siteproof.record.pair_units import Point
@@ -103,7 +103,7 @@ def _chosen(given: Given) -> list[str]:
     if FIGURE in given.site.catalogue[given.criterion.metric].conditions:
         check = given.inputs[0].partition(".")[0]
         return [f"{check}.{given.stated(FIGURE) or 'sustained'}"]
-    of_links = [name for name in given.inputs if name in inputs.OF_LINKS]
+    of_links = [name for name in given.inputs if name in required.OF_LINKS]
     if not of_links:
         return given.inputs
     link = given.site.system.links.get(given.criterion.links[0])
@@ -181,7 +181,7 @@ def change(given: Given) -> Iterator[Result]:
     """The change of some rates, the worst of them: since `against: {campaign: …}`, or since another
     value of the condition that `because` names.
     """
-    named = given.criterion.against.get(inputs.CAMPAIGN, "")
+    named = given.criterion.against.get(required.CAMPAIGN, "")
     before = replace(given, samples=_of_campaign(given, named) if named else _before_change(given))
     sides = {name: (given.side([name]), before.side([name])) for name in given.inputs}
     there = [name for name, (a, b) in sides.items() if a.groups or a.failed or b.groups]

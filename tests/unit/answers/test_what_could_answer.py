@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from clone import TOP
 
-from siteproof.answers import attempts, checks_tried, inputs, lost
+from siteproof.answers import attempts, checks_tried, expected, required
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.point import KNOB, OWN
 from siteproof.record.samples import (
@@ -131,7 +131,7 @@ def test_a_criterion_is_sought_on_each_file_system_that_it_may_be_answered_on():
 
 def test_what_cannot_be_read_is_known_by_its_file():
     head = header(provenance={UNREAD: "s1.Stream.1.jsonl"})
-    assert lost.file_of(head) == "all/s1.Stream.1.jsonl"
+    assert expected.file_of(head) == "all/s1.Stream.1.jsonl"
 
 
 # ---- inputs of a derived one
@@ -143,7 +143,7 @@ def test_a_derived_criterion_has_inputs_of_both_sides_each_under_its_own_conditi
     derived = next(
         c for c in site.criteria.values() if c.against and site.catalogue[c.metric].derived_from
     )
-    found = inputs.answering(site, derived)
+    found = required.answering(site, derived)
     sources = site.catalogue[derived.metric].derived_from
     assert [one.metric for one in found] == [name for name in sources for _ in "ab"]
     own, other = found[:2]
@@ -165,12 +165,12 @@ def test_evidence_answers_for_itself_and_a_measured_metric_is_its_own_input(monk
     monkeypatch.setenv("SITEPROOF_SITES", str(TOP / "site-config"))
     site = load("jetstream-tacc")
     by_person = next(c for c in site.criteria.values() if c.answered_by == "evidence")
-    assert inputs.answering(site, by_person) == []
+    assert required.answering(site, by_person) == []
     measured = next(c for c in site.criteria.values() if c.metric == "Stream.triad")
-    assert inputs.answering(site, measured) == [measured]
+    assert required.answering(site, measured) == [measured]
     both = measured.like(programs=["stream", "xhpl"])
-    assert inputs.select(site, both, "Stream.triad").programs == ["stream"]
-    assert inputs.select(site, both, "Hpl.gflops").programs == ["xhpl"]
+    assert required.select(site, both, "Stream.triad").programs == ["stream"]
+    assert required.select(site, both, "Hpl.gflops").programs == ["xhpl"]
 
 
 def test_a_failure_says_how_it_ended_and_what_is_lost_has_no_moment():

@@ -14,7 +14,7 @@ from siteproof.record.finding import Kind
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.record.severity import Verdict
 from siteproof.sites import Baseline, Criterion, Expected, Hardware
-from siteproof.sites.printed import LESS, MORE, STATED
+from siteproof.sites.published_csv import LESS, MORE, STATED
 from siteproof.units import round_to
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)

@@ -16,9 +16,10 @@ from siteproof.availability.definitions import (
     needs_one,
     overall,
     scheduled,
+    seconds,
+    union,
     uptime,
 )
-from siteproof.availability.intervals import seconds, union
 
 H = 3600
 DAYS14 = ((0, 336 * H),)

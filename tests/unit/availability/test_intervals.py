@@ -3,7 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from siteproof.availability.intervals import common, complement, intersect, seconds, subtract, union
+from siteproof.availability.definitions import (
+    common,
+    complement,
+    intersect,
+    seconds,
+    subtract,
+    union,
+)
 
 LAST = 40
 SPAN = st.tuples(st.integers(0, LAST), st.integers(0, LAST))  # also empty ones and backward ones

@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from siteproof.availability import overview
-from siteproof.availability.definitions import mtbf, overall, scheduled
-from siteproof.availability.from_probes import REACH, doubtful, up_and_down
-from siteproof.availability.from_slurm import of_nodes
-from siteproof.availability.intervals import intersect, seconds, union
+from siteproof.availability.definitions import intersect, mtbf, overall, scheduled, seconds, union
+from siteproof.availability.down_times import REACH, doubtful, of_nodes, up_and_down
 from siteproof.availability.window_figures import figures, verdict_of
 from siteproof.errors import UserErrors
 from siteproof.nodesets import of, parse

@@ -6,7 +6,7 @@ import subprocess
 from clone import TOP
 from rows import rows
 
-from siteproof.sites import libraries
+from siteproof.sites import job_keys
 
 ACCOUNT = TOP / "siteproof/checks/on_node/account.sh"
 SHELLS = [s for s in ("dash", "bash --posix", "busybox sh") if shutil.which(s.split()[0])]
@@ -16,7 +16,7 @@ def told(shell, what, **variables):
     script = f". {ACCOUNT}; {what}"
     done = subprocess.run(
         [*shell.split(), "-euc", script],
-        env={"PATH": "/usr/bin:/bin", "SITEPROOF_STEERING": libraries.ALL, **variables},
+        env={"PATH": "/usr/bin:/bin", "SITEPROOF_STEERING": job_keys.OF_LIBRARIES, **variables},
         capture_output=True,
         text=True,
         check=True,
@@ -62,16 +62,16 @@ def test_a_value_of_several_lines_stays_one(shell):
 
 @rows("name", ["UCX_TLS", "UCX_*", "UC*", "*", "LD_PRELOAD", "LD_*", "OMP_X"])
 def test_what_a_clean_set_would_unset_can_be_kept(name):
-    assert libraries.may_steer(name)
+    assert job_keys.may_steer(name)
 
 
 @rows("name", ["PATH", "PATH*", "UCX", "LD_PRELOADS", "HOME", "I_MPI_ROOT"])
 def test_what_no_check_unsets_need_not_be_kept(name):
-    assert not libraries.may_steer(name)
+    assert not job_keys.may_steer(name)
 
 
 @rows("name", ["I_MPI_ROOT", "UCX_DIR", "MKL_HOME", "OMP_PREFIX", "FI_PATH"])
 @rows("shell", SHELLS)
 def test_account_sh_leaves_alone_what_names_where_software_lies(shell, name):
-    assert name.endswith(libraries.PLACES)
+    assert name.endswith(job_keys.PLACES)
     assert told(shell, "account names", **{name: "v"}) == []

@@ -11,7 +11,7 @@ from rows import rows
 
 from siteproof import sites
 from siteproof.checks import settings
-from siteproof.sites import lint_jobs
+from siteproof.sites import job_keys
 
 PUBLIC = Path(__file__).with_name("public")
 STATED = yaml.safe_load((PUBLIC / "stated.yaml").read_text())
@@ -53,7 +53,7 @@ def test_what_a_public_configuration_states_reaches_reframe(name, tmp_path, monk
         assert not differing(environments[key], one), key
 
 
-@rows("place", lint_jobs.VERBATIM)
+@rows("place", job_keys.VERBATIM)
 def test_every_key_of_reframe_is_a_key_of_the_site_or_may_stand_verbatim(place):
     of_system = SCHEMA["properties"]["systems"]["items"]["properties"]
     known = {
@@ -61,5 +61,5 @@ def test_every_key_of_reframe_is_a_key_of_the_site_or_may_stand_verbatim(place):
         "partitions": of_system["partitions"]["items"]["properties"],
         "environments": SCHEMA["properties"]["environments"]["items"]["properties"],
     }[place]
-    named = {*lint_jobs.VERBATIM[place], *lint_jobs.REPLACED[place], *lint_jobs.NEVER[place]}
+    named = {*job_keys.VERBATIM[place], *job_keys.REPLACED[place], *job_keys.NEVER[place]}
     assert named == {*known}

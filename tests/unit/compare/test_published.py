@@ -16,7 +16,7 @@ from siteproof.nodes import states
 from siteproof.record import samples
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
-from siteproof.sites import printed
+from siteproof.sites import published_csv
 from siteproof.verdict.judgement import judge_samples
 
 SEEDS = ("jetstream-iu", "jetstream-tacc", "sc11-wan", "magellan", "extenci", "nebula-sriov")
@@ -284,14 +284,14 @@ def test_published_for_programs_has_one_header_and_says_where_nothing_is_judged(
 def test_a_bound_and_a_range_stay_what_they_are():
     for text, told in (
         ("113.1", [("113.1", "")]),
-        (">166", [("166", printed.MORE)]),
-        ("166<", [("166", printed.MORE)]),
-        ("<25", [("25", printed.LESS)]),
-        ("~60", [("60", printed.ABOUT)]),
-        ("15-20", [("15", printed.LOW), ("20", printed.HIGH)]),
+        (">166", [("166", published_csv.MORE)]),
+        ("166<", [("166", published_csv.MORE)]),
+        ("<25", [("25", published_csv.LESS)]),
+        ("~60", [("60", published_csv.ABOUT)]),
+        ("15-20", [("15", published_csv.LOW), ("20", published_csv.HIGH)]),
         ("-5", [("-5", "")]),
     ):
-        assert printed.parts(text) == told, text
+        assert published_csv.parts(text) == told, text
 
 
 def test_every_file_of_a_seed_imports_and_reads_back(seed):

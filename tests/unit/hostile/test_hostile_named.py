@@ -15,7 +15,7 @@ from siteproof.errors import UserError
 from siteproof.sites import machine
 from siteproof.sites.schema import yamlfile
 from siteproof.slurm import client
-from siteproof.spack import lock, places, registered
+from siteproof.spack import registered
 from siteproof.sweeps import knobs
 
 pytestmark = pytest.mark.deep
@@ -183,12 +183,12 @@ def test_what_a_lost_job_left_of_knobs_is_read_once_and_named(tmp_path):
 
 def test_software_that_is_described_wrongly_is_a_line(tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
-    folder = places.folder("here", "env")
+    folder = registered.folder("here", "env")
     folder.mkdir(parents=True)
     for text in ("[" * 100_000, "{}", '{"roots": 1}', "1" * 5000, "null", ""):
-        (folder / places.LOCK).write_text(text)
-        assert refusal(lock.read, folder / places.LOCK), text[:20]
-        (folder / places.REGISTERED).write_text(text)
+        (folder / registered.LOCK).write_text(text)
+        assert refusal(registered.read_lock, folder / registered.LOCK), text[:20]
+        (folder / registered.REGISTERED).write_text(text)
         assert refusal(registered.read, "here", "env"), text[:20]
 
 
@@ -196,9 +196,9 @@ def test_software_that_is_described_wrongly_is_a_line(tmp_path, monkeypatch):
 def test_software_that_somebody_else_registered_runs_nowhere(tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
     monkeypatch.setattr(files, "_trusted", set())
-    folder = places.folder("here", "env")
+    folder = registered.folder("here", "env")
     folder.mkdir(parents=True)
-    (folder / places.REGISTERED).write_text("{}")
-    os.chown(folder / places.REGISTERED, 65534, -1)
+    (folder / registered.REGISTERED).write_text("{}")
+    os.chown(folder / registered.REGISTERED, 65534, -1)
     with pytest.raises(UserError, match="belongs to"):
         registered.read("here", "env")

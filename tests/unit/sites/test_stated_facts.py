@@ -15,8 +15,7 @@ from rows import rows
 from siteproof.parsers import description
 from siteproof.sites import bought
 from siteproof.sites.bought import Outcome
-from siteproof.sites.read_fields import FIELDS, is_read, number_of
-from siteproof.sites.stated import NODE, Fact, FactSection
+from siteproof.sites.stated import FIELDS, NODE, Fact, FactSection, is_read, number_of
 
 NEW = {"gpu.count": "0"}  # in each description of this version
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from siteproof import cli
 from siteproof.errors import UserError
-from siteproof.spack import env_files, mirror, places
+from siteproof.spack import build, env_files, registered
 
 pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="NOT TESTED: git is not installed")
 
@@ -32,28 +32,28 @@ def disk(tmp_path, monkeypatch):
     """A mirror's folder, next to what Spack has fetched at the pinned release."""
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path / "data"))
     pinned = env_files.versions().packages.tag
-    repository(places.recipes(pinned), pinned)
-    (tmp_path / "disk" / places.SOURCES).mkdir(parents=True)
+    repository(registered.recipes(pinned), pinned)
+    (tmp_path / "disk" / registered.SOURCES).mkdir(parents=True)
     return tmp_path / "disk"
 
 
 def test_a_mirror_of_an_earlier_release_gets_the_recipes_of_this_one(disk):
-    repository(disk / places.RECIPES, "v2020.01.0")
-    assert mirror.keep_recipes(disk)
-    assert tags(disk / places.RECIPES) == [env_files.versions().packages.tag]
+    repository(disk / registered.RECIPES, "v2020.01.0")
+    assert build.keep_recipes(disk)
+    assert tags(disk / registered.RECIPES) == [env_files.versions().packages.tag]
 
 
 def test_what_an_interrupted_copy_has_left_is_no_mirror(disk):
-    for left in (places.RECIPES, f".{places.RECIPES}.part"):
+    for left in (registered.RECIPES, f".{registered.RECIPES}.part"):
         (disk / left / "objects").mkdir(parents=True)
-    assert mirror.keep_recipes(disk)
-    assert mirror.keep_recipes(disk)  # and again, with nothing to do
-    assert tags(disk / places.RECIPES) == [env_files.versions().packages.tag]
-    assert sorted(p.name for p in disk.iterdir()) == [places.RECIPES, places.SOURCES]
+    assert build.keep_recipes(disk)
+    assert build.keep_recipes(disk)  # and again, with nothing to do
+    assert tags(disk / registered.RECIPES) == [env_files.versions().packages.tag]
+    assert sorted(p.name for p in disk.iterdir()) == [registered.RECIPES, registered.SOURCES]
 
 
 def test_a_build_from_a_mirror_of_another_release_is_refused_in_one_line(disk):
-    repository(disk / places.RECIPES, "v2020.01.0")
+    repository(disk / registered.RECIPES, "v2020.01.0")
     words = ["build", "--system", "thishost", "--mirror", str(disk), "io"]
     with pytest.raises(UserError) as error:
         CliRunner().invoke(cli.group, words, catch_exceptions=False)

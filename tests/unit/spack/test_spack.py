@@ -12,7 +12,7 @@ from rows import rows
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.sites import names
-from siteproof.spack import env_files, lint_envs, lock, merge, places, registered
+from siteproof.spack import env_files, lint_envs, merge, registered
 from siteproof.spack.registered import Difference, Differs, Registered
 
 PACKAGES = "packages:\n  openmpi:\n    externals:\n    - {spec: openmpi@4.1.4, prefix: /usr}\n"
@@ -212,7 +212,7 @@ def installed(tmp_path, monkeypatch):
     """An environment `io` of one package, as Spack leaves it, registered."""
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
     prefix = tmp_path / "software/store/ior-4.0.0"
-    folder = places.folder("here", "io")
+    folder = registered.folder("here", "io")
     for path in (prefix / "bin", prefix / ".spack", folder / "view/bin"):
         path.mkdir(parents=True)
     (prefix / "bin/ior").write_text("")
@@ -230,7 +230,7 @@ def installed(tmp_path, monkeypatch):
     )
     found = Registered(
         "io",
-        places.digest(folder / "spack.lock"),
+        registered.digest(folder / "spack.lock"),
         {"ior": [str(folder / "view/bin/ior")]},
         [str(folder / "view/bin")],
         {},
@@ -252,7 +252,10 @@ def test_what_is_as_the_lock_says_differs_in_nothing(installed):
 
 
 def test_what_is_needed_only_to_build_may_be_gone(installed):
-    assert [b.name for b in lock.read(installed[0] / "spack.lock").needed] == ["ior", "openmpi"]
+    assert [b.name for b in registered.read_lock(installed[0] / "spack.lock").needed] == [
+        "ior",
+        "openmpi",
+    ]
 
 
 def test_a_package_that_was_removed_is_named(installed):
@@ -288,7 +291,7 @@ def test_a_view_without_the_program_is_told(installed):
 def test_a_broken_lock_is_one_line(tmp_path, text):
     (tmp_path / "spack.lock").write_text(text)
     with pytest.raises(UserError, match="is not a lock file of Spack"):
-        lock.read(tmp_path / "spack.lock")
+        registered.read_lock(tmp_path / "spack.lock")
 
 
 @rows("text", ["", "[]", "{}", '{"name": 3}', "\x00"])

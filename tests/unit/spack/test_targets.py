@@ -8,7 +8,7 @@ import pytest
 from rows import rows
 
 from siteproof.errors import UserError
-from siteproof.sites import load, processors
+from siteproof.sites import key_types, load
 from siteproof.sites.system import Role
 from siteproof.spack import lint_envs, merge, targets
 
@@ -58,9 +58,9 @@ def test_several_kinds_of_nodes_share_the_newest_target_that_runs_on_all(stated,
 def test_the_processors_are_those_of_archspec():
     known = archspec.cpu.TARGETS
     ancestors = {name: {one.name for one in target.ancestors} for name, target in known.items()}
-    assert {name: processors.runs(name) - {name} for name in processors.NAMES} == ancestors
+    assert {name: key_types.runs(name) - {name} for name in key_types.TARGETS} == ancestors
     families = {name: str(target.family) for name, target in known.items()}
-    assert {name: processors.family(name) for name in processors.NAMES} == families
+    assert {name: key_types.family(name) for name in key_types.TARGETS} == families
     assert platform.machine() == str(archspec.cpu.host().family)
 
 

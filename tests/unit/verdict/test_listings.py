@@ -1,6 +1,6 @@
 """Paths that are not the same from every node."""
 
-from siteproof.verdict.derived.paths import differing
+from siteproof.verdict.derived.bookkeeping import differing
 
 
 def test_equal_listings_differ_in_no_path():

@@ -1,14 +1,15 @@
-"""windows.csv: planned maintenance, each window with who announced it and when.
+"""timeline.csv and windows.csv: the milestones of an acceptance, and planned maintenance.
 
-A time has its offset from UTC or the name of its zone, so
-that daylight saving leaves no doubt.
+A milestone has a day, or days, and what shows it; a window who announced it and when, and times
+with their offset from UTC or the name of their zone, so that daylight saving leaves no doubt.
 """
 
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Annotated, Self
 from zoneinfo import ZoneInfo
@@ -20,6 +21,75 @@ from siteproof.record.samples import YEARS
 from siteproof.sites.lint import Around, node_set, reference
 from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.site_tables import Names, Row
+
+_DAY = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
+_DATES = "a date such as 2016-08-04, 2016-08 or 2016, or two with / between them"
+
+
+Days = tuple[date, date]  # first and last
+
+
+def _ends(text: str) -> Days:
+    """First and last day of a date, month or year. Raises ValueError."""
+    match = _DAY.fullmatch(text)
+    if not match:
+        raise ValueError(text)
+    year, month, day = (int(part) if part else 0 for part in match.groups())
+    if day:
+        return date(year, month, day), date(year, month, day)
+    last = month or 12
+    return date(year, month or 1, 1), date(year, last, monthrange(year, last)[1])
+
+
+def period(text: str) -> Days:
+    """First and last day of a `date` cell. Raises ValueError."""
+    first, _, last = text.partition("/")
+    return _ends(first)[0], _ends(last or first)[1]
+
+
+def said_period(text: str) -> str:
+    """The cell itself, if it is a date. Raises pydantic's error for a mistake."""
+    try:
+        first, last = period(text)
+    except ValueError:
+        raise Mistake(f"'{text[:40]}' is not a valid date", _DATES) from None
+    if first > last or first > datetime.now(UTC).date():
+        raise Mistake(f"'{text}' ends before it begins, or lies in the future", _DATES)
+    if first.year not in YEARS:
+        raise Mistake(f"'{text}' is too early", f"{YEARS[0]} or later")
+    return text
+
+
+def _date(text: str) -> str:
+    return said_period(text) if text else text
+
+
+class Milestone(Row):
+    """A day, or days, on which something was reached."""
+
+    FILE, WHAT, COLUMN, KEY = "timeline.csv", "milestones", "date", ("milestone",)
+
+    milestone: str = Field(description="What was reached; each milestone once in the file.")
+    date: Annotated[str, AfterValidator(_date)] = Field(
+        "", description="When: 2016-04-21, 2016-04, or 2016-04-06/2016-04-20; empty: not known."
+    )
+    needs: Names = Field(
+        [], description="Milestones of the file that must come first, with ; between several."
+    )
+    source: str = Field(description="What shows it: the document, and the paragraph in it.")
+    note: str = Field("", description="What a reader must know, such as a contradiction.")
+
+    @property
+    def days(self) -> Days | None:
+        """First and last day; None without a date."""
+        return period(self.date) if self.date else None
+
+    def lint(self, document: Document, line: int, around: Around, others: Iterable[Self]) -> None:
+        """Note a milestone that it needs and that the file does not have."""
+        names = [other.milestone for other in others]
+        for name in self.needs:
+            reference(document, (line, "needs"), name, "milestone", names)
+
 
 ALL = "all"
 _ZONED = re.compile(r"(\S+) ([A-Za-z_]{2,20}(?:/[A-Za-z0-9_+-]{2,30}){0,2})")
