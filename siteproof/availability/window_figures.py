@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 
@@ -29,21 +29,31 @@ MODE = "mode"  # every criterion has this condition, and probes have no mode
 class WindowFigure:
     """One metric of a period. value: exact, of the measured time; None if there is none.
 
-    subject: the system, or the gateway that is the worst. period_hours: the length of the period,
-    measured_hours: how much of it was measured; missing: the rest. interval: of the probes, in
-    seconds. why: the reason why there is no value, or why hours are missing. findings: what was
-    left out, such as broken lines and windows that were announced too late.
+    subject: the system, or the gateway that is the worst. found: what is known of the period; part:
+    of the subject. why: the reason why there is no value, or why hours are missing.
     """
 
     metric: str
     value: Fraction | None
     subject: str
-    period_hours: float
-    measured_hours: float
-    interval: int
-    missing: Spans = ()
+    found: Overview
+    part: Uptime | None
     why: Finding | None = None
-    findings: Sequence[Finding] = ()
+
+    @property
+    def measured_hours(self) -> float:
+        """How much of the period was measured."""
+        return self.found.measured_hours(self.part) if self.part else 0.0
+
+    @property
+    def missing(self) -> Spans:
+        """The rest of the period."""
+        return self.found.missing(self.part) if self.part else (self.found.period,)
+
+    @property
+    def interval(self) -> int:
+        """The longest interval of the probes, in seconds."""
+        return self.found.interval
 
     @property
     def unit(self) -> str:
@@ -64,21 +74,16 @@ class WindowFigure:
         return all(name in own and rule.met_by(own[name]) for name, rule in required.items())
 
 
-def figures(
-    site: Site, perflogs: Path, begin: datetime, end: datetime, *, now: datetime | None = None
-) -> Mapping[str, WindowFigure]:
-    """Each metric of UNITS in a period, from what is recorded below perflogs/<system>/.
+def figures(site: Site, perflogs: Path, begin: datetime, end: datetime) -> dict[str, WindowFigure]:
+    """Each metric of UNITS in a period that has ended, from what is recorded of a site.
 
-    begin, end, now: with a time zone. Raises UserError for a period that ends before it begins,
-    and UserError and UserErrors as overview.read.
+    begin, end: with a time zone. Raises UserError for a period that ends before it begins, and
+    UserError and UserErrors as overview.read.
     """
-    if begin.tzinfo is None or end.tzinfo is None:
-        raise ValueError("a period without a time zone")
     if begin >= end:
         raise UserError("period", f"{end} is not after {begin}")
     period = (int(begin.timestamp()), int(end.timestamp()))
-    moment = int((now or datetime.now(UTC)).timestamp())
-    return of_overview(site.name, overview.read(site, perflogs, period, moment))
+    return of_overview(site.name, overview.read(site, perflogs, period, period[1]))
 
 
 def of_overview(system: str, found: Overview) -> dict[str, WindowFigure]:
@@ -98,14 +103,14 @@ def _of_system(
     """A share of the system, which needs services that are probed."""
     part = found.whole if found.services else None
     why = found.hours_missing(subject=system) if part else _no_probes("probes")
-    return _figure(metric, share(part) if part else None, system, found, part, why)
+    return WindowFigure(metric, share(part) if part else None, system, found, part, why)
 
 
 def _of_gateways(system: str, found: Overview) -> WindowFigure:
     """The largest gap of a gateway."""
     if not found.gateways or not found.services or found.whole is None:
         what = "probes of a gateway" if found.services else "probes"
-        return _figure(GATEWAY_GAP, None, system, found, None, _no_probes(what))
+        return WindowFigure(GATEWAY_GAP, None, system, found, None, _no_probes(what))
     whole = found.whole
     gaps = {name: gap(whole, part) for name, part in found.gateways.items()}
     # A gateway that was never measured hides no other one, but leaves the answer open.
@@ -113,30 +118,7 @@ def _of_gateways(system: str, found: Overview) -> WindowFigure:
     part = found.gateways[name]
     both = part.within(whole.known)
     why = found.hours_missing(both, subject=name)
-    return _figure(GATEWAY_GAP, gaps[name], name, found, both, why)
-
-
-def _figure(
-    metric: str,
-    value: Fraction | None,
-    subject: str,
-    found: Overview,
-    part: Uptime | None,
-    why: Finding | None,
-) -> WindowFigure:
-    missing = part.missing(found.period) if part else (found.period,)
-    hours = found.measured_hours(part) if part else 0.0
-    return WindowFigure(
-        metric=metric,
-        value=value,
-        subject=subject,
-        period_hours=found.period_hours,
-        measured_hours=hours,
-        interval=found.interval,
-        missing=missing,
-        why=why,
-        findings=found.findings,
-    )
+    return WindowFigure(GATEWAY_GAP, gaps[name], name, found, both, why)
 
 
 def _no_probes(what: str) -> Finding:

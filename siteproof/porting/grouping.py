@@ -20,54 +20,20 @@ WIDEST = 64  # nodes of one job of a check
 LONG = 4 * 60  # minutes: a partition with a shorter limit is for tests of users
 _PLACE = re.compile(r".*(?:rack|row|island|switch|cab|cabinet|chassis|leaf|cell|blade)[-_]?")
 _NUMBERED = re.compile(r"(.*?[A-Za-z_-])([0-9]+)")
-_MIG = re.compile(r"[0-9]g\.[0-9]+gb")
 _BAD = re.compile(r"[^A-Za-z0-9_-]+")
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What nodes of the same hardware have in common. memory: MiB, the least of them."""
-
-    architecture: str
-    sockets: int
-    cores_per_socket: int
-    threads_per_core: int
-    processors: int
-    memory: int
-    gres: tuple[tuple[str, str], ...]
-    features: frozenset[str] = frozenset()
-
-    @property
-    def gpus(self) -> int:
-        """GPUs of a node, as GRES counts them; 0 if it has instances of MIG, parts of one."""
-        counts = {kind: count for kind, count in self.gres if kind.partition(":")[0] == "gpu"}
-        if any(_MIG.search(kind) for kind in counts):
-            return 0
-        return sum(int(count) for count in counts.values() if count.isdigit())
-
-    @property
-    def only_processors(self) -> bool:
-        """Whether slurm.conf has CPUs alone: Slurm then shows each as a socket."""
-        return self.sockets > 1 and self.cores_per_socket == self.threads_per_core == 1
-
-    @property
-    def threads(self) -> int:
-        """Hardware threads of a node; 0 if CPUs agree neither with them nor with the cores."""
-        cores = self.sockets * self.cores_per_socket
-        found = cores * self.threads_per_core
-        return found if self.processors in (0, cores, found) else 0
 
 
 @dataclass(frozen=True)
 class NewRole:
     """A role of the new site. partition: Slurm's, which reaches all its nodes; "" for none.
 
+    kind: what its nodes have in common, with the least memory, and features that divide them.
     others: other partitions over the same nodes, each with how many of them it has.
     """
 
     name: str
     hardware: str
-    kind: Kind
+    kind: ConfiguredNode
     nodes: NodeSet
     partition: str
     others: Mapping[str, int] = field(default_factory=dict)
@@ -137,24 +103,24 @@ def _named_places(places: Mapping[str, Sequence[str]]) -> dict[str, NodeSet]:
     return found
 
 
-def _kinds(nodes: Sequence[ConfiguredNode], places: set[str]) -> dict[Kind, list[str]]:
+def _kinds(nodes: Sequence[ConfiguredNode], places: set[str]) -> dict[ConfiguredNode, list[str]]:
     """The nodes by what they are: hardware first, then the features that divide it."""
     least = _memory_classes({node.memory for node in nodes})
     of_shape = {_shape(node): node.architecture for node in nodes if node.architecture}
     of_shape = {_shape(node): "" for node in nodes} | of_shape
-    found: dict[Kind, list[ConfiguredNode]] = defaultdict(list)
+    found: dict[ConfiguredNode, list[ConfiguredNode]] = defaultdict(list)
     for node in nodes:
-        kind = Kind(
-            node.architecture or of_shape[_shape(node)],
-            node.sockets,
-            node.cores_per_socket,
-            node.threads_per_core,
-            node.processors,
-            least[node.memory],
-            node.gres,
+        architecture = node.architecture or of_shape[_shape(node)]
+        kind = replace(
+            node,
+            name="",
+            architecture=architecture,
+            memory=least[node.memory],
+            features=frozenset(),
+            unread=(),
         )
         found[kind].append(node)
-    divided: dict[Kind, list[str]] = {}
+    divided: dict[ConfiguredNode, list[str]] = {}
     for kind, members in found.items():
         divided |= _by_features(kind, members, places)
     return divided
@@ -177,8 +143,8 @@ def _memory_classes(sizes: set[int]) -> dict[int, int]:
 
 
 def _by_features(
-    kind: Kind, members: Sequence[ConfiguredNode], places: set[str]
-) -> dict[Kind, list[str]]:
+    kind: ConfiguredNode, members: Sequence[ConfiguredNode], places: set[str]
+) -> dict[ConfiguredNode, list[str]]:
     common = frozenset.intersection(*(node.features for node in members))
     found: dict[frozenset[str], list[str]] = defaultdict(list)
     for node in members:
@@ -265,7 +231,7 @@ def _free(name: str, taken: Container[str]) -> str:
     return next(one for one in itertools.chain([name], numbered) if one not in taken)
 
 
-def _differences(kind: Kind, alike: Sequence[NewRole]) -> list[str]:
+def _differences(kind: ConfiguredNode, alike: Sequence[NewRole]) -> list[str]:
     """The fewest words that distinguish a kind of node from the others of its partition."""
     own, others = _words(kind), [_words(other.kind) for other in alike]
     marks = []
@@ -276,7 +242,7 @@ def _differences(kind: Kind, alike: Sequence[NewRole]) -> list[str]:
     return marks
 
 
-def _words(kind: Kind) -> list[str]:
+def _words(kind: ConfiguredNode) -> list[str]:
     """What may distinguish a kind: GRES, features, memory, cores, architecture."""
     return [
         "-".join(f"{count}x{name.rpartition(':')[2]}" for name, count in kind.gres),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from siteproof.errors import UserError, UserErrors
@@ -37,44 +38,10 @@ def write(name: str, texts: Mapping[str, str]) -> tuple[Path, list[Document]]:
     Raises UserErrors if lint finds a mistake in them, UserError if the folder exists, OSError.
     """
     target = refuse(name)
-    hidden = _hidden(name, folder())
-    try:
-        for file, text in texts.items():
-            (hidden / file).write_text(text, encoding="utf-8")
-        _, documents = examine(name, hidden)
-        if mistakes := [one for document in documents for one in document.sorted_mistakes()]:
-            raise UserErrors([_not_written(one, hidden) for one in mistakes])
-        hidden.chmod(0o777 & ~_umask())
+    with _checked(name, texts) as made:
         refuse(name)
-        hidden.rename(target)
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
+        made.rename(target)
     return target, examine(name)[1]
-
-
-def _hidden(name: str, parent: Path) -> Path:
-    """A new hidden folder. Raises UserError that names the parent, which the user knows."""
-    try:
-        return Path(tempfile.mkdtemp(prefix=f".{name}.", dir=parent))
-    except OSError as error:
-        hint = "Set SITEPROOF_SITES to a folder in which you may write"
-        raise UserError(
-            parent, f"no folder can be made in it: {error.strerror}", hint=hint
-        ) from None
-
-
-def _not_written(mistake: UserError, hidden: Path) -> UserError:
-    """A mistake in a file that is not kept: its name and line without the folder."""
-    where = mistake.where.removeprefix(f"{hidden}{os.sep}")
-    hint = "Correct what was given"
-    return UserError(f"not written: {where}", mistake.what, mistake.allowed, mistake.hint or hint)
-
-
-def _umask() -> int:
-    """The user's umask; mkdtemp ignores it, and colleagues are to read the site."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def add(site: Site, name: str, text: str) -> Path:
@@ -83,17 +50,45 @@ def add(site: Site, name: str, text: str) -> Path:
     Raises UserErrors with the mistakes, UserError if there is such a file, OSError.
     """
     target = site.folder / name
-    hidden = _hidden(site.name, site.folder.parent)
     try:
-        copy = hidden / site.name
-        shutil.copytree(site.folder, copy)
-        (copy / name).write_text(text, encoding="utf-8")
-        _, documents = examine(site.name, copy)
-        if mistakes := [one for document in documents for one in document.sorted_mistakes()]:
-            raise UserErrors([_not_written(one, copy) for one in mistakes])
-        os.link(copy / name, target)  # fails where there is such a file; a rename would replace it
+        with _checked(site.name, {name: text}, site.folder) as made:
+            os.link(made / name, target)  # fails where there is one; a rename would replace it
     except FileExistsError:
         raise UserError(target, "exists already", hint="Move it away first") from None
+    return target
+
+
+@contextmanager
+def _checked(name: str, texts: Mapping[str, str], site: Path | None = None) -> Iterator[Path]:
+    """A site's folder below a hidden one: a copy of this site, if there is one, and these files.
+
+    Raises UserErrors with what lint finds, UserError that names the parent, which the user knows.
+    """
+    parent = site.parent if site else folder()
+    try:
+        hidden = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=parent))
+    except OSError as error:
+        what = f"no folder can be made in it: {error.strerror}"
+        hint = "Set SITEPROOF_SITES to a folder in which you may write"
+        raise UserError(parent, what, hint=hint) from None
+    try:
+        made = hidden / name
+        if site:
+            shutil.copytree(site, made)
+        else:
+            made.mkdir()
+        for file, text in texts.items():
+            (made / file).write_text(text, encoding="utf-8")
+        _, documents = examine(name, made)
+        if mistakes := [one for document in documents for one in document.sorted_mistakes()]:
+            raise UserErrors([_not_written(one, made) for one in mistakes])
+        yield made
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
-    return target
+
+
+def _not_written(mistake: UserError, hidden: Path) -> UserError:
+    """A mistake in a file that is not kept: its name and line without the folder."""
+    where = mistake.where.removeprefix(f"{hidden}{os.sep}")
+    hint = "Correct what was given"
+    return UserError(f"not written: {where}", mistake.what, mistake.allowed, mistake.hint or hint)

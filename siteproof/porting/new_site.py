@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from siteproof.porting.grouping import Grouped, Kind
+from siteproof.porting.grouping import Grouped
 from siteproof.porting.one_node import OneNode
 from siteproof.sites.catalogue import Feature
+from siteproof.slurm.configured import ConfiguredNode
 
 MAX_MODULES = 50_000
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+/-]{0,199}")
+_MIG = re.compile(r"[0-9]g\.[0-9]+gb")
 _MARK = re.compile(r"(?:\s*(?:\([^()\s]*\)|<[^<>\s]*>))+$")  # (D), (latest:default), <aL>
 
 
@@ -175,7 +177,7 @@ def _hardware(known: Known, name: str) -> Iterator[str]:
     yield from _facts(known, kind)
 
 
-def _topology(kind: Kind, node: OneNode | None) -> Iterator[str]:
+def _topology(kind: ConfiguredNode, node: OneNode | None) -> Iterator[str]:
     """Sockets, cores and threads of Slurm; where the node reports others, those count."""
     sockets, cores, threads = kind.sockets, kind.cores_per_socket, kind.threads_per_core
     reported = node.number("cpu.sockets") if node else 0
@@ -188,7 +190,7 @@ def _topology(kind: Kind, node: OneNode | None) -> Iterator[str]:
     if node and all(own) and own != (sockets, cores, threads):
         yield f"    # slurm.conf: {sockets} x {cores} x {threads}; {node.name} reports what follows"
         sockets, cores, threads = own
-    elif kind.only_processors and not (node and all(own)):
+    elif _only_processors(kind) and not (node and all(own)):
         yield f"    # slurm.conf has CPUs={sockets} alone, which Slurm shows as so many sockets."
         yield f"    sockets: {marked('processor sockets of a node')}"
         yield f"    cores_per_socket: {marked('cores of each processor')}"
@@ -210,21 +212,41 @@ def _nics(node: OneNode | None) -> Iterator[str]:
         yield f"      {name}: {{{', '.join(parts)}}}"
 
 
-def _facts(known: Known, kind: Kind) -> Iterator[str]:
+def _facts(known: Known, kind: ConfiguredNode) -> Iterator[str]:
     """What slurm.conf states and each node reports: a node with less is not as stated."""
     yield "    facts:"
     yield "      slurm:"
     yield "        description: What slurm.conf states of the node"
     yield f"        source: {in_quotes(f'scontrol show nodes, {known.day}')}"
     yield "        fields:"
-    if kind.threads:
-        yield f"          cpu.threads: {kind.threads}"
+    if threads := _threads(kind):
+        yield f"          cpu.threads: {threads}"
     if kind.memory:
         yield f"          memory.total: {{at_least: {kind.memory} MiB}}"
     if kind.architecture:
         yield f"          kernel.machine: {in_quotes(kind.architecture)}"
-    if kind.gpus:
-        yield f"          gpu.count: {kind.gpus}"
+    if there := gpus(kind):
+        yield f"          gpu.count: {there}"
+
+
+def gpus(kind: ConfiguredNode) -> int:
+    """GPUs of a node, as GRES counts them; 0 if it has instances of MIG, parts of one."""
+    counts = {name: count for name, count in kind.gres if name.partition(":")[0] == "gpu"}
+    if any(_MIG.search(name) for name in counts):
+        return 0
+    return sum(int(count) for count in counts.values() if count.isdigit())
+
+
+def _only_processors(kind: ConfiguredNode) -> bool:
+    """Whether slurm.conf has CPUs alone: Slurm then shows each as a socket."""
+    return kind.sockets > 1 and kind.cores_per_socket == kind.threads_per_core == 1
+
+
+def _threads(kind: ConfiguredNode) -> int:
+    """Hardware threads of a node; 0 if CPUs agree neither with them nor with the cores."""
+    cores = kind.sockets * kind.cores_per_socket
+    found = cores * kind.threads_per_core
+    return found if kind.processors in (0, cores, found) else 0
 
 
 def _places(known: Known) -> Iterator[str]:

@@ -226,11 +226,6 @@ class Promise(Model):
         return self.rounds and self.rounds.step
 
     @property
-    def method(self) -> Literal["rounding", "absolute"]:
-        """Whether value and bound are compared as measured, or after rounding."""
-        return "rounding" if self.rounds else "absolute"
-
-    @property
     def rounding_rule(self) -> str:
         """The rounding in words, with its ties where they are not the default."""
         named = self.rounding != "none" and self.ties != "away"

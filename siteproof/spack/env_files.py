@@ -210,24 +210,6 @@ def examine(name: str, folder: Path = FOLDER) -> list[Document]:
     return [described, listed]
 
 
-def definitions(folder: Path = FOLDER) -> list[str]:
-    """The specs of all lists in common/definitions.yaml; none where it has a mistake."""
-    document = yamlfile.read(folder / COMMON / "definitions.yaml")
-    lists = shapes.validate(document, (), Definitions, document.data)
-    found = []
-    for one in lists.definitions if lists else ():
-        found += [spec for specs in one.values() for spec in specs]
-    return found
-
-
-def roots(name: str, folder: Path = FOLDER) -> list[str]:
-    """What an environment installs, as written; none where its file has a mistake."""
-    document = yamlfile.read(folder / name / SPACK_FILE)
-    described = (document.data or {}).get("spack")
-    found = shapes.validate(document, ("spack",), Environment, described)
-    return found.specs if found else []
-
-
 @cache
 def features(name: str) -> Features:
     """What an environment offers. Raises UserErrors with every mistake in its file."""

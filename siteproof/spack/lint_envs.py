@@ -1,8 +1,7 @@
-"""Every mistake in the files for Spack: spack-envs/, our recipes, a site's spack/ folder."""
+"""Every mistake in the files for Spack: spack-envs/, and a site's spack/ folder."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
@@ -21,8 +20,6 @@ from siteproof.spack.env_files import Definitions, Package, Packages
 SCOPE = "spack"  # a site's folder of Spack's configuration
 # What a site may configure. repos: where its own copy of Spack's packages is.
 SECTIONS = ("packages", "config", "mirrors", "concretizer", "repos", "upstreams", "toolchains")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_FROM = ("spack.package", "spack_repo.")
 _NEEDS_MPI = {"hpcc", "osu", "ior", "mdtest"}
 LUSTRE = "'lustre' with its externals and 'ior: {require: [+lustre]}', or ~lustre"
 
@@ -30,7 +27,7 @@ LUSTRE = "'lustre' with its externals and 'ior: {require: [+lustre]}', or ~lustr
 def refuse(environments: Iterable[str], site: Path) -> None:
     """Raises UserErrors with every mistake in these environments and in the site's folder."""
     documents = scope(site / SCOPE)
-    if mistakes := [*_of_environments(environments), *_mistakes(documents), *recipes()]:
+    if mistakes := [*_of_environments(environments), *_mistakes(documents)]:
         raise UserErrors(mistakes)
 
 
@@ -38,7 +35,7 @@ def everything() -> list[UserError]:
     """Every mistake in spack-envs/."""
     env_files.versions()
     shared = scope(env_files.FOLDER / env_files.COMMON, (*SECTIONS, "definitions"))
-    return [*_mistakes(shared), *_of_environments(env_files.names()), *recipes()]
+    return [*_mistakes(shared), *_of_environments(env_files.names())]
 
 
 def sites(names: Iterable[str]) -> list[UserError]:
@@ -61,23 +58,12 @@ def _mistakes(documents: Iterable[Document]) -> list[UserError]:
 
 
 def warnings(names: Iterable[str]) -> list[str]:
-    """What makes figures hard to explain later: in spack-envs/, and in these sites."""
-    found = [f"spack-envs: {one}" for one in unpinned()]
+    """What makes figures of these sites hard to explain later."""
+    found = []
     for name in names:
         if site := examine(name)[0]:
             found += [f"{name}: {one}" for one in unstated(site, SCOPE)]
     return found
-
-
-def unpinned(folder: Path = env_files.FOLDER) -> Iterator[str]:
-    """The root specs without a version: their figures change with the recipes."""
-    listed = {env_files.COMMON: env_files.definitions(folder)}
-    for name in env_files.names(folder):
-        listed[name] = env_files.roots(name, folder)
-    for name, specs in listed.items():
-        for spec in specs:
-            if "@" not in spec.partition(" ")[0] and not spec.startswith("$"):
-                yield f"{name}: '{clip(spec)}' has no version: name one, '{spec.split()[0]}@…'"
 
 
 def scope(folder: Path, sections: Collection[str] = SECTIONS) -> list[Document]:
@@ -132,56 +118,12 @@ def _package(document: Document, name: str, raw: object) -> None:
 
 def absent(folder: Path) -> list[str]:
     """The externals whose folder is not on this machine, as 'spec in prefix'."""
-    document = yamlfile.read(folder / "packages.yaml")
-    described = document.data or {}
-    externals = []
-    for raw in (described.get("packages") or {}).values():
-        if package := shapes.validate(document, (), Package, raw):
-            externals += package.externals
-    found = []
-    for external in externals:
-        if external.prefix and not Path(external.prefix).is_dir():
-            found.append(f"{external.spec.split()[0]} in {external.prefix}")
-    return found
-
-
-def recipes(folder: Path = env_files.RECIPES) -> list[UserError]:
-    """Mistakes in our own recipes, as far as they can be seen without Spack."""
-    found = []
-    for path in sorted(folder.glob("packages/*/package.py")):
-        try:
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-        except (OSError, SyntaxError, ValueError) as error:
-            found.append(UserError(path, f"cannot be read: {error}"))
-            continue
-        found += [
-            UserError(f"{yamlfile.shown(path)}:{line}", what, allowed)
-            for line, what, allowed in _recipe(tree, path.parent.name)
-        ]
-    return found
-
-
-def _recipe(tree: ast.Module, name: str) -> list[tuple[int, str, str]]:
-    """Line, what is wrong, what would be right."""
-    mistakes = []
-    wanted = "".join(part.capitalize() for part in name.split("_"))
-    classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
-    if classes != [wanted]:
-        mistakes.append((1, f"class {', '.join(classes) or 'none'}", f"one class {wanted}"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and not str(node.module).startswith(_FROM):
-            mistakes.append((node.lineno, f"imports from {node.module}", "spack.package"))
-        if isinstance(node, ast.Call) and _lacks_checksum(node):
-            mistakes.append((node.lineno, "a version without its checksum", "sha256=…"))
-    return mistakes
-
-
-def _lacks_checksum(call: ast.Call) -> bool:
-    """Whether it is a version(...) without a checksum of its archive."""
-    if getattr(call.func, "id", "") != "version":
-        return False
-    given = {keyword.arg: getattr(keyword.value, "value", "") for keyword in call.keywords}
-    return not _SHA256.fullmatch(str(given.get("sha256", "")))
+    return [
+        f"{external.spec.split()[0]} in {external.prefix}"
+        for package in _packages(folder).values()
+        for external in package.externals
+        if external.prefix and not Path(external.prefix).is_dir()
+    ]
 
 
 def offering(site: Site) -> Site:
@@ -199,7 +141,7 @@ def unstated(site: Site, scope: str) -> Iterator[str]:
     built = {e.spack for e in site.system.environments.values() if e.spack in env_files.names()}
     if not built:
         return
-    packages = _packages(site, scope)
+    packages = _packages(site.folder / scope)
     file = f"{scope}/packages.yaml"
     if not any("compilers" in e.extra_attributes for p in packages.values() for e in p.externals):
         yield f"{file} has no compiler, so Spack takes what it finds on PATH: add it to externals"
@@ -223,9 +165,9 @@ def _lustre(packages: Packages, file: str, name: str) -> Iterator[str]:
         yield f"{file} requires ior +lustre without externals of 'lustre', which Spack cannot build"
 
 
-def _packages(site: Site, scope: str) -> Packages:
+def _packages(folder: Path) -> Packages:
     """The packages of a site's packages.yaml; those with mistakes are left out."""
-    document = yamlfile.read(site.folder / scope / "packages.yaml")
+    document = yamlfile.read(folder / "packages.yaml")
     raw: Any = (document.data or {}).get("packages")
     found = {}
     for name, content in (raw if isinstance(raw, dict) else {}).items():

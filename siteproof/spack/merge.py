@@ -8,7 +8,6 @@ folders below the data folder; a site may set its own in spack/.
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,19 +53,19 @@ def write(inputs: Inputs, sources: Sources, folder: Path, *, anew: bool) -> None
     paths are updated: a folder may have been moved, a lock may come from another machine.
     """
     try:
-        (folder / DEFAULTS).mkdir(parents=True, exist_ok=True)
-        for file, content in defaults(inputs.target, sources).items():
-            _write(folder / DEFAULTS / file, yaml.safe_dump(content, sort_keys=False))
+        for file, section in defaults(inputs.target, sources).items():
+            text = yaml.safe_dump(section, sort_keys=False)
+            files.write(folder / DEFAULTS / file, text.encode(), below=folder)
         shared, path = folder / env_files.COMMON, folder / env_files.SPACK_FILE
         anew = anew or not path.exists()
         if anew or not shared.exists():
-            shared.mkdir(exist_ok=True)
             for common in env_files.common():
-                _write(shared / common.name, files.read_named(common, MAX_BYTES).decode())
+                content = files.read_named(common, MAX_BYTES)
+                files.write(shared / common.name, content, below=folder)
         site = [str(inputs.scope)] if inputs.scope.is_dir() else []
         source = env_files.FOLDER / inputs.name / path.name if anew else path
         scopes = [*site, str(shared), str(folder / DEFAULTS)]
-        _write(path, joined(inputs.name, source, scopes))
+        files.write(path, joined(inputs.name, source, scopes).encode(), below=folder)
     except OSError as error:
         what = f"cannot be written: {error.strerror}"
         raise UserError(folder, what, hint="SITEPROOF_DATA may name another folder") from None
@@ -117,7 +116,7 @@ def digest(inputs: Inputs) -> str:
 
 def remember(inputs: Inputs, folder: Path) -> None:
     """Store the digest of the inputs of the current lock."""
-    _write(folder / INPUTS, digest(inputs) + "\n")
+    files.write(folder / INPUTS, f"{digest(inputs)}\n".encode(), below=folder)
 
 
 def changed(inputs: Inputs, folder: Path) -> bool:
@@ -159,10 +158,3 @@ def defaults(target: str, sources: Sources) -> dict[str, dict[str, Any]]:
         # By default Spack refuses targets that this host, a login node, could not run.
         "concretizer.yaml": {"concretizer": {"targets": {"host_compatible": not target}}},
     }
-
-
-def _write(path: Path, text: str) -> None:
-    """Write it whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)

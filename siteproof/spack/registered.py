@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
@@ -195,10 +194,9 @@ class Registered:
         return {"PATH": ":".join([*self.path, "$PATH"]), **self.variables}
 
     def save(self, folder: Path) -> None:
-        """Write it, as a whole or not at all. Raises OSError."""
-        part = folder / f".{REGISTERED}.{os.getpid()}"
-        part.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
-        part.replace(folder / REGISTERED)
+        """Write it, as a whole or not at all. Raises OSError, UserError."""
+        text = json.dumps(asdict(self), indent=1) + "\n"
+        files.write(folder / REGISTERED, text.encode(), below=folder)
 
 
 _READER = TypeAdapter(Registered)

@@ -65,7 +65,6 @@ WHY = {
     "siteproof/report/value_tables.py:attached": "a file of the package",
     "siteproof/report/recompute.py:main": "runs without Siteproof, on a file that its user names",
     "siteproof/history/store.py:version": "files of the package",
-    "siteproof/spack/lint_envs.py:recipes": "recipes of the clone",
     # YAML of a site, from a text that the reader gave
     "siteproof/sites/schema/yamlfile.py:_compose": "a text of at most 2 MB; its depth is seen",
     "siteproof/sites/schema/yamlfile.py:_check_depth": "events: no depth, no alias is followed",

@@ -131,11 +131,12 @@ def availability(given: Given) -> Iterator[Result]:
     if rule:
         hours = _hours(rule.at_least or rule.exact or "", hours)
     begin = end - timedelta(hours=hours)
-    found = window_figures.figures(given.site, given.material.perflogs, begin, end, now=end)
+    found = window_figures.figures(given.site, given.material.perflogs, begin, end)
     one = found[metric]
     if one.value is None or not one.meets_conditions(given.criterion):
         raise NoValue(Lack(one.why)) if one.why else given.missing(["probes"])
-    why = f"{one.subject}, {one.measured_hours:.10g} of {one.period_hours:.10g} hours measured"
+    needed = one.found.period_hours
+    why = f"{one.subject}, {one.measured_hours:.10g} of {needed:.10g} hours measured"
     yield given.sample(one.value, [], why)
 
 

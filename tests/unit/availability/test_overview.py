@@ -138,7 +138,7 @@ def test_eleven_of_fourteen_days_are_incomplete_with_the_missing_hours(site, tmp
         (BEGIN + 48 * H + LATE, BEGIN + 96 * H),
         (BEGIN + 200 * H + LATE, BEGIN + 224 * H),
     )
-    made = figures(site, tmp_path, moment(BEGIN), moment(END), now=moment(END))
+    made = figures(site, tmp_path, moment(BEGIN), moment(END))
     up = made["Availability.overall"]
     assert (up.value, bool(up.missing)) == (100, True)
     assert (up.why.kind, up.why["first"], up.why["more"]) == (Kind.NOTE, "2026-11-03 00:03", 1)
@@ -305,8 +305,8 @@ def test_the_day_on_which_clocks_go_back_has_25_hours(site, tmp_path):
         probes(tmp_path, name, begin=begin, end=begin + 25 * H)
     first = datetime.fromisoformat("2026-10-25T00:00+02:00")
     last = datetime.fromisoformat("2026-10-26T00:00+01:00")
-    up = figures(site, tmp_path, first, last, now=last)["Availability.overall"]
-    assert (up.period_hours, up.measured_hours, up.value) == (25, 25, 100)
+    up = figures(site, tmp_path, first, last)["Availability.overall"]
+    assert (up.found.period_hours, up.measured_hours, up.value) == (25, 25, 100)
 
 
 # ---- node events

@@ -3,6 +3,7 @@
 import scontrol_made as made
 
 from siteproof.porting.grouping import group
+from siteproof.porting.new_site import gpus as gpus_of
 from siteproof.slurm import configured
 
 
@@ -28,7 +29,7 @@ def test_nodes_with_gpus_are_a_role_of_their_own():
     parts = made.partition("all", "n[1-8],g[1-2]", default=True) + made.partition("gpu", "g[1-2]")
     found = grouped(nodes, parts)
     assert roles(found) == {"all": ("n[1-8]", "all"), "gpu": ("g[1-2]", "gpu")}
-    assert {one.name: one.kind.gpus for one in found.roles} == {"all": 0, "gpu": 4}
+    assert {one.name: gpus_of(one.kind) for one in found.roles} == {"all": 0, "gpu": 4}
 
 
 def test_a_short_partition_is_not_preferred():

@@ -9,6 +9,7 @@ from siteproof import nodesets
 from siteproof.cli import group
 from siteproof.errors import UserError
 from siteproof.porting.grouping import group as grouped_of
+from siteproof.porting.new_site import gpus as gpus_of
 from siteproof.slurm import configured
 
 
@@ -65,7 +66,7 @@ def test_a_node_that_was_never_up_has_the_hardware_of_its_sisters():
 def test_gpus_are_counted_as_slurm_counts_them_and_parts_of_a_gpu_are_none(gres, gpus):
     nodes = configured.parse_nodes(made.nodes("n[1-4]", gres=gres))
     assert [one.unread for one in nodes.values()] == [()] * 4
-    assert one_role(gres=gres).kind.gpus == gpus
+    assert gpus_of(one_role(gres=gres).kind) == gpus
 
 
 def test_shares_of_a_gpu_divide_no_role():

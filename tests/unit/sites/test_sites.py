@@ -38,11 +38,7 @@ def test_the_smallest_example(fixtures):
     assert site.hardware_of("compute") == Hardware()
     assert site.parameters("compute").by_name() == {}
     criterion = site.criteria["S-1"]
-    assert (criterion.scope, criterion.method, criterion.phase) == (
-        "every node",
-        "absolute",
-        "performance",
-    )
+    assert (criterion.scope, criterion.step, criterion.phase) == ("every node", None, "performance")
     assert site.roles_of(criterion) == ["compute"]
     assert site.baselines == {}
 
