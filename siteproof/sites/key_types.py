@@ -102,13 +102,17 @@ class Model(BaseModel):
         return given
 
 
-def readable(read: Callable[[str], object], text: str) -> str:
-    """The text, if `read` can read it: its UserError becomes a mistake of the validated key."""
-    try:
-        read(text)
-    except UserError as error:
-        raise Mistake(error.what, ", ".join(error.allowed), error.hint) from None
-    return text
+def readable(read: Callable[[str], object]) -> AfterValidator:
+    """The validator of a text that `read` can read: its UserError becomes a mistake of the key."""
+
+    def check(text: str) -> str:
+        try:
+            read(text)
+        except UserError as error:
+            raise Mistake(error.what, ", ".join(error.allowed), error.hint) from None
+        return text
+
+    return AfterValidator(check)
 
 
 def shaped(pattern: str, what: str, allowed: str) -> AfterValidator:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from ClusterShell.NodeSet import NodeSet
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from siteproof import nodesets, units
 from siteproof.errors import UserError
@@ -153,7 +153,7 @@ class Promise(Model):
     at_most: str | None = Field(
         None, description="The highest value that passes: '0 %', or a share of a hardware fact."
     )
-    rounding: str = Field(
+    rounding: Annotated[str, readable(parse_rounding)] = Field(
         "none",
         description="'nearest 1 GB/s': the value is rounded to the step, then compared; none: as "
         "measured. The rules: "
@@ -184,11 +184,6 @@ class Promise(Model):
         if not isinstance(conditions, dict) or "mode" in conditions:
             return data
         return {**data, "conditions": {**conditions, "mode": UNNAMED}}
-
-    @field_validator("rounding")
-    @classmethod
-    def _valid_rounding(cls, text: str) -> str:
-        return readable(parse_rounding, text)
 
     @cached_property
     def kind(self) -> Kind:
@@ -375,17 +370,12 @@ class Criterion(Promise):
         description="Evidence is what a person has recorded with 'siteproof evidence'; it counts "
         "only where neither a check nor a derivation can answer.",
     )
-    max_age: str = Field(
+    max_age: Annotated[str, readable(parse_age)] = Field(
         "7d",
         description="How old its answer may be: '7d', '36h', '4w'. An older one is INCOMPLETE, and "
         "so is one from before a change of kernel, firmware or software lock. none: no limit, and "
         "such changes do not matter.",
     )
-
-    @field_validator("max_age")
-    @classmethod
-    def _valid_age(cls, text: str) -> str:
-        return readable(parse_age, text)
 
     @cached_property
     def oldest(self) -> timedelta | None:
@@ -410,15 +400,10 @@ class Baseline(Promise):
 
     description: str = Field("", description="What the baseline is, in a few words.")
     scope: Scope = Field("every node", description="What must meet the bound.")
-    tolerance: str | None = Field(
+    tolerance: Annotated[str, readable(parse_tolerance)] | None = Field(
         None, description="How far below (at_most: above) the bound a value may be: '5 %'."
     )
     taken: Day = Field(description="The day on which it was measured or calibrated.")
-
-    @field_validator("tolerance")
-    @classmethod
-    def _valid_tolerance(cls, text: str | None) -> str | None:
-        return text and readable(parse_tolerance, text)
 
     @property
     def _slack(self) -> Fraction:

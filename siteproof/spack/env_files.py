@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -12,24 +11,15 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from siteproof.errors import Mistake, UserErrors
 from siteproof.sites.catalogue import ROOT
-from siteproof.sites.key_types import Model
+from siteproof.sites.job_keys import Feature
+from siteproof.sites.key_types import Model, shaped
 from siteproof.sites.schema import shapes, yamlfile
 from siteproof.sites.schema.yamlfile import Document
 
-_SPEC = re.compile(r"[a-z0-9][a-z0-9_-]*(?=$|[@~+%^ /])[A-Za-z0-9@~+%^ =:.,_*'/-]*")
+_SPEC = r"\s*[a-z0-9][a-z0-9_-]*(?=$|[@~+%^ /])[A-Za-z0-9@~+%^ =:.,_*'/-]*\s*"
+_A_SPEC = ("a spec", "a package with its constraints: hpl@2.3 ~openmp")  # without Spack
+_FILE = r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*"
 _REQUIREMENT = {"spec", "one_of", "any_of", "when", "message"}
-LIST = re.compile(r"\$[a-z0-9_]+")
-FEATURE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")
-FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
-VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
-RELEASE = re.compile(r"\d+\.\d+\.\d+")
-
-
-def _spec(text: object) -> object:
-    """A spec, as far as it can be checked without Spack."""
-    if isinstance(text, str) and not _SPEC.fullmatch(text.strip()):
-        raise Mistake(f"'{text}' is not a spec", "a package with its constraints: hpl@2.3 ~openmp")
-    return text
 
 
 def _requirements(value: object) -> list[object]:
@@ -45,32 +35,26 @@ def _requirements(value: object) -> list[object]:
     return items
 
 
-def _root(text: object) -> object:
-    """A spec, or the name of a list of specs in common/definitions.yaml."""
-    return text if isinstance(text, str) and LIST.fullmatch(text) else _spec(text)
-
-
-Spec = Annotated[str, BeforeValidator(_spec)]
-RootSpec = Annotated[str, BeforeValidator(_root)]
+Spec = Annotated[str, shaped(_SPEC, *_A_SPEC)]
+# Also the name of a list of specs in common/definitions.yaml.
+RootSpec = Annotated[str, shaped(rf"\$[a-z0-9_]+|{_SPEC}", *_A_SPEC)]
 Requirements = Annotated[list[Any], BeforeValidator(_requirements)]
+File = Annotated[str, shaped(_FILE, "a file name", "xhpl, or lib/libmkl_rt.so")]
+Folder = Annotated[str, shaped("/.*", "an absolute path", "the folder above its bin and lib")]
+VariableName = Annotated[
+    str, shaped(r"[A-Z_][A-Z0-9_]*", "a name of a variable", "capitals, such as MKLROOT")
+]
 
 
 class External(Model):
     """Software that is installed already, which Spack uses instead of building its own."""
 
     spec: Spec = Field(description="Its spec: openmpi@4.1.4.")
-    prefix: str | None = Field(None, description="The folder above its bin and lib.")
+    prefix: Folder | None = Field(None, description="The folder above its bin and lib.")
     modules: list[str] = Field([], description="Environment modules that provide it.")
     extra_attributes: dict[str, Any] = Field(
         {}, description="Of a compiler: its programs, by language."
     )
-
-    @field_validator("prefix")
-    @classmethod
-    def _absolute(cls, path: str | None) -> str | None:
-        if path is not None and not path.startswith("/"):
-            raise Mistake(f"'{path}' is not an absolute path", "the folder above its bin and lib")
-        return path
 
 
 class Package(Model):
@@ -119,38 +103,12 @@ class Features(Model):
     """features.yaml: what an environment offers, and the files that prove it."""
 
     description: str = Field(description="What it is, for the report.")
-    features: dict[str, list[str]] = Field(
+    features: dict[Feature, Annotated[list[File], Field(min_length=1)]] = Field(
         description="What a check requires: its programs by name, other files by their path."
     )
-    variables: dict[str, str] = Field(
+    variables: dict[VariableName, File] = Field(
         {}, description="Variables, each to be the folder below which this file lies."
     )
-
-    @field_validator("features")
-    @classmethod
-    def _proved(cls, features: dict[str, list[str]]) -> dict[str, list[str]]:
-        for name, files in features.items():
-            if not FEATURE.fullmatch(name):
-                raise Mistake(f"'{name}' is not a name of a feature")
-            if not files:
-                raise Mistake(f"no file that proves {name}", "the names of its programs")
-            for file in files:
-                _must_be_file(file)
-        return features
-
-    @field_validator("variables")
-    @classmethod
-    def _folders(cls, variables: dict[str, str]) -> dict[str, str]:
-        for name, file in variables.items():
-            if not VARIABLE.fullmatch(name):
-                raise Mistake(f"'{name}' is not a name of a variable", "capitals, such as MKLROOT")
-            _must_be_file(file)
-        return variables
-
-
-def _must_be_file(file: str) -> None:
-    if not FILE.fullmatch(file):
-        raise Mistake(f"'{file}' is not a file name", "xhpl, or lib/libmkl_rt.so")
 
 
 class Release(Model):
@@ -160,18 +118,19 @@ class Release(Model):
     tag: str = Field(description="The tag of the release.")
 
 
+class SpackRelease(Release):
+    """Spack itself at a release."""
+
+    tag: Annotated[
+        str, shaped(r"v?\d+\.\d+\.\d+", "a release of Spack", "a tag such as v1.2.0")
+    ] = Field(description="The tag of the release.")
+
+
 class Versions(Model):
     """versions.yaml: the Spack that builds, and its packages."""
 
-    spack: Release = Field(description="Spack itself.")
+    spack: SpackRelease = Field(description="Spack itself.")
     packages: Release = Field(description="The recipes of its packages.")
-
-    @field_validator("spack")
-    @classmethod
-    def _released(cls, spack: Release) -> Release:
-        if not RELEASE.fullmatch(spack.tag.removeprefix("v")):
-            raise Mistake(f"'{spack.tag}' is not a release of Spack", "a tag such as v1.2.0")
-        return spack
 
     @property
     def release(self) -> str:
@@ -187,14 +146,14 @@ FEATURES_FILE = "features.yaml"
 RECIPES = FOLDER / "repo" / "spack_repo" / "siteproof"
 
 
-def names(folder: Path = FOLDER) -> list[str]:
+def names() -> list[str]:
     """The environments: the folders with a spack.yaml."""
-    return sorted(path.parent.name for path in folder.glob(f"*/{SPACK_FILE}"))
+    return sorted(path.parent.name for path in FOLDER.glob(f"*/{SPACK_FILE}"))
 
 
-def common(folder: Path = FOLDER) -> list[Path]:
+def common() -> list[Path]:
     """The files of Spack's configuration that all environments include."""
-    return sorted((folder / COMMON).glob("*.yaml"))
+    return sorted((FOLDER / COMMON).glob("*.yaml"))
 
 
 def examine(name: str, folder: Path = FOLDER) -> list[Document]:

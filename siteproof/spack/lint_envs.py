@@ -62,7 +62,7 @@ def warnings(names: Iterable[str]) -> list[str]:
     found = []
     for name in names:
         if site := examine(name)[0]:
-            found += [f"{name}: {one}" for one in unstated(site, SCOPE)]
+            found += [f"{name}: {one}" for one in unstated(site)]
     return found
 
 
@@ -136,13 +136,13 @@ def offering(site: Site) -> Site:
     return replace(site, system=site.system.model_copy(update={"environments": environments}))
 
 
-def unstated(site: Site, scope: str) -> Iterator[str]:
+def unstated(site: Site) -> Iterator[str]:
     """What a site that builds by Spack should state in its packages.yaml, one sentence each."""
     built = {e.spack for e in site.system.environments.values() if e.spack in env_files.names()}
     if not built:
         return
-    packages = _packages(site.folder / scope)
-    file = f"{scope}/packages.yaml"
+    packages = _packages(site.folder / SCOPE)
+    file = f"{SCOPE}/packages.yaml"
     if not any("compilers" in e.extra_attributes for p in packages.values() for e in p.externals):
         yield f"{file} has no compiler, so Spack takes what it finds on PATH: add it to externals"
     offered = {feature for name in built if name for feature in env_files.features(name).features}

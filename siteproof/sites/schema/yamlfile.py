@@ -105,12 +105,12 @@ class Document:
         text = what if len(what) <= MAX_TOLD else f"{what[:MAX_TOLD]}..."
         self.mistakes.append(UserError(where, f"{text} in {place}", allowed, hint))
 
-    def warn(self, loc: Loc, what: str, hint: str = "") -> None:
+    def warn(self, loc: Loc, what: str) -> None:
         """Note what is possible and not plausible, unless the key has a mistake."""
         if not self.spoilt(loc):
             where = f"{shown(self.path)}:{self.line(loc)}"
             place = clip(_keys(loc)) or self.path.name
-            self.warnings.append(UserError(where, f"{what} in {place}", hint=hint))
+            self.warnings.append(UserError(where, f"{what} in {place}"))
 
     def gap_below(self, loc: Loc) -> bool:
         """Whether a key, or one below it, is a gap."""

@@ -119,9 +119,9 @@ def spoilt(tmp_path, monkeypatch, file, old, new):
             "externals of blas",
         ),
         ("cpu-mkl/spack.yaml", "require: [intel", "require: {a: b} #", "neither a text nor a list"),
-        ("io/features.yaml", "[ior]", "[]", "no file that proves ior"),
+        ("io/features.yaml", "[ior]", "[]", "nothing given in features.ior"),
         ("io/features.yaml", "[ior]", "[../../ior]", "'../../ior' is not a file name"),
-        ("io/features.yaml", "ior:", "'a b':", "'a b' is not a name of a feature"),
+        ("io/features.yaml", "ior:", "'a b':", "'a b' is not a valid name of a feature"),
         ("cpu-mkl/features.yaml", "MKLROOT:", "mkl-root:", "is not a name of a variable"),
     ],
 )

@@ -139,10 +139,10 @@ def test_what_a_site_leaves_to_chance_is_a_warning(tmp_path, text, told):
     some = next(iter(system.file_systems.values()))
     home = {"home": some.model_copy(update={"kind": "lustre"})}
     here = replace(plain, folder=tmp_path, system=system.model_copy(update={"file_systems": home}))
-    found = list(lint_envs.unstated(here, "spack"))
+    found = list(lint_envs.unstated(here))
     assert len(found) == len(told)
     assert all(part in one for part, one in zip(told, found, strict=True)), found
 
 
 def test_a_site_that_builds_nothing_by_spack_is_warned_of_nothing():
-    assert list(lint_envs.unstated(load("testbed"), "spack")) == []
+    assert list(lint_envs.unstated(load("testbed"))) == []
