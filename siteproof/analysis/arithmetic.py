@@ -7,7 +7,6 @@ from fractions import Fraction
 from statistics import median
 from typing import TypeVar
 
-KIB = 1024
 Number = TypeVar("Number", Fraction, float)
 
 
@@ -39,12 +38,3 @@ def under_way(rate: Fraction, round_trip: Fraction) -> Fraction:
 def shortage(rate: Fraction, round_trip: Fraction, buffer: Fraction) -> Fraction:
     """What a buffer (bytes) lacks of rate (b/s) by round trip (s), in bytes; 0 if nothing."""
     return max(Fraction(0), under_way(rate, round_trip) - buffer)
-
-
-def service_demand(busy: Fraction, rate: Fraction) -> Fraction | None:
-    """Microseconds of processor time for a KiB carried; None if nothing was carried.
-
-    busy: processor time of the program as a share of the time, 1 = one core; rate: in b/s.
-    The unit is that of netperf's manual, section "Service demand".
-    """
-    return busy * 10**6 / (rate / 8 / KIB) if rate else None

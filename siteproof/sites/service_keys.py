@@ -26,6 +26,7 @@ ServiceKind = Literal[
     "kerberos",
     "jupyterhub",
     "web",
+    "mount",
     "desktop",
     "openstack",
     "galaxy",
@@ -95,6 +96,7 @@ KINDS: Mapping[str, Needs] = {
     ),
     "jupyterhub": Needs(_URL, "https://hub.host", ("token", "user"), ("certificates",)),
     "web": Needs(_URL, "https://portal.host", (), ("content", "http_status", "certificates")),
+    "mount": Needs(re.compile(r"/[ -~]{0,400}"), "/lustre"),
     "openstack": Needs(
         _URL,
         "https://cloud.host:5000/v3, of Keystone",
@@ -122,13 +124,13 @@ class Service(Model):
     kind: ServiceKind = Field(
         description="How it is used. sftp, rsync, http (PUT and GET), s3, globus: files there and "
         "back; kerberos: kinit, then files by ssh with the ticket; jupyterhub: a server, a kernel "
-        "and a notebook; web: a page and its certificate; desktop: a picture by VNC or noVNC; "
-        "openstack: virtual machines; galaxy: a workflow and its results."
+        "and a notebook; web: a page and its certificate; mount: a byte of a file system; desktop: "
+        "a picture by VNC or noVNC; openstack: virtual machines; galaxy: a workflow and its results."
     )
     address: str = Field(
         description="Where it is: user@host:port for sftp, rsync and kerberos, a URL for http, s3, "
-        "jupyterhub and web, a URL of noVNC or host:port of VNC for desktop, two collections for "
-        "globus, the URL of Keystone for openstack, that of Galaxy for galaxy."
+        "jupyterhub and web, the path for mount, a URL of noVNC or host:port of VNC for desktop, "
+        "two collections for globus, the URL of Keystone for openstack, that of Galaxy for galaxy."
     )
     partition: str | None = Field(
         None,

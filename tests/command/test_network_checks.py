@@ -17,7 +17,7 @@ from siteproof.collect.derive import Measured, tcp
 from siteproof.collect.derive.mpi import mpi_ping_pong
 from siteproof.collect.raw import Execution, Raw
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading
+from siteproof.parsers import Reading, netperf
 from siteproof.record.manifest import Manifest
 from siteproof.verdict import judgement
 
@@ -29,6 +29,7 @@ CHECKS = {
         {"ping": "ping", "qperf": "qperf"},
         "tcp.latency",
     ),
+    "netperf": ("Netperf", ["throughput", "service_demand"], {"netperf": "netperf"}, ""),
     "path_mtu": ("PathMtu", ["mtu"], {"ping": "path_mtu"}, "tcp.path_mtu"),
     "mpi_ping_pong": ("MpiPingPong", ["latency", "bandwidth"], {"osu": "osu"}, "mpi.mpi_ping_pong"),
 }
@@ -151,6 +152,29 @@ class Turn:
 @pytest.fixture
 def turn(tmp_path):
     return Turn(tmp_path)
+
+
+# ---- netperf, which Debian has in non-free
+
+
+@pytest.mark.tool("netperf")
+@needs("netperf", "netserver")
+def test_netperf_measures_both_ways_with_the_time_of_the_processors(turn):
+    keys = ",".join(netperf.KEYS)
+    with turn.server("netperf", 5396):
+        left = turn.measure("netperf", PORT="5396", SECONDS_OF_RUN="2", BLOCK="128000", KEYS=keys)
+    found = {run.dims["direction"]: netperf.parse(run.stdout) for run in left.runs}
+    assert found.keys() == {"out", "in"}
+    metrics = {"throughput", "cpu_sender", "cpu_receiver", "service_demand"}
+    assert all({reading.metric for reading in each} == metrics for each in found.values())
+    assert [netperf.conditions(run.stdout)["duration"] for run in left.runs] == ["2", "2"]
+
+
+@pytest.mark.skipif(bool(shutil.which("netperf")), reason="netperf is installed")
+def test_without_netperf_it_says_so(turn):
+    left = turn.measure("netperf")
+    assert (turn.folder / "stderr").read_text() == "netperf is not installed\n"
+    assert not left.runs
 
 
 # ---- latency

@@ -28,7 +28,7 @@ from siteproof.verdict.derived.given import (
     of_each_unit,
 )
 
-RATE, CPU = "TcpBandwidth.throughput", "TcpBandwidth.cpu_sender"
+RATE = "TcpBandwidth.throughput"
 DEVICE = "PathMtu.device"
 BUFFERS = ("net.core.rmem_max", "net.core.wmem_max")
 BECAUSE = "because"
@@ -71,21 +71,6 @@ def share_of_max(given: Given, pair: str) -> Iterator[Result]:
             raise given.missing([f"speed of the link of {pair}"], pair)
         part = convert(middle(own) / speed.to("b/s"), "x", given.unit)
         yield given.sample(part, own, f"{_megabits(own)} of {speed}", pair)
-
-
-@of_each_unit
-def service_demand(given: Given, pair: str) -> Iterator[Result]:
-    """Processor time of the sender for each KiB, from its share of a core and the rate."""
-    busy = given.points(CPU, pair)
-    for point, own in given.each_point(RATE, pair):
-        if point not in busy:
-            raise given.missing([f"{CPU} of {pair}"], pair)
-        used = middle(busy[point], "x")
-        value = arithmetic.service_demand(used, middle(own))
-        if value is None:
-            raise given.missing([f"{RATE} of {pair} above 0"], pair)
-        why = f"{float(used):.3g} of a core busy"
-        yield given.sample(value, [*own, *busy[point]], why, pair)
 
 
 def share(given: Given) -> Iterator[Result]:

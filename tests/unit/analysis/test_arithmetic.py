@@ -24,7 +24,7 @@ def test_a_change_is_the_share_without_the_whole(after, before):
 def test_nothing_is_compared_with_zero():
     zero, one = Fraction(0), Fraction(1)
     assert arithmetic.share(one, zero) is arithmetic.change(one, zero) is None
-    assert arithmetic.asymmetry(zero, zero) is arithmetic.service_demand(one, zero) is None
+    assert arithmetic.asymmetry(zero, zero) is None
 
 
 @given(RATES, POSITIVE)
@@ -45,8 +45,3 @@ def test_ten_gigabits_over_fifty_milliseconds_need_62_5_megabytes():
     rate, time = Fraction(10 * 10**9), Fraction(50, 1000)
     assert arithmetic.under_way(rate, time) == 62_500_000
     assert arithmetic.shortage(rate, time, Fraction(32 * 2**20)) == 62_500_000 - 33_554_432
-
-
-def test_a_whole_core_at_a_gigabit_costs_eight_microseconds_a_kibibyte():
-    found = arithmetic.service_demand(Fraction(1), Fraction(10**9))
-    assert found == Fraction(8192, 1000)

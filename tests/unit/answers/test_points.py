@@ -170,7 +170,6 @@ def test_a_middle_is_of_one_point(tmp_path, monkeypatch, scope, value):
 # ---- what is derived
 
 
-BUSY = [(ONE, [25]), (FOUR, [100])]
 OVER = {  # the derived values of one and of four streams over a link
     "share_of_max": (between([(ONE, [5]), (FOUR, [9])]), BETWEEN, "n1>s1", [50, 90]),
     "best": (between([(ONE, [4, 5]), (FOUR, [9, 8])]), BETWEEN, "n1>s1", [5000, 9000]),
@@ -197,15 +196,6 @@ def test_a_link_has_an_asymmetry_a_point(tmp_path, monkeypatch, retest):
     more = f"subject: system, links: [lan], {REPORTED}"
     here = Here(tmp_path, monkeypatch, "TcpBandwidth.asymmetry", more)
     assert here.values(everything, "lan") == [0.3333, 0.8]
-
-
-def test_the_service_demand_takes_rate_and_processor_time_of_one_point(tmp_path, monkeypatch):
-    here = Here(tmp_path, monkeypatch, "Netperf.service_demand", f"{BETWEEN}, {REPORTED}")
-    busy = between(BUSY, metric="TcpBandwidth.cpu_sender", unit="%")
-    found = here.values([*between([(ONE, [5]), (FOUR, [10])]), *busy], "n1>s1")
-    assert found == [0.8192, 0.4096] and len(found) == 2
-    only_one = [s for s in busy if s.dims["streams"] == "1"]
-    assert here.values([*between([(ONE, [5]), (FOUR, [10])]), *only_one], "n1>s1") == [0.4096]
 
 
 def test_the_ratio_of_random_to_sequential_is_of_each_block(tmp_path, monkeypatch):
