@@ -4,20 +4,23 @@ Written after the Lustre manual and the source of lst (2.15); it was never run o
 """
 
 import re
+from collections.abc import Mapping
 
+import reframe as rfm
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import run_after, variable
 
-from siteproof.checks import loading
-from siteproof.checks.sweep_file_system import FileSystemSweep
+from siteproof.answers import required
+from siteproof.checks import FileSystemSweep, loading, session
 from siteproof.errors import UserError
 from siteproof.parsers import lst
 
 _NID = re.compile(r"[A-Za-z0-9.:_-]+@[a-z0-9]+")
 
 
+@rfm.simple_test
 class Lnet(FileSystemSweep):
-    """lst, for sweeps/*.yaml with `tool: lst`. Needs root, and the module on every server.
+    """lst, one client with one server, and as criteria require. Needs root, and the module.
 
     The servers are those that the site names for the file system, at the addresses of their names
     in the clients' own LNET; -S Lnet.nids=NID,NID names others.
@@ -28,6 +31,9 @@ class Lnet(FileSystemSweep):
     script = "lnet.sh"
     parsers = {"lnet_selftest": lst}
     derive = "storage.lnet"
+    tags = {"network"}
+    metrics = ("read", "write")
+    headline = ("read", "write")
 
     nids = variable(str, value="")
     duration = variable(int, value=30)  # seconds; each 5 give a value, of which the median counts
@@ -38,6 +44,19 @@ class Lnet(FileSystemSweep):
         loading.refuse_number(self, "duration", 10)
         if wrong := [nid for nid in filter(None, self.nids.split(",")) if not _NID.fullmatch(nid)]:
             loading.refuse(UserError("-S nids", f"'{wrong[0]}' is not a NID", "10.0.0.1@tcp"))
+
+    def standard_points(self) -> list[Mapping[str, str]]:
+        """One client with one server, and the numbers of criteria; each in both directions."""
+        site = session.current().site
+        points = required.points(site, self.planned_job()) if self.fs else []
+        each = [{"clients": "1", "servers": "1", **values} for values in ({}, *points)]
+        return [
+            {"size": str(2**20), "concurrency": "32", **values, "direction": direction}
+            | {"tasks": values["clients"]}
+            for number, values in enumerate(each)
+            if values not in each[:number]
+            for direction in ("read", "write")
+        ]
 
     def expected_nodes(self) -> NodeSet:
         """Clients of a Lustre file system whose servers are known."""

@@ -125,7 +125,7 @@ class Service(Model):
         description="How it is used. sftp, rsync, http (PUT and GET), s3, globus: files there and "
         "back; kerberos: kinit, then files by ssh with the ticket; jupyterhub: a server, a kernel "
         "and a notebook; web: a page and its certificate; mount: a byte of a file system; desktop: "
-        "a picture by VNC or noVNC; openstack: virtual machines; galaxy: a workflow and its results."
+        "a picture by VNC or noVNC; openstack: virtual machines; galaxy: a workflow, its results."
     )
     address: str = Field(
         description="Where it is: user@host:port for sftp, rsync and kerberos, a URL for http, s3, "

@@ -133,6 +133,7 @@ TOOLS = {
             "direction": Axis("word", "What the clients do.", ("read", "write"), needed=True),
         },
         tasks="clients",
+        plain=True,
     ),
     "openstack": Tool(
         "checks.service.cloud_sweep",

@@ -65,7 +65,7 @@ def test_the_inventories():
     for name, counts in {
         "sc11-wan": [31, 16, 1, 31, 16, 1, 96],
         "magellan": [504, 200, 15, 133, 8, 15, 10, 3, 28],
-        "extenci": [4, 1, 2, 3, 2, 6, 12],
+        "extenci": [4, 1, 2, 3, 2, 6, 1, 1, 1, 12],
         "nebula-sriov": [2, 2, 2, 2],
         "testbed-wan": [4, 4, 8],
     }.items():
