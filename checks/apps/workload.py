@@ -16,7 +16,7 @@ from checks.apps.nwchem import Nwchem
 from checks.apps.openfoam import OpenFoam
 from siteproof.checks import ApplicationCheck, FileSystemSweep, session
 from siteproof.checks.job import ON_NODE
-from siteproof.parsers import counters
+from siteproof.parsers import counters, own_program
 from siteproof.record.manifest import OfItsKind
 from siteproof.record.point import Point
 from siteproof.sites import job_keys
@@ -30,6 +30,17 @@ PROGRAMS: Mapping[str, type[ApplicationCheck]] = {
     "minimap2": Minimap2,
 }
 SHARED = ("application.sh", "counters.sh", "member.sh")
+OWN = "own."  # what the name of a centre's own program begins with, before that of its application
+SCRIPT = """. "$1/application.sh"
+CORES=$cores
+export CORES
+(
+{command}
+)
+code=$?
+echo "end {end}"
+exit $code
+"""
 
 
 def parsers_of_all() -> dict[str, ModuleType]:
@@ -37,7 +48,9 @@ def parsers_of_all() -> dict[str, ModuleType]:
     found: dict[str, ModuleType] = {}
     for check in PROGRAMS.values():
         found |= check.parsers
-    return {**found, "counters": counters}
+    workload = session.current().site.system.workload
+    own = {f"{OWN}{name}": own_program for name in workload.applications} if workload else {}
+    return {**found, **own, "counters": counters}
 
 
 @rfm.simple_test
@@ -69,6 +82,7 @@ class Workload(FileSystemSweep):
                 "tasks": str(workload.nodes),
                 "applications": str(len(workload.applications)),
                 "nodes": str(workload.nodes),
+                "mix": workload.mix,
             }
         ]
 
@@ -100,6 +114,10 @@ class Workload(FileSystemSweep):
             shutil.copy(ON_NODE / script, stage / script)
         for name, check in PROGRAMS.items():
             shutil.copy(Path(self.prefix) / check.script, stage / f"{name}.sh")
+        for name, application in self.applications().items():
+            if application.command:
+                script = SCRIPT.format(command=application.command, end=own_program.END)
+                (stage / f"{OWN}{name}.sh").write_text(script)
 
     def applications(self) -> Mapping[str, Application]:
         """Those of the site, by name."""
@@ -110,17 +128,23 @@ class Workload(FileSystemSweep):
         """A line an application: its name, program, nodes, and the size of its problem."""
         lines = []
         for name, application in self.applications().items():
-            sizes = PROGRAMS[application.program].problems[self.mode]
+            program = application.program
+            sizes = PROGRAMS[program].problems[self.mode] if program else {}
             variables = [f"{key}={value}" for key, value in sizes.items()]
-            lines.append(" ".join([name, application.program, str(application.nodes), *variables]))
+            words = [name, program or f"{OWN}{name}", str(application.nodes), *variables]
+            lines.append(" ".join(words))
         return {**super().settings(), **self.hardware_variables(), "WORKLOAD": "\n".join(lines)}
 
     def facts(self) -> dict[str, object]:
         """Program and nodes of each application, and the known answers of the programs."""
         named = {key: next(iter(check.parsers)) for key, check in PROGRAMS.items()}
+        each = self.applications()
+        own = {f"{OWN}{name}": {"answer": one.answer} for name, one in each.items() if one.command}
+        known = {named[key]: check.answer(self.mode) for key, check in PROGRAMS.items()}
         return {
             "workload": {
-                name: [named[one.program], one.nodes] for name, one in self.applications().items()
+                name: [named.get(one.program, f"{OWN}{name}"), one.nodes]
+                for name, one in each.items()
             },
-            "programs": {named[key]: check.answer(self.mode) for key, check in PROGRAMS.items()},
+            "programs": {**known, **own},
         }

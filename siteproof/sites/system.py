@@ -351,10 +351,28 @@ class FileSystem(Model):
 class Application(Model):
     """A program of users in the site's workload."""
 
-    program: Literal["lammps", "gromacs", "nwchem", "openfoam", "minimap2"] = Field(
-        description="The program of checks/apps that it runs, with that check's input."
+    program: Literal["lammps", "gromacs", "nwchem", "openfoam", "minimap2", ""] = Field(
+        "", description="The program of checks/apps that it runs, with that check's input."
+    )
+    command: str = Field(
+        "",
+        description="Instead of `program`, a program of the centre's own: lines for the shell, in "
+        "an empty folder on the file system, with the number of the node's cores in CORES.",
+    )
+    answer: str = Field(
+        "",
+        description="With `command`: a line that its output has if its answer is right; * is any "
+        "text.",
     )
     nodes: Count = Field(description="On how many nodes it runs, on each by itself.")
+
+    @model_validator(mode="after")
+    def _one_program(self) -> Application:
+        if bool(self.program) == bool(self.command):
+            raise Mistake("an application has 'program' or 'command'", "one of them")
+        if bool(self.command) != bool(self.answer):
+            raise Mistake("only one of 'command' and 'answer'", "both, or none")
+        return self
 
 
 # Names of at most 40 characters: they are part of longer ones.
@@ -380,6 +398,13 @@ class Workload(Model):
     def nodes(self) -> int:
         """The nodes of all applications together."""
         return sum(application.nodes for application in self.applications.values())
+
+    @property
+    def mix(self) -> str:
+        """How many nodes each application has, the largest first: 8+7+1."""
+        return "+".join(
+            str(one.nodes) for one in sorted(self.applications.values(), key=lambda one: -one.nodes)
+        )
 
 
 class Partition(Jobs):

@@ -26,6 +26,21 @@ partitions:
 """
 
 
+DUMP = """
+    melt:
+      command: |
+        printf '%s\\n' 'units lj' 'lattice fcc 0.8442' 'region box block 0 20 0 20 0 20' \\
+          'create_box 1 box' 'create_atoms 1 box' 'mass 1 1.0' 'pair_style lj/cut 2.5' \\
+          'pair_coeff 1 1 1.0 1.0 2.5' 'velocity all create 1.44 1978' 'fix 1 all nve' \\
+          'dump 1 all atom 5 melt.*' 'run 200' >melt.in
+        lmp -in melt.in -log none
+        ls melt.200 && du -sk . | sed 's/^\\([0-9]*\\).*/wrote \\1 KiB/'
+      answer: 'wrote ????? KiB'
+      nodes: 1
+    genes: {program: minimap2, nodes: 1}
+"""
+
+
 @pytest.fixture
 def suite(testbed, tmp_path):
     """A site with a workload; its shared file system is a folder of the test's."""
@@ -57,6 +72,23 @@ def test_two_applications_run_alone_and_then_at_the_same_time(suite):
     assert ("Workload.moved", "melt") not in found  # and all share this machine's disk
     assert {s.conditions["applications"] for s in samples} == {"2"}
     assert list(suite.disk.iterdir()) == []
+
+
+def test_a_centres_own_command_runs_with_the_others_and_its_line_decides(suite):
+    programs = WORKLOAD[WORKLOAD.index("    melt:") : WORKLOAD.index("\npartitions")]
+    suite.edit("system.yaml", (programs, DUMP))
+    done = reframe(suite)
+    assert done.returncode == 0, done.stdout
+    samples = suite.samples()
+    assert {s.status for s in samples} == {"ok"}
+    assert {s.conditions["mix"] for s in samples} == {"1+1"}
+    assert {s.dims["application"] for s in samples if s.metric == "Workload.slowdown"} == {
+        "melt",
+        "genes",
+    }
+    suite.edit("system.yaml", ("wrote ????? KiB", "wrote 1 KiB"))
+    assert reframe(suite).returncode == 1
+    assert "melt alone" in suite.samples()[-1].why
 
 
 def test_another_input_of_one_application_makes_all_invalid(suite):

@@ -8,13 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fnmatch import fnmatchcase
 from statistics import median
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 from siteproof.collect.derive import Derived, Measured, must_be
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, counters, gromacs, lammps, minimap2, nwchem, openfoam, values
+from siteproof.parsers import (
+    Reading,
+    counters,
+    gromacs,
+    lammps,
+    lines,
+    minimap2,
+    nwchem,
+    openfoam,
+    values,
+)
 from siteproof.parsers.counters import Node
 
 if TYPE_CHECKING:
@@ -120,13 +131,23 @@ Counter = Callable[[Node], tuple[str, list[int]]]  # what it is of, and its valu
 
 def _must_be_right(run: Execution, programs: Mapping[str, Mapping[str, object]]) -> None:
     """As the check of the program alone. Raises OutputError with the application and its node."""
-    parser = PARSERS[run.dims.get("program", "")]
-    known = programs[run.dims["program"]]
+    program = run.dims["program"]
+    known = programs[program]
     try:
-        must_be_known(parser.parse(run.stdout), parser.conditions(run.stdout), known)
+        if "answer" in known:
+            _must_have(run.stdout, str(known["answer"]))
+        else:
+            parser = PARSERS[program]
+            must_be_known(parser.parse(run.stdout), parser.conditions(run.stdout), known)
     except OutputError as error:
         where = " ".join(run.dims.get(key, "?") for key in ("application", "phase", "member"))
         raise OutputError(f"{where}: {error}", error.status) from None
+
+
+def _must_have(text: str, answer: str) -> None:
+    """Raises OutputError unless a line is as the site states; * is any text."""
+    if not any(fnmatchcase(line, answer) for line in lines.filled(text)):
+        raise OutputError(f"no line '{answer}'", "invalid")
 
 
 def _ran(members: Iterable[Execution], phase: str, name: str, program: str, count: int) -> Ran:

@@ -32,7 +32,7 @@ def lines(node, each, storage="disk", network="net", special=(0, 0)):
     return found
 
 
-def derived(times=TIMES, text=READS, counted=None, facts=None):
+def derived(times=TIMES, text=READS, counted=None, facts=None, program="minimap2"):
     runs = [
         Execution(
             {
@@ -41,7 +41,7 @@ def derived(times=TIMES, text=READS, counted=None, facts=None):
                 "member": node,
                 "begin": f"{begin:.2f}",
                 "end": f"{end:.2f}",
-                "program": "minimap2",
+                "program": program.format(application),
             },
             0,
             text,
@@ -127,6 +127,26 @@ def test_an_application_that_is_missing_has_no_rate():
 def test_another_program_than_that_of_the_site_is_no_answer():
     with pytest.raises(OutputError, match="right alone: program: minimap2, expected lammps"):
         derived(facts={"workload": {"left": ["minimap2", 1], "right": ["lammps", 1]}})
+
+
+@rows(
+    "text, told",
+    [
+        ("checked 12 fields: all right\n", ""),
+        ("checked 12 fields: 1 wrong\n", "left alone n1: no line 'checked [*] fields: all right'"),
+        ("not checked 12 fields: all right\n", "no line"),
+    ],
+)
+def test_a_centres_own_program_counts_where_its_output_has_the_line_of_a_right_answer(text, told):
+    names = {"left": ["own.left", 1], "right": ["own.right", 1]}
+    answers = {name: {"answer": "checked * fields: all right"} for name, _ in names.values()}
+    given = {"text": text, "facts": {"workload": names, "programs": answers}}
+    if not told:
+        assert derived(**given, program="own.{}")[0]["slowdown", "left"] == Decimal("1.2")
+        return
+    with pytest.raises(OutputError, match=told) as error:
+        derived(**given, program="own.{}")
+    assert error.value.status == "invalid"
 
 
 def test_a_wrong_answer_of_one_is_named_and_is_a_wrong_answer_of_all():

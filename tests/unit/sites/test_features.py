@@ -50,7 +50,8 @@ def test_each_feature_of_spack_is_in_the_list():
 
 
 def test_no_feature_is_in_the_list_that_nothing_knows():
-    tools = {"fio", "iperf3", "netperf", "nuttcp", "qperf"}  # checks look for them on PATH themselves
+    # Checks look for these on PATH themselves.
+    tools = {"fio", "iperf3", "netperf", "nuttcp", "qperf"}
     assert catalogue.read().features.keys() == asked_for() | tools
 
 
