@@ -16,9 +16,9 @@ from siteproof.services.steps import Job, StepFailed, Steps, private
 _AUTH = (
     "PreferredAuthentications gssapi-with-mic",
     "GSSAPIAuthentication yes",
-    "GSSAPIDelegateCredentials no",
     "PubkeyAuthentication no",
 )
+_DELEGATE = "GSSAPIDelegateCredentials"
 _DEFAULT = re.compile(r"^Default principal: (\S+)$", re.MULTILINE)
 # What a user calls "I cannot get in"; all else of kinit is a fault of the service.
 _LOGIN = re.compile(
@@ -33,19 +33,29 @@ def test(job: Job, steps: Steps) -> None:
         ticket(job)
     with closing(_client(job)) as client:
         transfers.transfer(job, steps, client)
+    if job.service.forward:
+        with steps.step("forward"):
+            forwarded(job)
 
 
 def ticket(job: Job) -> None:
     """Get one by the keytab, and see that it is there and whose it is."""
     service = job.service
     private("keytab", service.keytab)
-    argv = ["kinit", "-k", "-t", service.keytab, "--", service.principal]
-    got = transfers.run(job, argv, env=_env(job))
+    argv = ["kinit", "-f" if service.forward else "-F", "-k", "-t", service.keytab]
+    got = transfers.run(job, [*argv, "--", service.principal], env=_env(job))
     if got.code:
         raise refused(got.errors)
     shown = transfers.run(job, ["klist"], env=_env(job))
     if principal(shown.out) != service.principal:
         raise StepFailed("login", f"klist shows no ticket of {service.principal}")
+
+
+def forwarded(job: Job) -> None:
+    """Pass the ticket on to the far end, where it must be of the same principal."""
+    far = ssh.Ssh(job, (*_AUTH, f"{_DELEGATE} yes"), _env(job))
+    if principal(far.printed("klist")) != job.service.principal:
+        raise StepFailed("login", f"the far end has no ticket of {job.service.principal}")
 
 
 def principal(text: str) -> str:
@@ -61,7 +71,7 @@ def refused(text: str) -> StepFailed:
 
 
 def _client(job: Job) -> Sftp:
-    return Sftp(job, ssh.Ssh(job, _AUTH, _env(job)), "sftp by Kerberos")
+    return Sftp(job, ssh.Ssh(job, (*_AUTH, f"{_DELEGATE} no"), _env(job)), "sftp by Kerberos")
 
 
 def _client_with_ticket(job: Job) -> Sftp:

@@ -91,7 +91,7 @@ KINDS: Mapping[str, Needs] = {
         _LOGIN,
         "user@host:22",
         ("principal", "keytab", "known_hosts", "folder"),
-        ("krb5_config", *_AMOUNT),
+        ("krb5_config", "forward", *_AMOUNT),
         True,
     ),
     "jupyterhub": Needs(_URL, "https://hub.host", ("token", "user"), ("certificates",)),
@@ -165,6 +165,10 @@ class Service(Model):
     keytab: Absolute = Field("", description="Kerberos: the keytab of the principal.")
     password: Absolute = Field("", description="Desktop: the file with the password of VNC.")
     krb5_config: Absolute = Field("", description="Kerberos: a krb5.conf in place of the system's.")
+    forward: bool = Field(
+        False,
+        description="Kerberos: whether the ticket is passed on by ssh, and must be at the far end.",
+    )
     certificates: Absolute = Field(
         "", description="The file with the certificates that are trusted; else the system's."
     )

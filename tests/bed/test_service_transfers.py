@@ -12,7 +12,7 @@ import pytest
 import services_fixture
 from services_fixture import breaking, ends, jobs, records
 
-from siteproof.services import runner, s3
+from siteproof.services import kerberos, runner, s3
 
 TOOLS = pytest.mark.tool("OpenSSH", "rsync", "nginx", "versitygw (S3)", "MIT Kerberos")
 pytestmark = [pytest.mark.services, TOOLS]
@@ -126,6 +126,14 @@ def test_files_go_there_and_back_and_nothing_is_left(bed, job, name):
     assert {"checksum": checksum} in [r["conditions"] for r in found if "conditions" in r]
     assert files_left(bed) == []
     must_not_show_secrets(bed, json.dumps(found))
+
+
+def test_a_ticket_is_passed_on_and_one_that_may_not_be_is_missing_there(bed, job, monkeypatch):
+    assert ends(records(job("kerberos", forward=True)))["forward"] == ("ok", "")
+    first = (*kerberos._AUTH, "GSSAPIDelegateCredentials no")  # the first of a key counts
+    monkeypatch.setattr(kerberos, "_AUTH", first)
+    status, why = ends(records(job("kerberos", forward=True)))["forward"]
+    assert (status, "klist" in why) == ("generic", True), why
 
 
 @pytest.mark.parametrize(
