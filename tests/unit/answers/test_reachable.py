@@ -43,7 +43,7 @@ def with_partitions(site, **changes):
         ("magellan", "MAG-SINKS", "partitions", "no partition measures lbl[1-3]"),
         ("sc11-wan", "SC11-APPMIX", "workload", "system.yaml has no workload"),
         ("sc11-wan", "SC11-SWEEP-DIRTY", "partitions", "system.yaml has no partitions.*.tuning"),
-        ("jetstream-tacc", "JS-4.4-DOI", "", ""),  # a person's evidence
+        ("extenci", "EXT-ASSESS-USABILITY", "", ""),  # a person's evidence
     ],
 )
 def test_what_a_criterion_waits_for_is_named(name, key, left_out, why):

@@ -384,16 +384,22 @@ def test_table_1_of_nasa_is_kept_and_missed():
         "tool.nuttcp": "nuttcp-7.1.5.c",
     }
     guest = {**host, "memory.total": "16396308 kB"}
-    fields = {"r710-1": host, "vf-1": guest}
-    results = bought.of_nodes(site, fields, {})
-    assert {node: bought.missed(found) for node, found in results.items()} == {
-        "r710-1": 0,
-        "vf-1": 0,
+    drivers = {"sw-1": "e1000", "vio-1": "virtio_net", "vf-1": "ixgbevf"}
+    fields = {node: {**guest, "nic.eth0.driver": name} for node, name in drivers.items()}
+    results = bought.of_nodes(site, {"r710-1": host, **fields}, {})
+    missed = {node: bought.missed(found) for node, found in results.items()}
+    assert missed == dict.fromkeys(["r710-1", *drivers], 0)
+    swapped = {"r710-1": guest, "vf-1": {**fields["vf-1"], "memory.total": host["memory.total"]}}
+    swapped["vio-1"] = fields["sw-1"]
+    wrong = {
+        node: [result.field for result in found if result.missed]
+        for node, found in bought.of_nodes(site, swapped, {}).items()
     }
-    swapped = bought.of_nodes(site, {"r710-1": guest, "vf-1": host}, {})
-    for found in swapped.values():
-        (wrong,) = [result for result in found if result.missed]
-        assert wrong.field == "memory.total"
+    assert wrong == {
+        "r710-1": ["memory.total"],
+        "vf-1": ["memory.total"],
+        "vio-1": ["nic.eth0.driver"],
+    }
 
 
 def test_a_gpu_of_magellan_that_is_gone_is_named():
