@@ -21,7 +21,6 @@ from math import exp, inf, sqrt
 
 import numpy as np
 
-from siteproof.analysis.screen import FEWEST, SHARE
 from siteproof.analysis.spread import (
     CLIP,
     SAME,
@@ -50,7 +49,7 @@ NOISIER = 2.0  # … unless its own variance is so many times as large
 FLIPS = 5  # change points between the same two levels that are modes, not steps
 NEAR = 0.25  # of the distance of two levels: so near to one of them a segment is at it
 MOSTLY = 0.75  # of the segments and of the changes between them
-VALLEY = 1.9  # sum of the clusters' sd, by which they are apart; halves of normal noise: 1.3
+SHARE = 0.2  # of the values that the rarer mode has
 BACK = 0.5  # of a dip's depth: levels before and after it that differ by less are one level
 EXACT = 1000  # of the range: the scatter of values that have none
 FAR = 1.2  # of a dip's depth: further off, a value means no more
@@ -168,28 +167,6 @@ class Segments:
             return None
         up = np.repeat(high, np.diff([0, *self.steps, self.values.size])).mean()
         return (levels[0], levels[1]) if SHARE <= up <= 1 - SHARE else None
-
-    @cached_property
-    def clusters(self) -> tuple[float, float] | None:
-        """The two levels within the segments, if runs flip between them from one to the next.
-
-        The cut that leaves the least variance, as in Otsu, IEEE Trans. SMC 9 (1979).
-        """
-        n = self.values.size
-        if n < FEWEST or (away := np.sort(self.away))[0] == away[-1]:
-            return None
-        low = np.arange(1, n)
-        sums = np.cumsum(away)[:-1]
-        between = (sums - low * away.mean()) ** 2 / (low * (n - low))
-        cut = int(np.argmax(between)) + 1
-        parts = away[:cut], away[cut:]
-        if min(part.size for part in parts) < SHARE * n:
-            return None
-        gap = float(parts[1].mean() - parts[0].mean())
-        if gap < VALLEY * sum(float(part.std()) for part in parts):
-            return None
-        centre = float(np.median(self.middles))
-        return centre + float(np.median(parts[0])), centre + float(np.median(parts[1]))
 
 
 def change_points(values: Floats, typical: Typical) -> list[int]:

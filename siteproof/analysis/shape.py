@@ -3,19 +3,23 @@
 A staircase fits a slope, and a slope fits a staircase. So the explanations compete: the result is
 the one whose residuals are small with few parameters (Schwarz's criterion with the likelihood of
 Laplace's distribution, in which an outlier weighs little).
+
+Runs far off their level: the best cut into two by the likelihood of two shares against one; then
+Fisher's exact test (Statistical Methods for Research Workers, 1934) for that cut, times the number
+of cuts. Such runs one after the other are no independent trials, so that where they are fewer
+bursts than chance makes, they count as fewer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp, log
+from math import comb, exp, log
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from siteproof.analysis import outliers
 from siteproof.analysis import season as calendar
 from siteproof.analysis.drift import Drift, may_drift, slope
 from siteproof.analysis.season import Season
@@ -50,8 +54,7 @@ class Shape:
 
     scatter: changes of the scatter of a run, where its level may be as it was.
     seasons: the clearest first. level: the values without them, 0 in a gap.
-    modes: two levels, if the series flips between them: for days, then these flips are no steps; or
-    from run to run, in addition to the steps that both levels make together.
+    modes: two levels, if the series flips between them for days; then these flips are no steps.
     """
 
     changes: list[Change]
@@ -109,8 +112,8 @@ def explain(
     best = _best(seconds, level, times is not None, typical)
     if best.season and not seasons:
         seasons = [best.season]
-    modes = best.segments.modes or best.segments.clusters
-    changes = [] if best.segments.modes else best.segments.changes
+    modes = best.segments.modes
+    changes = [] if modes else best.segments.changes
     if scale:
         changes = [scale.measured(one) for one in changes]
         modes = modes and (scale.level(modes[0]), scale.level(modes[1]))
@@ -189,7 +192,7 @@ def _of_scatter(segments: Segments) -> list[Change]:
 
 def _of_outliers(distances: Floats, sd: float) -> list[Change]:
     """Where runs far off their level become more frequent, or rarer: no step of the distances."""
-    changed = outliers.change(distances > CLIP * sd, SCATTERED)
+    changed = often(distances > CLIP * sd, SCATTERED)
     if changed is None or changed[1] > CHANCE:
         return []
     at, chance = changed
@@ -254,3 +257,55 @@ def _with_line(
             break
         steps = segments.steps
     return _Candidate(segments, 1 + LINE, drift)
+
+
+Bools = NDArray[np.bool_]
+Whole = NDArray[np.int64]
+
+
+def often(far: Bools, least: int) -> tuple[int, float] | None:
+    """The first run after the often, and the chance of so clear a one where there is none.
+
+    far: which runs are far off, the oldest first. least: runs on each side. None: no cut is left.
+    """
+    n, total = far.size, int(far.sum())
+    cuts = np.arange(least, n - least + 1)
+    if not cuts.size or not 0 < total < n:
+        return None
+    before: Whole = np.cumsum(far, dtype=np.int64)[cuts - 1]
+    gain = _likelihood(before, cuts) + _likelihood(total - before, n - cuts)
+    best = int(gain.argmax())
+    cut, fewer = int(cuts[best]), int(before[best])
+    more, size, part = total - fewer, n - cut, far[cut:]
+    if fewer * size > more * cut:
+        fewer, more, size, part = more, fewer, cut, far[:cut]
+    weight = _bursts(part)
+    chance = _tail(n, size, int(fewer * weight), int(more * weight))
+    return cut, min(1.0, 2 * cuts.size * chance)
+
+
+def _likelihood(count: Whole, size: Whole) -> Floats:
+    """The logarithm of that of so many among so many, with their own share."""
+    share = count / size
+    with np.errstate(divide="ignore", invalid="ignore"):
+        there = np.where(count > 0, count * np.log(share), 0.0)
+        absent = np.where(count < size, (size - count) * np.log1p(-share), 0.0)
+    found: Floats = there + absent
+    return found
+
+
+def _bursts(far: Bools) -> float:
+    """How many of the bursts that independent runs would make there are: 1, or less."""
+    bursts = int(far[0]) + int((far[1:] & ~far[:-1]).sum())
+    expected = far.sum() * (1 - far.mean()) + far.mean()
+    return min(1.0, bursts / max(1.0, float(expected)))
+
+
+def _tail(n: int, size: int, fewer: int, more: int) -> float:
+    """The chance that of fewer + more among n so many or more are among a part of that size."""
+    total = fewer + more
+    ways = sum(
+        comb(total, number) * comb(n - total, size - number)
+        for number in range(more, min(total, size) + 1)
+    )
+    return ways / comb(n, size)

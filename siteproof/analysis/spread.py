@@ -28,7 +28,6 @@ WILD = 5.0  # sd from both neighbours: a value that is far off alone
 TIGHT = 3.5  # robust sd at which values are clipped for a mean
 BESIDE = 7  # values on each side in a running median
 FEW_LAGS = 4  # values twice of which show no autocorrelation, nor a scatter of their own
-FEW_DIGITS = 3  # of a value that is coarse
 MAX_MEMORY = 0.8  # autocorrelation above which a series wanders, and no factor mends that
 
 
@@ -222,17 +221,6 @@ def resolution(values: Floats) -> float:
     if different.size < 2 or 2 * different.size > values.size:
         return 0.0
     return float(np.diff(different).min())
-
-
-def last_digit(values: Floats) -> float:
-    """The unit of the last digit of values that all have few: the largest power of ten of which
-    they are multiples; else 0.
-    """
-    first = 10.0 ** np.floor(np.log10(max(float(np.abs(values).max(initial=0.0)), 1 / LARGEST)))
-    for unit in (first / 10**place for place in range(FEW_DIGITS)):
-        if np.allclose(values / unit, np.rint(values / unit), rtol=0, atol=1e-6):
-            return float(unit)
-    return 0.0
 
 
 def running_median(values: Floats, reach: int = BESIDE) -> Floats:

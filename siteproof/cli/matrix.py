@@ -13,7 +13,6 @@ from rich.text import Text
 
 from siteproof import sites
 from siteproof.analysis.attribution import ASYMMETRIC, Pair
-from siteproof.analysis.daily import HIGH, LOW, NONE, rate_class
 from siteproof.answers import implausible
 from siteproof.cli import shared
 from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
@@ -21,6 +20,7 @@ from siteproof.errors import ExitCode
 from siteproof.export.answer_model import Answer, dumps, plain, same
 from siteproof.links import matrix as made
 from siteproof.links.matrix import Matrix, by_day, day_unit
+from siteproof.links.transfers import HIGH, LOW, NONE, rate_class
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Sample
 from siteproof.sites import Site

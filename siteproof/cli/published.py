@@ -14,8 +14,8 @@ from siteproof import files
 from siteproof.cli.records import print_answer, print_plain, print_table, table
 from siteproof.cli.shared import flag, forms, print_text, site_of, which_system
 from siteproof.compare.published import milestones, results
-from siteproof.compare.published.judging import Answer as Outcome
-from siteproof.compare.published.judging import Judged, remarks
+from siteproof.compare.published.results import Answer as Outcome
+from siteproof.compare.published.results import Judged, remarks
 from siteproof.compare.published.table_cells import Table as Results
 from siteproof.compare.published.table_cells import shown, when
 from siteproof.errors import ExitCode, UserError

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from siteproof import files, history
 from siteproof import trend as trends
-from siteproof.analysis.power import POWER
+from siteproof.analysis.steps import POWER
 from siteproof.cli import records, shared
 from siteproof.errors import ExitCode, UserError, harmless, hint
 from siteproof.export.answer_model import Answer, dumps, same
@@ -24,8 +24,15 @@ from siteproof.record import campaign
 from siteproof.record.finding import Finding
 from siteproof.record.series import alike
 from siteproof.sites import Site
-from siteproof.trend import Alert, Line, Survey, acks
-from siteproof.trend.alerts import Rhythm
+from siteproof.trend import Alert, Line, Survey
+from siteproof.trend.alerts import (
+    AckFile,
+    Rhythm,
+    acknowledge,
+    acknowledgements,
+    as_record,
+    standing,
+)
 from siteproof.trend.sensitivity import Sensitivity
 from siteproof.units import count
 from siteproof.wording import trends as wording
@@ -162,8 +169,8 @@ def unack(context: click.Context, ids: tuple[str, ...], system: str, why: str, w
     """
     shared.must_give("trend unack", {"--why": why})
     site = shared.site_of(system or context.obj)
-    standing = acks.standing(acks.read_all(files.perflogs(), site.system.system))
-    alerts = [_find(Survey(acknowledged=standing), name, acknowledged=True) for name in ids]
+    known = standing(acknowledgements(files.perflogs(), site.system.system))
+    alerts = [_find(Survey(acknowledged=known), name, acknowledged=True) for name in ids]
     _keep(site, alerts, "taken back", who, why, takes_back=True)
 
 
@@ -172,7 +179,7 @@ def _keep(
 ) -> None:
     logs, system = files.perflogs(), site.system.system
     for alert in alerts:
-        done = acks.write(
+        done = acknowledge(
             logs, system, alert, who or files.user(), why.strip(), takes_back=takes_back
         )
         click.echo(f"{what} by {done.who}: {wording.sentence(alert)}")
@@ -196,7 +203,7 @@ def why(context: click.Context, name: str, system: str) -> None:
             for line in trends.history_of(site, h, alert.metric)
             if alike(line.series, alert.series)
         ]
-    acked = acks.read_all(files.perflogs(), site.system.system)
+    acked = acknowledgements(files.perflogs(), site.system.system)
     explain(alert, lines, [r for r in acked if r.alert.id == alert.id])
     shared.print_text(f"next: {wording.after(site.system.system, alert)}")
 
@@ -323,7 +330,7 @@ def _style(alert: Alert) -> str:
     return "green" if alert.improved else ""
 
 
-def explain(alert: Alert, lines: Sequence[Line], acked: Sequence[acks.AckFile]) -> None:
+def explain(alert: Alert, lines: Sequence[Line], acked: Sequence[AckFile]) -> None:
     """One change: what, between which runs, under which conditions, and the runs around it."""
     records.print_wrapped(wording.sentence(alert))
     shared.print_text(*(f"  {name:12} {text}" for name, text in wording.evidence(alert)))
@@ -407,7 +414,7 @@ def _answer(site: Site, seen: Survey, code: ExitCode, since: str) -> Trends:
 
 
 def _plain(alert: Alert) -> dict[str, Any]:
-    plain = {key: _number(value) for key, value in acks.as_record(alert).items()}
+    plain = {key: _number(value) for key, value in as_record(alert).items()}
     return plain | {
         "changed": list(map(full, alert.changed)),
         "findings": alert.changed,

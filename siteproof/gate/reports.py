@@ -20,9 +20,9 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.severity import LACKS_NOTHING
 from siteproof.sites import Site, Waiver
 from siteproof.sites.promise import EVERYTHING
-from siteproof.trend import explaining
+from siteproof.trend import causes
 from siteproof.trend.alerts import Alert
-from siteproof.trend.explaining import Search
+from siteproof.trend.causes import Search
 from siteproof.verdict.judgement import Judgement
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def fleet(judged: Judgement, search: Search | None = None, only: str = "") -> Fl
         for node in (one for one in found.nodes.values() if only in ("", one.node)):
             repair = repaired[node.node].of_node(node.node) if node.node in repaired else None
             findings, notes = (
-                [repairs.since(repair, explaining.explained(why, search_for)) for why in whys]
+                [repairs.since(repair, causes.explained(why, search_for)) for why in whys]
                 for whys in (node.findings, node.notes)
             )
             nodes[node.node] = replace(node, findings=findings, notes=notes, repair=repair)

@@ -17,10 +17,10 @@ from statistics import median
 from siteproof import files, nodesets, units
 from siteproof.analysis import attribution as rules
 from siteproof.analysis.attribution import Blame, Culprit, Pair, blame
-from siteproof.analysis.daily import Attempt, Cell, daily
 from siteproof.answers.attempts import failure, why_not
 from siteproof.errors import UserError, hint
 from siteproof.links import transfers
+from siteproof.links.transfers import Attempt, Cell, daily
 from siteproof.record import campaign, finding, series
 from siteproof.record.finding import Detail, Finding, Kind
 from siteproof.record.pair_units import PEER, by_point, job, link_of, of_pairs

@@ -1,20 +1,23 @@
-"""The past of nodes, series by series: their values run by run."""
+"""The past of nodes, series by series: their values run by run, of few files or of the store."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
+from pathlib import Path
 from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
-from siteproof.record import series
+from siteproof.record import series, value_table
+from siteproof.record.campaign import Wanted
 from siteproof.record.pair_units import LINK, PEER, link_of
-from siteproof.record.samples import Order, Sample
+from siteproof.record.samples import Header, Order, Sample
 from siteproof.record.series import JobValue, Series
-from siteproof.record.value_table import NOBODY, Floats, Ints, ValueTable
+from siteproof.record.sessions import Sessions
+from siteproof.record.value_table import NO_VALUES, NOBODY, Floats, Ints, ValueTable
 from siteproof.sites import Site
 
 RECENT = 30  # earlier sessions: what nodes were lately, not years ago
@@ -157,3 +160,53 @@ def at_end(of_pair: Sample, side: str) -> Sample:
     """A pair's value without its peer. side: of the end; empty where it has no direction."""
     dims = {k: v for k, v in of_pair.dims.items() if k != PEER} | {LINK: link_of(of_pair)}
     return replace(of_pair, dims=dims | ({SIDE: side} if side else {}))
+
+
+MANY_BYTES = 8_000_000  # of files: reading them takes longer than to start DuckDB
+
+
+def values(
+    site: Site, sessions: Sessions, wanted: Wanted, metrics: Mapping[str, str]
+) -> ValueTable:
+    """The values of some jobs. metrics: those that count, each with its unit."""
+    jobs, table, there = _many(sessions, wanted), NO_VALUES, set[str]()
+    if jobs:
+        # DuckDB takes longer to import than few files to read.
+        from siteproof.history import values as store
+
+        table, there = store.read(sessions.perflogs, site, jobs, metrics)
+    return table.plus(value_table.of_samples(_others(sessions, wanted, jobs, there), metrics))
+
+
+def failures(site: Site, sessions: Sessions, wanted: Wanted) -> list[Sample]:
+    """The samples without a value of some jobs."""
+    jobs, found, there = _many(sessions, wanted), list[Sample](), set[str]()
+    if jobs:
+        from siteproof.history import values as store
+
+        found, there = store.failures(sessions.perflogs, site, jobs)
+    others = _others(sessions, wanted, jobs, there)
+    return found + [sample for sample in others if sample.status != "ok"]
+
+
+def _many(sessions: Sessions, wanted: Wanted) -> Mapping[str, Header]:
+    """Some jobs, by their files below perflogs, if these are many."""
+    paths = sessions.paths(wanted)
+    if sum(map(_size, paths)) <= MANY_BYTES:
+        return {}
+    return {path.relative_to(sessions.perflogs).as_posix(): h for path, h in paths.items()}
+
+
+def _others(
+    sessions: Sessions, wanted: Wanted, jobs: Mapping[str, Header], there: set[str]
+) -> list[Sample]:
+    """The samples of the jobs that the store does not have as they count."""
+    stored = {id(header) for file, header in jobs.items() if file in there}
+    return sessions.of(lambda h: wanted(h) and id(h) not in stored, needed=False)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # its reader names the reason

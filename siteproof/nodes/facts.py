@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from siteproof import files, nodesets
-from siteproof.analysis import restarts, uniformity
+from siteproof.analysis import counters, uniformity
 from siteproof.analysis.slow_nodes import State
 from siteproof.answers import checks_tried
 from siteproof.answers.attempts import failure, of_system
 from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
-from siteproof.nodes import described, stored
+from siteproof.nodes import described, earlier
 from siteproof.record import descriptions, finding, series
 from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind, note
@@ -42,7 +42,7 @@ class Recent:
         jobs = checks_tried.recent(judged.site, judged.tried)
         wanted = {id(job) for job in jobs}
         if judged.sessions:
-            failed = stored.failures(judged.site, judged.sessions, lambda job: id(job) in wanted)
+            failed = earlier.failures(judged.site, judged.sessions, lambda job: id(job) in wanted)
         else:
             failed = [s for s in judged.samples if s.status != "ok" and id(s.header) in wanted]
         return Recent(jobs, failed)
@@ -56,7 +56,7 @@ def facts(judged: Judgement, recent: Recent) -> Iterator[Fact]:
     yield from _attempts(judged.failed)
     yield from _flapping(judged, recent)
     for _, restarted, tested in _restarts(judged):
-        if not restarts.are_many(restarted, tested):
+        if not counters.are_many(restarted, tested):
             yield from ((State.FAILED, restart) for restart in restarted)
     shared = checks_tried.shared(judged.samples)
     for result in judged.verdicts:
@@ -76,7 +76,7 @@ def warnings(judged: Judgement, of_nodes: Iterable[Fact]) -> list[Finding]:
     """Findings on so many nodes that they count against none of them, and on clocks."""
     found = [why for state, why in of_nodes if state is State.OK]
     for role, restarted, tested in _restarts(judged):
-        if restarts.are_many(restarted, tested):
+        if counters.are_many(restarted, tested):
             text = (
                 "{role}: {count} of {of} nodes, or their slurmd, restarted during the tests: the "
                 "maintenance probably goes on, so this counts against no node"
@@ -89,10 +89,10 @@ def warnings(judged: Judgement, of_nodes: Iterable[Fact]) -> list[Finding]:
 
 def _restarts(judged: Judgement) -> Iterator[tuple[str, list[Finding], int]]:
     """Of each role: the nodes that restarted during the tests, and how many nodes were tested."""
-    looks = restarts.looks(judged.samples)
+    looks = counters.ages(judged.samples)
     for role in judged.site.system.nodes:
         tested = {node: looks[node] for node in judged.site.expected(role) if node in looks}
-        yield role, restarts.restarted(tested), len(tested)
+        yield role, counters.restarted(tested), len(tested)
 
 
 def _attempts(failed: Iterable[Sample]) -> Iterator[Fact]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from siteproof import nodesets
-from siteproof.analysis import falls, kinds, ranks
+from siteproof.analysis import falls, ranks
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.falls import Falls
 from siteproof.analysis.ranks import Ranks
@@ -108,7 +108,7 @@ class InSeries:
         """The kind of each node: 0 where all are of one kind."""
         levels = self._levels
         levels[self.falls.runs > 0] = np.nan  # they changed; another kind has always been so
-        found = kinds.kinds(levels)
+        found = ranks.kinds(levels)
         if not found.any() or self.course.values.shape[1] >= LONG_PAST:
             return found
         middles = [np.nanmedian(levels[found == kind]) for kind in range(found.max() + 1)]

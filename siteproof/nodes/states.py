@@ -14,7 +14,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import MANY, MIN_HISTORY, Slow, State
-from siteproof.nodes import earlier, events, facts, pair_ends, since, stored
+from siteproof.nodes import earlier, facts, pair_ends, since
 from siteproof.nodes.speeds import InOneSeries, InSeries, MetricReport
 from siteproof.record import series
 from siteproof.record.campaign import Wanted
@@ -117,7 +117,7 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     by_metric = _by_metric(of_nodes)
     nodes = found.finished(since.History(nodes_only, before, by_metric, recent))
     headers = [*(k.header for k in before.kinds), *(s.header for s in nodes_only.samples)]
-    explained = events.explained(site, by_metric, headers)
+    explained = since.explained(site, by_metric, headers)
     for failed in [n for n in nodes.values() if n.state is State.FAILED]:
         nodes[failed.node] = replace(failed, findings=[explained(why) for why in failed.findings])
     suspects = _suspects(nodes)
@@ -189,7 +189,7 @@ def _values(site: Site, sessions: Sessions, wanted: Wanted) -> ValueTable:
     metrics = series.speeds(site)
     if PARAMETERS in site.catalogue:
         metrics[PARAMETERS] = site.catalogue[PARAMETERS].unit
-    return stored.values(site, sessions, wanted, metrics)
+    return earlier.values(site, sessions, wanted, metrics)
 
 
 def _begins(found: Sequence[Sample]) -> dict[str, Order]:

@@ -1,5 +1,6 @@
-"""What changed where a metric changed: between the last run before it and the first one after.
+"""What changed where a metric changed, and which change explains what is wrong with a node now.
 
+Between the last run before a change and the first one after it.
 The runs between which a small change lies are more: what changed there only is named with them.
 
 The metric's own samples have kernel, suite, software lock and Slurm in their provenance. Host
@@ -26,6 +27,9 @@ from siteproof.trend.alerts import Alert, Moment
 
 if TYPE_CHECKING:
     from siteproof.history import History
+
+
+from collections.abc import Callable, Sequence
 
 NOTHING = Finding(Kind.NOTHING_CHANGED)
 UNKNOWN = Finding(Kind.CHANGE_UNKNOWN, message="imported perflogs record values only")
@@ -151,3 +155,40 @@ def _dated(one: Finding, first: Moment, last: Moment) -> Finding:
     form = "%Y-%m-%d" if first.time.date() != last.time.date() else "%Y-%m-%d %H:%M"
     dates = (("earliest", f"{first.time:{form}}"), ("latest", f"{last.time:{form}}"))
     return replace(one, details=(*one.details, *dates))
+
+
+OF_A_BOUND = (Kind.MISSES_BOUND, Kind.BELOW_BASELINE)
+OF_A_LEVEL = (*OF_A_BOUND, Kind.SLOW, Kind.FELL)
+# For what changed in a metric, and what of it was acknowledged; None: not known.
+Search = Callable[[str], Sequence[Alert] | None]
+
+
+def explained(why: Finding, search: Search) -> Finding:
+    """A finding on a level with the newest change that explains it, if there is one."""
+    if why.kind not in OF_A_LEVEL:
+        return why
+    metric = why.metric.partition(" ")[0]
+    changes = search(metric)
+    if changes is None:
+        return why
+    of_fleet = why.get("event") is not None  # else the others have lost as much
+    here = [
+        one
+        for one in changes
+        if one.metric == metric and why.subject in one.nodes and one.of_fleet is of_fleet
+        if one.worse and not one.made_good
+    ]
+    newest = max(here, key=lambda one: one.first_after.time, default=None)
+    return _since(why, newest) if newest else why
+
+
+def _since(why: Finding, change: Alert) -> Finding:
+    """A finding since its change; a drift meets a bound later than it begins."""
+    if change.kind == "drift" and why.kind in OF_A_BOUND:
+        return replace(why, alert=change.id)
+    # Of a change that was acknowledged, the runs until then are known.
+    lasting = max(change.n_after, int(why.number("lasting")))
+    since = f"{change.begin.time.isoformat(timespec='seconds')}+00:00"
+    details = dict(why.details) | {"lasting": lasting}
+    details |= {"began": since} if "began" in details else {}
+    return replace(why, alert=change.id, since=since, details=tuple(details.items()))

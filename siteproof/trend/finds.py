@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from siteproof.analysis import drift, shape, steps
 from siteproof.analysis.drift import Drift
-from siteproof.analysis.screen import of_modes, screen
+from siteproof.analysis.screen import screen
 from siteproof.analysis.season import screen_seasons
 from siteproof.analysis.segments import Change
 from siteproof.analysis.shape import Shape
 from siteproof.analysis.slow_nodes import MIN_FLEET
-from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, Typical, last_digit, middle, typical
+from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, Typical, middle, typical
 from siteproof.trend.alerts import CONFIRMS, Kind
 from siteproof.trend.lines import Floats, Ints, RoleSeries
 
@@ -35,7 +35,6 @@ LONG_ENOUGH = 30  # runs of a line from which on a drift is an alert
 PROVISIONAL = 0.01  # chance in a series of what rests on fewer than CONFIRMS runs; no page decides
 QUESTIONS = 3  # of each line: whether its level changed, whether it drifts, how it scatters
 MOVED = 0.5  # of a drift: so much of it the values show at their ends
-ROUNDED = 1.5  # units of the last digit: two levels that are nearer are one, and rounded
 BACK = 0.25  # of a step: a level that lacks less than that is again as it was
 
 Progress = Callable[[int, int], None]  # how many lines are done, of how many
@@ -146,19 +145,13 @@ def _suspects(batch: Sequence[Region], fleets: Container[int]) -> Iterator[tuple
 
     fleets: the groups that have one.
     """
-    flagged = _flagged([line.values for line in batch])
+    flagged = screen(_table([line.values for line in batch]))
     alone = [at for at, line in enumerate(batch) if id(line.group) not in fleets]
     flagged[alone] |= _swinging([batch[at] for at in alone])
     suspects = [line for at, line in enumerate(batch) if line.node == FLEET or flagged[at]]
     swinging = _swinging(suspects).tolist()
     for line, may_swing in zip(suspects, swinging, strict=True):
         yield line, may_swing or line.node == FLEET
-
-
-def _flagged(batch: Sequence[Floats]) -> NDArray[np.bool_]:
-    """Lines that may hold a step, an episode or a drift, or flip between two levels."""
-    table = _table(batch)
-    return screen(table) | of_modes(table)
 
 
 def _swinging(batch: Sequence[Region]) -> NDArray[np.bool_]:
@@ -203,8 +196,6 @@ def _closely(line: Region, kind: Typical, may_swing: bool, found: Found) -> None
         return
     times = line.group.times[line.column]
     seen = shape.explain(times, line.values, kind, may_swing=may_swing)
-    if seen.modes and _is_rounding(line, *seen.modes):
-        seen = replace(seen, modes=None)
     if seen.seasons or seen.modes:
         found.rhythms.append((line, seen))
     for at, change in enumerate(seen.changes):
@@ -213,12 +204,6 @@ def _closely(line: Region, kind: Typical, may_swing: bool, found: Found) -> None
     if seen.drift and drift.worth_an_alert(seen.drift) and _is_seen(line, seen.drift, seen):
         found.finds.append(_drift(line, seen.drift))
     found.finds.extend(_scatter(line, one) for one in seen.scatter if _noisy(line, one))
-
-
-def _is_rounding(line: Region, low: float, high: float) -> bool:
-    """Whether two levels are one unit of the last digit apart, as 1.9 and 2.0 are."""
-    level = abs(middle(line.raw))
-    return (high - low) * level <= ROUNDED * last_digit(line.raw) * abs(low)
 
 
 def _is_seen(line: Region, slope: Drift, seen: Shape) -> bool:

@@ -9,8 +9,7 @@ from statistics import median
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
-from siteproof.analysis.power import smallest_change
-from siteproof.analysis.steps import most_chance
+from siteproof.analysis.steps import most_chance, smallest_change
 from siteproof.trend.finds import FLEET, QUESTIONS, SHORTEST, Region, typical_of
 
 LASTS = (3, 10)  # runs, at the end of the history; and half of it

@@ -17,7 +17,7 @@ from siteproof.analysis.shape import Shape
 from siteproof.analysis.spread import robust_sd
 from siteproof.record import series
 from siteproof.sites import Site
-from siteproof.trend import acks, clusters, finds, gaps, lines
+from siteproof.trend import alerts, clusters, finds, gaps, lines
 from siteproof.trend.alerts import CONFIRMS, TWO_LEVELS, Alert, Line, Rhythm, Survey
 from siteproof.trend.causes import Causes
 from siteproof.trend.finds import FLEET, SHORTEST, Find, Found, Progress, Region
@@ -135,7 +135,7 @@ def examine(
 
     joined: lines go on where settings changed; a baseline needs each setting by itself.
     """
-    known = acks.standing(acks.read_all(h.perflogs, site.system.system))
+    known = alerts.standing(alerts.acknowledgements(h.perflogs, site.system.system))
     found = lines.read(site, h, metric, until=now, joined=joined)
     stretches = [s for group in found.groups for s in _stretches(group, known)]
     seen = finds.look(stretches, progress)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from math import isfinite
 
-from siteproof.analysis.power import POWER
+from siteproof.analysis.steps import POWER
 from siteproof.errors import harmless
 from siteproof.record.finding import Finding
 from siteproof.sites import Site

@@ -14,9 +14,18 @@ from fractions import Fraction
 from statistics import mean
 
 from siteproof import units
-from siteproof.analysis.daily import Pair, category, rate_class
 from siteproof.answers.attempts import SERVICE, why_not
-from siteproof.links.transfers import CHECK, RATE, UNIT, UNTRIED, Moved, moved
+from siteproof.links.transfers import (
+    CHECK,
+    RATE,
+    UNIT,
+    UNTRIED,
+    Moved,
+    Pair,
+    category,
+    moved,
+    rate_class,
+)
 from siteproof.record.samples import Sample
 from siteproof.verdict.derived.given import Given, Result, in_unit
 

@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime, timedelta, timezone
 from fractions import Fraction
 
-from siteproof.analysis.daily import Attempt, Cell, category, daily, rate_class
+from siteproof.links.transfers import Attempt, Cell, category, daily, rate_class
 from siteproof.record.samples import STATUSES
 
 NOON = datetime(2010, 8, 18, 12, tzinfo=UTC)

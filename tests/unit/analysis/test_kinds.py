@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from siteproof.analysis.kinds import kinds
+from siteproof.analysis.ranks import kinds
 
 SD = 0.005
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from siteproof.analysis import outliers, shape
+from siteproof.analysis import shape
 
 RUNS = 200
 TIMES = np.arange(RUNS) * 86400.0
@@ -28,14 +28,14 @@ def test_runs_that_are_far_off_since_a_day_are_a_change():
 def test_runs_that_are_far_off_now_and_then_are_none():
     for share in (0.02, 0.1, 0.3):
         chance = np.random.default_rng(1)
-        found = [outliers.change(chance.random(RUNS) < share, 15) for _ in range(1000)]
+        found = [shape.often(chance.random(RUNS) < share, 15) for _ in range(1000)]
         assert sum(one is not None and one[1] < 0.02 for one in found) <= 5, share
 
 
 def test_bursts_count_as_fewer_than_runs():
     far = np.zeros(RUNS, dtype=bool)
     far[120:140] = True
-    burst, (_, alone) = outliers.change(far, 15), outliers.change(spread_out(), 15)
+    burst, (_, alone) = shape.often(far, 15), shape.often(spread_out(), 15)
     assert burst is not None and burst[1] > 0.02 > alone
 
 
@@ -47,8 +47,8 @@ def spread_out():
 
 def test_where_no_run_or_every_one_is_far_off_there_is_no_change():
     for far in (np.zeros(RUNS, dtype=bool), np.ones(RUNS, dtype=bool)):
-        assert outliers.change(far, 15) is None, far
+        assert shape.often(far, 15) is None, far
 
 
 def test_of_few_runs_there_is_no_cut():
-    assert outliers.change(np.array([True, False] * 10), 15) is None
+    assert shape.often(np.array([True, False] * 10), 15) is None

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from fleets import header, judged, load, names
 
-from siteproof.analysis.restarts import Look, are_many, looks, restarted
+from siteproof.analysis.counters import Age, ages, are_many, restarted
 from siteproof.gate.decision import Excuse, decide
 from siteproof.nodes import states
 from siteproof.record.finding import Finding, Kind
@@ -20,7 +20,7 @@ WORDS = {
 
 
 def look(at=100.0, began=0.0, boot="b", age=DAY, slurmd=DAY, seen=True, campaign="c"):
-    return Look(campaign, began, at, boot, age, slurmd, seen)
+    return Age(campaign, began, at, boot, age, slurmd, seen)
 
 
 def fleet_with(odd, count=8):
@@ -121,11 +121,9 @@ def health(node, age, slurmd, at="20261121T180000Z-abc", **keys):
 
 
 def test_looks_are_read_from_samples():
-    found = looks([*health("n001", 500, 20), *health("n002", 500, None)])
+    found = ages([*health("n001", 500, 20), *health("n002", 500, None)])
     began = 1795284000.0
-    assert found["n001"] == [
-        Look("20261121T180000Z-abc", began, began + 59, "b", 500.0, 20.0, True)
-    ]
+    assert found["n001"] == [Age("20261121T180000Z-abc", began, began + 59, "b", 500.0, 20.0, True)]
     assert found["n002"][0].seen is False
     assert found["n002"][0].slurmd is None
 

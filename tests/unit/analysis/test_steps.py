@@ -201,16 +201,6 @@ def test_a_series_that_flips_between_two_levels_has_modes_and_no_steps():
     assert found.modes == pytest.approx((80, 100), abs=1)
 
 
-def test_flips_from_run_to_run_are_modes_and_a_step_of_both_is_a_step():
-    chance = np.random.default_rng(2)
-    values = 100 + chance.normal(0, 1, 300) - 8 * (chance.random(300) < 0.4)
-    values[150:] += 25
-    found = shape.explain(None, values)
-    assert found.steps == [150]
-    high, low = found.modes[1], found.modes[0]
-    assert high - low == pytest.approx(8, abs=0.5)
-
-
 def test_all_of_a_long_series_is_searched():
     values = noise(1, 3000)
     values[200:] += 10

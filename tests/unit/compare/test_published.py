@@ -11,7 +11,7 @@ from last_lines import answer_lines
 from siteproof import sites
 from siteproof.answers.criterion import Verdict
 from siteproof.compare.published import imported, results
-from siteproof.compare.published.judging import Answer
+from siteproof.compare.published.results import Answer
 from siteproof.nodes import states
 from siteproof.record import samples
 from siteproof.record.finding import Kind

@@ -23,7 +23,7 @@ from siteproof.record import descriptions, samples, session_numbers
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.slurm.records import Reservation
-from siteproof.trend import acks
+from siteproof.trend import alerts
 from siteproof.wording.findings import full
 
 pytestmark = pytest.mark.deep
@@ -54,8 +54,8 @@ REPLACED = {
 }
 MARK = "@@here@@"
 ALERT = (
-    {name: {str: "x", bool: True}.get(kind, 1) for name, kind in acks._PLAIN.items()}
-    | dict.fromkeys(acks._MOMENTS, {"time": "2026-11-01T00:00:00Z", "session": "s0001"})
+    {name: {str: "x", bool: True}.get(kind, 1) for name, kind in alerts._PLAIN.items()}
+    | dict.fromkeys(alerts._MOMENTS, {"time": "2026-11-01T00:00:00Z", "session": "s0001"})
     | {"nodes": "n001", "changed": [{"kind": "change_unknown", "message": "kernel"}]}
     | {"series": {"dims": {}, "conditions": {}}}
 )
@@ -141,7 +141,7 @@ def test_nothing_is_written_through_a_folder_that_a_colleague_made_a_link(here, 
         assert code == 2, told
         assert "link" in told
     for write in (
-        lambda: acks.write(here, "here", acks._alert(ALERT), "anna", "because"),
+        lambda: alerts.acknowledge(here, "here", alerts._alert(ALERT), "anna", "because"),
         lambda: session_numbers.take(here, "here", "s0003"),
         lambda: session_numbers.take(here, "other", "s0003"),
         lambda: log.held(here / "other" / log.NAME).__enter__(),
@@ -152,19 +152,19 @@ def test_nothing_is_written_through_a_folder_that_a_colleague_made_a_link(here, 
 
 
 def test_an_acknowledgement_with_anything_wrong_in_it_is_a_line_or_a_record(here):
-    path = acks.folder(here, "here") / "20261101T000000.000000Z.json"
+    path = alerts.folder(here, "here") / "20261101T000000.000000Z.json"
     path.parent.mkdir()
     path.write_text(json.dumps(ACK))
-    assert len(acks.read_all(here, "here")) == 1
+    assert len(alerts.acknowledgements(here, "here")) == 1
     for what, text in spoilt(ACK):
         path.write_text(text)
         try:
-            (found,) = acks.read_all(here, "here")
+            (found,) = alerts.acknowledgements(here, "here")
         except UserError as error:
             assert str(error).startswith(str(path)), what
             continue
         assert len(found.alert.nodes) <= nodesets.MAX_NODES
-        str(found), acks.as_record(found.alert), acks.standing([found])
+        str(found), alerts.as_record(found.alert), alerts.standing([found])
     for what, text in some(spoilt(ACK), 10):
         path.write_text(text)
         code, told = ask("trend")
@@ -173,14 +173,14 @@ def test_an_acknowledgement_with_anything_wrong_in_it_is_a_line_or_a_record(here
 
 
 def test_a_cause_without_its_details_is_refused_or_shown(here):
-    path = acks.folder(here, "here") / "20261101T000000.000000Z.json"
+    path = alerts.folder(here, "here") / "20261101T000000.000000Z.json"
     path.parent.mkdir()
     shown = set()
     for kind in (*Kind, "unheard of"):
         changed = {"alert": ALERT | {"changed": [{"kind": str(kind)}]}}
         path.write_text(json.dumps(ACK | changed))
         try:
-            (found,) = acks.read_all(here, "here")
+            (found,) = alerts.acknowledgements(here, "here")
         except UserError as error:
             assert str(error).startswith(str(path)), kind
             continue

@@ -11,7 +11,7 @@ import pytest
 from fleets import broken, header, judged, run_of
 
 from siteproof.answers import implausible
-from siteproof.nodes import earlier, pair_ends, states, stored
+from siteproof.nodes import earlier, pair_ends, states
 from siteproof.record import samples, series
 from siteproof.record.samples import Sample
 from siteproof.record.sessions import Sessions
@@ -79,7 +79,7 @@ def world(kept, tmp_path, monkeypatch):
     folder = shutil.copytree(kept[0], tmp_path / "perflogs")
 
     def past(of_store):
-        monkeypatch.setattr(stored, "MANY_BYTES", 0 if of_store else 10**9)
+        monkeypatch.setattr(earlier, "MANY_BYTES", 0 if of_store else 10**9)
         sessions = Sessions(tmp_path / "perflogs", "here")
         now = sessions.of(lambda h: h.session == "s0040")
         table = states.lately(replace(judged(site, now), sessions=sessions))
@@ -98,9 +98,9 @@ def world(kept, tmp_path, monkeypatch):
 
 def failures(world, site, monkeypatch, of_store):
     """Node, metric and status of what has no value in all sessions, with the runs of each."""
-    monkeypatch.setattr(stored, "MANY_BYTES", 0 if of_store else 10**9)
+    monkeypatch.setattr(earlier, "MANY_BYTES", 0 if of_store else 10**9)
     sessions = Sessions(world.folder, "here", partial(implausible.checked, site))
-    found = stored.failures(site, sessions, lambda _header: True)
+    found = earlier.failures(site, sessions, lambda _header: True)
     return Counter((s.node, s.metric, s.status) for s in found)
 
 

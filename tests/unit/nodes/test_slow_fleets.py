@@ -6,7 +6,7 @@ import pytest
 from fleets import Fleet, names, run_of
 from test_node_states import even, report, site, slow
 
-from siteproof.analysis import kinds
+from siteproof.analysis import ranks
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.slow_nodes import Slow
 from siteproof.record.finding import Kind
@@ -175,10 +175,10 @@ def test_recall_of_three_runs_in_a_large_fleet(site, seeds):
         recall, accused, found = tally(place, 320, 0.01, seeds[320], bad, deficit, 3)
         assert accused == 0, (bad, deficit)
         # A fifth that always was a tenth slower may be of another kind: told, and not accused.
-        found_all = deficit == 0.3 or deficit == 0.1 and bad < kinds.LEAST_SHARE
+        found_all = deficit == 0.3 or deficit == 0.1 and bad < ranks.LEAST_SHARE
         assert recall >= (0.99 if found_all else 0), (bad, deficit)
         kind = [why for why in found.warnings if "ranked apart" in why.text]
-        assert bool(kind) == (deficit < 0.2 and bad >= kinds.LEAST_SHARE), (bad, deficit)
+        assert bool(kind) == (deficit < 0.2 and bad >= ranks.LEAST_SHARE), (bad, deficit)
 
 
 def test_when_a_third_is_bad_it_says_so_and_the_past_still_finds_them(site):

@@ -268,24 +268,6 @@ def test_lost_runs_hide_no_step(told):
 # ---- false items
 
 
-def rhythms(values):
-    """What alternates in the only line of a history, a run a day."""
-    runs = np.arange(values.size)
-    times = np.datetime64("2026-01-01T02:00", "us") + runs * np.timedelta64(1, "D")
-    key = Series("Stream.triad", (), "system", "compute", ())
-    begin = np.array([0, values.size])
-    sessions = [f"s{run}" for run in runs]
-    group = RoleSeries(key, "GB/s", "higher", ["n1"], begin, runs, values, times, sessions)
-    return finds.look([finds.Region(group, 0, runs, values, values)]).rhythms
-
-
-def test_figures_that_are_rounded_to_two_digits_do_not_alternate_between_two_levels():
-    chance = np.random.default_rng(1)
-    near = chance.normal(1.95, 0.03, (10, 200))
-    assert [rhythms(np.round(values, 1)) for values in near] == [[]] * 10
-    assert all(rhythms(np.where(values > 1.95, 2.4, 1.9)) for values in near)
-
-
 @pytest.mark.deep
 def test_of_thirty_runs_and_one_step_only_the_step_is_told(told):
     for seed in range(3):

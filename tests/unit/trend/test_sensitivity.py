@@ -5,8 +5,7 @@ import pytest
 import years
 
 from siteproof import history, trend
-from siteproof.analysis.power import POWER, smallest_change
-from siteproof.analysis.steps import MIN_RELATIVE, most_chance, reported
+from siteproof.analysis.steps import MIN_RELATIVE, POWER, most_chance, reported, smallest_change
 from siteproof.trend.sensitivity import LASTING
 from siteproof.wording import trends as wording
 

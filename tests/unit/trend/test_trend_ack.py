@@ -11,7 +11,7 @@ from years import Change, Drift, Gap, Step
 
 from siteproof import cli
 from siteproof.errors import UserError, UserErrors
-from siteproof.trend import acks
+from siteproof.trend import alerts
 
 pytestmark = pytest.mark.command  # acknowledged by the command, and asked again
 
@@ -189,7 +189,7 @@ def test_an_id_stays_the_same_when_more_runs_come(here):
 
 def test_every_alert_is_plain_data(here):
     found = only(here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"])]).survey().all)
-    assert json.loads(json.dumps(acks.as_record(found)))["nodes"] == "n001"
+    assert json.loads(json.dumps(alerts.as_record(found)))["nodes"] == "n001"
 
 
 MISTAKES = [
@@ -233,7 +233,7 @@ def test_a_broken_record_is_named(here):
         assert broken != text
         path.write_text(broken)
         with pytest.raises(UserError, match=path.name):
-            acks.read_all(here.perflogs, "here")
+            alerts.acknowledgements(here.perflogs, "here")
     with pytest.raises(UserError, match=path.name):
         ask("trend")
 
