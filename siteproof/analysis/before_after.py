@@ -16,7 +16,7 @@ from math import hypot, log, sqrt
 from statistics import NormalDist, median
 
 from siteproof.analysis import arithmetic
-from siteproof.analysis.slow_nodes import FEW, MAD_TO_SIGMA, Level, level, middle
+from siteproof.analysis.slow_nodes import FEW, MAD_TO_SIGMA, Level, level
 
 LEAST = 0.02  # a smaller change does not matter
 FALSE_ALARM = 0.005  # wanted: the share of comparisons in which a node is named by chance
@@ -65,8 +65,8 @@ def compare(before: Sequence[float], after: Sequence[float], better: str) -> Cha
     it counts from ONE_VALUE on.
     better: higher, lower, or neither.
     """
-    first, second = middle(before), middle(after)
-    one = min(first.count, second.count) < FEWEST
+    first, second = level(before), level(after)
+    one = min(first.size, second.size) < FEWEST
     change = arithmetic.change(second.median, first.median)
     noise = _noise(before, after)
     limit = ONE_VALUE if one else max(LEAST, ERRORS * noise)
@@ -106,9 +106,9 @@ def _beyond(changes: Mapping[str, float], sign: int) -> set[str]:
     """Who is farther below the median change than the others scatter."""
     if not changes:
         return set()
-    typical = middle([sign * c for c in changes.values()])
+    typical = level([sign * c for c in changes.values()])
     errors = max(ERRORS, NormalDist().inv_cdf(1 - FALSE_ALARM / len(changes)))
-    spread = errors * typical.sd if typical.count > FEWEST else 0.0
+    spread = errors * typical.sd if typical.size > FEWEST else 0.0
     limit = min(0.0, typical.median) - max(LEAST, spread)
     return {node for node, change in changes.items() if sign * change <= limit}
 
@@ -139,7 +139,7 @@ def _noise(before: Sequence[float], after: Sequence[float]) -> float:
     parts = [0.0, 0.0]
     for index, values in enumerate((before, after)):
         if len(values) >= FEWEST and (centre := median(values)):
-            parts[index] = middle(values).sd / abs(centre) / sqrt(len(values))
+            parts[index] = level(values).sd / abs(centre) / sqrt(len(values))
     return hypot(*parts)
 
 

@@ -32,7 +32,6 @@ from siteproof.analysis.slow_nodes import (
     RESOLUTION,
     Z_LIMIT,
     Level,
-    Middle,
 )
 
 Floats = NDArray[np.float64]
@@ -62,7 +61,7 @@ class Ranks:
     z: Floats
     deficit: Floats
     slow: Bools
-    fleet: tuple[Middle, ...]
+    fleet: tuple[Level, ...]
 
 
 def ranks(values: Floats, better: str, noise: float = 0.0) -> Ranks:
@@ -72,16 +71,16 @@ def ranks(values: Floats, better: str, noise: float = 0.0) -> Ranks:
     of the nodes is compared with the last one that measured more, or with the first one.
     """
     alike = _like(~np.isnan(values))
-    fleet = [_middle(column) for column in values.T]
+    fleet = [_level(column) for column in values.T]
     if not alike.size and len(fleet):
         last = np.array([row[~np.isnan(row)][-1] for row in values if not np.isnan(row).all()])
-        fleet = [_middle(last)] * len(fleet)
+        fleet = [_level(last)] * len(fleet)
     elif alike.size:
         fleet = [fleet[number] for number in alike]
     sign = 1 if better == "higher" else -1
     medians, sds, counts = (
         np.array([getattr(one, name) for one in fleet], dtype=float)
-        for name in ("median", "sd", "count")
+        for name in ("median", "sd", "size")
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         deficit = np.where(medians > 0, sign * (1 - values / medians), 0.0)
@@ -101,13 +100,12 @@ def _like(there: Bools) -> Ints:
     return whole[np.maximum(before, 0)]
 
 
-def _middle(column: Floats) -> Middle:
+def _level(column: Floats) -> Level:
     known = column[~np.isnan(column)]
     if not known.size:
-        return Middle(0.0, 0.0, 0)
+        return Level(0.0, 0.0, 0)
     centre = float(np.median(known))
-    found = Level(centre, float(np.median(np.abs(known - centre))), known.size)
-    return Middle(centre, found.sd, known.size)
+    return Level(centre, float(np.median(np.abs(known - centre))), known.size)
 
 
 def _gross(values: Floats, better: str, noise: float) -> Bools:

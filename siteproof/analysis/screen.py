@@ -26,7 +26,9 @@ PULLED = 5.0  # robust sd to which a value counts in a moving sum: two outliers 
 ENDS = 2  # values on each side of a step
 BLOCK, BLOCKS = 10, 4  # neighbours in a block, and how many blocks at least
 OF_BLOCK = 1.136  # what a MAD of so few values lacks
-FEWEST = 100  # values, of which fewer do not show how neighbours resemble each other
+FEWEST = 100  # values, of which fewer show no two levels, nor how neighbours resemble each other
+SHARE = 0.2  # of the values that the smaller level has; fewer are outliers
+MODES = 1.8  # times two sd within two levels, by which they are apart
 SEASONS = 3.0  # times the variance that groups alike would have between them
 SPARSE = 8  # times more places than values: then no table of places and others is made
 BATCH = 512  # series at a time: what fits the processor's cache and little memory
@@ -51,7 +53,7 @@ def _flagged(table: Floats) -> NDArray[np.bool_]:
     limit = limit**2 * _long_run(scaled, there)
     for statistic in _statistics(scaled, there):
         flagged |= statistic > limit
-    return flagged
+    return flagged | _two_levels(scaled, there) if scaled.shape[1] >= FEWEST else flagged
 
 
 def _scaled(table: Floats) -> tuple[Small, NDArray[np.bool_]]:
@@ -219,6 +221,27 @@ def of_pattern(groups: NDArray[np.int64], values: ArrayLike) -> NDArray[np.bool_
         within = (left**2).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
         found[begin : begin + BATCH] = (kinds > 1) & (between > SEASONS * (kinds - 1) * within)
     return found
+
+
+def _two_levels(scaled: Small, there: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether the cut that leaves the least variance leaves two levels far apart.
+
+    Skewed noise hides a step from sums that are measured by its scatter, and not from this: Otsu,
+    IEEE Trans. SMC 9 (1979).
+    """
+    ranked = np.nan_to_num(np.sort(np.where(there, scaled, np.nan), axis=1))  # gaps last, as 0
+    count = np.maximum(there.sum(axis=1, dtype=np.float32), 1)[:, None]
+    sums = _sums(ranked)
+    low, below, total = np.arange(1, ranked.shape[1], dtype=np.float32), sums[:, 1:-1], sums[:, -1:]
+    gap = (total - below) / np.maximum(count - low, 1) - below / low
+    inside = (low >= SHARE * count) & (low <= (1 - SHARE) * count)
+    between = np.where(inside, gap**2 * low * (count - low) / count, 0)
+    cut = between.argmax(axis=1)[:, None]
+    gap, between = (np.take_along_axis(part, cut, axis=1) for part in (gap, between))
+    squares = (ranked**2).sum(axis=1, keepdims=True) - total**2 / count
+    sd = np.sqrt(np.maximum(squares - between, 0) / count)
+    two: NDArray[np.bool_] = (count >= FEWEST) & (squares > 0) & (gap >= MODES * 2 * sd)
+    return two.ravel()
 
 
 def _moving_mean(scaled: Small, there: NDArray[np.bool_]) -> Small:

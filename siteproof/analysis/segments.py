@@ -21,6 +21,7 @@ from math import exp, inf, sqrt
 
 import numpy as np
 
+from siteproof.analysis.screen import SHARE
 from siteproof.analysis.spread import (
     CLIP,
     SAME,
@@ -49,7 +50,6 @@ NOISIER = 2.0  # … unless its own variance is so many times as large
 FLIPS = 5  # change points between the same two levels that are modes, not steps
 NEAR = 0.25  # of the distance of two levels: so near to one of them a segment is at it
 MOSTLY = 0.75  # of the segments and of the changes between them
-SHARE = 0.2  # of the values that the rarer mode has
 BACK = 0.5  # of a dip's depth: levels before and after it that differ by less are one level
 EXACT = 1000  # of the range: the scatter of values that have none
 FAR = 1.2  # of a dip's depth: further off, a value means no more

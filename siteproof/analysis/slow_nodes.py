@@ -71,15 +71,6 @@ class Slow(StrEnum):
     CONFIRMED = "confirmed"
 
 
-@dataclass(frozen=True)
-class Middle:
-    """Where a fleet stands: median, robust standard deviation, number of nodes."""
-
-    median: float
-    sd: float
-    count: int
-
-
 class Level(NamedTuple):
     """Where some values lie: median, median absolute deviation, how many they are."""
 
@@ -94,35 +85,10 @@ class Level(NamedTuple):
         return max(MAD_TO_SIGMA * few * self.mad, RESOLUTION * abs(self.median))
 
 
-def middle(values: Collection[float]) -> Middle:
-    """Median and robust standard deviation of one value or more."""
-    found = level(values)
-    return Middle(found.median, found.sd, found.size)
-
-
 def level(values: Collection[float]) -> Level:
     """Where one value or more lie."""
     centre = median(values)
     return Level(centre, median([abs(v - centre) for v in values]), len(values))
-
-
-def standing(value: float, fleet: Middle, better: str) -> tuple[float | None, float]:
-    """Robust z, negative for the worse side, and the deficit as a share of the fleet's median.
-
-    better: higher or lower. No z where too few nodes or a median of 0 allow none.
-    """
-    if fleet.median <= 0:
-        return None, 0.0
-    sign = 1 if better == "higher" else -1
-    deficit = sign * (1 - value / fleet.median)
-    if fleet.count < MIN_FLEET:
-        return None, deficit
-    return sign * (value - fleet.median) / fleet.sd, deficit
-
-
-def is_slow(z: float | None, deficit: float) -> bool:
-    """Whether one run is far from the fleet, and far enough to matter."""
-    return z is not None and z < Z_LIMIT and deficit >= MIN_DEFICIT
 
 
 @dataclass(frozen=True)
@@ -161,14 +127,14 @@ def retest_rule(slow: Sequence[bool], deficit: float, by_chance: ByChance = ByCh
     return Slow.ONCE if last[-1] and is_clear else Slow.UNCONFIRMED
 
 
-def group_is_slow(members: Sequence[float], fleet: Middle, better: str) -> float | None:
+def group_is_slow(members: Sequence[float], fleet: Level, better: str) -> float | None:
     """How far a rack's median is below the fleet's, if it is; else None.
 
     Each of its nodes may be within the fleet's spread, and their median still be too low.
     """
-    if len(members) < MIN_HISTORY:
+    if len(members) < MIN_HISTORY or fleet.median <= 0 or fleet.size < MIN_FLEET:
         return None
-    z, deficit = standing(median(members), fleet, better)
-    if z is None:
-        return None
-    return deficit if is_slow(z * sqrt(len(members)) / MEDIAN_ERROR, deficit) else None
+    sign, value = 1 if better == "higher" else -1, median(members)
+    deficit = sign * (1 - value / fleet.median)
+    errors = sign * (value - fleet.median) / fleet.sd * sqrt(len(members)) / MEDIAN_ERROR
+    return deficit if errors < Z_LIMIT and deficit >= MIN_DEFICIT else None

@@ -20,7 +20,7 @@ from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.falls import Falls
 from siteproof.analysis.ranks import Ranks
 from siteproof.analysis.screen import row_medians
-from siteproof.analysis.slow_nodes import ByChance, Middle, Slow, State
+from siteproof.analysis.slow_nodes import ByChance, Level, Slow, State
 from siteproof.nodes.earlier import Past, Runs
 from siteproof.record import finding
 from siteproof.record.finding import Detail, Finding, Kind, note
@@ -157,7 +157,7 @@ class InSeries:
             return ByChance()
         return ByChance(slow_runs / total, clear_runs / total)
 
-    def _fleet(self, kind: int = 0) -> Middle:
+    def _fleet(self, kind: int = 0) -> Level:
         """The nodes of a kind in the newest session; 0: of the most frequent one."""
         return self._ranks[kind][0].fleet[-1]
 
@@ -182,7 +182,7 @@ class InSeries:
         """
         role, known = self.key.role, self.changes.values()
         if len(known) >= falls.OTHERS and 2 * len(known) > len(self.runs):
-            shift, error = median(known), rules.middle(known).sd / len(known) ** 0.5
+            shift, error = median(known), rules.level(known).sd / len(known) ** 0.5
             if abs(shift) >= max(rules.MIN_DEFICIT, rules.MOVED_SD * error):
                 fell = "fell" if shift < 0 else "gained"
                 text = (
@@ -233,7 +233,7 @@ class InSeries:
         """The share of nodes whose newest run is far better than the median of their kind."""
         far = total = 0
         for one, _ in self._ranks:
-            if one.fleet[-1].count >= rules.MIN_FLEET:
+            if one.fleet[-1].size >= rules.MIN_FLEET:
                 z, deficit = _newest(one.z), _newest(one.deficit)
                 far += int(((z > -rules.Z_LIMIT) & (deficit <= -rules.MIN_DEFICIT)).sum())
             total += len(one.z)
