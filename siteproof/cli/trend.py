@@ -33,7 +33,7 @@ from siteproof.trend.alerts import (
     as_record,
     standing,
 )
-from siteproof.trend.sensitivity import Sensitivity
+from siteproof.trend.gaps import Sensitivity
 from siteproof.units import count
 from siteproof.wording import trends as wording
 from siteproof.wording.amounts import number

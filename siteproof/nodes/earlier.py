@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
+from siteproof.analysis.screen import medians
 from siteproof.record import series, value_table
 from siteproof.record.campaign import Wanted
 from siteproof.record.pair_units import LINK, PEER, link_of
 from siteproof.record.samples import Header, Order, Sample
 from siteproof.record.series import JobValue, Series
 from siteproof.record.sessions import Sessions
-from siteproof.record.value_table import NO_VALUES, NOBODY, Floats, Ints, ValueTable
+from siteproof.record.value_table import NO_VALUES, NOBODY, Floats, ValueTable
 from siteproof.sites import Site
 
 RECENT = 30  # earlier sessions: what nodes were lately, not years ago
@@ -55,7 +55,9 @@ def of_series(site: Site, past: ValueTable, values: Mapping[Series, Runs]) -> di
     counting = _counted(site, past, list(values))
     found = {}
     for key, runs in values.items():
-        table = _table(past, counting.get(key, np.zeros(0, np.intp)), place, len(sessions))
+        rows = counting.get(key, np.zeros(0, np.intp))
+        cells = past.node[rows] * len(sessions) + place[past.kind[rows]] if rows.size else rows
+        table = _table(cells, past.value[rows], (len(past.names), len(sessions)))
         found[key] = _course(runs, past.names, table, sessions)
     return found
 
@@ -88,19 +90,14 @@ def _counted(site: Site, table: ValueTable, like: Sequence[Series]) -> dict[Seri
     return found
 
 
-def _table(past: ValueTable, rows: Rows, place: Ints, sessions: int) -> Floats:
-    """The value of each node in each session: the median where it was measured more than once."""
-    cells = past.node[rows] * sessions + place[past.kind[rows]] if rows.size else rows
-    values = past.value[rows]
-    found = np.full(len(past.names) * sessions, np.nan)
+def _table(cells: Rows, values: Floats, shape: tuple[int, int]) -> Floats:
+    """A value in each cell: the median where there are several, NaN where there is none."""
+    found = np.full(shape[0] * shape[1], np.nan)
     found[cells] = values
     again = np.bincount(cells, minlength=found.size)[cells] > 1
-    several: dict[int, list[float]] = {}
-    for cell, value in zip(cells[again].tolist(), values[again].tolist(), strict=True):
-        several.setdefault(cell, []).append(value)
-    for cell, each in several.items():
-        found[cell] = median(each)
-    return found.reshape(len(past.names), sessions)
+    several, at = np.unique(cells[again], return_inverse=True)
+    found[several] = medians(at, values[again], several.size)
+    return found.reshape(shape)
 
 
 def _course(runs: Runs, names: Sequence[str], table: Floats, sessions: Mapping[str, str]) -> Past:
@@ -113,13 +110,9 @@ def _course(runs: Runs, names: Sequence[str], table: Floats, sessions: Mapping[s
     each = [run for of_node in runs.values() for run in of_node]
     judged = _sessions((run.place, run.time, run.session) for run in each)
     at = {session: number for number, session in enumerate(judged)}
-    now = np.full((len(nodes), len(judged)), np.nan)
-    for node, of_node in runs.items():
-        by_session: dict[str, list[float]] = {}
-        for run in of_node:
-            by_session.setdefault(run.session, []).append(run.value)
-        for session, found in by_session.items():
-            now[nodes[node], at[session]] = found[0] if len(found) == 1 else median(found)
+    rows = np.repeat(np.arange(len(nodes)), [len(of_node) for of_node in runs.values()])
+    cells = rows * len(judged) + np.array([at[run.session] for run in each], dtype=np.intp)
+    now = _table(cells, np.array([run.value for run in each]), (len(nodes), len(judged)))
     earlier = [list(sessions)[number] for number in which.tolist()]
     return Past(
         nodes,

@@ -7,32 +7,25 @@ record holds the whole alert, so that it can be shown when its runs are no longe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from ClusterShell.NodeSet import NodeSet
 
+from siteproof import nodesets
+from siteproof.errors import UserError
+from siteproof.record import evidence_records, finding
 from siteproof.record.finding import Finding
+from siteproof.record.finding import Kind as FindingKind
 from siteproof.record.series import Series
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from siteproof.trend.sensitivity import Sensitivity
-
-
-from collections.abc import Iterable
-from dataclasses import fields, replace
-from datetime import UTC
-from pathlib import Path
-from typing import Any
-
-from siteproof import nodesets
-from siteproof.errors import UserError
-from siteproof.record import evidence_records, finding
-from siteproof.record.finding import Kind as FindingKind
+    from siteproof.trend.gaps import Sensitivity
 
 Kind = Literal["step", "episode", "drift", "scatter", "out of control"]
 CONFIRMS = 5  # runs on each side of a step; what rests on fewer is provisional

@@ -11,7 +11,7 @@ first run after.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -27,9 +27,6 @@ from siteproof.trend.alerts import Alert, Moment
 
 if TYPE_CHECKING:
     from siteproof.history import History
-
-
-from collections.abc import Callable, Sequence
 
 NOTHING = Finding(Kind.NOTHING_CHANGED)
 UNKNOWN = Finding(Kind.CHANGE_UNKNOWN, message="imported perflogs record values only")

@@ -21,8 +21,8 @@ from siteproof.trend import alerts, clusters, finds, gaps, lines
 from siteproof.trend.alerts import CONFIRMS, TWO_LEVELS, Alert, Line, Rhythm, Survey
 from siteproof.trend.causes import Causes
 from siteproof.trend.finds import FLEET, SHORTEST, Find, Found, Progress, Region
+from siteproof.trend.gaps import sensitivities
 from siteproof.trend.lines import Floats, Ints, Lines, RoleSeries
-from siteproof.trend.sensitivity import sensitivities
 from siteproof.trend.siblings import without_fleet
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from siteproof.record.finding import Finding
 from siteproof.sites import Site
 from siteproof.trend.alerts import CONFIRMS, TWO_LEVELS, Alert, Rhythm, Survey
 from siteproof.trend.finds import SHORTEST
-from siteproof.trend.sensitivity import LASTING, Sensitivity
+from siteproof.trend.gaps import LASTING, Sensitivity
 from siteproof.units import count, with_unit
 from siteproof.wording import findings
 from siteproof.wording.amounts import change, number

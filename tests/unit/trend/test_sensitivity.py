@@ -6,7 +6,7 @@ import years
 
 from siteproof import history, trend
 from siteproof.analysis.steps import MIN_RELATIVE, POWER, most_chance, reported, smallest_change
-from siteproof.trend.sensitivity import LASTING
+from siteproof.trend.gaps import LASTING
 from siteproof.wording import trends as wording
 
 NODES, RUNS, CHANGED = 150, 80, 30
