@@ -32,7 +32,6 @@ from siteproof.analysis.spread import (
     jumps,
     long_run,
     middle,
-    resolution,
     robust_sd,
     running_median,
 )
@@ -236,7 +235,6 @@ class _Tests:
         self._away = away
         self._sd = robust_sd(away, float(np.abs(values).max(initial=0.0)))
         pulled = np.clip(away, -CLIP * self._sd, CLIP * self._sd)
-        self._grain = resolution(away) ** 2 / 12
         self._free = max(1, values.size - len(levels))
         self._variance = float(pulled @ pulled) / self._free
         if values.size < SHORT and typical.noise:
@@ -258,7 +256,7 @@ class _Tests:
         noisier = part.size >= 2 * DIP and variance > NOISIER * self._variance
         free = 0.0 if noisier else min(float(BORROWED), self._free)
         both = (free * self._variance + own * variance) / (free + own)
-        return _Side(part, mean, max(both, self._grain), min(free + own, self._free))
+        return _Side(part, mean, both, min(free + own, self._free))
 
     def change(self, before: Level, after: Level) -> Change:
         """The change from one level to the next."""
@@ -277,7 +275,7 @@ class _Tests:
             None,
             left.mean,
             right.mean,
-            sqrt(max(self._variance, self._grain)),
+            sqrt(self._variance),
             errors,
             min(1.0, places * chance),
             left.values.size,

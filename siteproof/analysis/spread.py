@@ -215,14 +215,6 @@ def clipped(values: Floats, typical: float) -> tuple[float, float]:
     return float(inside.mean()), float(inside.var(ddof=1)) if values.size > 1 else 0.0
 
 
-def resolution(values: Floats) -> float:
-    """The smallest difference of values that are coarse, for they have few digits; else 0."""
-    different = np.unique(values)
-    if different.size < 2 or 2 * different.size > values.size:
-        return 0.0
-    return float(np.diff(different).min())
-
-
 def running_median(values: Floats, reach: int = BESIDE) -> Floats:
     """Of each value and so many on each side; at the ends of the first and of the last window."""
     width = min(2 * reach + 1, values.size)

@@ -12,7 +12,7 @@ import click
 from rich.text import Text
 
 from siteproof import sites
-from siteproof.analysis.attribution import ASYMMETRIC, Pair
+from siteproof.analysis.attribution import ASYMMETRIC, Pair, asymmetries
 from siteproof.answers import implausible
 from siteproof.cli import shared
 from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
@@ -331,7 +331,7 @@ def _bad(title: str, one: Matrix) -> None:
 
 def _asymmetry(one: Matrix) -> None:
     """Where the two directions of a pair differ."""
-    found = made.asymmetries(one)
+    found = asymmetries(one.values, one.better)
     if not found:
         return
     different = [a for a in found if a.share > ASYMMETRIC]

@@ -433,7 +433,7 @@ def findings(one: Matrix) -> list[Finding]:
         pair = link.sender, link.receiver
         if pair not in one.failed and pair not in one.broken:
             found.append(of(Kind.PAIR_SLOW, _arrow(pair), link.deficit))
-    for different in asymmetries(one):
+    for different in rules.asymmetries(one.values, one.better):
         if different.share > rules.ASYMMETRIC:
             worse = different.better[::-1]
             found.append(of(Kind.DIRECTIONS_DIFFER, _arrow(worse), different.share))
@@ -463,8 +463,3 @@ def blocks(one: Matrix) -> list[Finding]:
         )
         for block in one.blame.blocks
     ]
-
-
-def asymmetries(matrix: Matrix) -> list[rules.Asymmetry]:
-    """How much the two directions of each pair differ, the largest difference first."""
-    return rules.asymmetries(matrix.values, matrix.better)
