@@ -38,6 +38,7 @@ from siteproof.units import count
 from siteproof.wording import trends as wording
 from siteproof.wording.amounts import number
 from siteproof.wording.findings import full, fulls
+from siteproof.wording.in_bounds_unit import shown_in
 
 _why = shared.text_option("--why", "TEXT", "The reason, required: it is kept with the change.")
 _who = shared.text_option("--by who", "NAME", "Who acknowledges; without it, you.")
@@ -182,7 +183,7 @@ def _keep(
         done = acknowledge(
             logs, system, alert, who or files.user(), why.strip(), takes_back=takes_back
         )
-        click.echo(f"{what} by {done.who}: {wording.sentence(alert)}")
+        click.echo(f"{what} by {done.who}: {wording.sentence(site, alert)}")
 
 
 @trend.command(short_help="Show the evidence for one change.")
@@ -204,7 +205,7 @@ def why(context: click.Context, name: str, system: str) -> None:
             if alike(line.series, alert.series)
         ]
     acked = acknowledgements(files.perflogs(), site.system.system)
-    explain(alert, lines, [r for r in acked if r.alert.id == alert.id])
+    explain(site, alert, lines, [r for r in acked if r.alert.id == alert.id])
     shared.print_text(f"next: {wording.after(site.system.system, alert)}")
 
 
@@ -263,7 +264,9 @@ def show(site: Site, seen: Survey, *, whole: bool) -> None:
     records.print_records([_record(site, alert) for alert in shown])
     if more := sum(map(len, _parts(seen))) - len(shown):
         shared.print_text(f"{count(more, 'more change')}; --all lists them")
-    records.print_wrapped(*map(wording.acknowledged, seen.acknowledged), title="acknowledged: ")
+    records.print_wrapped(
+        *(wording.acknowledged(site, one) for one in seen.acknowledged), title="acknowledged: "
+    )
     records.print_wrapped(*fulls(seen.clocks), title="warning: ")
     remarks = list(_remarks(seen))
     if remarks:
@@ -330,9 +333,9 @@ def _style(alert: Alert) -> str:
     return "green" if alert.improved else ""
 
 
-def explain(alert: Alert, lines: Sequence[Line], acked: Sequence[AckFile]) -> None:
+def explain(site: Site, alert: Alert, lines: Sequence[Line], acked: Sequence[AckFile]) -> None:
     """One change: what, between which runs, under which conditions, and the runs around it."""
-    records.print_wrapped(wording.sentence(alert))
+    records.print_wrapped(wording.sentence(site, alert))
     shared.print_text(*(f"  {name:12} {text}" for name, text in wording.evidence(alert)))
     for one in acked:
         name = "taken back" if one.takes_back else "acknowledged"
@@ -340,14 +343,14 @@ def explain(alert: Alert, lines: Sequence[Line], acked: Sequence[AckFile]) -> No
     if alert.made_good:
         shared.print_text(f"  {'made good':12} since {alert.made_good}")
     if any(line.node in alert.nodes for line in lines):
-        records.print_table(_runs(alert, lines))
+        records.print_table(_runs(site, alert, lines))
     else:
         shared.print_text("  the runs themselves are no longer in the history")
 
 
-def _runs(alert: Alert, lines: Sequence[Line]) -> Table:
+def _runs(site: Site, alert: Alert, lines: Sequence[Line]) -> Table:
     """The runs around a change: a column for each node, and one for the median of all others."""
-    columns = _columns(alert, lines)
+    columns, (unit, factor) = _columns(alert, lines), shown_in(site, alert)
     of_alert = [line.times for line in lines if line.node in alert.nodes]
     times = np.unique(np.concatenate(of_alert))
     at = int(np.searchsorted(times, np.datetime64(alert.first_after.time)))
@@ -355,11 +358,11 @@ def _runs(alert: Alert, lines: Sequence[Line]) -> Table:
     rows = [
         (
             str(moment.astype("datetime64[m]")).replace("T", " "),
-            *(_median(of_column, moment) for _, of_column in columns),
+            *(_median(of_column, moment, factor) for _, of_column in columns),
         )
         for moment in times[first : at + AROUND]
     ]
-    title = f"{alert.series_name}, {alert.unit}"
+    title = f"{alert.series_name}, {unit}"
     runs = records.table(["run, UTC", *names], rows, title, right=names, whole=["run, UTC"])
     for place, row in enumerate(runs.rows, start=first):
         row.style, row.end_section = "bold" if place >= at else "", place == at - 1
@@ -378,9 +381,9 @@ def _columns(alert: Alert, lines: Sequence[Line]) -> list[tuple[str, list[Line]]
     return columns
 
 
-def _median(lines: Iterable[Line], moment: np.datetime64) -> str:
+def _median(lines: Iterable[Line], moment: np.datetime64, factor: float) -> str:
     found = [value for line in lines for value in line.values[line.times == moment]]
-    return number(float(np.median(found))) if found else "-"
+    return number(float(np.median(found)) * factor) if found else "-"
 
 
 def _answer(site: Site, seen: Survey, code: ExitCode, since: str) -> Trends:

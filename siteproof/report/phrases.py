@@ -6,9 +6,6 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from siteproof import nodesets
-from siteproof.units import with_unit
-
-DIGITS = 6  # significant digits of a computed value
 
 
 def when(moment: datetime | str) -> str:
@@ -39,14 +36,6 @@ def few(texts: Sequence[str], most: int, joint: str = ", ") -> str:
     if len(texts) > most:
         shown.append(f"{len(texts) - most} more")
     return joint.join(shown)
-
-
-def quantity(value: float, unit: str = "") -> str:
-    """A computed value in six digits, with its unit."""
-    text = f"{value:.{DIGITS}g}"
-    if "e" in text and 1e-4 <= abs(value) < 1e12:
-        text = f"{float(text):.0f}"
-    return with_unit(text, unit)
 
 
 def period(moments: Sequence[str]) -> str:

@@ -13,9 +13,9 @@ from siteproof.history import rows
 from siteproof.record.samples import Sample
 from siteproof.record.series import Series
 from siteproof.report.figure.marks import Mark
-from siteproof.report.phrases import quantity
 from siteproof.sites import Baseline, Criterion, Hardware, Site
 from siteproof.sites.promise import SIGNS
+from siteproof.wording.amounts import stated
 
 _SIGN = {">=": "≥", "<=": "≤", "=": "="}
 
@@ -60,7 +60,7 @@ def marks(site: Site, key: Series, criteria: dict[str, Criterion], unit: str) ->
     found: list[Mark] = []
     for name, criterion in criteria.items():
         sign = _SIGN[SIGNS[criterion.kind]]
-        value = quantity(float(criterion.bound_value(facts).to(unit)), unit)
+        value = stated(float(criterion.bound_value(facts).to(unit)), unit)
         rounds = f" ({criterion.rounding_rule})" if criterion.step else ""
         found += _sides(
             "bound", criterion, (metric.unit, unit), facts, f"{name} {sign} {value}{rounds}"
@@ -78,7 +78,7 @@ def baselines(
         covers = baseline.metric == metric and role in site.roles_of(baseline)
         if covers and list(baseline.links) == list(links):
             kind, limit = baseline.limit(own, facts)
-            value = quantity(converted(limit.value, own, unit), unit)
+            value = stated(converted(limit.value, own, unit), unit)
             text = f"baseline {name} {_SIGN[SIGNS[kind]]} {value}"
             found += _sides("baseline", baseline, (own, unit), facts, text)
     return found

@@ -1,13 +1,16 @@
-"""Numbers, shares and places of an axis, as sweeps print them."""
+"""How values, limits, shares and changes are written, in every command and on the page."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import isfinite
 
+from siteproof import units
 from siteproof.sweeps.tools import SIZES
-from siteproof.units import size
+from siteproof.units import size, with_unit
 
 LEAST_SHARE = 0.0005  # what is less is shown as 0 %
+LIMIT_DIGITS = 6  # significant ones of a limit that is no short decimal
 MANY_TIMES = 10  # from which on a share is shown as so many times
 
 
@@ -26,6 +29,20 @@ def at(axis: str, value: object) -> str:
 def number(value: float) -> str:
     """A value for people: four significant digits, and no exponent."""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def quantity(value: float, unit: str) -> str:
+    """A value with the unit with which it can be read: 8.712 Gb/s for 8712076343 b/s."""
+    own = units.readable(value, unit)
+    if own != unit:
+        value = float(units.convert(Fraction(value), unit, own))
+    return with_unit(number(value), own)
+
+
+def stated(value: float, unit: str) -> str:
+    """A limit, in the unit and the digits of who has set it: at most six."""
+    text = f"{value:.{LIMIT_DIGITS}g}"
+    return with_unit(f"{value:.0f}" if "e+" in text else text, unit)
 
 
 def per_cent(share: float) -> str:

@@ -11,6 +11,7 @@ from siteproof import units
 from siteproof.errors import UserError
 from siteproof.record.finding import Finding, Kind
 from siteproof.sites import Site
+from siteproof.trend.alerts import Alert
 from siteproof.verdict.judgement import Judgement
 from siteproof.verdict.tally import DEFAULT_DIGITS, MAX_DIGITS, Tally, decimal, of_all
 from siteproof.wording.amounts import number
@@ -28,6 +29,12 @@ def unit_of(site: Site, series: str, unit: str, value: float) -> str:
             if units.kind(own) == units.kind(unit):
                 return own
     return units.readable(value, unit)
+
+
+def shown_in(site: Site, alert: Alert) -> tuple[str, float]:
+    """The unit in which a change is shown, and how many of these its own unit is."""
+    unit = unit_of(site, alert.metric, alert.unit, max(alert.before, alert.after, key=abs))
+    return unit, float(units.convert(1, alert.unit, unit)) if unit != alert.unit else 1.0
 
 
 def levels(site: Site, series: str, before: float, after: float, unit: str) -> tuple[str, str, str]:

@@ -15,6 +15,7 @@ from siteproof.record.severity import RANKS, Verdict
 from siteproof.sites.promise import SIGNS
 from siteproof.units import Limit, count, with_unit
 from siteproof.verdict.tally import MAX_PLACES, Standing, Tally, decimal
+from siteproof.wording.amounts import LIMIT_DIGITS, MANY_TIMES
 from siteproof.wording.findings import sentence
 from siteproof.wording.verdicts import why
 
@@ -23,7 +24,6 @@ MISSED = "the limit is missed"  # a reason only where other units have another o
 MAX_REASONS = 5  # of a criterion, the most severe and frequent first
 MAX_PAIRS_TEXT = 160  # characters of a list of pairs; of the others the nodes are named
 PROC = "proc"  # the program of values that the node's kernel counts: it is not printed
-LIMIT_DIGITS = 6  # significant digits of a limit that is no short decimal
 
 
 def value(tally: Tally) -> str:
@@ -94,10 +94,15 @@ def _limit_digits(tally: Tally, number: Fraction) -> str:
 
 
 def margin(tally: Tally) -> str:
-    """By how much the worst value is on the right side of its limit: `+1.3 %`, `-10.4 %`."""
-    share = tally.margin
+    """By how much the worst value is on the right side of its limit: `+1.3 %`, `-10.4 %`.
+
+    From ten times the limit on, how many times that it is: `56.2 times`.
+    """
+    share, limit = tally.margin, tally.limit
     if share is None:
         return NOTHING
+    if abs(share) >= MANY_TIMES and limit and limit.value > 0:
+        return f"{float(1 + abs(share)):.3g} times"
     size = abs(100 * share)
     places = 0 if size >= 100 else 1
     while size and places < MAX_PLACES and size * 10**places < 1:

@@ -15,7 +15,7 @@ from siteproof.trend.finds import SHORTEST
 from siteproof.trend.gaps import LASTING, Sensitivity
 from siteproof.units import count, with_unit
 from siteproof.wording import findings
-from siteproof.wording.amounts import change, number
+from siteproof.wording.amounts import change
 from siteproof.wording.in_bounds_unit import levels
 
 NAMES = {"drift": " drift", "episode": " for a while", "scatter": " scatter"}
@@ -116,11 +116,12 @@ def causes(alert: Alert) -> list[str]:
     return [*lines, f"{more} more, see 'trend why'"] if more > 0 else lines
 
 
-def sentence(alert: Alert) -> str:
+def sentence(site: Site, alert: Alert) -> str:
     """A change in one line."""
+    before, after, its_unit = levels(site, alert.metric, alert.before, alert.after, alert.unit)
     return harmless(
         f"{alert.id} {alert.series_name} of {alert.nodes} ({alert.place}): "
-        f"{number(alert.before)} -> {with_unit(number(alert.after), alert.unit)}, "
+        f"{before} -> {with_unit(after, its_unit)}, "
         f"{change(alert.relative)}, "
         f"since {alert.begin}"
     )
@@ -145,10 +146,10 @@ def evidence(alert: Alert) -> list[tuple[str, str]]:
     ]
 
 
-def acknowledged(alert: Alert) -> str:
+def acknowledged(site: Site, alert: Alert) -> str:
     """An acknowledged change, by whom and why."""
     assert alert.ack is not None
-    return f"{sentence(alert)}; by {alert.ack.who} on {alert.ack.when[:10]}: {alert.ack.why}"
+    return f"{sentence(site, alert)}; by {alert.ack.who} on {alert.ack.when[:10]}: {alert.ack.why}"
 
 
 def pattern(rhythm: Rhythm) -> str:

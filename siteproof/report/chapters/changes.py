@@ -15,13 +15,15 @@ from siteproof.record.ages import moment_of
 from siteproof.record.finding import Finding
 from siteproof.record.grouped import grouped
 from siteproof.report.material import Material
-from siteproof.report.phrases import counted, few, nodes, quantity, when
+from siteproof.report.phrases import counted, few, nodes, when
 from siteproof.report.sections import Section, Table, anchor, limited_points, to_nodes
+from siteproof.sites import Site
 from siteproof.trend import Alert
-from siteproof.units import count
+from siteproof.units import count, with_unit
 from siteproof.wording import trends
 from siteproof.wording.amounts import change
 from siteproof.wording.findings import full
+from siteproof.wording.in_bounds_unit import levels
 
 MAX_NODES = 3  # of a row
 MAX_NAMES = 3  # changes or sessions in a sentence
@@ -51,7 +53,7 @@ def chapter(material: Material) -> Section:
     """The comparison with the last time, and what the whole history shows."""
     since, tables, points = material.once(last_time), [], []
     if since:
-        tables = [_metrics(since.result), besides(since.result.changed)]
+        tables = [_metrics(material.site, since.result), besides(since.result.changed)]
         lines = [f"Not comparable: {full(why)}" for why in since.result.not_comparable]
         points += limited_points(lines, MAX_ROWS)
     parts = [_of_history(material)] if material.judged.samples else []
@@ -67,13 +69,16 @@ def brief(material: Material) -> str:
     if since is None:
         parts = ["There is no earlier measurement to compare with."]
     else:
-        parts = [f"Compared with {since.words}{since.judged}:", *_worse(since.result.rows)]
+        parts = [
+            f"Compared with {since.words}{since.judged}:",
+            *_worse(material.site, since.result.rows),
+        ]
     return " ".join([*parts, *_still_worse(material)])
 
 
-def _worse(rows: Sequence[Row]) -> Iterator[str]:
+def _worse(site: Site, rows: Sequence[Row]) -> Iterator[str]:
     """Which metrics are worse, and which nodes fell where the fleet did not."""
-    worse = [_worse_metric(row) for row in rows if row.change.effect is Effect.WORSE]
+    worse = [_worse_metric(site, row) for row in rows if row.change.effect is Effect.WORSE]
     fell = [f"{row.name} of {_worst(row)}" for row in rows if row.worst]
     if not rows:
         yield "no metric was measured both times."
@@ -110,7 +115,7 @@ def _compared(material: Material, words: str, last: LastTime) -> Since:
     return Since(words, several, result)
 
 
-def _metrics(result: Comparison) -> Table:
+def _metrics(site: Site, result: Comparison) -> Table:
     """A row for each metric that changed; the others are counted."""
     shown = [r for r in result.rows if r.change.effect in NEWS or r.worst]
     number = Counter(r.change.effect for r in result.rows)
@@ -125,8 +130,7 @@ def _metrics(result: Comparison) -> Table:
             _word(r),
             r.name,
             r.role,
-            quantity(r.change.before, r.unit),
-            quantity(r.change.after, r.unit),
+            *_levels(site, r),
             change(r.change.change),
             "unknown" if r.change.one_value else change(r.change.noise).lstrip("+"),
             str(len(r.nodes)),
@@ -180,11 +184,17 @@ def _worst(row: Row) -> str:
     return few([f"{node} {change(by)}" for node, by in row.worst], MAX_NODES)
 
 
-def _worse_metric(row: Row) -> str:
+def _worse_metric(site: Site, row: Row) -> str:
     by = change(row.change.change)
-    before, after = quantity(row.change.before, row.unit), quantity(row.change.after, row.unit)
+    before, after = _levels(site, row)
     values = count(len(row.nodes), "value")
     return f"{row.name} {by} ({before} -> {after}, {row.role}, {values})"
+
+
+def _levels(site: Site, row: Row) -> tuple[str, str]:
+    """What a metric was and is, as `siteproof compare` has it."""
+    before, after, unit = levels(site, row.name, row.change.before, row.change.after, row.unit)
+    return with_unit(before, unit), with_unit(after, unit)
 
 
 def _still_worse(material: Material) -> list[str]:
@@ -224,7 +234,7 @@ def _of_history(material: Material) -> Section:
         _alerts(material, recent, f"Episodes from {when(first)} to {when(last)}", EPISODES),
         _alerts(material, [a for a in alerts if a not in recent], "Steps and drifts"),
     ]
-    points = [f"Acknowledged: {trends.acknowledged(a)}" for a in found.acknowledged]
+    points = [f"Acknowledged: {trends.acknowledged(material.site, a)}" for a in found.acknowledged]
     for title, lines in (
         ("A recurring pattern and no step", map(trends.swing, found.seasons)),
         ("Not judged", trends.gaps(found.gaps)),

@@ -21,11 +21,11 @@ from siteproof.report import promised
 from siteproof.report.figure import distribution as drawn
 from siteproof.report.figure.marks import Mark
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, quantity
+from siteproof.report.phrases import few
 from siteproof.report.sections import Figure, Section, Table, to_rows
 from siteproof.sites import Metric
 from siteproof.units import count
-from siteproof.wording.amounts import change, number
+from siteproof.wording.amounts import change, number, quantity, stated
 from siteproof.wording.findings import sentence
 
 LEAST = 2  # nodes that make a distribution
@@ -258,12 +258,12 @@ def _table(one: Fleet, states: FleetReport) -> Table:
     if len(values) >= PERCENTILES:
         words, ends = "5th to 95th percentile", quantiles(values, n=20, method="inclusive")
     rows = [
-        (f"median of {count(len(values), 'node')}", quantity(one.middle), "", ""),
-        (words, f"{quantity(ends[0])} to {quantity(ends[-1])}", "", ""),
+        (f"median of {count(len(values), 'node')}", number(one.middle), "", ""),
+        (words, f"{number(ends[0])} to {number(ends[-1])}", "", ""),
         *(
             (
                 m.text if m.kind == "baseline" else f"{m.kind} {m.text}",
-                quantity(m.value),
+                stated(m.value, ""),
                 _change(m.value, one),
                 "",
             )
@@ -275,7 +275,7 @@ def _table(one: Fleet, states: FleetReport) -> Table:
     for node in (*worst, *one.lost):
         value, change = "-", "-"
         if node in one.values:
-            value, change = quantity(one.values[node]), _change(one.values[node], one)
+            value, change = number(one.values[node]), _change(one.values[node], one)
         state = states.nodes[node].state if node in states.nodes else ""
         rows.append((to_rows("node", node), value, change, str(state)))
     left = len(values) - MAX_ROWS

@@ -21,12 +21,11 @@ from siteproof.report import promised
 from siteproof.report.figure import ranges as drawn
 from siteproof.report.figure.ranges import Row
 from siteproof.report.material import Material
-from siteproof.report.phrases import quantity
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Site
 from siteproof.sites.published_csv import NETWORK
 from siteproof.units import count
-from siteproof.wording.amounts import per_cent
+from siteproof.wording.amounts import per_cent, quantity
 
 NETWORKS = ("lan", "wan")  # published values name these instead of a link
 PLACES = (NETWORK, LINK, "file_system", PUBLISHED, "mode")  # differ between two links

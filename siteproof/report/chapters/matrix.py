@@ -27,7 +27,7 @@ from siteproof.report.figure.cells import (
     kinds_of,
 )
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, nodes, quantity
+from siteproof.report.phrases import few, nodes
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Site, pairs
 from siteproof.units import count
@@ -228,7 +228,7 @@ def _table(site: Site, one: Matrix) -> Table:
 
 def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
     name, value = f"{pair[0]} > {pair[1]}", one.values.get(pair)
-    back = quantity(one.values[pair[::-1]]) if pair[::-1] in one.values else "-"
+    back = number(one.values[pair[::-1]]) if pair[::-1] in one.values else "-"
     if value is None:
         sample = one.failed[pair]
         return name, "-", "-", "-", back, f"{sample.status}: {sample.why}"
@@ -238,7 +238,7 @@ def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
     if pair in one.broken:
         what = f"misses {one.broken[pair]}"
     by = change(value / typical - 1) if typical else "-"
-    return name, quantity(value), by, _of_link(site, one, value), back, what
+    return name, number(value), by, _of_link(site, one, value), back, what
 
 
 def _of_link(site: Site, one: Matrix, value: float) -> str:

@@ -22,13 +22,15 @@ from siteproof.report.figure.line_plot import Line
 from siteproof.report.figure.marks import Mark
 from siteproof.report.material import Material
 from siteproof.report.past import Past
-from siteproof.report.phrases import day, quantity
+from siteproof.report.phrases import day
 from siteproof.report.sections import Figure, Section, Table
+from siteproof.sites import Site
 from siteproof.trend import Alert
 from siteproof.units import count
 from siteproof.wording import trends
-from siteproof.wording.amounts import change
+from siteproof.wording.amounts import change, number, quantity
 from siteproof.wording.findings import full, fulls
+from siteproof.wording.in_bounds_unit import shown_in
 from siteproof.wording.trends import TOO_SHORT
 
 LEAST = 3  # runs that make a course
@@ -94,7 +96,7 @@ def _lead(material: Material, middles: Sequence[Middle]) -> str:
     if not worse:
         return f"{text}; no change for the worse was found in {survey.series} series."
     found = f"{count(len(worse), 'change')} for the worse"
-    return f"{text}; {found}, the worst: {trends.sentence(worse[0])}."
+    return f"{text}; {found}, the worst: {trends.sentence(material.site, worse[0])}."
 
 
 def _middle(found: Past, one: Fleet) -> Middle | None:
@@ -179,7 +181,7 @@ def _periods(middle: Middle, steps: Sequence[Alert]) -> Table:
     for key in sorted(set(keys))[-MAX_ROWS:]:
         runs = [n for n, k in enumerate(keys) if k == key]
         value, low, high = (
-            quantity(float(np.median(values[runs])))
+            number(float(np.median(values[runs])))
             for values in (middle.values, middle.lows, middle.highs)
         )
         first, last = day(middle.times[runs[0]]), day(middle.times[runs[-1]])
@@ -208,16 +210,18 @@ def _of_alert(
     if not lines:
         return None
     name, title = f"trend-change-{number}", f"{alert.series_name} of {alert.nodes}"
-    courses, marks = list(lines), list[Mark]()
+    unit, factor = shown_in(material.site, alert)
+    courses = [replace(line, values=np.asarray(line.values) * factor) for line in lines]
+    marks = list[Mark]()
     for middle in [m for m in middles if covers(alert, m.one)][:1]:
-        size = promised.converted(1, middle.one.unit, alert.unit)
+        size = promised.converted(1, middle.one.unit, unit)
         of_fleet = f"median of {count(middle.nodes, 'node')}"
         courses.append(Line(of_fleet, style.days(middle.times), middle.values * size, quiet=True))
         marks = [m.times(size) for m in middle.one.marks if m.kind != "median"]
     steps = [] if alert.kind == "drift" else [(utc(alert), _step(alert))]  # a drift has no moment
-    svg = drawn.draw(f"{title}, {alert.unit}", alert.unit, courses, steps, marks)
+    svg = drawn.draw(f"{title}, {unit}", unit, courses, steps, marks)
     table = changes.of_alerts(material, [alert])
-    return Figure(name, title, svg, _alert_caption(alert), table)
+    return Figure(name, title, svg, _alert_caption(material.site, alert), table)
 
 
 def _lines(material: Material, alert: Alert) -> Iterator[Line]:
@@ -238,8 +242,8 @@ def covers(alert: Alert, one: Fleet) -> bool:
     )
 
 
-def _alert_caption(alert: Alert) -> str:
+def _alert_caption(site: Site, alert: Alert) -> str:
     """What `siteproof trend` has on it."""
-    about = (trends.sentence(alert), trends.state(alert), alert.confidence)
+    about = (trends.sentence(site, alert), trends.state(alert), alert.confidence)
     parts = [*about, *fulls(alert.changed)]
     return f"{'; '.join(parts)}."

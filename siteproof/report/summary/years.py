@@ -9,12 +9,12 @@ from siteproof.report.chapters import distribution, trend
 from siteproof.report.chapters.trend import Middle
 from siteproof.report.figure import small
 from siteproof.report.material import Material
-from siteproof.report.phrases import day, few, nodes, quantity
+from siteproof.report.phrases import day, few, nodes
 from siteproof.report.sections import Link
 from siteproof.report.summary import Year
 from siteproof.trend import Alert
 from siteproof.units import count
-from siteproof.wording.amounts import change
+from siteproof.wording.amounts import change, number, quantity
 from siteproof.wording.findings import fulls
 
 MAX_YEARS = 8
@@ -46,7 +46,7 @@ def _year(middle: Middle, title: str, opened: Sequence[Alert]) -> Year:
     values = middle.values.tolist()
     marks = [m for m in one.marks if m.kind == "bound"]
     steps = [_place(middle, a) for a in of_fleet if a.kind == "step"]
-    ends = f"{quantity(values[0])} to {quantity(values[-1], unit)}"
+    ends = f"{number(values[0])} to {quantity(values[-1], unit)}"
     caption = f"{title}: {count(len(values), 'run')}, the median from {ends}"
     drawn = small.course(caption, values, marks, steps)
     change, look = _change(of_fleet)

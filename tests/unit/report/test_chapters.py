@@ -111,7 +111,7 @@ def test_the_table_of_a_distribution_tells_what_is_drawn(made, told):
     bad = row(first, "n002")
     assert f"n002 {bad[2]}" in words and bad[3] == "FAILED"
     newest = [s for s in made.judged.samples if s.metric == "Stream.triad" and s.node == "n002"]
-    assert float(bad[1]) == pytest.approx(float(newest[-1].number) / 1000, rel=1e-5)
+    assert float(bad[1]) == pytest.approx(float(newest[-1].number) / 1000, rel=5e-4)
     assert float(bad[1]) / median - 1 == pytest.approx(
         float(bad[2].removesuffix(" %")) / 100, abs=0.001
     )

@@ -5,6 +5,7 @@ from fractions import Fraction
 import fleets
 
 from siteproof.verdict.tally import Tally
+from siteproof.wording import tallies
 
 PLACES = [
     ([], 0),
@@ -42,3 +43,11 @@ def test_values_have_the_digits_that_their_noise_leaves(tmp_path, monkeypatch):
         found = fleets.run_of(dict(zip(fleets.names(8), values, strict=False)))
         (verdict,) = fleets.judged(site, found).verdicts
         assert Tally.of(site, verdict).places == places, values
+
+
+def test_a_margin_of_many_times_the_limit_is_told_as_so_many_times(tmp_path, monkeypatch):
+    site = fleets.load(tmp_path, monkeypatch, criteria=fleets.CRITERIA)
+    for value, shown in ((59.4, "-1.0 %"), (630, "+950 %"), (30660, "511 times")):
+        found = fleets.run_of(dict.fromkeys(fleets.names(8), value))
+        (verdict,) = fleets.judged(site, found).verdicts
+        assert tallies.margin(Tally.of(site, verdict)) == shown

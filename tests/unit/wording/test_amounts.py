@@ -1,9 +1,6 @@
 """How a value and a change are written, whatever the command."""
 
-from fractions import Fraction
-
-from siteproof import units
-from siteproof.wording.amounts import change, number
+from siteproof.wording.amounts import change, quantity, stated
 
 
 def test_a_value_has_the_prefix_with_which_it_can_be_read():
@@ -13,12 +10,11 @@ def test_a_value_has_the_prefix_with_which_it_can_be_read():
         (61_032_000, "KiB", "58.2 GiB"),
         (0.000_004_2, "s", "4.2 us"),
         (0.000_61, "GB/s", "610 kB/s"),
-        (1_234_567, "count", "1234567 count"),
+        (1_234_567, "count", "1234567"),
         (0, "b/s", "0 b/s"),
         (3_000_000, "kJ/mol", "3000000 kJ/mol"),
     ):
-        best = units.readable(value, unit)
-        assert f"{number(float(units.convert(Fraction(value), unit, best)))} {best}" == shown
+        assert quantity(value, unit) == shown
 
 
 def test_a_change_by_much_is_told_as_so_many_times():
@@ -31,3 +27,13 @@ def test_a_change_by_much_is_told_as_so_many_times():
         (float("inf"), "from 0"),
     ):
         assert change(share) == shown
+
+
+def test_a_limit_is_in_the_unit_and_digits_of_who_has_set_it():
+    for value, unit, shown in (
+        (2295, "GFLOPS", "2295 GFLOPS"),
+        (177.385, "GB/s", "177.385 GB/s"),
+        (8_500_000_000, "b/s", "8500000000 b/s"),
+        (0.5, "", "0.5"),
+    ):
+        assert stated(value, unit) == shown

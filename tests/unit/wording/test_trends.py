@@ -69,13 +69,13 @@ def test_the_place_of_a_change():
 
 def test_a_change_in_one_line_and_by_whom_it_was_acknowledged():
     line = (
-        "k7q2mx Stream.triad of n[001-002] (rack1): 181000 -> 162900 MB/s, -10.0 %, since "
+        "k7q2mx Stream.triad of n[001-002] (rack1): 181.0 -> 162.9 GB/s, -10.0 %, since "
         "2026-11-02 00:00"
     )
-    assert trends.sentence(STEP) == line
+    assert trends.sentence(SITE, STEP) == line
     known = replace(STEP, ack=Ack("k7q2mx", "me", "firmware", "2026-11-03T00:00:00+00:00"))
-    assert trends.acknowledged(known) == f"{line}; by me on 2026-11-03: firmware"
-    assert trends.sentence(replace(STEP, kind="drift")).endswith("since 2026-11-01 00:00")
+    assert trends.acknowledged(SITE, known) == f"{line}; by me on 2026-11-03: firmware"
+    assert trends.sentence(SITE, replace(STEP, kind="drift")).endswith("since 2026-11-01 00:00")
 
 
 def test_of_many_causes_the_first_are_shown():
