@@ -12,7 +12,7 @@
 #:   make test-weekly  what takes hours: many random histories, a soak
 #:   make mutants    what the tests prove: which of the mistakes in tests/mutants they find
 #:   make by-hand    each tool by hand and by its check in turns: ratio and 95 % interval, 8 minutes
-#:   make golden     record anew what every command prints, the screens and the reference of the docs
+#:   make golden     record anew what every command prints, the screens, reference and picture of the docs
 #:   make clean      remove stage/, output/ and caches; perflogs/ stays
 #:
 #: After 'make venv':
@@ -72,6 +72,7 @@ golden:
 	@.venv/bin/python tests/golden/record.py --write
 	@.venv/bin/python tests/golden/screens.py --write
 	@.venv/bin/python tests/golden/reference.py --write
+	@.venv/bin/python tests/golden/picture.py --write
 
 clean:
 	@setup/clean

@@ -6,42 +6,53 @@ the end of a sentence, never a part of a node set, a number or a command.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from siteproof.analysis.before_after import Effect
 from siteproof.errors import harmless
 from siteproof.record.finding import Kind
-from siteproof.record.severity import UNDECIDED
+from siteproof.record.severity import UNDECIDED as WITHOUT_ANSWER
 from siteproof.report.chapters import changes, nodes, untested
 from siteproof.report.material import Material
-from siteproof.report.phrases import few
-from siteproof.report.phrases import nodes as folded
-from siteproof.report.summary import begin
+from siteproof.report.phrases import few, some_nodes
 from siteproof.units import count
 from siteproof.wording.amounts import change
 from siteproof.wording.findings import full
 from siteproof.wording.shorter import shorten
 from siteproof.wording.verdicts import heading, next_command, numbers, published_only
 
+ONLY_PUBLISHED = "PUBLISHED"
+UNDECIDED = "UNDECIDED"  # no criterion at all, or none that decides anything
 MAX_CHARACTERS = 700  # characters of the paragraph
 HEADING, SET, REASON, CHANGES, COMMAND = 80, 40, 100, 80, 110  # of its parts
 
 
 def text(material: Material) -> str:
     """The paragraph, in one line."""
-    return " ".join(map(harmless, _sentences(material)))
+    return " ".join(map(harmless, filter(None, _sentences(material))))
 
 
 def _sentences(material: Material) -> Iterator[str]:
     judged = material.judged
-    yield f"{shorten(heading(judged), HEADING)}: {begin.mark(material)}."
+    yield f"{shorten(heading(judged), HEADING)}: {mark(material)}."
     counts = numbers(judged.verdicts) or "none"
     yield f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {counts}."
-    if not published_only(judged):
-        yield _nodes_out(material)
-        yield from _worse(material)
-        yield from _not_tested(material)
+    yield answers(material)
     yield f"Next: {_command(material)}"
+
+
+def answers(material: Material) -> str:
+    """Its sentences after the verdict, which the page has, too; none where nothing was measured."""
+    if published_only(material.judged):
+        return ""
+    return " ".join([_nodes_out(material), *_worse(material), *_not_tested(material)])
+
+
+def mark(material: Material) -> str:
+    """The most severe verdict on any criterion that decides something, if anything was measured."""
+    if published_only(material.judged):
+        return ONLY_PUBLISHED
+    return str(material.judged.most_severe or UNDECIDED)
 
 
 def _nodes_out(material: Material) -> str:
@@ -52,8 +63,8 @@ def _nodes_out(material: Material) -> str:
         return f"{shorten(short, REASON)}."
     worst = nodes.in_rows(material, out)[0]
     reason = shorten(worst.reasons[0] if worst.reasons else "no reason known", REASON)
-    who = "" if len(worst.nodes) == len(out) else f"{_set(worst.nodes)} "
-    return f"{short}, {_set(ruling.node for ruling in out)}; {who}{worst.state}: {reason}."
+    who = "" if len(worst.nodes) == len(out) else f"{some_nodes(worst.nodes)} "
+    return f"{short}, {some_nodes(ruling.node for ruling in out)}; {who}{worst.state}: {reason}."
 
 
 def _worse(material: Material) -> Iterator[str]:
@@ -77,11 +88,13 @@ def _worse(material: Material) -> Iterator[str]:
 
 def _not_tested(material: Material) -> Iterator[str]:
     """The criteria that nothing decides, and the nodes that lack some value."""
-    undecided = [r.id for r in material.judged.verdicts if r.verdict in UNDECIDED and not r.excused]
+    undecided = [
+        r.id for r in material.judged.verdicts if r.verdict in WITHOUT_ANSWER and not r.excused
+    ]
     if undecided:
         yield f"Not tested: {count(len(undecided), 'criterion', 'criteria')}."
     if lacking := untested.lacking(material):
-        yield f"{untested.lack_some_value(lacking)}, {_set(lacking)}."
+        yield f"{untested.lack_some_value(lacking)}, {some_nodes(lacking)}."
 
 
 def _command(material: Material) -> str:
@@ -89,16 +102,6 @@ def _command(material: Material) -> str:
     command = next_command(material.judged)
     plain = f"siteproof verdict --system {material.system}"
     return command if command and len(command) <= COMMAND else plain
-
-
-def _set(names: Iterable[str]) -> str:
-    """Nodes as a set; of many that do not fold, the first, and how many more there are."""
-    known = sorted(names)
-    shown = known
-    while len(shown) > 1 and len(folded(shown)) > SET:
-        shown = shown[: len(shown) * 3 // 4]
-    rest = len(known) - len(shown)
-    return folded(shown) + (f" and {rest} more" if rest else "")
 
 
 def _whole(texts: Sequence[str], room: int) -> str:

@@ -20,15 +20,15 @@ from jinja2.filters import do_mark_safe
 
 from siteproof.report.numbering import Numbering
 from siteproof.report.phrases import when
-from siteproof.report.sections import Attached, Figure, Link, Report, Table
+from siteproof.report.sections import Attached, Drawn, Figure, Link, Report, Table
 from siteproof.units import count
 
 ARROW = "\N{RIGHTWARDS ARROW}"  # one character, which no line break splits
 HERE = Path(__file__).parent
-MAX_IDS = 6  # of criteria that lack a value for one reason
 WIDE = 3  # columns from which on a table becomes blocks on a narrow screen
-PORTRAIT = 110  # characters that fit side by side on A4 in portrait
-WRAPPED = 30  # characters from which on a text of a cell is broken
+BROAD = 110  # characters that need the whole width, where each cell has at most WRAPPED a line
+WRAPPED = 30
+LONG = 220  # characters of a row that would have too many lines on half of the width
 KINDS = {  # the look of a state that is the whole text of a cell
     "bad": ("FAIL", "ERROR", "FAILED", "worse"),
     "warn": ("REGRESSED", "FLAPPING", "SLOW", "ODD", "UNSTABLE", "nodes fell"),
@@ -73,7 +73,6 @@ def page(report: Report, now: datetime) -> str:
         address=address,
         wide=WIDE,
         is_broad=is_broad,
-        max_ids=MAX_IDS,
         style=do_mark_safe(css),
         script=do_mark_safe(script),
         script_hash=_hash(script),
@@ -109,6 +108,8 @@ def words(text: str) -> str:
 
 
 def _cell(numbering: Numbering, text: str) -> str:
+    if isinstance(text, Drawn):
+        return do_mark_safe(text.svg)
     found = numbering.refer(text) if isinstance(text, Link) else ()
     places = [_PLACE.format(one.anchor, breakable(one.label)) for one in found]
     return _COMMA.join(places) if places else words(text)
@@ -122,10 +123,10 @@ def _cells(table: Table, row: Sequence[str], cell: Callable[[str], str]) -> str:
 
 
 def is_broad(table: Table) -> bool:
-    """Whether it needs a page in landscape when it is printed."""
+    """Whether it takes the whole width: no other table or figure is next to it."""
     cells = zip(table.columns, *table.rows, strict=True)
-    widths = [min(max(map(len, column)), WRAPPED) for column in cells]
-    return len(widths) >= WIDE and sum(widths) > PORTRAIT
+    widths = [max(map(len, column)) for column in cells]
+    return sum(widths) > LONG or sum(min(width, WRAPPED) for width in widths) > BROAD
 
 
 def breakable(text: str) -> str:

@@ -20,8 +20,10 @@ def page(report: Report, now: datetime) -> str:
     """The page. now: when it is made."""
     numbers = Numbering.of(report)
     lines = [f"# {text(report.system)}: {report.summary.mark}", ""]
-    for table in (_numbers(report.summary), report.summary.causes):
-        lines += _table(table, numbers) if table.rows else ()
+    for table in (_numbers(report.summary), *report.summary.answers):
+        lines += _table(table, numbers)
+    for sentence in filter(None, (report.summary.sentence, report.summary.conditions)):
+        lines += [text(sentence), ""]
     for step in report.summary.steps:
         lines += [f"    {' '.join(step.command.split())}  # {step.what}", ""]
     for section in report.sections:

@@ -17,6 +17,13 @@
     for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
     heading.setAttribute("aria-sort", down ? "descending" : "ascending");
   };
+  const button = (table, column, heading) => {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.append(...heading.childNodes);
+    made.addEventListener("click", () => sort(table, column, heading));
+    heading.append(made);
+  };
   const filter = (table) => {
     const field = document.createElement("input");
     field.type = "search";
@@ -30,15 +37,9 @@
     });
     table.parentNode.before(field);
   };
-  for (const table of document.querySelectorAll("main table:has(thead), table.lines")) {
+  for (const table of document.querySelectorAll("table")) {
     if (table.tBodies[0].rows.length < 3) continue;
-    [...table.tHead.rows[0].cells].forEach((heading, column) => {
-      heading.tabIndex = 0;
-      heading.addEventListener("click", () => sort(table, column, heading));
-      heading.addEventListener("keydown", (event) => {
-        if (event.key === "Enter") sort(table, column, heading);
-      });
-    });
+    [...table.tHead.rows[0].cells].forEach((heading, column) => button(table, column, heading));
     if (table.tBodies[0].rows.length > 8) filter(table);
   }
 })();

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 
 from siteproof import nodesets
 
+ROOM = 40  # characters of a node set
+
 
 def when(moment: datetime | str) -> str:
     """A time in UTC, to the minute: 2026-11-21 18:00 UTC."""
@@ -23,6 +25,19 @@ def day(moment: datetime | str) -> str:
 def nodes(names: Iterable[str]) -> str:
     """Nodes as a set, folded."""
     return str(nodesets.of(names))
+
+
+def some_nodes(names: Iterable[str], room: int = ROOM) -> str:
+    """Nodes as a set; of many that do not fold, the first, and how many more there are.
+
+    room: characters of the set.
+    """
+    known = sorted(names)
+    shown = known
+    while len(shown) > 1 and len(nodes(shown)) > room:
+        shown = shown[: len(shown) * 3 // 4]
+    rest = len(known) - len(shown)
+    return nodes(shown) + (f" and {rest} more" if rest else "")
 
 
 def counted(pairs: Iterable[tuple[str, int]]) -> str:

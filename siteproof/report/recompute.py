@@ -27,7 +27,7 @@ from fractions import Fraction
 from gzip import decompress as gunzip
 from html.parser import HTMLParser
 from statistics import median
-from typing import Dict, List, NamedTuple, Optional, TextIO, Tuple
+from typing import Dict, List, NamedTuple, Optional, Set, TextIO, Tuple
 from urllib.parse import unquote_to_bytes
 
 Row = Dict[str, str]  # by column; of what the page shows the text of each cell
@@ -44,7 +44,7 @@ PLAIN = "B|B/s|FLOPS|Hz|IOPS|count|nodes|tasks|ranks|packets|VMs|instances|s|x|[
 UNIT = re.compile("([KMGTP]i|[kMGTP]?)(%s|%s)" % ("|".join(SIZES), PLAIN))
 NUMBER = re.compile("[+-]?[0-9]{1,60}([.][0-9]{1,60})?([eE][+-]?[0-9]{1,2})?")
 SIGNS = {"at_least": -1, "at_most": 1, "equals": 0}
-LINE, TOP = "criteria of the line", "verdict at the top"
+LINE, TOP = "not met", "verdict at the top"  # a column and a line of the first screen
 CELLS = {"verdict": "stated", "required": "limit", "limit": "limit", "worst value": "worst"}
 CELLS.update({"margin": "margin", "counts": "counts"})
 COUNTED = "([0-9]+) (passed|below baseline|failed|no value)"
@@ -76,8 +76,6 @@ class Page(HTMLParser):
         if "data-of" in given and self.rows:
             self.column, self.ends = given["data-of"], tag
             self.rows[-1].setdefault(self.column, "")
-        elif tag == "small":
-            self.handle_data("; ")
 
     def handle_endtag(self, tag: str) -> None:
         """The open cell ends."""
@@ -238,30 +236,20 @@ class Judge:
 
 def unlike_cells(rule: Row, rows: List[Row]) -> List[str]:
     """The cells of the page that are not as criteria.csv has them, and rows that it lacks."""
-    cells, places = [], 0
-    for row in rows:
-        title, _, more = row.get(LINE, row.get("criterion", "")).partition("; ")
-        if "verdict" in row and title == rule["criterion"]:
-            places += LINE not in row
-            cells += [(column, text, LINE in row) for column, text in row.items()]
-        elif title.endswith(" criteria") and rule["criterion"] in more.split(", "):
-            cells.append(("verdict", row["verdict"], True))
-    wrong = [cell for cell in cells if cell[0] in CELLS and not is_right(rule, *cell)]
-    found = ["the page shows %s '%s'" % (column, text[:80]) for column, text, _ in wrong]
+    own = [row for row in rows if row.get(LINE, row.get("criterion")) == rule["criterion"]]
+    own = [row for row in own if "verdict" in row]
+    cells = [(column, text) for row in own for column, text in row.items() if column in CELLS]
+    wrong = [cell for cell in cells if not is_right(rule, *cell)]
+    found = ["the page shows %s '%s'" % (column, text[:80]) for column, text in wrong]
+    places = sum(LINE not in row for row in own)
     return found if places == 1 else [*found, "it is not once in the chapter on the criteria"]
 
 
-def is_right(rule: Row, column: str, text: str, first: bool) -> bool:
-    """Whether a cell is as criteria.csv has it, and what follows. first: on the first screen."""
+def is_right(rule: Row, column: str, text: str) -> bool:
+    """Whether a cell is as criteria.csv has it, and what follows."""
     mark = "^-$|^links: |^pairs: |^%s " % re.escape(rule["metric"])
     text = re.sub("^[^A-Z]*" if column == "verdict" else mark, "", text)
-    text = text.replace("\u2265", ">=").replace("\u2264", "<=").replace(" \u00b7 ", "; ")
-    due, text = rule[CELLS[column]], re.sub("; passes (.*)", r" (\1)", text)
-    if first and column == "worst value":  # which has the node in its own way
-        due = due.split(", ")[0]
-    if first and column == "counts" and due:  # without the names where these are many
-        same = re.findall(COUNTED, text) == re.findall(COUNTED, due)
-        return same and text.count("(waived)") <= due.count("(waived)")
+    due = rule[CELLS[column]]
     free = column == "counts" and not due  # only reasons
     return free or re.match(re.escape(due) + "($|[;,] )", text) is not None
 
@@ -278,9 +266,14 @@ def unlike_page(judge: Judge, rows: List[Row]) -> List[str]:
         mark = "PUBLISHED"
     due = {TOP: [mark], "lead of criteria": [], "lead of sheet": [worst] if each else []}
     wrong = [name for name in due if not is_said(texts[name], due[name], verdicts)]
-    shown = {row["criterion"] for row in rows if "criterion" in row} - verdicts.keys()
+    shown = named(rows) - verdicts.keys()
     found = ["%s is on the page and not in criteria.csv" % key for key in sorted(shown)]
     return found + ["the page's %s is '%s'" % (name, texts[name][:120]) for name in wrong]
+
+
+def named(rows: List[Row]) -> Set[str]:
+    """The criteria that have a row on the page."""
+    return {row[name] for row in rows for name in (LINE, "criterion") if name in row}
 
 
 def is_said(text: str, due: List[str], verdicts: Row) -> bool:

@@ -38,6 +38,18 @@ class Link(str):
         return made
 
 
+class Drawn(str):
+    """A cell with a drawing. svg: of siteproof.report.figure only, as it is not escaped."""
+
+    svg: str
+
+    def __new__(cls, svg: str, text: str) -> Drawn:
+        """text: what is shown where nothing can be drawn."""
+        made = super().__new__(cls, text)
+        made.svg = svg
+        return made
+
+
 def to_rows(kind: str, *names: str, text: str = "") -> Link:
     """A cell that leads to the rows of these names."""
     return Link([(name, anchor(kind, name)) for name in names], text)

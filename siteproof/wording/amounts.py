@@ -45,12 +45,17 @@ def stated(value: float, unit: str) -> str:
     return with_unit(f"{value:.0f}" if "e+" in text else text, unit)
 
 
+def times(ratio: float) -> str:
+    """A large ratio in three digits, or all before the point: `56.2 times`, `1467 times`."""
+    return f"{ratio:.0f} times" if ratio >= 1000 else f"{ratio:.3g} times"
+
+
 def per_cent(share: float) -> str:
     """A share: 97.9 %; below a tenth of a per cent 0 %; from 10 on, `210 times`."""
     if not isfinite(share):
         return "-"
     if share >= MANY_TIMES:
-        return f"{share:.3g} times"
+        return times(share)
     return f"{100 * share:.3g} %" if abs(share) >= LEAST_SHARE else "0 %"
 
 
@@ -61,5 +66,5 @@ def change(share: float | None) -> str:
     if not isfinite(share):
         return "from 0"
     if share >= MANY_TIMES:
-        return f"{share + 1:.3g} times"
+        return times(share + 1)
     return f"{share:+.1%}".replace("%", " %") if abs(share) >= LEAST_SHARE else "0 %"

@@ -6,15 +6,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from math import floor, isfinite, log10
+from typing import TYPE_CHECKING
 
 from siteproof import units
 from siteproof.errors import UserError
 from siteproof.record.finding import Finding, Kind
 from siteproof.sites import Site
-from siteproof.trend.alerts import Alert
 from siteproof.verdict.judgement import Judgement
 from siteproof.verdict.tally import DEFAULT_DIGITS, MAX_DIGITS, Tally, decimal, of_all
 from siteproof.wording.amounts import number
+
+if TYPE_CHECKING:
+    from siteproof.trend.alerts import Alert
 
 OF_A_CRITERION = (Kind.MISSES_BOUND, Kind.BELOW_BASELINE)
 

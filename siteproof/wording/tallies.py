@@ -15,7 +15,7 @@ from siteproof.record.severity import RANKS, Verdict
 from siteproof.sites.promise import SIGNS
 from siteproof.units import Limit, count, with_unit
 from siteproof.verdict.tally import MAX_PLACES, Standing, Tally, decimal
-from siteproof.wording.amounts import LIMIT_DIGITS, MANY_TIMES
+from siteproof.wording.amounts import LIMIT_DIGITS, MANY_TIMES, times
 from siteproof.wording.findings import sentence
 from siteproof.wording.verdicts import why
 
@@ -102,7 +102,7 @@ def margin(tally: Tally) -> str:
     if share is None:
         return NOTHING
     if abs(share) >= MANY_TIMES and limit and limit.value > 0:
-        return f"{float(1 + abs(share)):.3g} times"
+        return times(float(1 + abs(share)))
     size = abs(100 * share)
     places = 0 if size >= 100 else 1
     while size and places < MAX_PLACES and size * 10**places < 1:

@@ -11,20 +11,20 @@ from pathlib import Path
 
 from markupsafe import escape
 
-from siteproof.report import html, recompute, value_tables
+from siteproof.report import brief, html, recompute, value_tables
 from siteproof.report.chapters import criteria, samples
 from siteproof.report.material import Material
 from siteproof.report.sections import Attached, Report
-from siteproof.report.summary import Summary, begin, contract_lines
+from siteproof.report.summary import Summary, first_tables
 from siteproof.wording.verdicts import numbers
 
 
 def page(judged, perflogs=Path("nowhere")):
     """The parts of a page that say what the tables say: first screen, criteria, sheet, jobs."""
     material = Material(judged, perflogs, datetime.now(UTC))
-    mark, counts = begin.mark(material), numbers(judged.verdicts)
-    lines, note = contract_lines.lines(material)
-    first = Summary(judged.chosen, "now", "1 node", "", mark, counts, [], lines, note)
+    mark, counts = brief.mark(material), numbers(judged.verdicts)
+    shown = [first_tables.not_met(material)]
+    first = Summary(judged.chosen, "now", "1 node", "", mark, counts, answers=shown)
     sections = [criteria.chapter(material)]
     if values := samples.chapter(material):
         sections.append(replace(values, tables=values.tables[:1]))  # the jobs, as those have sums

@@ -79,7 +79,7 @@ def brief(material: Material) -> str:
 def _worse(site: Site, rows: Sequence[Row]) -> Iterator[str]:
     """Which metrics are worse, and which nodes fell where the fleet did not."""
     worse = [_worse_metric(site, row) for row in rows if row.change.effect is Effect.WORSE]
-    fell = [f"{row.name} of {_worst(row)}" for row in rows if row.worst]
+    fell = [f"{row.name} of {worst(row)}" for row in rows if row.worst]
     if not rows:
         yield "no metric was measured both times."
     elif not worse:
@@ -130,11 +130,11 @@ def _metrics(site: Site, result: Comparison) -> Table:
             _word(r),
             r.name,
             r.role,
-            *_levels(site, r),
+            *levels_of(site, r),
             change(r.change.change),
             "unknown" if r.change.one_value else change(r.change.noise).lstrip("+"),
             str(len(r.nodes)),
-            _worst(r) or "-",
+            worst(r) or "-",
         )
         for r in shown
     ]
@@ -180,18 +180,19 @@ def _word(row: Row) -> str:
     return str(row.change.effect)
 
 
-def _worst(row: Row) -> str:
-    return few([f"{node} {change(by)}" for node, by in row.worst], MAX_NODES)
+def worst(row: Row) -> str:
+    """The nodes that fell most."""
+    return few([f"{node} {change(by)}".removesuffix(" -") for node, by in row.worst], MAX_NODES)
 
 
 def _worse_metric(site: Site, row: Row) -> str:
     by = change(row.change.change)
-    before, after = _levels(site, row)
+    before, after = levels_of(site, row)
     values = count(len(row.nodes), "value")
     return f"{row.name} {by} ({before} -> {after}, {row.role}, {values})"
 
 
-def _levels(site: Site, row: Row) -> tuple[str, str]:
+def levels_of(site: Site, row: Row) -> tuple[str, str]:
     """What a metric was and is, as `siteproof compare` has it."""
     before, after, unit = levels(site, row.name, row.change.before, row.change.after, row.unit)
     return with_unit(before, unit), with_unit(after, unit)
@@ -203,7 +204,7 @@ def _still_worse(material: Material) -> list[str]:
     if not still:
         return []
     shown = [
-        f"{a.series_name} {change(a.relative)} on {_where(a)} from {when(a.begin.time)}"
+        f"{a.series_name} {change(a.relative)} on {where(a)} from {when(a.begin.time)}"
         for a in still
     ]
     verb = "is" if len(still) == 1 else "are"
@@ -261,6 +262,7 @@ def of_alerts(material: Material, alerts: Sequence[Alert]) -> Table:
     return Table(ALERT_COLUMNS, rows, numeric=ALERT_NUMBERS)
 
 
-def _where(alert: Alert) -> str:
+def where(alert: Alert) -> str:
+    """The nodes of a change, and the place that has them."""
     names = nodes(alert.nodes)
     return names if alert.place in ("", names) else f"{alert.place}: {names}"

@@ -10,21 +10,26 @@ from siteproof.record.finding import Kind
 from siteproof.record.grouped import grouped
 from siteproof.record.samples import PUBLISHED
 from siteproof.record.severity import NOT_KEPT, RANKS
-from siteproof.report import value_tables
+from siteproof.report import promised, value_tables
 from siteproof.report.chapters import samples
+from siteproof.report.figure import small
+from siteproof.report.figure.marks import Mark
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, period, when
-from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, to_rows
+from siteproof.report.sections import NOTHING, Drawn, Link, Section, Table, anchor
+from siteproof.report.summary import BAD, NONE, OK, SLOW
 from siteproof.sites.promise import CONTRACT_MODES
-from siteproof.units import count
-from siteproof.verdict.tally import Tally
+from siteproof.units import count, with_unit
+from siteproof.verdict.derived.given import DerivedSample
+from siteproof.verdict.tally import Standing, Tally
 from siteproof.wording import tallies
+from siteproof.wording.amounts import stated
 from siteproof.wording.findings import warning
 from siteproof.wording.verdicts import age, answered_line, numbers
 
 COLUMNS = (
     *("criterion", "verdict", "description", "required", "worst value", "margin", "counts", "why"),
-    *("age", "source", "waived", "jobs", "see"),
+    *("spread", "age", "source", "waived", "see"),
 )
 DEFAULT_MODE = ("mode", " or ".join(CONTRACT_MODES))  # in the note of the table
 NOTE = (
@@ -38,6 +43,13 @@ SUMS_NOTE = (
     "has it. recompute.py applies bounds and rounding to the tables again; 'sha256sum' on what is "
     "saved from the page, and on the files below perflogs, must give these sums."
 )
+LOOKS = {  # of the page's style
+    Standing.PASSED: OK,
+    Standing.BELOW: SLOW,
+    Standing.FAILED: BAD,
+    Standing.NO_VALUE: NONE,
+}
+LEAST = 2  # values that make a spread
 MAX_CRITERIA = 5  # in a sentence
 MAX_WAIVERS, MAX_SUITES = 6, 4
 DECISIONS = ("accepted", "accepted with reservations", "refused")
@@ -85,6 +97,7 @@ def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
     note = f". Note: {criterion.note}" if criterion.note else ""
     values = material.once(samples.of_units)
     own = [row for (key, _), rows in values.items() if key == result.id for row in rows]
+    jobs = [(f"job {job}", anchor("job", job)) for job in samples.jobs_of(own)]
     return (
         Link([(result.id, anchor("values", result.id))]),
         str(result.verdict),
@@ -93,12 +106,12 @@ def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
         ", ".join(filter(None, (tallies.value(tally), tallies.worst(tally)))),
         tallies.margin(tally),
         "; ".join(tallies.counts(tally)) or NOTHING,
-        "; ".join([*tallies.reasons(tally), *by_rounding]) or NOTHING,
+        "; ".join([*tallies.reasons(tally), *by_rounding, *_of_tool(tally)]) or NOTHING,
+        _spread(material, tally),
         age(result),
         criterion.source,
         "; ".join(_waived(material, result)) or NOTHING,
-        to_rows("job", *samples.jobs_of(own)) or NOTHING,
-        Link([("", criterion.metric)], NOTHING),
+        Link([*jobs, ("", criterion.metric)], NOTHING),
     )
 
 
@@ -119,6 +132,48 @@ def required(tally: Tally) -> Iterator[str]:
         yield f"program {' or '.join(criterion.programs)}"
     if criterion.trials:
         yield count(criterion.trials, "trial")
+
+
+def _of_tool(tally: Tally) -> Iterator[str]:
+    """What the tool itself printed where the limit is missed, as a vendor asks for that."""
+    sample = tally.worst.sample if tally.worst else None
+    if tally.result.verdict not in NOT_KEPT or sample is None or sample.status != "ok":
+        return
+    if not isinstance(sample, DerivedSample):
+        program = sample.conditions.get("program", sample.header.check)
+        yield f"{program} on {sample.node}: {with_unit(sample.value, sample.unit)}"
+
+
+def _spread(material: Material, tally: Tally) -> str:
+    """A drawing of the values of all units with a value, in the bound's unit; none of one alone."""
+    values: dict[str, list[float]] = {look: [] for look in LOOKS.values()}
+    for standing, units in tally.standings.items():
+        found = [value for unit in units if (value := tally.value(unit)) is not None]
+        values[LOOKS[standing]] += map(float, found)
+    known = sum(map(len, values.values()))
+    if known < LEAST:
+        return NOTHING
+    text = f"{known} values in {tally.unit}"
+    title = f"{tally.result.id}: {text}"
+    return Drawn(small.spread(title, tally.unit, values, list(_marks(material, tally))), text)
+
+
+def _marks(material: Material, tally: Tally) -> Iterator[Mark]:
+    """The limits where a value passes, and the baselines of the same metric."""
+    sides = ("from", "up to") if tally.limit is None else ("limit", "limit")
+    for side, limit in zip(sides, tally.limits, strict=True):
+        if limit is not None:
+            value = float(limit.value)
+            yield Mark("bound", value, f"{side} {stated(value, tally.unit)}")
+    if tally.shared or tally.unit == "text":
+        return
+    site, own = material.site, tally.criterion
+    found = {
+        mark
+        for role in site.roles_of(own)
+        for mark in promised.baselines(site, own.metric, role, tally.unit, own.links)
+    }
+    yield from sorted(found, key=lambda mark: (mark.value, mark.text))
 
 
 def _waived(material: Material, result: CriterionVerdict) -> list[str]:
@@ -144,8 +199,8 @@ def _sheet(material: Material) -> Section:
     sessions = ("session", "first job", "last job", "jobs")
     found = [
         Table(("decision", "mark", "remarks"), [(one, BOX, LINE) for one in DECISIONS]),
-        Table(signed, [(party, *[LINE] * 4) for party in PARTIES], title="Signatures"),
         Table(sessions, _sessions(material), title="Sessions", numeric={"jobs"}),
+        Table(signed, [(party, *[LINE] * 4) for party in PARTIES], title="Signatures"),
         Table(("of", "SHA-256"), list(_sums(material)), SUMS_NOTE, title="Evidence"),
     ]
     heads = [s.header for s in material.judged.samples if s.header.mode != PUBLISHED]

@@ -31,6 +31,7 @@ from siteproof.wording.shorter import shorten
 MAX_ROWS = 100  # of a table
 BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysctl.", "mount.")
 LONGEST = 250  # characters of a finding
+MAX_FIELDS = 600  # characters of all fields of a kind
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,9 @@ def _majority(same: Uniformity) -> Table:
             value = finding.text(most.value)
             share = "" if most.share == 1 else f" ({most.share:.1%} of the nodes)"
             kinds[kind].append(f"{field or kind} {shorten(value, LONGEST)}{share}")
-    rows = [(kind, "; ".join(fields)) for kind, fields in sorted(kinds.items())]
+    rows = [
+        (kind, shorten("; ".join(fields), MAX_FIELDS)) for kind, fields in sorted(kinds.items())
+    ]
     rest, note = len(same.majority) - sum(map(len, kinds.values())), ""
     if rest:
         note = (

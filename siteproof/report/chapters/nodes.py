@@ -1,19 +1,18 @@
-"""The nodes: which stay out and why, which go back, and how many are in which state."""
+"""The nodes: which stay out and why, and which go back with a remark."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from siteproof.gate.decision import STATES, Ruling
-from siteproof.nodes.states import NodeReport, State
+from siteproof.nodes.states import State
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.grouped import grouped
 from siteproof.report import waivers
 from siteproof.report.material import Material
-from siteproof.report.phrases import counted, few, nodes
-from siteproof.report.sections import Link, Section, Table, anchor, to_nodes
+from siteproof.report.phrases import few, nodes
+from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, to_nodes
 from siteproof.units import count
 from siteproof.wording.findings import full, fulls, sentences
 from siteproof.wording.in_bounds_unit import Shown
@@ -26,11 +25,10 @@ MAX_GROUPS = 3  # of nodes in a sentence, each with its reason
 
 
 def chapter(material: Material) -> Section:
-    """The nodes that stay out, those that go back with a remark, and the states of all."""
+    """The nodes that stay out, and those that go back with a remark."""
     titles = ("Nodes that stay out", "Nodes that go back into service with a remark")
     named = zip(_tabled(material), titles, strict=True)
     tables = [_table(material, rulings, title) for rulings, title in named if rulings]
-    tables.append(_states(material))
     found = (waivers.section(material), _doubts(material), _notes(material), _repairs(material))
     parts = list(filter(None, found))
     return Section("nodes", "Nodes", brief(material), tables, sections=parts)
@@ -122,12 +120,20 @@ def not_required(material: Material) -> set[str]:
 
 @dataclass(frozen=True)
 class AlikeNodes:
-    """Nodes in the same state with findings that differ in numbers and times only."""
+    """Nodes in the same state with findings that differ in numbers and times only.
+
+    since: when the first reason holds or was seen. changes: in the history that explain it.
+    """
 
     nodes: Sequence[str]
     state: str
     reasons: Sequence[str]
     waived: str
+    since: str
+    changes: Sequence[str]
+
+    def __str__(self) -> str:
+        return nodes(self.nodes)
 
 
 def in_rows(material: Material, rulings: Iterable[Ruling]) -> list[AlikeNodes]:
@@ -150,9 +156,21 @@ def alike(rulings: Iterable[Ruling]) -> list[AlikeNodes]:
             same[0].state,
             common([ruling.findings for ruling in same]),
             sentences(same[0].waived),
+            _since(ruling.findings[0].since[:10] for ruling in same if ruling.findings),
+            list(
+                dict.fromkeys(
+                    r.findings[0].alert for r in same if r.findings and r.findings[0].alert
+                )
+            ),
         )
         for same in groups.values()
     ]
+
+
+def _since(days: Iterable[str]) -> str:
+    """The day, or the first and the last of several."""
+    known = sorted(set(days) - {""})
+    return " to ".join(dict.fromkeys((known[0], known[-1]))) if known else NOTHING
 
 
 def kinds(findings: Iterable[Finding]) -> tuple[object, ...]:
@@ -227,18 +245,3 @@ def in_groups(
         if members:
             found.append((name, members))
     return found, list(left)
-
-
-def _states(material: Material) -> Table:
-    """How many nodes of each role are in which state, and which."""
-    rest = material.once(not_required)
-    groups: dict[str, list[NodeReport]] = {state: [] for state in (*STATES, NOT_REQUIRED)}
-    for node in material.fleet.nodes.values():
-        groups[NOT_REQUIRED if node.node in rest else str(node.state)].append(node)
-    rows = []
-    for state, found in groups.items():
-        if found:
-            roles = counted(Counter(node.role for node in found).items())
-            rows.append((state, str(len(found)), roles, nodes(node.node for node in found)))
-    title = f"States of {count(len(material.fleet.nodes), 'node')}"
-    return Table(("state", "count", "by role", "nodes"), rows, numeric=("count",), title=title)

@@ -54,29 +54,29 @@ def chapter(material: Material) -> Section:
 
 def brief(material: Material) -> str:
     """What is missing, in a sentence: first what is promised, then what nothing requires."""
-    checks = material.once(_not_run)
-    missing = []
-    for one, many, names in (
-        ("criterion", "criteria", [r.id for r in _criteria(material)]),
-        ("check", "checks", [name for name, waiting, _ in checks if waiting]),
-        (
-            "part of the site",
-            "parts of the site",
-            [f"{kind} {name}" for kind, name, _ in _places(material)],
-        ),
-    ):
-        if names:
-            missing.append(f"{count(len(names), one, many)} ({few(names, MAX_NAMES)})")
-    parts = [f"Not tested: {'; '.join(missing)}."] if missing else []
-    if found := lacking(material):
-        parts.append(f"{lack_some_value(found)} ({nodes(found)}).")
-    text = " ".join(parts) or "Everything that the site promises was tested."
-    checks_left = sum(not waiting for _, waiting, _ in checks)
+    found = [f"{what} ({few(names, MAX_NAMES)})" for what, names in missing(material)]
+    text = f"Not tested: {'; '.join(found)}." if found else "All that the site promises was tested."
+    checks_left = sum(not waiting for _, waiting, _ in material.once(_not_run))
     left = {"check": checks_left, "sweep": len(material.once(_not_swept))}
     rest = " and ".join(count(number, thing) for thing, number in left.items() if number)
     if rest:
         text += f" In addition {rest} of the suite were not run; no criterion waits for them."
     return text
+
+
+def missing(material: Material) -> list[tuple[str, list[str]]]:
+    """How many criteria, nodes, checks and parts of the site have no value, and which."""
+    waiting = [name for name, criteria, _ in material.once(_not_run) if criteria]
+    places = [f"{kind} {name}" for kind, name, _ in _places(material)]
+    found = [
+        (("criterion", "criteria"), [r.id for r in _criteria(material)]),
+        (("check", "checks"), waiting),
+        (("part of the site", "parts of the site"), places),
+    ]
+    rows = [(count(len(names), *words), names) for words, names in found if names]
+    if lack := lacking(material):
+        rows.append((lack_some_value(lack), [nodes(lack)]))
+    return rows
 
 
 def lacking(material: Material) -> list[str]:

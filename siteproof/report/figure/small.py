@@ -1,6 +1,6 @@
-"""The small drawings of a page's first screen: a spread over nodes, and a course over time.
+"""The small drawing of a criterion: how its values are spread over the nodes.
 
-They are SVG elements without a colour: the page's style gives them one in either theme. A drawing
+It is an SVG element without a colour: the page's style gives it one in either theme. A drawing
 of the plotting library is twenty times as large. All texts are escaped here.
 """
 
@@ -16,11 +16,6 @@ from siteproof.report.figure.marks import Mark, axis_of
 BINS, STEP = 44, 5  # bars of a spread, and units from one to the next
 WIDTH, FLOOR, HEIGHT = BINS * STEP, 30.0, 34  # of a spread
 TALLEST, LEAST = 24.0, 2.5  # bars: of the most nodes, and of a single one
-COURSE = (250.0, 56.0)  # the size of a course, which takes the width that it gets
-POINTS = 180  # of a course; of more, each is the median of several
-ROOM = 4.0  # above and below a course
-FAR = 2  # times the level: a mark farther off is left out of a course
-FLATTEST = 0.1  # of the level: the least height of a course
 
 
 def spread(
@@ -42,7 +37,8 @@ def spread(
     parts += [_line(mark, (mark.value - low) / (high - low)) for mark in near]
     parts += [_arrow(mark, at_right=mark.value > high) for mark in marks if mark not in near]
     axis = f'<path class="axis" d="M0 {FLOOR:g}.5H{WIDTH}"/>'
-    return _element("strip", f"0 0 {WIDTH} {HEIGHT}", title, [*parts, axis])
+    box = f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}"'
+    return f'<svg class="strip" {box}>{"".join([*parts, axis])}</svg>'
 
 
 def _bar(
@@ -73,56 +69,3 @@ def _arrow(mark: Mark, *, at_right: bool) -> str:
     x, tip = (WIDTH - 7, WIDTH) if at_right else (7, 0)
     shape = f"M{x} 1L{tip} 6L{x} 11Z"
     return f'<path class="{mark.kind} far" d="{shape}"><title>{escape(mark.text)}</title></path>'
-
-
-def course(
-    title: str, given: Sequence[float], marks: Sequence[Mark], steps: Sequence[int] = ()
-) -> str:
-    """Values run by run, with the limit. Raises ValueError without a value.
-
-    steps: the places of runs at which the level changed.
-    """
-    if not len(given):
-        raise ValueError("no value")
-    groups = np.array_split(np.asarray(given, float), min(POINTS, len(given)))
-    values = [float(np.median(group)) for group in groups]
-    low, high, near = _level_axis(values, marks)
-    width, height = COURSE
-
-    def y(value: float) -> float:
-        return ROOM + (high - value) / (high - low) * (height - 2 * ROOM)
-
-    def x(place: float, of: int) -> float:
-        return width * place / max(of - 1, 1)
-
-    points = " ".join(f"{x(n, len(values)):.1f},{y(v):.1f}" for n, v in enumerate(values))
-    parts = [
-        *(f'<path class="step" d="M{x(n, len(given)):.1f} 0V56"/>' for n in steps),
-        *(
-            f'<path class="{mark.kind}" d="M0 {y(mark.value):.1f}H250">'
-            f"<title>{escape(mark.text)}</title></path>"
-            for mark in near
-        ),
-        f'<polyline points="{points}"/>',
-    ]
-    box = f'0 0 {width:g} {height:g}" preserveAspectRatio="none'
-    return _element("course", box, title, parts)
-
-
-def _level_axis(
-    values: Sequence[float], marks: Sequence[Mark]
-) -> tuple[float, float, Sequence[Mark]]:
-    """An axis on which noise is small: it has the marks of the level's size, or a tenth of it."""
-    level = abs(float(np.median(values)))
-    near = [mark for mark in marks if level / FAR <= abs(mark.value) <= level * FAR]
-    points = [*values, *(mark.value for mark in near)]
-    low, high = min(points), max(points)
-    room = max(0.0, FLATTEST * level - (high - low)) / 2 or (0.0 if high > low else 1.0)
-    return low - room, high + room, near
-
-
-def _element(look: str, box: str, title: str, parts: Sequence[str]) -> str:
-    return (
-        f'<svg class="{look}" viewBox="{box}" role="img" aria-label="{escape(title)}">'
-        f"{''.join(parts)}</svg>"
-    )

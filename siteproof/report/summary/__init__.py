@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from siteproof.report.sections import Table
 
-NO_CAUSES = Table(("nodes", "what", "explains", "change"), (), title="What explains it")
 OK, REMARK, SLOW, BAD, NONE = "ok", "remark", "slow", "bad", "none"  # looks of the page's style
 
 
 @dataclass(frozen=True)
 class Count:
-    """How many of something there are: on a card, in the counts of a criterion, in a cell or key.
+    """How many of something there are: in the line below the verdict, or in a cell.
 
     note: a few words more, or which they are. of_nodes: the sum of these is all nodes.
     """
@@ -26,28 +25,6 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A criterion, or several that lack a value for one reason. limit: and from where it passes.
-
-    spread: an SVG of siteproof.report.figure only. why: it did not pass, or has no value.
-    """
-
-    verdict: str
-    ids: Sequence[str]
-    description: str = ""
-    limit: str = ""
-    passes: str = ""
-    value: str = ""
-    node: str = ""
-    margin: str = ""
-    misses: bool = False
-    spread: str = ""
-    counts: Sequence[Count] = ()
-    why: str = ""
-    source: str = ""
-
-
-@dataclass(frozen=True)
 class Step:
     """A command for the next step, and what it does."""
 
@@ -56,25 +33,13 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Year:
-    """A headline metric of the fleet over time. course: an SVG of siteproof.report.figure only."""
-
-    title: str
-    unit: str
-    course: str
-    change: str
-    look: str
-    notes: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
 class Summary:
     """The first screen. mark: the verdict in a word. counts: how many criteria have which verdict.
 
-    note: what `lines` leaves out.
-    causes: what explains the verdict, a row each. cells: of each node; of many, of some of them,
-    how many have the most severe look. cells_of: what a cell is, where it is not one node. keys: of
-    each look, the nodes that have it.
+    sentence: what `siteproof report --brief` has besides. cards: how many nodes have which look,
+    then changes and waivers. answers: a table for each question that has an answer. conditions:
+    those of HPL. cells: of each node; of many, of some of them, how many have the most severe look.
+    cells_of: what a cell is, where it is not one node.
     """
 
     what: str
@@ -83,14 +48,11 @@ class Summary:
     compared: str
     mark: str
     counts: str
+    sentence: str = ""
     cards: Sequence[Count] = ()
-    lines: Sequence[Line] = ()
-    note: str = ""
-    causes: Table = NO_CAUSES
+    answers: Sequence[Table] = ()
+    conditions: str = ""
     steps: Sequence[Step] = ()
     cells: Sequence[Count] = ()
     cells_of: str = ""
-    keys: Sequence[Count] = ()
-    period: str = ""
-    years: Sequence[Year] = ()
     problems: Sequence[str] = ()

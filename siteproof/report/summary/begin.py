@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.record.samples import PUBLISHED
-from siteproof.report import waivers
-from siteproof.report.chapters import changes, nodes
+from siteproof.report import brief, waivers
+from siteproof.report.chapters import changes, conditions
 from siteproof.report.material import Material
 from siteproof.report.phrases import period
 from siteproof.report.sections import Link
 from siteproof.report.summary import (
-    NO_CAUSES,
     NONE,
     OK,
     REMARK,
     SLOW,
     Count,
     Summary,
-    Year,
-    contract_lines,
-    explanations,
+    first_tables,
     fleet,
     next_steps,
-    years,
 )
 from siteproof.trend import Survey
 from siteproof.wording.trends import TOO_SHORT
 from siteproof.wording.verdicts import awaited, numbers, published_only
 
 T = TypeVar("T")
-NO_YEARS: tuple[str, Sequence[Year]] = ("", [])
 IGNORED = "decide_nothing"  # of siteproof.wording.verdicts.AWAITED
-ONLY_PUBLISHED = "PUBLISHED"
-UNDECIDED = "UNDECIDED"  # no criterion at all, or none that decides anything
 NOT_MEASURED = "nothing was measured here"
 
 
@@ -52,10 +44,8 @@ def build(material: Material) -> Summary:
             return otherwise
 
     seen: Survey | None = part(lambda found: found.survey, None)
-    shown, note = contract_lines.lines(material, partial(nodes.to_reason, material))
     only_published = published_only(judged)
     cells_of, cells = ("", []) if only_published else fleet.cells(material)
-    period_of, drawn = part(years.years, NO_YEARS)
     times = [s.header.time for s in judged.samples if s.header.mode != PUBLISHED]
     measured, counts = period(times) if times else NOT_MEASURED, _counts(material)
     if only_published:  # first that they are, and then what they show
@@ -65,18 +55,15 @@ def build(material: Material) -> Summary:
         measured,
         f"{len(material.measured)} of {len(material.fleet.nodes)} nodes",
         part(_compared, ""),
-        mark(material),
+        brief.mark(material),
         counts,
+        part(brief.answers, ""),
         list(_cards(material, seen)),
-        shown,
-        note,
-        NO_CAUSES if only_published else explanations.causes(material),
+        part(first_tables.tables, []),
+        part(conditions.brief, ""),
         next_steps.steps(material),
         cells,
         cells_of,
-        [] if only_published else fleet.keys(material),
-        period_of,
-        drawn,
         list(dict.fromkeys(problems)),
     )
 
@@ -133,10 +120,3 @@ def _counts(material: Material) -> str:
     counts = numbers(material.judged.verdicts)
     by = "by published values: " if published_only(material.judged) else ""
     return f"{by}{counts} of {len(material.judged.verdicts)}" if counts else ""
-
-
-def mark(material: Material) -> str:
-    """The most severe verdict on any criterion that decides something, if anything was measured."""
-    if published_only(material.judged):
-        return ONLY_PUBLISHED
-    return str(material.judged.most_severe or UNDECIDED)

@@ -1,4 +1,4 @@
-"""Every node in one class each: the cards with their numbers, and the grid of all nodes."""
+"""Every node in one class each: the classes with their nodes, and the grid of all nodes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from siteproof.gate.decision import STATES, Ruling
 from siteproof.report import summary
 from siteproof.report.chapters.nodes import in_groups, not_required, to_reason
 from siteproof.report.material import Material
-from siteproof.report.phrases import nodes
+from siteproof.report.phrases import nodes, some_nodes
 from siteproof.report.sections import Link
 from siteproof.report.summary import Count
 from siteproof.units import count
 
+LONGEST = 60  # characters of the nodes of a class
 MAX_CELLS = 600  # nodes; of more, a cell is a group of them
 MAX_FOLDED = 250  # cells of groups
 SIZES = (4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 100, 128, 160, 200)  # nodes of such a cell
@@ -58,16 +59,12 @@ def _class(ruling: Ruling, rest: set[str]) -> Class:
 
 
 def cards(material: Material) -> Iterator[Count]:
-    """How many nodes go back, and how many stay out for what; their sum is all nodes."""
-    numbers = {one: len(names) for one, names in _members(material).items()}
-    remarked = numbers[REMARKED]
-    note = f"{remarked} of them with a remark" if remarked else ""
-    back = numbers[BACK] + remarked
-    label = "goes back into service" if back == 1 else BACK.label
-    yield Count(back, label, BACK.look, note, of_nodes=True)
-    for one in (*OUT.values(), NOT_REQUIRED):
-        if numbers[one] or one.always:
-            yield Count(numbers[one], one.label, one.look, of_nodes=True)
+    """How many nodes stay out for what, and which; how many go back. Their sum is all nodes."""
+    for one, names in _members(material).items():
+        if names or one.always:
+            which = "" if one is BACK else some_nodes(names, LONGEST)
+            label = "goes back into service" if one is BACK and len(names) == 1 else one.label
+            yield Count(len(names), label, one.look, which, of_nodes=True)
 
 
 def _members(material: Material) -> dict[Class, list[str]]:
@@ -75,15 +72,6 @@ def _members(material: Material) -> dict[Class, list[str]]:
     for node, one in material.once(classes).items():
         found[one].append(node)
     return found
-
-
-def keys(material: Material) -> list[Count]:
-    """The legend: each class with its nodes."""
-    return [
-        Count(len(names), "OK" if one is BACK else one.label, one.look, nodes(names))
-        for one, names in reversed(_members(material).items())
-        if names
-    ]
 
 
 def cells(material: Material) -> tuple[str, list[Count]]:

@@ -386,11 +386,9 @@ def measured():
 
 
 PRINTED = [  # on the first screen and in the chapter, with the first sentence of its sheet
-    (">146.9 GB/s<", ">176.9 GB/s<"),
     ("146.9 GB/s, worst n1", "176.9 GB/s, worst n1"),
     ("146.9 GB/s, worst n1", "146.9 GB/s, worst n2"),
     ("146.9 GB/s, worst n1", "146.9 TB/s, worst n1"),
-    ("\u2265 165", "\u2265 140"),
     ("&gt;= 165", "&gt;= 140"),
     ("&gt;= 165", "&lt;= 165"),
     ("from 164.5", "from 144.5"),
@@ -423,8 +421,7 @@ def test_each_printed_text_that_the_tables_do_not_give_is_found(measured):
                     missed.append((old, new, place))
             except KeyError:
                 pass  # a sentence is gone: exit code 2
-    first_screen = ("1 failed n1", "1 failed n2", 1)  # of it names in counts are not compared
-    assert missed == [first_screen]
+    assert missed == []
 
 
 def test_a_sum_that_is_not_that_of_the_table_is_found(measured):

@@ -1,4 +1,4 @@
-"""The small drawings of the first screen: every value is counted, and no text becomes markup."""
+"""The small drawing of a criterion: every value is counted, and no text becomes markup."""
 
 import re
 from xml.etree import ElementTree
@@ -46,37 +46,12 @@ def test_a_limit_that_is_far_away_is_an_arrow_at_its_edge():
     assert re.search(r'class="bound far" d="M213 1L220 6L213 11Z"><title>limit 900 s<', drawn)
 
 
-def test_noise_is_small_in_a_course_and_its_limit_is_drawn():
-    noise = [100 + (-1) ** n for n in range(40)]
-    drawn = small.course("t", noise, [Mark("bound", 80.0, "limit")], [20])
-    heights = [float(y) for y in re.findall(r",([\d.]+)", re.search(r'points="(.*?)"', drawn)[1])]
-    assert max(heights) - min(heights) < 6
-    assert 'class="bound"' in drawn and 'class="step"' in drawn
-
-
-def test_a_long_course_has_few_points():
-    drawn = small.course("t", [float(n) for n in range(5000)], [])
-    assert drawn.count(",") == small.POINTS
-
-
-@rows("value", [0.0, 1.0, -3.0])
-def test_a_level_course_is_a_line(value):
-    drawn = small.course("t", [value] * 5, [])
-    heights = set(re.findall(r",([\d.]+)", re.search(r'points="(.*?)"', drawn)[1]))
-    assert len(heights) == 1
-
-
 def test_texts_are_no_markup():
-    mark = Mark("bound", 2.0, HOSTILE)
-    for drawn in (
-        small.spread(HOSTILE, HOSTILE, {"ok": [1.0, 2.0]}, [mark]),
-        small.course(HOSTILE, [1.0, 2.0], [mark]),
-    ):
-        assert ElementTree.fromstring(drawn).get("aria-label") == HOSTILE
-        assert "<script" not in drawn
+    drawn = small.spread(HOSTILE, HOSTILE, {"ok": [1.0, 2.0]}, [Mark("bound", 2.0, HOSTILE)])
+    assert ElementTree.fromstring(drawn).get("aria-label") == HOSTILE
+    assert "<script" not in drawn
 
 
 def test_nothing_is_drawn_of_nothing():
-    for draw, data in ((small.spread, ("t", "s", {"ok": []}, [])), (small.course, ("t", [], []))):
-        with pytest.raises(ValueError, match="no value"):
-            draw(*data)
+    with pytest.raises(ValueError, match="no value"):
+        small.spread("t", "s", {"ok": []}, [])

@@ -20,6 +20,7 @@ def test_a_value_has_the_prefix_with_which_it_can_be_read():
 def test_a_change_by_much_is_told_as_so_many_times():
     for share, shown in (
         (510.3, "511 times"),
+        (1465, "1466 times"),
         (-0.0523, "-5.2 %"),
         (0.105, "+10.5 %"),
         (9.99, "+999.0 %"),
