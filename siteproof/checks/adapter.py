@@ -18,7 +18,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import reframe
@@ -27,6 +27,7 @@ from siteproof import files, nodesets
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.slurm.spelling import without_resizing
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 _CLI = "reframe.frontend.cli"
 VERIFIED = "4.10.4"  # the pin of requirements.in, with which the patches were tried
 
@@ -50,19 +51,34 @@ class Hooks:
 
 @dataclass(frozen=True)
 class Patch:
-    """One change of ReFrame.
-
-    needs: ReFrame's names as 'module:attribute', and as 'module:function/name' where a function has
-    to use the name. issue: in ReFrame's tracker; empty if none is known.
+    """One change of ReFrame. needs: ReFrame's names as 'module:attribute', and as
+    'module:function/name' where a function has to use the name.
     """
 
     name: str
-    changes: str
-    why: str
     needs: tuple[str, ...]
     put: Callable[[Hooks], None]
-    since: str = "4.10.4"
-    issue: str = ""
+
+
+PATCHES: list[Patch] = []
+_ARGUMENTS = "reframe.frontend.argparse:ArgumentParser"
+_LOADER = "reframe.frontend.loader:RegressionCheckLoader"
+_JOB = "reframe.core.schedulers.slurm:_SlurmJob"
+
+
+def _patch(name: str, *needs: str) -> Callable[[Callable[[Hooks], None]], None]:
+    """For a function that puts a patch: what it changes, and what happens otherwise."""
+    return lambda put: PATCHES.append(Patch(name, needs, put))
+
+
+def _needed_by(name: str, *needs: str) -> Callable[[Function], Function]:
+    """For a function that is called where it is needed, and puts nothing."""
+    PATCHES.append(Patch(name, needs, _ignore))
+    return lambda function: function
+
+
+def _ignore(*_args: Any, **_kwargs: Any) -> None:
+    """In place of a warning or a patch's function."""
 
 
 def apply(hooks: Hooks, names: Iterable[str] = ()) -> None:
@@ -110,8 +126,13 @@ def _there(needed: str) -> bool:
 # ---- options
 
 
+@_needed_by("options as read", "reframe.frontend.cli:main")
 def given() -> Any:
-    """ReFrame's options as it has read them itself: shortened ones and variables included."""
+    """ReFrame's options as it has read them itself: shortened ones and variables included.
+
+    Otherwise: the settings are read without them, and what reads the command line once more
+    knows no shortened option (--ru) and no variable (RFM_STAGE_DIR).
+    """
     frame: FrameType | None = sys._getframe()
     while frame and (frame.f_globals.get("__name__"), frame.f_code.co_name) != (_CLI, "main"):
         frame = frame.f_back
@@ -124,7 +145,15 @@ def given() -> Any:
     return frame.f_locals["options"]
 
 
+@_patch(
+    "options with a mode", f"{_ARGUMENTS}.parse_args", f"{_ARGUMENTS}.parse_args/_update_defaults"
+)
 def _parse_args(_hooks: Hooks) -> None:
+    """`parse_args` takes no default for a value that was given.
+
+    Otherwise: with --mode the command line is read a second time and -p added to its own
+    default, which is every environment: hours of unwanted jobs.
+    """
     from reframe.frontend.argparse import ArgumentParser
 
     original = ArgumentParser.parse_args
@@ -144,7 +173,13 @@ def _parse_args(_hooks: Hooks) -> None:
 # ---- loading
 
 
+@_patch("broken files", f"{_LOADER}.load_from_file", f"{_LOADER}.load_from_file/what")
 def _load_from_file(hooks: Hooks) -> None:
+    """`load_from_file` reports which checks a file has, or why it has none.
+
+    Otherwise: ReFrame skips a file with an error in it and ends with exit code 0: a check that
+    is missing looks like a check that passed (ReFrame's issues 2302, 2306, 2307).
+    """
     from reframe.frontend import loader
 
     original, describe = loader.RegressionCheckLoader.load_from_file, loader.what
@@ -170,7 +205,18 @@ def _load_from_file(hooks: Hooks) -> None:
     loader.what = what
 
 
+@_patch(
+    "unknown variables",
+    f"{_LOADER}.load_all",
+    f"{_LOADER}.__init__/_load_path",
+    f"{_LOADER}.__init__/_external_vars",
+)
 def _load_all(hooks: Hooks) -> None:
+    """`load_all` reports which names -S sets, and loads a site's own checks, too.
+
+    Otherwise: -S with a check that does not exist is ignored silently; with --mode the options
+    are read again, so that settings cannot add a path to -c.
+    """
     from reframe.frontend.loader import RegressionCheckLoader
 
     original = RegressionCheckLoader.load_all
@@ -184,8 +230,12 @@ def _load_all(hooks: Hooks) -> None:
     RegressionCheckLoader.load_all = load_all
 
 
+@_needed_by("places that fit", "reframe.core.runtime:valid_sysenv_comb")
 def fits(check: Any) -> bool:
-    """Whether a partition of the system has an environment in which the test can run."""
+    """Whether a partition of the system has an environment in which the test can run.
+
+    Otherwise: a test for other systems or environments is left out without a word.
+    """
     from reframe.core.runtime import valid_sysenv_comb
 
     return any(valid_sysenv_comb(check.valid_systems, check.valid_prog_environs).values())
@@ -194,7 +244,21 @@ def fits(check: Any) -> bool:
 # ---- running
 
 
+@_patch(
+    "start and end of a run",
+    "reframe.frontend.executors:Runner.runall",
+    "reframe.frontend.executors:Runner.stats",
+    "reframe.frontend.executors:TestStats.skipped",
+)
 def _runall(hooks: Hooks) -> None:
+    """`runall` reports the test cases before the first one runs, and in the end the skipped ones;
+    interrupted it ends with 130.
+
+    Otherwise: a run without any test case is called PASSED; there is no hook between the choice
+    of tests and the first job, where a sweep's cost must be reported; of the skipped ones the
+    summary has the number only; and a run that was interrupted ends with 1, as one does whose
+    tests fail, so that a script goes on.
+    """
     from reframe.frontend.executors import Runner
 
     original = Runner.runall
@@ -216,7 +280,18 @@ def _runall(hooks: Hooks) -> None:
 _received = 0  # the last signal
 
 
+@_patch(
+    "dropped signals",
+    "reframe.frontend.executors:_force_exit",
+    "reframe.frontend.executors:Runner.__init__/_force_exit",
+)
 def _signals(_hooks: Hooks) -> None:
+    """SIGINT, SIGHUP and SIGTERM are noted and raise KeyboardInterrupt.
+
+    Otherwise: a signal that comes while a log record asks for the user's name (osext.osuser),
+    or within any `except Exception`, is swallowed, and after a SIGTERM no further one is heard:
+    the run goes on, and a parser that was interrupted seems to have failed.
+    """
     from reframe.core.exceptions import ForceExitError
     from reframe.frontend import executors
 
@@ -245,14 +320,30 @@ def repeat_signal() -> None:
 # ---- jobs of Slurm
 
 
+@_patch("resized jobs", f"{_JOB}.state.fget", "reframe.core.schedulers.slurm:slurm_state_pending")
 def _state(_hooks: Hooks) -> None:
+    """A Slurm job's state leaves out RESIZING.
+
+    Otherwise: Slurm keeps that record of a job that lost a node for ever, and ReFrame takes it
+    for a job that still waits, so it never ends.
+    """
     from reframe.core.schedulers.slurm import _SlurmJob
 
     original = _SlurmJob.state.fget
     _SlurmJob.state = property(lambda job: without_resizing(original(job)))
 
 
+@_patch(
+    "nodes of a job",
+    f"{_JOB}.nodelist.fget",
+    f"{_JOB}.__init__/_nodespec",
+    "reframe.core.schedulers.slurm:slurm_state_completed",
+)
 def _nodelist(_hooks: Hooks) -> None:
+    """A Slurm job's nodes are expanded once, by ClusterShell.
+
+    Otherwise: every log record of a job that has ended runs `scontrol show hostname`.
+    """
     from reframe.core.schedulers.slurm import _SlurmJob
 
     ask = _SlurmJob.nodelist.fget
@@ -278,7 +369,16 @@ def _expanded(job: Any) -> list[str]:
         return []
 
 
+@_patch(
+    "version of srun",
+    "reframe.core.launchers.mpi:SrunLauncher.__init__/use_cpus_per_task",
+    "reframe.core.launchers.mpi:SrunLauncher.__init__/run_command",
+)
 def _srun_version(_hooks: Hooks) -> None:
+    """The launcher srun asks for Slurm's version once.
+
+    Otherwise: every test case starts `srun --version`: 8,000 processes for 40,000 nodes.
+    """
     from reframe.core.launchers.mpi import SrunLauncher
 
     ask = SrunLauncher.__init__
@@ -295,8 +395,12 @@ def _srun_version(_hooks: Hooks) -> None:
     SrunLauncher.__init__ = begin
 
 
+@_needed_by("second job", "reframe.core.pipeline:RegressionTest._setup_run_job")
 def renew_job(check: Any) -> None:
-    """Give a check another job to submit, in place of the one that has ended."""
+    """Give a check another job to submit, in place of the one that has ended.
+
+    Otherwise: a check has one job only: submitted again, it still has the end of the first one.
+    """
     check._setup_run_job()
 
 
@@ -308,7 +412,20 @@ def end_job(check: Any) -> None:
 # ---- files in a stage directory, to which the job can write
 
 
+@_patch(
+    "files of a job",
+    "reframe.core.pipeline:RegressionTest._copy_job_files",
+    "reframe.utility.osext:tail",
+    "reframe.core.shell:generate_script.__init__/ShellScriptGenerator",
+    "reframe.core.shell:generate_script.__exit__/finalize",
+)
 def _files_of_a_job(_hooks: Hooks) -> None:
+    """What lies in a stage directory is copied, shown and written as siteproof.files does.
+
+    Otherwise: a job can put a link or a device in their place: ReFrame copies and prints
+    /etc/shadow, fills the disk from /dev/zero, and writes the script of a second job through
+    the link.
+    """
     from reframe.core.pipeline import RegressionTest
     from reframe.core.shell import ShellScriptGenerator, generate_script
     from reframe.utility import osext
@@ -352,7 +469,17 @@ def _read(path: Path) -> bytes:
 # ---- logs
 
 
+@_patch(
+    "attributes in logs",
+    "reframe.core.logging:LoggerAdapter._update_check_extras/loggable_attrs",
+    "reframe.core.logging:LoggerAdapter.process/_update_check_extras",
+)
 def _attributes_in_logs(_hooks: Hooks) -> None:
+    """A record for handlers that print no attribute of a check reads none.
+
+    Otherwise: every record of the debug log, some fifty a test case, reads all attributes of
+    its check: two thirds of ReFrame's CPU for a dry run.
+    """
     from reframe.core.logging import LoggerAdapter
 
     read_all = LoggerAdapter._update_check_extras
@@ -378,7 +505,17 @@ def _prints_attributes(handler: logging.Handler) -> bool:
     return "%(check_" in form.replace("%(check_info)", "")
 
 
+@_patch(
+    "end of a test",
+    "reframe.frontend.executors:RegressionTask.log_result/_perflogger",
+    "reframe.frontend.executors:RegressionTask.fail/log_result",
+)
 def _log_result(hooks: Hooks) -> None:
+    """`log_result` reports each test that has ended, before its line in a perflog is written.
+
+    Otherwise: a plain test has no hook of ours, and a test that fails before its values has no
+    line in any perflog: nothing would show that it was run.
+    """
     from reframe.frontend.executors import RegressionTask
 
     original = RegressionTask.log_result
@@ -391,7 +528,12 @@ def _log_result(hooks: Hooks) -> None:
     RegressionTask.log_result = log_result
 
 
+@_patch("full disk", "reframe.core.logging:MultiFileHandler.close")
 def _close(hooks: Hooks) -> None:
+    """Closing a perflog or log reports an error; logging prints no traceback.
+
+    Otherwise: a full disk under ReFrame's own logs gives a page of tracebacks for each record.
+    """
     from reframe.core.logging import MultiFileHandler
 
     logging.raiseExceptions = False
@@ -411,178 +553,21 @@ def _report_errors_of_close(handler: Any, hooks: Hooks) -> None:
     handler.close = close
 
 
-def _ignore(*_args: Any, **_kwargs: Any) -> None:
-    """In place of a warning or a patch's function."""
-
-
 def _deprecation(module: str, _hooks: Hooks) -> None:
+    """Neither module prints a deprecation warning.
+
+    Otherwise: every log record reads the deprecated attribute `variables`, whose warning walks the
+    whole stack: three quarters of ReFrame's CPU for a local test case.
+    """
     owner: Any = import_module(module)
     owner.user_deprecation_warning = _ignore
 
 
-_ARGUMENTS = "reframe.frontend.argparse:ArgumentParser"
-_LOADER = "reframe.frontend.loader:RegressionCheckLoader"
-_JOB = "reframe.core.schedulers.slurm:_SlurmJob"
-PATCHES = (
-    Patch(
-        "options with a mode",
-        "parse_args takes no default for a value that was given",
-        "with --mode the command line is read a second time and -p added to its own default, "
-        "which is every environment: hours of unwanted jobs",
-        (f"{_ARGUMENTS}.parse_args", f"{_ARGUMENTS}.parse_args/_update_defaults"),
-        _parse_args,
-    ),
-    Patch(
-        "options as read",
-        "given() returns the options of the command that runs",
-        "the settings are read without them, and what reads the command line once more knows no "
-        "shortened option (--ru) and no variable (RFM_STAGE_DIR)",
-        ("reframe.frontend.cli:main",),
-        _ignore,  # its function is called where it is needed
-    ),
-    Patch(
-        "broken files",
-        "load_from_file reports which checks a file has, or why it has none",
-        "ReFrame skips a file with an error in it and ends with exit code 0: a check that is "
-        "missing looks like a check that passed",
-        (f"{_LOADER}.load_from_file", f"{_LOADER}.load_from_file/what"),
-        _load_from_file,
-        since="3.9.1",
-        issue="2302, 2306, 2307",
-    ),
-    Patch(
-        "places that fit",
-        "fits() returns whether a test can run anywhere here",
-        "a test for other systems or environments is left out without a word",
-        ("reframe.core.runtime:valid_sysenv_comb",),
-        _ignore,  # its function is called where it is needed
-    ),
-    Patch(
-        "unknown variables",
-        "load_all reports which names -S sets, and loads a site's own checks, too",
-        "-S with a check that does not exist is ignored silently; with --mode the options are read "
-        "again, so that settings cannot add a path to -c",
-        (
-            f"{_LOADER}.load_all",
-            f"{_LOADER}.__init__/_load_path",
-            f"{_LOADER}.__init__/_external_vars",
-        ),
-        _load_all,
-    ),
-    Patch(
-        "start and end of a run",
-        "runall reports the test cases before the first one runs, and in the end the skipped ones; "
-        "interrupted it ends with 130",
-        "a run without any test case is called PASSED; there is no hook between the choice of "
-        "tests and the first job, where a sweep's cost must be reported; of the skipped ones the "
-        "summary has the number only; and a run that was interrupted ends with 1, as one does "
-        "whose tests fail, so that a script goes on",
-        (
-            "reframe.frontend.executors:Runner.runall",
-            "reframe.frontend.executors:Runner.stats",
-            "reframe.frontend.executors:TestStats.skipped",
-        ),
-        _runall,
-    ),
-    Patch(
-        "dropped signals",
-        "SIGINT, SIGHUP and SIGTERM are noted and raise KeyboardInterrupt",
-        "a signal that comes while a log record asks for the user's name (osext.osuser), or within "
-        "any `except Exception`, is swallowed, and after a SIGTERM no further one is heard: the "
-        "run goes on, and a parser that was interrupted seems to have failed",
-        (
-            "reframe.frontend.executors:_force_exit",
-            "reframe.frontend.executors:Runner.__init__/_force_exit",
-        ),
-        _signals,
-    ),
-    Patch(
-        "resized jobs",
-        "a Slurm job's state leaves out RESIZING",
-        "Slurm keeps that record of a job that lost a node for ever, and ReFrame takes it for a "
-        "job that still waits, so it never ends",
-        (f"{_JOB}.state.fget", "reframe.core.schedulers.slurm:slurm_state_pending"),
-        _state,
-    ),
-    Patch(
-        "nodes of a job",
-        "a Slurm job's nodes are expanded once, by ClusterShell",
-        "every log record of a job that has ended runs `scontrol show hostname`",
-        (
-            f"{_JOB}.nodelist.fget",
-            f"{_JOB}.__init__/_nodespec",
-            "reframe.core.schedulers.slurm:slurm_state_completed",
-        ),
-        _nodelist,
-    ),
-    Patch(
-        "version of srun",
-        "the launcher srun asks for Slurm's version once",
-        "every test case starts `srun --version`: 8,000 processes for 40,000 nodes",
-        (
-            "reframe.core.launchers.mpi:SrunLauncher.__init__/use_cpus_per_task",
-            "reframe.core.launchers.mpi:SrunLauncher.__init__/run_command",
-        ),
-        _srun_version,
-    ),
-    Patch(
-        "second job",
-        "renew_job() gives a check a new job",
-        "a check has one job only: submitted again, it still has the end of the first one",
-        ("reframe.core.pipeline:RegressionTest._setup_run_job",),
-        _ignore,  # its function is called where it is needed
-    ),
-    Patch(
-        "files of a job",
-        "what lies in a stage directory is copied, shown and written as siteproof.files does",
-        "a job can put a link or a device in their place: ReFrame copies and prints /etc/shadow, "
-        "fills the disk from /dev/zero, and writes the script of a second job through the link",
-        (
-            "reframe.core.pipeline:RegressionTest._copy_job_files",
-            "reframe.utility.osext:tail",
-            "reframe.core.shell:generate_script.__init__/ShellScriptGenerator",
-            "reframe.core.shell:generate_script.__exit__/finalize",
-        ),
-        _files_of_a_job,
-    ),
-    Patch(
-        "end of a test",
-        "log_result reports each test that has ended, before its line in a perflog is written",
-        "a plain test has no hook of ours, and a test that fails before its values has no line in "
-        "any perflog: nothing would show that it was run",
-        (
-            "reframe.frontend.executors:RegressionTask.log_result/_perflogger",
-            "reframe.frontend.executors:RegressionTask.fail/log_result",
-        ),
-        _log_result,
-    ),
-    Patch(
-        "full disk",
-        "closing a perflog or log reports an error; logging prints no traceback",
-        "a full disk under ReFrame's own logs gives a page of tracebacks for each record",
-        ("reframe.core.logging:MultiFileHandler.close",),
-        _close,
-    ),
-    Patch(
-        "attributes in logs",
-        "a record for handlers that print no attribute of a check reads none",
-        "every record of the debug log, some fifty a test case, reads all attributes of its check: "
-        "two thirds of ReFrame's CPU for a dry run",
-        (
-            "reframe.core.logging:LoggerAdapter._update_check_extras/loggable_attrs",
-            "reframe.core.logging:LoggerAdapter.process/_update_check_extras",
-        ),
-        _attributes_in_logs,
-    ),
-    *(
+for _module in ("reframe.core.fields", "reframe.core.variables"):
+    PATCHES.append(
         Patch(
-            f"deprecations of {module.rpartition('.')[2]}",
-            f"{module} prints no deprecation warning",
-            "every log record reads the deprecated attribute `variables`, whose warning walks the "
-            "whole stack: three quarters of ReFrame's CPU for a local test case",
-            (f"{module}:user_deprecation_warning",),
-            partial(_deprecation, module),
+            f"deprecations of {_module.rpartition('.')[2]}",
+            (f"{_module}:user_deprecation_warning",),
+            partial(_deprecation, _module),
         )
-        for module in ("reframe.core.fields", "reframe.core.variables")
-    ),
-)
+    )
