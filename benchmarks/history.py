@@ -24,11 +24,11 @@ from measuring import TOP, Misuse, main, ours, parser, table, temporary_folder
 sys.path[:0] = [str(TOP), str(TOP / "tests" / "support")]
 import years  # noqa: E402
 
-from siteproof.history import questions  # noqa: E402
+from siteproof.history import views  # noqa: E402
 
 SITEPROOF = TOP / ".venv" / "bin" / "siteproof"
 AIM_A_MILLION = 2.0  # core-s
-AIMS = {questions.HISTORY: 0.2, questions.TODAY: 1.0, questions.CHANGED: 10.0}  # s
+AIMS = {views.HISTORY: 0.2, views.TODAY: 1.0, views.CHANGED: 10.0}  # s
 EXACT_SHARE = 10  # of the files, one in so many is read by samples.read alone, for comparison
 EXACTLY = """
 import sys; from pathlib import Path
@@ -122,7 +122,7 @@ def benchmark() -> None:
 
 def measure(folder: Path, nodes: int, runs: int, rounds: int) -> None:
     """Fill a folder with a year, and ask."""
-    slower = years.Step("Stream.triad", max(0, runs - 20), -0.1, (questions.NODE,))
+    slower = years.Step("Stream.triad", max(0, runs - 20), -0.1, (views.NODE,))
     perflogs, plan = (
         folder / "perflogs",
         {"nodes": nodes, "metrics": years.ALL, "steps": [slower] if nodes > 16 else []},

@@ -155,7 +155,7 @@ _TIMES = {
     "d": ("day", "days"),
     "%": ("percent", "pct", "/cent"),
 }
-_OTHERS = {name: unit for unit, names in _TIMES.items() for name in (unit, *names)}
+SPELLINGS = {name: unit for unit, names in _TIMES.items() for name in (unit, *names)}
 _UNIT = re.compile(
     rf"({'|'.join(sorted(_PREFIXES, key=len, reverse=True))})"
     rf"({'|'.join(sorted({*_WORDS, 'b'}, key=len, reverse=True))})(/s(?:ec(?:ond)?)?|ps)?",
@@ -170,7 +170,7 @@ _PARTS = re.compile(r"(?:([0-9]{1,3})d)?(?:([0-9]{1,4})h)?(?:([0-9]{1,4})m)?(?:(
 def _meant(given: str, wanted: str) -> list[str]:
     """The units that it may stand for, of the kind that is wanted."""
     found = [name for name in UNITS if name.lower() == given.lower()]
-    if other := _OTHERS.get(given.lower()):
+    if other := SPELLINGS.get(given.lower()):
         found.append(other)
     if match := _UNIT.fullmatch(given):
         found += _with_prefix(_PREFIXES[match[1].lower()], match[2], match[3], wanted)

@@ -18,7 +18,7 @@ class Latency(PerPairCheck):
     tags = {"network"}
     script = "latency.sh"
     parsers = {"ping": ping, "qperf": qperf}
-    derive = "tcp.latency"
+    derive = "network.latency"
     metrics = ("round_trip", "loss")
     headline = ("round_trip",)
 

@@ -20,7 +20,7 @@ class MessageSweep(SweepCheck, special=True):
     shared_scripts = (*SweepCheck.shared_scripts, "messages.sh")
     features = ("osu", "imb", "mpi4py")
     parsers = {"osu": osu, "imb": imb, "mpi4py": mpi4py_bench}
-    derive = "mpi.message_sweep"
+    derive = "network.message_sweep"
     metrics = ("latency", "bandwidth")
 
     program = variable(str, value="")  # osu, imb, mpi4py; empty: the first that is installed

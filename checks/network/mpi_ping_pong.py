@@ -24,7 +24,7 @@ class MpiPingPong(PerPairCheck):
     shared_scripts = (*PerPairCheck.shared_scripts, "mpi.sh", "messages.sh")
     features = ("osu", "imb", "mpi4py")
     parsers = {"osu": osu, "imb": imb, "mpi4py": mpi4py_bench}
-    derive = "mpi.mpi_ping_pong"
+    derive = "network.mpi_ping_pong"
     metrics = ("latency", "bandwidth")
     headline = ("latency", "bandwidth")
 

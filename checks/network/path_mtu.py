@@ -18,7 +18,7 @@ class PathMtu(PerPairCheck):
     tags = {"network"}
     script = "path_mtu.sh"
     parsers = {"ping": path_mtu}
-    derive = "tcp.path_mtu"
+    derive = "network.path_mtu"
     metrics = ("mtu",)
     headline = ("mtu",)
 

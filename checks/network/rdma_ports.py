@@ -19,7 +19,7 @@ class RdmaPorts(PerNodeCheck):
     script = "rdma_ports.sh"
     shared_scripts = (*PerNodeCheck.shared_scripts, "rdma.sh")
     parsers = {"sysfs": rdma_ports}
-    derive = "rdma.rdma_ports"
+    derive = "network.rdma_ports"
     metrics = ("ports", "ports_active")  # errors where a device keeps counters
     headline = ("ports_active",)
     time_limit = "2m"

@@ -22,7 +22,7 @@ class RdmaWrite(PerPairCheck):
     script = "rdma_write.sh"
     shared_scripts = (*PerPairCheck.shared_scripts, "rdma.sh")
     parsers = {"ib_write_bw": perftest, "ib_write_lat": perftest, "sysfs": rdma_ports}
-    derive = "rdma.rdma_write"
+    derive = "network.rdma_write"
     metrics = ("bandwidth", "latency")
     headline = ("bandwidth", "latency")
     patterns = ("star", "all", "random")  # the tool holds its device alone

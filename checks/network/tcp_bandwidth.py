@@ -18,7 +18,7 @@ class TcpBandwidth(PerPairCheck):
     tags = {"network"}
     script = "tcp_bandwidth.sh"
     parsers = {"iperf3": iperf3, "nuttcp": nuttcp}
-    derive = "tcp.tcp_bandwidth"
+    derive = "network.tcp_bandwidth"
     metrics = ("throughput", "cpu_sender", "cpu_receiver")
     headline = ("throughput", "aggregate")  # the second where all pairs run together
 

@@ -24,7 +24,7 @@ class TcpSweep(SweepCheck):
     script = "tcp_sweep.sh"
     shared_scripts = (*SweepCheck.shared_scripts, "network.sh", "tcp_end.sh")
     parsers = {"iperf3": iperf3}
-    derive = "tcp.tcp_sweep"
+    derive = "network.tcp_sweep"
     metrics = ("rate", "retransmits")
 
     link = parameter(per_pair.names())

@@ -12,7 +12,7 @@ class UdpBandwidth(UdpCheck):
     """nuttcp or iperf3, whichever is there; -S UdpBandwidth.program chooses."""
 
     descr = "UDP goodput between two nodes, both ways"
-    derive = "udp.udp_bandwidth"
+    derive = "network.udp_bandwidth"
     metrics = ("throughput", "sent", "loss", "cpu_sender", "cpu_receiver")
     headline = ("throughput",)
 

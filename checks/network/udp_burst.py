@@ -5,7 +5,7 @@ from reframe.core.builtins import variable
 
 from siteproof.checks import loading
 from siteproof.checks.udp import POWER, UdpCheck, UdpRun
-from siteproof.collect.derive.udp import REQUESTED_MBPS
+from siteproof.collect.derive.network import REQUESTED_MBPS
 from siteproof.errors import UserError
 
 SMALL, LARGE = 20, 100  # packets: nuttcp -Ri300m/20 and -l8972 -w4m -Ri300m/100
@@ -22,7 +22,7 @@ class UdpBurst(UdpCheck):
     """
 
     descr = "Loss of UDP bursts between two nodes, both ways"
-    derive = "udp.udp_burst"
+    derive = "network.udp_burst"
     metrics = ("loss_small", "loss_large", "largest_lossless")
     headline = ("loss_small", "loss_large")
 

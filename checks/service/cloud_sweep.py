@@ -12,7 +12,7 @@ from siteproof.checks.per_service import HERE
 from siteproof.errors import UserError
 from siteproof.parsers import cloud_capacity
 from siteproof.record.manifest import OfItsKind
-from siteproof.services import extra, runner, steps
+from siteproof.services import runner, steps
 from siteproof.units import count
 
 KIND = "openstack"
@@ -53,7 +53,7 @@ class Cloud(SweepCheck, special=True):
         site = session.current().site
         if not self.service:
             return list(site.system.partitions)
-        self.unfit = extra.lacking(KIND)
+        self.unfit = runner.lacking(KIND)
         self.entry = site.system.services[self.service]
         self.local = self.elsewhere = self.entry.partition is None
         return [self.entry.partition or next(iter(site.system.partitions))]

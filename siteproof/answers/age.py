@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from siteproof.record import finding
-from siteproof.record.ages import Ages
+from siteproof.record.clocks import Ages
 from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED, Sample

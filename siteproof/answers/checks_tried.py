@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from siteproof.record.evidence_records import Repair
 from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import of_pairs
-from siteproof.record.repairs import Repair
 from siteproof.record.samples import (
     INTERRUPTED,
     LOST,

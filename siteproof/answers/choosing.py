@@ -20,7 +20,7 @@ from siteproof.answers.attempts import (
     why_not,
 )
 from siteproof.record import campaign
-from siteproof.record.ages import Ages
+from siteproof.record.clocks import Ages
 from siteproof.record.samples import TOOL_MISSING, Header, Sample
 from siteproof.sites import Criterion
 

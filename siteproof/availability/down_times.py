@@ -16,12 +16,11 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof.availability.definitions import Span, Spans, intersect, seconds, subtract, union
 from siteproof.record import finding
+from siteproof.record.availability_log import EventRecord, ProbeLog, ProbeResult
 from siteproof.record.clocks import BOUND
-from siteproof.record.event_log import EventRecord
 from siteproof.record.finding import Finding, Kind, note
-from siteproof.record.probe_log import ProbeLog, ProbeResult
 from siteproof.sites import Probe
-from siteproof.slurm.node_events import EventList, NodeEvent, parse_events
+from siteproof.slurm.records import EventList, NodeEvent, parse_events
 
 REACH = 1.1  # intervals for which a probe counts: cron is late by some seconds
 

@@ -32,7 +32,7 @@ from siteproof.availability.definitions import (
     uptime,
 )
 from siteproof.availability.down_times import minute
-from siteproof.record import event_log, finding, probe_log
+from siteproof.record import availability_log, finding
 from siteproof.record.finding import Finding, Kind, note
 from siteproof.sites import Site, calendar_csv
 from siteproof.sites.calendar_csv import ALL, PlannedWindow
@@ -99,8 +99,8 @@ def read(site: Site, perflogs: Path, period: Span, now: int) -> Overview:
     Raises UserError where a folder cannot be listed.
     """
     windows, findings = _windows(site, period)
-    log = probe_log.read(perflogs, site.name, period[0] - probe_log.DAY, period[1])
-    records, refused = event_log.read(perflogs, site.name)
+    log = availability_log.read(perflogs, site.name, period[0] - availability_log.DAY, period[1])
+    records, refused = availability_log.read_events(perflogs, site.name)
     unread = [*log.refused, *refused]
     findings += [finding.of(Kind.NOT_READ, message=str(error)) for error in unread]
     findings += [

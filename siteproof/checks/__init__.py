@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from siteproof.checks.application import ApplicationCheck as ApplicationCheck
     from siteproof.checks.file_system import FileSystemCheck as FileSystemCheck
+    from siteproof.checks.per_node import ApplicationCheck as ApplicationCheck
     from siteproof.checks.per_node import PerNodeCheck as PerNodeCheck
     from siteproof.checks.per_pair import PerPairCheck as PerPairCheck
     from siteproof.checks.per_service import ServiceCheck as ServiceCheck
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from siteproof.checks.sweep_file_system import FileSystemSweep as FileSystemSweep
 
 _HOMES = {
-    "ApplicationCheck": "application",
+    "ApplicationCheck": "per_node",
     "FileSystemCheck": "file_system",
     "FileSystemSweep": "sweep_file_system",
     "PerNodeCheck": "per_node",

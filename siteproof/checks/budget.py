@@ -10,6 +10,7 @@ from reframe.core.logging import getlogger
 
 from siteproof.checks import loading
 from siteproof.errors import UserError
+from siteproof.record.grouped import grouped
 from siteproof.sites import Site
 from siteproof.units import count
 
@@ -85,11 +86,8 @@ def _node_hours(case: Any) -> float:
 
 def report_costs(testcases: Sequence[Any]) -> None:
     """Print what the sweeps of a run cost; one beyond its budget ends the run."""
-    sweeps: dict[str, list[Any]] = {}
-    for case in testcases:
-        if hasattr(case.check, "sweep_file"):
-            sweeps.setdefault(type(case.check).__name__, []).append(case)
-    for name, cases in sweeps.items():
+    of_sweeps = (case for case in testcases if hasattr(case.check, "sweep_file"))
+    for name, cases in grouped((type(case.check).__name__, case) for case in of_sweeps).items():
         _report_cost(name, cases)
 
 

@@ -27,7 +27,7 @@ from siteproof.answers.attempts import MIDDLES, attempts_at
 from siteproof.answers.criterion import judge, middle_trial
 from siteproof.errors import UserError
 from siteproof.record import pair_units
-from siteproof.record.pair_units import Point
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import Sample
 from siteproof.record.severity import Verdict
 from siteproof.sites import Baseline, Criterion, Hardware, Site
@@ -151,9 +151,7 @@ def _judged(
 
 def _values(measured: Iterable[Sample]) -> list[Answer]:
     """The median of the trials of each unit at each point."""
-    found: dict[tuple[str, Point], list[Sample]] = {}
-    for sample in measured:
-        found.setdefault((sample.node, pair_units.point(sample)), []).append(sample)
+    found = grouped(((sample.node, pair_units.point(sample)), sample) for sample in measured)
     return [Answer(*middle_trial(trials)) for trials in found.values()]
 
 

@@ -12,16 +12,18 @@ import math
 import shutil
 from pathlib import Path
 
+import reframe as rfm
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
 from siteproof import files
 from siteproof.checks import loading, session
-from siteproof.checks.job import DERIVED_LIMIT, MARGIN, ON_NODE, JobCheck
+from siteproof.checks.job import DERIVED_LIMIT, MARGIN, ON_NODE
 from siteproof.checks.per_node import PerNodeCheck, jobs_of
 from siteproof.checks.selection import CHUNK
-from siteproof.record.manifest import Manifest
+from siteproof.record.manifest import OfItsKind
 from siteproof.sites import FileSystem
+from siteproof.sites.system import Partition
 
 SPARE = 1.1  # of what is written: directories and journals take some, too
 LAST = 5  # seconds after the last turn
@@ -30,15 +32,6 @@ LAST = 5  # seconds after the last turn
 def names() -> list[str]:
     """The site's file systems; one without a name stands for none, and SKIPs."""
     return list(session.current().site.system.file_systems) or [""]
-
-
-def skip_without(check: JobCheck, name: str) -> None:
-    """End the test where there is no file system, or none that the partition's nodes may use."""
-    if not name:
-        check.skip("the site names no file_systems")
-    elif not check.roles_on(check.current_partition.name):
-        roles = " or ".join(check.where.roles)
-        check.skip(f"the site lets no node of role {roles} use {name}")
 
 
 def conditions(name: str, there: FileSystem) -> dict[str, str]:
@@ -63,14 +56,58 @@ def variables(there: FileSystem) -> dict[str, str]:
     }
 
 
-def place(stage: Path) -> None:
-    """What measuring scripts share, and a folder in which nodes mark that their turn is over."""
-    for script in ("file_system.sh", "lustre_state.sh"):
-        shutil.copy(ON_NODE / script, stage / script)
-    (stage / "turns").mkdir(exist_ok=True)
+class OnFileSystem(rfm.RegressionTestPlugin):
+    """Mixed into the tests of file systems, each of which exists once for each of them."""
+
+    where: Partition
+    fs = parameter(names())
+    unfit = variable(str, value="")  # why there is nothing to measure on it, for the plan
+
+    def places(self) -> list[str]:
+        """Partitions whose nodes may use it; where none may, all SKIP."""
+        if self.fs:
+            self.there = session.current().site.system.file_systems[self.fs]
+        found: list[str] = super().places()  # type: ignore[misc]
+        return found
+
+    def roles_on(self, partition: str) -> list[str]:
+        """Those whose nodes may use it."""
+        roles: list[str] = super().roles_on(partition)  # type: ignore[misc]
+        return [role for role in roles if self.there.used_by(role)] if self.fs else roles
+
+    def expected_nodes(self) -> NodeSet:
+        """As every check's, where there is a file system that they may use."""
+        if not self.fs:
+            self.skip("the site names no file_systems")
+        elif not self.roles_on(self.current_partition.name):
+            self.skip(
+                f"the site lets no node of role {' or '.join(self.where.roles)} use {self.fs}"
+            )
+        elif self.unfit:
+            self.skip(self.unfit)
+        found: NodeSet = super().expected_nodes()  # type: ignore[misc]
+        return found
+
+    def where_of(self) -> dict[str, str]:
+        """The same may have been measured on another file system."""
+        return {"file_system": self.fs}
+
+    def plan_of_its_kind(self) -> OfItsKind:
+        """The manifest names the file system, also for a node that could not measure."""
+        fields: OfItsKind = super().plan_of_its_kind()  # type: ignore[misc]
+        own = fields.get("conditions", {})
+        return {**fields, "conditions": {**own, **conditions(self.fs, self.there)}}
+
+    @run_before("run")
+    def place_file_system(self) -> None:
+        """What measuring scripts share, and a folder in which nodes mark the end of their turn."""
+        stage = Path(self.stagedir)
+        for script in ("file_system.sh", "lustre_state.sh"):
+            shutil.copy(ON_NODE / script, stage / script)
+        (stage / "turns").mkdir(exist_ok=True)
 
 
-class FileSystemCheck(PerNodeCheck, special=True):
+class FileSystemCheck(OnFileSystem, PerNodeCheck, special=True):
     """One quantity of a file system, measured by every node that may use it.
 
     A check defines, in addition to what PerNodeCheck needs, by mode: `mebibytes` of its file or
@@ -78,9 +115,7 @@ class FileSystemCheck(PerNodeCheck, special=True):
     measures one kind of file system only, or shared ones only.
     """
 
-    fs = parameter(names())
     size = variable(int, value=0)  # MiB of a node's files; 0: by the mode
-    unfit = variable(str, value="")  # why there is nothing to measure on it, for the plan
     time_limit = DERIVED_LIMIT
 
     mebibytes: dict[str, int] = {}
@@ -89,17 +124,6 @@ class FileSystemCheck(PerNodeCheck, special=True):
     only_kind = ""
     only_shared = False
     all_stay = False  # whether the files of all nodes are there at the same time
-
-    def places(self) -> list[str]:
-        """Partitions whose nodes may use it; where none may, all SKIP."""
-        if self.fs:
-            self.there = session.current().site.system.file_systems[self.fs]
-        return super().places()
-
-    def roles_on(self, partition: str) -> list[str]:
-        """Those whose nodes may use it."""
-        roles = super().roles_on(partition)
-        return [role for role in roles if self.there.used_by(role)] if self.fs else roles
 
     def written(self) -> float:
         """How many times a node writes all of its files."""
@@ -159,31 +183,9 @@ class FileSystemCheck(PerNodeCheck, special=True):
         """How many times a turn's length all of a job's nodes need for one turn each."""
         return max(1, math.ceil(nodes / max(1, self.at_once(jobs, nodes))))
 
-    def expected_nodes(self) -> NodeSet:
-        """As every check's, where there is a file system that they may use."""
-        skip_without(self, self.fs)
-        if self.unfit:
-            self.skip(self.unfit)
-        return super().expected_nodes()
-
-    def where_of(self) -> dict[str, str]:
-        """Only criteria on this file system are answered."""
-        return {"file_system": self.fs}
-
     def known_before(self) -> dict[str, str]:
         """With the size in bytes."""
         return {**super().known_before(), "size": str(self.size * files.MIB)}
-
-    def make_plan(self, nodes: NodeSet, lost: dict[str, str]) -> Manifest:
-        """The manifest names the file system, also for a node that could not measure."""
-        plan = super().make_plan(nodes, lost)
-        plan.conditions = {**plan.conditions, **conditions(self.fs, self.there)}
-        return plan
-
-    @run_before("run")
-    def place_turns(self) -> None:
-        """As `place`."""
-        place(Path(self.stagedir))
 
     def settings(self) -> dict[str, str]:
         """Where, how much room it needs, and whose turn it is."""

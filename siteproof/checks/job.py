@@ -31,18 +31,16 @@ from siteproof.answers import implausible, required
 from siteproof.checks import (
     adapter,
     contract,
-    credentials,
     data_folder,
     loading,
     missing,
     progress,
     selection,
     session,
-    software,
     watch,
 )
-from siteproof.checks.skipped import Lacking
-from siteproof.collect import stages
+from siteproof.checks.progress import Lacking
+from siteproof.collect import origin, stages
 from siteproof.errors import UserError
 from siteproof.record.manifest import Manifest, OfItsKind
 from siteproof.record.samples import Header, Sample
@@ -77,7 +75,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     lacking = variable(dict, value={})  # by partition the nodes that `-S nodes=missing` means
     roles = variable(dict, value={})  # by partition the roles whose nodes it measures, for the plan
     gigabytes = variable(float, value=0.0)  # that a node writes to file systems, for the plan
-    software = variable(list, value=[])  # of which an environment must offer one, for the plan
+    session = variable(list, value=[])  # of which an environment must offer one, for the plan
     unoffered = variable(list, value=[])  # partitions none of whose environments does, for the plan
     valid_systems = ["*"]
     executable = "sh"
@@ -291,7 +289,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def default_environment(self, site: Site, partition: str) -> str:
         """Where a check runs that needs no feature: an environment may offer its programs."""
         environments = site.system.partitions[partition].environments
-        return software.default_environment(site, environments, self.parsers)
+        return session.default_environment(site, environments, self.parsers)
 
     @run_after("setup")
     def find_partition(self) -> None:
@@ -305,7 +303,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         wanted = set(self.features)
         if wanted and not wanted & set(self.current_environ.features):
             what = f"no environment of {self.current_partition.fullname} offers "
-            raise Lacking(what + " or ".join(self.features), software.remedy(self.features))
+            raise Lacking(what + " or ".join(self.features), session.remedy(self.features))
         here = self.default_environment(self.site, self.current_partition.name)
         if not wanted and self.current_environ.name != here:
             self.skip(f"{self.current_partition.fullname} measures it in environment {here}")
@@ -316,7 +314,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         active = session.current()
         name = self.current_environ.name
         try:
-            software.refuse_difference(active.site.name, active.software, name)
+            session.refuse_difference(active.site.name, active.software, name)
         except UserError as error:
             raise JobError(str(error)) from None
 
@@ -394,7 +392,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             lost=lost,
             limit=int(self.seconds()),
             provenance=session.provenance(files.CLONE)
-            | software.provenance(active.software, self.current_environ.name),
+            | session.provenance_of(active.software, self.current_environ.name),
             **self.plan_of_its_kind(),
         )
 
@@ -411,9 +409,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         (stage / "raw").mkdir(exist_ok=True)
         self.write_work(missing=False)
         if not self.is_dry_run():
-            self.plan.origin = credentials.of_job(
-                self.usable, self.where.origin, slurm=self.on_slurm
-            )
+            self.plan.origin = origin.of_job(self.usable, self.where.origin, slurm=self.on_slurm)
         self.write_settings(attempt=1)
         self.write_memory()
         self.executable_opts = [f"./{self.runs_on_node}"]
@@ -461,7 +457,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             "SITEPROOF_LOADED_BY": self.site.system.modules_system,
             "SITEPROOF_SECRET": _secret_of(self.stagedir),
             "SITEPROOF_SRUN_OPTIONS": " ".join(_words(self.where.srun_options)),
-            **credentials.settings(self.plan.origin),
+            **origin.settings_of(self.plan.origin),
             **self.settings(),
         }
         lines = [f"{key}={shlex.quote(str(value))}; export {key}" for key, value in values.items()]
@@ -649,7 +645,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         without = [s for s in failed if s.status == "tool_missing"]
         if without and len(without) == len(self.samples):
             why = without[0].why
-            raise Lacking(f"tool missing: {why}", software.remedy(re.findall(r"[\w.-]+", why)))
+            raise Lacking(f"tool missing: {why}", session.remedy(re.findall(r"[\w.-]+", why)))
 
     @run_before("performance")
     def compare_with_contract(self) -> None:

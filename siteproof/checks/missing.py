@@ -21,7 +21,7 @@ from siteproof.answers.criterion import judge, outdated, reported, units
 from siteproof.answers.expected import Laid
 from siteproof.checks import session
 from siteproof.record import campaign, pair_units
-from siteproof.record.ages import Ages
+from siteproof.record.clocks import Ages
 from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.severity import Verdict

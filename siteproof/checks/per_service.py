@@ -13,7 +13,7 @@ from siteproof.checks import missing, session
 from siteproof.checks.job import LOCAL, MARGIN, JobCheck
 from siteproof.record.manifest import OfItsKind
 from siteproof.record.samples import Sample
-from siteproof.services import extra, runner, steps
+from siteproof.services import runner, steps
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable
 
@@ -61,7 +61,7 @@ class ServiceCheck(JobCheck, special=True):
             self.unfit = "the site names no services"
             return list(site.system.partitions)
         self.entry = site.system.services[self.service]
-        self.unfit = self.entry.refusal or extra.lacking(self.entry.kind)
+        self.unfit = self.entry.refusal or runner.lacking(self.entry.kind)
         self.local = self.entry.partition is None
         self.written = self.entry.bytes_written / 10**9
         self.cost = self.entry.price_of_test

@@ -19,9 +19,9 @@ from typing import Any
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import files, nodesets, units
-from siteproof.checks import adapter, loading, session, software
+from siteproof.checks import adapter, loading, session
 from siteproof.errors import UserError, harmless
-from siteproof.record import plain_tests, samples, unit_names
+from siteproof.record import plain_tests, samples
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import Site
 from siteproof.slurm import client
@@ -133,7 +133,7 @@ def _header(task: Any, name: str, mode: str, nodes: NodeSet) -> Header:
         expected=str(nodes),
         conditions=_conditions(check),
         provenance=session.provenance(files.CLONE)
-        | software.provenance(active.software, environment)
+        | session.provenance_of(active.software, environment)
         | {plain_tests.TEST: _file(check), "origin": "none: a plain ReFrame test"}
         | _references(check),
         place=active.place,
@@ -207,7 +207,7 @@ def _of_value(
     header: Header, node: str, metric: str, found: tuple[Any, ...], dims: Mapping[str, str]
 ) -> Sample:
     value, unit = found[0], str(found[4] or "")
-    unit = unit_names.known(unit) or harmless(unit)
+    unit = plain_tests.known_unit(unit) or harmless(unit)
     try:
         number = Decimal(str(value))
     except InvalidOperation:

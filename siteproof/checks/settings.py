@@ -24,9 +24,9 @@ from siteproof.checks import (
     loading,
     options,
     plain,
+    progress,
     selection,
     session,
-    skipped,
 )
 from siteproof.collect import stages
 from siteproof.errors import ExitCode, UserError, UserErrors
@@ -96,7 +96,7 @@ def hooks(given: Any, site: Site) -> adapter.Hooks:
         load_path=partial(with_own_checks, site),
         all_loaded=partial(all_loaded, given, names),
         before_run=partial(before_run, options.of_jobs(given.job_options)),
-        after_run=skipped.report,
+        after_run=progress.report_skipped,
         log_lost=report_full_disk,
         test_ended=partial(plain.keep, options.mode_of(given, site)),
     )

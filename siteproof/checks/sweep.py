@@ -23,7 +23,7 @@ from siteproof.checks import loading, missing, progress, session
 from siteproof.checks.budget import ALL
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, MARGIN, JobCheck
 from siteproof.checks.tuning import Tuning
-from siteproof.collect import stages, sweep_points
+from siteproof.collect import of_system, stages
 from siteproof.collect.outcome import Outcome
 from siteproof.errors import UserError
 from siteproof.record.manifest import Manifest, OfItsKind
@@ -368,7 +368,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """The points in the order of the walk; of a second job those that are not there."""
         stage = Path(self.stagedir)
         order = self.sweep_file.sweep.order if self.sweep_file else "ascending"
-        there = sweep_points.measured(stage, self.points) if missing else set()
+        there = of_system.measured(stage, self.points) if missing else set()
         turned = combinations(self.points) if self.turns_knobs else {}
         nodes = len(self.nodes_of_job)
         lines = [
@@ -392,7 +392,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def measured(self) -> set[str]:
         """All nodes, when nothing more is to come of any."""
-        there = sweep_points.measured(Path(self.stagedir), self.points)
+        there = of_system.measured(Path(self.stagedir), self.points)
         done = all(folder_of(number) in there for number in self.points)
         return set(self.usable) if done else set()
 
@@ -412,7 +412,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         stage, before = Path(self.stagedir), len(self.known)
         self.collected_at = now
         try:
-            done = len(sweep_points.measured(stage, self.points))
+            done = len(of_system.measured(stage, self.points))
             if done > before:
                 stages.collect_so_far(
                     stage, session.current().folder / "perflogs", self.plan, self.known
@@ -439,7 +439,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
             return none
         if not (ended.startswith("NODE_FAIL") or self.watcher.dead or self.blocked):
             return none  # the walk has ended by itself, with its reason
-        there = sweep_points.measured(Path(self.stagedir), self.points)
+        there = of_system.measured(Path(self.stagedir), self.points)
         left = [p for n, p in self.points.items() if folder_of(n) not in there]
         try:
             nodes = self.nodes_for(max(point.nodes for point in left))

@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from pathlib import Path
+from collections.abc import Collection, Mapping
 
 from ClusterShell.NodeSet import NodeSet
-from reframe.core.builtins import parameter, run_before
 
 from siteproof.answers import required
-from siteproof.checks import file_system, session, standard
+from siteproof.checks import file_system, session
+from siteproof.checks.file_system import OnFileSystem
+from siteproof.checks.job import LOCAL
 from siteproof.checks.sweep import SweepCheck
-from siteproof.record.manifest import OfItsKind
+from siteproof.errors import UserError
 from siteproof.record.point import Point
+from siteproof.sites.system import Partition
+from siteproof.slurm import client
+from siteproof.slurm.records import unusable
 
 
-class FileSystemSweep(SweepCheck, special=True):
+def usable(where: Partition, chosen: NodeSet) -> int:
+    """How many of the nodes that were chosen of a partition can take a job now.
+
+    If Slurm does not answer, all of them: the run itself will report it.
+    """
+    if where.scheduler == LOCAL:
+        return 1
+    try:
+        return len(chosen) - len(unusable(chosen, client.first_look()))
+    except UserError:
+        return len(chosen)
+
+
+def narrowed(points: Mapping[int, Point], whole: Collection[int], most: int) -> dict[int, Point]:
+    """Without the points that are the whole of another, smaller partition.
+
+    whole: how many nodes each partition has. most: those of the partition in question.
+    """
+    largest = max((count for count in whole if count <= most), default=0)
+    return {
+        number: point
+        for number, point in points.items()
+        if point.tasks == largest or point.tasks not in whole
+    }
+
+
+class FileSystemSweep(OnFileSystem, SweepCheck, special=True):
     """One tool over many points on a file system.
 
     Its script sources "$1/file_system.sh" and sets NEEDED (bytes) before `begin_test`; the folder
@@ -23,28 +52,13 @@ class FileSystemSweep(SweepCheck, special=True):
     of its own at the same path, points on several nodes are those that need no `shared_files`.
     """
 
-    fs = parameter(file_system.names())
     whole: Collection[int] = frozenset()  # how many nodes the partitions have
-
-    def places(self) -> list[str]:
-        """Partitions whose nodes may use it; where none may, all SKIP."""
-        site = session.current().site
-        if self.fs:
-            self.there = site.system.file_systems[self.fs]
-        return super().places()
-
-    def roles_on(self, partition: str) -> list[str]:
-        """Those whose nodes may use it."""
-        roles = super().roles_on(partition)
-        return [role for role in roles if self.there.used_by(role)] if self.fs else roles
 
     def standard_tasks(self) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
         """Points of a run without a sweep file: all usable nodes of each partition, a task each;
         and the points that criteria require."""
         site = session.current().site
-        counts = {
-            standard.usable(site.partition(name), self.chosen_on(name)) for name in self.roles
-        }
+        counts = {usable(site.partition(name), self.chosen_on(name)) for name in self.roles}
         whole = [{"tasks": str(count)} for count in sorted(counts - {0})]
         points = required.points(site, self.planned_job()) if self.fs else []
         named = {int(values["tasks"]) for values in points if "tasks" in values}
@@ -55,18 +69,14 @@ class FileSystemSweep(SweepCheck, special=True):
 
     def fitting(self, most: int) -> dict[int, Point]:
         """Of the points on a whole partition only those of the partition in question."""
-        return standard.narrowed(super().fitting(most), self.whole, most)
+        return narrowed(super().fitting(most), self.whole, most)
 
     def missing_on(self, partition: str, environment: str = "") -> dict[int, Point]:
         """As every sweep's; the points of another partition are not missing here."""
         found = super().missing_on(partition, environment)
         if not self.fs:  # the site names none, which is why none of the points fits
             return found
-        return standard.narrowed(found, self.whole, self.most_nodes(partition))
-
-    def where_of(self) -> dict[str, str]:
-        """The same point may have been measured on another file system."""
-        return {"file_system": self.fs}
+        return narrowed(found, self.whole, self.most_nodes(partition))
 
     def shared_files(self, point: Point) -> bool:
         """Whether the nodes of a point must see each other's files."""
@@ -80,22 +90,6 @@ class FileSystemSweep(SweepCheck, special=True):
     def most_nodes(self, partition: str) -> int:
         """None where there is no file system."""
         return super().most_nodes(partition) if self.fs else 0
-
-    def expected_nodes(self) -> NodeSet:
-        """As every sweep's, where there is a file system that they may use."""
-        file_system.skip_without(self, self.fs)
-        return super().expected_nodes()
-
-    def plan_of_its_kind(self) -> OfItsKind:
-        """The manifest names the file system."""
-        fields = super().plan_of_its_kind()
-        known = file_system.conditions(self.fs, self.there)
-        return {**fields, "conditions": {**fields["conditions"], **known}}
-
-    @run_before("run")
-    def place_file_system(self) -> None:
-        """What measuring scripts share."""
-        file_system.place(Path(self.stagedir))
 
     def settings(self) -> dict[str, str]:
         """Where, and under which name its folders are made; one point at a time has no turns."""

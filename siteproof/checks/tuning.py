@@ -1,7 +1,7 @@
 """Tuning: what a sweep that turns knobs needs in addition to every sweep.
 
 It runs only where the site allows it. Its scripts set, read back and restore (knob.sh); a knob that
-they could not restore is a failed sample of the node (siteproof/collect/sweep_points.py).
+they could not restore is a failed sample of the node (siteproof/collect/of_system.py).
 """
 
 from __future__ import annotations

@@ -20,15 +20,15 @@ from siteproof.cli.records import print_answer, print_plain, print_table, print_
 from siteproof.cli.shared import flag, forms, print_some, site_of, text_option, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, Time, dumps, same
-from siteproof.record import event_log
+from siteproof.record import availability_log
+from siteproof.record.availability_log import EventRecord
 from siteproof.record.campaign import since
-from siteproof.record.event_log import EventRecord
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.severity import Verdict, exit_code
 from siteproof.sites import Criterion, Site
 from siteproof.sites.machine import refuse_stranger
 from siteproof.slurm import client
-from siteproof.slurm.node_events import parse_events
+from siteproof.slurm.records import parse_events
 from siteproof.units import count
 from siteproof.wording.findings import full, warning
 from siteproof.wording.verdicts import own
@@ -212,7 +212,7 @@ def _fetch(site: Site, period: tuple[int, int], now: int) -> None:
     refuse_stranger(site.name, site.system.recognise)
     if not _has_slurm(site):
         raise UserError("--fetch", f"no partition of {site.name} has 'scheduler: slurm'")
-    records, _ = event_log.read(files.perflogs(), site.name)
+    records, _ = availability_log.read_events(files.perflogs(), site.name)
     begin = period[0]
     for record in sorted(records, key=lambda one: one.begin):
         if record.begin <= begin < record.end <= now:
@@ -223,9 +223,11 @@ def _fetch(site: Site, period: tuple[int, int], now: int) -> None:
         what = "lists no registration of this cluster, so nothing is known of its nodes"
         raise UserError("sacctmgr", what, hint="Does slurmdbd know the cluster?")
     try:
-        event_log.write(files.perflogs(), site.name, EventRecord(begin, now, nodes, text))
+        availability_log.write_events(
+            files.perflogs(), site.name, EventRecord(begin, now, nodes, text)
+        )
     except OSError as error:
-        where = files.perflogs() / site.name / event_log.FOLDER
+        where = files.perflogs() / site.name / availability_log.EVENTS_FOLDER
         raise UserError(where, f"cannot be written: {error.strerror}") from None
     events = count(len(parse_events(text).of_nodes), "event")
     click.echo(f"recorded: {events} since {minute(begin)} UTC", err=True)

@@ -16,7 +16,7 @@ import click
 from siteproof import files
 from siteproof.cli import records, shared
 from siteproof.errors import ExitCode, UserError, harmless
-from siteproof.history import History, extract, open_history, questions, views
+from siteproof.history import History, extract, open_history, views
 from siteproof.history.extract import Wanted
 from siteproof.record import campaign
 from siteproof.wording.findings import fulls
@@ -24,7 +24,7 @@ from siteproof.wording.findings import fulls
 MAX_REFUSED = 40  # refused lines that are printed; --json has all of them
 MAX_ROWS = 1000  # rows of an answer that are printed; --csv and --json have all of them
 EXAMPLES = "\n\n".join(
-    f'\b\n{q.title}:\nsiteproof history --sql "\n{q.sql}"' for q in questions.ALL
+    f'\b\n{q.title}:\nsiteproof history --sql "\n{q.sql}"' for q in views.QUESTIONS
 )
 SUMMARY = """
 SELECT system, source, count(DISTINCT file), count(*), count(*) FILTER (status <> 'ok'),

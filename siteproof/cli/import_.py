@@ -14,8 +14,7 @@ from siteproof.compare.published import imported
 from siteproof.errors import UserError
 from siteproof.history.foreign import copying
 from siteproof.history.foreign.copying import Content, State
-from siteproof.history.foreign.figures import LeftOut
-from siteproof.history.foreign.import_options import DEFAULT, Options
+from siteproof.history.foreign.figures import DEFAULT, LeftOut, Options
 from siteproof.history.foreign.layouts import PRESETS
 from siteproof.sites.published_csv import Published
 from siteproof.units import count

@@ -10,9 +10,9 @@ import click
 from siteproof import files, sites
 from siteproof.cli.shared import by_service, print_text, refuse_unknown, which_system
 from siteproof.errors import ExitCode, UserError
-from siteproof.probes import rounds, using
-from siteproof.record import probe_log
-from siteproof.record.probe_log import ProbeResult
+from siteproof.probes import probing
+from siteproof.record import availability_log
+from siteproof.record.availability_log import ProbeResult
 from siteproof.sites import Probe, Site
 from siteproof.sites.machine import refuse_stranger
 from siteproof.units import count
@@ -39,9 +39,9 @@ def probe(services: tuple[str, ...], system: str) -> None:
     files.must_exist()
     number = bad = 0
     chosen = _chosen(site, services)
-    lacking = using.lacking(site, chosen.values())
-    able = {name: one for name, one in chosen.items() if not using.lacking(site, [one])}
-    for result in rounds.run(able, site):
+    lacking = probing.lacking(site, chosen.values())
+    able = {name: one for name, one in chosen.items() if not probing.lacking(site, [one])}
+    for result in probing.run_round(able, site):
         _keep(site.name, result)
         print_text(f"{result.probe}: {_answer(result)}")
         number += 1
@@ -72,15 +72,15 @@ def _chosen(site: Site, services: Sequence[str]) -> dict[str, Probe]:
     if services:
         return {name: one for name, one in every.items() if (one.service or name) in services}
     now = datetime.now(UTC)
-    log = probe_log.recent(files.perflogs(), site.name, now)
-    last = probe_log.last_times(log.results)
-    return rounds.due(every, last, int(now.timestamp()))
+    log = availability_log.recent(files.perflogs(), site.name, now)
+    last = availability_log.last_times(log.results)
+    return probing.due(every, last, int(now.timestamp()))
 
 
 def _keep(system: str, result: ProbeResult) -> None:
     """Append a result as it comes, so that lines are in the order of time. Raises UserError."""
     try:
-        probe_log.append(files.perflogs(), system, result)
+        availability_log.append(files.perflogs(), system, result)
     except OSError as error:
-        where = files.perflogs() / system / probe_log.FOLDER
+        where = files.perflogs() / system / availability_log.FOLDER
         raise UserError(where, f"cannot be written: {error.strerror}") from None

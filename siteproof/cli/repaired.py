@@ -11,7 +11,7 @@ from siteproof.cli.records import print_answer
 from siteproof.cli.shared import must_give, site_of, text_option, which_system
 from siteproof.errors import UserError
 from siteproof.record import evidence_records
-from siteproof.record.repairs import Repair
+from siteproof.record.evidence_records import Repair
 from siteproof.wording.verdicts import own
 
 

@@ -13,7 +13,7 @@ from siteproof import files, sites, units
 from siteproof.cli.shared import print_text, refuse_unknown, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import manifest, samples
-from siteproof.services import extra, runner, steps
+from siteproof.services import runner, steps
 from siteproof.sites import Service, Site
 from siteproof.sites.machine import refuse_stranger
 from siteproof.slurm import client
@@ -57,7 +57,7 @@ def _details(service: Service) -> list[str]:
         details.append(f"writes {units.size(service.bytes_written)}")
     if service.price_of_test:
         details.append(f"costs {service.price_of_test}")
-    refusal = service.refusal or extra.lacking(service.kind)
+    refusal = service.refusal or runner.lacking(service.kind)
     return [*details, *([f"not tested: {refusal}"] if refusal else [])]
 
 
@@ -81,8 +81,8 @@ def clean(names: tuple[str, ...], system: str) -> None:
     refuse_stranger(site.name, site.system.recognise)
     ended = _ended(_running())
     chosen = _chosen(site, names)
-    lacking = extra.lacking(*(one.kind for one in chosen.values()))
-    able = {name: one for name, one in chosen.items() if not extra.lacking(one.kind)}
+    lacking = runner.lacking(*(one.kind for one in chosen.values()))
+    able = {name: one for name, one in chosen.items() if not runner.lacking(one.kind)}
     results = [_clean(site, name, one, ended) for name, one in able.items()]
     bad = sum(not good for good in results)
     if able:

@@ -17,9 +17,8 @@ from siteproof.cli import shared
 from siteproof.cli.records import print_rows, print_table, table
 from siteproof.cli.shared import forms, print_text, text_option
 from siteproof.curves import run_findings, sweep_reasons, sweep_runs
-from siteproof.curves.bounds import Reached
 from siteproof.curves.measured import ALL, Curve, Row
-from siteproof.curves.run_findings import SweepReport
+from siteproof.curves.run_findings import Reached, SweepReport
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.record import manifest

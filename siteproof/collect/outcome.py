@@ -95,10 +95,12 @@ def judge(
 
 
 def reason(error: Exception) -> OutputError:
-    """The reason for a result without a value.
+    """The reason for a result without a value. Raises files.Unread again.
 
     An error of another class is a mistake in a parser, and must not stop the other results.
     """
+    if isinstance(error, files.Unread):  # the collecting side failed, and not the node
+        raise error
     if isinstance(error, OutputError):
         return error
     what = harmless(" ".join(f"{type(error).__name__} {error}".split()))[: cause.TAIL]
@@ -167,7 +169,9 @@ def must_not_deny(left: Raw) -> None:
 
 
 def must_have_worked(left: Raw, job: Manifest) -> None:
-    """Raises OutputError unless the node's script ended with 0, and has noted no refusal."""
+    """Raises OutputError unless all commands and the script ended with 0, and none was refused."""
+    for run in left.runs:
+        must_have_ended(run, left, job)
     must_not_deny(left)
     code = left.number("exit")
     if code != 0:

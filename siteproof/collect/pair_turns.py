@@ -2,23 +2,174 @@
 
 A turn has the folders raw/NUMBER/ (of the client) and raw/NUMBER.server/. Its runs may have
 direction=out (from client to server) or in (from server to client); without it a run is the
-client's.
+client's. Both ends count their cores all the while.
+
+A link as a whole has values, too, from turns that ran at the same time, if collect.derive has a
+function of the check's name and `_of_link`. There is one outcome for each trial and each kind of
+run, such as direction=out streams=4, and values only where every pair of the trial has one: what
+some pairs carry is not what the link carries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 
 from siteproof import files
-from siteproof.collect import cores, ending, origin, outcome, raw, whole_link
+from siteproof.collect import ending, origin, outcome, raw
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Execution, Raw, Stage
-from siteproof.collect.whole_link import Way
 from siteproof.errors import OutputError
+from siteproof.parsers import Reading, cores
 from siteproof.record import samples
+from siteproof.record.grouped import grouped
 from siteproof.record.manifest import Manifest
+
+MAX_KINDS = 100
+NO_FAULT_OF_THE_LINK = ("node_lost", samples.INTERRUPTED)
+Kind = tuple[tuple[str, str], ...]  # dimensions that runs of all pairs have in common
+
+
+@dataclass(frozen=True)
+class Way:
+    """One direction of a turn, or both where neither was measured.
+
+    direction: `out`, `in`, or empty. left, runs: what it was read from, as far as that went.
+    """
+
+    trial: int
+    pair: str
+    direction: str
+    outcome: Outcome
+    left: Raw | None = None
+    runs: Sequence[Execution] = ()
+
+    @cached_property
+    def kinds(self) -> dict[Kind, Execution]:
+        """Its runs by direction and dimensions; also of a failure, to name what has no value."""
+        way = {"direction": self.direction} if self.direction else {}
+        found = {}
+        for run in self.runs:
+            dims = {key: value for key, value in run.dims.items() if key != "program"}
+            found[tuple(sorted({**dims, **way}.items()))] = run
+        return found
+
+
+def derived_of_link(job: Manifest) -> Callable[..., list[Reading]] | None:
+    """What makes such values, if a job has them."""
+    return outcome.derived(job, "_of_link") if job.together else None
+
+
+def outcomes_of_link(job: Manifest, ways: Iterable[Way]) -> list[tuple[str, Outcome]]:
+    """The link's outcome of each trial and kind of run; its node is empty."""
+    of_link = derived_of_link(job)
+    if of_link is None:
+        return []
+    found = []
+    for trial, of_trial in grouped((way.trial, way) for way in ways).items():
+        kinds = list(dict.fromkeys(kind for way in of_trial for kind in way.kinds))
+        if len(kinds) > MAX_KINDS:
+            why = f"{len(kinds)} kinds of runs in one trial, at most {MAX_KINDS} are added up"
+            found.append(("", Outcome(status="parse", why=why, dims=_dims(job, trial, {}))))
+            continue
+        for kind in kinds or [()]:
+            found.append(("", _of_kind(job, of_link, trial, dict(kind), of_trial)))
+    return found
+
+
+def _of_kind(
+    job: Manifest,
+    of_link: Callable[..., list[Reading]],
+    trial: int,
+    kind: Mapping[str, str],
+    ways: Sequence[Way],
+) -> Outcome:
+    dims = _dims(job, trial, kind)
+    pairs = {way.pair for way in ways}
+    key = tuple(sorted(kind.items()))
+    good = {way.pair: way for way in ways if way.outcome.status == "ok" and key in way.kinds}
+    if len(good) < len(pairs):
+        status, why = _lacking([way for way in ways if way.pair not in good])
+        why = f"{len(good)} of {len(pairs)} pairs gave a value; {why}"
+        return Outcome(status=status, why=why, dims=dims)
+    try:
+        moved = {
+            pair: outcome.intervals(way.kinds[key], way.left, job)
+            for pair, way in good.items()
+            if way.left
+        }
+        readings = of_link(moved, job.facts)
+        outcome.must_be_short(readings, {})
+    except Exception as error:  # an error in one result must not stop the others
+        wrong = outcome.reason(error)
+        return Outcome(status=wrong.status, why=str(wrong), dims=dims)
+    each = [way.outcome for way in good.values()]
+    # What one pair alone is emulated by, the sum is.
+    emulated = {k: v for o in each for k, v in o.conditions.items() if k == samples.EMULATED}
+    return Outcome(
+        readings,
+        outcome.agreed([o.conditions for o in each]) | emulated,
+        host=outcome.agreed([o.host for o in each]),
+        dims=dims,
+    )
+
+
+def _dims(job: Manifest, trial: int, kind: Mapping[str, str]) -> dict[str, str]:
+    dims = {**kind, "link": job.conditions.get("link", "")}
+    return dims | ({"trial": str(trial)} if trial else {})
+
+
+def _lacking(ways: Sequence[Way]) -> tuple[str, str]:
+    """Status and reason for the pairs without a value: the first with a cause of its own.
+
+    A pair that measured other kinds of runs has no failure to show.
+    """
+    failed = [way for way in ways if way.outcome.status != "ok"]
+    if not failed:
+        return "generic", f"{ways[0].pair} has no such run"
+    of_the_link = [way for way in failed if way.outcome.status not in NO_FAULT_OF_THE_LINK]
+    first = (of_the_link or failed)[0]
+    status = first.outcome.status if of_the_link else samples.INTERRUPTED
+    return status, f"{first.pair}: {first.outcome.status}: {first.outcome.why}"
+
+
+PROGRAM = "cores"  # of runs that are no measurement
+METRIC = "busiest_core"
+
+
+def busiest(client: Sequence[Execution], server: Sequence[Execution], way: str) -> list[Reading]:
+    """A value, in %, of each run of a direction; or why it has none.
+
+    The server has counted all the time: of that, what lies between the client's first and last
+    look at its own cores, by the clocks of both.
+    """
+    of_server = next((run.stdout for run in server if _counts(run.dims)), "")
+    found = []
+    for run in client:
+        if not _counts(run.dims) or run.dims.get("direction", "") != way:
+            continue
+        dims = {k: v for k, v in run.dims.items() if k not in ("program", "direction")}
+        try:
+            found.append(Reading(METRIC, _of_both(run.stdout, of_server), "%", dims))
+        except OutputError as error:
+            found.append(Reading("not_read", str(error), "text", {"parameter": METRIC, **dims}))
+    return found
+
+
+def _of_both(client: str, server: str) -> Decimal:
+    own = cores.whole(client)
+    begin, end = own[0][0], own[-1][0]
+    # Ended with its turn, it may have been about to write a line.
+    other = cores.looks(server[: server.rfind("\n") + 1])
+    return max(cores.busiest(own), cores.busiest([s for s in other if begin <= s[0] <= end]))
+
+
+def _counts(dims: Mapping[str, str]) -> bool:
+    return dims.get("program") == PROGRAM
+
 
 # A server is ended with its turn; only other codes mean that it could not serve.
 SERVED = (0, raw.ENDED, raw.KILLED, 143)
@@ -43,7 +194,7 @@ def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
     there = {number for number in numbers if raw_files.has(name(number))}
     anything = bool(there) or any(raw_files.has(server_of(number)) for number in numbers)
     last = max(there, default=-1)
-    of_link = whole_link.wanted(job)
+    of_link = derived_of_link(job)
     found: list[tuple[str, Outcome]] = []
     ways: list[Way] = []
     for number in numbers:
@@ -52,7 +203,7 @@ def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
             found.append((node, way.outcome))
             if of_link:  # it contains all raw texts, so it is kept only if needed
                 ways.append(way)
-    found += whole_link.outcomes(job, ways)
+    found += outcomes_of_link(job, ways)
     # A lost client has an outcome in each of its turns without a result.
     accounted = {job.turns[number][1] for number in numbers if number not in there}
     return found + [
@@ -116,8 +267,6 @@ class _Turn:
             served = raw.read(result)
             code = served.number("exit")
             self.server_proof = origin.check(result.folder, self.server, served, self.job)
-        except files.Unread:  # the collecting side failed, and not the node
-            raise
         except Exception as error:  # an error in one result must not stop the others
             broken = outcome.reason(error)
             return None, OutputError(f"the server on {self.server}: {broken}", "generic")
@@ -158,8 +307,6 @@ class _Turn:
             self._must_use_one_program(left)
             ways = self._directions(left)
             self._must_be_whole(left)
-        except files.Unread:  # the collecting side failed, and not the node
-            raise
         except Exception as error:  # an error in one result must not stop the others
             return [self._way("", self._explained(outcome.reason(error), left), left)]
         return [
@@ -195,7 +342,7 @@ class _Turn:
         """The runs of each direction, without that dimension. Raises OutputError."""
         ways: dict[str, list[Execution]] = {}
         for run in left.runs:
-            if run.dims.get("program") == cores.PROGRAM:  # not a measurement of the link
+            if run.dims.get("program") == PROGRAM:  # not a measurement of the link
                 continue
             way = run.dims.get("direction", "")
             if way not in DIRECTIONS:
@@ -213,9 +360,7 @@ class _Turn:
                 raise self.not_served
             conditions, readings, _ = outcome.judge(left, runs, self.job)
             served = self.served.runs if self.served else ()
-            readings = [*readings, *cores.busiest(left.runs, served, way)]
-        except files.Unread:  # the collecting side failed, and not the node
-            raise
+            readings = [*readings, *busiest(left.runs, served, way)]
         except Exception as error:  # an error in one result must not stop the others
             return self._explained(outcome.reason(error), left, runs)
         return Outcome(readings, conditions, host=left.meta, origin=self.proof)

@@ -159,17 +159,8 @@ class Result:
         return found
 
 
-def read_meta(folder: Path | Result) -> dict[str, str]:
-    """The node's own account. Raises OutputError."""
-    return _result(folder).meta()
-
-
-def read(folder: Path | Result) -> Raw:
-    """A whole result folder. Raises OutputError for a file that is none, and files.Unread.
-
-    A plain path is trusted as it is: everything in it may be its owner's.
-    """
-    result = _result(folder)
+def read(result: Result) -> Raw:
+    """A whole result folder. Raises OutputError for a file that is none, and files.Unread."""
     meta, facts = result.meta(), result.pairs("facts")
     stdout, stderr = result.text("stdout"), result.text("stderr")
     runs, digest = _runs(result), result.digest()
@@ -182,12 +173,6 @@ def read(folder: Path | Result) -> Raw:
 def whole(text: str) -> int | None:
     """A whole number of at most 19 digits; None for anything else."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
-
-
-def _result(folder: Path | Result) -> Result:
-    if isinstance(folder, Result):
-        return folder
-    return Result(Stage.of(folder), folder)
 
 
 def _runs(result: Result) -> list[Execution]:

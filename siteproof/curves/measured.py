@@ -10,6 +10,7 @@ from siteproof import units
 from siteproof.analysis import plateau
 from siteproof.analysis.plateau import CurveShape, Point
 from siteproof.analysis.scaling import fairness
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import Sample
 from siteproof.sites import Metric
 from siteproof.sweeps.tools import shown
@@ -163,10 +164,7 @@ def envelope(lines: Sequence[Curve]) -> Curve:
 
 def groups(found: Sequence[Curve]) -> list[list[Curve]]:
     """The curves of one metric and panel together: they are drawn in one figure."""
-    groups: dict[tuple[str, str], list[Curve]] = {}
-    for curve in found:
-        groups.setdefault((curve.metric, curve.panel), []).append(curve)
-    return list(groups.values())
+    return list(grouped(((curve.metric, curve.panel), curve) for curve in found).values())
 
 
 def _places(

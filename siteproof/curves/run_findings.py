@@ -1,29 +1,221 @@
-"""What one run of a sweep found: its progress, its curves, and their bounds."""
+"""What one run of a sweep found: its progress, its curves, and their bounds.
+
+A bound is what a sweep cannot exceed by the site's description: networks of its ends, a link,
+windows. Of a cloud: from which place of the sweep on servers fail, and the first cause.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
 from statistics import median
 
 from siteproof import units
+from siteproof.analysis import scaling
 from siteproof.analysis.before_after import Change, compare
-from siteproof.analysis.scaling import Packing, packing
-from siteproof.curves import bounds, failing, measured
-from siteproof.curves.bounds import Reached
-from siteproof.curves.failing import FirstFailure
-from siteproof.curves.measured import PER_NODE, TASKS, Curve, Row
+from siteproof.analysis.scaling import Bound, Facts, Packing, bandwidth_delay, packing
+from siteproof.curves import measured
+from siteproof.curves.measured import PER_NODE, TASKS, Curve, Row, ordered
 from siteproof.curves.sweep_runs import Progress, SweepRun, progress
 from siteproof.errors import ExitCode
 from siteproof.record.point import KNOB, OWN
 from siteproof.record.samples import Sample
-from siteproof.sites import Metric, Site
+from siteproof.sites import FileSystem, Link, Metric, Site
 from siteproof.sweeps.reading import SweepFile
 from siteproof.sweeps.tools import TOOLS
 
-MESSAGES = TOOLS["messages"].check
+WINDOWS = ("window", "buffer")  # what bounds the bytes under way of one stream
+STREAMS = "streams"
+TOGETHER = "together"  # a pattern of links
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A bound of a row. limit: in the curve's unit; share: of it that the median reached."""
+
+    bound: Bound
+    limit: float
+    share: float
+
+
+def known_bounds(site: Site, run: SweepRun, curve: Curve, row: Row) -> list[Reached]:
+    """Every bound of a row that follows from the site, the tightest first; only rates have some."""
+    if curve.unit not in units.UNITS or units.kind(curve.unit) != "rate":
+        return []
+    found = []
+    for bound in scaling.bounds(_facts(site, run, row)):
+        limit = float(units.convert(bound.rate, "B/s", curve.unit))
+        found.append(Reached(bound, limit, row.point.median / limit))
+    return found
+
+
+def bytes_under_way(site: Site, run: SweepRun) -> Fraction | None:
+    """The bytes under way that fill the run's link, if the site knows its speed and round trip."""
+    link = site.system.links.get(run.place)
+    if link is None or link.speed is None or link.round_trip is None:
+        return None
+    return bandwidth_delay(link.speed.to("B/s"), link.round_trip.to("s"))
+
+
+def _facts(site: Site, run: SweepRun, row: Row) -> Facts:
+    link = site.system.links.get(run.place)
+    settings = {**run.newest.conditions, **row.dims}
+    windows = [_whole(settings, name) for name in WINDOWS]
+    file_system = site.system.file_systems.get(run.place)
+    servers = file_system.servers if file_system else None
+    facts = Facts(
+        nodes=1 if link else row.nodes,
+        client=_of_clients(site, run, link, file_system),
+        servers=len(site.expected(servers)) if servers else 0,
+        server=_network(site, servers) if servers else None,
+        window=next(filter(None, windows), None),
+        streams=int(_whole(settings, STREAMS) or 1),
+    )
+    if carrier := _carrier(site, file_system):  # all pairs of such a link share its speed
+        return replace(facts, link=_speed(carrier) if carrier.pattern == TOGETHER else None)
+    if link is None:
+        return facts
+    round_trip = link.round_trip.to("s") if link.round_trip else None
+    return replace(facts, link=_speed(link), round_trip=round_trip)
+
+
+def _whole(settings: Mapping[str, str], name: str) -> Fraction | None:
+    """A setting that is a whole number above 0."""
+    text = settings.get(name, "")
+    return Fraction(int(text)) if text.isdigit() and int(text) else None
+
+
+def _carrier(site: Site, file_system: FileSystem | None) -> Link | None:
+    """The link that carries a file system, as the site names it."""
+    name = file_system.network if file_system else None
+    return site.system.links.get(name) if name else None
+
+
+def _speed(link: Link) -> Fraction | None:
+    return link.speed.to("B/s") if link.speed else None
+
+
+def _of_clients(
+    site: Site, run: SweepRun, link: Link | None, file_system: FileSystem | None
+) -> Fraction | None:
+    """The network of a node that measured over one; a disk of its own is bound by none.
+
+    Where the site names the link that carries a file system, a node cannot exceed its speed either.
+    """
+    partition = site.system.partitions.get(run.partition)
+    is_remote = file_system is not None and file_system.is_remote
+    if partition is None or not (link or is_remote):
+        return None
+    carrier = _carrier(site, file_system)
+    limits = [_of_roles(site, partition.roles), _speed(carrier) if carrier else None]
+    return min(filter(None, limits), default=None)
+
+
+def _of_roles(site: Site, roles: Sequence[str]) -> Fraction | None:
+    """The fastest network of several roles, as any of their nodes may have measured."""
+    rates = [rate for role in roles if (rate := _network(site, role)) is not None]
+    return max(rates) if rates and len(rates) == len(roles) else None
+
+
+def _network(site: Site, role: str) -> Fraction | None:
+    """What all interfaces of a node carry that are bonded, else the fastest; bytes a second."""
+    speeds = {
+        name: nic.speed.to("B/s") for name, nic in site.hardware_of(role).nics.items() if nic.speed
+    }
+    rates = list(speeds.values())
+    for bond in site.parameters(role).bond.values():
+        members = [speeds.get(name, Fraction(0)) for name in bond.members or []]
+        rates.append(sum(members, Fraction(0)))
+    return max(rates, default=None)
+
+
+FAILURES = "Cloud.failures"
+CAUSE = "cause"  # dimension of it
+SERVERS = "servers"  # how many were requested: a dimension, or a condition of all points
 Dims = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class FirstFailure:
+    """One line of a sweep. line: its value; empty where there is one line only.
+
+    at: the first place where servers failed, None: nowhere; failed of requested there, in its worst
+    repetition, and why most of them. without: later places at which none failed. last: the last
+    place of all.
+    """
+
+    line: str
+    at: str | None
+    failed: int
+    requested: int
+    cause: str
+    without: Sequence[str]
+    last: str
+
+
+def folded(samples: Iterable[Sample]) -> list[Sample]:
+    """The samples, with the failures of a point as one number over all causes."""
+    found: list[Sample] = []
+    by_point: dict[tuple[str, int, Dims], list[Sample]] = {}
+    for sample in samples:
+        if sample.metric == FAILURES and sample.status == "ok":
+            dims = {name: value for name, value in sample.dims.items() if name != CAUSE}
+            key = (sample.header.session, sample.trial, tuple(sorted(dims.items())))
+            by_point.setdefault(key, []).append(sample)
+        else:
+            found.append(sample)
+    for (_, _, dims_of_point), each in by_point.items():
+        total = sum((sample.number for sample in each), Decimal(0))
+        found.append(replace(each[0], value=total, dims=dict(dims_of_point)))
+    return found
+
+
+def first_failures(samples: Iterable[Sample], against: str, lines: str = "") -> list[FirstFailure]:
+    """By line, from which value of the axis `against` on servers failed."""
+    places: dict[str, dict[str, list[Sample]]] = {}
+    for sample in samples:
+        if sample.metric == FAILURES and sample.status == "ok" and against in sample.dims:
+            of_line = places.setdefault(sample.dims.get(lines, ""), {})
+            of_line.setdefault(sample.dims[against], []).append(sample)
+    return [_of_line(line, places[line]) for line in ordered(places)]
+
+
+def _of_line(line: str, places: Mapping[str, Sequence[Sample]]) -> FirstFailure:
+    order = ordered(places)
+    failed = {place: _worst(places[place]) for place in order}
+    at = next((place for place in order if failed[place]), None)
+    if at is None:
+        return FirstFailure(line, None, 0, 0, "", (), order[-1])
+    causes = failed[at]
+    later = order[order.index(at) :]
+    without = [place for place in later if not failed[place]]
+    requested = {**places[at][0].conditions, **places[at][0].dims}.get(SERVERS, "")
+    return FirstFailure(
+        line,
+        at,
+        causes.total(),
+        int(requested) if requested.isdigit() else 0,
+        causes.most_common(1)[0][0],
+        without,
+        order[-1],
+    )
+
+
+def _worst(of_place: Iterable[Sample]) -> Counter[str]:
+    """The failures by cause of the repetition and point with the most of them."""
+    each: dict[tuple[int, Dims], Counter[str]] = {}
+    for sample in of_place:
+        dims = {name: value for name, value in sample.dims.items() if name != CAUSE}
+        causes = each.setdefault((sample.trial, tuple(sorted(dims.items()))), Counter())
+        if sample.number:
+            causes[sample.dims.get(CAUSE, "")] += int(sample.number)
+    return max(each.values(), key=Counter.total)
+
+
+MESSAGES = TOOLS["messages"].check
 
 
 @dataclass(frozen=True)
@@ -86,7 +278,7 @@ class SweepReport:
 
     def bounds_of(self, curve: Curve, row: Row) -> Sequence[Reached]:
         """The bounds of a row, the tightest first."""
-        return bounds.known(self.site, self.run, curve, row)
+        return known_bounds(self.site, self.run, curve, row)
 
 
 def reports(site: Site, run: SweepRun, file: SweepFile | None) -> list[SweepReport]:
@@ -107,7 +299,7 @@ def _report(
         for s in run.good
         if all(value == OWN for name, value in s.dims.items() if name in axis.alone)
     ]
-    found = measured.collect(failing.folded(alone), site.catalogue, axis.name, axis.lines)
+    found = measured.collect(folded(alone), site.catalogue, axis.name, axis.lines)
     groups = [_with_best(lines, axis) for lines in measured.groups(found)]
     packed = {}
     # For MPI's messages two ranks on a node are another path, and no fuller node.
@@ -122,9 +314,9 @@ def _report(
         state,
         groups,
         packed,
-        bounds.path(site, run),
+        bytes_under_way(site, run),
         best_settings(run.good, site.catalogue) if first_knob else (),
-        failing.first(alone, axis.name, axis.lines),
+        first_failures(alone, axis.name, axis.lines),
     )
 
 

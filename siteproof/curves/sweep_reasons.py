@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from siteproof.analysis.plateau import Beyond, CurveShape, Unknown
 from siteproof.answers.attempts import failure
-from siteproof.curves.bounds import WINDOWS
 from siteproof.curves.measured import ALL, Curve, least_fair
-from siteproof.curves.run_findings import SweepReport
+from siteproof.curves.run_findings import WINDOWS, SweepReport
 from siteproof.curves.sweep_runs import Progress, SweepRun, point_of
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind

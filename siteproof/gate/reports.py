@@ -15,7 +15,7 @@ from siteproof.errors import UserError
 from siteproof.gate.decision import Excuse
 from siteproof.nodes import states
 from siteproof.nodes.states import FleetReport
-from siteproof.record import repairs
+from siteproof.record import evidence_records
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.severity import LACKS_NOTHING
 from siteproof.sites import Site, Waiver
@@ -54,7 +54,10 @@ def fleet(judged: Judgement, search: Search | None = None, only: str = "") -> Fl
         for node in (one for one in found.nodes.values() if only in ("", one.node)):
             repair = repaired[node.node].of_node(node.node) if node.node in repaired else None
             findings, notes = (
-                [repairs.since(repair, causes.explained(why, search_for)) for why in whys]
+                [
+                    evidence_records.since_repair(repair, causes.explained(why, search_for))
+                    for why in whys
+                ]
                 for whys in (node.findings, node.notes)
             )
             nodes[node.node] = replace(node, findings=findings, notes=notes, repair=repair)

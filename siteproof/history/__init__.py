@@ -97,16 +97,15 @@ def open_history(
     perflogs: Path,
     systems: Sequence[str] = (),
     *,
-    refresh: bool = True,
     rebuild: bool = False,
     progress: Progress | None = None,
     only: Collection[str] | None = None,
 ) -> History:
     """The history of some systems or of all.
 
-    refresh: bring the store up to date first. rebuild: read every file again. progress: called
-    with the number of files that have been read, and of all that are to be read. only: bring no
-    more than these files up to date, by their names below perflogs; the caller asks for no others.
+    The store is brought up to date first. rebuild: read every file again. progress: called with
+    the number of files that have been read, and of all that are to be read. only: bring no more
+    than these files up to date, by their names below perflogs; the caller asks for no others.
     Raises UserError if perflogs cannot be read.
     """
     connection = connect()
@@ -115,10 +114,12 @@ def open_history(
         if rebuild:
             state.forget(systems)
         try:
-            _bring(state, systems, refresh or rebuild, progress, only)
+            state.run(systems, progress, only)
+            _make_views(state, systems)
         except duckdb.IOException as error:  # another host has removed a part, or the disk fails
             state.begin_again(error)
-            _bring(state, systems, refresh or rebuild, progress, only)
+            state.run(systems, progress, only)
+            _make_views(state, systems)
     except BaseException:
         connection.close()
         raise
@@ -164,18 +165,6 @@ def connect() -> duckdb.DuckDBPyConnection:
     # DuckDB prints a bar to standard output, into the answer, once a query takes two seconds.
     connection.execute("SET enable_progress_bar = false")
     return connection
-
-
-def _bring(
-    state: Refresh,
-    systems: Sequence[str],
-    refresh: bool,
-    progress: Progress | None,
-    only: Collection[str] | None,
-) -> None:
-    if refresh:
-        state.run(systems, progress, only)
-    _make_views(state, systems)
 
 
 @cache

@@ -235,12 +235,12 @@ def _folders(path: Path) -> list[str]:
 def _foreign(
     perflogs: Path, system: str, root: os.stat_result | None
 ) -> Iterator[tuple[str, Stamp]]:
-    from siteproof.history.foreign import formats, import_options
+    from siteproof.history.foreign import figures, formats
 
-    for path in formats.files(perflogs, system):
+    for path in formats.imported(perflogs, system):
         size, moment = _stamp(path, root)
         # The rows depend on the options, too.
-        given = _stamp(import_options.file_of(path), root)
+        given = _stamp(figures.file_of(path), root)
         yield str(path.relative_to(perflogs)), (size + given[0], moment + given[1])
 
 

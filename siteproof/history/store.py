@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
@@ -89,12 +89,9 @@ def load(folder: Path) -> Index | None:
         record = files.read_json(folder / INDEX, below=folder, limit=LARGEST)
         if record["version"] != version():
             raise Broken("another version of Siteproof made it")
-        index = Index(
-            int(record["turn"]),
-            [Part(p["name"], p["rows"], p["digests"]) for p in record["parts"]],
-            {name: (size, moment, turn) for name, (size, moment, turn) in record["files"].items()},
-            record["refused"],
-        )
+        known = {name: (size, at, turn) for name, (size, at, turn) in record["files"].items()}
+        parts = [Part(**part) for part in record["parts"]]
+        index = Index(int(record["turn"]), parts, known, record["refused"])
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UserError as error:
@@ -139,13 +136,8 @@ def file_name(part: str, table: str) -> str:
 
 def save(folder: Path, index: Index) -> None:
     """Write the index. Raises OSError."""
-    record = {
-        "version": version(),
-        "turn": index.turn,
-        "files": index.files,
-        "refused": index.refused,
-        "parts": [{"name": p.name, "rows": p.rows, "digests": p.digests} for p in index.parts],
-    }
+    parts = [asdict(part) for part in index.parts]
+    record = {"version": version(), **vars(index), "parts": parts}
     data = json.dumps(record, separators=(",", ":")).encode()
     files.write(folder / INDEX, data, below=folder)
 

@@ -30,3 +30,8 @@ class Reading:
         vars(self).update(metric=harmless(self.metric), unit=harmless(self.unit), dims=dims)
         if isinstance(self.value, str):
             vars(self)["value"] = harmless(self.value)
+
+
+def count(metric: str, number: int) -> Reading:
+    """How many there are of something."""
+    return Reading(metric, Decimal(number), "count")

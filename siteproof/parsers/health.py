@@ -11,22 +11,15 @@ from decimal import Decimal
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines, rdma_ports
 
-UNIT = {
-    "edac_ce": "count",
-    "edac_ue": "count",
-    "mce": "count",
-    "throttled": "count",
-    "throttled_package": "count",
-    "oom_kills": "count",
-    "swapped_out": "count",
-    "kernel_errors": "count",
-    "zombies": "count",
-    "read_only": "count",
+_COUNTS = (
+    *("edac_ce", "edac_ue", "mce", "throttled", "throttled_package", "oom_kills", "swapped_out"),
+    *("kernel_errors", "zombies", "read_only", "load"),
+)
+UNIT = dict.fromkeys(_COUNTS, "count") | {
     "clock_lowest": "MHz",
     "clock_most": "MHz",
     "time_offset": "ms",
     "uptime": "s",
-    "load": "count",
     "swap_used": "KiB",
     "time": "s",
     "slurmd_age": "s",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines
+from siteproof.parsers import Reading, count, lines
 
 MAX_NAMED = 50  # of a kind; the counts are of all
 LONGEST_NAME = 200  # characters
@@ -82,8 +82,8 @@ def _targets(listed: Iterable[str], answers: Iterable[str]) -> list[Reading]:
         elif name not in answered:
             down[name] = "does not answer"
     return [
-        _count("osts", len(states)),
-        _count("osts_up", len(states) - len(down)),
+        count("osts", len(states)),
+        count("osts_up", len(states) - len(down)),
         *_named("down", "ost", down),
     ]
 
@@ -110,9 +110,9 @@ def _fullness(answers: Sequence[str], inodes: Sequence[str]) -> list[Reading]:
     degraded = {m[1]: "its RAID is degraded" for m in sizes if _DEGRADED in m[4]}
     return [
         *found,
-        _count("disabled", len(disabled)),
+        count("disabled", len(disabled)),
         *_named("disabled_target", "target", disabled),
-        _count("degraded", len(degraded)),
+        count("degraded", len(degraded)),
         *_named("degraded_target", "target", degraded),
     ]
 
@@ -131,8 +131,8 @@ def _connections(shown: Iterable[str]) -> list[Reading]:
         raise OutputError("lustre: lctl shows no connection")
     others = {name: flavor for name, flavor in flavors.items() if not flavor.startswith(KERBEROS)}
     return [
-        _count("connections", len(flavors)),
-        _count("without_kerberos", len(others)),
+        count("connections", len(flavors)),
+        count("without_kerberos", len(others)),
         *_named("flavor", "connection", others),
     ]
 
@@ -152,9 +152,9 @@ def _files(packages: list[str], shown: Iterable[str]) -> list[Reading]:
         kind = settings if match[2] == CONFIGURATION else altered
         kind[match[3]] = match[1]
     return [
-        _count("packages", len(packages)),
-        _count("altered_files", len(altered)),
-        _count("altered_settings", len(settings)),
+        count("packages", len(packages)),
+        count("altered_files", len(altered)),
+        count("altered_settings", len(settings)),
         *_named("altered", "file", {**altered, **settings}),
     ]
 
@@ -170,14 +170,10 @@ def _owners(shown: list[str], counted: list[str]) -> list[Reading]:
         if match[1] != match[2]:
             wrong[match[3]] = f"expected {match[1]}, found {match[2]}"
     return [
-        _count("owners", len(shown)),
-        _count("wrong_owners", len(wrong)),
+        count("owners", len(shown)),
+        count("wrong_owners", len(wrong)),
         *_named("owner", "file", wrong),
     ]
-
-
-def _count(name: str, number: int) -> Reading:
-    return Reading(name, Decimal(number), "count")
 
 
 def _named(metric: str, dim: str, texts: dict[str, str]) -> list[Reading]:

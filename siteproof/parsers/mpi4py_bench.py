@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, messages, values
+from siteproof.parsers import Reading, values
 
 NEEDS = "mpi4py 4: python -m mpi4py.bench helloworld, then pingpong up to its last size"
 
@@ -49,12 +49,12 @@ def parse(text: str) -> list[Reading]:
     if len(_TITLE.findall(text)) != 1 or len(_HEADER.findall(text)) != 1:
         raise OutputError("mpi4py_bench: not exactly one table of pingpong with statistics")
     rows = _ROW.findall(text)
-    first, last = messages.requested(text, "mpi4py_bench", DEFAULT)
-    messages.must_be_whole("mpi4py_bench", [int(size) for size, *_ in rows], first, last)
+    first, last = values.requested(text, "mpi4py_bench", DEFAULT)
+    values.must_be_whole("mpi4py_bench", [int(size) for size, *_ in rows], first, last)
     return [reading for size, rate, time, *_ in rows for reading in _row(size, rate, time)]
 
 
 def _row(size: str, rate: str, time: str) -> list[Reading]:
     seconds = values.positive(f"mpi4py_bench: time of {size} bytes", time)
     latency = Reading("latency", seconds, "s", {"size": size})
-    return messages.latency_and_bandwidth("mpi4py_bench", size, latency, rate, seconds)
+    return values.latency_and_bandwidth("mpi4py_bench", size, latency, rate, seconds)

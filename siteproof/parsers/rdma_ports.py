@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines
+from siteproof.parsers import Reading, count, lines
 
 MAX_PORTS = 1024  # a host of virtual machines has hundreds of virtual functions
 CONGESTION = (
@@ -65,9 +65,9 @@ def parse(text: str) -> list[Reading]:
     if {port for port, _ in counters} - fields.keys():
         raise OutputError("rdma_ports: counters of a port without its state")
     active = {port: own for port, own in fields.items() if own.get("state") == ACTIVE}
-    found = [_count("ports", len(fields)), _count("ports_active", len(active))]
+    found = [count("ports", len(fields)), count("ports_active", len(active))]
     if errors := [n for (_, name), n in counters.items() if name in ERRORS]:
-        found.append(_count("errors", sum(errors)))
+        found.append(count("errors", sum(errors)))
     for port, own in active.items():
         found += _link(port, own.get("rate", ""))
     found += [_not_active(port, fields[port]) for port in fields if port not in active]
@@ -121,7 +121,3 @@ def _link(port: str, text: str) -> list[Reading]:
 def _not_active(port: str, own: dict[str, str]) -> Reading:
     states = filter(None, (own.get("state"), own.get("phys_state")))
     return Reading("not_active", ", ".join(states) or "no state", "text", {"port": port})
-
-
-def _count(name: str, number: int) -> Reading:
-    return Reading(name, Decimal(number), "count")

@@ -1,19 +1,162 @@
-"""One look at a service: http, tcp, ssh, mount. Nothing that a service sends is kept.
+"""Probes: one look at a service, or a whole test of it; and a round, all probes that are due.
 
-A service may be slow, hostile or broken: its answer has limits of bytes and redirects here, and a
-limit of time in siteproof.probes.rounds, which waits for none of these functions.
+A look is http, tcp, ssh or mount; nothing that a service sends is kept. A service may be slow,
+hostile or broken: its answer has limits of bytes and redirects, and each probe a limit of time, at
+which the round goes on without its answer. All probes of a round run at the same time.
 """
 
 from __future__ import annotations
 
 import http.client
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
 from urllib.parse import urljoin, urlsplit
+
+from siteproof.parsers import service
+from siteproof.parsers.service import Report
+from siteproof.record import session_numbers
+from siteproof.record.availability_log import ProbeResult
+from siteproof.record.clocks import BOUND
+from siteproof.services import runner, steps
+from siteproof.sites import Probe, Site
+
+EARLY = 0.1  # of the interval: so much earlier than due a probe may run, as cron is never exact
+
+
+def due(probes: Mapping[str, Probe], last: Mapping[str, int], now: int) -> dict[str, Probe]:
+    """The probes whose interval has passed. last: when each ran, in seconds since 1970.
+
+    A time in the future is of a wrong clock and delays nothing.
+    """
+    found = {}
+    for name, probe in probes.items():
+        before, interval = last.get(name, 0), float(probe.interval.to("s"))
+        if before > now + BOUND or now - before >= (1 - EARLY) * interval:
+            found[name] = probe
+    return found
+
+
+def run_round(probes: Mapping[str, Probe], site: Site | None = None) -> Iterator[ProbeResult]:
+    """The result of each probe as it comes, at its time limit at the latest.
+
+    site: has the services that probes of kind `service` use.
+    """
+    answers: SimpleQueue[tuple[str, float, str]] = SimpleQueue()
+    at, start = int(time.time()), time.monotonic()
+    left = {name: start + float(probe.timeout.to("s")) for name, probe in probes.items()}
+    for name, probe in probes.items():
+        # A daemon ends with the process, so a name server that hangs holds up nobody.
+        threading.Thread(target=_look, args=(name, probe, site, answers), daemon=True).start()
+    while left:
+        first = min(left, key=left.__getitem__)
+        try:
+            name, took, why = answers.get(timeout=max(left[first] - time.monotonic(), 0.001))
+        except Empty:
+            name, took, why = first, left[first] - start, _too_late(probes[first])
+        if left.pop(name, None):  # an answer after its time limit is none
+            yield _result(name, probes[name], at, took, why)
+
+
+def _too_late(probe: Probe) -> str:
+    return f"no answer within {float(probe.timeout.to('s')):g} s"
+
+
+def _look(
+    name: str, probe: Probe, site: Site | None, answers: SimpleQueue[tuple[str, float, str]]
+) -> None:
+    start, why = time.monotonic(), ""
+    seconds = float(probe.timeout.to("s"))
+    try:
+        if site and probe.kind == USES:
+            use(site, probe.target, seconds)
+        else:
+            look(probe.kind, probe.target, seconds)
+    except TimeoutError:
+        why = _too_late(probe)
+    except NotUp as error:
+        why = str(error) or "no reason given"
+    except Exception as error:  # noqa: BLE001 - a service must not end the round of the others
+        why = f"the probe broke: {type(error).__name__}"
+    answers.put((name, time.monotonic() - start, why))
+
+
+def _result(name: str, probe: Probe, at: int, took: float, why: str) -> ProbeResult:
+    """The line of a probe; an answer after its time limit is none."""
+    if not why and took > probe.timeout.to("s"):
+        why = _too_late(probe)
+    return ProbeResult(
+        at=at,
+        probe=name,
+        service=probe.service or name,
+        kind=probe.kind,
+        target=probe.target,
+        ok=not why,
+        interval=int(probe.interval.to("s")),
+        took=took,
+        why=why,
+    )
+
+
+USES = "service"  # the kind of probe that uses a service, instead of a look at it
+MAX_OUTPUT = 2**20  # bytes of records that are read
+
+
+def lacking(site: Site, probes: Iterable[Probe]) -> str:
+    """Why services that these probes use cannot be used here; empty if all can be."""
+    used = [one.target for one in probes if one.kind == USES]
+    return runner.lacking(*(site.system.services[name].kind for name in used))
+
+
+def use(site: Site, name: str, seconds: float) -> None:
+    """Return if each step of the service's test succeeds. Raises NotUp.
+
+    The test runs in a process of its own: when its time is over it is ended, and its guardian
+    removes what it has created.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="siteproof-probe-"))
+    try:
+        mark = steps.mark(session_numbers.new_name(datetime.now(UTC)), name)
+        file = folder / "service.json"
+        file.write_text(runner.written(site, name, mark))
+        with tempfile.TemporaryFile() as records:
+            _run([sys.executable, "-m", "siteproof.services", str(file)], records, seconds)
+            records.seek(0)
+            _must_be_good(service.report(records.read(MAX_OUTPUT).decode("utf-8", "replace")))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(command: list[str], records: Any, seconds: float) -> None:
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=records, stderr=subprocess.DEVNULL
+    )
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise TimeoutError from None
+
+
+def _must_be_good(found: Report) -> None:
+    """Raises NotUp for the first step that failed, and where the test did not end."""
+    for step in found.steps:
+        if step.status != "ok":
+            raise NotUp(f"{step.name}: {step.why} ({step.status})")
+    if not found.done or not found.steps:
+        raise NotUp("the test of the service did not end")
+
 
 MAX_REDIRECTS = 5
 MAX_BANNER = (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from siteproof.errors import UserError, hint
-from siteproof.record.ages import Ages
+from siteproof.record.clocks import Ages
 from siteproof.record.samples import PUBLISHED, Header
 
 _AGO = re.compile(r"(\d+)\s*([mhdw])")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from siteproof.record import series
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import PUBLISHED, Header, Sample, expected_nodes
 
 Place = tuple[object, ...]  # check, environment, mode and where: what may be compared
@@ -20,10 +21,8 @@ class Settings:
     def __init__(self, headers: Iterable[Header], accepted: Collection[str] = ()) -> None:
         self._accepted = accepted
         self._of_nodes: dict[Place, dict[str, list[Header]]] = {}
-        found: dict[Place, list[Header]] = {}
-        for header in sorted(headers, key=lambda header: header.job_order):
-            if _counts(header):
-                found.setdefault(_place(header, header.conditions), []).append(header)
+        ordered = sorted(filter(_counts, headers), key=lambda header: header.job_order)
+        found = grouped((_place(header, header.conditions), header) for header in ordered)
         self._jobs = {place: _with_settings(jobs) for place, jobs in found.items()}
         self._varying = {place for place, jobs in self._jobs.items() if _vary(jobs)}
 
@@ -65,10 +64,9 @@ class Settings:
 
     def _by_node(self, place: Place) -> Mapping[str, list[Header]]:
         if place not in self._of_nodes:
-            found = self._of_nodes[place] = {}
-            for job in self._jobs[place]:
-                for node in expected_nodes(job.expected):
-                    found.setdefault(node, []).append(job)
+            self._of_nodes[place] = grouped(
+                (node, job) for job in self._jobs[place] for node in expected_nodes(job.expected)
+            )
         return self._of_nodes[place]
 
     def newest(

@@ -1,7 +1,9 @@
-"""Evidence: what a person has shown, for criteria that neither a check nor a derivation answers.
+"""What persons have recorded: evidence for criteria that no check answers, and repairs of nodes.
 
-Each record is a file `perflogs/<system>/evidence/<time>.json`, which is never changed or removed. A
-withdrawal is a record, too. Of the file that shows it the record keeps name, size and SHA-256.
+Each record is a file `perflogs/<system>/evidence/<time>.json` or `…/repairs/<time>.json`, which is
+never changed or removed. A withdrawal is a record, too. Of the file that shows it the record keeps
+name, size and SHA-256. Failures of a node before its repair do not count any more; a repair clears
+no failure: only a measurement does.
 """
 
 from __future__ import annotations
@@ -10,14 +12,19 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from siteproof import files
+from siteproof import files, nodesets
 from siteproof.errors import UserError, harmless
+from siteproof.record.clocks import moment_of
+from siteproof.record.finding import Finding, note
 from siteproof.record.samples import Header
+
+SECONDS = len("2026-11-26T08:00:00")  # of a time in UTC
+
 
 FORMAT = 1
 FOLDER = "evidence"
@@ -182,3 +189,53 @@ def texts(given: dict[str, str]) -> dict[str, str]:
             allowed = f"printable characters in one line, at most {LONGEST}"
             raise UserError(name, "is not a valid text", allowed)
     return {name: text.strip() for name, text in given.items()}
+
+
+@dataclass(frozen=True)
+class Repair(ByPerson):
+    """One record. nodes: a set. by: who has repaired them. ticket: empty if there is none."""
+
+    folder, command = "repairs", "repaired"
+    nodes: str
+    by: str
+    why: str
+    ticket: str
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is not a node set."""
+        nodesets.parse(self.nodes)
+
+    def is_before(self, header: Header) -> bool:
+        """Whether a job ended after it."""
+        return moment_of(header) > datetime.fromisoformat(self.recorded)
+
+    def of_node(self, node: str) -> Finding:
+        """That the node was repaired."""
+        return note(
+            "repaired on {since:day} by {by}: {message}{ticket: (%s)}",
+            subject=node,
+            since=self.recorded,
+            message=self.why,
+            by=self.by,
+            ticket=self.ticket or None,
+        )
+
+
+def since_repair(repair: Finding | None, why: Finding) -> Finding:
+    """A reason, which holds since the repair of its node at most."""
+    if repair is None or not why.since or why.since[:SECONDS] >= repair.since[:SECONDS]:
+        return why
+    details = tuple(detail for detail in why.details if detail[0] != "lasting")
+    return replace(why, since=repair.since, alert="", details=details)
+
+
+def newest_repairs(
+    perflogs: Path, system: str, until: datetime | None = None
+) -> Mapping[str, Repair]:
+    """The last repair of each node. Raises UserError for a broken record. until: not later ones."""
+    return {
+        node: one
+        for one in read_kind(perflogs, system, Repair)
+        if until is None or datetime.fromisoformat(one.recorded) <= until
+        for node in nodesets.parse(one.nodes)
+    }

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from siteproof.record.grouped import grouped
+
 if TYPE_CHECKING:
     from siteproof.record.samples import JobOrder, Sample
     from siteproof.sites import Criterion
@@ -50,10 +52,7 @@ def point(sample: Sample, *without: str) -> Point:
 
 def by_point(samples: Iterable[Sample], *without: str) -> dict[Point, list[Sample]]:
     """Samples in their order, by their points."""
-    found: dict[Point, list[Sample]] = {}
-    for sample in samples:
-        found.setdefault(point(sample, *without), []).append(sample)
-    return found
+    return grouped((point(sample, *without), sample) for sample in samples)
 
 
 def lacks_its_own(sample: Sample, there: Container[Point]) -> bool:

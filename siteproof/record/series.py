@@ -17,6 +17,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from siteproof import units
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import LINK, of_link
 from siteproof.record.samples import SWEEP, Header, JobOrder, Sample
 
@@ -148,9 +149,7 @@ def counted_as(keys: Iterable[Series], like: Iterable[Series]) -> dict[Series, S
 
     A kernel update changes the memory of a node a little, and with it the problem size.
     """
-    by_names: dict[tuple[object, ...], list[Series]] = {}
-    for key in like:
-        by_names.setdefault(_without_values(key), []).append(key)
+    by_names = grouped((_without_values(key), key) for key in like)
     found = {}
     for key in keys:
         others = by_names.get(_without_values(key), [])

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from siteproof.errors import UserError
 from siteproof.record import descriptions
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import Header, Order, expected_nodes
 
 KERNEL, LOCK, PROCESSOR = "kernel", "software_lock", "processor"  # of the provenance
@@ -68,11 +69,12 @@ class Updates:
 
     def __init__(self, headers: Iterable[Header], perflogs: Path) -> None:
         ordered = sorted(headers, key=lambda header: header.order)
-        self._by_text: dict[tuple[str, str], list[Header]] = {}
-        for header in ordered:
-            for key in (KERNEL, LOCK, PROCESSOR):
-                if text := header.provenance.get(key):
-                    self._by_text.setdefault((key, text), []).append(header)
+        self._by_text = grouped(
+            ((key, header.provenance[key]), header)
+            for header in ordered
+            for key in (KERNEL, LOCK, PROCESSOR)
+            if header.provenance.get(key)
+        )
         self._describing = [h for h in ordered if h.check == descriptions.CHECK]
         self._perflogs = perflogs
         self._known: dict[tuple[str, str], Mapping[str, Mapping[str, str]]] = {}
@@ -151,11 +153,11 @@ class Updates:
     @cached_property
     def _by_node(self) -> dict[str, list[Header]]:
         """The jobs that have described each node, the oldest first."""
-        found: dict[str, list[Header]] = {}
-        for header in self._describing:
-            for node in expected_nodes(header.expected) or self._read(header):
-                found.setdefault(node, []).append(header)
-        return found
+        return grouped(
+            (node, header)
+            for header in self._describing
+            for node in expected_nodes(header.expected) or self._read(header)
+        )
 
     def _read(self, header: Header) -> Mapping[str, Mapping[str, str]]:
         """The fields of each node that show a change; none if they cannot be read."""

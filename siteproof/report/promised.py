@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from siteproof import units
 from siteproof.answers.attempts import MIDDLES, why_not
-from siteproof.history import rows
+from siteproof.history import tables
 from siteproof.record.samples import Sample
 from siteproof.record.series import Series
 from siteproof.report.figure.marks import Mark
@@ -27,8 +27,8 @@ def slug(text: str) -> str:
 
 def number_of(sample: Sample) -> int:
     """The number of a sample's series in the history."""
-    part = rows.context(sample.header, sample.own_conditions).part
-    return part ^ rows.of_metric(sample.metric) ^ rows.of_dims(sample.dims)
+    part = tables.context(sample.header, sample.own_conditions).part
+    return part ^ tables.of_metric(sample.metric) ^ tables.of_dims(sample.dims)
 
 
 def criteria_of(site: Site, key: Series, like: Sample) -> dict[str, Criterion]:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from siteproof.analysis.plateau import At, Beyond
-from siteproof.curves.bounds import Reached
 from siteproof.curves.measured import ALL, Curve, Row, ordered
-from siteproof.curves.run_findings import SweepReport
+from siteproof.curves.run_findings import Reached, SweepReport
 from siteproof.record.grouped import grouped
 from siteproof.report.figure.line_plot import Line, LinePlot
 from siteproof.units import with_unit

@@ -24,7 +24,7 @@ from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.answers.expected import covered
 from siteproof.errors import UserError
 from siteproof.record import evidence_records, pair_units
-from siteproof.record.ages import moment_of
+from siteproof.record.clocks import moment_of
 from siteproof.record.samples import PUBLISHED, Header, Sample, path_of
 from siteproof.record.severity import BROKEN, most_severe, of_status
 from siteproof.report.material import Material

@@ -19,7 +19,7 @@ from typing import Any
 
 from siteproof.analysis import instances
 from siteproof.analysis.instances import ERROR, Figures, Instance, Listing, Request, Seen
-from siteproof.services import runner
+from siteproof.services import openstack_api, runner
 from siteproof.services.openstack_api import Cloud, explained
 from siteproof.services.steps import Job, StepFailed, Steps, without_secrets
 from siteproof.units import count
@@ -107,15 +107,7 @@ def test(job: CapacityJob, steps: Steps) -> None:
     steps.value("cleanup_seconds", round(time.monotonic() - begun, 3), "s")
 
 
-def found(job: Job) -> list[str]:
-    """What tests have left at the cloud."""
-    with explained():
-        return Cloud(job).found()
-
-
-def remove(job: Job, name: str) -> None:
-    """Remove the things of one kind that one test has created."""
-    Cloud(job).remove(name)
+found, remove = openstack_api.found, openstack_api.remove
 
 
 def _image_and_flavor(cloud: Cloud) -> tuple[Any, Any]:

@@ -1,14 +1,17 @@
 """A desktop as a user with a tablet meets it: VNC's greeting, and noVNC's first picture.
 
 The address is the page of noVNC, or host:port of a VNC server, for which noVNC is served on this
-machine. The password is typed into the page: it is in no address and in no list of processes.
+machine. The password is typed into the page: it is in no address and in no list of processes. The
+greeting is the first words of VNC, its version and security types (RFC 6143, 7.1).
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
+import struct
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,10 +20,81 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from siteproof.services import rfb, web
+from siteproof.services import web
 from siteproof.services.asking import explained, succeed
 from siteproof.services.browser import Browser, browser
 from siteproof.services.steps import SHARE, Job, StepFailed, Steps
+
+MAX_REASON = 200  # bytes of the server's own words
+_VERSION = re.compile(rb"RFB ([0-9]{3})\.([0-9]{3})\n")
+_LENGTH = 12  # bytes of a version
+_CLOSED = "the VNC server has closed the connection"
+_MINORS = (3, 7, 8)  # of the versions that there are; others are answered with one of these
+_TYPES = {  # registered at IANA, those that servers use
+    1: "None",
+    2: "VNC Authentication",
+    5: "RA2",
+    6: "RA2ne",
+    16: "Tight",
+    18: "TLS",
+    19: "VeNCrypt",
+    20: "SASL",
+    30: "Apple",
+    129: "RA2-256",
+    130: "RA2ne-256",
+}
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """What a server offers. version: such as 3.8."""
+
+    version: str
+    security: tuple[str, ...]
+
+
+def greeted(connection: socket.socket) -> Greeting:
+    """Greet a server of VNC, up to its security types. Raises StepFailed, TimeoutError."""
+    theirs = version(_received(connection, _LENGTH))
+    minor = max(known for known in _MINORS if (3, known) <= max(theirs, (3, 3)))
+    connection.sendall(b"RFB 003.%03d\n" % minor)
+    if minor == 3:  # the server decides
+        (kind,) = struct.unpack(">I", _read(connection, 4))
+        types = bytes([kind]) if kind < 256 else b""
+    else:
+        types = _read(connection, _read(connection, 1)[0])
+    if types.strip(b"\0"):
+        return Greeting(f"3.{minor}", tuple(_TYPES.get(kind, f"type {kind}") for kind in types))
+    (length,) = struct.unpack(">I", _read(connection, 4))
+    reason = _read(connection, min(length, MAX_REASON)).decode("utf-8", "replace")
+    raise StepFailed("login", f"the VNC server refuses the connection: {reason}")
+
+
+def version(line: bytes) -> tuple[int, int]:
+    """The version in a server's first line. Raises StepFailed."""
+    match = _VERSION.fullmatch(line)
+    if not line:
+        raise StepFailed("generic", _CLOSED)
+    if match is None:
+        begin = line.decode("utf-8", "replace").strip()
+        raise StepFailed("generic", f"this is not a VNC server: it sent '{begin}'")
+    return int(match[1]), int(match[2])
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    data = _received(connection, size)
+    if len(data) < size:
+        raise StepFailed("generic", _CLOSED)
+    return data
+
+
+def _received(connection: socket.socket, size: int) -> bytes:
+    """So many bytes, or fewer at the end of the connection."""
+    data = b""
+    while len(data) < size and (part := connection.recv(size - len(data))):
+        data += part
+    return data
+
 
 NOVNC = ("/usr/share/novnc", "/usr/share/webapps/novnc", "/usr/local/share/novnc", "/opt/noVNC")
 # Pixels that differ from the commonest colour, for a picture not to be blank: the server draws the
@@ -132,7 +206,7 @@ def _greeted(job: Job) -> tuple[str, str]:
         explained(job, place),
         socket.create_connection((place.hostname or "", place.port or 0), job.seconds) as server,
     ):
-        greeting = rfb.greeting(server)
+        greeting = greeted(server)
     return f"RFB {greeting.version}", ", ".join(greeting.security)
 
 

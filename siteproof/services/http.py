@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 from siteproof.services import asking, transfers
 from siteproof.services.asking import Answer
 from siteproof.services.steps import Job, StepFailed
-from siteproof.services.transfers import ANSWER, MEBI, File
+from siteproof.services.transfers import ANSWER, MEBI
 
 _NO_DAV = (400, 404, 405, 501)  # answers to a method that a server does not know
 _THERE = 405  # answer to MKCOL of what exists, and of a server that makes folders by itself
@@ -31,7 +31,7 @@ _QUOTA = b"""<?xml version="1.0"?>
 _LINK = re.compile(r'href="([^"<>]{1,500})"')
 
 
-class Http:
+class Http(transfers.Client):
     """A folder at the service, by one connection as long as the service keeps it."""
 
     def __init__(self, job: Job) -> None:
@@ -84,10 +84,6 @@ class Http:
                     out.write(part)
                 if response.length:
                     raise http.client.IncompleteRead(b"", response.length)
-
-    def differing(self, files: Sequence[File]) -> list[str] | None:
-        """No checksum is to be had."""
-        return None
 
     def names(self) -> list[str]:
         """What is ours in the folder."""

@@ -24,9 +24,8 @@ from statistics import median
 from typing import Any
 
 from siteproof.record.samples import EMULATED, HYPERVISOR
-from siteproof.services import transfers
-from siteproof.services.guest import Guest
-from siteproof.services.openstack_api import Cloud, explained, fault
+from siteproof.services import openstack_api, transfers
+from siteproof.services.openstack_api import Cloud, Guest, explained, fault
 from siteproof.services.steps import Job, StepFailed, Steps
 
 CIDR = "10.213.0.0/20"  # of a network that a test makes: 4093 addresses
@@ -53,15 +52,7 @@ def test(job: Job, steps: Steps) -> None:
             steps.value(f"seconds_{metric}", exact, "s", step=name, trials=f"{len(seconds)}")
 
 
-def found(job: Job) -> list[str]:
-    """What tests have left in the cloud, by kind of thing."""
-    with explained():
-        return Cloud(job).found()
-
-
-def remove(job: Job, name: str) -> None:
-    """Remove what one test has left of one kind."""
-    Cloud(job).remove(name)
+found, remove = openstack_api.found, openstack_api.remove
 
 
 class _Trial:

@@ -3,6 +3,8 @@
 The test runs in a process group of its own, which is killed when a step takes too long. A guardian,
 in a session of its own, removes what the test has created if this process ends before its time:
 after Ctrl-C, a time limit or a kill. Whether all is gone is read from the service.
+Some kinds need the extra `services` of pyproject.toml; all else works without it, as the module of
+a kind is imported when such a service is used.
 """
 
 from __future__ import annotations
@@ -19,14 +21,41 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from siteproof import files
-from siteproof.services import extra
 from siteproof.services.steps import Job, StepFailed, Steps, marked, without_secrets
 from siteproof.sites import Service, Site
 from siteproof.units import count
+
+MODULES = {  # by kind: of the extra's libraries; the kinds over ssh need none
+    "http": ("cryptography",),
+    "s3": ("minio", "urllib3"),
+    "globus": ("globus_sdk",),
+    "jupyterhub": ("cryptography", "websocket"),
+    "web": ("cryptography",),
+    "desktop": ("cryptography",),
+    "openstack": ("keystoneauth1", "openstack", "requests"),
+    "galaxy": ("bioblend", "cryptography"),
+}
+
+
+def lacking(*kinds: str) -> str:
+    """Why services of these kinds cannot be used: what is not installed; empty if they can be."""
+    missing = {
+        kind: [name for name in MODULES.get(kind, ()) if find_spec(name) is None] for kind in kinds
+    }
+    unusable = sorted(kind for kind, names in missing.items() if names)
+    if not unusable:
+        return ""
+    modules = ", ".join(sorted({name for names in missing.values() for name in names}))
+    return (
+        f"services of kind {', '.join(unusable)} need the extra 'services' (not installed: "
+        f"{modules}): 'make venv' in the clone, or pip install 'siteproof[services]'"
+    )
+
 
 Record = dict[str, Any]
 Act = Callable[[Job, Steps], None]
@@ -45,7 +74,7 @@ def load(path: Path) -> Job:
     """The test that `written` has described, with a scratch folder of its own."""
     work = files.loads(path, files.read_named(path))
     service = Service.model_validate(work["service"])
-    if why := extra.lacking(service.kind):  # as the script of a check ends without Siteproof
+    if why := lacking(service.kind):  # as the script of a check ends without Siteproof
         print(why, file=sys.stderr)
         raise SystemExit(NOT_INSTALLED)
     return job_of(work["system"], work["name"], service, work["mark"])

@@ -66,7 +66,7 @@ class _Pool(urllib3.PoolManager):
         return urllib3.HTTPResponse(body, headers, answer.status, request_method=method)
 
 
-class Bucket:
+class Bucket(transfers.Client):
     """A bucket of the service."""
 
     protocol = "s3"
@@ -104,13 +104,6 @@ class Bucket:
         """Look at the bucket."""
         with _explained():
             list(islice(self._s3.list_objects(self._name, f"{self._job.mark}/"), 1))
-
-    def free(self) -> int | None:
-        """S3 has no such answer."""
-        return None
-
-    def make(self) -> None:
-        """A folder is nothing but the beginning of names."""
 
     def put(self, files: Sequence[Path]) -> None:
         """Write objects, one after the other."""
@@ -159,9 +152,6 @@ class Bucket:
             ]
             for error in self._s3.remove_objects(self._name, objects):
                 raise StepFailed("generic", f"{error.code}: {error.message} (remove)")
-
-    def close(self) -> None:
-        """Each request has a connection of its own, or one of the library's."""
 
     def _objects(self, prefix: str) -> list[Object]:
         """With their older versions, where the service has such and shows them."""

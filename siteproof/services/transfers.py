@@ -44,6 +44,7 @@ class Client(Protocol):
 
     def free(self) -> int | None:
         """Bytes that may be written; None: the service does not report it."""
+        return None
 
     def make(self) -> None:
         """Make the folder, named job.mark, of what is put; again is no error."""
@@ -56,6 +57,7 @@ class Client(Protocol):
 
     def differing(self, files: Sequence[File]) -> list[str] | None:
         """The names of those that the far end has with another checksum; None: it has none."""
+        return None
 
     def names(self) -> list[str]:
         """What is ours in the service's folder, also before a login."""

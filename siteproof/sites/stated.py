@@ -22,7 +22,7 @@ from siteproof.errors import Mistake
 from siteproof.sites.key_types import Model, Names, blanks
 from siteproof.units import count
 
-# As checks/system/description.sh and parsers/tool_output.py name them; a test compares.
+# As checks/system/description.sh and parsers/description.py name them; a test compares.
 FIELDS = (
     "address.*",
     "bios.*",

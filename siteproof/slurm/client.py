@@ -23,8 +23,7 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import nodesets
 from siteproof.errors import UserError, harmless
 from siteproof.slurm import records
-from siteproof.slurm.node_events import EVENTS_FORMAT
-from siteproof.slurm.records import Node, Reservation
+from siteproof.slurm.records import EVENTS_FORMAT, Node, Reservation
 
 T = TypeVar("T")
 TIMEOUT = 60  # seconds: without a limit, a dead controller blocks a client for ever
@@ -141,18 +140,8 @@ def reserved(name: str) -> NodeSet:
 
 def jobs_on(nodes: str) -> list[str]:
     """The jobs that run on nodes, as 'job of user on nodes'. Raises UserError."""
-    text = _ask(
-        [
-            "squeue",
-            "-h",
-            "-t",
-            "running,completing,suspended",
-            "-w",
-            nodes,
-            "-o",
-            "job %A of %u on %N",
-        ]
-    )
+    states, form = "running,completing,suspended", "job %A of %u on %N"
+    text = _ask(["squeue", "-h", "-t", states, "-w", nodes, "-o", form])
     return [harmless(line) for line in text.splitlines()]
 
 
@@ -160,11 +149,8 @@ def queued(jobs: Sequence[str]) -> set[str]:
     """Those of the jobs that Slurm still lists; all of them if Slurm does not answer."""
     if not jobs:
         return set()
-    try:
-        done = _run(["squeue", "-h", "-o", "%A", "-j", ",".join(jobs)], SHORT)
-    except (OSError, subprocess.TimeoutExpired):
-        return set(jobs)
-    if done.returncode and "Invalid job id" not in done.stderr:
+    done = _tried(["squeue", "-h", "-o", "%A", "-j", ",".join(jobs)])
+    if done is None or (done.returncode and "Invalid job id" not in done.stderr):
         return set(jobs)
     return set(done.stdout.split())
 
@@ -199,12 +185,17 @@ def own_jobs(folder: str) -> list[tuple[str, str, str]]:
 
 def _printed_by(argv: Sequence[str]) -> str:
     """What a query prints that can be left out, without control characters; empty if it fails."""
-    try:
-        done = _run(argv, SHORT)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    lines = done.stdout.splitlines() if done.returncode == 0 else []
+    done = _tried(argv)
+    lines = done.stdout.splitlines() if done and done.returncode == 0 else []
     return "".join(f"{harmless(line)}\n" for line in lines)
+
+
+def _tried(argv: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
+    """A query that can be left out; None where it cannot be run, or Slurm does not answer."""
+    try:
+        return _run(argv, SHORT)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
 
 
 def nodes_of(job: str) -> NodeSet:
@@ -225,7 +216,7 @@ def hosts() -> dict[str, list[str]]:
 
 
 def node_events(begin: int, end: int) -> str:
-    """What sacctmgr lists of a period, for siteproof.slurm.node_events. Raises UserError.
+    """What sacctmgr lists of a period, for siteproof.slurm.records. Raises UserError.
 
     begin, end: seconds since 1970.
     """
@@ -235,11 +226,7 @@ def node_events(begin: int, end: int) -> str:
 
 def version() -> str:
     """Slurm's version; empty if Slurm does not answer."""
-    try:
-        done = _run(["sinfo", "--version"], SHORT)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.split()[-1] if done.returncode == 0 and done.stdout.split() else ""
+    return _printed_by(["sinfo", "--version"]).rpartition(" ")[2].strip()
 
 
 def on_each(

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from siteproof.errors import UserError, hint
 from siteproof.record.point import Point, Values
-from siteproof.sweeps.constraints import Constraint
 from siteproof.sweeps.keys import Sweep, whole
 from siteproof.sweeps.tools import COMMON, SIZES, TOOLS, Axis, shown
 from siteproof.units import size
@@ -92,17 +91,14 @@ def apply(sweep: Sweep, points: Mapping[int, Point], caps: Mapping[str, str]) ->
     Raises UserError if a lowered size is no whole number of requests.
     """
     lowered = {name for name in caps if _is_lowered(sweep, name)}
-    kept = [Constraint(text) for text in sweep.constraints]
     found: dict[int, Point] = {}
     for number, point in points.items():
         if any(_exceeds(point, name, cap) for name, cap in caps.items() if name not in lowered):
             continue
         new = {name: caps[name] for name in lowered if _exceeds(point, name, caps[name])}
-        values = {**point.values, **new}
-        one = replace(point, values=values)
-        place = {**values, "nodes": str(one.nodes)}
-        if not new or all(constraint.holds(place) for constraint in kept):
-            _must_divide(sweep, new, values)
+        one = replace(point, values={**point.values, **new})
+        if not new or sweep.keeps(one):
+            _must_divide(sweep, new, one.values)
             found[number] = one
     return found
 

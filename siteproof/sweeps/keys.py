@@ -1,10 +1,15 @@
-"""The keys of a sweep file, each with the description that the manual prints."""
+"""The keys of a sweep file, each with the description that the manual prints; and its constraints.
+
+A constraint is A OP B, where A and B are products of axes and numbers.
+"""
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -18,11 +23,85 @@ from pydantic import (
 
 from siteproof import units
 from siteproof.errors import Mistake, UserError, hint
-from siteproof.record.point import KNOB
+from siteproof.record.point import KNOB, Point
 from siteproof.sites.key_types import Budget, Model
 from siteproof.sweeps import knobs
-from siteproof.sweeps.constraints import Constraint
 from siteproof.sweeps.tools import TOOLS, Axis
+
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_SPLIT = re.compile(r"(.+?)\s*(<=|>=|==|!=|<|>)\s*(.+)")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.{}-]*")
+_ALLOWED = "A OP B such as 'transfer <= block' or 'tasks * block >= 4 GiB'; OP: " + ", ".join(
+    _OPERATORS
+)
+
+
+class Constraint:
+    """One constraint. Raises a mistake of pydantic's if the text is not one."""
+
+    def __init__(self, text: str) -> None:
+        found = _SPLIT.fullmatch(text.strip())
+        if not found or len(text) > 200:
+            raise Mistake(f"'{text}' is not a constraint", _ALLOWED)
+        self.text, self.holds_between = text, _OPERATORS[found[2]]
+        self.left, self.right = (
+            [_factor(part.strip(), text) for part in side.split("*")]
+            for side in (found[1], found[3])
+        )
+
+    def check_names(self, known: Iterable[str]) -> None:
+        """Raises a mistake if it names an axis that no point has."""
+        names = set(known)
+        for factor in (*self.left, *self.right):
+            if isinstance(factor, str) and factor not in names:
+                raise Mistake(
+                    f"'{factor}' in '{self.text}' is not an axis{hint(factor, names)}",
+                    ", ".join(sorted(names)),
+                )
+
+    def holds(self, point: Mapping[str, str]) -> bool:
+        """Whether a point meets it; a constraint on an axis that the point lacks is met."""
+        left, right = _product(self.left, point), _product(self.right, point)
+        if left is None or right is None:
+            return True
+        return self.holds_between(left, right)
+
+
+_constraint = cache(Constraint)  # a sweep has thousands of points
+
+
+def _factor(part: str, text: str) -> str | Fraction:
+    """An axis' name, a number, or the bytes of a size."""
+    if re.fullmatch(r"[0-9]{1,19}", part):
+        return Fraction(part)
+    if _NAME.fullmatch(part):
+        return part
+    try:
+        return units.parse(part).to("B")
+    except UserError:
+        raise Mistake(f"'{part}' in '{text}' is neither an axis nor a number", _ALLOWED) from None
+
+
+def _product(factors: Iterable[str | Fraction], point: Mapping[str, str]) -> Fraction | None:
+    """The value of a side; None if the point lacks an axis, or its value is not a number."""
+    product = Fraction(1)
+    for factor in factors:
+        if isinstance(factor, str):
+            value = point.get(factor, "")
+            if not re.fullmatch(r"[0-9]+", value):
+                return None
+            product *= int(value)
+        else:
+            product *= factor
+    return product
+
 
 MAX_SECONDS = 86400  # of a point
 MAX_VALUES = 1000  # of an axis
@@ -128,7 +207,7 @@ class Sweep(Model):
         self._must_vary()
         names = {*self.varied, *self.fixed, "nodes", "tasks", "tasks_per_node"}
         for text in self.constraints:
-            Constraint(text).check_names(names)
+            _constraint(text).check_names(names)
         return self
 
     def _must_vary(self) -> None:
@@ -166,6 +245,11 @@ class Sweep(Model):
                 raise Mistake(f"'{name}' is both in axes and in knobs")
             if not name.startswith(KNOB):
                 raise Mistake(f"'{name}' in knobs is not a knob", "knob.KIND.NAME")
+
+    def keeps(self, point: Point) -> bool:
+        """Whether a point meets all constraints."""
+        place = {**point.values, "nodes": str(point.nodes)}
+        return all(_constraint(text).holds(place) for text in self.constraints)
 
     @property
     def varied(self) -> list[str]:

@@ -8,7 +8,6 @@ from itertools import product
 
 from siteproof.record.point import KNOB, OWN, Point, Values
 from siteproof.sweeps import knobs as turned
-from siteproof.sweeps.constraints import Constraint
 from siteproof.sweeps.keys import Sweep, plain
 from siteproof.sweeps.tools import TOOLS
 
@@ -20,13 +19,10 @@ def points(sweep: Sweep) -> list[Point]:
 
     A point's place is its number, in every session.
     """
-    kept = [Constraint(text) for text in sweep.constraints]
     found: dict[tuple[tuple[str, str], ...], Values] = {}
     for combination in _combinations(sweep):
         values = _exact(sweep, combination)
-        nodes = -(-int(values["tasks"]) // int(values["tasks_per_node"]))
-        place = {**values, "nodes": str(nodes)}
-        if all(constraint.holds(place) for constraint in kept):
+        if sweep.keeps(Point(values, ())):
             found[tuple(sorted(values.items()))] = values
     return repeated(found.values(), sweep.varied, sweep.repetitions)
 

@@ -23,13 +23,16 @@ _KINDS = dict.fromkeys(("file", "node", "metric", "dims"), "VARCHAR") | {"trial"
 
 def find(site: Site, h: History) -> None:
     """Make the table of all of them in the history, if it is not there yet."""
-    from siteproof.history import doubtful, rows, tables  # DuckDB takes long to import
+    from siteproof.history import (
+        tables,
+        values,  # DuckDB takes long to import
+    )
 
     if h.sql("SELECT 1 FROM duckdb_tables() WHERE table_name = $name", {"name": TABLE}):
         return
     found = [
         (file, sample)
-        for file in sorted(doubtful.wrong(site, h))
+        for file in sorted(values.wrong(site, h))
         for sample in implausible.checked(site, samples.read(h.perflogs / file))
         if sample.status == IMPLAUSIBLE
     ]
@@ -37,7 +40,7 @@ def find(site: Site, h: History) -> None:
         "file": [file for file, _ in found],
         "node": [sample.node for _, sample in found],
         "metric": [sample.metric for _, sample in found],
-        "dims": [rows.canonical(sample.dims) for _, sample in found],
+        "dims": [tables.canonical(sample.dims) for _, sample in found],
         "trial": [sample.trial for _, sample in found],
     }
     tables.make(h.connection, f"{TABLE}_of_files", _KINDS, kept)

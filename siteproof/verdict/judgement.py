@@ -24,12 +24,11 @@ from siteproof.compare import accepted
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
 from siteproof.errors import ExitCode, UserError
-from siteproof.record import campaign, evidence_records, finding, pair_units, repairs
-from siteproof.record.ages import Ages, moment_of
+from siteproof.record import campaign, evidence_records, finding, pair_units
+from siteproof.record.clocks import Ages, moment_of
 from siteproof.record.comparable_settings import Settings
-from siteproof.record.evidence_records import Evidence
+from siteproof.record.evidence_records import Evidence, Repair
 from siteproof.record.finding import Finding, Kind, note
-from siteproof.record.repairs import Repair
 from siteproof.record.samples import LOST, PUBLISHED, SWEEP, Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.severity import WRONG, Verdict, exit_code, most_severe, of_status
@@ -97,7 +96,9 @@ class Judgement:
         """The last repair of each node, of those that count; what is wrong with their records."""
         until = self.as_of if self.past else None
         try:
-            return repairs.newest(files.perflogs(), self.site.system.system, until), ()
+            return evidence_records.newest_repairs(
+                files.perflogs(), self.site.system.system, until
+            ), ()
         except UserError as error:
             return {}, [Finding(Kind.UNREADABLE, message=str(error))]
 

@@ -9,10 +9,8 @@ from siteproof.analysis.before_after import Effect
 from siteproof.analysis.plateau import At, CurveShape, Decline, Place, Unknown
 from siteproof.analysis.scaling import Loss, Packing
 from siteproof.curves import sweep_reasons
-from siteproof.curves.failing import METRIC as FAILURES
-from siteproof.curves.failing import FirstFailure
 from siteproof.curves.measured import TASKS, Curve
-from siteproof.curves.run_findings import Axis, Setting, SweepReport
+from siteproof.curves.run_findings import FAILURES, Axis, FirstFailure, Setting, SweepReport
 from siteproof.curves.sweep_runs import point_of
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.point import OWN

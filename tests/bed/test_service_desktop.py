@@ -13,7 +13,7 @@ import services_fixture
 from PIL import Image
 from services_fixture import breaking, ends, jobs, records, until
 
-from siteproof.services import browser, desktop, rfb
+from siteproof.services import browser, desktop
 
 pytestmark = [
     pytest.mark.services,
@@ -123,8 +123,8 @@ def test_a_screenshot_shows_a_window_and_without_it_a_pointer_at_most(job, fault
 def test_the_vnc_server_greets(job):
     host, _, port = job("vnc").service.address.partition(":")
     with socket.create_connection((host, int(port)), 60) as connection:
-        greeted = rfb.greeting(connection)
-    assert greeted == rfb.Greeting("3.8", ("VNC Authentication",))
+        greeted = desktop.greeted(connection)
+    assert greeted == desktop.Greeting("3.8", ("VNC Authentication",))
 
 
 @pytest.mark.parametrize("name", ["desktop", "vnc"])

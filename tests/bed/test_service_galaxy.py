@@ -10,7 +10,7 @@ import services_fixture
 from services_fixture import breaking, ends, jobs, kill_at, records, until
 
 from siteproof.services import galaxy
-from siteproof.services.galaxy_api import Galaxy, id_of
+from siteproof.services.galaxy import Galaxy, id_of
 
 pytestmark = [pytest.mark.services, pytest.mark.cloud, pytest.mark.tool("Galaxy")]
 STEPS = ["login", "upload", "workflow", "run", "results", "clean"]

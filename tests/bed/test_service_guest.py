@@ -10,7 +10,7 @@ import pytest
 import services_fixture
 from services_fixture import jobs
 
-from siteproof.services.guest import Guest
+from siteproof.services.openstack_api import Guest
 from siteproof.services.steps import StepFailed
 
 pytestmark = [pytest.mark.services, pytest.mark.tool("OpenSSH")]

@@ -10,7 +10,7 @@ import pytest
 from bed_suite import finish
 from wan_sites import RTT, TUNED, Sites, both, faults, joined, tune
 
-from siteproof.collect.derive.tcp import goodput
+from siteproof.collect.derive.network import goodput
 
 pytestmark = [
     pytest.mark.testbed,

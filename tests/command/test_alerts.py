@@ -24,8 +24,8 @@ from exported import NASTY, NOW
 from fleets import names, run_of
 
 from siteproof.export import openmetrics
-from siteproof.record import probe_log
-from siteproof.record.probe_log import ProbeResult
+from siteproof.record import availability_log
+from siteproof.record.availability_log import ProbeResult
 
 RULES = TOP / "docs/alerts.rules.yaml"
 TESTS = TOP / "tests/command/alerts.test.yaml"
@@ -109,7 +109,7 @@ def test_every_name_in_a_rule_is_exported(world, tmp_path, monkeypatch):
     perflogs.mkdir(parents=True, exist_ok=True)
     for at in range(now - 7200, now + 1, 60):
         result = ProbeResult(at, "root", "root", "mount", "/", True, 60, 0.1, "")
-        probe_log.append(perflogs, "thishost", result)
+        availability_log.append(perflogs, "thishost", result)
     texts = [world.inside("export", "openmetrics").out, text_of(tmp_path, monkeypatch)]
     written = {name for text in texts for name in re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)}
     asked = {name for rule in rules() for name in re.findall(r"siteproof_\w+", rule["expr"])}

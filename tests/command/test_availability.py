@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from documents_checked import check, kinds
 
-from siteproof.probes import rounds
+from siteproof.probes import probing
 
 PROBES = """
 probes:
@@ -54,7 +54,7 @@ def clock(monkeypatch):
         importlib.import_module(name)
         monkeypatch.setattr(sys.modules[name], "datetime", Clock)
     own = vars(time) | {"time": lambda: Clock.now(UTC).timestamp()}
-    monkeypatch.setattr(rounds, "time", SimpleNamespace(**own))
+    monkeypatch.setattr(probing, "time", SimpleNamespace(**own))
     return Clock
 
 

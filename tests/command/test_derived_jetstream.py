@@ -11,9 +11,9 @@ from campaigns import Campaign, as_stated
 from derived_values import emulate, run, verdicts
 
 from siteproof import files, sites
-from siteproof.record import probe_log
+from siteproof.record import availability_log
 from siteproof.record import samples as record_samples
-from siteproof.record.probe_log import ProbeResult
+from siteproof.record.availability_log import ProbeResult
 
 
 @pytest.fixture
@@ -227,15 +227,15 @@ def probed(perflogs, tmp_path, monkeypatch, down=0, gateway_down=0, missed=range
     lines = {}
     for number in (one for one in rounds if one not in missed):
         at = now - 300 * number
-        day = probe_log.text_of(at)[:10]
+        day = availability_log.text_of(at)[:10]
         for name, (target, lost) in targets.items():
             up = number >= lost
             one = ProbeResult(at, name, name, "tcp", target, up, 300, 0.01, "" if up else "refused")
             lines.setdefault(day, []).append(one.line())
-    folder = perflogs / "jetstream-iu" / probe_log.FOLDER
+    folder = perflogs / "jetstream-iu" / availability_log.FOLDER
     folder.mkdir(parents=True)
     for day, found in lines.items():
-        (folder / f"{day}.login1{probe_log.SUFFIX}").write_bytes(b"".join(found))
+        (folder / f"{day}.login1{availability_log.SUFFIX}").write_bytes(b"".join(found))
 
 
 AVAILABILITY = {

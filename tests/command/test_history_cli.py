@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from siteproof.cli.history import history as command
 from siteproof.errors import UserError
-from siteproof.history import extract, open_history, questions, views
+from siteproof.history import extract, open_history, views
 
 HOSTILE = '=HYPERLINK("x")\x1b[31m'
 
@@ -113,23 +113,23 @@ def test_a_refused_file_is_named_and_the_exit_code_says_so(own):
 
 def test_the_examples_of_the_help_answer(data):
     text = CliRunner().invoke(command, ["--help"]).output.replace("\n  ", "\n")
-    for question in questions.ALL:
+    for question in views.QUESTIONS:
         assert question.sql in text, question.title
-        assert answer(question.sql.replace(questions.SINCE, "2025-11-30")), question.title
+        assert answer(question.sql.replace(views.SINCE, "2025-11-30")), question.title
 
 
 def test_the_examples_find_what_was_planted(data):
-    kernels = answer(questions.KERNEL.sql)
+    kernels = answer(views.KERNEL.sql)
     assert [(k["kernel"], k["first"][:10]) for k in kernels] == [
         ("6.1.0-12", "2025-11-21"),
         ("6.1.0-13", "2025-11-30"),
     ]
-    worst = answer(questions.CHANGED.sql.replace(questions.SINCE, "2025-11-30"))[0]
+    worst = answer(views.CHANGED.sql.replace(views.SINCE, "2025-11-30"))[0]
     assert (worst["metric"], worst["node"]) == ("Stream.triad", "n017")
     assert -0.23 < worst["change"] < -0.17
-    today = answer(questions.TODAY.sql)[0]
+    today = answer(views.TODAY.sql)[0]
     assert (today["metric"], today["node"]) == ("Stream.triad", "n017")
-    assert len(answer(questions.HISTORY.sql)) == 28
+    assert len(answer(views.HISTORY.sql)) == 28
 
 
 NO_ANSWER = [

@@ -11,10 +11,11 @@ from decimal import Decimal
 import nets
 import pytest
 from clone import OUTPUTS, PATIENCE, TOP
+from left_in import left_in
 
-from siteproof.collect import outcome, raw
-from siteproof.collect.derive import Measured, tcp
-from siteproof.collect.derive.mpi import mpi_ping_pong
+from siteproof.collect import outcome
+from siteproof.collect.derive import Measured, network
+from siteproof.collect.derive.network import mpi_ping_pong
 from siteproof.collect.raw import Execution, Raw
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, netperf
@@ -27,11 +28,16 @@ CHECKS = {
         "Latency",
         ["round_trip", "loss"],
         {"ping": "ping", "qperf": "qperf"},
-        "tcp.latency",
+        "network.latency",
+    ),
+    "path_mtu": ("PathMtu", ["mtu"], {"ping": "path_mtu"}, "network.path_mtu"),
+    "mpi_ping_pong": (
+        "MpiPingPong",
+        ["latency", "bandwidth"],
+        {"osu": "osu"},
+        "network.mpi_ping_pong",
     ),
     "netperf": ("Netperf", ["throughput", "service_demand"], {"netperf": "netperf"}, ""),
-    "path_mtu": ("PathMtu", ["mtu"], {"ping": "path_mtu"}, "tcp.path_mtu"),
-    "mpi_ping_pong": ("MpiPingPong", ["latency", "bandwidth"], {"osu": "osu"}, "mpi.mpi_ping_pong"),
 }
 LATENCY = {"SIZE": "56", "INTERVAL": "0.2", "PACKETS": "3", "SECONDS_OF_TCP": "1"}
 MPI = {
@@ -103,7 +109,7 @@ class Turn:
         )
         (self.folder / "stdout").write_text(done.stdout)
         (self.folder / "stderr").write_text(done.stderr)
-        return raw.read(self.folder)
+        return left_in(self.folder)
 
     def judge(self, name, facts=None, **settings):
         """Conditions, and the readings as {metric: value} without those of each size."""
@@ -285,7 +291,7 @@ def test_loopback_carries_the_largest_packet_of_ipv4(turn):
 
 
 def test_an_own_device_smaller_than_the_link_is_told(turn):
-    readings, conditions = tcp.path_mtu(
+    readings, conditions = network.path_mtu(
         Measured(
             [Reading("mtu", Decimal(1500), "B")],
             {"mtu": "1500", "rmem_max": "1", "silent": "no"},

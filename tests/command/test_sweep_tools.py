@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from clone import TOP
 
-from siteproof.collect.derive import Measured, mpi, storage
+from siteproof.collect.derive import Measured, network, storage
 from siteproof.collect.raw import Execution, Raw
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
@@ -101,7 +101,7 @@ def placed(*nodes):
 
 @pytest.mark.parametrize(("per_node", "nodes", "sat"), [("1", "a b", "ab"), ("2", "a", "aa")])
 def test_every_size_is_a_figure_in_us(per_node, nodes, sat):
-    found, kept = mpi.message_sweep(
+    found, kept = network.message_sweep(
         Measured(SIZES, {"nodes": nodes, "mpi": "x"}, placed(*sat), {"tasks_per_node": per_node})
     )
     assert [(r.metric, str(r.value), r.unit, r.dims["size"]) for r in found] == [
@@ -126,7 +126,7 @@ def test_every_size_is_a_figure_in_us(per_node, nodes, sat):
 )
 def test_ranks_that_sat_elsewhere_give_no_figure(per_node, nodes, sat):
     with pytest.raises(OutputError) as refused:
-        mpi.message_sweep(
+        network.message_sweep(
             Measured(SIZES, {"nodes": nodes}, placed(*sat), {"tasks_per_node": per_node})
         )
     assert refused.value.status == "invalid"

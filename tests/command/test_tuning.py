@@ -12,7 +12,7 @@ from clone import TOP
 from pydantic import ValidationError
 
 from siteproof.collect.derive import Measured, storage
-from siteproof.collect.derive.tcp import tcp_sweep
+from siteproof.collect.derive.network import tcp_sweep
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lst
 from siteproof.sweeps import knobs

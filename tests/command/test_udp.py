@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from clone import OUTPUTS, PATIENCE, TOP, before_others, wait_for
+from left_in import left_in
 
-from siteproof.collect import raw
-from siteproof.collect.derive import Measured, udp
+from siteproof.collect.derive import Measured, network
 from siteproof.collect.outcome import parse
 from siteproof.collect.raw import Execution, Raw
 from siteproof.errors import OutputError
@@ -149,7 +149,7 @@ def read(folder):
     (folder / "meta").touch()
     (folder / "stdout").touch()
     (folder / "stderr").touch()
-    left = raw.read(folder)
+    left = left_in(folder)
     found = {}
     for run in left.runs:
         assert run.exit == 0, run.stderr
@@ -179,7 +179,7 @@ def test_udp_goes_both_ways_in_datagrams_that_fill_the_link_and_each_end_is_know
     assert [run.dims["direction"] for run in left.runs] == ["out", "in"]
     assert ["discarded" in run.dims for run in left.runs] == [False, True]
     for way in ("out", "in"):
-        readings, conditions = udp.udp_bandwidth(Measured(found[way], left.facts, left, {}))
+        readings, conditions = network.udp_bandwidth(Measured(found[way], left.facts, left, {}))
         rates = {r.metric: Decimal(r.value) for r in readings}
         assert 0 < rates["throughput"] <= rates["sent"] * Decimal("1.1")
         assert 0 <= rates["loss"] < 100
@@ -200,7 +200,7 @@ def test_bursts_are_sent_at_the_rate_that_was_asked_for(tmp_path, server, progra
     left, found = read(tmp_path)
     assert [r.dims["burst"] for r in left.runs] == ["20", "100"] * 2, "iperf3 takes up to 1000"
     for way in ("out", "in"):
-        readings, conditions = udp.udp_burst(Measured(found[way], left.facts, left, {}))
+        readings, conditions = network.udp_burst(Measured(found[way], left.facts, left, {}))
         told = {r.metric: r for r in readings}
         assert told["loss_small"].dims["datagram"] == "8192"
         assert told["loss_large"].dims["datagram"] == "8972"
@@ -223,7 +223,7 @@ def test_the_first_loss_ends_the_search_and_is_the_receivers(tmp_path, server, p
     assert done.returncode == 0, done.stderr
     left, found = read(tmp_path)
     assert [r.dims["kind"] for r in left.runs] == ["small", "large"] * 2
-    readings, conditions = udp.udp_burst(Measured(found["in"], left.facts, left, {}))
+    readings, conditions = network.udp_burst(Measured(found["in"], left.facts, left, {}))
     largest = readings[-1]
     assert (largest.value, largest.dims["burst_bound"]) == (0, "200")
     assert "found the receiver's socket full" in conditions["receiver_warning"]
@@ -262,7 +262,7 @@ def burst(*steps, bound="800", small=None, large=None):
     readings += run_of("large", large)
     for packets, changed in steps:
         readings += run_of("step", changed, burst=packets)
-    return udp.udp_burst(
+    return network.udp_burst(
         Measured(readings, {"program": "nuttcp", "burst_bound": bound}, NOBODY_SAID, {})
     )
 
@@ -328,9 +328,9 @@ def test_each_loss_tells_the_burst_that_it_is_of():
 def full(facts, readings=None, **dims):
     """Conditions that derive makes of a run at full rate on an MTU of 9000."""
     given = {"program": "nuttcp", "mtu": "9000", "rmem_max": "1", "streams": "1"}
-    return udp.udp_bandwidth(Measured(run_of("full", readings, **dims), given, NOBODY_SAID, facts))[
-        1
-    ]
+    return network.udp_bandwidth(
+        Measured(run_of("full", readings, **dims), given, NOBODY_SAID, facts)
+    )[1]
 
 
 def test_a_sender_that_does_not_fill_the_link_is_named_as_the_limit():

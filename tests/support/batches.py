@@ -13,8 +13,7 @@ import numpy as np
 from siteproof import history
 from siteproof.history import tables, views
 from siteproof.history.foreign import formats
-from siteproof.history.foreign.figures import File, LeftOut
-from siteproof.history.foreign.import_options import Options
+from siteproof.history.foreign.figures import File, LeftOut, Options
 
 
 @dataclass(frozen=True)

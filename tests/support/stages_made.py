@@ -145,7 +145,7 @@ def of_pairs(data: Path, check: str = "TcpBandwidth", copy: bool = True) -> Made
         copy,
         metrics=["throughput"],
         parsers={"iperf3": "iperf3"},
-        derive="tcp.tcp_bandwidth",
+        derive="network.tcp_bandwidth",
         turns=turns,
         together=True,
         conditions={"link": "lan", "pattern": "together", "at_once": "2"},

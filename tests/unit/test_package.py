@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from setuptools import Distribution
 
 from siteproof.checks import adapter
-from siteproof.services import extra
+from siteproof.services import runner
 
 NOT_IMPORTED = {"pip", "setuptools", "jsonschema"}  # what installs the rest; by tests only
 PACKAGE = TOP / "siteproof"
@@ -89,19 +89,19 @@ def libraries(*folders):
 
 @pytest.mark.deep
 def test_each_library_is_declared_and_each_that_is_declared_is_imported():
-    plain, extra = map(set, declared())
-    assert libraries("siteproof", "checks") == plain | extra
-    assert plain.isdisjoint(extra)
+    plain, runner = map(set, declared())
+    assert libraries("siteproof", "checks") == plain | runner
+    assert plain.isdisjoint(runner)
     assert len(plain) <= 12
 
 
 def test_the_pins_are_of_what_is_declared_and_within_its_bounds():
-    plain, extra = declared()
+    plain, runner = declared()
     lines = (TOP / "setup/requirements.in").read_text().splitlines()
     pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
     pinned = {canonical(pin.name): next((one.version for one in pin.specifier), "") for pin in pins}
-    assert pinned.keys() - NOT_IMPORTED == plain.keys() | extra.keys()
-    for name, requirement in (plain | extra).items():
+    assert pinned.keys() - NOT_IMPORTED == plain.keys() | runner.keys()
+    for name, requirement in (plain | runner).items():
         assert not pinned[name] or pinned[name] in requirement.specifier, name
     bounds = {one.operator for one in plain["reframe-hpc"].specifier}
     assert (bounds, pinned["reframe-hpc"]) == ({">=", "<"}, adapter.VERIFIED)
@@ -153,7 +153,7 @@ def test_without_the_extra_all_but_kinds_of_services_can_be_imported(no_extra):
     )
     assert (done.returncode, done.stderr) == (0, "")
     unusable = set(done.stdout.split())
-    kinds = {f"siteproof.services.{kind}" for kind in extra.MODULES}
+    kinds = {f"siteproof.services.{kind}" for kind in runner.MODULES}
     assert kinds <= unusable
     free = {"runner", "steps", "sftp", "rsync", "kerberos"}
     assert unusable.isdisjoint(f"siteproof.services.{name}" for name in free)

@@ -40,7 +40,7 @@ WHY = {
     "siteproof/record/samples.py:_opened": "a stream of what files.opened has opened",
     "siteproof/record/samples.py:_loads": "a line of at most 1 MiB, of flat objects of texts",
     "siteproof/record/descriptions.py:read": "bytes that the reader gave, unpacked up to a limit",
-    "siteproof/history/foreign/run_report.py:_load": "its NaN are figures; depth is looked at",
+    "siteproof/history/foreign/formats.py:_loaded": "its NaN are figures; depth is looked at",
     "siteproof/history/store.py:_check": "a stream of what the reader has opened, for its digest",
     # names of files, whose content goes through the reader
     "siteproof/record/samples.py:_folders": "names of files only",
@@ -48,7 +48,7 @@ WHY = {
     "siteproof/history/refresh.py:_folders": "names of files only",
     "siteproof/spack/build.py:_below": "names of what was installed",
     # texts that we have made, or that a pattern has let pass
-    "siteproof/history/fast.py:_join": "objects of texts that samples.py has read",
+    "siteproof/history/ingest.py:_join": "objects of texts that samples.py has read",
     "siteproof/history/values.py:failures": "rows of our history: objects of texts",
     "siteproof/history/values.py:_kind": "rows of our history: objects of texts",
     "siteproof/report/past.py:_same": "rows of our history: objects of texts",
@@ -60,7 +60,7 @@ WHY = {
     "siteproof/parsers/jsontext.py:load": "numbers stay text, depth is an error of the output",
     # our own package and clone
     "siteproof/checks/data_folder.py:_ask": "a file of the package",
-    "siteproof/checks/software.py:_packages": "a table of the clone",
+    "siteproof/checks/session.py:_packages": "a table of the clone",
     "siteproof/report/html.py:page": "a file of the package",
     "siteproof/report/value_tables.py:attached": "a file of the package",
     "siteproof/report/recompute.py:main": "runs without Siteproof, on a file that its user names",

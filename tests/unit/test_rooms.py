@@ -8,7 +8,7 @@ from pathlib import Path
 import sources
 from clone import TOP
 
-from siteproof.services import extra
+from siteproof.services import runner
 from siteproof.sites.service_keys import KINDS
 
 PACKAGE = TOP / "siteproof"
@@ -197,7 +197,7 @@ def test_each_kind_of_service_needs_what_its_modules_import():
 
     needs = {kind: libraries(kind, set()) for kind in KINDS}
     needs["openstack"] |= libraries("capacity", set())
-    assert {kind: set(extra.MODULES.get(kind, ())) for kind in KINDS} == needs
+    assert {kind: set(runner.MODULES.get(kind, ())) for kind in KINDS} == needs
 
 
 def test_a_name_is_said_of_one_file_only():

@@ -1,9 +1,9 @@
 # shellcheck shell=sh
 # What other tools print of a node: LLDP, RAID, disks, GPUs, names, servers. Sourced by a script that
-# defines field, unreadable, has and root; parsers/tool_output.py reads what they print.
+# defines field, unreadable, has and root; parsers/description.py reads what they print.
 # shellcheck disable=SC2154  # the script that sources this sets root
 
-# raw TOOL COVERS SECONDS COMMAND…: what a program prints, for parsers/tool_output.py to read; COVERS
+# raw TOOL COVERS SECONDS COMMAND…: what a program prints, for parsers/description.py to read; COVERS
 # names the fields that are missing if it fails. A program that hangs, even one that no signal ends,
 # costs SECONDS and little more.
 raw() {

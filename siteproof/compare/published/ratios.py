@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from siteproof import units
-from siteproof.collect.derive.tcp import goodput
+from siteproof.collect.derive.network import goodput
 from siteproof.compare.published.table_cells import (
     NO_SHARE,
     Table,

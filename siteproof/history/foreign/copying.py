@@ -9,12 +9,11 @@ from pathlib import Path
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import formats, import_options, layouts
-from siteproof.history.foreign.figures import File
-from siteproof.history.foreign.import_options import Options, content
+from siteproof.history.foreign import figures, formats, layouts
+from siteproof.history.foreign.figures import File, Options, content
 from siteproof.units import count
 
-_ENDINGS = (".jsonl", import_options.ENDING, ".tmp")  # of names that other files have
+_ENDINGS = (".jsonl", figures.ENDING, ".tmp")  # of names that other files have
 _MOSTLY = 0.5  # a file with a larger share of its values in other files is not imported
 _PERIOD = 900  # s; the second within it does not depend on the time zone
 
@@ -87,8 +86,8 @@ def keep(done: Import, system: str, given: Options, perflogs: Path) -> None:
     """Copy what is new or has grown. Raises OSError; a repeated import then copies the rest."""
     for found in done.of(State.NEW, State.GROWN):
         target = perflogs / system / formats.FOLDER / found.file.name
-        if given != import_options.DEFAULT:
-            files.write(import_options.file_of(target), given.dump(), below=perflogs)
+        if given != figures.DEFAULT:
+            files.write(figures.file_of(target), given.dump(), below=perflogs)
         files.write(target, content(found.file.path), below=perflogs)
 
 
@@ -176,9 +175,9 @@ def _refuse_unknown(given: Options, found: Sequence[File]) -> None:
 def _there(perflogs: Path, system: str) -> dict[Path, set[int]]:
     """The keys of what was imported before. The history names files that cannot be read."""
     found: dict[Path, set[int]] = {}
-    for path in formats.files(perflogs, system):
+    for path in formats.imported(perflogs, system):
         try:
-            file = File(path, path.name, site=system, options=import_options.of(path))
+            file = File(path, path.name, site=system, options=figures.of(path))
             found[path] = _read(file).keys
         except UserError:
             continue
@@ -192,7 +191,7 @@ def _state(found: Content, target: Path, given: Options) -> State:
         return State.EMPTY
     if not target.exists():
         return State.NEW
-    before = import_options.of(target)
+    before = figures.of(target)
     if before != given:
         raise UserError(
             path, f"it is there already with {before}", hint=f"Use {before}, or remove {target}"

@@ -1,29 +1,116 @@
-"""Values of tests to rows of the store's tables.
+"""Values of tests to rows of the store's tables; and how a file is read, as said at its import.
 
 A *line* is of one job: a line of a perflog, or a test case of a run report. What lines of the same
-origin share is made once.
+origin share is made once. The options of an import are kept next to the copy.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import zoneinfo
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from siteproof.errors import harmless
-from siteproof.history.foreign import import_options, origins
-from siteproof.history.foreign.import_options import Options
+from siteproof import files
+from siteproof.errors import UserError, harmless
+from siteproof.history.foreign import layouts, origins
 from siteproof.history.foreign.origins import Origin, Refused
 from siteproof.history.views import RUN_SHIFT
 from siteproof.record.samples import MAX_DIGITS
 from siteproof.units import count
+
+ENDING = ".import"  # of the file with the options of an imported file
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was given. Raises UserError for a zone or a format that is none.
+
+    zone: of times without a zone; empty: UTC. format: of lines above which no line of names is:
+    a name in `layouts.PRESETS`, or ReFrame's format string. systems: names in the file whose lines
+    count. tests: patterns of the classes that count, with * and ?. An empty one selects all.
+    """
+
+    zone: str = ""
+    format: str = ""
+    systems: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.zone and self.zone not in zoneinfo.available_timezones():
+            raise UserError(
+                "--zone",
+                f"'{self.zone[:40]}' is not a time zone",
+                "a name such as Europe/Zurich, or UTC",
+            )
+        if self.format:
+            layouts.of_format(self.format)
+
+    def takes(self, origin: Origin) -> bool:
+        """Whether lines of this origin are imported."""
+        if self.systems and origin.system_in_file not in self.systems:
+            return False
+        return not self.tests or any(fnmatchcase(origin.header.check, one) for one in self.tests)
+
+    def __str__(self) -> str:
+        """As they are typed."""
+        given = {
+            "--zone": [self.zone],
+            "--format": [self.format],
+            "--only-system": self.systems,
+            "--only-test": self.tests,
+        }
+        words = [f"{name} '{text}'" for name, texts in given.items() for text in texts if text]
+        return " ".join(words) or "no option"
+
+    def dump(self) -> bytes:
+        """The content of the file that is kept next to an imported one."""
+        return f"{json.dumps(asdict(self))}\n".encode()
+
+
+DEFAULT = Options()
+
+
+def file_of(path: Path) -> Path:
+    """The file with the options of an imported file."""
+    return path.with_name(path.name + ENDING)
+
+
+def of(path: Path) -> Options:
+    """The options with which a file was imported. Raises UserError."""
+    place = file_of(path)
+    try:
+        kept = files.loads(place, content(place, files.ACCOUNT))
+    except FileNotFoundError:
+        return DEFAULT
+    except OSError as error:
+        raise UserError(place, f"cannot be read: {error.strerror}") from None
+    match kept:
+        case {"zone": str(zone), "format": str(form), "systems": [*systems], "tests": [*tests]}:
+            if all(isinstance(text, str) for text in (*systems, *tests)):
+                return Options(zone, form, tuple(systems), tuple(tests))
+    raise UserError(place, "not the options of an import", list(asdict(DEFAULT)))
+
+
+def content(path: Path, limit: int = files.SAMPLES) -> bytes:
+    """All of a file: a copy below perflogs, or one that a person imports.
+
+    Below perflogs its owner must be trusted, and no link is followed. Raises OSError, UserError.
+    """
+    top = files.perflogs()
+    if path.is_relative_to(top):
+        return files.read(path, below=top, limit=limit)
+    return files.read_named(path, limit)
+
 
 MAX_REFUSED = 10_000  # lines of a file that are named
 _JOB = re.compile("[!-~]*")
@@ -69,7 +156,7 @@ class File:
     name: str = ""
     turn: int = 0
     site: str = ""
-    options: Options = import_options.DEFAULT
+    options: Options = DEFAULT
     is_report: bool = False
     refused: list[str] = field(default_factory=list)
     refused_count: int = 0

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any
 
 from siteproof.errors import harmless
-from siteproof.history import rows
-from siteproof.record import plain_tests, unit_names
+from siteproof.history import tables
+from siteproof.record import plain_tests
 from siteproof.record.samples import Header, Sample
 
 SESSION = "siteproof_session"  # of Siteproof's settings: the session with the samples of a line
@@ -92,14 +92,14 @@ class Origin:
     is_ours: bool
 
     @cached_property
-    def context(self) -> rows.Context:
+    def context(self) -> tables.Context:
         """The conditions of all values."""
-        return rows.context(self.header, self.conditions)
+        return tables.context(self.header, self.conditions)
 
     @cached_property
     def run(self) -> dict[str, Any]:
         """What the rows of all runs share."""
-        return rows.run_row(self.header, "", 0, len(self.variables))
+        return tables.run_row(self.header, "", 0, len(self.variables))
 
     @cached_property
     def samples(self) -> Sequence[dict[str, Any]]:
@@ -108,9 +108,9 @@ class Origin:
 
     def _sample(self, variable: Variable) -> dict[str, Any]:
         metric = f"{self.header.check}.{variable.name}"
-        unit = unit_names.known(variable.unit) or harmless(variable.unit)
+        unit = plain_tests.known_unit(variable.unit) or harmless(variable.unit)
         sample = Sample(self.header, "", metric, Decimal(0), unit, dims=self.dims)
-        return rows.row(sample, 0, self.context)
+        return tables.row(sample, 0, self.context)
 
 
 def of(fields: Mapping[str, str], variables: Sequence[Variable], site: str = "") -> Origin:
@@ -139,7 +139,7 @@ def of(fields: Mapping[str, str], variables: Sequence[Variable], site: str = "")
         check=name,
         job="",
         time=_ANY_TIME,
-        mode=rows.IMPORTED,
+        mode=tables.IMPORTED,
         provenance={plain_tests.REFERENCE + v.name: v.reference for v in variables if v.reference},
     )
     return Origin(

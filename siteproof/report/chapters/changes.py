@@ -11,7 +11,7 @@ from siteproof.compare import accepted, comparison
 from siteproof.compare import changes as changed_facts
 from siteproof.compare.accepted import LastTime
 from siteproof.compare.comparison import Comparison, Row
-from siteproof.record.ages import moment_of
+from siteproof.record.clocks import moment_of
 from siteproof.record.finding import Finding
 from siteproof.record.grouped import grouped
 from siteproof.report.material import Material

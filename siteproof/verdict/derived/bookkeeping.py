@@ -12,7 +12,7 @@ from siteproof.availability import window_figures
 from siteproof.availability.window_figures import DOWNTIME, MONTH, WINDOW_HOURS
 from siteproof.compare.published import milestones
 from siteproof.record import descriptions
-from siteproof.record.ages import moment_of
+from siteproof.record.clocks import moment_of
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import Criterion
 from siteproof.sites.promise import SCOPES, Subject

@@ -8,7 +8,7 @@ from test_waivers import HEAD, NODES, WAIVED, of, sample, verdict
 
 from siteproof.answers import age, published_values
 from siteproof.answers.criterion import judge, middle_trial
-from siteproof.record.ages import Ages
+from siteproof.record.clocks import Ages
 from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Kind
 from siteproof.record.samples import PUBLISHED, Header, Sample

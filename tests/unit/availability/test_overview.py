@@ -15,10 +15,9 @@ from siteproof.availability.down_times import REACH, doubtful, of_nodes, up_and_
 from siteproof.availability.window_figures import figures, verdict_of
 from siteproof.errors import UserErrors
 from siteproof.nodesets import of, parse
-from siteproof.record import event_log, probe_log
-from siteproof.record.event_log import EventRecord
+from siteproof.record import availability_log
+from siteproof.record.availability_log import EventRecord, ProbeResult
 from siteproof.record.finding import Kind
-from siteproof.record.probe_log import ProbeResult
 from siteproof.record.severity import Verdict
 from siteproof.sites import load
 
@@ -86,7 +85,7 @@ def probes(top, name, down=(), gaps=(), begin=BEGIN, end=END, step=STEP, host=""
             continue
         ok = not intersect(down, ((at, at + 1),))
         line = ProbeResult(at, name, name, "tcp", "t:1", ok, step, 0.1, "" if ok else "refused")
-        by_day.setdefault(probe_log.text_of(at)[:10], []).append(line.line())
+        by_day.setdefault(availability_log.text_of(at)[:10], []).append(line.line())
     folder = top / "example/probes"
     folder.mkdir(parents=True, exist_ok=True)
     for day, lines in by_day.items():
@@ -97,7 +96,7 @@ def probes(top, name, down=(), gaps=(), begin=BEGIN, end=END, step=STEP, host=""
 def events(top, text, begin=BEGIN, end=END, nodes="node[001-008]"):
     rows = [f"c||{BEGIN - DAY}|Unknown||0|Cluster Registered TRES", *text]
     record = EventRecord(begin, end, parse(nodes), "\n".join(rows) + "\n")
-    event_log.write(top, "example", record)
+    availability_log.write_events(top, "example", record)
 
 
 def event(node, first, last, state="DOWN", reason="x"):

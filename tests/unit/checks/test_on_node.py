@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from clone import PATIENCE, wait_for
+from left_in import left_in
 from rows import rows
 
 from siteproof.checks import job
@@ -84,7 +85,7 @@ class Node:
         return self.start(**env).communicate(timeout=PATIENCE)[0]
 
     def left(self, name="n1"):
-        return raw.read(self.stage / "raw" / name)
+        return left_in(self.stage / "raw" / name)
 
     def again(self, **env):
         """The same once more, without what it left before."""
@@ -357,7 +358,7 @@ def sealing(node):
 def is_sealed(node):
     """Whether turns and points bear credentials, too."""
     for path in (node.stage / "raw").glob("0*"):
-        left = raw.read(path)
+        left = left_in(path)
         assert left.origin == f"MUNGE:-s siteproof abc n1 {path.name} {left.digest}"
     return True
 

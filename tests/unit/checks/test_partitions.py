@@ -11,7 +11,7 @@ from clone import World
 from siteproof import nodesets, sites
 from siteproof.answers import expected
 from siteproof.checks import selection, session, settings
-from siteproof.curves import bounds
+from siteproof.curves import run_findings
 from siteproof.errors import UserErrors
 from siteproof.record.updates import Updates
 
@@ -216,8 +216,8 @@ def test_a_node_of_two_roles_is_judged_as_one_of_the_first(world, monkeypatch):
 
 
 def test_the_bound_of_a_partition_is_the_network_of_its_fastest_role(site):
-    assert bounds._of_roles(site, ["thin", "fat"]) == bounds._of_roles(site, ["fat"])
-    assert bounds._of_roles(site, ["thin", "gpu"]) is None, "that of one role is not known"
+    assert run_findings._of_roles(site, ["thin", "fat"]) == run_findings._of_roles(site, ["fat"])
+    assert run_findings._of_roles(site, ["thin", "gpu"]) is None, "that of one role is not known"
 
 
 def test_the_kernel_of_guests_ages_no_answer_of_their_hosts(tmp_path):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from clone import TOP
 
-from siteproof.collect.derive import Measured, rdma
+from siteproof.collect.derive import Measured, network
 from siteproof.collect.raw import Raw
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, health, perftest
@@ -73,7 +73,7 @@ class Node:
         assert done.returncode == 0, done
         raw = Raw({}, {}, done.stdout, "")
         facts = {"stated": {name: str(rate) for name, rate in stated.items()}}
-        readings, _ = rdma.rdma_ports(Measured(parser.parse(done.stdout), {}, raw, facts))
+        readings, _ = network.rdma_ports(Measured(parser.parse(done.stdout), {}, raw, facts))
         return readings
 
 
@@ -255,7 +255,7 @@ def measured():
 
 
 def derived(readings):
-    found, conditions = rdma.rdma_write(Measured(readings, {}, None, {}))
+    found, conditions = network.rdma_write(Measured(readings, {}, None, {}))
     return {(r.metric, r.dims.get("counter")): r.value for r in found}, conditions
 
 

@@ -4,20 +4,20 @@ from clone import TOP
 from reframe.core.exceptions import SkipTestError
 
 from siteproof import sites
-from siteproof.checks import session, settings, skipped, software
+from siteproof.checks import progress, session, settings
 
 SKIPPED = [
     ("Latency", SkipTestError("the site names no links")),
-    ("Ior", skipped.Lacking("no environment of s:p offers ior", "'siteproof build io'")),
+    ("Ior", progress.Lacking("no environment of s:p offers ior", "'siteproof build io'")),
     ("PathMtu", SkipTestError("the site names no links")),
-    ("IorSingle", skipped.Lacking("tool missing: ior is not installed", "'siteproof build io'")),
-    ("Hpcg", skipped.Lacking("tool missing: xhpcg is not installed", "")),
-    ("Ior", skipped.Lacking("no environment of s:q offers ior", "'siteproof build io'")),
+    ("IorSingle", progress.Lacking("tool missing: ior is not installed", "'siteproof build io'")),
+    ("Hpcg", progress.Lacking("tool missing: xhpcg is not installed", "")),
+    ("Ior", progress.Lacking("no environment of s:q offers ior", "'siteproof build io'")),
 ]
 
 
 def test_what_a_command_brings_comes_first_and_a_reason_once():
-    assert skipped.lines(SKIPPED, 80) == [
+    assert progress.skipped_lines(SKIPPED, 80) == [
         "  'siteproof build io' brings Ior, IorSingle",
         "  the site names no links: Latency, PathMtu",
         "  tool missing: xhpcg is not installed: Hpcg",
@@ -26,23 +26,23 @@ def test_what_a_command_brings_comes_first_and_a_reason_once():
 
 def test_no_line_is_wider_than_the_terminal_and_no_word_is_lost():
     many = [(f"Check{n}", SkipTestError("the site names no links")) for n in range(30)]
-    lines = skipped.lines(many, 40)
+    lines = progress.skipped_lines(many, 40)
     assert max(map(len, lines)) <= 40
     assert " ".join(lines).split()[-1] == "Check29"
     assert sum(line.count("Check") for line in lines) == 30
 
 
 def test_a_missing_program_names_the_packages_that_bring_it():
-    assert software.remedy(["fio", "is", "not", "installed"]) == (
+    assert session.remedy(["fio", "is", "not", "installed"]) == (
         "'setup/packages run' or 'siteproof build io'"
     )
-    assert software.remedy(["lmp"]) == software.remedy(["nwchem"]) == "'setup/packages apps'"
-    assert software.remedy(["xhpcg"]) == ""
+    assert session.remedy(["lmp"]) == session.remedy(["nwchem"]) == "'setup/packages apps'"
+    assert session.remedy(["xhpcg"]) == ""
 
 
 def test_an_installed_copy_without_setup_names_no_packages(monkeypatch, tmp_path):
-    monkeypatch.setattr(software.files, "CLONE", tmp_path)
-    assert software.remedy(["lmp"]) == ""
+    monkeypatch.setattr(session.files, "CLONE", tmp_path)
+    assert session.remedy(["lmp"]) == ""
 
 
 def test_reframe_looks_at_a_process_of_this_machine_more_often_than_at_slurm(monkeypatch, tmp_path):

@@ -14,6 +14,7 @@ from clone import SITES, wait_for
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from hypothesis import given
 from hypothesis import strategies as st
+from left_in import left_in
 
 from siteproof.checks import timetable
 from siteproof.checks.timetable import Timetable
@@ -219,7 +220,7 @@ class Walk:
 
     def served(self, number):
         """Whether client and server met, for all of the client's time."""
-        left = raw.read(self.folder / "raw" / name(number))
+        left = left_in(self.folder / "raw" / name(number))
         return [run.exit for run in left.runs] == [0, 0] and all(
             run.stdout.strip() == self.table.turns[number][1] for run in left.runs
         )
@@ -303,7 +304,7 @@ def test_all_pairs_meet_and_no_node_is_in_two_turns_at_once(walked):
     spans = {node: [] for node in walk.table.ends}
     for number, (_, client, server) in enumerate(walk.table.turns):
         for node, folder in ((client, name(number)), (server, server_of(number))):
-            left = raw.read(walk.folder / "raw" / folder)
+            left = left_in(walk.folder / "raw" / folder)
             spans[node].append((left.number("start"), left.number("end")))
             assert left.meta["node"] == node
     for of_node in spans.values():
@@ -336,7 +337,7 @@ def test_a_late_server_serves_what_is_left_and_the_rest_is_repeated(walked):
 @pytest.mark.long  # by real seconds, which a busy machine does not keep; the bed walks, too
 def test_a_client_that_hangs_is_ended_and_its_successor_is_not_late(walked):
     walk = walked("hanging")
-    assert raw.read(walk.folder / "raw" / name(0)).number("exit") == raw.ENDED
+    assert left_in(walk.folder / "raw" / name(0)).number("exit") == raw.ENDED
     assert walk.served(1)
 
 

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from siteproof.collect.cores import busiest
+from siteproof.collect.pair_turns import busiest
 from siteproof.collect.raw import Execution
 
 

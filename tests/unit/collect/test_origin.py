@@ -6,9 +6,10 @@ import subprocess
 
 import pytest
 from clone import OUTPUTS, wait_for
+from left_in import left_in
 from rows import rows
 
-from siteproof.collect import origin, raw, stages
+from siteproof.collect import origin, stages
 from siteproof.collect.pair_turns import name, server_of
 from siteproof.record.manifest import Manifest, Origin
 from siteproof.record.point import Point, folder_of
@@ -94,7 +95,7 @@ class Job:
 
 def seal(folder, of, /, status=0, host=None, uid=1000, nonce=NONCE, **said):
     """Write the credential that munge would give."""
-    told = {"node": of, "folder": folder.name, "digest": raw.read(folder).digest, **said}
+    told = {"node": of, "folder": folder.name, "digest": left_in(folder).digest, **said}
     words = f"siteproof {nonce} {told['node']} {told['folder']} {told['digest']}"
     (folder / "origin").write_text(f"MUNGE:|{status}|{host or ADDRESS.get(of)}|{uid}|{words}\n")
 
@@ -284,7 +285,7 @@ def test_a_link_to_another_nodes_result_gives_no_sample(file, way, tmp_path):
 
 
 def turns(folder, **changed):
-    return Job(folder, check="TcpBandwidth", metrics=["throughput"], derive="tcp.tcp_bandwidth",
+    return Job(folder, check="TcpBandwidth", metrics=["throughput"], derive="network.tcp_bandwidth",
                turns=[(0, "n1", "n2")], **changed)  # fmt: skip
 
 

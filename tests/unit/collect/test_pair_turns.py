@@ -37,7 +37,7 @@ class Job:
             expected=",".join(ends),
             metrics=["throughput"],
             parsers=parsers,
-            derive="tcp.tcp_bandwidth",
+            derive="network.tcp_bandwidth",
             scheduler="slurm",
             turns=turns,
             together=together,

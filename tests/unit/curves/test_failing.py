@@ -6,8 +6,8 @@ import pytest
 from fleets import header
 
 from siteproof import sites
-from siteproof.curves import failing, run_findings, sweep_runs
-from siteproof.curves.failing import FirstFailure
+from siteproof.curves import run_findings, sweep_runs
+from siteproof.curves.run_findings import FirstFailure
 from siteproof.record.samples import Sample
 from siteproof.sweeps import reading
 from siteproof.wording import sweep_results
@@ -58,7 +58,7 @@ def of(file, failures):
 
 
 def test_where_nothing_failed_that_is_reported_with_the_last_place(file):
-    found = failing.first(of(file, {}), "servers", "networks")
+    found = run_findings.first_failures(of(file, {}), "servers", "networks")
     assert found == [
         FirstFailure("1", None, 0, 0, "", (), "128"),
         FirstFailure("4", None, 0, 0, "", (), "128"),
@@ -67,26 +67,26 @@ def test_where_nothing_failed_that_is_reported_with_the_last_place(file):
 
 def test_the_first_number_that_fails_has_its_commonest_cause(file):
     made = of(file, {(64, 4): {NO_HOST: 12, "network": 2}, (128, 4): {"quota": 90}})
-    assert failing.first(made, "servers", "networks")[1] == FirstFailure(
+    assert run_findings.first_failures(made, "servers", "networks")[1] == FirstFailure(
         "4", "64", 14, 64, NO_HOST, [], "128"
     )
 
 
 def test_a_larger_number_that_did_not_fail_is_named(file):
     made = of(file, {(32, 1): {"timeout": 1}, (128, 1): {"timeout": 3}})
-    assert failing.first(made, "servers", "networks")[0].without == ["64"]
+    assert run_findings.first_failures(made, "servers", "networks")[0].without == ["64"]
 
 
 def test_the_failures_of_a_point_are_one_number_of_the_curve(file):
     made = of(file, {(64, 4): {NO_HOST: 12, "network": 2}})
     totals = {
         (s.dims["servers"], s.dims["networks"]): int(s.number)
-        for s in failing.folded(made)
+        for s in run_findings.folded(made)
         if s.metric == "Cloud.failures"
     }
     assert len(totals) == 8
     assert totals["64", "4"] == 14
-    assert all("cause" not in s.dims for s in failing.folded(made))
+    assert all("cause" not in s.dims for s in run_findings.folded(made))
 
 
 def test_the_sweep_prints_plateau_failures_and_cause(file, monkeypatch):

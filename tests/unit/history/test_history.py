@@ -11,7 +11,7 @@ from clone import FOREIGN
 
 from siteproof import history
 from siteproof.history import views
-from siteproof.history.foreign import formats, import_options
+from siteproof.history.foreign import figures, formats
 from siteproof.record import samples
 
 
@@ -113,14 +113,14 @@ def test_a_foreign_file_that_breaks_off_is_left_out_whole(tmp_path, monkeypatch,
     keep(tmp_path, fleets.good())
     path = foreign_file(tmp_path, "a.log")
     foreign_file(tmp_path, "b.log")
-    whole = import_options.content
+    whole = figures.content
 
     def breaks_off(file, *limit):
         if file == path:
             raise OSError(5, "Input/output error")
         return whole(file, *limit)
 
-    monkeypatch.setattr(import_options, "content", breaks_off)
+    monkeypatch.setattr(figures, "content", breaks_off)
     monkeypatch.setattr(formats, "_TOGETHER", size)
     with history.open_history(tmp_path) as h:
         assert h.refused == [f"{path}: cannot be read: Input/output error"]

@@ -11,7 +11,7 @@ import years
 
 from siteproof import history
 from siteproof.errors import UserError
-from siteproof.history import refresh, rows, store
+from siteproof.history import refresh, store, tables
 from siteproof.record import samples
 
 SMALL = {"nodes": 2, "metrics": ("Stream.triad", "Hpl.gflops")}
@@ -45,7 +45,7 @@ def truth(perflogs):
     for system in sorted(path.name for path in perflogs.iterdir()):
         for path in samples.files(perflogs, system):
             try:
-                run, narrow, contexts = rows.of_file(path, str(path.relative_to(perflogs)), 1)
+                run, narrow, contexts = tables.of_file(path, str(path.relative_to(perflogs)), 1)
             except UserError as error:
                 refused.append(str(error))
                 continue

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from siteproof.answers.age import lasting, short
-from siteproof.record.ages import Ages
+from siteproof.record.clocks import Ages
 from siteproof.record.samples import Header
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

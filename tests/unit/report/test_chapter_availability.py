@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from clone import SITES
 
-from siteproof.record import probe_log
-from siteproof.record.probe_log import ProbeResult
+from siteproof.record import availability_log
+from siteproof.record.availability_log import ProbeResult
 from siteproof.report.chapters import availability
 from siteproof.report.material import Material
 from siteproof.sites import load
@@ -42,7 +42,7 @@ def made(tmp_path, monkeypatch):
             for at in range(0, 86_400, 1800)
             for name in ("login", "galaxy")
         ]  # fmt: skip
-        (where / f"{first:%Y-%m-%d}.h{probe_log.SUFFIX}").write_bytes(b"".join(lines))
+        (where / f"{first:%Y-%m-%d}.h{availability_log.SUFFIX}").write_bytes(b"".join(lines))
     return material(tmp_path)
 
 

@@ -9,8 +9,8 @@ from rows import rows
 from served import MARK, pages
 
 from siteproof.errors import UserError
-from siteproof.services import galaxy, galaxy_api
-from siteproof.services.galaxy_api import Galaxy, explained, id_of
+from siteproof.services import galaxy
+from siteproof.services.galaxy import Galaxy, explained, id_of
 from siteproof.services.steps import Job, StepFailed
 from siteproof.sites import Service
 
@@ -167,7 +167,7 @@ def test_an_answer_that_is_none_has_a_status_and_a_reason(job, answer, status, w
 
 
 def test_an_answer_has_a_limit(job, monkeypatch):
-    monkeypatch.setattr(galaxy_api, "ANSWER", 10)
+    monkeypatch.setattr(galaxy, "ANSWER", 10)
     served, made = galaxy_of(job, {"/api/version": (200, {}, b'{"version_major": "26.1"}')})
     with served as at, pytest.raises(StepFailed, match="more than 10 bytes"):
         made(at).config.get_version()

@@ -8,8 +8,7 @@ from rows import rows
 from served import MARK
 
 from siteproof.services import jupyterhub
-from siteproof.services.jupyterhub import Server, failure, listed, notebook, task
-from siteproof.services.kernel import answer_to
+from siteproof.services.jupyterhub import Server, answer_to, failure, listed, notebook, task
 from siteproof.services.steps import StepFailed
 
 OPTIONS = {"siteproof": MARK, "siteproof_before": 1795612636.0}

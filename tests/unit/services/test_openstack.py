@@ -9,7 +9,7 @@ import pytest
 from rows import rows
 
 from siteproof.errors import UserError
-from siteproof.services import guest, openstack_api, steps
+from siteproof.services import openstack_api, steps
 from siteproof.services.openstack_api import Cloud, fault
 from siteproof.services.steps import Job, StepFailed
 from siteproof.sites import Service
@@ -117,7 +117,7 @@ ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl
 
 
 def test_the_host_keys_of_a_guest_are_those_that_cloud_init_prints():
-    keys = guest.host_keys(CONSOLE)
+    keys = openstack_api.host_keys(CONSOLE)
     assert [key.split()[0] for key in keys] == ["ecdsa-sha2-nistp256", "ssh-ed25519"]
     assert all(re.fullmatch(r"\S+ \S+", key) for key in keys)
 
@@ -132,12 +132,14 @@ def test_the_host_keys_of_a_guest_are_those_that_cloud_init_prints():
     ],
 )
 def test_a_console_without_host_keys_has_none(console):
-    assert guest.host_keys(console) == []
+    assert openstack_api.host_keys(console) == []
 
 
 @rows("volume", ["../../../etc", "vda", "", "0" * 36])
 def test_a_volume_whose_identifier_is_no_uuid_is_not_used(tmp_path, volume):
-    one = guest.Guest(Cloud(Job("cloud", service(), MARK, tmp_path, "mine")), None, tmp_path)
+    one = openstack_api.Guest(
+        Cloud(Job("cloud", service(), MARK, tmp_path, "mine")), None, tmp_path
+    )
     with pytest.raises(StepFailed, match="no UUID"):
         one.volume(volume, "0" * 32, write=True)
 

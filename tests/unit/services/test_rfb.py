@@ -6,8 +6,8 @@ import threading
 import pytest
 from rows import rows
 
-from siteproof.services import rfb
-from siteproof.services.rfb import Greeting
+from siteproof.services import desktop
+from siteproof.services.desktop import Greeting
 from siteproof.services.steps import StepFailed
 
 
@@ -27,7 +27,7 @@ def greeted(*parts):
     thread.start()
     with ours:
         try:
-            return rfb.greeting(ours), heard
+            return desktop.greeted(ours), heard
         finally:
             thread.join()
 
@@ -78,7 +78,7 @@ def test_a_refusal_is_a_login_in_the_servers_words():
 def test_a_refusal_of_any_length_is_cut():
     status, why = refused(b"RFB 003.008\n", b"\0\xff\xff\xff\xff" + b"x" * 500)
     assert status == "login"
-    assert why.endswith(": " + "x" * rfb.MAX_REASON)
+    assert why.endswith(": " + "x" * desktop.MAX_REASON)
 
 
 @rows(

@@ -17,7 +17,7 @@ import pytest
 from rows import rows
 from services_fixture import ends, records
 
-from siteproof.services import extra, runner, steps
+from siteproof.services import runner, steps
 from siteproof.services.steps import Job, StepFailed
 from siteproof.sites import Service
 
@@ -223,7 +223,7 @@ def test_whoever_ends_the_test_what_it_created_is_removed(job, number):
 
 
 def test_a_node_without_a_library_of_the_extra_lacks_the_tool(job, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(extra, "MODULES", {"web": ("json", "not_there")})
+    monkeypatch.setattr(runner, "MODULES", {"web": ("json", "not_there")})
     entry = {"name": "web", "mark": job.mark, "system": "x", "service": job.service.as_written()}
     (tmp_path / "service.json").write_text(json.dumps(entry))
     with pytest.raises(SystemExit) as ended:

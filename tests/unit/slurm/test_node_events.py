@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rows import rows
 
-from siteproof.slurm.node_events import parse_events
+from siteproof.slurm.records import parse_events
 
 RECORDED = (Path(__file__).parent / "outputs/22.05/node_events.sacctmgr").read_text()
 LINE = "testbed|node001|{}|{}|{}|2|reason"

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from siteproof.record.point import Point
-from siteproof.sweeps.constraints import Constraint
-from siteproof.sweeps.keys import Sweep
+from siteproof.sweeps.keys import Constraint, Sweep
 from siteproof.sweeps.points import (
     classes,
     combinations,

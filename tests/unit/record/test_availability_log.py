@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from siteproof import files
 from siteproof.errors import UserError
 from siteproof.nodesets import of
-from siteproof.record import event_log, probe_log
-from siteproof.record.event_log import EventRecord
-from siteproof.record.probe_log import ProbeResult, parse
+from siteproof.record import availability_log
+from siteproof.record.availability_log import EventRecord, ProbeResult, parse
 from siteproof.sites.system import TARGETS
 
 AT = int(datetime(2026, 11, 21, 18, tzinfo=UTC).timestamp())
@@ -25,38 +24,39 @@ PLAIN = json.loads(GOOD.line())
 WRITER = """
 import sys
 from pathlib import Path
-from siteproof.record import probe_log
-from siteproof.record.probe_log import ProbeResult
+from siteproof.record import availability_log
+from siteproof.record.availability_log import ProbeResult
 top, name, at = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for number in range(400):
     why = name * (number % 300)
-    probe_log.append(top, "s", ProbeResult(at + number, name, name, "ssh", name, False, 60, 1, why))
+    one = ProbeResult(at + number, name, name, "ssh", name, False, 60, 1, why)
+    availability_log.append(top, "s", one)
 """
 
 
 def folder(top):
-    return top / "s" / probe_log.FOLDER
+    return top / "s" / availability_log.FOLDER
 
 
 def read(top, at=AT):
-    return probe_log.read(top, "s", at - 3600, at + 3600)
+    return availability_log.read(top, "s", at - 3600, at + 3600)
 
 
 def test_what_was_appended_is_read(tmp_path):
-    probe_log.append(tmp_path, "s", GOOD)
+    availability_log.append(tmp_path, "s", GOOD)
     bad = ProbeResult(AT + 1, "web", "web", "http", "http://a/", False, 60, 10.0, "no answer")
-    probe_log.append(tmp_path, "s", bad)
+    availability_log.append(tmp_path, "s", bad)
     found = read(tmp_path)
     assert found.results == [GOOD, bad]
     assert not found.broken
     (path,) = folder(tmp_path).iterdir()
-    assert path.name == f"2026-11-21.{probe_log.host()}.probes"
+    assert path.name == f"2026-11-21.{availability_log.host()}.probes"
 
 
 def test_a_line_of_each_kind_of_probe_is_read(tmp_path):
     told = [replace(GOOD, kind=kind) for kind in TARGETS]
     for result in told:
-        probe_log.append(tmp_path, "s", result)
+        availability_log.append(tmp_path, "s", result)
     found = read(tmp_path)
     assert found.results == told
     assert not found.broken
@@ -79,7 +79,7 @@ def test_rounds_at_the_same_time_tear_no_line(tmp_path):
 def test_a_line_is_short_whatever_a_service_has_answered():
     long = ProbeResult(AT, "web", "web", "http", "ü" * 9999, False, 60, 1.0, "\U0001f600" * 9999)
     line = long.line()
-    assert len(line) < probe_log.LONGEST
+    assert len(line) < availability_log.LONGEST
     assert line.count(b"\n") == 1
     assert parse("x", line.decode().rstrip("\n"))
 
@@ -130,37 +130,37 @@ def test_no_text_breaks_the_reader(text):
 
 
 def test_broken_lines_cost_themselves_only(tmp_path):
-    probe_log.append(tmp_path, "s", GOOD)
+    availability_log.append(tmp_path, "s", GOOD)
     (path,) = folder(tmp_path).iterdir()
     with path.open("ab") as stream:
         stream.write(b'{"cut":\nnot JSON\n' + b"[" * 3000 + b"\n\xff\xfe\n" + b"x" * 9000)
-    probe_log.append(tmp_path, "s", GOOD)
+    availability_log.append(tmp_path, "s", GOOD)
     found = read(tmp_path)
     assert found.results == [GOOD, GOOD], "a cut line is ended before the next one"
     assert found.broken == {path: 5}
 
 
 def test_a_line_in_the_file_of_another_day_is_broken(tmp_path):
-    probe_log.append(tmp_path, "s", GOOD)
+    availability_log.append(tmp_path, "s", GOOD)
     (path,) = folder(tmp_path).iterdir()
     path.rename(path.with_name("2026-11-20.h.probes"))
-    found = probe_log.read(tmp_path, "s", AT - 86_400, AT)
+    found = availability_log.read(tmp_path, "s", AT - 86_400, AT)
     assert (found.results, list(found.broken.values())) == ([], [1])
 
 
 def test_a_huge_file_is_refused_and_the_other_days_are_read(tmp_path):
-    probe_log.append(tmp_path, "s", GOOD)
+    availability_log.append(tmp_path, "s", GOOD)
     (path,) = folder(tmp_path).iterdir()
     huge = path.with_name("2026-11-21.other.probes")
     with huge.open("wb") as stream:
-        stream.truncate(probe_log.LARGEST + 1)
+        stream.truncate(availability_log.LARGEST + 1)
     found = read(tmp_path)
     assert found.results == [GOOD]
     assert "too large" in str(found.refused[0])
 
 
 def test_nothing_is_appended_to_a_link_a_pipe_or_a_file_that_is_full(tmp_path):
-    probe_log.append(tmp_path, "s", GOOD)
+    availability_log.append(tmp_path, "s", GOOD)
     (path,) = folder(tmp_path).iterdir()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("")
@@ -168,16 +168,16 @@ def test_nothing_is_appended_to_a_link_a_pipe_or_a_file_that_is_full(tmp_path):
         path.unlink()
         make(elsewhere)
         with pytest.raises(UserError, match="link"):
-            probe_log.append(tmp_path, "s", GOOD)
+            availability_log.append(tmp_path, "s", GOOD)
     path.unlink()
     os.mkfifo(path)
     with pytest.raises((UserError, OSError)):
-        probe_log.append(tmp_path, "s", GOOD)
+        availability_log.append(tmp_path, "s", GOOD)
     path.unlink()
     with path.open("wb") as stream:
-        stream.truncate(probe_log.LARGEST)
+        stream.truncate(availability_log.LARGEST)
     with pytest.raises(UserError, match="too large"):
-        probe_log.append(tmp_path, "s", GOOD)
+        availability_log.append(tmp_path, "s", GOOD)
     assert elsewhere.read_text() == ""
 
 
@@ -187,24 +187,24 @@ def test_nothing_is_written_through_a_folder_that_is_a_link(tmp_path):
     (tmp_path / "s").mkdir()
     folder(tmp_path).symlink_to(elsewhere)
     with pytest.raises(UserError, match="link"):
-        probe_log.append(tmp_path, "s", GOOD)
+        availability_log.append(tmp_path, "s", GOOD)
     assert list(elsewhere.iterdir()) == []
 
 
 def test_the_group_may_append_where_it_may_write_to_the_folder(tmp_path):
-    probe_log.append(tmp_path, "s", GOOD)
+    availability_log.append(tmp_path, "s", GOOD)
     (path,) = folder(tmp_path).iterdir()
     path.chmod(0o644)
     folder(tmp_path).chmod(0o775)
-    probe_log.append(tmp_path, "s", GOOD)
+    availability_log.append(tmp_path, "s", GOOD)
     assert path.stat().st_mode & 0o020
 
 
 def test_due_probes_look_at_this_day_and_the_day_before(tmp_path):
-    probe_log.append(tmp_path, "s", GOOD)
+    availability_log.append(tmp_path, "s", GOOD)
     now = datetime.fromtimestamp(AT + 80_000, UTC)
-    found = probe_log.recent(tmp_path, "s", now).results
-    assert probe_log.last_times(found) == {"login": AT}
+    found = availability_log.recent(tmp_path, "s", now).results
+    assert availability_log.last_times(found) == {"login": AT}
 
 
 # ---- node events
@@ -215,8 +215,8 @@ def record(text="testbed||1|Unknown||0|Cluster Registered TRES\n"):
 
 
 def test_node_events_are_kept_as_they_were_printed(tmp_path):
-    path = event_log.write(tmp_path, "s", record("a|b\nü\n"))
-    found, refused = event_log.read(tmp_path, "s")
+    path = availability_log.write_events(tmp_path, "s", record("a|b\nü\n"))
+    found, refused = availability_log.read_events(tmp_path, "s")
     assert (found[0].begin, found[0].end, str(found[0].nodes)) == (AT - 100, AT, "n[1-2]")
     assert (found[0].text, found[0].name, refused) == ("a|b\nü\n", path.name, [])
 
@@ -233,14 +233,14 @@ def test_a_record_of_events_that_is_broken_is_named(tmp_path):
         '{"format": 1, "begin": 1, "end": 2}',
         "[" * 9999,
     ):
-        path = event_log.write(tmp_path, "s", record())
+        path = availability_log.write_events(tmp_path, "s", record())
         path.write_text(head + "\nx")
-        found, refused = event_log.read(tmp_path, "s")
+        found, refused = availability_log.read_events(tmp_path, "s")
         path.unlink()
         assert (found, len(refused)) == ([], 1), head
 
 
 def test_more_events_than_a_file_can_hold_are_refused(tmp_path):
     with pytest.raises(UserError, match="too many events"):
-        event_log.write(tmp_path, "s", record("x" * files.OUTPUT))
+        availability_log.write_events(tmp_path, "s", record("x" * files.OUTPUT))
     assert not (tmp_path / "s").exists()

@@ -1,30 +1,38 @@
-"""What probes found: `perflogs/<system>/probes/DAY.HOST.probes`, a line of JSON a probe and round.
+"""What shows how long something was up: what probes found, and Slurm's node events.
 
-A file a day and host is appended to only, and a line has less than 4 KiB: rounds that run at the
-same time never mix their lines. The order of lines in the file shows a clock that was set back.
+`perflogs/<system>/probes/DAY.HOST.probes` has a line of JSON a probe and round. A file a day and
+host is appended to only, and a line has less than 4 KiB: rounds that run at the same time never mix
+their lines. The order of lines in the file shows a clock that was set back.
+
+`perflogs/<system>/node_events/*.events` has node events as sacctmgr printed them, one query a file:
+a line of JSON with its period and the nodes that Slurm knew, then the text. It is written whole and
+never changed, so that no answer needs slurmdbd later.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import secrets
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
+from ClusterShell.NodeSet import NodeSet
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
-from siteproof import files
+from siteproof import files, nodesets
 from siteproof.errors import UserError, harmless
 from siteproof.record.samples import YEARS
 
 FOLDER, SUFFIX = "probes", ".probes"
 LONGEST = 4096  # bytes of a line, which a local file system writes as a whole
 LARGEST = files.OUTPUT  # bytes of a day on a host: more than 100 probes each minute
-MAX_FILES = 100_000  # of a system: 27 years on ten hosts
+MAX_FILES = 100_000  # of a system: 27 years of probes on ten hosts
 MAX_TEXT = 500  # letters of a target or a reason
 DAY = 86_400  # seconds: the longest interval
 KINDS = ("http", "tcp", "ssh", "mount", "service")
@@ -126,33 +134,43 @@ def read(perflogs: Path, system: str, begin: int, end: int) -> ProbeLog:
     cannot be listed.
     """
     log = ProbeLog()
-    for day, name, path in _files(perflogs, system, begin, end):
-        try:
-            text = files.read_text(path, below=perflogs, limit=LARGEST)
-        except FileNotFoundError:
-            continue
-        except UserError as error:
-            log.refused.append(error)
-            continue
-        found, broken = _results(path, day, text)
-        log.hosts.setdefault(name, []).extend(found)
+    first, last = text_of(begin)[:10], text_of(end)[:10]
+
+    def wanted(name: str) -> re.Match[str] | None:
+        match = _FILE.fullmatch(name)
+        return match if match and first <= match[1] <= last else None
+
+    for match, path, text in _texts(perflogs, system, FOLDER, wanted, log.refused):
+        found, broken = _results(path, match[1], text)
+        log.hosts.setdefault(match[2], []).extend(found)
         if broken:
             log.broken[path] = broken
     return log
 
 
-def _files(perflogs: Path, system: str, begin: int, end: int) -> Iterator[tuple[str, str, Path]]:
-    """Day, host and path of the files of a period, the oldest day first."""
-    folder = perflogs / system / FOLDER
+def _texts(
+    perflogs: Path,
+    system: str,
+    folder: str,
+    wanted: Callable[[str], re.Match[str] | None],
+    refused: list[UserError],
+) -> Iterator[tuple[re.Match[str], Path, str]]:
+    """The files of a folder whose names are wanted; `refused` gets those that cannot be read."""
+    top = perflogs / system / folder
     try:
-        names = files.names(folder, below=perflogs, most=MAX_FILES)
+        names = files.names(top, below=perflogs, most=MAX_FILES)
     except FileNotFoundError:
         return
-    first, last = text_of(begin)[:10], text_of(end)[:10]
-    for name in names:
-        match = _FILE.fullmatch(name)
-        if match and first <= match[1] <= last:
-            yield match[1], match[2], folder / name
+    for match in filter(None, map(wanted, names)):
+        path = top / match[0]
+        try:
+            text = files.read_text(path, below=perflogs, limit=LARGEST)
+        except FileNotFoundError:
+            continue
+        except UserError as error:
+            refused.append(error)
+        else:
+            yield match, path, text
 
 
 def _results(path: Path, day: str, text: str) -> tuple[list[ProbeResult], int]:
@@ -191,3 +209,62 @@ def last_times(results: Sequence[ProbeResult]) -> dict[str, int]:
 def recent(perflogs: Path, system: str, now: datetime) -> ProbeLog:
     """The results of this day and of the day before it."""
     return read(perflogs, system, int((now - timedelta(days=1)).timestamp()), int(now.timestamp()))
+
+
+EVENTS_FOLDER, EVENTS_SUFFIX = "node_events", ".events"
+FORMAT = 1
+_EVENTS_FILE = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}\.events")
+
+
+@dataclass(frozen=True)
+class EventRecord:
+    """One query: the period that it covers, the nodes that Slurm knew, and what it printed.
+
+    begin, end: seconds since 1970; end is the time of the query at most. name: of its file.
+    """
+
+    begin: int
+    end: int
+    nodes: NodeSet
+    text: str
+    name: str = ""
+
+
+def write_events(perflogs: Path, system: str, record: EventRecord) -> Path:
+    """Keep a query. Raises OSError and UserError."""
+    made = f"{datetime.fromtimestamp(record.end, UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+    head = {"format": FORMAT, "begin": record.begin, "end": record.end, "nodes": str(record.nodes)}
+    path = perflogs / system / EVENTS_FOLDER / f"{made}{EVENTS_SUFFIX}"
+    data = f"{json.dumps(head)}\n{record.text}".encode()
+    if len(data) > LARGEST:
+        raise UserError(path, "too many events for one file", hint="Fetch a shorter period")
+    files.write(path, data, below=perflogs)
+    return path
+
+
+def read_events(perflogs: Path, system: str) -> tuple[list[EventRecord], list[UserError]]:
+    """All queries, oldest first, and the files that could not be read.
+
+    Raises UserError if the folder cannot be listed.
+    """
+    found: list[EventRecord] = []
+    refused: list[UserError] = []
+    named = _EVENTS_FILE.fullmatch
+    for _, path, text in _texts(perflogs, system, EVENTS_FOLDER, named, refused):
+        try:
+            found.append(_parsed(path, text))
+        except UserError as error:
+            refused.append(error)
+    return found, refused
+
+
+def _parsed(path: Path, text: str) -> EventRecord:
+    """Raises UserError for a file that is no such record."""
+    first, _, rest = text.partition("\n")
+    head = files.loads(path, first)
+    match head:
+        case {"format": form, "begin": int(begin), "end": int(end), "nodes": str(nodes)}:
+            with suppress(ValueError):
+                if form == FORMAT and 0 <= begin <= end < 10**11:
+                    return EventRecord(begin, end, nodesets.parse(nodes), rest, path.name)
+    raise UserError(path, "is not a record of node events")

@@ -1,20 +1,24 @@
-"""The outcome of every point of a sweep, from the folders raw/NUMBER/ of checks/sweep.sh.
+"""The outcomes of what belongs to the system and to no node: points of a sweep, steps of a service.
 
-A point's samples belong to the system and not to a node; its axes are their dimensions.
+Points are read from the folders raw/NUMBER/ of checks/sweep.sh; a point's axes are the dimensions
+of its samples. Steps are read from the records of siteproof.services, whichever node used it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 
-from siteproof import files, nodesets
+from siteproof import nodesets
 from siteproof.collect import cause, ending, origin, outcome, raw
 from siteproof.collect.outcome import Outcome
-from siteproof.collect.raw import Stage
+from siteproof.collect.raw import Raw, Stage
 from siteproof.errors import OutputError, harmless
+from siteproof.parsers import Reading, service
+from siteproof.parsers.service import Report, Step
 from siteproof.record import samples
 from siteproof.record.manifest import Manifest
 from siteproof.record.point import Point, folder_of
@@ -24,7 +28,7 @@ NO_NODE = ""
 MAX_NODES = 10  # lost nodes in the reason of each point
 
 
-def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]]:
+def of_sweep(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]]:
     """Each point's outcome, in the order of their numbers."""
     raw_files = Stage.of(stage)
     nodes = nodesets.parse(job.expected)
@@ -34,7 +38,7 @@ def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
             NO_NODE,
             of_point(raw_files, job, number, ended)
             if raw_files.has(folder_of(number))
-            else missing(job, point, ended, able),
+            else no_point(job, point, ended, able),
         )
         for number, point in job.points.items()
     ]
@@ -66,15 +70,11 @@ def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
         result = stage.result(folder_of(number))
         left = raw.read(result)
         proof = origin.check(result.folder, origin.walker(left, job), left, job)
-        for run in left.runs:
-            outcome.must_have_ended(run, left, job)
         outcome.must_have_worked(left, job)
         if lacking := sorted(point.knobs.keys() - left.facts.keys()):  # a full disk, for example
             raise OutputError(f"{lacking[0]} was not read back", "invalid")
         with_point = replace(job, facts={**job.facts, **point.values})  # what `derive` needs
         conditions, readings, _ = outcome.judge(left, left.runs, with_point)
-    except files.Unread:  # the collecting side failed, and not the node
-        raise
     except Exception as error:  # an error in one result must not stop the others
         failed = outcome.reason(error)
         status = outcome.status_of(failed, left, job, ended)
@@ -89,7 +89,7 @@ def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
     )
 
 
-def missing(job: Manifest, point: Point, ended: str, able: int) -> Outcome:
+def no_point(job: Manifest, point: Point, ended: str, able: int) -> Outcome:
     """The outcome of a point without raw files. A node is the cause only if Slurm reports that.
 
     able: the number of nodes that could be used.
@@ -121,3 +121,100 @@ def _dims(point: Point) -> dict[str, str]:
 
 def _host(left: raw.Raw | None) -> dict[str, str]:
     return dict(left.meta) if left else {}
+
+
+MAX_NAMED = 3  # failed steps in a reason
+
+
+def of_service(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]]:
+    """How many steps failed, then each step: its seconds, or why it failed; then other figures."""
+    return [(NO_NODE, found) for found in _outcomes(Stage.of(stage), job, ended)]
+
+
+def _outcomes(stage: Stage, job: Manifest, ended: str) -> list[Outcome]:
+    node = nodesets.parse(job.expected)[0]
+    if not stage.has(node):
+        return [_no_result(job, node, ended)]
+    left = None
+    try:
+        result = stage.result(node)
+        left = raw.read(result)
+        proof = origin.check(result.folder, node, left, job)
+        found = _report(left, job)
+        _must_be_whole(found, left, job)
+        outcome.must_not_set_what_the_job_sets(
+            job,
+            found.conditions,
+            *(s.place for s in found.steps),
+            *(r.dims for r in found.readings),
+        )
+        each = _of_report(found)
+        for one in each:
+            outcome.must_be_short(one.readings, found.conditions)
+    except Exception as error:  # an error in one result must not stop the others
+        failed = outcome.reason(error)
+        status = outcome.status_of(failed, left, job, ended)
+        return [Outcome(status=status, why=str(failed), host=dict(left.meta) if left else {})]
+    return [
+        Outcome(
+            one.readings,
+            found.conditions if one.status == "ok" else {},
+            one.status,
+            one.why,
+            left.meta,
+            dims=one.dims,
+            origin=proof,
+        )
+        for one in each
+    ]
+
+
+def _report(left: Raw, job: Manifest) -> Report:
+    """What the only command of the script has reported. Raises OutputError."""
+    outcome.must_not_deny(left)
+    if not left.runs:
+        outcome.must_have_worked(left, job)
+        raise OutputError("no service was used")
+    return service.report(left.runs[0].stdout)
+
+
+def _must_be_whole(found: Report, left: Raw, job: Manifest) -> None:
+    """Raises OutputError where the test has not come to its end, or could not be made."""
+    for run in left.runs if not found.done else ():
+        outcome.must_have_ended(run, left, job)
+    if not found.done or not found.steps:
+        raise OutputError(f"the test ended after {len(found.steps)} steps", "killed")
+    if lacking := [step for step in found.steps if step.status == samples.TOOL_MISSING]:
+        raise OutputError(lacking[0].why, samples.TOOL_MISSING)
+
+
+def _of_report(found: Report) -> list[Outcome]:
+    failed = [step for step in found.steps if step.status != "ok"]
+    number = Reading("failures", Decimal(len(failed)), "count")
+    return [
+        Outcome([number], why=_named(failed)),
+        *(_of_step(step) for step in found.steps),
+        *([Outcome(found.readings)] if found.readings else []),
+    ]
+
+
+def _of_step(step: Step) -> Outcome:
+    if step.status != "ok":
+        return Outcome(status=step.status, why=step.why, dims=step.place)
+    return Outcome([Reading("seconds", step.seconds, "s")], dims=step.place)
+
+
+def _named(failed: list[Step]) -> str:
+    """The first steps that failed, each with its reason; empty if none did."""
+    named = [f"{step.name}: {step.why} ({step.status})" for step in failed[:MAX_NAMED]]
+    more = len(failed) - len(named)
+    return "; ".join(named) + (f"; {more} more" if more > 0 else "")
+
+
+def _no_result(job: Manifest, node: str, ended: str) -> Outcome:
+    """Nothing was left: the node could not take the job, or the job was ended."""
+    if node in job.lost:
+        return Outcome(status=job.fate(node), why=job.lost[node])
+    if ending.at_time_limit(ended):
+        return Outcome(status="timeout", why="no result when the job reached its time limit")
+    return Outcome(status=samples.INTERRUPTED, why=f"left no result (job {ended or 'ended'})")

@@ -1,0 +1,473 @@
+"""Between nodes: TCP, UDP and its bursts, latency, the MTU, messages of MPI, and RDMA.
+
+A full-size TCP segment of a packet of MTU bytes carries MTU - 52 (IPv4 20, TCP 20, time stamps 12)
+and takes MTU + 38 on Ethernet (header 14, check 4, preamble 8, gap 12; IEEE 802.3): 9.415 Gb/s of
+10 at an MTU of 1500, 9.900 at 9000.
+
+UDP has no flow control: what a busy receiver does not fetch in time is lost, although the network
+has carried it. Losses of bursts count where these were sent at the requested rate: nuttcp 6.1.2
+sends a thousandth of it, loses nothing and exits with 0; and a sender that does not get its
+processor in time sends no bursts either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import cast
+
+from siteproof import units
+from siteproof.analysis import arithmetic
+from siteproof.analysis.aggregate import together
+from siteproof.collect.derive import Derived, Limit, Limitation, Measured, in_microseconds, must_be
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading, ping, values
+from siteproof.parsers.iperf3 import Interval
+from siteproof.parsers.rdma_ports import ERRORS
+
+HEADERS, AROUND = 52, 38  # bytes
+OF_A_JOB = ("reverse", "protocol", "omit", "block")  # dimensions hold the same
+SWEPT = {"throughput": "rate", "retransmits": "retransmits"}
+BUFFERS = ("rmem_max", "wmem_max")
+
+
+def tcp_bandwidth(given: Measured) -> Derived:
+    """Add `share_of_link` (%) where the site knows the link's speed; warn of small buffers."""
+    conditions = {key: value for key, value in given.conditions.items() if key not in OF_A_JOB}
+    readings = list(given.readings)
+    mtu = given.fact("mtu", conditions.get("mtu", ""))
+    speed = Fraction(given.fact("speed", "0"))
+    if speed and mtu:
+        most = goodput(speed, _mtu(mtu))
+        for reading in given.readings:
+            if reading.metric == "throughput":
+                share = units.convert(Decimal(reading.value), reading.unit, "b/s") / most
+                readings.append(Reading("share_of_link", _percent(share), "%", reading.dims))
+    round_trip = Fraction(given.fact("round_trip", "0"))
+    if limitation := _limit_of_window(conditions, int(arithmetic.under_way(speed, round_trip))):
+        conditions["window_warning"] = str(limitation)
+    return readings, conditions
+
+
+def tcp_bandwidth_of_link(
+    moved: Mapping[str, Sequence[Interval]], facts: Mapping[str, object]
+) -> list[Reading]:
+    """What a link carries while all of its pairs run: their sum (b/s), its best second, fairness.
+
+    moved: each pair's intervals. efficiency: in % of the link's speed, where the site knows it.
+    """
+    whole = together(moved)
+    readings = [
+        Reading("aggregate", Decimal(round(whole.aggregate)), "b/s"),
+        Reading("peak_second", Decimal(round(whole.peak_second)), "b/s"),
+        Reading("fairness", Decimal(f"{float(whole.fairness):.4f}"), "x"),
+        Reading("seconds_together", Decimal(f"{float(whole.seconds):.2f}"), "s"),
+    ]
+    if speed := Fraction(str(facts.get("speed", "0"))):
+        readings.append(Reading("efficiency", _percent(whole.aggregate / speed), "%"))
+    return readings
+
+
+def goodput(speed: Fraction, mtu: int) -> Fraction:
+    """The b/s of TCP's payload that Ethernet of that speed carries at an MTU in bytes."""
+    return speed * (mtu - HEADERS) / (mtu + AROUND)
+
+
+def _mtu(text: str) -> int:
+    """An MTU that holds a segment, in bytes. Raises OutputError."""
+    size = int(values.number("tcp: mtu", text))
+    if size <= HEADERS:
+        raise OutputError(f"tcp: an MTU of {size} bytes holds no segment")
+    return size
+
+
+def _percent(share: Fraction) -> Decimal:
+    return Decimal(f"{float(share) * 100:.2f}")
+
+
+def _limit_of_window(conditions: Mapping[str, str], under_way: int) -> Limitation | None:
+    """Set if a socket cannot hold what is under way: bandwidth by round trip, in bytes."""
+    limits = []
+    for key in ("rmem_max", "wmem_max"):
+        text = conditions.get(key, "")
+        if text.isdecimal() and len(text) < 20:
+            limits.append(int(text))
+    if not limits or min(limits) >= under_way:
+        return None
+    details = {"limit": str(min(limits)), "under_way": str(under_way)}
+    return Limitation(Limit.SOCKET_BUFFER, details)
+
+
+def tcp_sweep(given: Measured) -> Derived:
+    """rate (b/s, as the receiver counted it) and retransmits of one run."""
+    found = [replace(r, metric=SWEPT[r.metric]) for r in given.readings if r.metric in SWEPT]
+    return found, {key: value for key, value in given.conditions.items() if key not in OF_A_JOB}
+
+
+def latency(given: Measured) -> Derived:
+    """round_trip, min, mean, max (us), loss (%); tcp (us) where qperf measured it.
+
+    `size` and `packets` are as ping prints them. Raises OutputError where ping ran several times.
+    """
+    pings = [run for run in given.raw.runs if run.dims.get("program") == "ping"]
+    run = values.only("latency", "runs of ping", pings)
+    found = [
+        replace(
+            in_microseconds(reading),
+            metric="tcp" if reading.dims.get("test") == "tcp_lat" else reading.metric,
+            dims={},
+        )
+        for reading in given.readings
+    ]
+    return found, {**given.conditions, **ping.conditions(run.stdout)}
+
+
+def path_mtu(given: Measured) -> Derived:
+    """Add `device` (B), the MTU of the client's own device, where the client knows it.
+
+    What a path does with larger packets, and what the client has, are warnings and no conditions.
+    """
+    conditions = {key: value for key, value in given.conditions.items() if key not in BUFFERS}
+    own, promised = conditions.pop("mtu", ""), given.fact("mtu", "")
+    if conditions.pop("silent", "no") == "yes":
+        conditions["silent_warning"] = str(Limitation(Limit.SILENT_LOSS))
+    if not own:
+        return given.readings, conditions
+    device = values.positive("path_mtu: the device's MTU", own)
+    if promised and device < Decimal(promised):
+        limitation = Limitation(Limit.DEVICE_MTU, {"own": own, "expected": promised})
+        conditions["device_warning"] = str(limitation)
+    return [*given.readings, Reading("device", device, "B")], conditions
+
+
+BUSY = 90  # % of a core: the rest is lost between two looks at the clock
+KEPT = ("program", "version", "mtu", "window_warning")  # what all runs of both programs have
+OF_A_RUN = ("burst", "datagram", "duration", "window")
+FILLED = Fraction(95, 100)  # of what the link carries: less, and the sender is the limit
+UDP = ("throughput", "sent", "loss", "cpu_sender", "cpu_receiver")
+REQUESTED_MBPS = 300  # Mb/s: the -Ri300m of the contracts' commands
+NEAR = Fraction(5, 100)  # by which the rate may miss
+
+
+@dataclass(frozen=True)
+class UdpResult:
+    """What one run gave: its readings by metric, and its dimensions (siteproof/checks/udp.py)."""
+
+    dims: Mapping[str, str]
+    readings: Mapping[str, Reading]
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """What it was measured with; a window of 0 is the host's default."""
+        found = {key: self.dims[key] for key in OF_A_RUN}
+        if found["window"] == "0":
+            found["window"] = "default"
+        return found
+
+    @property
+    def sent(self) -> Fraction:
+        """The sender's rate in b/s."""
+        reading = self.readings["sent"]
+        return units.convert(Decimal(reading.value), reading.unit, "b/s")
+
+    def share(self, metric: str) -> Decimal:
+        """A share in %, as printed."""
+        return Decimal(self.readings[metric].value)
+
+
+def by_run(readings: Sequence[Reading]) -> list[UdpResult]:
+    """The runs in the order of time. Raises OutputError where a run lacks a dimension."""
+    found: dict[str, list[Reading]] = {}
+    for reading in readings:
+        if missing := sorted({"kind", *OF_A_RUN} - set(reading.dims)):
+            raise OutputError(f"udp: a run without {', '.join(missing)}")
+        found.setdefault(str(sorted(reading.dims.items())), []).append(reading)
+    return [UdpResult(rows[0].dims, {row.metric: row for row in rows}) for rows in found.values()]
+
+
+def of_all_runs(given: Mapping[str, str]) -> dict[str, str]:
+    """What is true of all runs, whichever program made them."""
+    return {key: given[key] for key in KEPT if key in given}
+
+
+def of_receiver(runs: Sequence[UdpResult]) -> Limitation | None:
+    """Set if datagrams were lost, and the receiver is the reason, or the reason is unknown."""
+    losing = [run for run in runs if run.share("loss") > 0]
+    if any(run.dims.get("discarded", "0") != "0" for run in losing):
+        return Limitation(Limit.RECEIVER_SOCKET)
+    if any(run.share("cpu_receiver") >= BUSY for run in losing):
+        return Limitation(Limit.RECEIVER_MAY_BE)
+    if any("discarded" not in run.dims for run in losing):
+        return Limitation(Limit.DISCARDED_UNKNOWN)
+    return None
+
+
+def udp_bandwidth(given: Measured) -> Derived:
+    """The values of the one run; warnings where an end, and not the network, is the limit."""
+    runs = by_run(given.readings)
+    run = values.only("udp", "runs", runs)
+    conditions = {**of_all_runs(given.conditions), **run.conditions}
+    del conditions["burst"]
+    if limitation := _limit_of_sender(run, conditions, Fraction(given.fact("speed", "0"))):
+        conditions["sender_warning"] = str(limitation)
+    if limitation := of_receiver(runs):
+        conditions["receiver_warning"] = str(limitation)
+    found = [replace(run.readings[name], dims={}) for name in UDP if name in run.readings]
+    return found, conditions
+
+
+def carried(speed: Fraction, mtu: int, datagram: int) -> Fraction:
+    """The b/s of UDP's payload that Ethernet of that speed carries, one datagram a packet."""
+    return speed * datagram / (mtu + AROUND)
+
+
+def _limit_of_sender(
+    run: UdpResult, conditions: Mapping[str, str], speed: Fraction
+) -> Limitation | None:
+    """Set if less was sent than the link carries, or may have been."""
+    busy = run.share("cpu_sender") >= BUSY
+    if not speed or "mtu" not in conditions:
+        return Limitation(Limit.SENDER_MAY_BE) if busy else None
+    mtu = int(values.positive("udp: mtu", conditions["mtu"]))
+    datagram = int(values.positive("udp: datagram", conditions["datagram"]))
+    if run.sent >= FILLED * carried(speed, mtu, datagram):
+        return None
+    return Limitation(Limit.SENDER_BUSY if busy else Limit.SENDER)
+
+
+def udp_burst(given: Measured) -> Derived:
+    """loss_small, loss_large (%), and largest_lossless (packets) with its burst_bound.
+
+    Raises OutputError: `invalid` where the small or large bursts were not sent as requested.
+    """
+    runs = by_run(given.readings)
+    conditions = of_all_runs(given.conditions)
+    conditions["rate"] = f"{REQUESTED_MBPS} Mb/s"
+    found = []
+    for kind in ("small", "large"):
+        of_kind = [run for run in runs if run.dims["kind"] == kind]
+        if not of_kind:
+            raise OutputError(f"udp: no run of {kind} bursts")
+        run = of_kind[0]
+        if not _at_requested_rate(run):
+            raise OutputError(str(_wrong_rate(run)), "invalid")
+        found.append(replace(run.readings["loss"], metric=f"loss_{kind}", dims=run.conditions))
+    ladder = [run for run in runs if run.dims["kind"] in ("large", "step")]
+    tried = _until_off_rate(ladder)
+    bound = given.conditions.get("burst_bound", "")
+    if len(tried) < len(ladder):
+        conditions["burst_warning"] = str(_wrong_rate(ladder[len(tried)]))
+        bound = tried[-1].dims["burst"]
+    if not bound.isdecimal():
+        raise OutputError(f"udp: burst_bound '{bound}' is not a whole number of packets")
+    if limitation := of_receiver(runs):
+        conditions["receiver_warning"] = str(limitation)
+    return [*found, _largest(tried, bound)], conditions
+
+
+def _at_requested_rate(run: UdpResult) -> bool:
+    return abs(run.sent / 10**6 / REQUESTED_MBPS - 1) <= NEAR
+
+
+def _wrong_rate(run: UdpResult) -> Limitation:
+    rate = f"{float(run.sent / 10**6):.1f}"
+    details = {"burst": run.dims["burst"], "rate": rate, "expected": str(REQUESTED_MBPS)}
+    return Limitation(Limit.BURST_RATE, details)
+
+
+def _until_off_rate(ladder: Sequence[UdpResult]) -> Sequence[UdpResult]:
+    """The bursts before the first that could not be sent as requested, or up to the first loss."""
+    for number, run in enumerate(ladder):
+        if not _at_requested_rate(run):
+            return ladder[:number]
+        if run.share("loss") > 0:
+            break
+    return ladder
+
+
+def _largest(ladder: Sequence[UdpResult], bound: str) -> Reading:
+    """The largest of ever larger bursts before the first loss; 0 where the first lost something.
+
+    bound: the largest that would have been tried. A value that equals it only shows that nothing
+    was lost so far.
+    """
+    largest = "0"
+    for run in ladder:
+        if run.share("loss") > 0:
+            break
+        largest = run.dims["burst"]
+    conditions = ladder[0].conditions
+    dims = {"datagram": conditions["datagram"], "window": conditions["window"]}
+    return Reading("largest_lossless", Decimal(largest), "packets", {**dims, "burst_bound": bound})
+
+
+_RANK = re.compile(r"^rank ([0-9]{1,9}) on (\S{1,200})$", re.MULTILINE)
+MESSAGES = ("latency", "bandwidth")
+
+
+def mpi_ping_pong(given: Measured) -> Derived:
+    """latency (us) of the smallest and bandwidth of the largest size; *_by_size of each.
+
+    facts: smallest and largest, in bytes. Raises OutputError: `invalid` if rank 0 was not on the
+    client or rank 1 not on the server.
+    """
+    conditions = dict(given.conditions)
+    server = conditions.pop("server", "")
+    client = given.raw.meta.get("node", "")
+    for run in given.raw.runs:
+        if client == server:
+            raise OutputError(f"client and server are both {client}", "invalid")
+        must_run_on(run.stdout, client, server)
+    each = [in_microseconds(reading) for reading in given.readings]
+    by_size = [
+        Reading(f"{r.metric}_by_size", r.value, r.unit, {"size": r.dims["size"]}) for r in each
+    ]
+    smallest, largest = given.fact("smallest"), given.fact("largest")
+    conditions |= {"latency_size": smallest, "bandwidth_size": largest}
+    found = [_at(each, "latency", smallest), _at(each, "bandwidth", largest), *by_size]
+    return found, conditions
+
+
+def must_run_on(text: str, first: str, second: str) -> None:
+    """Raises OutputError unless ranks 0 and 1 ran on these nodes; each prints its own before."""
+    ranks = sorted(set(_RANK.findall(text)))
+    found = ", ".join(f"{rank} on {node}" for rank, node in ranks)
+    must_be("ranks", found or "none", f"0 on {first}, 1 on {second}")
+
+
+def _at(readings: list[Reading], metric: str, size: str) -> Reading:
+    """The value of one size, without the dimension. Raises OutputError."""
+    found = [r for r in readings if r.metric == metric and r.dims["size"] == size]
+    must_be(f"values of {metric} at {size} bytes", len(found), 1, "parse")
+    return Reading(metric, found[0].value, found[0].unit)
+
+
+def message_sweep(given: Measured) -> Derived:
+    """latency (us) and bandwidth (MB/s) of each size, with the dimension `size`.
+
+    facts: tasks_per_node of the point; conditions: its nodes, which are no condition of the value.
+    Raises OutputError: `invalid` if the ranks ran elsewhere.
+    """
+    conditions = dict(given.conditions)
+    nodes = conditions.pop("nodes", "").split()
+    one_a_node = given.fact("tasks_per_node", "1") == "1"
+    needed = 2 if one_a_node else 1
+    if len(nodes) < needed:
+        raise OutputError(f"two ranks on {len(nodes)} nodes, expected {needed}", "invalid")
+    for run in given.raw.runs:
+        must_run_on(run.stdout, nodes[0], nodes[needed - 1])
+    return [
+        Reading(r.metric, r.value, r.unit, {"size": r.dims["size"]})
+        for r in map(in_microseconds, given.readings)
+        if r.metric in MESSAGES
+    ], conditions
+
+
+RDMA = {  # by the names of the parser
+    "bandwidth": "bandwidth",
+    "bandwidth_peak": "bandwidth_peak",
+    "message_rate": "message_rate",
+    "typical": "latency",
+    "min": "latency_min",
+    "mean": "latency_mean",
+    "p99": "latency_p99",
+    "p999": "latency_p999",
+    "max": "latency_max",
+}
+
+
+def rdma_ports(given: Measured) -> Derived:
+    """lowest_rate and lowest_width of the active ports; ports_below, where the site states rates.
+
+    facts: `stated`, b/s by the name of a device (mlx5_0) or of a port of it (mlx5_0_1). A stated
+    device without an active port, or that the node lacks, is below its rate.
+    """
+    stated = cast("Mapping[str, str]", given.facts.get("stated") or {})
+    found = [*given.readings, *_lowest(given.readings)]
+    ports = {r.dims["port"] for r in given.readings if "port" in r.dims}
+    rates = {r.dims["port"]: r for r in given.readings if r.metric == "rate"}
+    limits = {port: limit for port in sorted(ports) if (limit := _stated(stated, port))}
+    below = [port for port, limit in limits.items() if _rate(rates.get(port)) < limit]
+    if limits:
+        found.append(Reading("ports_below", Decimal(len(below)), "count"))
+    absent = {r.dims["port"] for r in given.readings if r.metric == "absent"}
+    for port in below:
+        has = "no such device" if port in absent else "not active"
+        found.append(_below(port, rates.get(port), has, limits[port]))
+    return found, dict(given.conditions)
+
+
+def _lowest(readings: Sequence[Reading]) -> Iterator[Reading]:
+    for metric in ("rate", "width"):
+        each = [r for r in readings if r.metric == metric]
+        if each:
+            lowest = min(each, key=_number)
+            yield Reading(f"lowest_{metric}", lowest.value, lowest.unit)
+
+
+def _stated(stated: Mapping[str, str], port: str) -> Fraction:
+    """The rate of the port, or of its device."""
+    return Fraction(stated.get(port) or stated.get(port.rpartition("_")[0], "0"))
+
+
+def _rate(reading: Reading | None) -> Fraction:
+    """b/s; 0 for a port that is not active."""
+    return units.convert(_number(reading), reading.unit, "b/s") if reading else Fraction(0)
+
+
+def _below(port: str, reading: Reading | None, has: str, limit: Fraction) -> Reading:
+    """has: what is there where no rate is."""
+    has = f"{reading.value} {reading.unit}" if reading else has
+    gigabits = float(units.convert(limit, "b/s", "Gb/s"))
+    return Reading("below", f"{has}, stated {gigabits:g} Gb/s", "text", {"port": port})
+
+
+def rdma_write(given: Measured) -> Derived:
+    """Bandwidths as printed, latencies in us (`latency` is the median); errors_grown (count).
+
+    Raises OutputError where a run is missing or there are several.
+    """
+    named = {r.metric: r for r in given.readings if r.metric in RDMA}
+    for metric in ("bandwidth", "typical"):
+        must_be(f"values of {metric}", sum(r.metric == metric for r in given.readings), 1, "parse")
+    found = [replace(r, metric=RDMA[name], dims={}) for name, r in named.items()]
+    conditions = dict(given.conditions) | {
+        "bandwidth_size": named["bandwidth"].dims["size"],
+        "latency_size": named["typical"].dims["size"],
+    }
+    before, after = (given.of_phase(phase) for phase in ("before", "after"))
+    if _counted(before) and _counted(after):  # not every device keeps counters
+        grown = _grown(before, after)
+        found.append(Reading("errors_grown", Decimal(sum(map(_number, grown))), "count"))
+        found += grown
+    return found, conditions
+
+
+def _counted(readings: Sequence[Reading]) -> bool:
+    return any(r.dims.get("counter") in ERRORS for r in readings)
+
+
+def _grown(before: Sequence[Reading], after: Sequence[Reading]) -> list[Reading]:
+    """The errors that grew, by port and counter; a counter that was reset meanwhile did not."""
+    first = {_key(r): _number(r) for r in before if r.metric == "counter"}
+    found = []
+    for reading in after:
+        if reading.metric != "counter" or reading.dims["counter"] not in ERRORS:
+            continue
+        more = _number(reading) - first.get(_key(reading), _number(reading))
+        if more > 0:
+            port, counter = _key(reading)
+            dims = {"port": port, "counter": counter}
+            found.append(Reading("error_grown", more, "count", dims))
+    return found
+
+
+def _key(reading: Reading) -> tuple[str, str]:
+    return reading.dims["port"], reading.dims["counter"]
+
+
+def _number(reading: Reading) -> Decimal:
+    return Decimal(reading.value)
