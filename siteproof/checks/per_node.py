@@ -16,7 +16,7 @@ from siteproof.checks import missing, selection, session
 from siteproof.checks.job import DERIVED_LIMIT, JobCheck
 from siteproof.checks.selection import CHUNK
 from siteproof.errors import UserError
-from siteproof.sites import Site, libraries
+from siteproof.sites import Site, job_keys
 from siteproof.slurm import client
 from siteproof.slurm.records import Node
 
@@ -110,7 +110,7 @@ class ApplicationCheck(PerNodeCheck, special=True):
     """
 
     derive = "apps.application"
-    steering = libraries.ALL
+    steering = job_keys.OF_LIBRARIES
     clean = True
     shared_scripts = (*PerNodeCheck.shared_scripts, "mpi.sh", "application.sh")
     time_limit = DERIVED_LIMIT
