@@ -231,10 +231,8 @@ def _not_of_sweep(name: str, kind: Any, sweep: Sweep) -> str:
 def _refuse_patterns(given: Any, names: set[str], checks: Sequence[Any]) -> None:
     shown = names | {check.display_name.replace(" ", "") for check in checks}
     tags = {tag for check in checks for tag in check.tags}
-    unknown = "no such check"
-    if any(_matches(pattern, shown) for pattern in given.names or ()):  # else nothing is left to
-        _refuse_unmatched("-n", given.names, shown, unknown, names)  # run: refused later
-    _refuse_unmatched("-x", given.exclude_names, shown, unknown, names)
+    _refuse_unmatched("-n", given.names, shown, "no such check", names)
+    _refuse_unmatched("-x", given.exclude_names, shown, "no such check", names)
     _refuse_unmatched("-T", given.exclude_tags, tags, "no check has this tag", tags)
 
 

@@ -22,12 +22,12 @@ COLUMNS = ("campaign", "when", "who", "why", "verdicts", "despite")
 @click.argument("name", metavar="CAMPAIGN|SESSION", default="")
 @shared.which_system
 @shared.text_option("--why", "TEXT", "The reason, required: it is kept in the record.")
-@shared.text_option("--by who", "NAME", "Who accepts; without it, you.")
+@shared.author("Who accepts")
 @shared.flag("--despite", "Accept although something stands in the way.")
 @shared.flag("--list listed", "List what was accepted so far.")
 @shared.forms()
 def accept(
-    name: str, system: str, why: str, who: str, despite: bool, listed: bool, form: str
+    name: str, system: str, why: str, by: str, despite: bool, listed: bool, form: str
 ) -> None:
     """Accept a campaign or session: later ones are compared with it.
 
@@ -60,11 +60,14 @@ def accept(
     judged = judge_samples(site, found, name, background=with_it)
     refused = accepted.in_the_way(judged)
     if refused and not despite:
-        click.echo(f"not accepted: {', '.join(refused)}; to accept nevertheless, add --despite")
+        despite_it = "to accept nevertheless, add --despite"
+        answer = f"not accepted for {system}: {', '.join(refused)}; {despite_it}"
+        print_answer(answer, own(system, "", "verdict"))
         raise SystemExit(ExitCode.FAIL)
     shared.print_left_out(sessions)
-    kept = accepted.accept(judged, name, who or files.user(), why.strip(), files.perflogs())
-    click.echo(f"accepted by {kept.who}: {name}, {_counts(kept)}")
+    kept = accepted.accept(judged, name, by or files.user(), why.strip(), files.perflogs())
+    answer = f"accepted for {system} by {kept.who}: {name}, {_counts(kept)}"
+    print_answer(answer, own(system, "", "accept", "--list"))
 
 
 def _list(system: str, before: list[accepted.Acceptance]) -> None:

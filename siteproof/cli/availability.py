@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import click
-from rich.box import SIMPLE_HEAD
 
 from siteproof import files, nodesets
 from siteproof.answers.age import lasting
@@ -252,9 +251,7 @@ def _print(site: Site, found: Overview, answer: Availability) -> None:
     if found.whole or found.gateways:
         for columns, cells in ((FOUR, four_rows(found)), (COLUMNS, rows(found))):
             heads = [name.replace(", ", "\n", 1) for name in columns]
-            shown = table(heads, cells, right=heads[1:])
-            shown.box, shown.padding, shown.pad_edge = SIMPLE_HEAD, (0, 1, 0, 0), False
-            print_table(shown)
+            print_table(table(heads, cells, right=heads[1:]))
     figures = {one.metric: one for one in answer.figures}
     for one in answer.criteria:
         text = _answer(site.criteria[one.id], one.verdict, figures[one.metric])

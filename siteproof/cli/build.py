@@ -22,7 +22,7 @@ from siteproof.spack.merge import Inputs, Sources
 @click.argument("environments", metavar="[ENV]...", nargs=-1, shell_complete=by_environment)
 @which_system
 @flag("--update", "Make new locks instead of keeping the existing ones.")
-@flag("--show", "Show the state of each environment, and build nothing.")
+@flag("--list listed", "List the state of each environment, and build nothing.")
 @click.option(
     "--jobs",
     default=0,
@@ -42,7 +42,7 @@ def build(
     environments: tuple[str, ...],
     system: str,
     update: bool,
-    show: bool,
+    listed: bool,
     jobs: int,
     other_spack: bool,
     from_mirror: str,
@@ -63,11 +63,11 @@ def build(
     siteproof build io --system jetstream-iu
     siteproof build --make-mirror /media/disk, then elsewhere: siteproof build --mirror /media/disk
     siteproof build --cache file:///shared/cache --push --unsigned
-    siteproof build --show
+    siteproof build --list
     """
     site = sites.load(system or sites.recognise())
     chosen = _chosen(site, environments)
-    if show:
+    if listed:
         for inputs in chosen:
             label = registered.label(inputs.name, inputs.target)
             click.echo(f"{label}: {building.state(site.name, inputs)}")

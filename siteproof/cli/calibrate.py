@@ -10,6 +10,7 @@ import click
 
 from siteproof import files, nodesets
 from siteproof.cli import shared
+from siteproof.cli.records import print_answer, print_unapplied
 from siteproof.cli.trend import opened
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import campaign
@@ -18,6 +19,7 @@ from siteproof.trend import baselines
 from siteproof.trend.propose import Proposal, Without, propose
 from siteproof.trend.survey import examine
 from siteproof.wording.findings import sentence, sentences
+from siteproof.wording.verdicts import own
 
 MAX_LINES = 40  # of each kind
 
@@ -31,17 +33,18 @@ MAX_LINES = 40  # of each kind
     shell_complete=shared.by_metric,
 )
 @shared.text_option("--since", "TIME", "Only values since TIME: 30d, 12w, 2026-11-21 (UTC).")
-@shared.flag("--write", "Change baselines.yaml; without it, only show the change.")
-def calibrate(system: str, metric: str, since: str, write: bool) -> None:
+@shared.applies("Change baselines.yaml")
+@click.pass_context
+def calibrate(context: click.Context, system: str, metric: str, since: str, apply: bool) -> None:
     """Propose baselines from the history: the median, with 4.5 times the typical scatter.
 
     Only values that meet the contract count, since the last acknowledged change; a series that is
-    not stable gets no baseline. The change is printed as a diff; --write makes it. Review it with
+    not stable gets no baseline. The change is printed as a diff; --apply makes it. Review it with
     'git diff'. Exit code 3: no metric could get a baseline.
 
     \b
     siteproof calibrate --since 12w
-    siteproof calibrate --metric Stream.triad --write
+    siteproof calibrate --metric Stream.triad --apply
     """
     start = campaign.since(since, datetime.now(UTC)) if since else None
     with opened(system) as (site, h):
@@ -55,15 +58,20 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     new = baselines.applied(site, path, old, made) if made else old
     click.echo(baselines.diff(path, old, new), nl=False)
     _print_left_out(proposals, without)
-    if write and made:
+    if apply and made:
         files.write(path, new.encode(), below=path.parent)
     added = sum(change.new for change in made)
-    click.echo(
+    answer = (
         f"{shown(path)}: {added} new, {len(made) - added} changed, "
         f"{len(proposals) - len(made)} unchanged, {len(without)} without a baseline"
-        + _ending(write, made, bool(proposals or without)),
-        err=True,
     )
+    if not (proposals or without):
+        answer += "; the metric was not measured in maintenance or acceptance mode"
+    if made and not apply:
+        print_unapplied(context, answer, err=True)
+    else:
+        written = "; written, see 'git diff'" if made else ""
+        print_answer(f"{answer}{written}", own(site.name, "", "verdict"), err=True)
     raise SystemExit(ExitCode.PASS if proposals else ExitCode.INCOMPLETE)
 
 
@@ -80,11 +88,3 @@ def _print_left_out(proposals: Sequence[Proposal], without: Sequence[Without]) -
     shared.print_some("left out of ", nodes, MAX_LINES, "--metric", show=warn)
     shared.print_some("", short, MAX_LINES, "--metric", show=warn)
     shared.print_some("no baseline for ", series, MAX_LINES, "--metric", show=warn)
-
-
-def _ending(write: bool, made: Sequence[object], candidates: bool) -> str:
-    if not candidates:
-        return "; the metric was not measured in maintenance or acceptance mode"
-    if not made:
-        return ""
-    return "; written, see 'git diff'" if write else "; add --write to make this change"

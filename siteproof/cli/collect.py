@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from siteproof.answers.attempts import with_lacking
-from siteproof.cli.shared import must_give, text_option
+from siteproof.cli.shared import author, must_give, text_option
 from siteproof.collect import stages as collecting
 from siteproof.errors import UserError, UserErrors, harmless
 from siteproof.files import folder, name_of, perflogs, stages
@@ -29,7 +29,7 @@ GIVE_UP = "to give one up: siteproof collect --discard STAGE --why TEXT"
     " is lost of a file of samples.",
 )
 @text_option("--why", "TEXT", "Why it is given up: kept in the record.")
-@text_option("--by", "NAME", "Who gives it up; without it, you.")
+@author("Who gives it up")
 def collect(discard: str, why: str, by: str) -> None:
     """Turn the raw files of lost sessions into samples.
 

@@ -24,7 +24,7 @@ from siteproof.wording.verdicts import own
 @click.argument("criterion", metavar="ID", required=False, shell_complete=shared.by_criterion)
 @shared.which_system
 @shared.text_option("--file", "FILE", "The file that shows it.")
-@shared.text_option("--by", "WHO", "Who has shown it.")
+@shared.author("Who has shown it")
 @shared.text_option("--on", "DAY", "The day, such as 2026-11-02.")
 @shared.text_option("--shows", "yes|no|VALUE", "yes, no, or a value with its unit.")
 @shared.text_option("--note", "TEXT", "What was done, or why it is withdrawn.")
@@ -47,6 +47,7 @@ def evidence(
     siteproof evidence --list
     """
     site = shared.site_of(system)
+    by = given["by"] or files.user()
     before = evidence_records.read_all(files.perflogs(), site.system.system)
     now = datetime.now(UTC)
     if form:
@@ -56,9 +57,9 @@ def evidence(
         _list(site, before)
         return
     if withdraw:
-        record = _withdrawal(before, withdraw, given["note"])
+        record = _withdrawal(before, withdraw, by, given["note"])
     else:
-        record = _record(site, criterion or "", **given)
+        record = _record(site, criterion or "", **{**given, "by": by})
     record = replace(record, recorded=now.isoformat(timespec="microseconds"), who=files.user())
     evidence_records.write(files.perflogs(), site.system.system, record)
     what = f"withdrawn: {withdraw}, of" if withdraw else "recorded for"
@@ -85,7 +86,7 @@ def _record(
     return Evidence(criterion, name, digest, size, *what, withdraws="")
 
 
-def _withdrawal(before: list[Evidence], name: str, note: str) -> Evidence:
+def _withdrawal(before: list[Evidence], name: str, by: str, note: str) -> Evidence:
     """A record that takes another one back. Raises UserError."""
     valid = [
         one
@@ -96,8 +97,8 @@ def _withdrawal(before: list[Evidence], name: str, note: str) -> Evidence:
     if name not in known:
         raise UserError("--withdraw", f"no record '{name[:40]}' is valid", list(known) or "none")
     shared.must_give("evidence", {"--note": note})
-    reason = evidence_records.texts({"--note": note})["--note"]
-    return replace(known[name], note=reason, by=files.user(), withdraws=name)
+    texts = evidence_records.texts({"--by": by, "--note": note})
+    return replace(known[name], note=texts["--note"], by=texts["--by"], withdraws=name)
 
 
 def _rows(before: Sequence[Evidence]) -> Iterator[tuple[object, ...]]:

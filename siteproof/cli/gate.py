@@ -11,12 +11,11 @@ from math import inf
 from typing import Any
 
 import click
-from click.core import ParameterSource
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import files, nodesets
 from siteproof.analysis.slow_nodes import State
-from siteproof.cli import gate_answer, shared
+from siteproof.cli import gate_answer, records, shared
 from siteproof.cli.gate_answer import Options, Work, look_if_possible, print_answer
 from siteproof.cli.records import print_wrapped
 from siteproof.errors import ExitCode, UserError, harmless
@@ -157,7 +156,7 @@ def gate(context: click.Context, /, **named: Any) -> None:
     siteproof gate --campaign winter-2026 --retest --apply -- -n Stream
     siteproof gate --campaign winter-2026 --release --apply
     """
-    chosen = Options(**named, given=_given(context))
+    chosen = Options(**named, given=shared.given(context, NOT_REPEATED))
     _check(chosen)
     judged, scope = _begin(chosen)
     shared.print_left_out(judged.sessions)
@@ -165,7 +164,9 @@ def gate(context: click.Context, /, **named: Any) -> None:
         raise SystemExit(_print_for_programs(judged, scope, chosen))
     if not _measured(judged, scope):
         still = " that still counts" if judged.samples else ""
-        click.echo(f"nothing was measured{still}: {judged.chosen}; next: reframe -c checks/ -r")
+        records.print_answer(
+            f"nothing was measured{still}: {judged.chosen}", "reframe -c checks/ -r"
+        )
         raise SystemExit(ExitCode.INCOMPLETE)
     try:
         run = _retest if chosen.retest else _release if chosen.release else _quarantine
@@ -220,19 +221,6 @@ def _gate_node(ruling: Ruling, place: Place) -> GateNode:
         service=place.service.name.lower(),
         since=datetime.fromtimestamp(place.since or 0, UTC) if known else None,
     )
-
-
-def _given(context: click.Context) -> list[tuple[str, ...]]:
-    """The options of the command line that the next command needs, too, each with its value."""
-    found: list[tuple[str, ...]] = []
-    for option in context.command.params:
-        name, words = option.name or "", option.opts[:1]
-        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if given and name not in NOT_REPEATED:
-            value = context.params[name]
-            several = value if isinstance(value, tuple) else [value]
-            found += [(*words,) if one is True else (*words, one) for one in several]
-    return found
 
 
 def _check(chosen: Options) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from siteproof import files, sites
-from siteproof.cli.shared import flag, print_text, repeated, text_option
+from siteproof.cli.records import print_answer, print_unapplied
+from siteproof.cli.shared import applies, print_text, repeated, text_option
 from siteproof.compare.published import imported
 from siteproof.errors import UserError
 from siteproof.history.foreign import copying
@@ -18,6 +19,7 @@ from siteproof.history.foreign.figures import DEFAULT, LeftOut, Options
 from siteproof.history.foreign.layouts import PRESETS
 from siteproof.sites.published_csv import Published
 from siteproof.units import count
+from siteproof.wording.verdicts import own
 
 MAX_REFUSED = 20  # lines
 _CSV = ".csv"
@@ -54,15 +56,17 @@ _KEPT = (State.NEW, State.GROWN, State.SAME)
     "PATTERN",
     "Of ReFrame's files, import only tests of this name, with * and ?",
 )
-@flag("--dry-run", "Show what would be imported, and import nothing.")
+@applies("Import")
+@click.pass_context
 def import_(
+    context: click.Context,
     paths: Sequence[Path],
     system: str,
     zone: str,
     format_: str,
     only_systems: tuple[str, ...],
     only_tests: tuple[str, ...],
-    dry_run: bool,
+    apply: bool,
 ) -> None:
     """Import published or older results, or perflogs of plain ReFrame.
 
@@ -74,57 +78,72 @@ def import_(
     criterion, but can show that one is missed.
 
     \b
-    siteproof import --system jetstream-tacc
+    siteproof import --system jetstream-tacc --apply
     siteproof import older-results.csv
     siteproof import ~/reframe/perflogs --system jetstream-tacc --zone America/Chicago
     siteproof import ~/2021/perflogs --system jetstream-tacc --format 3.x
     siteproof import ~/perflogs --system jetstream-tacc --only-system tacc --only-test 'Stream*'
     """
     if not paths:
-        site = sites.load(system or sites.recognise())
-        paths, system = [site.folder / Published.FILE], site.name
-        if not paths[0].exists():
-            what = f"site {system} has no {Published.FILE}"
-            raise UserError("import", what, hint="Give the PATH of a file")
-    given = Options(zone, format_, only_systems, only_tests)
+        paths, system = _own(system)
+    answer = _brought(paths, system, Options(zone, format_, only_systems, only_tests), apply)
+    if apply:
+        print_answer(answer, own(system, "", "history") if system else "siteproof history")
+    else:
+        print_unapplied(context, answer)
+
+
+def _own(system: str) -> tuple[list[Path], str]:
+    """What the site publishes, and its name. Raises UserError."""
+    site = sites.load(system or sites.recognise())
+    path = site.folder / Published.FILE
+    if not path.exists():
+        what = f"site {site.name} has no {Published.FILE}"
+        raise UserError("import", what, hint="Give the PATH of a file")
+    return [path], site.name
+
+
+def _brought(paths: Sequence[Path], system: str, given: Options, apply: bool) -> str:
+    """What was done with files of one kind, or would be. Raises UserError."""
     logs = [path for path in paths if path.is_dir() or (path.is_file() and path.suffix != _CSV)]
     if logs and len(logs) < len(paths):
         what = "CSV files and files of ReFrame together"
         raise UserError("import", what, hint="Import one kind at a time")
     if logs:
-        _logs(logs, system, given, dry_run)
-    elif given != DEFAULT:
+        return _logs(logs, system, given, apply)
+    if given != DEFAULT:
         raise UserError(str(given), "a CSV file has no tests of ReFrame", hint="Remove the option")
-    else:
-        for path in paths:
-            _csv(path, system, dry_run)
+    *before, answer = [_csv(path, system, apply) for path in paths]
+    print_text(*before)
+    return answer
 
 
-def _csv(file: Path, system: str, dry_run: bool) -> None:
+def _csv(file: Path, system: str, apply: bool) -> str:
+    """What was done with a file, or would be."""
     rows = imported.read(file, system)
     files.must_exist()
-    if dry_run:
-        click.echo(f"{file.name}: {count(len(rows), 'value')}; nothing was written")
-        return
+    if not apply:
+        return f"{file.name}: {count(len(rows), 'value')}"
     figures, done = imported.keep(file, rows.values(), files.perflogs())
     for path, state in done.items():
         if state is not imported.State.SAME:
             click.echo(f"{state}: {path.relative_to(files.folder())}")
     made = Counter(done.values())
     shown = ", ".join(f"{made[state]} {state}" for state in imported.MADE if made[state])
-    click.echo(f"{file.name}: {count(figures, 'value')}; files of samples: {shown}")
+    return f"{file.name}: {count(figures, 'value')}; files of samples: {shown}"
 
 
 # ---- of ReFrame
 
 
-def _logs(paths: Sequence[Path], system: str, given: Options, dry_run: bool) -> None:
+def _logs(paths: Sequence[Path], system: str, given: Options, apply: bool) -> str:
+    """What was done with files of ReFrame, or would be. Raises UserError."""
     if system not in sites.names():
         what = f"unknown system '{system}'" if system else "required for files of ReFrame"
         raise UserError("--system", what, sites.names())
     files.must_exist()
     done = copying.plan(paths, system, given, files.perflogs())
-    if not dry_run:
+    if apply:
         copying.keep(done, system, given, files.perflogs())
     print_text(*map(str, done.skipped))
     print_text(*(f"{found.state}: {found.file.name}{_content(found)}" for found in done.done))
@@ -133,7 +152,7 @@ def _logs(paths: Sequence[Path], system: str, given: Options, dry_run: bool) -> 
     for which in LeftOut:
         if left_out[which]:
             click.echo(f"not imported: {count(left_out[which], 'line')} {which}")
-    click.echo(_total(done) + ("; nothing was written" if dry_run else ""))
+    return _total(done)
 
 
 def _content(found: Content) -> str:

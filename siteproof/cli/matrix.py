@@ -204,10 +204,7 @@ def _print(
     for one in matrices:
         _show(title, one)
     print_wrapped(*map(_in_words, matrices[:-1]))
-    if matrices:
-        print_answer(_in_words(matrices[-1]), following)
-    else:
-        click.echo(f"next: {following}")
+    print_answer(_in_words(matrices[-1]) if matrices else "", following)
 
 
 def _one_matrix(one: Matrix) -> OneMatrix:

@@ -120,8 +120,8 @@ def _print(judged: Judgement, report: FleetReport) -> None:
     counts = {state: len(report.of(state)) for state in State}
     states_ = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
     of = f" of {len(report.nodes)}" if len(counts) - list(counts.values()).count(0) > 1 else ""
-    following = f"; next: {command}" if (command := _next(judged, report)) else ""
-    shared.print_text(f"nodes of {judged.site.system.system}: {states_ or 'none'}{of}{following}")
+    answer = f"nodes of {judged.site.system.system}: {states_ or 'none'}{of}"
+    records.print_answer(answer, _next(judged, report))
 
 
 def _print_plain(judged: Judgement, report: FleetReport) -> None:
@@ -212,7 +212,7 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str, form: str
     records.print_wrapped(*_doubts(judged, report))
     slow = [n for n in ranked if n.metrics[metric].slow_runs]
     found = f"slow in some run: {nodesets.of(n.node for n in slow)}" if slow else "no slow run"
-    shared.print_text(f"{metric}: {found}; next: {own_command(judged, 'nodes')}")
+    records.print_answer(f"{metric}: {found}", own_command(judged, "nodes"))
 
 
 def _cells(shown: Shown, metric: str, m: MetricReport) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from siteproof import files, nodesets, sites, units
 from siteproof.answers import required
 from siteproof.checks import selection, timetable
 from siteproof.checks.budget import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
-from siteproof.cli.records import print_rows, print_wrapped
+from siteproof.cli.records import print_answer, print_rows, print_wrapped
 from siteproof.cli.shared import by_mode, by_system, console, flag, forms, print_text, text_option
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.record.grouped import grouped
@@ -458,9 +458,9 @@ def _print(rows: Sequence[Row], command: str, *, every: bool) -> None:
         if hours > budget:
             print_text(f"above the budget of {mode}, {budget} node-hours: a run is refused")
     if total.jobs:
-        print_text(f"{total}; next: {command}")
+        print_answer(str(total), command)
     else:
-        print_text(f"{total}: nothing would run; next: siteproof sites {system}")
+        print_answer(f"{total}: nothing would run", f"siteproof sites {system}")
 
 
 def _fitting(rows: Sequence[Row]) -> Sequence[Row]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from siteproof.cli.records import print_table, table
-from siteproof.cli.shared import by_system, by_system_to_copy, flag, print_text, repeated
+from siteproof.cli.records import print_answer, print_table, print_unapplied, print_wrapped, table
+from siteproof.cli.shared import applies, by_system, by_system_to_copy, print_text, repeated
 from siteproof.errors import ExitCode, UserError
 from siteproof.porting import carry, lay_out
 from siteproof.porting.carry import Carried, Part
@@ -31,8 +31,11 @@ def _of_parts(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("source", metavar="FROM", shell_complete=by_system_to_copy)
 @click.argument("target", metavar="TO", shell_complete=by_system)
 @_of_parts
-@flag("--write", "Write them; without it, only show what would be.")
-def port(source: str, target: str, write: bool, **given: tuple[str, ...]) -> None:
+@applies("Write them")
+@click.pass_context
+def port(
+    context: click.Context, /, source: str, target: str, apply: bool, **given: tuple[str, ...]
+) -> None:
     """Carry the criteria of the site FROM over to the site TO.
 
     A bound is kept if it is a share or 0; any other is a gap with the bound of FROM. Each source is
@@ -44,7 +47,7 @@ def port(source: str, target: str, write: bool, **given: tuple[str, ...]) -> Non
 
     \b
     siteproof port jetstream-iu mycluster
-    siteproof port jetstream-iu mycluster --role compute=batch --link ethernet=fabric --write
+    siteproof port jetstream-iu mycluster --role compute=batch --link ethernet=fabric --apply
     """
     old, new = load_to_copy(source, "FROM"), load(target)
     if source == target:
@@ -52,12 +55,15 @@ def port(source: str, target: str, write: bool, **given: tuple[str, ...]) -> Non
     renamed = {part: _pairs(option, given[part.name.lower()]) for option, part in OPTIONS.items()}
     found = carry.carry(old, new, carry.Counterparts(old, new, renamed))
     _print(old, new, found)
-    where = ""
-    if write and any(one.entry for one in found):
-        where = str(lay_out.add(new, f"criteria-{source}.yaml", _text(old, new, found)))
     if hints := _counterparts(new, found):
-        click.echo(f"name counterparts: {', '.join(hints)}")
-    click.echo(_answer(found, where))
+        print_wrapped(f"name counterparts: {', '.join(hints)}")
+    if not any(one.entry for one in found):
+        print_answer(_answer(found))
+    elif apply:
+        where = lay_out.add(new, f"criteria-{source}.yaml", _text(old, new, found))
+        print_answer(f"{_answer(found)}; written to {where}", f"siteproof lint {target}")
+    else:
+        print_unapplied(context, _answer(found))
     raise SystemExit(ExitCode.INCOMPLETE if any(one.missing for one in found) else ExitCode.PASS)
 
 
@@ -97,17 +103,16 @@ def _counterparts(new: Site, found: Sequence[Carried]) -> list[str]:
 
 def _text(old: Site, new: Site, found: Sequence[Carried]) -> str:
     head = [
-        f"# Criteria of {old.name}, by 'siteproof port {old.name} {new.name} --write' on",
+        f"# Criteria of {old.name}, by 'siteproof port {old.name} {new.name} --apply' on",
         f"# {datetime.now(UTC):%Y-%m-%d}. None is in force before its gaps are filled in.",
     ]
     return "\n".join([*head, *(line for one in found for line in one.entry)]) + "\n"
 
 
-def _answer(found: Sequence[Carried], where: str) -> str:
+def _answer(found: Sequence[Carried]) -> str:
     carried = [one for one in found if one.entry]
     kept = sum(one.keeps_bound for one in carried)
     gaps = len(carried) - kept
     parts = [f"{kept} with bound", f"{gaps} with a gap as bound"]
     parts += [f"{len(found) - len(carried)} not carried"] if len(found) > len(carried) else []
-    written = f"written to {where}" if where else "nothing written: --write does"
-    return f"{count(len(found), 'criterion', 'criteria')}: {', '.join(parts)}; {written}"
+    return f"{count(len(found), 'criterion', 'criteria')}: {', '.join(parts)}"

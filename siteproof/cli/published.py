@@ -68,7 +68,7 @@ def published(system: str, everything: bool, form: str) -> None:
     published = results.read(files.perflogs(), site.name)
     if not published:
         what = f"no published value of {site.name} is imported"
-        hint = f"Run 'siteproof import --system {site.name}' first"
+        hint = f"Run 'siteproof import --system {site.name} --apply' first"
         raise UserError("published", what, hint=hint)
     judged = results.judged(site, published)
     on_time = milestones.remarks(site.milestones)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import shlex
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from siteproof.cli.shared import console, print_text
+from siteproof.cli.shared import console, given, print_text
 from siteproof.errors import harmless
 from siteproof.units import UNITS
 from siteproof.wording import node_groups
@@ -22,7 +23,6 @@ from siteproof.wording.in_bounds_unit import Shown
 from siteproof.wording.node_groups import NodeGroup, phrases
 
 GAP = "  "
-WIDE = 110  # columns from which on a table has lines
 MUCH = 10_000  # columns in which any table has room
 INDENT = 6  # of the lines below the first
 MAX_ALIGNED = 30  # a longer cell does not widen its column
@@ -66,7 +66,8 @@ def table(
 
     right: the columns that end where numbers do. whole: those that are never broken.
     """
-    made = Table(title=Text(title) if title else None, title_justify="left")
+    named = Text(title) if title else None
+    made = Table(title=named, title_justify="left", box=None, pad_edge=False)
     for name in columns:
         side: JustifyMethod = "right" if name in right else "left"
         made.add_column(Text(name), overflow="fold", justify=side, no_wrap=name in whole)
@@ -76,12 +77,8 @@ def table(
 
 
 def print_table(table: Table) -> None:
-    """A table; below WIDE columns without lines, and a record a row where that is too wide."""
+    """A table; a record a row where that is too wide."""
     screen = console()
-    if screen.width >= WIDE:
-        screen.print(table)
-        return
-    table.box, table.pad_edge = None, False
     if Console(width=MUCH).measure(table).maximum <= screen.width:
         screen.print(table)
         return
@@ -145,14 +142,24 @@ def print_wrapped(*lines: str, title: str = "", err: bool = False) -> None:
         print_text(first, *wrapped([rest] if rest else [], width), err=err)
 
 
-def print_answer(text: str, command: str) -> None:
+def print_answer(text: str, command: str = "", err: bool = False) -> None:
     """The last lines: the answer, wrapped, and the next command, never broken, as it is to copy."""
-    text, following = harmless(text), f"next: {harmless(command)}"
-    if len(f"{text}; {following}") <= console().width:
-        click.echo(f"{text}; {following}")
-    else:
-        print_wrapped(text)
-        click.echo(following)
+    text, following = harmless(text), f"next: {harmless(command)}" if command else ""
+    in_one = "; ".join(filter(None, (text, following)))
+    if len(in_one) <= console().width:
+        click.echo(in_one, err=err)
+        return
+    if text:
+        print_wrapped(text, err=err)
+    if following:
+        click.echo(following, err=err)
+
+
+def print_unapplied(context: click.Context, answer: str, err: bool = False) -> None:
+    """The last lines of a command that acts with --apply only, called without it."""
+    name = context.command_path.split()[1:]
+    command = ["siteproof", *name, *itertools.chain(*given(context)), "--apply"]
+    print_answer(f"{answer}; nothing was changed", shlex.join(command), err)
 
 
 def _lines(record: Entry, widths: dict[int, int], width: int) -> list[Text]:

@@ -8,7 +8,7 @@ import click
 
 from siteproof import files, nodesets, sites
 from siteproof.cli.records import print_answer
-from siteproof.cli.shared import must_give, site_of, text_option, which_system
+from siteproof.cli.shared import author, must_give, site_of, text_option, which_system
 from siteproof.errors import UserError
 from siteproof.record import evidence_records
 from siteproof.record.evidence_records import Repair
@@ -18,7 +18,7 @@ from siteproof.wording.verdicts import own
 @click.command()
 @click.argument("nodes")
 @which_system
-@click.option("--by", required=True, metavar="NAME", help="Who has repaired them.")
+@author("Who has repaired them")
 @click.option("--why", required=True, metavar="TEXT", help="What was repaired.")
 @text_option("--ticket", "TICKET", "Where more is written about it.")
 def repaired(nodes: str, system: str, by: str, why: str, ticket: str) -> None:
@@ -33,7 +33,7 @@ def repaired(nodes: str, system: str, by: str, why: str, ticket: str) -> None:
     """
     site = site_of(system)
     named = _known(site, nodes)
-    texts = evidence_records.texts({"--by": by, "--why": why, "--ticket": ticket})
+    texts = evidence_records.texts({"--by": by or files.user(), "--why": why, "--ticket": ticket})
     must_give("repaired", {name: texts[name] for name in ("--by", "--why")})
     record = Repair(
         *(named, *texts.values()), recorded=datetime.now(UTC).isoformat(), who=files.user()

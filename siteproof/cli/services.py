@@ -10,7 +10,8 @@ from contextlib import suppress
 import click
 
 from siteproof import files, sites, units
-from siteproof.cli.shared import print_text, refuse_unknown, which_system
+from siteproof.cli.records import print_answer, print_unapplied
+from siteproof.cli.shared import applies, print_text, refuse_unknown, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import manifest, samples
 from siteproof.services import runner, steps
@@ -47,7 +48,7 @@ def list_(system: str) -> None:
         print_text(f"{name}: {service.kind} {service.address}")
         print_text(f"  {', '.join(_details(service))}")
     number = count(len(site.system.services), "service")
-    print_text(f"{number} of {site.name}; next: reframe -c checks/ -n Service -r")
+    print_answer(f"{number} of {site.name}", "reframe -c checks/ -n Service -r")
 
 
 def _details(service: Service) -> list[str]:
@@ -64,18 +65,20 @@ def _details(service: Service) -> list[str]:
 @services.command()
 @click.argument("names", metavar="[SERVICE]...", nargs=-1)
 @which_system
-def clean(names: tuple[str, ...], system: str) -> None:
+@applies("Remove it")
+@click.pass_context
+def clean(context: click.Context, names: tuple[str, ...], system: str, apply: bool) -> None:
     """Remove what tests that were killed have left at services; all services, if none is named.
 
-    What is there is read from each service. Removed is what carries the name of a session that
-    has ended. What tests that still run have created stays, and what a session of another user
-    has created in the last 14 days.
+    What is there is read from each service. Removed, with --apply, is what carries the name of a
+    session that has ended. What tests that still run have created stays, and what a session of
+    another user has created in the last 14 days.
 
     Exit code: 0 nothing is left; 1 something is left, or a service did not answer; 2 wrong usage.
 
     \b
     siteproof services clean
-    siteproof services clean sftp s3
+    siteproof services clean sftp s3 --apply
     """
     site = sites.load(system or sites.recognise())
     refuse_stranger(site.name, site.system.recognise)
@@ -83,10 +86,14 @@ def clean(names: tuple[str, ...], system: str) -> None:
     chosen = _chosen(site, names)
     lacking = runner.lacking(*(one.kind for one in chosen.values()))
     able = {name: one for name, one in chosen.items() if not runner.lacking(one.kind)}
-    results = [_clean(site, name, one, ended) for name, one in able.items()]
+    results = [_clean(site, name, one, ended, apply) for name, one in able.items()]
     bad = sum(not good for good in results)
     if able:
-        print_text(f"{len(results) - bad} of {count(len(results), 'service')} clean")
+        answer = f"{len(results) - bad} of {count(len(results), 'service')} clean"
+        if bad and not apply:
+            print_unapplied(context, answer)
+        else:
+            print_answer(answer)
     if lacking:
         raise UserError("services clean", lacking)
     raise SystemExit(ExitCode.FAIL if bad else ExitCode.PASS)
@@ -102,13 +109,15 @@ def _chosen(site: Site, names: Sequence[str]) -> dict[str, Service]:
     return {name: one for name, one in every.items() if not names or name in names}
 
 
-def _clean(site: Site, name: str, service: Service, ended: Callable[[str], bool]) -> bool:
-    """Clean one service, print what became of each thing, and whether none is left."""
+def _clean(
+    site: Site, name: str, service: Service, ended: Callable[[str], bool], apply: bool
+) -> bool:
+    """Clean a service, or only look; print what became of each thing, and whether none is left."""
     job = runner.job_of(site.name, name, service, steps.mark(_NO_TEST, name))
     things: dict[str, list[str]] = {"removed": [], "kept": [], "left": []}
     why = ""
     try:
-        for record in runner.watched(job, runner.clean_all(ended)):
+        for record in runner.watched(job, runner.clean_all(ended, apply=apply)):
             if "thing" in record:
                 things[record["state"]].append(record["thing"])
             elif record.get("status", "ok") != "ok":

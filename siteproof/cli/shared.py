@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
 from siteproof import files, sites
@@ -123,6 +124,34 @@ def text_option(names: str, metavar: str, about: str, **keys: Any) -> Callable[.
 def flag(names: str, about: str) -> Callable[..., Any]:
     """An option without a value. names: `--all`, or `--all whole`: its variable."""
     return click.option(*names.split(), is_flag=True, help=about)
+
+
+def applies(about: str) -> Callable[..., Any]:
+    """--apply: a command without it shows what it would do, and changes nothing."""
+    return flag("--apply", f"{about}; without it, only show what would be done.")
+
+
+def author(about: str) -> Callable[..., Any]:
+    """--by: who states what is recorded."""
+    return text_option("--by", "NAME", f"{about}; without it, you.")
+
+
+def given(context: click.Context, without: Collection[str] = ()) -> list[tuple[str, ...]]:
+    """The words of the command line, each option with its value. without: those left out."""
+    found: list[tuple[str, ...]] = []
+    for one in context.command.params:
+        name = one.name or ""
+        source = context.get_parameter_source(name)
+        if source is ParameterSource.COMMANDLINE and name not in without:
+            found += _as_given(one, context.params[name])
+    return found
+
+
+def _as_given(one: click.Parameter, value: Any) -> Iterator[tuple[str, ...]]:
+    """An option or argument as it is given on a command line."""
+    option = one.opts[:1] if isinstance(one, click.Option) else []
+    for each in value if isinstance(value, tuple) else [value]:
+        yield (*option,) if each is True else (*option, str(each))
 
 
 def repeated(names: str, metavar: str, about: str) -> Callable[..., Any]:

@@ -17,8 +17,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from siteproof import files, nodesets
-from siteproof.cli.records import print_answer, print_rows, print_wrapped
-from siteproof.cli.shared import by_system, flag, forms, print_text, repeated, text_option
+from siteproof.cli.records import print_answer, print_rows, print_unapplied, print_wrapped
+from siteproof.cli.shared import applies, by_system, flag, forms, print_text, repeated, text_option
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.porting import grouping, lay_out, new_site, one_node
 from siteproof.record.samples import MEANINGS
@@ -181,8 +181,10 @@ def _variables() -> Rows:
 )
 @text_option("--account", "NAME", "Slurm's account of all jobs.")
 @text_option("--qos", "NAME", "Slurm's QOS of all jobs.")
-@flag("--show only_show", "Print system.yaml, and write nothing.")
+@applies("Write the site")
+@click.pass_context
 def new(
+    context: click.Context,
     name: str,
     nodes: Path | None,
     partitions: Path | None,
@@ -193,20 +195,20 @@ def new(
     modules_system: str | None,
     account: str,
     qos: str,
-    only_show: bool,
+    apply: bool,
 ) -> None:
     """Write the site NAME from what Slurm lists; nothing is invented.
 
-    What cannot be known is a gap, which 'siteproof lint NAME' lists with what to fill in. Nodes are
-    roles by processors, memory, GRES and features, each reached by one partition. An existing
-    folder is never changed.
+    Without --apply, system.yaml is printed, and nothing is written. What cannot be known is a gap,
+    which 'siteproof lint NAME' lists with what to fill in. Nodes are roles by processors, memory,
+    GRES and features, each reached by one partition. An existing folder is never changed.
 
-    Exit code 0: written; 2: wrong usage or input, and nothing is written.
+    Exit code 0: written, or it could be; 2: wrong usage or input, and nothing is written.
 
     \b
-    siteproof sites new mycluster --describe
+    siteproof sites new mycluster --describe --apply
     siteproof sites new far --nodes nodes.txt --partitions partitions.txt --cluster far \\
-        --node nid000001=lscpu.txt --modules modules.txt
+        --node nid000001=lscpu.txt --modules modules.txt --apply
     """
     given = (nodes is not None) + (partitions is not None)
     if given == 1:
@@ -239,11 +241,12 @@ def new(
         extra=options,
     )
     texts = new_site.files(known)
-    if only_show:
-        click.echo(texts["system.yaml"], nl=False)
+    if apply:
+        _print_new(name, *lay_out.write(name, texts), grouped)
         return
-    target, documents = lay_out.write(name, texts)
-    _print_new(name, target, grouped, documents)
+    click.echo(texts["system.yaml"], nl=False)
+    roles = count(len(grouped.roles), "role")
+    print_unapplied(context, roles, err=True)
 
 
 def _modules_system(given: str | None) -> str:
@@ -343,7 +346,7 @@ def _described(
 
 
 def _print_new(
-    name: str, target: Path, grouped: grouping.Grouped, documents: Sequence[Document]
+    name: str, target: Path, documents: Sequence[Document], grouped: grouping.Grouped
 ) -> None:
     for one in grouped.roles:
         others = f"; also in {', '.join(one.others)}" if one.others else ""
@@ -353,8 +356,9 @@ def _print_new(
         print_text(f"left out, {why}: {count(len(nodes), 'node')}, {nodes}")
     gaps = [gap for document in documents for gap in document.listed_gaps()]
     print_text(*map(str, gaps), title="gap: ")
-    click.echo(f"next: siteproof plan --system {name}; reframe -c checks/ -r; siteproof verdict")
-    click.echo(f"{target}: {count(len(grouped.roles), 'role')}, {count(len(gaps), 'gap')}")
+    following = f"siteproof lint {name}" if gaps else f"siteproof plan --system {name}"
+    answer = f"{target}: {count(len(grouped.roles), 'role')}, {count(len(gaps), 'gap')}"
+    print_answer(answer, following)
 
 
 def _here() -> str:

@@ -14,7 +14,7 @@ from rich.table import Table
 from siteproof import files, sites
 from siteproof.analysis.plateau import At, Beyond, Decline, Place
 from siteproof.cli import shared
-from siteproof.cli.records import print_rows, print_table, table
+from siteproof.cli.records import print_answer, print_rows, print_table, table
 from siteproof.cli.shared import forms, print_text, text_option
 from siteproof.curves import run_findings, sweep_reasons, sweep_runs
 from siteproof.curves.measured import ALL, Curve, Row
@@ -195,7 +195,7 @@ def _print_names(rows: Sequence[tuple[str, ...]], form: str) -> None:
     print_table(table(LISTED, rows))
     run = [name for name, _, newest, _ in rows if newest != "none"]
     following = f"siteproof sweep {(run or [rows[0][0]])[0]}" if rows else "siteproof sites"
-    print_text(f"{count(len(rows), 'sweep')}, {len(run)} with a run; next: {following}")
+    print_answer(f"{count(len(rows), 'sweep')}, {len(run)} with a run", following)
 
 
 def show(name: str, reports: Sequence[SweepReport]) -> None:

@@ -206,7 +206,7 @@ def why(context: click.Context, name: str, system: str) -> None:
         ]
     acked = acknowledgements(files.perflogs(), site.system.system)
     explain(site, alert, lines, [r for r in acked if r.alert.id == alert.id])
-    shared.print_text(f"next: {wording.after(site.system.system, alert)}")
+    records.print_answer("", wording.after(site.system.system, alert))
 
 
 @contextmanager
@@ -271,7 +271,7 @@ def show(site: Site, seen: Survey, *, whole: bool) -> None:
     remarks = list(_remarks(seen))
     if remarks:
         records.print_wrapped(*(remarks if whole else [_folded(seen)]))
-    shared.print_text(wording.last_line(site.system.system, seen))
+    records.print_answer(*wording.last_lines(site.system.system, seen))
 
 
 def _record(site: Site, alert: Alert) -> records.Entry:
@@ -365,7 +365,7 @@ def _runs(site: Site, alert: Alert, lines: Sequence[Line]) -> Table:
     title = f"{alert.series_name}, {unit}"
     runs = records.table(["run, UTC", *names], rows, title, right=names, whole=["run, UTC"])
     for place, row in enumerate(runs.rows, start=first):
-        row.style, row.end_section = "bold" if place >= at else "", place == at - 1
+        row.style = "bold" if place >= at else ""
     return runs
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from siteproof.cli.records import Entry, print_plain, print_records, print_wrapped
+from siteproof.cli.records import Entry, print_answer, print_plain, print_records, print_wrapped
 from siteproof.cli.shared import SET_ASIDE, forms, print_left_out, print_text, which_answers
 from siteproof.export import documents
 from siteproof.export.answer_model import dumps
@@ -88,8 +88,7 @@ def _print(judged: Judgement) -> None:
     colours = {} if verdicts.published_only(judged) else COLOURS
     print_records([_record(alike, colours) for alike in tallies.alike(found)])
     print_wrapped(*_remarks(judged))
-    command = verdicts.next_command(judged)
-    print_text(verdicts.last_line(judged) + (f"; next: {command}" if command else ""))
+    print_answer(verdicts.last_line(judged), verdicts.next_command(judged))
 
 
 def _plain(tally: Tally) -> tuple[str, ...]:

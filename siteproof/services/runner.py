@@ -121,8 +121,11 @@ def clean(job: Job, steps: Steps) -> None:
             raise StepFailed("generic", f"{count(len(left), 'thing')} left behind: {named}")
 
 
-def clean_all(ended: Callable[[str], bool]) -> Act:
-    """Remove what tests of earlier sessions have left. ended: whether a session is over."""
+def clean_all(ended: Callable[[str], bool], *, apply: bool) -> Act:
+    """Remove what tests of earlier sessions have left; without `apply`, only look.
+
+    ended: whether a session is over.
+    """
 
     def remove(job: Job, steps: Steps) -> None:
         with steps.step("clean"):
@@ -134,7 +137,7 @@ def clean_all(ended: Callable[[str], bool]) -> Act:
                 elif mark:
                     steps.thing(name, "kept")
             try:
-                _remove(job, before)
+                _remove(job, before if apply else [])
             finally:
                 left = set(before).intersection(module(job).found(job))
                 for name in before:

@@ -196,11 +196,11 @@ def gaps(found: Iterable[Finding]) -> list[str]:
     return [harmless(findings.sentence(gap)) for gap in found]
 
 
-def last_line(system: str, seen: Survey) -> str:
-    """How much was looked at, and whether anything got worse."""
+def last_lines(system: str, seen: Survey) -> tuple[str, str]:
+    """How much was looked at, and whether anything got worse; then the next command."""
     head = f"{count(seen.series, 'series', 'series')} with {count(seen.points, 'run')} of {system}"
     if not seen.long_enough:
-        return f"{head}: {TOO_SHORT}; next: reframe -c checks/ -r --system {system}"
+        return f"{head}: {TOO_SHORT}", f"reframe -c checks/ -r --system {system}"
     worse = [a for a in seen.all if a.open]
     proven = sum(not a.provisional for a in worse)
     text = "nothing proven got worse"
@@ -208,7 +208,7 @@ def last_line(system: str, seen: Survey) -> str:
         text = f"{count(proven, 'change')} for the worse, not acknowledged"
     provisional = f", {len(worse) - proven} provisional" if len(worse) > proven else ""
     known = f", {len(seen.acknowledged)} acknowledged" if seen.acknowledged else ""
-    return f"{head}: {text}{provisional}{known}; next: {next_command(system, worse)}"
+    return f"{head}: {text}{provisional}{known}", next_command(system, worse)
 
 
 def after(system: str, alert: Alert) -> str:

@@ -23,7 +23,7 @@ PartitionName=debug Nodes=nid000001,cn-a-01 MaxTime=30 State=UP
 PartitionName=all Nodes=ALL MaxTime=1-0 State=UP
 """
 COMMANDS = (
-    "siteproof sites new hydra --describe",
+    "siteproof sites new hydra --describe --apply",
     "siteproof lint hydra",
     "reframe -c checks/ -n SystemDescription -r --mode maintenance",
     "siteproof verdict",

@@ -182,7 +182,7 @@ def test_faults_of_a_class_are_named_by_service_step_and_class(here, bed, faulty
     faulty.mend("sftp", "http")
     if status == "timeout":
         here.edit("system", "timeout: 2 s", "timeout: 20 s")
-    cleaned = here.siteproof("services", "clean")
+    cleaned = here.siteproof("services", "clean", "--apply")
     assert cleaned.code == 0, cleaned.out + cleaned.err
     assert files_left(bed) == []
 
@@ -212,12 +212,12 @@ def test_what_a_killed_test_has_left_is_found_at_the_service_and_removed(here, b
     (left / "large").write_text("x")
     other = bed.state / "sftp/incoming/notes"
     other.write_text("of somebody else")
-    done = here.siteproof("services", "clean", "sftp")
+    done = here.siteproof("services", "clean", "sftp", "--apply")
     assert done.code == 0, done
     assert f"removed  {left.name}" in done.out
     assert not left.exists() and other.exists()
     other.unlink()
-    again = here.siteproof("services", "clean", "sftp")
+    again = here.siteproof("services", "clean", "sftp", "--apply")
     assert again.out.splitlines()[0] == "sftp: nothing is left"
 
 

@@ -148,7 +148,7 @@ def test_a_newer_login_node_asks_spack_for_the_target_of_the_nodes(world, spack)
     folder = world.data / "software/thishost/io-haswell"
     assert "target=haswell" in (folder / "defaults/packages.yaml").read_text()
     assert "@thishost:node+io" in world.reframe("--dry-run", "-n", "RandomIo").out
-    assert world.siteproof("build", "io", "--show").out.startswith("io-haswell: built")
+    assert world.siteproof("build", "io", "--list").out.startswith("io-haswell: built")
 
 
 def test_a_login_node_whose_nodes_have_no_target_is_refused_before_spack_is_called(world, spack):
@@ -177,7 +177,7 @@ def test_a_source_of_packages_that_cannot_be_one_is_one_line(world, spack, words
 def test_what_is_installed_without_its_programs_is_not_registered(world, spack):
     done = world.siteproof("build", "io", FAKE_LACKS="mdtest")
     assert done.code == 1 and "mdtest is not in it" in done.out
-    assert "locked, not completely installed" in world.siteproof("build", "io", "--show").out
+    assert "locked, not completely installed" in world.siteproof("build", "io", "--list").out
 
 
 def test_ctrl_c_ends_spack_too_and_says_that_it_goes_on(world, spack):
@@ -222,10 +222,10 @@ def test_without_names_all_that_the_system_names_is_built_and_each_state_is_show
     text = (world.site() / "system.yaml").read_text().splitlines(keepends=True)
     kept = [line for line in text if "spack:" not in line or "spack: io" in line]
     (world.site() / "system.yaml").write_text("".join(kept))
-    assert world.siteproof("build", "--show").out == "io: not built\n"
+    assert world.siteproof("build", "--list").out == "io: not built\n"
     done = world.siteproof("build")
     assert done.code == 0 and "built for thishost: io\n" in done.out
-    assert "lock" in world.siteproof("build", "--show").out
+    assert "lock" in world.siteproof("build", "--list").out
 
 
 def test_an_unknown_environment_is_one_line(world, spack):
@@ -235,7 +235,7 @@ def test_an_unknown_environment_is_one_line(world, spack):
 
 def test_a_site_that_names_none_is_one_line(world, spack):
     world.site("testbed")
-    done = world.siteproof("build", "--system", "testbed", "--show")
+    done = world.siteproof("build", "--system", "testbed", "--list")
     assert done.code == 2 and done.err.count("\n") == 1 and "no environment has 'spack'" in done.err
 
 

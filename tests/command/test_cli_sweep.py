@@ -1,5 +1,6 @@
 """`siteproof sweep`: tables, sentences, what is missing by name, exit codes, figure."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -82,17 +83,8 @@ def test_a_rate_above_its_bound_is_suspicious(swept):
 
 def test_the_table_has_range_number_and_a_tasks_part(swept):
     swept.keep(of(swept.file, {"Ior.write": write_rate}, cv=0.02))
-    row = next(line for line in swept.ask().out.splitlines() if "│   128 │" in line)
-    assert [cell.strip() for cell in row.split("│")[1:-1]] == [
-        "1",
-        "128",
-        "3342",
-        "3232",
-        "3358",
-        "3",
-        "26.11",
-        "35 %",
-    ]
+    row = next(line for line in swept.ask().out.splitlines() if re.match(r" *1 +128 ", line))
+    assert row.split() == ["1", "128", "3342", "3232", "3358", "3", "26.11", *("35", "%")]
 
 
 def test_missing_points_are_named_and_are_exit_code_3(swept):
@@ -297,7 +289,7 @@ def test_without_a_name_the_sweeps_are_listed_with_their_newest_run(swept):
     done = swept.ask(name="")
     row = next(line for line in done.out.splitlines() if "made_tasks" in line)
     assert done.code == 0
-    assert [cell.strip() for cell in row.split("│")[1:4]] == ["made_tasks", "33", "s0001"]
+    assert row.split()[:3] == ["made_tasks", "33", "s0001"]
 
 
 def test_a_sweep_that_was_never_run_says_how_and_is_exit_code_3(swept):

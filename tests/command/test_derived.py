@@ -259,7 +259,7 @@ def test_what_is_emulated_answers_only_what_asks_for_no_more(
 
 def test_published_values_derive_nothing(perflogs):
     for system in ("sc11-wan", "nebula-sriov"):
-        run("import", "--system", system)
+        run("import", "--system", system, "--apply")
         found = verdicts(system)
         derived = {
             k

@@ -24,7 +24,7 @@ def bring(world):
     def write(*lines, head=HEAD, name="old.csv", raw=None):
         path = world.folder / name
         path.write_bytes(raw if raw is not None else (head + "".join(lines)).encode())
-        return world.inside("import", path)
+        return world.inside("import", path, "--apply")
 
     return write
 
@@ -81,7 +81,7 @@ def test_importing_twice_changes_nothing_and_a_corrected_file_is_told(world, bri
     other = LINE.replace("Stream.triad", "Hpl.gflops").replace("GB/s", "GFLOPS")
     assert "2 values; files of samples: 2 new" in bring(LINE, other).out
     before = files(world)
-    assert bring(LINE, other).out.strip() == "old.csv: 2 values; files of samples: 2 unchanged"
+    assert "old.csv: 2 values; files of samples: 2 unchanged; next: " in bring(LINE, other).out
     assert files(world) == before
     told = bring(LINE.replace("113.1", "113.2")).out
     assert "changed: perflogs/thishost/published/20160804T000000Z-a.Stream.old.jsonl" in told
@@ -179,7 +179,7 @@ def test_a_file_that_is_no_table_of_figures_is_refused(world, bring):
 def test_a_file_that_is_not_there_is_refused(world):
     done = world.inside("import", "nowhere.csv")
     assert (done.code, "nowhere.csv:1: no such file" in done.err) == (2, True)
-    done = world.inside("import", "--system", "thishost")
+    done = world.inside("import", "--system", "thishost", "--apply")
     assert (done.code, "site thishost has no published.csv" in done.err) == (2, True)
 
 
@@ -199,7 +199,7 @@ def test_the_published_file_of_a_site_is_part_of_lint(world):
     path.write_text(HEAD + LINE)
     assert world.inside("lint", "thishost").code == 0
     world.data.mkdir()
-    assert world.inside("import", "--system", "thishost").code == 0
+    assert world.inside("import", "--system", "thishost", "--apply").code == 0
     assert len(kept(world)) == 1
 
 
@@ -257,7 +257,7 @@ def test_another_system_than_that_of_the_file_is_refused(monkeypatch):
 def test_what_jetstream_states_of_its_tuning_is_compared_by_two_commands(world):
     world.site("jetstream-tacc")
     world.data.mkdir()
-    assert world.inside("import", "--system", "jetstream-tacc").code == 0
+    assert world.inside("import", "--system", "jetstream-tacc", "--apply").code == 0
     done = world.inside(
         "compare", "before-tuning", "after-tuning", "--system", "jetstream-tacc", "--plain"
     )

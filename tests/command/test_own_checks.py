@@ -131,7 +131,7 @@ def test_history_trend_and_report_have_them(ran):
 
 def test_their_own_perflog_holds_nothing_that_is_not_in_the_samples(ran):
     log = ran.data / "perflogs/thishost/node/AllocSpeedTest.log"
-    done = ran.siteproof("import", log, "--system", "thishost")
+    done = ran.siteproof("import", log, "--system", "thishost", "--apply")
     assert done.code == 0, done
     assert "not imported: 2 lines of Siteproof's runs, whose values are in its samples" in done.out
     assert not (ran.data / "perflogs/thishost/imported").exists()

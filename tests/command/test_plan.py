@@ -143,7 +143,8 @@ REFUSED = {
     "-n Lnet": (
         "no check is selected: Lnet is measured by sweeps only. 'reframe -c sweeps/ -l' lists"
     ),
-    "-n Nothing": "no check is selected. 'reframe -c checks/ -l' lists",
+    "-n Streem": "plan: -n Streem: no such check (did you mean 'Stream'?). Allowed: BlockStorage, ",
+    "-t nothing": "no check is selected. 'reframe -c checks/ -l' lists",
     "--mode fast": "unknown mode 'fast'",
     "--system testbed -n TcpBandwidth -S nodes=node099": "node099 is not in the inventory",
     "--system testbed -S Tcp.pattern=all": "-S Tcp.pattern: no check 'Tcp'",

@@ -112,7 +112,7 @@ MISTAKES = [
     (["-r", "-S", "nodes=elsewhere"], "elsewhere is not in the inventory"),
     (["-r", "-S", "nodes=0"], "0 nodes requested"),
     (["-r", "-S", "nodes=2"], "2 nodes requested"),
-    (["-r", "-n", "Strem"], "nothing to run: the options select no check"),
+    (["-r", "-n", "Strem"], "-n Strem: no such check (did you mean 'Stream'?). Allowed: "),
     (["-r", "-t", "untagged"], "nothing to run"),
     (["-r", "-S", "Hpl.memory_share=much"], "hpl.py: cannot be loaded: could not convert"),
     (["-r", "-S", "Stream.time_limit=@none"], "-S time_limit: a job without a limit can hang"),

@@ -48,7 +48,7 @@ def day_of(name: str) -> str:
     return DAYS.get(name, "2026-12-01")
 
 
-_CHANGES = {"accept", "collect", "import", "ack", "--write", "--apply", "--retest", "--release"}
+_CHANGES = {"accept", "collect", "ack", "--apply", "--retest", "--release"}
 _IN_JSON = {("export", "json")}
 
 
@@ -108,7 +108,7 @@ def _thishost() -> list[Case]:
         _case(of, "nodes-json", "nodes --json", **here),
         _case(of, "gate", "gate", **here),
         _case(
-            of, "too-little", "trend", "compare", "calibrate", "published", "build --show", **here
+            of, "too-little", "trend", "compare", "calibrate", "published", "build --list", **here
         ),
         _case(of, "describe", "describe", **here),
         _case(of, "json", "export json", **here),
@@ -193,7 +193,7 @@ def _year() -> list[Case]:
         _case(
             of,
             "calibrate",
-            "calibrate --metric Stream.triad --write",
+            "calibrate --metric Stream.triad --apply",
             "calibrate --since 12w",
             "verdict --campaign winter",
             files=("sites/here/baselines.yaml",),
@@ -362,8 +362,8 @@ def _published() -> list[Case]:
         _case(
             of,
             "import",
-            "import --dry-run",
             "import",
+            "import --apply",
             left=("perflogs/jetstream-tacc/published/*",),
             **jet,
         ),

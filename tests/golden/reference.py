@@ -47,6 +47,19 @@ BELONGS_TO = {  # what a value belongs to, by the base of its check
     "SweepCheck": "point",
     "ServiceCheck": "service",
 }
+RULES = (  # of the options of all commands
+    "- `--apply`: a command that changes nodes, jobs, services or a site's files, or imports",
+    "  values, shows what it would do, and does it with `--apply`: calibrate, evening, gate,",
+    "  import, port, services clean, sites new.",
+    "- A command that only adds records to `perflogs/` does so at once: accept, availability",
+    "  --fetch, collect, evidence, probe, repaired, trend ack, trend unack. So does one whose",
+    "  result can be made again: build, export, history, report.",
+    "- `--system NAME` is the system; without it, that of this machine. Only lint, port,",
+    "  sites and sites new have systems as arguments, for these commands are about sites.",
+    "- `--by NAME` is who states what is recorded; without it, you.",
+    "- `--list` lists, and changes nothing. `--all` shows everything, `--brief` only the",
+    "  answer; `--json`, `--plain` and `--csv` are for programs.",
+)
 WHERE = {  # where the forms of VALUE and FACT are used
     "VALUE": "ID.conditions.NAME",
     "FACT": "hardware.NAME.facts.NAME.fields.NAME",
@@ -76,12 +89,13 @@ def _answers() -> Iterator[str]:
         "- [Metrics](reference/metrics.md), features and tools of sweeps;",
         "- [Commands](reference/commands.md) with their options;",
         "- [Files](files.md) on the disk, and environment variables;",
-        "- below: verdicts, exit codes, states, statuses.",
+        "- below: options, verdicts, exit codes, states, statuses.",
         "",
         "`siteproof sites` prints most of it, too: `--keys`, `--metrics`, `--features`, `--tools`,",
         "`--statuses`, `--files`, `--variables`. Terms are in [glossary.md](glossary.md).",
         "",
     )
+    yield from ("## Options", "", *RULES, "")
     yield "## Verdicts"
     yield from ("", "The most severe first; of several, the most severe one decides.", "")
     yield from _meanings("verdict", severity.MEANINGS)

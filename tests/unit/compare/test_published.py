@@ -201,7 +201,7 @@ def test_of_two_campaigns_of_one_date_the_one_further_down_is_the_later(seed):
 def test_without_any_session_verdict_speaks_of_what_others_published(world):
     world.site("jetstream-iu")
     world.data.mkdir()
-    world.inside("import", "--system", "jetstream-iu")
+    world.inside("import", "--system", "jetstream-iu", "--apply")
     done = world.inside("verdict", "--system", "jetstream-iu", "--json")
     found = json.loads(done.out)
     assert found["samples_of"] == "published values; no session yet"
@@ -250,7 +250,7 @@ def test_published_is_a_command_whose_last_line_answers(world):
     world.data.mkdir()
     done = world.inside("published", "--system", "jetstream-tacc")
     assert (done.code, "siteproof import --system jetstream-tacc" in done.err) == (2, True)
-    world.inside("import", "--system", "jetstream-tacc")
+    world.inside("import", "--system", "jetstream-tacc", "--apply")
     done = world.inside("published", "--system", "jetstream-tacc")
     assert done.code == 1
     assert " ".join(map(str.strip, answer_lines(done.out)[-2:])) == (
@@ -265,7 +265,7 @@ def test_published_is_a_command_whose_last_line_answers(world):
 def test_published_for_programs_has_one_header_and_says_where_nothing_is_judged(world):
     world.site("jetstream-tacc")
     world.data.mkdir()
-    world.inside("import", "--system", "jetstream-tacc")
+    world.inside("import", "--system", "jetstream-tacc", "--apply")
     ask = ("published", "--system", "jetstream-tacc", "--plain")
     header, *rows = world.inside(*ask, "--all").out.splitlines()
     assert header == "table\trow\tcolumn\tvalue"

@@ -203,7 +203,7 @@ def test_the_commands_keep_to_the_schema(here):
 def test_what_others_have_published_keeps_to_the_schema(world):
     world.site("extenci")
     world.data.mkdir()
-    assert world.inside("import", "--system", "extenci").code == 0
+    assert world.inside("import", "--system", "extenci", "--apply").code == 0
     read = check("verdict", world.inside("export", "json", "--system", "extenci").out)
     assert read["exit_code"] == 1  # published rates of pairs miss their bound
     findings = [why["kind"] for c in read["criteria"] for n in c["nodes"] for why in n["findings"]]

@@ -34,7 +34,7 @@ def siteproof(world, monkeypatch, capsys):
 @pytest.fixture
 def bring(siteproof):
     """Imports paths for thishost."""
-    return lambda *paths: siteproof("import", *paths, "--system", "thishost")
+    return lambda *paths: siteproof("import", *paths, "--system", "thishost", "--apply")
 
 
 def kept(world):
@@ -60,8 +60,9 @@ def test_a_folder_is_copied_as_it_is_and_told(world, bring):
     assert "PipeTest.log: no line of it can be read; the first: " in done.out
     assert "new: StreamTest.log.h0: 4 values of 4 series, 2026-11-21 to 2026-11-21" in done.out
     assert "system oldsys of the files is imported as thishost" in done.out
-    assert done.out.splitlines()[-1] == (
-        "14 values of 11 series, 2026-11-21 to 2026-11-21; 0 lines refused; files: 4 new"
+    assert done.out.endswith(
+        "14 values of 11 series, 2026-11-21 to 2026-11-21; 0 lines refused; files: 4 new; "
+        "next: siteproof history --system thishost\n"
     )
 
 
@@ -142,11 +143,12 @@ def test_a_file_of_which_nothing_can_be_read_changes_nothing(world, bring):
     assert kept(world) == {}
 
 
-def test_a_dry_run_says_the_same_and_does_nothing(world, bring):
+def test_without_apply_it_says_the_same_and_does_nothing(world, siteproof):
     path = write(world, HEAD, LINE)
-    done = bring("--dry-run", path)
+    done = siteproof("import", path, "--system", "thishost")
     assert "new: Test.log: 1 value of 1 series" in done.out
-    assert "nothing was written" in done.out
+    assert "; nothing was changed\n" in done.out
+    assert done.out.endswith(f"\nnext: siteproof import {path} --system thishost --apply\n")
     assert kept(world) == {}
 
 

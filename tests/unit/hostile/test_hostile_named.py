@@ -69,7 +69,7 @@ def test_what_is_given_to_import_is_a_line_or_is_imported_in_part(here, tmp_path
     for what, text in GIVEN.items():
         given = tmp_path / ("given.log" if text[:1] in HEAD[:1] + "{\0" else "given.csv")
         given.write_text(text)
-        code, told = ask("import", str(given))
+        code, told = ask("import", str(given), "--apply")
         assert code == 2, (what, told)
         assert all(len(line) < 2000 for line in told.splitlines()), what
         assert not list(here.glob("here/imported/*")), what
@@ -84,7 +84,7 @@ def test_what_is_no_file_is_a_line_of_import(here, tmp_path, monkeypatch):
     with (tmp_path / "sparse").open("wb") as stream:
         stream.truncate(40 << 30)
     for what in ("fifo", "socket", "/dev/zero", "/dev/null", "folder", "sparse"):
-        code, told = ask("import", what)
+        code, told = ask("import", what, "--apply")
         assert code == 2, (what, told)
         assert len(told.splitlines()) == 1, (what, told)
     held.close()
@@ -93,7 +93,7 @@ def test_what_is_no_file_is_a_line_of_import(here, tmp_path, monkeypatch):
 def test_a_link_of_ones_own_may_be_imported(here, tmp_path):
     (tmp_path / "log").write_text(HEAD + LINE)
     (tmp_path / "link").symlink_to(tmp_path / "log")
-    code, told = ask("import", str(tmp_path / "link"))
+    code, told = ask("import", str(tmp_path / "link"), "--apply")
     assert code == 0, told
 
 

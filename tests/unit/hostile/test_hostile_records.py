@@ -136,7 +136,8 @@ def test_nothing_is_written_through_a_folder_that_a_colleague_made_a_link(here, 
         (here / "here" / name).symlink_to(tmp_path / "outside")
     (here / "other").symlink_to(tmp_path / "outside")
     log_of_reframe = next((clone.FOREIGN / "4.10-default").rglob("*.log"))
-    for words in (("accept", "s0001", "--why", "because", "--despite"), ("import", log_of_reframe)):
+    accept = ("accept", "s0001", "--why", "because", "--despite")
+    for words in (accept, ("import", log_of_reframe, "--apply")):
         code, told = ask(*map(str, words))
         assert code == 2, told
         assert "link" in told

@@ -22,7 +22,8 @@ def a_folder(tmp_path, monkeypatch):
         (tmp_path / file).write_text(nodes)
         (tmp_path / "parts").write_text(parts)
         files = [f"--nodes={tmp_path / file}", f"--partitions={tmp_path / 'parts'}"]
-        done = CliRunner().invoke(group, ["sites", "new", name, "--cluster=far", *files, *options])
+        words = ["sites", "new", name, "--cluster=far", *files, *options, "--apply"]
+        done = CliRunner().invoke(group, words)
         run.left = [path.name for path in (tmp_path / "sites").iterdir()]
         return done
 

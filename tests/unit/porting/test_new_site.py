@@ -40,11 +40,12 @@ def a_centre(tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
     monkeypatch.delenv("SITEPROOF_SYSTEM", raising=False)
 
-    def run(*options, nodes="", parts=""):
+    def run(*options, nodes="", parts="", apply=("--apply",)):
         (tmp_path / "nodes").write_text(nodes or made.nodes("n[1-8]"))
         (tmp_path / "parts").write_text(parts or made.partition("batch", "n[1-8]"))
         files = [f"--nodes={tmp_path / 'nodes'}", f"--partitions={tmp_path / 'parts'}"]
-        return CliRunner().invoke(group, ["sites", "new", "far", *files, *map(str, options)])
+        words = ["sites", "new", "far", *files, *map(str, options), *apply]
+        return CliRunner().invoke(group, words)
 
     run.folder = tmp_path
     return run
@@ -221,7 +222,7 @@ def test_an_account_that_slurm_refuses_is_one_line_and_no_site(tmp_path, monkeyp
     monkeypatch.setattr(
         client, "on_each", lambda *_: CompletedProcess(["srun"], 1, "", text + text)
     )
-    words = ["sites", "new", "far", "--describe", "--account=none", "--cluster=far"]
+    words = ["sites", "new", "far", "--describe", "--account=none", "--cluster=far", "--apply"]
     done = CliRunner().invoke(group, words)
     assert isinstance(done.exception, UserError)
     assert f"'{printed}'" in str(done.exception) and "\n" not in str(done.exception)
@@ -272,9 +273,11 @@ def test_a_folder_of_sites_in_which_nothing_can_be_made_is_named(centre, monkeyp
     assert str(done.exception).startswith("/proc: no folder can be made in it: ")
 
 
-def test_show_prints_and_writes_nothing(centre):
-    done = centre("--cluster", "far", "--show")
-    assert "system: far" in done.output
+def test_without_apply_it_prints_and_writes_nothing(centre):
+    done = centre("--cluster", "far", apply=())
+    assert "system: far" in done.stdout
+    assert done.stderr.startswith("1 role; nothing was changed\nnext: siteproof sites new far ")
+    assert done.stderr.endswith(" --cluster far --apply\n")
     assert list((centre.folder / "sites").iterdir()) == []
 
 

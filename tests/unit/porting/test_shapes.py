@@ -32,7 +32,8 @@ def written(tmp_path, monkeypatch):
         (tmp_path / "nodes").write_text(nodes)
         (tmp_path / "parts").write_text(made.partition("batch", "n[1-4]"))
         files = [f"--nodes={tmp_path / 'nodes'}", f"--partitions={tmp_path / 'parts'}"]
-        done = CliRunner().invoke(group, ["sites", "new", "far", "--cluster=far", *files])
+        words = ["sites", "new", "far", "--cluster=far", *files, "--apply"]
+        done = CliRunner().invoke(group, words)
         if done.exit_code:
             raise done.exception
         return (tmp_path / "far/system.yaml").read_text()
