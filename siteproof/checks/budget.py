@@ -9,15 +9,11 @@ from typing import Any
 from reframe.core.logging import getlogger
 
 from siteproof.checks import loading
+from siteproof.checks.selection import TOO_FEW, UNSHARED
 from siteproof.errors import UserError
 from siteproof.record.grouped import grouped
 from siteproof.sites import Site
 from siteproof.units import count
-
-ALL = "all"  # the walk of a check that is no sweep: all of its points in one job
-TOO_FEW = "because there are too few nodes"
-UNSHARED = "because there are too few nodes, or they share no file system"
-NO_FILE_SYSTEM = "because the site names no file_systems"
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Which nodes `-S nodes` selects, and how many of them one job may have."""
+"""Which nodes `-S nodes` selects, how many one job may have, and why points are left out."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from siteproof.slurm.records import Node
 CHUNK = 64  # nodes of one job: what is lost at most with its batch host
 MAX_DIGITS = 9  # of a count
 OPTION = "-S nodes"
+ALL = "all"  # the walk of a check that is no sweep: all of its points in one job
+TOO_FEW = "because there are too few nodes"
+UNSHARED = "because there are too few nodes, or they share no file system"
+NO_FILE_SYSTEM = "because the site names no file_systems"
 
 
 def is_count(spec: str) -> bool:

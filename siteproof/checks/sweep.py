@@ -20,8 +20,8 @@ from reframe.utility import typecheck
 
 from siteproof import files, nodesets
 from siteproof.checks import loading, missing, progress, session
-from siteproof.checks.budget import ALL
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, MARGIN, JobCheck
+from siteproof.checks.selection import ALL
 from siteproof.checks.tuning import Tuning
 from siteproof.collect import of_system, stages
 from siteproof.collect.outcome import Outcome

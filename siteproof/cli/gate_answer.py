@@ -12,7 +12,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.answers.criterion import CriterionVerdict
-from siteproof.cli.records import print_plain, print_records, print_wrapped, record_of
+from siteproof.cli.records import Entry, print_plain, print_records, print_wrapped
 from siteproof.cli.shared import print_text
 from siteproof.compare.accepted import ACCEPTABLE
 from siteproof.errors import ExitCode, UserError
@@ -31,6 +31,7 @@ from siteproof.verdict.judgement import Judgement
 from siteproof.wording import node_groups
 from siteproof.wording.findings import full, fulls, sentence, sentences, warning
 from siteproof.wording.in_bounds_unit import Shown
+from siteproof.wording.node_groups import NodeGroup
 from siteproof.wording.tallies import units
 from siteproof.wording.verdicts import measure, own_command
 
@@ -249,6 +250,11 @@ def _when_all_is_well(judged: Judgement, chosen: Options) -> str:
     if judged.campaign:
         return f"siteproof accept {shlex.quote(judged.campaign)} --why TEXT{chosen.of_system}"
     return f"siteproof report{chosen.of_system}"
+
+
+def record_of(group: NodeGroup, colour: str, shown: Shown) -> Entry:
+    """A group of nodes; only its state has a colour."""
+    return Entry(node_groups.head(group, shown), node_groups.phrases(group, shown), [colour])
 
 
 def print_rulings(judged: Judgement, scope: Scope) -> None:

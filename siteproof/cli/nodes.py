@@ -13,7 +13,7 @@ from rich.text import Text
 from siteproof import files, nodesets, sites
 from siteproof.cli import records, shared
 from siteproof.cli.compare import against
-from siteproof.cli.gate_answer import in_slurm, print_in_slurm
+from siteproof.cli.gate_answer import in_slurm, print_in_slurm, record_of
 from siteproof.errors import UserError
 from siteproof.export import documents
 from siteproof.export.answer_model import dumps
@@ -111,9 +111,7 @@ def _print(judged: Judgement, report: FleetReport) -> None:
     found = node_groups.groups(
         (n.node, n.state, n.findings) for n in report.nodes.values() if n.state is not State.OK
     )
-    records.print_records(
-        [records.record_of(group, COLOURS[State(group.state)], shown) for group in found]
-    )
+    records.print_records([record_of(group, COLOURS[State(group.state)], shown) for group in found])
     records.print_wrapped(*_remarks(judged, report))
     print_in_slurm(judged)
     _print_commands(judged, report)

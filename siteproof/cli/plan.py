@@ -22,7 +22,7 @@ import click
 from siteproof import files, nodesets, sites, units
 from siteproof.answers import required
 from siteproof.checks import selection, timetable
-from siteproof.checks.budget import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
+from siteproof.checks.selection import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
 from siteproof.cli.records import print_answer, print_rows, print_wrapped
 from siteproof.cli.shared import by_mode, by_system, console, flag, forms, print_text, text_option
 from siteproof.errors import ExitCode, UserError, UserErrors

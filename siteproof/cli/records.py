@@ -18,9 +18,6 @@ from rich.text import Text
 from siteproof.cli.shared import console, given, print_text
 from siteproof.errors import harmless
 from siteproof.units import UNITS
-from siteproof.wording import node_groups
-from siteproof.wording.in_bounds_unit import Shown
-from siteproof.wording.node_groups import NodeGroup, phrases
 
 GAP = "  "
 MUCH = 10_000  # columns in which any table has room
@@ -35,11 +32,6 @@ class Entry:
     head: Sequence[str]
     phrases: Sequence[str] = ()
     styles: Sequence[str] = ()
-
-
-def record_of(group: NodeGroup, colour: str, shown: Shown) -> Entry:
-    """A group of nodes; only its state has a colour."""
-    return Entry(node_groups.head(group, shown), phrases(group, shown), [colour])
 
 
 def print_records(records: Sequence[Entry]) -> None:

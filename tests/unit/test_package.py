@@ -16,6 +16,7 @@ import pytest
 import sources
 from clone import TOP
 from packaging.requirements import Requirement
+from rows import rows
 from setuptools import Distribution
 
 from siteproof.checks import adapter
@@ -212,7 +213,16 @@ def test_without_the_extra_a_command_says_so_in_one_line(lacking):
 
 
 @pytest.mark.deep
-def test_a_command_that_needs_no_arrays_does_not_wait_for_numpy():
-    look = "import sys, siteproof.cli.verdict, siteproof.cli.why; print('numpy' in sys.modules)"
+@rows(
+    "command, library",
+    [
+        ("verdict", "numpy"),
+        ("why", "numpy"),
+        ("plan", "reframe"),  # ReFrame describes the checks in a process of its own
+        ("sites", "siteproof.verdict.judgement"),
+    ],
+)
+def test_a_command_does_not_wait_for_what_it_does_not_need(command, library):
+    look = f"import sys, siteproof.cli.{command}; print('{library}' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
