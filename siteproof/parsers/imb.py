@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines, messages, values
+from siteproof.parsers import Reading, lines, values
 
 NEEDS = "'IMB-MPI1 PingPong' of Intel MPI Benchmarks 2019 or later, on two processes"
 
@@ -69,10 +69,10 @@ def _sizes(text: str, sizes: list[int]) -> None:
     last = _LAST.findall(text)
     if len(last) != 1 or sizes[:1] != [0] or len(sizes) == 1:
         raise OutputError("imb: no sizes from 0 on, or their end is not printed")
-    messages.must_be_whole("imb", sizes[1:], sizes[1], int(last[0]))
+    values.must_be_whole("imb", sizes[1:], sizes[1], int(last[0]))
 
 
 def _row(size: str, time: str, rate: str) -> list[Reading]:
     microseconds = values.positive(f"imb: time of {size} bytes", time)
     latency = Reading("latency", microseconds, "us", {"size": size})
-    return messages.latency_and_bandwidth("imb", size, latency, rate, microseconds.scaleb(-6))
+    return values.latency_and_bandwidth("imb", size, latency, rate, microseconds.scaleb(-6))

@@ -1,7 +1,7 @@
 """OSU micro-benchmarks 5 to 7: osu_latency, osu_bw and osu_bibw. Their MB/s are 10**6 bytes/s.
 
 Latency is half a round trip. The table has to reach 4194304 bytes, OSU's default, or the
-last size of a line `sizes MIN:MAX` before it (siteproof.parsers.messages). With -c OSU validates
+last size of a line `sizes MIN:MAX` before it (siteproof.parsers.values). With -c OSU validates
 what arrived, and prints Pass or Fail after each row; without, a wrong message is not noticed.
 Between GPUs it is another quantity: `MPI-CUDA` in the title counts only where OSU also prints that
 the buffers were on the host, as 5 and 6 do.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines, messages, values
+from siteproof.parsers import Reading, lines, values
 
 NEEDS = "osu_latency, osu_bw or osu_bibw of OSU 5 to 7, up to the last size"
 
@@ -54,8 +54,8 @@ def parse(text: str) -> list[Reading]:
         raise OutputError(f"osu: validation failed at {', '.join(bad[:5])} bytes", "invalid")
     if any(bool(verdict) != checked for _, _, verdict in rows):
         raise OutputError("osu: some rows are validated and some are not")
-    first, last = messages.requested(text, "osu", DEFAULT)
-    messages.must_be_whole("osu", [int(size) for size, *_ in rows], first, last)
+    first, last = values.requested(text, "osu", DEFAULT)
+    values.must_be_whole("osu", [int(size) for size, *_ in rows], first, last)
     return [
         Reading(metric, values.positive(f"osu: {metric} at {size}", value), unit, {"size": size})
         for size, value, _ in rows

@@ -87,9 +87,9 @@ def test_json_is_one_document():
 
 def test_the_states_of_the_last_line_add_up_and_every_node_is_a_row():
     words = BED_AFTER["nodes"]
-    last = told("campaign", words).splitlines()[-1]
-    counts = {state: int(n) for n, state in re.findall(r"(\d+) ([A-Z]+)", last)}
-    assert sum(counts.values()) == int(re.search(r" of (\d+);", last)[1]) == 8
+    answer = told("campaign", words).rpartition("nodes of testbed: ")[2]
+    counts = {state: int(n) for n, state in re.findall(r"(\d+) ([A-Z]+)", answer)}
+    assert sum(counts.values()) == int(re.search(r" of (\d+)[;\n]", answer)[1]) == 8
     _, *rows = told("campaign", (*words, "--plain")).splitlines()
     states = [row.split("\t")[1] for row in rows]
     assert {state: states.count(state) for state in set(states)} == counts
@@ -112,10 +112,11 @@ def test_a_change_is_two_or_three_lines_and_noise_is_one():
     ends = [*begins[1:], next(at for at, line in enumerate(lines) if "--all" in line)]
     assert begins
     assert all(b - a in (2, 3) for a, b in zip(begins, ends, strict=True))
-    assert len(lines) - ends[-1] == 2
+    [answer] = [at for at, line in enumerate(lines) if " of here: " in line]
+    assert answer == ends[-1] + 1
     assert not [line for line in lines if line.startswith("not judged")]
     whole = told("year", YEAR["trend --all"])
-    assert whole.count("\nnot judged: ") == int(re.match(r"(\d+) remark", lines[-2])[1])
+    assert whole.count("\nnot judged: ") == int(re.match(r"(\d+) remark", lines[ends[-1]])[1])
 
 
 def test_a_change_has_the_unit_of_its_bound():
