@@ -52,16 +52,20 @@ def _own_quota(state: State, name: str, _before: object) -> None:
     quota.change(state, name, state.settings.cpu_quota)
 
 
+def _slow_cpu(state: State, name: str, value: str) -> None:
+    quota.change(state, name, quota.cores_or_share(value, quota.of_whole_node(state)))
+
+
 def _cores(text: str) -> float:
     quota.check()
-    return quota.cores(text)
+    return quota.cores_or_share(text, 1)
 
 
 RESTART = "restarted-slurmctld"  # of the cluster, not of a node, and over when it is done
 _TABLE = (
-    Fault("slow-cpu", "the node may use only this number of cores",
-          lambda state, name, value: quota.change(state, name, float(value)), _own_quota,
-          "0.5", _cores, lasts=True, of_guest=True),
+    Fault("slow-cpu", "the node may use only this number of cores, or this share of its own: "
+          "of --cpu-quota, or of the machine's processors by the number of nodes",
+          _slow_cpu, _own_quota, "25%", _cores, lasts=True, of_guest=True),
     Fault("capped-link", "the node's link is slower, both ways",
           links.cap, links.uncap, "1gbit", values.rate),
     Fault("lossy-link", "the node's link loses this share of all packets, each way, at random",

@@ -1,11 +1,15 @@
 """A share of the CPUs for a node."""
 
+import os
+
 import node
+import values
 from cgroups import CPU
 from errors import UsageError
 from state import State
 
 _TURN = 2_000  # microseconds of processor time in a period; the kernel takes no less than 1,000
+_LEAST = 0.01  # cores: the kernel takes no less than 1 ms in a period of at most 100 ms
 _SHORTEST, _LONGEST = 10_000, 100_000  # microseconds of a period; the kernel's default is 100,000
 
 
@@ -15,9 +19,19 @@ def cores(text: str) -> float:
         number = float(text)
     except ValueError:
         number = 0
-    if not 0.01 <= number <= 1024:
-        raise UsageError(f"'{text}' is not a number of cores from 0.01 to 1024")
+    if not _LEAST <= number <= 1024:
+        raise UsageError(f"'{text}' is not a number of cores from {_LEAST} to 1024")
     return number
+
+
+def cores_or_share(text: str, whole: float) -> float:
+    """A number of cores, or a share such as 25% of what a whole node has."""
+    return max(values.percent(text) * whole, _LEAST) if text.endswith("%") else cores(text)
+
+
+def of_whole_node(state: State) -> float:
+    """The cores of a node without a fault: its quota, or its part of the machine's processors."""
+    return state.settings.cpu_quota or len(os.sched_getaffinity(0)) / state.settings.size
 
 
 def check() -> None:

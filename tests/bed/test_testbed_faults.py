@@ -217,6 +217,19 @@ def test_a_slow_cpu_gives_a_job_its_share(testbed):
     rises_above(1.2 * share, lambda: float(job(testbed, "python3", "-c", spin)))
 
 
+def test_a_slow_cpu_by_default_has_a_quarter_of_a_nodes_part_of_the_processors(testbed):
+    if (done := testbed.command("fault", "slow-cpu", NODE)).returncode == 2:
+        pytest.skip(f"NO CPU QUOTA, NOT TESTED: {done.stderr.strip()}")
+    try:
+        status = testbed.must("status")
+        assert faults_in(status) == [f"{NODE}  slow-cpu 25%"]
+        cores = float((testbed.state / f"nodes/{NODE}.quota").read_text())
+    finally:
+        testbed.mend(NODE)
+    nodes = int(re.search(r"^up, (\d+) nodes", status)[1])
+    assert cores == pytest.approx(max(len(os.sched_getaffinity(0)) / nodes / 4, 0.01))
+
+
 # Outages
 
 
@@ -330,6 +343,7 @@ def test_a_wrong_fault_is_one_line_and_exit_code_2_and_changes_nothing(testbed):
         ["fault", "hung", "node001", "--value", "1"],
         ["fault", "restarted-slurmctld", "node001"],
         ["fault", "slow-cpu", "node001", "--value", "-1"],
+        ["fault", "slow-cpu", "node001", "--value", "101%"],
         ["fault", "capped-link", "node001", "--value", "fast"],
         ["fault", "lossy-link", "node001", "--value", "101%"],
         ["fault", "wrong-mtu", "node001", "--value", "9"],
