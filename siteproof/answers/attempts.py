@@ -178,7 +178,7 @@ def with_lacking(samples: Iterable[Sample], metric: str) -> Iterator[Sample]:
     for header, nodes in jobs.values():
         owed = expected_nodes(header.expected) if header.owes_lines and "" not in nodes else set()
         for node in owed - nodes:
-            why = f"there is no {metric} of it, and of others there is"
+            why = f"it has no {metric}, and other nodes have one"
             yield Sample(header, node, metric, status=LOST, why=why)
 
 

@@ -160,7 +160,7 @@ def _idle(laid: Rounds, states: Mapping[str, Node] | None) -> list[list[Pair]]:
 
     kept = _kept(laid, is_idle)
     if not kept:
-        raise UserError(selection.OPTION, "no pair of which both nodes are idle", "all")
+        raise UserError(selection.OPTION, "no pair has two idle nodes", "all")
     return kept
 
 

@@ -191,7 +191,7 @@ def _topology(kind: ConfiguredNode, node: OneNode | None) -> Iterator[str]:
         yield f"    # slurm.conf: {sockets} x {cores} x {threads}; {node.name} reports what follows"
         sockets, cores, threads = own
     elif _only_processors(kind) and not (node and all(own)):
-        yield f"    # slurm.conf has CPUs={sockets} alone, which Slurm shows as so many sockets."
+        yield f"    # slurm.conf has CPUs={sockets} only, which Slurm shows as that many sockets."
         yield f"    sockets: {marked('processor sockets of a node')}"
         yield f"    cores_per_socket: {marked('cores of each processor')}"
         return
@@ -296,7 +296,7 @@ def _partitions(known: Known) -> Iterator[str]:
         words = f"Nodes of {one.name}, by the partition {one.partition}"
         yield f"    description: {in_quotes(words)}"
         for other, shared in one.others.items():
-            yield f"    # The partition {other} has {shared} of these nodes, too."
+            yield f"    # The partition {other} has {shared} of these nodes as well."
         yield f"    role: {one.name}"
         yield "    scheduler: slurm"
         options = [f"--partition={one.partition}", *known.extra.values()]
@@ -333,7 +333,7 @@ def _offered(known: Known) -> str:
 def _criteria(known: Known) -> Iterator[str]:
     roles = _list([one.name for one in known.grouped.roles])
     prefix = known.name.upper()
-    yield f"# The contract of {known.name}. What needs no contract is there; of the rest, each gap"
+    yield f"# The contract of {known.name}. Each gap of a criterion"
     yield "# names what to fill in. A criterion with a gap is not in force. 'siteproof sites"
     yield "# --metrics' lists the metrics; 'siteproof port FROM TO' carries criteria from a site."
     yield f"{prefix}-SLURM:"

@@ -78,7 +78,7 @@ class Guest:
     def volume(self, volume: str, token: str, *, write: bool) -> None:
         """Write to a volume, or read what was written there. token: 32 hexadecimal digits."""
         if not _ID.fullmatch(volume) or not _TOKEN.fullmatch(token):
-            raise StepFailed("generic", "the volume's identifier is no UUID")
+            raise StepFailed("generic", "the volume's identifier is not a UUID")
         device = f"/dev/disk/by-id/virtio-{volume[:20]}"
         wait = f"for i in $(seq 10); do test -e {device} && break; sleep 1; done"
         if write:
@@ -98,7 +98,7 @@ class Guest:
             raise StepFailed("generic", "the server has no address")
         address = f"{found[0].get('addr')}"
         if not re.fullmatch(r"[0-9A-Fa-f:.]{3,45}", address):
-            raise StepFailed("generic", "the server's address is none")
+            raise StepFailed("generic", "the server's address is not valid")
         return address
 
 
@@ -247,7 +247,7 @@ class Cloud:
         """Remove the things of one kind that one test has created, and wait until all are gone."""
         match = _THING.fullmatch(name)
         if not match:
-            raise StepFailed("generic", f"'{name[:60]}' is no name of what a test has created")
+            raise StepFailed("generic", f"'{name[:60]}' is not a name that a test has given")
         own, kind = marked(match[1]), match[2]
 
         def left() -> list[Any]:

@@ -282,7 +282,7 @@ def _probes(document: Document, system: System) -> None:
             what = f"only some probes of service '{clip(service)}' have gateway: true"
             document.add(("probes", key), what, hint="Give it to all of them or to none")
     if "all" in system.probes:
-        document.add(("probes", "all"), "'all' stands for all services", "any other name")
+        document.add(("probes", "all"), "'all' means all services", "any other name")
 
 
 def _links(around: Around, system: System) -> None:

@@ -185,7 +185,7 @@ class _Linted:
                 reference(self.document, loc, text, what, self.around.names(section))
         if criterion.answered_by == "evidence" and self.metric.answerable:
             by = f"check {self.metric.check}" if self.metric.check else "a derivation"
-            hint = "Remove answered_by: a person's word answers only what nothing else can"
+            hint = "Remove answered_by: evidence is only for what no check or derivation answers"
             self._note("answered_by", f"{by} answers {criterion.metric}", hint=hint)
 
     def _bound(self) -> None:

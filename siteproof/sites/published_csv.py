@@ -108,13 +108,13 @@ class Published(Row):
         )
     )
     status: Literal[STATUSES] = Field(  # type: ignore[valid-type]
-        "ok", description="Why there is no value, where the source states it; parse: it is lost."
+        "ok", description="Why there is no value, where the source states it; parse: it was lost."
     )
     trial: Annotated[int, Field(ge=1, le=10**6)] | None = Field(
         None, description="The number of the repetition, from 1 on, if there are several."
     )
     node: str = Field("", description="The node that it belongs to; empty: to no single node.")
-    peer: str = Field("", description="The node that received, where node is the one that sent.")
+    peer: str = Field("", description="The receiving node; `node` is the sending one.")
     conditions: Annotated[dict[str, str], BeforeValidator(_pairs)] = Field(
         {}, description="What was requested, as far as the source states it: key=value; key=value."
     )

@@ -174,7 +174,7 @@ class Expected(Model):
         if not given and getattr(self, "count", None) is None:
             raise Mistake("no value", f"a value, a list of values, or one of {', '.join(rules)}")
         if (self.about is None) != (self.tolerance is None):
-            raise Mistake("about and tolerance belong together", "both, or none of them")
+            raise Mistake("about and tolerance belong together", "both, or neither")
         for text in (self.about, self.at_least, self.at_most):
             if text is not None and not numbers_of(text):
                 raise Mistake(f"'{text}' is not a number", "numbers such as 24 or 128 GiB")

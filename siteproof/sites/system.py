@@ -80,7 +80,7 @@ class Hardware(Model):
     memory: Size | None = Field(None, description="Memory of a node, all sockets together.")
     memory_bandwidth: Rate | None = Field(
         None,
-        description="What the memory channels of a node carry: channels x transfers a second x 8 "
+        description="Bandwidth of all memory channels of a node: channels x transfers a second x 8 "
         "bytes. STREAM above it is an error of the measurement.",
     )
     last_level_cache: Size | None = Field(
@@ -232,7 +232,7 @@ class HostParameters(Model):
 
 
 EMULATED = (
-    "By what it is emulated or stood in for, such as netem: its values then answer only criteria "
+    "What emulates or replaces it, such as netem. Its values then answer only criteria "
     "with that condition."
 )
 
@@ -612,7 +612,7 @@ class Probe(Model):
     )
     timeout: Time = Field(
         units.Quantity(Decimal(10), "s"),
-        description="How long the whole probe may take; a later answer is none: 10 s.",
+        description="Time limit of the whole probe; a later answer does not count: 10 s.",
     )
     gateway: bool = Field(
         False,

@@ -462,7 +462,7 @@ def judge_samples(
         *_expired(site, today),
         *_here_after_all(verdicts),
         *(
-            note("has results here, is in no catalogue, and counts for nothing", check=check)
+            note("has results here, but is in no catalogue: it does not count", check=check)
             for check in checks_tried.gone(site, background.tried)
         ),
     ]

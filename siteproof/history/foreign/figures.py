@@ -126,7 +126,7 @@ class LeftOut(StrEnum):
 
     IN_SAMPLES = "of Siteproof's runs, whose values are in its samples"
     NOT_SELECTED = "that --only-system or --only-test leaves out"
-    SILENT = "of tests that measure nothing"
+    SILENT = "of tests without a measurement"
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def ledger(given: Given) -> Iterator[Result]:
         raise given.missing(["timeline.csv" if given.material.jobs else "a session"])
     if given.of == "order":
         wrong = milestones.early(found)
-        why = "; ".join(wrong) or f"{len(found)} milestones follow what they need"
+        why = "; ".join(wrong) or f"{len(found)} milestones are after those that they need"
     else:
         wrong = [one.milestone for one in found if not one.date]
         many = f"{len(found)} milestones have a day"

@@ -255,7 +255,7 @@ def missed(given: Given, node: str) -> Iterator[Result]:
     results = given.material.facts.get(node, [])
     own = bought.of_section(results, name) if given.of else results
     if not own:
-        raise given.missing([f"{source}, which states nothing of it"], node)
+        raise given.missing([f"{source}, which does not state it"], node)
     yield _of_node(given, node, own, sample)
 
 

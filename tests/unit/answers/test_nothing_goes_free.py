@@ -123,7 +123,7 @@ def test_what_takes_nothing_back(tmp_path, monkeypatch):
     assert here.says() == FREE
     here.failed(5, "timeout", "NoSuchCheck")  # which no plan contains any more
     assert here.says() == FREE
-    assert "NoSuchCheck: has results here, is in no catalogue" in " ".join(
+    assert "NoSuchCheck: has results here, but is in no catalogue" in " ".join(
         ask("verdict")[1].split()
     )
 

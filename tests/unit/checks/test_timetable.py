@@ -131,8 +131,8 @@ def test_what_cannot_be_had_is_told(example):
         ("9", (), "9 clients requested, 7 have an idle pair"),
         ("0", (), "0 clients requested"),
         ("4", (1,), "4 clients requested, 3 have an idle pair"),
-        ("idle", (1, 2), "no pair of which both nodes are idle"),
-        ("1", (1, 2), "no pair of which both nodes are idle"),
+        ("idle", (1, 2), "no pair has two idle nodes"),
+        ("1", (1, 2), "no pair has two idle nodes"),
         ("node099", (), "node099 is not in the inventory"),
         ("node002", (), "node002 has no pair of this link"),  # a server alone
         ("node[", (), "is not a node set"),
