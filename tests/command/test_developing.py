@@ -13,6 +13,7 @@ BLOCK = re.compile(
     r"^(Append to |Change )?`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
 CHECK, CRITERION, SITE = "A new check", "A criterion for it", "A new site"
+NO_ANSWER = "What is no answer"
 ROUNDING, CHAPTER = "A new rule of rounding", "A new chapter"
 OWN, ANALYSIS = "A centre's own checks", "A new analysis"
 MADE = {ROUNDING: ["docs/reference/keys.md"]}  # files that a command makes of the others
@@ -230,6 +231,7 @@ def test_a_failed_validation_is_a_wrong_answer_and_no_rate(built):
 @pytest.mark.long
 def test_with_the_check_no_list_of_a_test_is_short_of_it(copied):
     write(copied.clone, CHECK)
+    write(copied.clone, NO_ANSWER)
     write(copied.clone, CRITERION)
     told = must_pass(
         copied,
