@@ -11,7 +11,7 @@ PAGES = [
 ]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
-README_LINES = 150
+README_LINES = 90
 
 
 def prose(page: Path) -> str:
