@@ -163,8 +163,8 @@ def test_a_table_has_80_columns_at_most(world, service):
     world.inside("probe")
     lines = world.inside("availability").out.splitlines()
     assert " next: siteproof probe --system " in lines.pop()
-    table = [line for line in lines if "─" in line or "service " in line or "system " in line]
-    assert len(table) > 4
+    table = [line for line in lines if "service " in line or "system " in line]
+    assert len(table) >= 4
     assert max(map(len, table)) <= 80
 
 
