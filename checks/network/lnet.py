@@ -33,7 +33,6 @@ class Lnet(FileSystemSweep):
     derive = "storage.lnet"
     tags = {"network"}
     metrics = ("read", "write")
-    headline = ("read", "write")
 
     nids = variable(str, value="")
     duration = variable(int, value=30)  # seconds; each 5 give a value, of which the median counts

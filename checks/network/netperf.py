@@ -17,7 +17,6 @@ class Netperf(PerPairCheck):
     script = "netperf.sh"
     parsers = {"netperf": netperf}
     metrics = ("throughput", "service_demand")
-    headline = ("throughput",)
     patterns = ("star", "all", "random")
 
     duration = variable(int, value=0)  # seconds of each run; 0: as below

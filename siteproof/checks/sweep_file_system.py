@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof.answers import required
-from siteproof.checks import file_system, session
+from siteproof.checks import file_system, session, standard
 from siteproof.checks.file_system import OnFileSystem
-from siteproof.checks.job import LOCAL
 from siteproof.checks.sweep import SweepCheck
-from siteproof.errors import UserError
 from siteproof.record.point import Point
-from siteproof.sites.system import Partition
-from siteproof.slurm import client
-from siteproof.slurm.records import unusable
-
-
-def usable(where: Partition, chosen: NodeSet) -> int:
-    """How many of the nodes that were chosen of a partition can take a job now.
-
-    If Slurm does not answer, all of them: the run itself will report it.
-    """
-    if where.scheduler == LOCAL:
-        return 1
-    try:
-        return len(chosen) - len(unusable(chosen, client.first_look()))
-    except UserError:
-        return len(chosen)
-
-
-def narrowed(points: Mapping[int, Point], whole: Collection[int], most: int) -> dict[int, Point]:
-    """Without the points that are the whole of another, smaller partition.
-
-    whole: how many nodes each partition has. most: those of the partition in question.
-    """
-    largest = max((count for count in whole if count <= most), default=0)
-    return {
-        number: point
-        for number, point in points.items()
-        if point.tasks == largest or point.tasks not in whole
-    }
 
 
 class FileSystemSweep(OnFileSystem, SweepCheck, special=True):
@@ -69,14 +38,14 @@ class FileSystemSweep(OnFileSystem, SweepCheck, special=True):
 
     def fitting(self, most: int) -> dict[int, Point]:
         """Of the points on a whole partition only those of the partition in question."""
-        return narrowed(super().fitting(most), self.whole, most)
+        return standard.narrowed(super().fitting(most), self.whole, most)
 
     def missing_on(self, partition: str, environment: str = "") -> dict[int, Point]:
         """As every sweep's; the points of another partition are not missing here."""
         found = super().missing_on(partition, environment)
         if not self.fs:  # the site names none, which is why none of the points fits
             return found
-        return narrowed(found, self.whole, self.most_nodes(partition))
+        return standard.narrowed(found, self.whole, self.most_nodes(partition))
 
     def shared_files(self, point: Point) -> bool:
         """Whether the nodes of a point must see each other's files."""

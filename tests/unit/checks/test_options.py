@@ -161,6 +161,7 @@ class Stream:
         ({"parameterize": ["nodse=1,2"]}, [], "-P nodse"),
         ({"parameterize": ["Strem.nodes=1,2"]}, [], "-P Strem.nodes"),
         ({"names": ["Stream", "Hlp"]}, [], "-n Hlp"),
+        ({"names": ["Strem"]}, [], "-n Strem"),
         ({"exclude_names": ["Hlp"]}, [], "-x Hlp"),
         ({"exclude_tags": ["cpus"]}, [], "-T cpus"),
     ],
@@ -176,7 +177,6 @@ def test_what_speaks_of_no_check_is_refused(values, variables, where):
     [
         ({}, ["nodes", "Stream.nodes", "Hpl.share", "Stream.chunk", "_rfm_dry_run"]),
         ({"parameterize": ["nodes=1,2", "Stream.chunk=0"]}, []),
-        ({"names": ["Strem"]}, []),  # nothing is left to run, which is refused as such
         ({"names": ["^Str", "/1a2b3c4d", "Stream@0", "chunk=0"]}, []),
         ({"exclude_names": ["Hpl", "["]}, []),
         ({"exclude_tags": ["cpu|disk"]}, []),

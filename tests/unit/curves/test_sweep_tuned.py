@@ -71,9 +71,8 @@ def test_a_value_that_was_not_read_back_does_not_count(site):
 
 
 def test_a_sweep_without_the_ends_is_no_answer(site):
-    assert (
-        str(verdict(site, sweep(16, 32, 64), "SC11-SWEEP-RPCS").verdict) == "SKIP"
-    )  # with not_here
+    found = verdict(site, sweep(16, 32, 64), "SC11-SWEEP-RPCS")
+    assert str(found.verdict) == "INCOMPLETE"
 
 
 def test_a_failed_value_does_not_count(site):
@@ -86,7 +85,7 @@ def test_one_sample_a_point_is_too_few(site):
 
 
 def test_what_stays_the_machines_own_is_no_value_of_the_sweep(site):
-    assert str(verdict(site, sweep(8, 128), "SC11-SWEEP-DIRTY").verdict) == "SKIP"
+    assert str(verdict(site, sweep(8, 128), "SC11-SWEEP-DIRTY").verdict) == "INCOMPLETE"
 
 
 def test_knobs_of_tcp_say_nothing_of_a_file_system(site):
@@ -101,6 +100,7 @@ def test_what_was_measured_with_turned_knobs_answers_no_contract(site, rpcs, dir
         "tasks_per_node": "1",
         "api": "POSIX",
         "layout": "file_a_task",
+        "stripe_count": "30",
     }
     found = [
         replace(s, dims={**s.dims, "tasks": "30"}, own_conditions={**s.own_conditions, **told})

@@ -105,7 +105,7 @@ def test_another_content_of_the_same_size_and_age_is_read(perflogs):
 def test_without_refresh_it_is_as_it_was(perflogs):
     told_by(perflogs)
     years.write(perflogs, runs=7, first=6, **SMALL)
-    with history.open_history(perflogs, refresh=False) as opened:
+    with history.open_history(perflogs, only=()) as opened:
         assert opened.sql("SELECT count(*) FROM runs") == [(12,)]
 
 
@@ -266,7 +266,7 @@ def test_wherever_a_writer_ends_the_store_is_whole(perflogs, monkeypatch):
                 pass
             else:
                 break
-        with history.open_history(perflogs, refresh=False) as opened:
+        with history.open_history(perflogs, only=()) as opened:
             files = {row[0] for row in held(opened)}
             assert held(opened) == [row for row in truth(perflogs)[0] if row[0] in files]
             assert opened.notes == []
@@ -299,7 +299,7 @@ def test_a_kill_at_any_moment_loses_nothing(perflogs, cache, processes):
         time.sleep(chance.uniform(0.02, 0.4))
         process.kill()  # which may have ended already
         process.join()
-        with history.open_history(perflogs, refresh=False) as opened:
+        with history.open_history(perflogs, only=()) as opened:
             assert opened.notes == []
             files = {row[0] for row in held(opened)}
             assert held(opened) == [row for row in truth(perflogs)[0] if row[0] in files]

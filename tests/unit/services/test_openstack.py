@@ -78,7 +78,7 @@ def test_a_line_that_the_credentials_lack_is_named(tmp_path, lines, lacks):
 
 @rows("name", ["x", MARK, f"{MARK} (secrets)", f"{MARK} (servers) (servers)"])
 def test_a_name_that_is_none_of_ours_removes_nothing(tmp_path, name):
-    with pytest.raises(StepFailed, match="no name of what a test has created"):
+    with pytest.raises(StepFailed, match="is not a name that a test has given"):
         Cloud(Job("cloud", service(), MARK, tmp_path, "mine")).remove(name)
 
 
@@ -140,7 +140,7 @@ def test_a_volume_whose_identifier_is_no_uuid_is_not_used(tmp_path, volume):
     one = openstack_api.Guest(
         Cloud(Job("cloud", service(), MARK, tmp_path, "mine")), None, tmp_path
     )
-    with pytest.raises(StepFailed, match="no UUID"):
+    with pytest.raises(StepFailed, match="not a UUID"):
         one.volume(volume, "0" * 32, write=True)
 
 
