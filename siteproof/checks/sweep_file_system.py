@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ClusterShell.NodeSet import NodeSet
-
 from siteproof.answers import required
 from siteproof.checks import file_system, session, standard
 from siteproof.checks.file_system import OnFileSystem
@@ -27,7 +25,9 @@ class FileSystemSweep(OnFileSystem, SweepCheck, special=True):
         """Points of a run without a sweep file: all usable nodes of each partition, a task each;
         and the points that criteria require."""
         site = session.current().site
-        counts = {usable(site.partition(name), self.chosen_on(name)) for name in self.roles}
+        counts = {
+            standard.usable(site.partition(name), self.chosen_on(name)) for name in self.roles
+        }
         whole = [{"tasks": str(count)} for count in sorted(counts - {0})]
         points = required.points(site, self.planned_job()) if self.fs else []
         named = {int(values["tasks"]) for values in points if "tasks" in values}
