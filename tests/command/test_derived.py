@@ -126,18 +126,12 @@ def test_values_under_conditions_that_differ_are_not_compared(perflogs):
 
 
 def described(node):
-    cores = "6" if "oss" in node else "12"
-    return {
-        "cpu.model": "E5645",
-        "cpu.cores": cores,
-        "cpu.threads": cores,
-        "memory.total": "24000000 kB",
+    return as_stated(sites.load("sc11-wan"), node) | {
+        "cpu.threads": "6" if "oss" in node else "12",
         "nic.eth2.speed": "10000 Mb/s",
         "nic.eth2.mtu": "9000",
         "nic.eth2.driver": "bna",
         "nic.eth2.pci": "0000:03:00.0",
-        "host.name": node,
-        "disk.sda.size": "500107862016 B",
     }
 
 
@@ -180,6 +174,7 @@ def sc11(perflogs, **changes):
                     program="ior",
                     api="POSIX",
                     layout="file_a_task",
+                    stripe_count="30",
                 )
         for clients, servers in (("1", "8"), ("10", "10")):
             for metric in ("Lnet.read", "Lnet.write"):
@@ -337,11 +332,13 @@ def everything_else(perflogs):
             clients,
             {"IorSingle.read": 1200, "IorSingle.write": 1200},
             file_system=place,
+            stripe_count="30",
             program="ior",
         )
         made.nodes(clients, {"Lustre.osts_up": 30}, file_system=place, program="lfs")
         for metric, value in (("peak", best), ("sustained", lasting), ("nodes", 30)):
-            made.whole(f"Workload.{metric}", value, file_system=place, applications="8", nodes="30")
+            mix = {"applications": "8", "nodes": "30", "mix": "8+7+6+3+2+2+1+1"}
+            made.whole(f"Workload.{metric}", value, file_system=place, **mix)
     made.nodes(ENDS, {f"HostParameters.{kind}_mismatches": 0 for kind in KINDS})
     for name, (points, first, last) in TUNED.items():
         made.whole(

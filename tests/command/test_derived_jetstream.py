@@ -210,8 +210,6 @@ def only_criteria_on_availability(site):
     for path in site.glob("criteria*.yaml"):
         every = yaml.safe_load(path.read_text()) or {}
         kept = {key: one for key, one in every.items() if key in (OF_SYSTEM, OF_GATEWAY)}
-        for criterion in kept.values():
-            criterion.pop("not_here")  # here there are probes
         path.write_text(yaml.safe_dump(kept))
 
 
@@ -219,8 +217,8 @@ def probed(perflogs, tmp_path, monkeypatch, down=0, gateway_down=0, missed=range
     """Rounds every five minutes for 15 days; the last rounds of each are down."""
     emulate(tmp_path, monkeypatch, "jetstream-iu")
     only_criteria_on_availability(tmp_path / "sites/jetstream-iu")
-    with (tmp_path / "sites/jetstream-iu/system.yaml").open("a") as file:
-        file.write(PROBES)
+    path = tmp_path / "sites/jetstream-iu/system.yaml"
+    path.write_text(path.read_text().partition("\nprobes:")[0] + PROBES)
     now = int(datetime.now(UTC).timestamp())
     rounds = range(15 * 288, -1, -1)
     targets = {"login": ("127.0.0.1:22", down), "seagrid": ("127.0.0.1:23", gateway_down)}

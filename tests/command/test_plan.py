@@ -140,8 +140,8 @@ REFUSED = {
     "--system jetstream-iu -n TcpBandwidth -p io": (
         "no check is selected: TcpBandwidth does not run in the environment of -p"
     ),
-    "-n Lnet": (
-        "no check is selected: Lnet is measured by sweeps only. 'reframe -c sweeps/ -l' lists"
+    "-n FioSweep": (
+        "no check is selected: FioSweep is measured by sweeps only. 'reframe -c sweeps/ -l' lists"
     ),
     "-n Streem": "plan: -n Streem: no such check (did you mean 'Stream'?). Allowed: BlockStorage, ",
     "-t nothing": "no check is selected. 'reframe -c checks/ -l' lists",

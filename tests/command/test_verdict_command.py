@@ -210,7 +210,7 @@ def test_why_explains_a_criterion_with_bound_conditions_and_every_node(jetstream
         "PTI-TR16-005",
         ">= 80 % of peak = 645.12 GFLOPS, nearest 1 %",
         "memory_share",
-        "program xhpl",
+        "program hpcc or xhpl",
         "iu-c013: FAIL, 300 GFLOPS -> 37 %",
     ):
         assert told in done.out
