@@ -123,7 +123,7 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     suspects = _suspects(nodes)
     text = (
         "slow in some metric, FAILED ones included: {count} of {of} measured nodes of {role} "
-        "({share:whole}); the median itself may be bad, so rely on the contract and each node's "
+        "({share:whole}); the median may be wrong, too, so rely on the contract and each node's "
         "own history"
     )
     many = [note(text, **one) for one in suspects if one["share"] > MANY]

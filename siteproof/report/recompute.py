@@ -32,7 +32,7 @@ from urllib.parse import unquote_to_bytes
 
 Row = Dict[str, str]  # by column; of what the page shows the text of each cell
 ORDER = ["FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PENDING", "SKIP", "PASS"]  # worst first
-BECAME = {"PASS": "passed", "REGRESSED": "below baseline", "FAIL": "failed"}  # else: no value
+BECAME = {"PASS": "passed", "REGRESSED": "below baseline", "FAIL": "failed"}
 MIDDLES, WRONG = ("median", "mean"), ("invalid", "checksum")  # scopes; wrong answers
 TABLES = ("criteria", "units", "samples", "jobs", "baselines", "waivers", "checks")
 POWERS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
@@ -47,7 +47,7 @@ SIGNS = {"at_least": -1, "at_most": 1, "equals": 0}
 LINE, TOP = "not met", "verdict at the top"  # a column and a line of the first screen
 CELLS = {"verdict": "stated", "required": "limit", "limit": "limit", "worst value": "worst"}
 CELLS.update({"margin": "margin", "counts": "counts"})
-COUNTED = "([0-9]+) (passed|below baseline|failed|no value)"
+COUNTED = "([0-9]+) (passed|below baseline|failed|without a value)"
 SAID = "(?:([0-9]+) |([^ ]+) [(])?(?<![\\w-])(%s)(?![\\w-])"
 SAID %= "|".join([*ORDER, "PUBLISHED", "UNDECIDED"])
 GIVEN = """Taken as given, as the tables state it: which units owe a value, which values answer, and
@@ -151,7 +151,7 @@ class Unit(NamedTuple):
 
 def counts_of(units: List[Unit]) -> str:
     """How many of them have passed, failed and so on."""
-    due = Counter(BECAME.get(one.waived or one.verdict, "no value") for one in units)
+    due = Counter(BECAME.get(one.waived or one.verdict, "without a value") for one in units)
     return str(sorted((str(many), what) for what, many in due.items()))
 
 

@@ -33,19 +33,19 @@ class Standing(StrEnum):
     """What became of a unit that owes a value."""
 
     PASSED = "passed"
-    BELOW = "below baseline"
+    BELOW_BASELINE = "below baseline"
     FAILED = "failed"
-    NO_VALUE = "no value"
+    NO_VALUE = "without a value"
 
     @property
     def key(self) -> str:
         """Its key in JSON and CSV."""
-        return self.replace(" ", "_")
+        return self.name.lower()
 
 
 STANDINGS = {
     Verdict.PASS: Standing.PASSED,
-    Verdict.REGRESSED: Standing.BELOW,
+    Verdict.REGRESSED: Standing.BELOW_BASELINE,
     Verdict.FAIL: Standing.FAILED,
 }
 

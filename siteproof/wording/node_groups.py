@@ -157,7 +157,7 @@ def _others(counts: Collection[int]) -> str:
     """How many further reasons each node has, or at most."""
     most = max(counts, default=0)
     up_to = "up to " if len(counts) > 1 else ""
-    return f"{up_to}{count(most, 'more reason')}" if most else ""
+    return f"{up_to}{count(most, 'other reason')}" if most else ""
 
 
 def cells(findings: Sequence[Finding], shown: Shown) -> tuple[str, ...]:

@@ -337,4 +337,4 @@ def last_line(judged: Judgement) -> str:
     of = " by published values" if published_only(judged) else ""
     text = f"verdict on {judged.site.system.system}{of}: {shown or 'no criterion'}"
     besides = dict.fromkeys(attempt.header.check for attempt in judged.failed_besides)
-    return f"{text}; besides, {', '.join(besides)} did not end well" if besides else text
+    return f"{text}; also failed: {', '.join(besides)}" if besides else text

@@ -45,7 +45,7 @@ SUMS_NOTE = (
 )
 LOOKS = {  # of the page's style
     Standing.PASSED: OK,
-    Standing.BELOW: SLOW,
+    Standing.BELOW_BASELINE: SLOW,
     Standing.FAILED: BAD,
     Standing.NO_VALUE: NONE,
 }

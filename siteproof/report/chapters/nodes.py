@@ -48,7 +48,7 @@ def brief(material: Material) -> str:
 def _first(reasons: Sequence[str]) -> str:
     if not reasons:
         return "no reason known"
-    more = f", and {count(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
+    more = f", and {count(len(reasons) - 1, 'other reason')}" if len(reasons) > 1 else ""
     return f"{reasons[0]}{more}"
 
 
