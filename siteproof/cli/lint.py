@@ -107,9 +107,10 @@ def _coverage(chosen: list[str], form: str) -> None:
     names = ("system", *columns)
     rows: list[tuple[str, ...]] = []
     missing: dict[str, list[str]] = {}
-    sums = Counter[str]()
+    sums, gaps = Counter[str](), 0
     for name in chosen:
         site, lacks = load(name), _lacking(name)
+        gaps += len(site.gaps)
         by = {key: _answered_by(site, key, lacks) for key in site.criteria}
         counts = Counter(by.values()) + Counter({"criteria": len(by)})
         sums += counts
@@ -124,7 +125,9 @@ def _coverage(chosen: list[str], form: str) -> None:
         if keys:
             print_text(f"{name}, nothing: {', '.join(keys)}")
     can = sums["criteria"] - sums["nothing"] - sums["not here"]
-    print_text(f"{can} of {count(sums['criteria'], 'criterion', 'criteria')} can be answered")
+    without = f"; criteria with a gap are not counted: {count(gaps, 'gap')} in all" if gaps else ""
+    criteria = count(sums["criteria"], "criterion", "criteria")
+    print_text(f"{can} of {criteria} can be answered{without}")
 
 
 def _answered_by(site: Site, key: str, lacks: Mapping[str, Finding]) -> str:

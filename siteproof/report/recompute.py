@@ -21,6 +21,7 @@ import base64
 import csv
 import hashlib
 import io
+import os
 import re
 from collections import Counter
 from fractions import Fraction
@@ -328,11 +329,17 @@ def show(line: str, to: Optional[TextIO] = None) -> None:
 
 def main() -> int:
     """The exit code."""
+    if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
+        show("usage: python3 recompute.py PAGE.html", sys.stderr)
+        return 2
     try:
-        with open(sys.argv[-1], encoding="utf-8") as handle:
+        with open(sys.argv[1], encoding="utf-8") as handle:
             return 1 if recompute(handle.read()) else 0
+    except BrokenPipeError:  # whoever reads this has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
     except Exception as error:  # a page may be damaged in any way
-        what = (sys.argv[-1], type(error).__name__, error)
+        what = (sys.argv[1], type(error).__name__, error)
         show("recompute: %s: not a page with criteria, or damaged: %s %s" % what, sys.stderr)
     return 2
 

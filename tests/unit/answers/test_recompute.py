@@ -3,6 +3,7 @@
 import ast
 import csv
 import io
+import os
 import random
 import re
 import subprocess
@@ -500,6 +501,16 @@ def test_a_damaged_page_ends_with_2_and_one_line(saved):
         told.append(alone(saved))
     for code, _, printed in told:
         assert (code, printed.count("\n"), "Traceback" in printed) == (2, 1, False), printed
+
+
+def test_without_a_page_it_shows_how_it_is_called_and_a_reader_may_leave(saved):
+    for words in ((), ("--help",), (saved, saved)):
+        assert alone(*words) == (2, "", "usage: python3 recompute.py PAGE.html\n")
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, SCRIPT, saved], stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (2, b"")
 
 
 NO_NUMBERS = ["3/2", "1_000", "1e309", "1e99999999", "\u0663", "nan", ""]

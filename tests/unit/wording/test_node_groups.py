@@ -51,6 +51,6 @@ def test_the_number_of_further_reasons_is_that_of_each_node_or_at_most_so_many()
         Finding(Kind.NOT_MEASURED, "n002", metric=metric) for metric in ("Hpl.gflops", "Ior.read")
     ]
     one, two = [missed("n002", 20, 0), *more], [missed("n007", 20, 0)]
-    assert printed(one, two) == ["up to 2 more reasons"]
+    assert printed(one, two) == ["up to 2 other reasons"]
     alike = [two[0], *(replace(why, subject="n007") for why in more)]
-    assert printed(one, alike) == ["2 more reasons"]
+    assert printed(one, alike) == ["2 other reasons"]
