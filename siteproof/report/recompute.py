@@ -334,7 +334,9 @@ def main() -> int:
         return 2
     try:
         with open(sys.argv[1], encoding="utf-8") as handle:
-            return 1 if recompute(handle.read()) else 0
+            differs = recompute(handle.read())
+        sys.stdout.flush()
+        return 1 if differs else 0
     except BrokenPipeError:  # whoever reads this has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2

@@ -43,7 +43,7 @@ def test_bad_nodes_come_first_with_why(fleet):
     assert slow["details"]["deficit"] == pytest.approx(0.3)
     assert lines[1:] == [
         "FAILED    n006",
-        "      Stream: did not answer: left no result  1 more reason",
+        "      Stream: did not answer: left no result  1 other reason",
         "SLOW      n004  Stream.triad  70 MB/s  30.0 % below the others",
         "      seen once, run again to confirm",
         "UNTESTED  n002",
@@ -99,7 +99,7 @@ def test_what_a_tool_wrote_at_length_is_told_by_why(fleet):
     others = run_of({n: v for n, v in EVEN.items() if n != "n003"})
     fleet.keep([*others, broken("n003", "generic", why=noise)])
     told = fleet.ask("nodes").out
-    assert "Stream: no value: mpi4py exited with 1  1 more reason" in told
+    assert "Stream: no value: mpi4py exited with 1  1 other reason" in told
     assert "Unable" not in told
     assert "Unable to load any plugin" in fleet.ask("why", "n003").out
 

@@ -149,10 +149,11 @@ def test_each_criterion_has_the_numbers_of_the_verdict(winter):
     for one in answers["verdict"]["criteria"]:
         row = rows[one["id"]]
         assert row["verdict"] == one["verdict"]
-        counts = re.findall(r"(\d+) (passed|below baseline|failed|no value)", row["counts"])
+        counts = re.findall(r"(\d+) (passed|below baseline|failed|without a value)", row["counts"])
         assert sum(int(number) for number, _ in counts) == one["counts"]["expected"]
         for number, standing in counts:
-            assert int(number) == one["counts"][standing.replace(" ", "_")]
+            key = "no_value" if standing == "without a value" else standing.replace(" ", "_")
+            assert int(number) == one["counts"][key]
         if worst := one["worst"]:
             begin = f"{worst['value']} {worst['unit']}, worst {worst['node']}"
             assert row["worst value"].startswith(begin)

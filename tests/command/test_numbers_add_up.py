@@ -20,7 +20,12 @@ from siteproof.report.chapters import criteria
 from siteproof.report.summary import first_tables, fleet
 
 NODES = names(8)
-STANDINGS = ("passed", "below_baseline", "failed", "no_value")
+STANDINGS = {  # the keys of JSON, and their words
+    "passed": "passed",
+    "below_baseline": "below baseline",
+    "failed": "failed",
+    "no_value": "without a value",
+}
 CRITERION = """\
 C-TRIAD:
   description: d
@@ -136,13 +141,13 @@ def test_page_terminal_plain_json_and_first_screen_agree_and_add_up(asked, case)
 def all_four_agree(told, plain, terminal, row):
     counts = told["counts"]
     assert counts["expected"] == 8 == sum(counts[name] for name in STANDINGS)
-    assert {name.replace("_", " "): str(counts[name]) for name in STANDINGS} == {
-        name.replace("_", " "): plain[name.replace("_", " ")] for name in STANDINGS
+    assert {words: str(counts[name]) for name, words in STANDINGS.items()} == {
+        words: plain[words] for words in STANDINGS.values()
     }
     assert (plain["expected"], plain["waived"]) == ("8", str(counts["waived"]))
     for text in (" ".join(terminal.split()), row):
         for name in STANDINGS:
-            shown = re.search(rf"(\d+) {name.replace('_', ' ')}\b", text)
+            shown = re.search(rf"(\d+) {STANDINGS[name]}\b", text)
             assert int(shown[1] if shown else 0) == counts[name], (name, text)
     if told["worst"]:
         shown = f"{told['worst']['value']} {told['worst']['unit']}"
