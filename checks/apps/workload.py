@@ -31,8 +31,9 @@ PROGRAMS: Mapping[str, type[ApplicationCheck]] = {
 }
 SHARED = ("application.sh", "counters.sh", "member.sh")
 OWN = "own."  # what the name of a centre's own program begins with, before that of its application
-SCRIPT = """. "$1/application.sh"
-CORES=$cores
+ON_EACH = '. "$1/application.sh"\nCORES=$cores'
+OVER_ALL = '. "$1/launch.sh"\nCORES=$(nproc)'  # one start, whose tasks are over its nodes
+SCRIPT = """{start}
 export CORES
 (
 {command}
@@ -55,7 +56,7 @@ def parsers_of_all() -> dict[str, ModuleType]:
 
 @rfm.simple_test
 class Workload(FileSystemSweep):
-    """Each node of an application runs its program by itself, on all of its cores.
+    """Each node of an application runs its program by itself, on all of its cores, or all one.
 
     The programs work in a folder on the file system, and a wrong answer of one of them is a wrong
     answer of all.
@@ -116,7 +117,10 @@ class Workload(FileSystemSweep):
             shutil.copy(Path(self.prefix) / check.script, stage / f"{name}.sh")
         for name, application in self.applications().items():
             if application.command:
-                script = SCRIPT.format(command=application.command, end=own_program.END)
+                start = OVER_ALL if application.tasks else ON_EACH
+                script = SCRIPT.format(
+                    start=start, command=application.command, end=own_program.END
+                )
                 (stage / f"{OWN}{name}.sh").write_text(script)
 
     def applications(self) -> Mapping[str, Application]:
@@ -131,6 +135,9 @@ class Workload(FileSystemSweep):
             program = application.program
             sizes = PROGRAMS[program].problems[self.mode] if program else {}
             variables = [f"{key}={value}" for key, value in sizes.items()]
+            if application.tasks:
+                each = application.tasks // application.nodes
+                variables = [f"TASKS={application.tasks}", f"TASKS_PER_NODE={each}"]
             words = [name, program or f"{OWN}{name}", str(application.nodes), *variables]
             lines.append(" ".join(words))
         return {**super().settings(), **self.hardware_variables(), "WORKLOAD": "\n".join(lines)}
@@ -139,7 +146,11 @@ class Workload(FileSystemSweep):
         """Program and nodes of each application, and the known answers of the programs."""
         named = {key: next(iter(check.parsers)) for key, check in PROGRAMS.items()}
         each = self.applications()
-        own = {f"{OWN}{name}": {"answer": one.answer} for name, one in each.items() if one.command}
+        own = {
+            f"{OWN}{name}": {"answer": one.answer, "prints": one.prints}
+            for name, one in each.items()
+            if one.command
+        }
         known = {named[key]: check.answer(self.mode) for key, check in PROGRAMS.items()}
         return {
             "workload": {

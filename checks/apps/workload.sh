@@ -33,15 +33,21 @@ split_nodes() { # COUNT: the next ones of `left` into `nodes`
     left=$*
 }
 
-start() { # PHASE NAME PROGRAM COUNT VARIABLE=VALUE...: the application on `nodes`, and wait for it
+# start PHASE NAME PROGRAM COUNT VARIABLE=VALUE...: the application on `nodes`, and wait for it. With
+# a number of tasks it is started once, here, and starts those itself.
+start() {
     phase=$1 name=$2 program=$3 number_of=$4
     shift 4
     (
         NODES=$nodes NODE_COUNT=$number_of POINT_FOLDER=$result/step.$phase.$name
         mkdir "$POINT_FOLDER" || exit
         # shellcheck disable=SC2086  # a list of nodes
-        on_nodes sh "$stage/member.sh" "$stage" "$result" "$numbered" "$phase" "$name" "$program" \
+        set -- sh "$stage/member.sh" "$stage" "$result" "$numbered" "$phase" "$name" "$program" \
             "$folder/test.tree" "$@" -- $nodes
+        case $* in
+        *' TASKS='*) SLURM_JOB_ID=$SITEPROOF_JOB SLURM_MPI_TYPE=$SITEPROOF_MPI ONCE=yes "$@" ;;
+        *) on_nodes "$@" ;;
+        esac
     )
 }
 

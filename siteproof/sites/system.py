@@ -364,7 +364,17 @@ class Application(Model):
         description="With `command`: a line that its output has if its answer is right; * is any "
         "text.",
     )
+    prints: str = Field(
+        "",
+        description="With `command`: a line of its output with a figure of which more is better; # "
+        "is the figure, * any text.",
+    )
     nodes: Count = Field(description="On how many nodes it runs, on each by itself.")
+    tasks: Count | None = Field(
+        None,
+        description="With `command`: it runs once, and its line `launch PROGRAM...` starts the "
+        "program in so many tasks over its nodes, on each the same number.",
+    )
 
     @model_validator(mode="after")
     def _one_program(self) -> Application:
@@ -372,6 +382,13 @@ class Application(Model):
             raise Mistake("an application has 'program' or 'command'", "one of them")
         if bool(self.command) != bool(self.answer):
             raise Mistake("only one of 'command' and 'answer'", "both, or none")
+        for key in ("prints", "tasks"):
+            if getattr(self, key) and not self.command:
+                raise Mistake(f"'{key}' without 'command'", "only with 'command'")
+        if self.prints and self.prints.count("#") != 1:
+            raise Mistake("'prints' does not have one #", "one #, where the figure stands")
+        if self.tasks and self.tasks % self.nodes:
+            raise Mistake("'tasks' is not the same on each node", "a multiple of 'nodes'")
         return self
 
 

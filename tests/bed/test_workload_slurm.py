@@ -1,9 +1,10 @@
-"""The site's workload over the nodes of a real Slurm cluster, with real programs."""
+"""The site's workload over the nodes of a real Slurm cluster, and of two sites, with real programs."""
 
 import shutil
 
 import pytest
 from bed_suite import Suite
+from wan_sites import Sites, joined
 
 MISSING = [program for program in ("lmp", "minimap2") if not shutil.which(program)]
 pytestmark = [
@@ -102,3 +103,47 @@ def test_another_input_of_one_application_makes_all_invalid(suite):
     (sample,) = suite.samples()
     assert sample.status == "invalid"
     assert "genes alone" in sample.why
+
+
+FAR = """
+file_systems:
+  scratch: {%s}
+
+workload:
+  file_systems: [scratch]
+  applications:
+    melt:  # over the WAN, writing a dump each step
+      command: |
+        printf '%%s\\n' 'units lj' 'lattice fcc 0.8442' 'region box block 0 20 0 20 0 20' \\
+          'create_box 1 box' 'create_atoms 1 box' 'mass 1 1.0' 'pair_style lj/cut 2.5' \\
+          'pair_coeff 1 1 1.0 1.0 2.5' 'velocity all create 1.44 1978' 'fix 1 all nve' \\
+          'dump 1 all atom 1 melt.*' 'run 20' >melt.in
+        launch lmp -in melt.in -log none
+        ls melt.20
+      answer: 'Loop time of * on 5 procs for 20 steps with 32000 atoms'
+      prints: 'Performance: # tau/day, *'
+      nodes: 5
+      tasks: 5
+    genes: {program: minimap2, nodes: 3}
+
+partitions:
+"""
+
+
+def test_an_application_over_both_sites_of_a_wan_runs_beside_another(tmp_path_factory, tmp_path):
+    """Site a has four nodes, so that one of the five tasks is at the far end of the WAN."""
+    with joined("10gbit", tmp_path_factory.getbasetemp(), name="-wan-workload") as bed:
+        suite = Sites(bed, tmp_path)
+        suite.disk = tmp_path / "disk"
+        suite.disk.mkdir()
+        shared = f"path: {suite.disk}, kind: any, shared: true"
+        suite.edit("system.yaml", ("\npartitions:\n", FAR % shared))
+        done = reframe(suite)
+        assert done.returncode == 0, done.stdout
+        samples = suite.samples()
+    assert {(s.status, s.why) for s in samples} == {("ok", "")}
+    assert {s.conditions["mix"] for s in samples} == {"5+3"}
+    found = {(s.metric, s.dims.get("application", "")): float(s.value) for s in samples}
+    assert found["Workload.printed_alone", "melt"] > 0
+    assert found["Workload.network_moved", "melt"] > found["Workload.network_moved", "genes"]
+    assert list(suite.disk.iterdir()) == []

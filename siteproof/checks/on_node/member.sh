@@ -4,6 +4,7 @@
 #   sh member.sh STAGE RESULT FIRST PHASE APPLICATION PROGRAM WORK VARIABLE=VALUE... -- NODE...
 #
 # The nodes of the application have the numbers from FIRST on, in their order. WORK: where it works.
+# ONCE=yes: it runs for all of its nodes, with the first one's number.
 set -u
 stage=$1 result=$2 number=$3 phase=$4 application=$5 program=$6 work=$7
 shift 7
@@ -14,7 +15,8 @@ while [ "$1" != -- ]; do
     shift
 done
 shift
-member=${member:-$1}
+member=${member:-$1} ran_on=$member
+[ "${ONCE:-no}" = no ] || member=$1 ran_on=$*
 for other; do
     [ "$other" != "$member" ] || break
     number=$((number + 1))
@@ -39,7 +41,7 @@ begin=$(clock)
 env $variables sh -c 'set +efuCvx; . "$1/account.sh"; . "$1/$2.sh"' measure "$stage" "$program" \
     >"$mine/stdout" 2>"$mine/stderr" </dev/null
 code=$?
-printf '%s\n' "phase=$phase" "application=$application" "member=$member" "begin=$begin" \
+printf '%s\n' "phase=$phase" "application=$application" "member=$ran_on" "begin=$begin" \
     "end=$(clock)" "$(grep '^program=' facts || echo "program=$program")" >"$mine/dims"
 cd / && rm -rf "$TMPDIR"
 echo "$code" >"$mine/exit"

@@ -5,10 +5,10 @@ Of a mix: what the nodes moved while all of them ran, and how much slower each o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from fnmatch import fnmatchcase
 from statistics import median
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
@@ -41,6 +41,7 @@ PARSERS: Mapping[str, ModuleType] = {
 COUNTERS = "counters"
 SHORTEST = 3  # seconds in which all applications must run, for a rate to be sustained
 GIGA = 10**9
+FIGURE = r"[ \t]*([-+]?[0-9]{1,15}(?:\.[0-9]{1,15})?(?:[eE][-+]?[0-9]{1,2})?)[ \t]*"
 
 
 def application(given: Measured) -> Derived:
@@ -83,6 +84,7 @@ class Ran:
     begin: float
     end: float
     nodes: frozenset[str]
+    figure: Decimal | None = None  # what it prints; of several nodes each by itself the lowest
 
     @property
     def seconds(self) -> float:
@@ -91,7 +93,7 @@ class Ran:
 
 
 def workload(given: Measured) -> Derived:
-    """nodes; slowdown, time_alone, time_mix by application; peak, sustained of storage and network.
+    """nodes; slowdown, times and figures by application; peak, sustained of storage and network.
 
     Rates are those of the seconds in which all applications ran: the sum over all counters, once
     each. moved: what the nodes of an application read and wrote, where no others share a counter.
@@ -103,8 +105,11 @@ def workload(given: Measured) -> Derived:
     members = [run for run in given.raw.runs if run.dims.get("program") != COUNTERS]
     for run in members:
         _must_be_right(run, programs)
-    alone = {name: _ran(members, "alone", name, *of) for name, of in wanted.items()}
-    mix = {name: _ran(members, "mix", name, *of) for name, of in wanted.items()}
+    shown = {program: str(known.get("prints", "")) for program, known in programs.items()}
+    alone, mix = (
+        {name: _ran(members, phase, name, *of, shown.get(of[0], "")) for name, of in wanted.items()}
+        for phase in ("alone", "mix")
+    )
     begin = int(max(ran.begin for ran in mix.values())) + 1
     end = int(min(ran.end for ran in mix.values()))
     if end - begin < SHORTEST:
@@ -117,7 +122,7 @@ def workload(given: Measured) -> Derived:
     every = {node for ran in mix.values() for node in ran.nodes}
     readings = [Reading("nodes", Decimal(len(every)), "nodes")]
     for name, ran in mix.items():
-        readings += _times(name, alone[name], ran)
+        readings += _of_application(name, alone[name], ran)
     readings += _rates("", found, lambda n: (n.storage, n.stored), begin, end)
     readings += _rates("network_", found, lambda n: (n.network, n.carried), begin, end)
     readings += _moved("moved", found, lambda n: (n.storage, n.stored), mix)
@@ -146,16 +151,35 @@ def _must_be_right(run: Execution, programs: Mapping[str, Mapping[str, object]])
 
 def _must_have(text: str, answer: str) -> None:
     """Raises OutputError unless a line is as the site states; * is any text."""
-    if not any(fnmatchcase(line, answer) for line in lines.filled(text)):
+    if _line_as(text, answer) is None:
         raise OutputError(f"no line '{answer}'", "invalid")
 
 
-def _ran(members: Iterable[Execution], phase: str, name: str, program: str, count: int) -> Ran:
+def _line_as(text: str, stated: str) -> re.Match[str] | None:
+    """The first line that is as the site states: * is any text, # a figure."""
+    meanings = {"*": ".*", "#": FIGURE}
+    parts = (meanings.get(part) or re.escape(part) for part in re.split(r"([*#])", stated))
+    matches = map(re.compile("".join(parts)).fullmatch, lines.filled(text))
+    return next(filter(None, matches), None)
+
+
+def _figure(name: str, text: str, prints: str) -> Decimal:
+    """What its line shows. Raises OutputError (parse) where no line does."""
+    if (found := _line_as(text, prints)) is None:
+        raise OutputError(f"{name}: no line '{prints}'")
+    return Decimal(found[1])
+
+
+def _ran(
+    members: Iterable[Execution], phase: str, name: str, program: str, count: int, prints: str
+) -> Ran:
     """An application in a phase. Raises OutputError unless its program ran on so many nodes."""
     which = (phase, name)
-    own = [r.dims for r in members if (r.dims.get("phase"), r.dims.get("application")) == which]
-    nodes = frozenset(dims.get("member", "") for dims in own)
-    if len(own) != count or len(nodes) != count:
+    runs = [r for r in members if (r.dims.get("phase"), r.dims.get("application")) == which]
+    own = [run.dims for run in runs]
+    all_nodes = [node for dims in own for node in dims.get("member", "").split()]
+    nodes = frozenset(all_nodes)
+    if len(all_nodes) != count or len(nodes) != count:
         raise OutputError(f"{name} {phase}: on {len(nodes)} nodes, expected {count}", "invalid")
     for dims in own:
         must_be(f"{name} {phase}: program", dims.get("program"), program)
@@ -163,16 +187,22 @@ def _ran(members: Iterable[Execution], phase: str, name: str, program: str, coun
     ends = [float(values.positive(f"{name}: end", dims.get("end", ""))) for dims in own]
     if min(end - begin for begin, end in zip(begins, ends, strict=True)) <= 0:
         raise OutputError(f"{name} {phase}: it ended before it began", "invalid")
-    return Ran(min(begins), max(ends), nodes)
+    figure = min(_figure(name, run.stdout, prints) for run in runs) if prints else None
+    return Ran(min(begins), max(ends), nodes, figure)
 
 
-def _times(name: str, alone: Ran, mix: Ran) -> list[Reading]:
+def _of_application(name: str, alone: Ran, mix: Ran) -> list[Reading]:
     dims = {"application": name}
     slowdown = Decimal(f"{mix.seconds / alone.seconds:.4f}")
     return [
         Reading("slowdown", slowdown, "x", dims),
         Reading("time_alone", Decimal(f"{alone.seconds:.2f}"), "s", dims),
         Reading("time_mix", Decimal(f"{mix.seconds:.2f}"), "s", dims),
+        *(
+            Reading(metric, ran.figure, "count", dims)
+            for metric, ran in (("printed_alone", alone), ("printed_mix", mix))
+            if ran.figure is not None
+        ),
     ]
 
 

@@ -154,3 +154,49 @@ def test_a_wrong_answer_of_one_is_named_and_is_a_wrong_answer_of_all():
     with pytest.raises(OutputError, match=r"left alone n1: placed: 97\.5") as error:
         derived(text=wrong)
     assert error.value.status == "invalid"
+
+
+TOGETHER = {  # left runs once, over two nodes
+    (phase, application, node + " n3" if application == "left" else node): times
+    for (phase, application, node), times in TIMES.items()
+}
+NAMES = {"left": ["own.left", 2], "right": ["own.right", 1]}
+COUNTED = [
+    *lines("n1", GB, "disk@1", "net@1"),
+    *lines("n2", GB, "disk@2", "net@2"),
+    *lines("n3", GB, "disk@3", "net@3"),
+]
+
+
+def figures(text, prints):
+    programs = {name: {"answer": "right", "prints": prints} for name, _ in NAMES.values()}
+    facts = {"workload": NAMES, "programs": programs}
+    return derived(TOGETHER, text, COUNTED, facts, program="own.{}")[0]
+
+
+def test_an_application_that_runs_once_over_its_nodes_moved_what_all_of_them_did():
+    found = figures("right\n", "")
+    assert found["nodes", ""] == 3
+    assert found["moved", "left"] == 26  # two nodes, seconds 200 to 212
+    assert ("printed_mix", "left") not in found
+
+
+@rows(
+    "line, prints, figure",
+    [
+        ("Performance: 12.50 ns/day", "Performance: # ns/day", Decimal("12.50")),
+        ("Performance:  1.25e+1 ns/day, 2 ranks", "Performance:# ns/day*", Decimal("12.5")),
+        ("rate [1?] 7 cells", "rate [1?] # cells", 7),  # nothing else has a meaning
+    ],
+)
+def test_the_figure_that_an_own_program_prints_is_read_from_the_line_of_the_site(
+    line, prints, figure
+):
+    found = figures(f"right\n{line}\n", prints)
+    assert found["printed_alone", "left"] == found["printed_mix", "right"] == figure
+
+
+@rows("line", [("Performance: fast",), ("Performance: nan ns/day",), ("",)])
+def test_a_program_that_does_not_print_its_figure_has_no_rate(line):
+    with pytest.raises(OutputError, match="left: no line 'Performance: # ns/day'"):
+        figures(f"right\n{line}\n", "Performance: # ns/day")
