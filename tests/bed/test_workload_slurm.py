@@ -1,4 +1,4 @@
-"""The site's workload over the nodes of a real Slurm cluster, and of two sites, with real programs."""
+"""The workload of a site, and of two sites, over the nodes of a real Slurm, with real programs."""
 
 import shutil
 
