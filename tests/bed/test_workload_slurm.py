@@ -36,7 +36,7 @@ DUMP = """
           'dump 1 all atom 5 melt.*' 'run 200' >melt.in
         lmp -in melt.in -log none
         ls melt.200 && du -sk . | sed 's/^\\([0-9]*\\).*/wrote \\1 KiB/'
-      answer: 'wrote ????? KiB'
+      answer: 'wrote * KiB'
       nodes: 1
     genes: {program: minimap2, nodes: 1}
 """
@@ -87,7 +87,7 @@ def test_a_centres_own_command_runs_with_the_others_and_its_line_decides(suite):
         "melt",
         "genes",
     }
-    suite.edit("system.yaml", ("wrote ????? KiB", "wrote 1 KiB"))
+    suite.edit("system.yaml", ("wrote * KiB", "wrote * MiB"))
     assert reframe(suite).returncode == 1
     assert "melt alone" in suite.samples()[-1].why
 
