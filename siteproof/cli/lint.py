@@ -31,12 +31,19 @@ Found = Mapping[str, Sequence[object]]  # mistakes, warnings and gaps, by kind
 
 
 @click.command()
-@click.argument("systems", metavar="[SYSTEM]...", nargs=-1, shell_complete=by_system)
+@click.option(
+    "--system",
+    "systems",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=by_system,
+    help="The system; several may be named. Without it, all systems, and the sweeps.",
+)
 @flag("--schema", "Print the JSON schema of the files instead.")
 @flag("--coverage", "Print what can answer the criteria instead.")
 @forms()
 def lint(systems: tuple[str, ...], schema: bool, coverage: bool, form: str) -> None:
-    """Check the files of SYSTEM, or of all systems and sweeps, and print every mistake.
+    """Check the files of every system, and of the sweeps, and print every mistake.
 
     A criterion that no mode, check, sweep, service or evidence of its site can answer is a mistake,
     unless it has 'not_here:' with the reason.
@@ -50,14 +57,14 @@ def lint(systems: tuple[str, ...], schema: bool, coverage: bool, form: str) -> N
 
     \b
     siteproof lint
-    siteproof lint testbed
+    siteproof lint --system testbed
     siteproof lint --coverage
     siteproof lint --schema > site.schema.json
     """
     if schema:
         click.echo(json.dumps(manual.schema(FILES), indent=2))
         return
-    chosen = [find(name, "lint") for name in systems] or names(broken=True)
+    chosen = [find(name, "lint") for name in dict.fromkeys(systems)] or names(broken=True)
     if coverage:
         _coverage(chosen, form)
         return

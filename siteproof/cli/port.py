@@ -61,7 +61,7 @@ def port(
         print_answer(_answer(found))
     elif apply:
         where = lay_out.add(new, f"criteria-{source}.yaml", _text(old, new, found))
-        print_answer(f"{_answer(found)}; written to {where}", f"siteproof lint {target}")
+        print_answer(f"{_answer(found)}; written to {where}", f"siteproof lint --system {target}")
     else:
         print_unapplied(context, _answer(found))
     raise SystemExit(ExitCode.INCOMPLETE if any(one.missing for one in found) else ExitCode.PASS)

@@ -106,7 +106,7 @@ def _list(chosen: list[str], *, detailed: bool) -> None:
         site, documents = examine(site_name)
         if site is None:
             mistakes = count(sum(len(document.mistakes) for document in documents), "mistake")
-            print_wrapped(f"{site_name}  {mistakes}, see 'siteproof lint {site_name}'")
+            print_wrapped(f"{site_name}  {mistakes}, see 'siteproof lint --system {site_name}'")
         else:
             print_wrapped(*_summary(site, detailed=detailed))
     if not chosen:
@@ -356,7 +356,7 @@ def _print_new(
         print_text(f"left out, {why}: {count(len(nodes), 'node')}, {nodes}")
     gaps = [gap for document in documents for gap in document.listed_gaps()]
     print_text(*map(str, gaps), title="gap: ")
-    following = f"siteproof lint {name}" if gaps else f"siteproof plan --system {name}"
+    following = f"siteproof lint --system {name}" if gaps else f"siteproof plan --system {name}"
     answer = f"{target}: {count(len(grouped.roles), 'role')}, {count(len(gaps), 'gap')}"
     print_answer(answer, following)
 

@@ -112,8 +112,8 @@ def _remarks(judged: Judgement) -> Iterator[str]:
         yield f"warning: {warning(why)}"
     if judged.site.gaps:
         gaps = count(len(judged.site.gaps), "gap")
-        name = judged.site.name
-        yield f"warning: the site has {gaps}; 'siteproof lint {name}' lists what is missing"
+        lint = f"siteproof lint --system {judged.site.name}"
+        yield f"warning: the site has {gaps}; '{lint}' lists what is missing"
     for metric in judged.unjudged:
         yield f"measured, but no criterion covers it: {metric}"
     if skipped := [r.id for r in judged.verdicts if r.verdict is Verdict.SKIP and not r.excused]:

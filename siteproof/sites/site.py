@@ -183,7 +183,10 @@ def _load(name: str, where: Path | None = None) -> Site:
     site, documents = examine(name, where)
     mistakes = [error for document in documents for error in document.sorted_mistakes()]
     if (more := len(mistakes) - MAX_SHOWN) > 1:  # a line for one would save nothing
-        what, hint = f"{more} more mistakes", f"'siteproof lint {name}' lists all {len(mistakes)}"
+        what, hint = (
+            f"{more} more mistakes",
+            f"'siteproof lint --system {name}' lists all {len(mistakes)}",
+        )
         mistakes = [*mistakes[:MAX_SHOWN], UserError(name, what, hint=hint)]
     if mistakes or site is None:
         raise UserErrors(mistakes)

@@ -24,7 +24,7 @@ PartitionName=all Nodes=ALL MaxTime=1-0 State=UP
 """
 COMMANDS = (
     "siteproof sites new hydra --describe --apply",
-    "siteproof lint hydra",
+    "siteproof lint --system hydra",
     "reframe -c checks/ -n SystemDescription -r --mode maintenance",
     "siteproof verdict",
 )

@@ -75,7 +75,7 @@ def asked(world):
 
 ALL_OF = [  # words, and what is offered at least
     (("",), {"lint", "sites", "port", "why"}),
-    (("lint", ""), {"testbed", "thishost"}),
+    (("lint", "--system", ""), {"testbed", "thishost"}),
     (("sites", ""), {"testbed", "thishost"}),
     (("port", ""), {"testbed", "thishost"}),
     (("nodes", "--metric", "Stream."), {"Stream.triad", "Stream.copy"}),

@@ -214,7 +214,7 @@ def test_the_analysis_is_pure_and_does_what_its_tests_say(copied):
 
 def test_a_plain_test_of_the_centre_is_judged(copied):
     write(copied.clone, OWN)
-    assert copied.run("siteproof", "lint", "thishost").code == 0
+    assert copied.run("siteproof", "lint", "--system", "thishost").code == 0
     done = copied.reframe("-r", "-n", "MyTest")
     assert done.code == 0, done
     assert copied.verdicts()["HERE-OWN"] == "PASS"
@@ -247,7 +247,7 @@ def test_with_the_check_no_list_of_a_test_is_short_of_it(copied):
 
 def test_the_site_is_read_and_planned(copied):
     write(copied.clone, SITE)
-    done = copied.siteproof("lint", "example")
+    done = copied.siteproof("lint", "--system", "example")
     assert done.code == 0, done
     done = copied.siteproof("sites", "example")
     assert "compute  node[001-064]  A blade with two processors" in done.out

@@ -194,10 +194,10 @@ def test_all_mistakes_of_a_file_are_told_at_once(world, bring):
 def test_the_published_file_of_a_site_is_part_of_lint(world):
     path = world.sites / "thishost" / Published.FILE
     path.write_text(HEAD + LINE.replace("thishost", "testbed"))
-    done = world.inside("lint", "thishost")
+    done = world.inside("lint", "--system", "thishost")
     assert (done.code, "of 'testbed' in system" in done.out) == (2, True)
     path.write_text(HEAD + LINE)
-    assert world.inside("lint", "thishost").code == 0
+    assert world.inside("lint", "--system", "thishost").code == 0
     world.data.mkdir()
     assert world.inside("import", "--system", "thishost", "--apply").code == 0
     assert len(kept(world)) == 1

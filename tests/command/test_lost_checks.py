@@ -129,7 +129,7 @@ def test_a_check_file_that_the_user_may_not_read_ends_the_run(copied):
 def test_lint_names_a_check_file_that_is_gone(copied):
     world = copied
     (world.clone / "checks/cpu/stream.py").unlink()
-    done = world.siteproof("lint", "thishost")
+    done = world.siteproof("lint", "--system", "thishost")
     assert done.code == 2
     (line,) = [line for line in done.out.splitlines() if line.startswith("siteproof: ")]
     assert line.startswith("siteproof: checks/cpu/catalogue.yaml:")

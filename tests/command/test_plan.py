@@ -195,7 +195,7 @@ def test_all_mistakes_of_a_site_are_shown_as_lint_shows_them(folder, monkeypatch
     text = (site / "system.yaml").read_text().replace("[hpl]", "[hlp]").replace(": 12", ": 12.5")
     (site / "system.yaml").write_text(text)
     monkeypatch.setenv("SITEPROOF_SITES", str(site.parent))
-    linted = CliRunner().invoke(lint, ["example"]).output.splitlines()[:-1]
+    linted = CliRunner().invoke(lint, ["--system", "example"]).output.splitlines()[:-1]
     assert len(linted) == 2
     told = refused("--system", "example").splitlines()
     assert [f"siteproof: {line}" for line in told] == linted
@@ -206,7 +206,7 @@ def test_of_many_mistakes_the_number_and_the_command_that_lists_them_are_shown(f
     (site / "criteria.yaml").write_text("".join(f"E-{n}: {{}}\n" for n in range(30)))
     monkeypatch.setenv("SITEPROOF_SITES", str(site.parent))
     lines = refused("--system", "example").splitlines()
-    assert lines[-1].endswith("'siteproof lint example' lists all 120.")
+    assert lines[-1].endswith("'siteproof lint --system example' lists all 120.")
     assert len(lines) == 21
 
 

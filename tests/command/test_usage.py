@@ -30,7 +30,9 @@ def told(tmp_path_factory):
     return ask
 
 
-@pytest.mark.parametrize("words", [("verdict", "--nonsense"), ("lint", "no-such-system")])
+@pytest.mark.parametrize(
+    "words", [("verdict", "--nonsense"), ("lint", "--system", "no-such-system")]
+)
 def test_a_mistake_is_as_wide_as_the_terminal(told, words):
     ours, theirs = pty.openpty()
     env = os.environ | {"COLUMNS": "40"}

@@ -165,22 +165,22 @@ def test_a_folder_that_everybody_may_write_to_is_named(here):
     assert code == 0
     assert "compute: everybody may write to it" in told
     assert Sessions(here, "here").open_to_all
-    assert "compute: everybody may write to it" in ask("lint", "here")[1]
+    assert "compute: everybody may write to it" in ask("lint")[1]
 
 
 def test_lint_names_users_that_are_unknown_and_a_file_system_that_maps_owners(here, monkeypatch):
     system = sites.folder() / "here/system.yaml"
     whole = system.read_text()
     system.write_text(whole + "trusted_owners: [nobody-of-this-name]\n")
-    assert "no user 'nobody-of-this-name'" in ask("lint", "here")[1]
+    assert "no user 'nobody-of-this-name'" in ask("lint")[1]
     system.write_text(whole + "trusted_owners: ['$(reboot)']\n")
-    assert "is not a valid user" in ask("lint", "here")[1]
+    assert "is not a valid user" in ask("lint")[1]
     system.write_text(whole + "trusted_owners: [4294967295]\n")  # beyond 32 bits, or -1
-    assert "'4294967295' is not a valid user" in ask("lint", "here")[1]
+    assert "'4294967295' is not a valid user" in ask("lint")[1]
     system.write_text(whole)
-    assert "trusted_owners" not in ask("lint", "here")[1]
+    assert "trusted_owners" not in ask("lint")[1]
     monkeypatch.setattr(files, "mapped_owner", lambda folder: "nobody")
-    assert "trusted_owners: [nobody]" in ask("lint", "here")[1]
+    assert "trusted_owners: [nobody]" in ask("lint")[1]
 
 
 @root_only

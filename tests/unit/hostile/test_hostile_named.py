@@ -103,7 +103,7 @@ def test_a_pipe_in_place_of_a_sites_file_is_a_mistake_of_the_site(here):
         before = path.read_bytes() if path.exists() else None
         path.unlink(missing_ok=True)
         os.mkfifo(path)
-        code, told = ask("lint", "here")
+        code, told = ask("lint")
         assert code == 2, name
         assert f"{name}:1: refused: it is not a regular file" in told, name
         path.unlink()

@@ -55,7 +55,7 @@ centre = pytest.fixture(name="centre")(a_centre)
 
 
 def lint():
-    done = CliRunner().invoke(group, ["lint", "far"])
+    done = CliRunner().invoke(group, ["lint", "--system", "far"])
     return done.exit_code, done.output.splitlines()
 
 

@@ -226,7 +226,7 @@ def test_a_broken_site_is_listed_as_broken(tmp_path, monkeypatch):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "system.yaml").write_text("system: [")
     output = CliRunner().invoke(sites, []).output
-    assert "broken  3 mistakes, see 'siteproof lint broken'" in output
+    assert "broken  3 mistakes, see 'siteproof lint --system broken'" in output
 
 
 # ---- a site's own checks
