@@ -1,4 +1,7 @@
-"""HPL 2.x (xhpl): text in, readings out. Its Gflops are 10**9 operations per second."""
+"""HPL 2.x (xhpl), also as NVIDIA and AMD (rocHPL) print it: text in, readings out.
+
+Its Gflops are 10**9 operations per second. NVIDIA's builds from 23 on add those of each GPU.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ DEFAULT_THRESHOLD = Decimal("16.0")  # a file that allows more would make any an
 FIELDS = 7  # T/V N NB P Q Time Gflops
 
 _RESULT = re.compile(r"^W[RC][0-9].*", re.MULTILINE)
+_PER_GPU = re.compile(r"\([ \t]*(\S{1,30})[ \t]*\)[ \t\r]*$")
+_MIXED = re.compile(r"\bHPL[- ](?:MxP|AI)\b")
 _RESIDUAL = re.compile(
     "^"
     + re.escape("||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=")
@@ -34,6 +39,8 @@ def parse(text: str) -> list[Reading]:
 
     Raises OutputError: `invalid` if the solution failed HPL's own check, or HPL did not check it.
     """
+    if _MIXED.search(text):
+        raise OutputError("hpl: this is HPL-MxP, of mixed precision, and not HPL")
     if "HPLinpack" not in text:
         raise OutputError("hpl: no output of HPL")
     residual = _proven(text)
@@ -87,9 +94,13 @@ def _residual(printed: str, threshold: str) -> Decimal:
 
 def _result(text: str) -> list[str]:
     """The fields of the one result line."""
-    fields: list[str] = values.only("hpl", "results", _RESULT.findall(text)).split()
+    row = values.only("hpl", "results", _RESULT.findall(text))
+    each = _PER_GPU.search(row)
+    fields: list[str] = row[: each.start() if each else None].split()
     if len(fields) != FIELDS:
         raise OutputError(f"hpl: a result of {len(fields)} fields, not {FIELDS}")
+    if each:
+        values.positive("hpl: Gflops per GPU", each[1])
     return fields
 
 

@@ -1,17 +1,29 @@
-"""mdtest 4: text in, readings out. It exits with 0 and prints its table even after errors."""
+"""mdtest 1.9 to 4: text in, readings out. It exits with 0 after errors, too."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
 
-NEEDS = "mdtest 4 with -i 1"
+NEEDS = "mdtest 1.9, 3 or 4, of one run"
 
-Table = dict[str, list[str]]  # three cells by the name of the row
+
+@dataclass(frozen=True)
+class Table:
+    """cells: maximum, minimum and mean by the name of the row.
+
+    single: all ranks of one iteration have one time, so that the three are one figure. Before
+    version 4 each rank's own time counts.
+    """
+
+    cells: dict[str, list[str]]
+    single: bool
+
 
 # Option for one phase alone, its row in the table, our name.
 PHASES = (
@@ -24,12 +36,18 @@ BY_FILE = "by a file"  # stonewall of phases whose number of files an earlier ru
 
 # Letters that are flags, then one that takes a value.
 _OPTION = re.compile(r"-([^-=abdBefGiIlnNpsVwWxz]*)(?:([abdBefGiIlnNpsVwWxz])(.*)|=.*)?")
-_HARMLESS = re.compile(r"WARNING: Read bytes is 0, thus, a read test will actually just open/close")
+# The second: the back end cannot tell how much of it is used, and all phases are done all the same.
+_HARMLESS = re.compile(
+    r"WARNING: (?:Read bytes is 0, thus, a read test will actually just open/close|"
+    r"Backend returned error during statfs|unable to use realpath\(\) on file system)"
+)
 _FAILED = re.compile(r"(?:WARNING|ERROR): [ -~]{0,200}|Process [0-9]{1,8}: FAILED[ -~]{0,200}")
 _WRONG = "ERROR: verifying the data"
 _WHEN = r"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}"
 _BEGIN = re.compile(rf"^-- started at {_WHEN} --$", re.MULTILINE)
-_END = re.compile(rf"^-- finished at {_WHEN} --\s*\Z", re.MULTILINE)
+# After it, lines of other ranks, which may come late.
+_RANK = r"V-[0-9]: Rank +[0-9]{1,8} [ -~]{0,500}"
+_END = re.compile(rf"^-- finished at {_WHEN} --(?:\s+{_RANK}$)*\s*\Z", re.MULTILINE)
 _LAUNCHED = re.compile(
     r"^mdtest-(\S{1,40}) was launched with ([0-9]{1,8}) total task\(s\) on "
     r"([0-9]{1,8}) node\(s\)$",
@@ -39,46 +57,49 @@ _COMMAND = re.compile(r"^Command line used: (.{1,4000})$", re.MULTILINE)
 _WORK = re.compile(r"^([0-9]{1,8}) tasks, ([0-9]{1,15}) files(?:/directories)?$", re.MULTILINE)
 # Whatever the heading is, a time is that of the whole phase, in seconds.
 _TABLE = re.compile(
-    r"^SUMMARY (rate(?: \(in ops/sec\))?|time(?: \(in (?:ops/sec|ms/op)\))?): "
+    r"^SUMMARY ?(rate(?: \(in ops/sec\))?|time(?: \(in (?:ops/sec|ms/op)\))?|): "
     r"\(of ([0-9]{1,6}) iterations\)$",
     re.MULTILINE,
 )
 _SECONDS = re.compile(r"[1-9][0-9]{0,8}")
 _STONEWALL = re.compile(r"\bContinue stonewall hit min: [0-9]{1,15} max: ([0-9]{1,15}) avg: ")
 _ROW = re.compile(
-    r"^   (File [a-z]+) +(\S{1,30}) +(\S{1,30}) +(\S{1,30}) +(\S{1,30})$", re.MULTILINE
+    r"^   (File [a-z]+) *( :)? +(\S{1,30}) +(\S{1,30}) +(\S{1,30}) +(\S{1,30})$", re.MULTILINE
 )
 
 
 def parse(text: str) -> list[Reading]:
     """`create`, `stat`, `read` and `remove` of files (IOPS), those that were requested.
 
+    Of several iterations the mean.
+
     Raises OutputError: `invalid` if mdtest found wrong data; `generic` if it could not do all.
     """
     options = _options_of_run(text)
-    rates, times = _tables(text, timed="P" in options)
+    rates, times, iterations = _tables(text, timed="P" in options)
     files, _ = _work(text, options)
     found = []
     for _, row, name in _phases(options):
-        rate = _only_value(row, rates)
-        if rate == 0:
+        least, rate = _least_and_mean(row, rates)
+        if least == 0:
             raise OutputError(f"mdtest: '{row}' was requested and not done", "invalid")
         if times is not None:
-            seconds = _only_value(row, times)
-            if files is not None:
+            _, seconds = _least_and_mean(row, times)
+            if files is not None and iterations == 1:
                 values.must_agree(f"mdtest: '{row}'", rate, Decimal(files), seconds)
         found.append(Reading(name, rate, "IOPS"))
     return found
 
 
 def conditions(text: str) -> dict[str, str]:
-    """Version, tasks, nodes, and files of each task, as far as they are known.
+    """Version, tasks, nodes, files of each task, iterations if several, as far as they are known.
 
     `stonewall` where a time limit (its seconds), and not the command, decided how many files there
     are; `sync` where phases (-Y) or files (-y) are synced within their time.
     """
     options = _options_of_run(text)
     version, tasks, nodes = _launched(text)
+    iterations = _tables(text, timed="P" in options)[2]
     files, stonewall = _work(text, options)
     synced = [name for letter, name in (("Y", "phases"), ("y", "files")) if letter in options]
     found = {
@@ -88,6 +109,7 @@ def conditions(text: str) -> dict[str, str]:
         "files": "" if files is None else str(files // tasks),
         "stonewall": stonewall,
         "sync": " and ".join(synced),
+        "iterations": str(iterations) if iterations > 1 else "",
     }
     return {key: value for key, value in found.items() if value}
 
@@ -109,7 +131,8 @@ def _options_of_run(text: str) -> dict[str, str]:
         raise OutputError("mdtest: not the output of one run")
     if not _END.search(text):
         raise OutputError("mdtest: cut off, or did not finish")
-    return _options(re.findall(r"'([^']*)'", commands[0]))
+    words = re.findall(r"""(?<!\S)(?:'([^']*)'|"([^"]*)"|(\S+))""", commands[0])
+    return _options(["".join(word) for word in words])
 
 
 def _options(words: list[str]) -> dict[str, str]:
@@ -173,28 +196,32 @@ def _requested(text: str) -> tuple[int, int]:
     return tasks, files
 
 
-def _tables(text: str, *, timed: bool) -> tuple[Table, Table | None]:
-    """The rows of rates and of times, by their name. Raises OutputError."""
+def _tables(text: str, *, timed: bool) -> tuple[Table, Table | None, int]:
+    """Rates, times, and of how many iterations. Raises OutputError."""
     heads = list(_TABLE.finditer(text))
-    if [head[1][:4] for head in heads] != (["rate", "time"] if timed else ["rate"]):
+    if [head[1][:4] or "rate" for head in heads] != (["rate", "time"] if timed else ["rate"]):
         raise OutputError("mdtest: expected one table of rates, and with -P one of times")
-    if any(head[2] != "1" for head in heads):
-        raise OutputError(f"mdtest: {heads[0][2]} iterations, and no value of a single one")
+    iterations = int(heads[0][2])
+    if not iterations or any(int(head[2]) != iterations for head in heads):
+        raise OutputError("mdtest: the number of iterations is not the same in both tables, or 0")
     ends = [head.start() for head in heads[1:]] + [len(text)]
     found = []
     for head, end in zip(heads, ends, strict=True):
         rows = _ROW.findall(text, head.end(), end)
         if len({row[0] for row in rows}) != len(rows):
             raise OutputError("mdtest: a row twice")
-        found.append({row[0]: list(row[1:4]) for row in rows})
-    return found[0], found[1] if timed else None
+        single = iterations == 1 and not any(row[1] for row in rows)
+        found.append(Table({row[0]: list(row[2:5]) for row in rows}, single))
+    return found[0], found[1] if timed else None, iterations
 
 
-def _only_value(row: str, table: Table) -> Decimal:
-    """The value of a single iteration, which is its maximum, minimum and mean."""
-    if row not in table:
+def _least_and_mean(row: str, table: Table) -> tuple[Decimal, Decimal]:
+    """Of a rate or a time. Raises OutputError."""
+    if row not in table.cells:
         raise OutputError(f"mdtest: no '{row}'")
-    largest, least, mean = (values.number(f"mdtest: '{row}'", cell) for cell in table[row])
-    if not largest == least == mean:
+    largest, least, mean = (values.number(f"mdtest: '{row}'", cell) for cell in table.cells[row])
+    if table.single and not largest == least == mean:
         raise OutputError(f"mdtest: '{row}' of one iteration has several values")
-    return mean
+    if not least <= mean <= largest:
+        raise OutputError(f"mdtest: '{row}': the mean is not between minimum and maximum")
+    return least, mean
