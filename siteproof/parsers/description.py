@@ -176,7 +176,7 @@ def _nvidia(printed: Sequence[str], _of: str) -> Pairs:
 
 def _rocm(printed: Sequence[str], _of: str) -> Pairs:
     """A GPU an object; the names of its values have changed their case between versions."""
-    whole, _ = jsontext.load("rocm", "\n".join(printed))
+    whole, _ = jsontext.load("rocm", "\n".join(printed).lstrip())
     system = whole.get("system")
     driver = system.get("Driver version", "") if isinstance(system, dict) else ""
     for card, values in whole.items():
