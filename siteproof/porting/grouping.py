@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ClusterShell.NodeSet import NodeSet
@@ -29,6 +29,7 @@ class NewRole:
 
     kind: what its nodes have in common, with the least memory, and features that divide them.
     others: other partitions over the same nodes, each with how many of them it has.
+    restricted: what its partition asks of a job.
     """
 
     name: str
@@ -37,6 +38,7 @@ class NewRole:
     nodes: NodeSet
     partition: str
     others: Mapping[str, int] = field(default_factory=dict)
+    restricted: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,12 @@ def group(
     unlisted = nodesets.of(n for part in partitions.values() for n in part.nodes - listed)
     left_out = {
         "in no partition": alone,
-        "not there yet (FUTURE or CLOUD)": absent,
+        "not there now (FUTURE, or a cloud's node that is powered down)": absent,
         "in a partition, but not in the list of nodes": unlisted,
     }
     return Grouped(
         _named(reachable, partitions),
-        _named_places(places),
+        _named_places({place: set(names) - set(alone) for place, names in places.items()}),
         {why: members for why, members in left_out.items() if members},
     )
 
@@ -95,11 +97,12 @@ def _places(nodes: Iterable[ConfiguredNode]) -> dict[str, list[str]]:
     return places
 
 
-def _named_places(places: Mapping[str, Sequence[str]]) -> dict[str, NodeSet]:
+def _named_places(places: Mapping[str, Collection[str]]) -> dict[str, NodeSet]:
     """The nodes of each place by a name of its own; Rack1 and rack1 are two."""
     found: dict[str, NodeSet] = {}
     for name, members in places.items():
-        found[_free(_name(name), found)] = nodesets.of(members)
+        if members:
+            found[_free(_name(name), found)] = nodesets.of(members)
     return found
 
 
@@ -180,9 +183,9 @@ def _rank(partition: ConfiguredPartition, reached: int) -> tuple[object, ...]:
     return (
         usable,
         reached > 0,
+        not partition.is_closed,
         min(partition.max_nodes, reached, WIDEST),
         reached,
-        not partition.hidden,
         not partition.restricted,
         _minutes(partition.limit) >= LONG,
         -len(partition.nodes),
@@ -209,13 +212,15 @@ def _named(
     hardware: dict[str, str] = {}
     found = []
     for one in groups:
-        reached = partitions[one.partition].nodes
+        used = partitions[one.partition]
+        reached = used.nodes
         alike = [other for other in groups if other is not one and other.nodes & reached]
         name = _name("-".join([one.partition, *_differences(one.kind, alike)]))
         name = _free(name, taken)
         taken.add(name)
         kind = hardware.setdefault(one.hardware, name)
-        found.append(replace(one, name=name, hardware=kind, others=_others(one, partitions)))
+        others, asked = _others(one, partitions), used.restricted
+        found.append(replace(one, name=name, hardware=kind, others=others, restricted=asked))
     return found
 
 

@@ -297,6 +297,8 @@ def _partitions(known: Known) -> Iterator[str]:
         yield f"    description: {in_quotes(words)}"
         for other, shared in one.others.items():
             yield f"    # The partition {other} has {shared} of these nodes as well."
+        for asked in one.restricted:
+            yield f"    # Slurm's partition does not admit every job: {asked}."
         yield f"    role: {one.name}"
         yield "    scheduler: slurm"
         options = [f"--partition={one.partition}", *known.extra.values()]

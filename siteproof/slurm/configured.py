@@ -40,7 +40,7 @@ class ConfiguredNode:
     architecture: empty for a node that was never up. processors: CPUs, 0 where Slurm prints none.
     memory: MiB, 0 where slurm.conf has none. gres: (kind, how many), such as ("gpu:a100", "4").
     unread: GRES in another form.
-    absent: the node does not exist yet (FUTURE), or only while a cloud runs it.
+    absent: the node does not exist yet (FUTURE), or belongs to a cloud that does not run it now.
     """
 
     name: str
@@ -60,7 +60,8 @@ class ConfiguredNode:
 class ConfiguredPartition:
     """A partition of slurm.conf.
 
-    limit: MaxTime as Slurm prints it. max_nodes: of one job. restricted: what it asks of a job.
+    limit: MaxTime as Slurm prints it. min_nodes, max_nodes: of one job. restricted: what it asks
+    of a job.
     """
 
     name: str
@@ -69,8 +70,15 @@ class ConfiguredPartition:
     default: bool
     hidden: bool
     limit: str
+    min_nodes: int
     max_nodes: int
     restricted: tuple[str, ...]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether most users, or a job of one node, may not use it."""
+        allowed = any(key.startswith("Allow") for key in self.restricted)
+        return self.hidden or allowed or self.min_nodes > 1
 
 
 def parse_nodes(text: str) -> dict[str, ConfiguredNode]:
@@ -94,7 +102,7 @@ def parse_nodes(text: str) -> dict[str, ConfiguredNode]:
             features=frozenset(_words(fields.get("AvailableFeatures", fields.get("Features", "")))),
             gres=tuple(_gres(fields.get("Gres", ""))),
             unread=tuple(p for p in _parts(fields.get("Gres", "")) if not _GRES.fullmatch(p)),
-            absent=bool({"FUTURE", "CLOUD"} & set(fields.get("State", "").split("+"))),
+            absent=_is_absent(fields),
         )
     if not found:
         hint = "Save the output of 'scontrol show nodes'"
@@ -122,6 +130,7 @@ def parse_partitions(text: str) -> dict[str, ConfiguredPartition]:
             default=fields.get("Default", "NO") == "YES",
             hidden="YES" in (fields.get("Hidden"), fields.get("RootOnly")),
             limit=harmless(fields.get("MaxTime", "UNLIMITED")),
+            min_nodes=_most(fields.get("MinNodes", "0")),
             max_nodes=_most(fields.get("MaxNodes", "")),
             restricted=tuple(_restricted(fields)),
         )
@@ -166,7 +175,7 @@ def _number(fields: dict[str, str], name: str, otherwise: int) -> int:
 
 
 def _most(text: str) -> int:
-    """MaxNodes as a number; UNLIMITED is as many as a site may have."""
+    """MinNodes or MaxNodes as a number; UNLIMITED is as many as a site may have."""
     return int(text) if re.fullmatch("[0-9]{1,9}", text) else nodesets.MAX_NODES
 
 
@@ -191,10 +200,20 @@ def _parts(text: str) -> list[str]:
     return [] if text in NOTHING else re.split(r",(?![^(]*\))", text)
 
 
+def _is_absent(fields: dict[str, str]) -> bool:
+    """A node of a cloud keeps the flag CLOUD while it runs; POWERED_DOWN and the like say more."""
+    flags = set(fields.get("State", "").split("+"))
+    runs = fields.get("Arch") and not any(flag.startswith("POWER") for flag in flags)
+    return "FUTURE" in flags or ("CLOUD" in flags and not runs)
+
+
 def _restricted(fields: dict[str, str]) -> Iterator[str]:
     """Which keys of a partition do not admit every job."""
-    if fields.get("ReqResv") == "YES":
-        yield "ReqResv=YES"
+    for key in ("ReqResv", "RootOnly", "Hidden"):
+        if fields.get(key) == "YES":
+            yield f"{key}=YES"
+    if fields.get("MinNodes", "0") not in ("0", "1", *NOTHING):
+        yield f"MinNodes={harmless(fields['MinNodes'])[:20]}"
     for key in ("AllowAccounts", "AllowGroups", "AllowQos"):
         if fields.get(key, "ALL") not in ("ALL", *NOTHING):
             yield f"{key}={harmless(fields[key])[:60]}"

@@ -67,11 +67,32 @@ def test_many_combinations_of_features_divide_nothing():
 
 
 def test_nodes_that_no_partition_reaches_are_named():
-    nodes = made.nodes("n[1-4]") + made.nodes("c[1-2]", state="IDLE+CLOUD")
+    nodes = made.nodes("n[1-4]") + made.nodes("c[1-2]", state="IDLE+CLOUD+POWERED_DOWN")
     found = grouped(nodes, made.partition("batch", "n[1-3]"))
     assert {why: str(nodes) for why, nodes in found.left_out.items()} == {
         "in no partition": "n4",
-        "not there yet (FUTURE or CLOUD)": "c[1-2]",
+        "not there now (FUTURE, or a cloud's node that is powered down)": "c[1-2]",
+    }
+
+
+def test_a_cloud_node_that_is_up_is_there():
+    nodes = made.nodes("c[1-2]", state="ALLOCATED+CLOUD")
+    found = grouped(nodes, made.partition("queue", "c[1-2]"))
+    assert roles(found) == {"queue": ("c[1-2]", "queue")}
+
+
+def test_a_node_in_no_partition_is_in_no_place():
+    nodes = made.nodes("n[1-4]", features=lambda n: f"rack{n + 1}")
+    found = grouped(nodes, made.partition("batch", "n[1-3]"))
+    assert set(found.places) == {"rack1", "rack2", "rack3"}
+
+
+def test_a_partition_that_needs_two_nodes_is_the_last_choice_and_says_so():
+    wide = made.partition("wide", "n[1-5]").replace("MinNodes=0", "MinNodes=2")
+    found = grouped(made.nodes("n[1-5]"), wide + made.partition("one", "n[1-4]"))
+    assert {one.partition: list(one.restricted) for one in found.roles} == {
+        "one": [],
+        "wide": ["MinNodes=2"],
     }
 
 

@@ -119,7 +119,9 @@ def test_a_partition_that_takes_no_plain_job_of_many_nodes_is_not_preferred(narr
 
 
 def test_a_cluster_of_which_no_node_runs_yet_names_its_nodes(written):
-    with pytest.raises(UserError, match=r"n\[1-4\]: not there yet .FUTURE or CLOUD."):
+    with pytest.raises(
+        UserError, match=r"n\[1-4\]: not there now .FUTURE, or a cloud's node that is powered down."
+    ):
         written(made.nodes("n[1-4]", state="IDLE+CLOUD+POWERED_DOWN"))
 
 
