@@ -361,8 +361,10 @@ account() (
                 text = ENVIRON[name]
                 if (name !~ /^[A-Za-z_][A-Za-z0-9_]*$/) continue
                 if (!named(name, ENVIRON["SITEPROOF_STEERING"])) continue
-                # Where the software lies is no setting, and Slurm makes one up for each job.
+                # Where the software lies is no setting, nor is what Slurm itself sets in each job.
                 if (name ~ /_(ROOT|DIR|HOME|PREFIX|PATH)$/ || name ~ /_precondition_transports$/)
+                    continue
+                if (name ~ /^((OMPI|PRTE)_MCA_plm_slurm_args|I_MPI_HYDRA_BOOTSTRAP(_EXEC_EXTRA_ARGS)?)$/)
                     continue
                 gsub(/[^ -~]/, "?", text)
                 if (how == "values") show("env." name, substr(text, 1, 200))

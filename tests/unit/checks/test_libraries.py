@@ -32,6 +32,8 @@ def test_each_library_is_steered_by_variables_that_are_told(shell):
     steering += ["PRTE_MCA_plm", "FI_PROVIDER", "GLIBC_TUNABLES", "MALLOC_ARENA_MAX", "GOTO_X"]
     others = ["HOME", "MKLROOT", "I_MPI_ROOT", "FI_PROVIDER_PATH", "LD_LIBRARY_PATH", "XUCX_TLS"]
     others += ["OMPI_MCA_orte_precondition_transports", "OMPI_ALLOW_RUN_AS_ROOT"]
+    others += ["OMPI_MCA_plm_slurm_args", "PRTE_MCA_plm_slurm_args", "I_MPI_HYDRA_BOOTSTRAP"]
+    others += ["I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS"]  # of Slurm from 24.11 on, in each job
     variables = dict.fromkeys([*steering, *others], "v")
     expected = sorted(f"env.{name}=v" for name in steering)
     assert told(shell, "account values", **variables) == expected
