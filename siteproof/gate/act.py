@@ -288,7 +288,7 @@ def _run_all(
             _hand_over(scope, what, command, journal, done)
             continue
         outcome = _run(scope, what, command, journal)
-        if outcome.error and command.instead and not outcome.perhaps:
+        if outcome.error and command.instead and (outcome.absent or not outcome.perhaps):
             command = replace(command, argv=command.instead, instead=())
             outcome = _run(scope, what, command, journal)
             if not outcome.error:
@@ -336,11 +336,13 @@ def _command_record(scope: Scope, what: str, command: Command) -> dict[str, obje
 class Outcome:
     """What became of a command. perhaps: nobody knows; the next gate looks it up.
 
+    absent: Slurm answered in words that are not known, and then shows nothing of it.
     denied: the user lacks the right. start: of a reservation that was created.
     """
 
     error: str = ""
     perhaps: bool = False
+    absent: bool = False
     start: int | None = None
     denied: bool = False
 
@@ -367,7 +369,9 @@ def _outcome(command: Command, failure: client.Failure | None) -> Outcome:
     created = command.what == "create" and not (lack and failure)
     start = reservation.start if created and reservation else None
     if lack:
-        return Outcome(f"{failure}; {lack}" if failure else lack, perhaps=True, start=start)
+        absent = failure is not None and failure.cause is client.Cause.UNSURE
+        why = f"{failure}; {lack}" if failure else lack
+        return Outcome(why, perhaps=True, absent=absent, start=start)
     return Outcome(start=start)
 
 

@@ -347,7 +347,9 @@ def _ask(argv: Sequence[str]) -> str:
     except subprocess.TimeoutExpired:
         raise UserError(argv[0], f"no answer from Slurm within {TIMEOUT} s") from None
     if done.returncode:
-        lines = [" ".join(line.split()) for line in done.stderr.splitlines() if line.strip()]
+        # scontrol reports some errors on stdout, in its last line.
+        printed = done.stderr.splitlines() or done.stdout.splitlines()[-1:]
+        lines = [" ".join(line.split()) for line in printed if line.strip()]
         raise UserError(argv[0], harmless("; ".join(dict.fromkeys(lines))) or "failed")
     return done.stdout
 

@@ -170,12 +170,16 @@ def test_a_node_that_booted_after_its_test_needs_another(scope, monkeypatch, boo
     assert kept == ({} if freed else {"n3": Kind.NOT_TESTED_INSIDE})
 
 
+NEW_WORDS = Failure(Cause.UNSURE, "Error creating the reservation: Unspecified error")
+
+
+@pytest.mark.parametrize("refusal", [DENIED, NEW_WORDS], ids=["22.05", "26.05"])
 def test_where_slurm_does_not_admit_the_colleagues_the_quarantine_is_made_without_them(
-    scope, monkeypatch
+    scope, monkeypatch, refusal
 ):
     options = QuarantineOptions(["me", "root"], "c", colleagues=["gone"])
     scope = Scope(*(scope.system, scope.decision, scope.partitions, options, "c", "me"))
-    running(monkeypatch, lambda argv: DENIED if any("gone" in word for word in argv) else None)
+    running(monkeypatch, lambda argv: refusal if any("gone" in word for word in argv) else None)
     done = act.act(scope, "quarantine", act.plan_quarantine, cluster())
     assert (done.refused_users, done.handed_over, str(done.quarantined)) == (["gone"], [], "n3")
 

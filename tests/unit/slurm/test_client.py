@@ -45,6 +45,12 @@ def test_an_error_is_told_in_one_line(name, ask, slurm):
     assert str(told.value) == f"{name}: no ?[31mcontroller; here"
 
 
+def test_an_error_that_scontrol_reports_on_stdout_is_told(slurm):
+    slurm("scontrol", "echo 'Reservation nowhere not found'; exit 1")
+    with pytest.raises(UserError, match="^scontrol: Reservation nowhere not found"):
+        client.reserved("nowhere")
+
+
 @rows("name, ask", ALL)
 def test_an_error_without_a_word_is_told(name, ask, slurm):
     slurm(name, "exit 3")
