@@ -12,7 +12,7 @@ from siteproof import files, sites
 from siteproof.cli.records import print_answer, print_unapplied
 from siteproof.cli.shared import applies, print_text, repeated, text_option
 from siteproof.compare.published import imported
-from siteproof.errors import UserError
+from siteproof.errors import ExitCode, UserError
 from siteproof.history.foreign import copying
 from siteproof.history.foreign.copying import Content, State
 from siteproof.history.foreign.figures import DEFAULT, LeftOut, Options
@@ -73,9 +73,12 @@ def import_(
     PATH is a CSV file (NAME.csv), whose columns 'siteproof sites --keys' explains; or a perflog or
     a run report of ReFrame; or a folder of these. A perflog begins with a line of names, as ReFrame
     4 writes it; of another one, --format names the columns. Without PATH, the published.csv of the
-    system is imported. A file with a mistake, or without any readable line, changes nothing.
-    Imported values appear in 'siteproof compare', 'history' and 'published'. They cannot meet a
-    criterion, but can show that one is missed.
+    system is imported. A file with a mistake, or without any readable line, changes nothing; in a
+    folder it is named, and the others are imported. Imported values appear in 'siteproof compare',
+    'history' and 'published'. They cannot meet a criterion, but can show that one is missed.
+
+    Exit code: 0 all was read; 3 a file or a line of ReFrame's cannot be read; 2 wrong usage or
+    input, or nothing to import.
 
     \b
     siteproof import --system jetstream-tacc --apply
@@ -86,11 +89,14 @@ def import_(
     """
     if not paths:
         paths, system = _own(system)
-    answer = _brought(paths, system, Options(zone, format_, only_systems, only_tests), apply)
+    options = Options(zone, format_, only_systems, only_tests)
+    answer, is_whole = _brought(paths, system, options, apply)
     if apply:
         print_answer(answer, own(system, "", "history") if system else "siteproof history")
     else:
         print_unapplied(context, answer)
+    if not is_whole:
+        raise SystemExit(ExitCode.INCOMPLETE)
 
 
 def _own(system: str) -> tuple[list[Path], str]:
@@ -103,8 +109,8 @@ def _own(system: str) -> tuple[list[Path], str]:
     return [path], site.name
 
 
-def _brought(paths: Sequence[Path], system: str, given: Options, apply: bool) -> str:
-    """What was done with files of one kind, or would be. Raises UserError."""
+def _brought(paths: Sequence[Path], system: str, given: Options, apply: bool) -> tuple[str, bool]:
+    """What was done with files of one kind, or would be; whether all was read. Raises UserError."""
     logs = [path for path in paths if path.is_dir() or (path.is_file() and path.suffix != _CSV)]
     if logs and len(logs) < len(paths):
         what = "CSV files and files of ReFrame together"
@@ -115,7 +121,7 @@ def _brought(paths: Sequence[Path], system: str, given: Options, apply: bool) ->
         raise UserError(str(given), "a CSV file has no tests of ReFrame", hint="Remove the option")
     *before, answer = [_csv(path, system, apply) for path in paths]
     print_text(*before)
-    return answer
+    return answer, True
 
 
 def _csv(file: Path, system: str, apply: bool) -> str:
@@ -136,8 +142,8 @@ def _csv(file: Path, system: str, apply: bool) -> str:
 # ---- of ReFrame
 
 
-def _logs(paths: Sequence[Path], system: str, given: Options, apply: bool) -> str:
-    """What was done with files of ReFrame, or would be. Raises UserError."""
+def _logs(paths: Sequence[Path], system: str, given: Options, apply: bool) -> tuple[str, bool]:
+    """What was done with files of ReFrame, or would be; whether all was read. Raises UserError."""
     if system not in sites.names():
         what = f"unknown system '{system}'" if system else "required for files of ReFrame"
         raise UserError("--system", what, sites.names())
@@ -152,7 +158,7 @@ def _logs(paths: Sequence[Path], system: str, given: Options, apply: bool) -> st
     for which in LeftOut:
         if left_out[which]:
             click.echo(f"not imported: {count(left_out[which], 'line')} {which}")
-    return _total(done)
+    return _total(done), done.is_whole
 
 
 def _content(found: Content) -> str:

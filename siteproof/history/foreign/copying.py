@@ -14,6 +14,7 @@ from siteproof.history.foreign.figures import File, Options, content
 from siteproof.units import count
 
 _ENDINGS = (".jsonl", figures.ENDING, ".tmp")  # of names that other files have
+_OF_REFRAME = (".log", ".json")  # ends of its names
 _MOSTLY = 0.5  # a file with a larger share of its values in other files is not imported
 _PERIOD = 900  # s; the second within it does not depend on the time zone
 
@@ -48,10 +49,20 @@ class Content:
 
 @dataclass
 class Import:
-    """What an import did, or would do. done: each file. skipped: why others are not imported."""
+    """What an import did, or would do. done: each file.
+
+    skipped: why others of a folder are not imported. unread: how many of these are named as ReFrame
+    names its files.
+    """
 
     done: list[Content] = field(default_factory=list)
     skipped: list[UserError] = field(default_factory=list)
+    unread: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of ReFrame's was left out because it cannot be read."""
+        return not self.unread and not any(found.file.refused_count for found in self.done)
 
     def of(self, *states: State) -> list[Content]:
         """The files in one of these states."""
@@ -98,6 +109,7 @@ def _find(paths: Sequence[Path], system: str, given: Options) -> Import:
     """
     found: dict[str, Content] = {}
     skipped: list[UserError] = []
+    unread = 0
     for path in paths:
         others: list[UserError] = []
         for file, name in _files(path):
@@ -106,7 +118,9 @@ def _find(paths: Sequence[Path], system: str, given: Options) -> Import:
             except UserError as error:
                 if file == path:
                     raise
-                others.append(error)
+                is_other = error.what == layouts.NEITHER and file.suffix not in _OF_REFRAME
+                (others if is_other else skipped).append(error)
+                unread += not is_other
                 continue
             if found.setdefault(name, one).file.path != file:
                 raise UserError(
@@ -116,17 +130,13 @@ def _find(paths: Sequence[Path], system: str, given: Options) -> Import:
                 )
         skipped += _together(path, others)
     done = sorted(found.values(), key=lambda one: one.file.is_report)
-    return Import(done, skipped)
+    return Import(done, skipped, unread)
 
 
-def _together(folder: Path, skipped: Sequence[UserError]) -> list[UserError]:
-    """Why files of a folder are skipped; those that are none of ReFrame's in one line."""
-    others = [error for error in skipped if error.what == layouts.NEITHER]
-    rest = [error for error in skipped if error.what != layouts.NEITHER]
-    if not others:
-        return rest
+def _together(folder: Path, others: Sequence[UserError]) -> list[UserError]:
+    """Why files of a folder that are none of ReFrame's are skipped, in one line."""
     what = f"skipped {count(len(others), 'other file')}: {layouts.NEITHER}"
-    return [*rest, UserError(folder, what, others[0].allowed)]
+    return [UserError(folder, what, error.allowed) for error in others[:1]]
 
 
 def _files(path: Path) -> Iterator[tuple[Path, str]]:

@@ -205,13 +205,14 @@ class Perflog:
         if not text:
             return None
         texts = self.layout.cut(text)
-        origin = self.origin(tuple([texts[place] for place in self.layout.shared]), self.file.site)
+        shared = tuple([texts[place] for place in self.layout.shared])
+        origin = self.origin(shared, Path(self.file.name).stem, self.file.site)
         time = self._moment(texts)
         return Line(
             origin,
             time,
             time,
-            "" if self.node is None else origins.node(texts[self.node]),
+            origin.node or ("" if self.node is None else origins.node(texts[self.node])),
             "" if self.job is None else bare(texts[self.job]),
             [texts[place] for place in self.layout.variables.values()],
         )

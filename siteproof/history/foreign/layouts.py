@@ -77,11 +77,14 @@ class Column:
         # A delimiter between names is within none of their texts: values would be shifted.
         stops = re.escape("".join(_DELIMITERS.findall("".join(self.texts))))
         text = f"([^{stops}]*?)" if stops else "(.*?)"
-        return re.compile(text.join(map(re.escape, self.texts)), re.DOTALL)
+        first, *others = self.texts
+        *between, last = others or [""]
+        texts = [first.lstrip(), *between, last.rstrip()] if others else [first.strip()]
+        return re.compile(text.join(map(re.escape, texts)), re.DOTALL)
 
     def cut(self, cell: str) -> Sequence[str]:
-        """The text of each name in a cell. Raises Refused."""
-        match = self._pattern.fullmatch(cell)
+        """The text of each name in a cell, whatever blanks are around it. Raises Refused."""
+        match = self._pattern.fullmatch(cell.strip())
         if not match:
             raise Refused(f"'{cell[:40]}' in the column of '{self}'")
         return match.groups()
@@ -144,11 +147,16 @@ class Layout:
         pairs = zip(self.columns, cells, strict=True)
         return [text for column, cell in pairs for text in column.cut(cell)]
 
-    def origin(self, shared: Sequence[str], site: str) -> Origin:
-        """The origin that the texts at the places `shared` name. Raises Refused."""
+    def origin(self, shared: Sequence[str], file: str, site: str) -> Origin:
+        """The origin that the texts at the places `shared` name. Raises Refused.
+
+        file: the name of the test where no column has it, as ReFrame names its files.
+        """
         texts = dict(zip([self.names[place] for place in self.shared], shared, strict=True))
         said = {name: bare(texts.pop(name)) for name in self._said & texts.keys()}
         fields = {name: _known(text.removeprefix(f"{name}=")) for name, text in texts.items()}
+        if not fields.keys() & {*NAMES}:
+            fields["name"] = file
         return origins.of(fields, [_variable(one, said) for one in self.variables], site)
 
 

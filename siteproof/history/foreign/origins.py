@@ -43,6 +43,7 @@ _NODE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _PLACE = re.compile(r"[\w.+-]*")
 _CHECK = re.compile(r"[A-Za-z_][\w.:<>~+@/-]*")
 _WORD = re.compile(r"[a-z_]*")
+_DISTRIBUTED = ("$nodes", "$nid", ".nid")  # parameters that --distribute makes
 _NOTHING = ("", "{}", "[]", "false", "False")
 FIRST, LAST = 2000, 2099  # years of a test
 LONGEST = 100_000  # characters: a list of some ten thousand nodes
@@ -79,8 +80,8 @@ class Origin:
     """What all values of a test's runs share, apart from time and job.
 
     variables: one for each value of a line. dims: the test's parameters. no_value: the columns of
-    a row without a value. system_in_file: the file's; it may be imported as another.
-    is_ours: of Siteproof's runs.
+    a row without a value. node: that of ReFrame's --distribute. system_in_file: the file's; it may
+    be imported as another. is_ours: of Siteproof's runs.
     """
 
     header: Header
@@ -90,6 +91,7 @@ class Origin:
     no_value: Mapping[str, Any]
     system_in_file: str
     is_ours: bool
+    node: str = ""
 
     @cached_property
     def context(self) -> tables.Context:
@@ -121,6 +123,7 @@ def of(fields: Mapping[str, str], variables: Sequence[Variable], site: str = "")
     if any(len(text) > LONGEST for text in fields.values()):
         raise Refused(f"a text of more than {LONGEST} characters")
     name, dims = _named(fields)
+    own = next((dims.pop(key) for key in _DISTRIBUTED if key in dims), "")
     place = _place(fields)
     conditions = {
         harmless(key): harmless(text)
@@ -150,6 +153,7 @@ def of(fields: Mapping[str, str], variables: Sequence[Variable], site: str = "")
         _no_value(fields),
         place["system"] or site,
         bool(fields.get(SESSION)),
+        node(own),
     )
 
 

@@ -51,7 +51,7 @@ def write(world, *lines, name="Test.log"):
 
 def test_a_folder_is_copied_as_it_is_and_told(world, bring):
     done = bring(FOREIGN / "4.10-default")
-    assert done.code == 0
+    assert done.code == 3
     assert kept(world) == {
         f"thishost/imported/{p.name}": p.read_bytes()
         for p in (FOREIGN / "4.10-default").iterdir()
@@ -109,7 +109,7 @@ def test_the_same_runs_under_another_name_or_in_a_report_are_not_counted_twice(w
 
 def test_refused_lines_are_told_by_line_twenty_at_most(world, bring):
     done = bring(write(world, HEAD, LINE, *["garbage"] * 30))
-    assert done.code == 0
+    assert done.code == 3
     assert done.out.count("refused: ") == 21
     assert "Test.log:3: 1 columns" in done.out
     assert "refused: 10 more lines" in done.out
@@ -122,6 +122,51 @@ def test_all_refused_lines_count_also_those_that_are_not_named(world, bring, mon
     assert done.out.count("refused: ") == 4
     assert "refused: 27 more lines" in done.out
     assert "30 lines refused" in done.out
+
+
+def test_a_file_of_a_folder_that_cannot_be_read_is_named_and_the_others_come_in(world, bring):
+    write(world, HEAD, LINE, name="logs/Good.log")
+    write(world, "2026-01-02|unknown", name="logs/Bad.log")
+    write(world, "about these files", name="logs/README")
+    done = bring(world.folder / "old" / "logs")
+    assert done.code == 3
+    assert "logs/Bad.log: no run report of ReFrame" in done.out
+    assert "new: Good.log" in done.out
+    assert "skipped 1 other file" in done.out
+
+
+VALUE = "%(check_perf_var)s=%(check_perf_value)s"
+
+
+@pytest.mark.parametrize(
+    ("form", "line", "expected"),
+    [
+        (
+            f"%(check_info)s|{VALUE}|ref=%(check_perf_ref)s|%(check_perf_unit)s",
+            "T on c:p using e|bw=5.4| ref=5.4|GB/s",
+            ("", "T.bw", "GB/s"),
+        ),
+        (
+            f"%(check_info)s|{VALUE}|ref=%(check_perf_ref)s (u=%(check_perf_upper_thres)s)"
+            "%(check_perf_unit)s",
+            "T %$nodes=n1 @c:p+e|bw=5.4|ref=5.4 (u=None)GB/s",
+            ("n1", "T.bw", "GB/s"),
+        ),
+        (
+            f"{VALUE}|%(check_perf_unit)s|%(check_tags)s",
+            "bw=5.4|GB/s|a,nodes=2",
+            ("", "Test.bw", "GB/s"),
+        ),
+    ],
+    ids=["a blank before ref", "a node, and no delimiter before the unit", "tags, and no name"],
+)
+def test_lines_of_published_logs_are_read_by_their_format(form, line, expected, world, bring):
+    path = write(world, f"2026-01-02T10:00:00+00:00|{line}")
+    form = f"%(check_job_completion_time)s|{form}"
+    assert bring(path, "--format", form).code == 0
+    sql = "SELECT node, metric, unit FROM samples"
+    told = world.inside("history", "--system", "thishost", "--json", "--sql", sql).out
+    assert [tuple(row.values()) for row in json.loads(told)] == [expected]
 
 
 def test_two_files_of_one_name_are_refused_and_change_nothing(world, bring):
@@ -196,7 +241,7 @@ def test_a_perflog_without_names_needs_its_format(world, bring):
     )
     done = bring(FOREIGN / "3.12-default")
     assert done.code == 2
-    assert "skipped 4 other files: no run report of ReFrame, and no perflog" in done.err
+    assert "no perflog and no run report of ReFrame to import" in done.err
     assert kept(world) == {}
     done = bring(FOREIGN / "3.12-default", "--format", "3.x")
     assert done.code == 0, done
