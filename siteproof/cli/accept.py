@@ -62,12 +62,12 @@ def accept(
     if refused and not despite:
         despite_it = "to accept nevertheless, add --despite"
         answer = f"not accepted for {system}: {', '.join(refused)}; {despite_it}"
-        print_answer(answer, own(system, "", "verdict"))
+        print_answer(answer, own(system, "verdict"))
         raise SystemExit(ExitCode.FAIL)
     shared.print_left_out(sessions)
     kept = accepted.accept(judged, name, by or files.user(), why.strip(), files.perflogs())
     answer = f"accepted for {system} by {kept.who}: {name}, {_counts(kept)}"
-    print_answer(answer, own(system, "", "accept", "--list"))
+    print_answer(answer, own(system, "accept", "--list"))
 
 
 def _list(system: str, before: list[accepted.Acceptance]) -> None:
@@ -88,8 +88,8 @@ def _next(system: str, before: list[accepted.Acceptance]) -> str:
         latest = accepted.resolve(accepted.LATEST, jobs, before)
         measured = {name for header in jobs for name in (header.campaign, header.session)}
         if latest != before[-1].name in measured:
-            return own(system, "", "compare", before[-1].name, latest)
-    return own(system, "", "verdict")
+            return own(system, "compare", before[-1].name, latest)
+    return own(system, "verdict")
 
 
 def _row(record: accepted.Acceptance) -> tuple[str, ...]:

@@ -188,7 +188,8 @@ def availability(system: str, begin: str, end: str, fetch: bool, form: str) -> N
     elif form == "plain":
         print_plain(COLUMNS, rows(found))
     else:
-        _print(site, found, answer)
+        asked = {"--from": "" if begin == PERIOD else begin, "--to": end}
+        _print(site, found, answer, asked)
     raise SystemExit(answer.exit_code)
 
 
@@ -246,7 +247,7 @@ def _code(found: Overview, criteria: Sequence[CriterionOn]) -> ExitCode:
 # ---- the terminal
 
 
-def _print(site: Site, found: Overview, answer: Availability) -> None:
+def _print(site: Site, found: Overview, answer: Availability, asked: Mapping[str, str]) -> None:
     print_wrapped(f"{site.name}: {answer.samples_of}")
     if found.whole or found.gateways:
         for columns, cells in ((FOUR, four_rows(found)), (COLUMNS, rows(found))):
@@ -259,7 +260,7 @@ def _print(site: Site, found: Overview, answer: Availability) -> None:
     gaps = [f"{minute(a)} to {minute(b)} ({_span(b - a)})" for a, b in found.missing()]
     print_some("not measured: ", gaps, MAX_LINES, show=print_wrapped)
     print_some("warning: ", list(map(warning, found.findings)), MAX_LINES, show=print_wrapped)
-    print_answer(*_last_lines(site, found))
+    print_answer(*_last_lines(site, found, asked))
 
 
 def _answer(criterion: Criterion, verdict: Verdict | None, figure: FigureAnswer) -> str:
@@ -281,30 +282,30 @@ def _number(value: Fraction | float) -> str:
     return f"{float(value):.2f}".removesuffix(".00")
 
 
-def _last_lines(site: Site, found: Overview) -> tuple[str, str]:
+def _last_lines(site: Site, found: Overview, asked: Mapping[str, str]) -> tuple[str, str]:
     """The answer and the next command."""
     if not (found.services or found.gateways or found.nodes):
-        return "nothing was recorded", _more(site, nodes=True)
+        return "nothing was recorded", _more(site, asked, nodes=True)
     share, missing = found.definitions.system_overall, seconds(found.missing())
     up = "" if share is None else f", up for {percent(share)} of the measured time"
     if not missing:
         answer = f"all {_number(found.period_hours)} h were measured{up}"
-        return answer, own(site.name, "", "verdict")
+        return answer, own(site.name, "verdict")
     whole = timedelta(hours=found.period_hours)
     answer = f"INCOMPLETE: {_span(missing)} of {lasting(whole)} were not measured{up}"
     nodes = not found.nodes or any(map(found.missing, found.nodes.values()))
-    return answer, _more(site, nodes=nodes)
+    return answer, _more(site, asked, nodes=nodes)
 
 
-def _more(site: Site, *, nodes: bool) -> str:
+def _more(site: Site, asked: Mapping[str, str], *, nodes: bool) -> str:
     """What records more: Slurm's events of nodes, or a look at the services, each only there."""
     try:
         refuse_stranger(site.name, site.system.recognise)
     except UserError:
-        return own(site.name, "", "verdict")
+        return own(site.name, "verdict")
     if nodes and _has_slurm(site):
-        return own(site.name, "", "availability", "--fetch")
-    return own(site.name, "", "probe") if site.system.probes else "siteproof sites --keys"
+        return own(site.name, "availability", "--fetch", **asked)
+    return own(site.name, "probe") if site.system.probes else "siteproof sites --keys"
 
 
 def _span(length: int) -> str:

@@ -71,7 +71,7 @@ def calibrate(context: click.Context, system: str, metric: str, since: str, appl
         print_unapplied(context, answer, err=True)
     else:
         written = "; written, see 'git diff'" if made else ""
-        print_answer(f"{answer}{written}", own(site.name, "", "verdict"), err=True)
+        print_answer(f"{answer}{written}", own(site.name, "verdict"), err=True)
     raise SystemExit(ExitCode.PASS if proposals else ExitCode.INCOMPLETE)
 
 

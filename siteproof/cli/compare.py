@@ -30,6 +30,7 @@ from siteproof.wording.amounts import change
 from siteproof.wording.findings import about, full, sentence
 from siteproof.wording.in_bounds_unit import levels
 from siteproof.wording.tallies import units
+from siteproof.wording.verdicts import own
 
 COLOURS = {
     Effect.WORSE: "bold red",
@@ -138,7 +139,7 @@ def compare(a: str | None, b: str | None, system: str, whole: bool, form: str) -
     elif form == "plain":
         _print_plain(site, result)
     else:
-        _print(site, result, names, _next(site, names if a else (), code, whole=whole), whole)
+        _print(site, result, names, _next(site, names if a else (), result, whole=whole), whole)
     raise SystemExit(code)
 
 
@@ -178,7 +179,7 @@ def against(judged: judgement.Judgement) -> tuple[str, str] | None:
 
 
 def _exit_code(result: Comparison, record: judgement.Record) -> ExitCode:
-    if any(row.change.effect is Effect.WORSE or row.worst for row in result.rows):
+    if any(map(_is_worse, result.rows)):
         return ExitCode.FAIL
     unknown = record.sessions.unread or result.not_comparable  # one of them may be worse
     return ExitCode.PASS if result.rows and not unknown else ExitCode.INCOMPLETE
@@ -235,12 +236,16 @@ def _folded(found: Sequence[Finding]) -> Iterator[str]:
         yield "; ".join(map(full, whys[:MAX_NAMED])) + (f"; {more} more" if more > 0 else "")
 
 
-def _next(site: Site, names: Sequence[str], code: ExitCode, *, whole: bool) -> str:
+def _next(site: Site, names: Sequence[str], result: Comparison, *, whole: bool) -> str:
     """The command for more: since when a metric is worse; else everything, or the report."""
     words = ["compare", *names, "--all"] if not whole else ["report"]
-    if code is ExitCode.FAIL:
-        words = ["trend"]
-    return shlex.join(["siteproof", *words, "--system", site.system.system])
+    if worse := list(filter(_is_worse, result.rows)):
+        words = ["trend", "--metric", worse[0].name.partition(" ")[0]]
+    return own(site.system.system, *words)
+
+
+def _is_worse(row: Row) -> bool:
+    return row.change.effect is Effect.WORSE or bool(row.worst)
 
 
 def _print_plain(site: Site, result: Comparison) -> None:

@@ -54,8 +54,8 @@ class Described:
 
     def following(self, *words: str) -> str:
         """A command of ours on the same system, campaign and time."""
-        chosen = ["--since", self.since] if self.since else []
-        return own(self.site.system.system, self.campaign, *words, *chosen)
+        asked = {"--since": self.since, "--campaign": self.campaign}
+        return own(self.site.system.system, *words, **asked)
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def evidence(
     what = f"withdrawn: {withdraw}, of" if withdraw else "recorded for"
     print_answer(
         f"{what} {record.criterion}: {record.name}",
-        own(site.system.system, "", "why", record.criterion),
+        own(site.system.system, "why", record.criterion),
     )
 
 
@@ -132,4 +132,4 @@ def _list(site: Site, before: list[Evidence]) -> None:
     due = [key for key in wanted if key not in valid]
     answer = f"{len(wanted) - len(due)} of {len(wanted)} criteria have evidence; due: "
     following = ("why", due[0]) if due else ("verdict",)
-    print_answer(answer + (", ".join(due) or "none"), own(site.system.system, "", *following))
+    print_answer(answer + (", ".join(due) or "none"), own(site.system.system, *following))

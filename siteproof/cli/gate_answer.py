@@ -33,7 +33,7 @@ from siteproof.wording.findings import full, fulls, sentence, sentences, warning
 from siteproof.wording.in_bounds_unit import Shown
 from siteproof.wording.node_groups import NodeGroup
 from siteproof.wording.tallies import units
-from siteproof.wording.verdicts import measure, own_command
+from siteproof.wording.verdicts import heading, measure, own, own_command
 
 OK = "OK"
 COLUMNS = ("node", "state", "goes back", "service", *node_groups.COLUMNS[3:])
@@ -101,12 +101,6 @@ class Options:
         given = [text for option in kept for text in option]
         return shlex.join(["siteproof", "gate", *given, *words])
 
-    @property
-    def of_system(self) -> str:
-        """The words that select the system, if they were given."""
-        named = [option for option in self.given if option[0] == "--system"]
-        return f" {shlex.join(named[0])}" if named else ""
-
 
 @dataclass(frozen=True)
 class Work:
@@ -161,14 +155,16 @@ def print_answer(judged: Judgement, scope: Scope, chosen: Options, work: Work) -
     broken = nodesets.of(one.node for one in inside if not (one.back or one.state == UNTESTED))
     if RETEST in command and broken and not work.failed:
         print_wrapped(f"first repair {broken}")
-    print_text(f"next: {command}")
+    print_text(*([f"next: {command}"] if command else []))
     return places
 
 
 def _next(
     judged: Judgement, scope: Scope, chosen: Options, work: Work, places: Sequence[Place]
 ) -> str:
-    """The command that an operator needs next."""
+    """The command that an operator needs next; nothing acts on a moment of the past."""
+    if judged.past:
+        return _explained(judged, scope)
     if work.failed:
         return chosen.command(*work.acts)
     if work.handed_over:
@@ -177,7 +173,7 @@ def _next(
         return missing
     if work.refused:
         return _past_refusal(judged, scope, chosen, work, places)
-    return _for_nodes(chosen, places) or _when_all_is_well(judged, chosen)
+    return _for_nodes(judged, chosen, places) or _when_all_is_well(judged)
 
 
 def _by_hand(scope: Scope, chosen: Options, work: Work, places: Sequence[Place]) -> Iterator[str]:
@@ -204,7 +200,7 @@ def _by_service(places: Sequence[Place]) -> dict[Service, list[str]]:
     return grouped((place.service, place.node) for place in places)
 
 
-def _for_nodes(chosen: Options, places: Sequence[Place]) -> str:
+def _for_nodes(judged: Judgement, chosen: Options, places: Sequence[Place]) -> str:
     """The command that brings nodes further; empty if none does."""
     where = _by_service(places)
     if Service.DOWN in where or any(
@@ -216,7 +212,7 @@ def _for_nodes(chosen: Options, places: Sequence[Place]) -> str:
     if Service.BY_US in where:
         return chosen.command(RETEST, "--apply")
     elsewhere = where.get(Service.STILL_IN_SERVICE, []) + where.get(Service.STAYS_OUT, [])
-    return f"siteproof why {elsewhere[0]}{chosen.of_system}" if elsewhere else ""
+    return own_command(judged, "why", elsewhere[0]) if elsewhere else ""
 
 
 def _certain(scope: Scope, chosen: Options, places: Sequence[Place]) -> NodeSet:
@@ -235,21 +231,26 @@ def _past_refusal(
         return chosen.command("--certain", "--apply")
     if "--limit" not in work.allow:
         return chosen.command(*work.allow, "--apply")
-    if unmet := _unmet(judged):
-        return own_command(judged, "why", min(unmet, key=lambda v: RANKS[v.verdict]).id)
-    return own_command(judged, "nodes")
+    return _explained(judged, scope)
+
+
+def _explained(judged: Judgement, scope: Scope) -> str:
+    """Why the worst criterion is not met, or the first node stays out; empty where all is well."""
+    unmet = [one.id for one in sorted(_unmet(judged), key=lambda v: RANKS[v.verdict])]
+    subjects = [*unmet[:1], *scope.decision.out]
+    return own_command(judged, "why", subjects[0]) if subjects else ""
 
 
 def _unmet(judged: Judgement) -> list[CriterionVerdict]:
     return [v for v in judged.verdicts if v.verdict not in ACCEPTABLE and not v.excused]
 
 
-def _when_all_is_well(judged: Judgement, chosen: Options) -> str:
+def _when_all_is_well(judged: Judgement) -> str:
     if unmet := _unmet(judged):
-        return f"siteproof why {unmet[0].id}{chosen.of_system}"
+        return own_command(judged, "why", unmet[0].id)
     if judged.campaign:
-        return f"siteproof accept {shlex.quote(judged.campaign)} --why TEXT{chosen.of_system}"
-    return f"siteproof report{chosen.of_system}"
+        return own(judged.site.system.system, "accept", judged.campaign, "--why", "TEXT")
+    return own_command(judged, "report")
 
 
 def record_of(group: NodeGroup, colour: str, shown: Shown) -> Entry:
@@ -259,7 +260,7 @@ def record_of(group: NodeGroup, colour: str, shown: Shown) -> Entry:
 
 def print_rulings(judged: Judgement, scope: Scope) -> None:
     """The nodes that are not OK, by reason, and what limits or changes the decision."""
-    print_text(f"{scope.system}: {judged.chosen}")
+    print_wrapped(heading(judged))
     of_nodes = [full(why) for why in scope.decision.warnings if why not in judged.warnings]
     print_wrapped(*map(warning, judged.warnings), *of_nodes, title="warning: ")
     rulings, shown = scope.decision.rulings.values(), Shown(judged)

@@ -92,7 +92,7 @@ def import_(
     options = Options(zone, format_, only_systems, only_tests)
     answer, is_whole = _brought(paths, system, options, apply)
     if apply:
-        print_answer(answer, own(system, "", "history") if system else "siteproof history")
+        print_answer(answer, own(system, "history") if system else "siteproof history")
     else:
         print_unapplied(context, answer)
     if not is_whole:

@@ -164,12 +164,7 @@ def matrix(
     if code is ExitCode.PASS and made.is_lost(sessions, metric, found):
         code = ExitCode.INCOMPLETE
     system = site.system.system
-    following = own(
-        system,
-        campaign,
-        "nodes" if code is ExitCode.FAIL else "verdict",
-        *(["--since", since] if since else []),
-    )
+    following = _next(system, matrices, {"--since": since, "--campaign": campaign})
     if form:
         every, whys = list(map(_one_matrix, matrices)), _findings(metric, matrices, days)
         answer = Matrices(system, chosen, code, metric, every, days, whys)
@@ -179,6 +174,15 @@ def matrix(
     else:
         _print(f"{system}: {chosen}", metric, matrices, days, following)
     raise SystemExit(code)
+
+
+def _next(system: str, matrices: Sequence[Matrix], asked: Mapping[str, str]) -> str:
+    """The next command: why the first node or pair is bad; else the verdict."""
+    for one in matrices:
+        nodes = [culprit.node for culprit in one.blame.culprits]
+        for subject in (*nodes, *(f"{p.sender}>{p.receiver}" for p in one.blame.links)):
+            return own(system, "why", subject, **asked)
+    return own(system, "verdict", **asked)
 
 
 def _print_for_programs(answer: Matrices, form: str, columns: Sequence[str]) -> None:

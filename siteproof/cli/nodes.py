@@ -27,7 +27,7 @@ from siteproof.wording import node_groups
 from siteproof.wording.amounts import change
 from siteproof.wording.findings import full
 from siteproof.wording.in_bounds_unit import Shown
-from siteproof.wording.verdicts import measure, own_command
+from siteproof.wording.verdicts import heading, measure, own_command
 
 COLOURS = {
     State.OK: "green",
@@ -107,7 +107,7 @@ def _inventory(system: str) -> NodeSet:
 def _print(judged: Judgement, report: FleetReport) -> None:
     """A record a group of nodes, what limits the trust, what to run, and the answer."""
     shown = Shown(judged)
-    shared.print_text(f"{judged.site.system.system}: {judged.chosen}")
+    records.print_wrapped(heading(judged))
     found = node_groups.groups(
         (n.node, n.state, n.findings) for n in report.nodes.values() if n.state is not State.OK
     )
@@ -170,12 +170,11 @@ def _print_commands(judged: Judgement, report: FleetReport) -> None:
 
 
 def _next(judged: Judgement, report: FleetReport) -> str:
-    """The next command: the gate, unless nothing but values is missing, or nothing at all."""
+    """The next command: the gate, unless nothing but values is missing."""
     found = {n.state for n in report.nodes.values()} - {State.OK}
-    if not found or found == {State.UNTESTED} and judged.past:
-        return own_command(judged, "verdict")
-    untested = report.of(State.UNTESTED)
-    return measure(judged, untested) if found == {State.UNTESTED} else own_command(judged, "gate")
+    if found == {State.UNTESTED} and not judged.past:
+        return measure(judged, report.of(State.UNTESTED))
+    return own_command(judged, "gate")
 
 
 def _by_group(judged: Judgement, found: Any) -> str:
@@ -210,7 +209,8 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str, form: str
     records.print_wrapped(*_doubts(judged, report))
     slow = [n for n in ranked if n.metrics[metric].slow_runs]
     found = f"slow in some run: {nodesets.of(n.node for n in slow)}" if slow else "no slow run"
-    records.print_answer(f"{metric}: {found}", own_command(judged, "nodes"))
+    command = own_command(judged, "why", slow[0].node) if slow else ""
+    records.print_answer(f"{metric}: {found}", command)
 
 
 def _cells(shown: Shown, metric: str, m: MetricReport) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ def published(system: str, everything: bool, form: str) -> None:
         _print(tables if everything else tables[: bool(judged)])
         print_text(*on_time, title="timeline: ")
         answer = _answer(site.name, len(published), judged)
-        print_answer(answer, own(site.name, "", "verdict"))
+        print_answer(answer, own(site.name, "verdict"))
     raise SystemExit(_code(judged))
 
 

@@ -39,7 +39,8 @@ def repaired(nodes: str, system: str, by: str, why: str, ticket: str) -> None:
         *(named, *texts.values()), recorded=datetime.now(UTC).isoformat(), who=files.user()
     )
     evidence_records.write(files.perflogs(), site.system.system, record)
-    print_answer(f"recorded: {named} repaired by {record.by}", own(site.system.system, "", "nodes"))
+    one = ["why", named] if site.role_of(named) else ["nodes"]
+    print_answer(f"recorded: {named} repaired by {record.by}", own(site.system.system, *one))
 
 
 def _known(site: sites.Site, text: str) -> str:

@@ -139,7 +139,7 @@ def trend(
         changes = [alert for part in _parts(seen) for alert in part] + seen.acknowledged
         records.print_plain(wording.COLUMNS, [wording.plain(site, alert) for alert in changes])
     else:
-        show(site, seen, whole=whole)
+        show(site, seen, {"--since": since, "--node": node}, whole=whole)
     raise SystemExit(code)
 
 
@@ -256,7 +256,7 @@ def exit_code(seen: Survey) -> ExitCode:
     return ExitCode.INCOMPLETE if worse or not seen.long_enough else ExitCode.PASS
 
 
-def show(site: Site, seen: Survey, *, whole: bool) -> None:
+def show(site: Site, seen: Survey, asked: Mapping[str, str], *, whole: bool) -> None:
     """A record a change, what was not judged, then the answer. whole: every line."""
     shared.print_text(f"{site.system.system}: what changed")
     parts = [part if whole else part[:MAX_LINES] for part in _parts(seen)]
@@ -271,7 +271,7 @@ def show(site: Site, seen: Survey, *, whole: bool) -> None:
     remarks = list(_remarks(seen))
     if remarks:
         records.print_wrapped(*(remarks if whole else [_folded(seen)]))
-    records.print_answer(*wording.last_lines(site.system.system, seen))
+    records.print_answer(*wording.last_lines(site.system.system, seen, asked))
 
 
 def _record(site: Site, alert: Alert) -> records.Entry:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import click
 
 from siteproof.cli.records import Entry, print_answer, print_plain, print_records, print_wrapped
-from siteproof.cli.shared import SET_ASIDE, forms, print_left_out, print_text, which_answers
+from siteproof.cli.shared import SET_ASIDE, forms, print_left_out, which_answers
 from siteproof.export import documents
 from siteproof.export.answer_model import dumps
 from siteproof.record.severity import RANKS, Verdict
@@ -84,7 +84,7 @@ def verdict(system: str, since: str, campaign: str, as_of: str, form: str) -> No
 
 def _print(judged: Judgement) -> None:
     found = sorted(of_all(judged.site, judged.verdicts), key=lambda t: RANKS[t.result.verdict])
-    print_text(verdicts.heading(judged))
+    print_wrapped(verdicts.heading(judged))
     colours = {} if verdicts.published_only(judged) else COLOURS
     print_records([_record(alike, colours) for alike in tallies.alike(found)])
     print_wrapped(*_remarks(judged))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from siteproof import errors, nodesets
-from siteproof.analysis.slow_nodes import State
+from siteproof.analysis.slow_nodes import Slow, State
 from siteproof.answers.attempts import why_not
 from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.cli.gate_answer import print_in_slurm
@@ -30,7 +30,7 @@ from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import verdicts as wording
 from siteproof.wording.findings import fulls, sentence
 from siteproof.wording.in_bounds_unit import Shown
-from siteproof.wording.verdicts import age, bound, measure, number, own_command, value
+from siteproof.wording.verdicts import age, bound, heading, measure, number, own_command, value
 
 if TYPE_CHECKING:
     from siteproof.nodes.states import NodeReport
@@ -254,11 +254,10 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
         f"  required     {criterion.metric} {bound(judged, result)}, {criterion.scope}",
         f"  passes from  {_raw_limit(judged, result)}",
         f"  conditions   {_conditions(criterion)}",
-        f"  samples of   {judged.chosen}",
         f"  oldest       {_oldest(result)}",
     ]
     lines += [f"  note         {criterion.note}"] if criterion.note else []
-    print_wrapped(*lines)
+    print_wrapped(heading(judged), *lines)
     shown = result.nodes[:MAX_UNITS] if criterion.links else result.nodes
     print_wrapped(*(f"  {names}: {text}" for names, text in _alike(result, shown)))
     for unit in shown:
@@ -296,7 +295,7 @@ def _alike(result: CriterionVerdict, units: Sequence[NodeVerdict]) -> list[tuple
 
 def _node(judged: Judgement, node: str, found: Sequence[Found], report: NodeReport | None) -> None:
     state = f": {report.state}" if report else ""
-    print_wrapped(f"{node} of {judged.site.system.system}, {judged.chosen}{state}")
+    print_wrapped(heading(judged), f"{node}{state}")
     repair = [report.repair] if report and report.repair else []
     of_node = Shown(judged).all(report.findings) if report else ()
     print_wrapped(*fulls([*of_node, *repair]), title="  ")
@@ -317,17 +316,26 @@ def _end_of_node(
     bad = {r.id for r, v in found if v.verdict is not Verdict.PASS}
     met = f"{len(required) - len(bad)} of {len(required)} criteria are met"
     if report is None:
-        click.echo(f"{met} on {node}")
+        both = nodesets.of(end for end in ends(node) if judged.site.role_of(end))
+        again = measure(judged, both) if bad and both and not judged.past else ""
+        print_answer(f"{met} on {node}", again)
+    elif judged.past or report.state is State.OK:
+        print_answer(f"{node}: {report.state}, {met}")
     else:
-        print_answer(f"{node}: {report.state}, {met}", _after_node(judged, report))
+        print_answer(f"{node}: {report.state}, {met}", _test_again(judged, report))
 
 
-def _after_node(judged: Judgement, report: NodeReport) -> str:
-    """The next command: the gate acts on a node that was measured, the others are measured."""
-    if report.state is State.UNTESTED and not judged.past:
-        return measure(judged, report.node)
-    idle = report.state in (State.OK, State.UNTESTED)
-    return own_command(judged, "verdict" if idle else "gate")
+def _test_again(judged: Judgement, report: NodeReport) -> str:
+    """The command that measures a node again, inside its quarantine if it is there."""
+    from siteproof.gate import act
+
+    node = report.node
+    unproven = any(why.get("rule") == Slow.ONCE for why in report.findings)
+    if not unproven and report.state is not State.UNTESTED:
+        print_wrapped(f"first repair {node}; 'siteproof repaired {node} --why TEXT' records it")
+    if node in act.in_quarantine(judged.site):
+        return own_command(judged, "gate", "--retest", "--apply")
+    return measure(judged, node)
 
 
 def _chain(sample: Sample, margin: str) -> None:

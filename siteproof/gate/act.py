@@ -123,6 +123,19 @@ def out_of_service(site: Site) -> list[Finding]:
     return list(filter(None, found))
 
 
+def in_quarantine(site: Site) -> NodeSet:
+    """The nodes of a site in a quarantine; none where Slurm is not here, or does not answer."""
+    of_slurm = [name for name, one in site.system.partitions.items() if one.scheduler == "slurm"]
+    if not of_slurm or not client.is_here():
+        return nodesets.of()
+    try:
+        known = client.reservations()
+    except UserError:
+        return nodesets.of()
+    names = filter(known.__contains__, map(commands.reservation_name, of_slurm))
+    return nodesets.of(node for name in names for node in known[name].nodes)
+
+
 def wait_until_they_answer(nodes: str) -> dict[str, Finding]:
     """Wait for nodes that were resumed; those that do not come back, with their state."""
     deadline = time.monotonic() + PATIENCE

@@ -19,7 +19,7 @@ from siteproof.units import count
 from siteproof.wording.amounts import change
 from siteproof.wording.findings import full
 from siteproof.wording.shorter import shorten
-from siteproof.wording.verdicts import heading, next_command, numbers, published_only
+from siteproof.wording.verdicts import heading, next_command, numbers, own_command, published_only
 
 ONLY_PUBLISHED = "PUBLISHED"
 UNDECIDED = "UNDECIDED"  # no criterion at all, or none that decides anything
@@ -100,7 +100,7 @@ def _not_tested(material: Material) -> Iterator[str]:
 def _command(material: Material) -> str:
     """The next command; where it is long, the one that prints it."""
     command = next_command(material.judged)
-    plain = f"siteproof verdict --system {material.system}"
+    plain = own_command(material.judged, "verdict")
     return command if command and len(command) <= COMMAND else plain
 
 

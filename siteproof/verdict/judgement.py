@@ -52,8 +52,9 @@ class Judgement:
     derived: the values of each criterion whose metric follows from others, by its key. fresh: how
     old each answer is.
     sessions: all of the system, where older ones are wanted. as_of: the moment at which the ages
-    count. campaign: as the user named it. past: whether no new measurement would count. late:
-    whether what was measured before some time is left out, which a run does not know of.
+    count. asked: --since, --campaign and --as-of as the user gave them. past: whether no new
+    measurement would count. late: whether what was measured before some time is left out, which a
+    run does not know of.
     failed: of checks on nodes, which no later success has cleared, whatever criteria require.
     tried: the jobs of all of these checks, of sessions that may be looked at.
     """
@@ -67,12 +68,17 @@ class Judgement:
     sessions: Sessions | None = None
     derived: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
     as_of: datetime | None = None
-    campaign: str = ""
+    asked: Mapping[str, str] = field(default_factory=dict)
     past: bool = False
     late: bool = False
     fresh: Freshness | None = None
     failed: Sequence[Sample] = ()
     tried: Sequence[Header] = ()
+
+    @property
+    def campaign(self) -> str:
+        """The campaign that the user named."""
+        return self.asked.get("--campaign", "")
 
     def attempts(self, result: CriterionVerdict) -> dict[str, list[Sample]]:
         """The samples that may answer for each unit of a criterion, with what was derived for it.
@@ -244,7 +250,7 @@ def judge_system(
         judged = _without_check(judged)
     return replace(
         judged,
-        campaign=name,
+        asked={"--since": since, "--campaign": name, "--as-of": as_of},
         past=past,
         late=start is not None,
         sessions=record.sessions,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 
 from siteproof.analysis.steps import POWER
@@ -17,6 +16,7 @@ from siteproof.units import count, with_unit
 from siteproof.wording import findings
 from siteproof.wording.amounts import change
 from siteproof.wording.in_bounds_unit import levels
+from siteproof.wording.verdicts import own
 
 NAMES = {"drift": " drift", "episode": " for a while", "scatter": " scatter"}
 MAX_SET = 30  # characters of a node set in the first line of a change
@@ -196,7 +196,7 @@ def gaps(found: Iterable[Finding]) -> list[str]:
     return [harmless(findings.sentence(gap)) for gap in found]
 
 
-def last_lines(system: str, seen: Survey) -> tuple[str, str]:
+def last_lines(system: str, seen: Survey, asked: Mapping[str, str]) -> tuple[str, str]:
     """How much was looked at, and whether anything got worse; then the next command."""
     head = f"{count(seen.series, 'series', 'series')} with {count(seen.points, 'run')} of {system}"
     if not seen.long_enough:
@@ -208,18 +208,29 @@ def last_lines(system: str, seen: Survey) -> tuple[str, str]:
         text = f"{count(proven, 'change')} for the worse, not acknowledged"
     provisional = f", {len(worse) - proven} provisional" if len(worse) > proven else ""
     known = f", {len(seen.acknowledged)} acknowledged" if seen.acknowledged else ""
-    return f"{head}: {text}{provisional}{known}", next_command(system, worse)
+    return f"{head}: {text}{provisional}{known}", _next_command(system, worse, asked)
 
 
 def after(system: str, alert: Alert) -> str:
-    """The command after the evidence for a change: its nodes, or all changes."""
-    node = alert.nodes[0] if len(alert.nodes) == 1 and not alert.of_fleet else ""
-    words = ["trend", "--node", node] if node else ["trend", "--metric", alert.metric]
-    return shlex.join(["siteproof", *words, "--system", system])
+    """The command after the evidence for a change: what is wrong with its first node now.
+
+    What the whole fleet has lost, or a link, a person acknowledges if it is to stay.
+    """
+    if alert.nodes and not alert.of_fleet:
+        return own(system, "why", alert.nodes[0])
+    return own(system, "trend", "ack", alert.id, "--why", "TEXT") if alert.open else ""
 
 
-def next_command(system: str, worse: Sequence[Alert]) -> str:
-    """The evidence for the first change that is worse and proven; the report if there is none."""
-    first = min(worse, key=lambda alert: alert.provisional, default=None)
-    words = ["trend", "why", first.id] if first else ["report"]
-    return shlex.join(["siteproof", *words, "--system", system])
+def _next_command(system: str, worse: Sequence[Alert], asked: Mapping[str, str]) -> str:
+    """The evidence for the first change that is worse and proven; the report if there is none.
+
+    Where one node was asked for, what it has lost by itself is first.
+    """
+
+    def order(alert: Alert) -> tuple[bool, bool]:
+        return alert.provisional, alert.of_fleet and bool(asked.get("--node"))
+
+    first = min(worse, key=order, default=None)
+    if first:
+        return own(system, "trend", "why", first.id)
+    return own(system, "report", **{"--since": asked.get("--since", "")})

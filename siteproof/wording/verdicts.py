@@ -39,6 +39,7 @@ AWAITED = {
     "decide_nothing": "nothing here",
 }
 VERBS = {"for": ("waits", "wait"), "nothing": ("decides", "decide")}  # by the first word
+_MINUTE = "%Y-%m-%d %H:%M UTC"
 PROC = "proc"  # the program of values that the node's kernel counts: it is not printed
 
 
@@ -146,10 +147,12 @@ def age(result: CriterionVerdict) -> str:
 def next_command(judged: Judgement) -> str:
     """The next command: it measures what is missing, explains what failed, or reports."""
     deciding = [result for result in judged.verdicts if _decides(judged, result)]
-    command = rerun(judged)
-    if command or not deciding:
+    if command := rerun(judged):
         return command
-    return own_command(judged, *_explains(min(deciding, key=lambda r: RANKS[r.verdict])))
+    worst = min(deciding, key=lambda r: RANKS[r.verdict], default=None)
+    if judged.failed_besides and (worst is None or worst.verdict is Verdict.PASS):
+        return own_command(judged, "nodes")
+    return own_command(judged, *_explains(worst)) if worst else ""
 
 
 def _explains(worst: CriterionVerdict) -> list[str]:
@@ -161,22 +164,32 @@ def _explains(worst: CriterionVerdict) -> list[str]:
 
 
 def after_criterion(judged: Judgement, result: CriterionVerdict) -> str:
-    """The command after the explanation of a criterion: its worst node, or all criteria."""
+    """The command after the explanation of a criterion: of its pairs or worst node, or the run.
+
+    Empty where it is met, and where no run could change it.
+    """
     worst = result.nodes[0].node if result.nodes else ""
     as_a_whole = worst in ("", judged.site.system.system) or published_only(judged)
-    if result.verdict is Verdict.PASS or as_a_whole:
-        return own_command(judged, "verdict")
+    if result.verdict in UNDECIDED or result.verdict is Verdict.PASS or as_a_whole:
+        return rerun(judged, result)
+    if result.criterion.links:
+        return of_pairs(judged, result.criterion.metric)
     return own_command(judged, "why", worst)
 
 
+def of_pairs(judged: Judgement, metric: str) -> str:
+    """The command that shows all pairs; empty as of a time, for which it cannot be asked."""
+    return "" if judged.asked.get("--as-of") else own_command(judged, "matrix", metric)
+
+
 def own_command(judged: Judgement, *words: str) -> str:
-    """A command of ours on the same system and campaign."""
-    return own(judged.site.system.system, judged.campaign, *words)
+    """A command of ours that judges the same: system, campaign and times."""
+    return own(judged.site.system.system, *words, **judged.asked)
 
 
-def own(system: str, campaign: str, *words: str) -> str:
-    """A command of ours on this system, and on this campaign where one is named."""
-    chosen = ["--campaign", campaign] if campaign else []
+def own(system: str, *words: str, **asked: str) -> str:
+    """A command of ours on this system. asked: the options by which samples are chosen."""
+    chosen = [part for option in asked.items() if option[1] for part in option]
     return shlex.join(["siteproof", *words, *chosen, "--system", system])
 
 
@@ -198,19 +211,22 @@ def _only_campaign(judged: Judgement) -> str:
     return names.pop() if len(names) == 1 and not judged.late else ""
 
 
-def rerun(judged: Judgement) -> str:
+def rerun(judged: Judgement, only: CriterionVerdict | None = None) -> str:
     """The command that measures what is missing, and what failed with it; empty: nothing is.
 
     With --since it measures all nodes with the checks that have no answer, as `nodes=missing`
-    would accept an answer from before that time.
+    would accept an answer from before that time. only: the criterion that it answers.
     """
-    owed = [r.criterion for r in judged.verdicts if _can_be_measured(judged, r)]
+    results = [only] if only else judged.verdicts
+    owed = [r.criterion for r in results if _can_be_measured(judged, r)]
     mode = _mode_for(judged, owed)
-    if judged.past or not any(_is_missing(judged, result) for result in judged.verdicts):
+    if judged.past or not any(_is_missing(judged, result) for result in results):
         return ""
     command = _reframe(judged, mode)
     if not judged.late:
-        return f"{command} -S nodes={nodesets.MISSING}"
+        command += f" -S nodes={nodesets.MISSING}"
+    if not (judged.late or only):
+        return command
     needed = (one for criterion in owed for one in required.answering(judged.site, criterion))
     checks = dict.fromkeys(judged.site.catalogue[one.metric].check for one in needed)
     return command + "".join(f" -n {check}" for check in checks if check)
@@ -310,14 +326,23 @@ def awaited_parts(counts: Mapping[str, int]) -> str:
 
 
 def heading(judged: Judgement) -> str:
-    """System, what is judged, and when the newest of it was measured."""
+    """System, what is judged, when the newest of it was measured, and what ages count from."""
     text = f"{judged.site.system.system}: {judged.chosen}"
     if published_only(judged):
         return f"{text}; nothing was measured here"
     last = max((sample.header.time for sample in judged.samples), default="")
     if not last:
         return text
-    return f"{text}, {datetime.fromisoformat(last).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    newest = f"{datetime.fromisoformat(last).astimezone(UTC):{_MINUTE}}"
+    return f"{text}, {newest}; ages count from {_ages_from(judged, newest)}"
+
+
+def _ages_from(judged: Judgement, newest: str) -> str:
+    """From now, or from the end of what was asked for."""
+    if judged.as_of is None or not any(judged.asked.values()):
+        return "now"
+    end = f"{judged.as_of:{_MINUTE}}"
+    return "then" if end == newest else end
 
 
 def published_only(judged: Judgement) -> bool:

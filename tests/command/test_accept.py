@@ -140,7 +140,7 @@ def test_the_accepted_campaign_is_what_is_compared_with(here):
     done = here.ask("compare")
     assert "A: s0001, B: s0003" in done.out
     assert done.out.splitlines()[-1] == (
-        "from A to B: 1 worse; next: siteproof trend --system here"
+        "from A to B: 1 worse; next: siteproof trend --metric Stream.triad --system here"
     )
     assert done.code == 1
 

@@ -23,7 +23,7 @@ def test_all_ok_is_one_answer_and_exit_code_0(fleet):
     fleet.keep(good())
     done = fleet.ask("nodes")
     assert done.code == 0
-    assert done.out.splitlines()[1:] == [f"nodes of here: 8 OK; {NEXT.replace('gate', 'verdict')}"]
+    assert done.out.splitlines()[1:] == [f"nodes of here: 8 OK; {NEXT}"]
 
 
 def test_bad_nodes_come_first_with_why(fleet):
@@ -152,7 +152,7 @@ def test_one_metric_is_ranked_from_the_worst_on(fleet):
     done = fleet.ask("nodes", "--metric", "Stream.triad")
     assert done.out.index("n007") < done.out.index("n004") < done.out.index("n001")
     assert done.out.splitlines()[-1] == (
-        "Stream.triad: slow in some run: n[004,007]; next: siteproof nodes --system here"
+        "Stream.triad: slow in some run: n[004,007]; next: siteproof why n007 --system here"
     )
     assert "'Stream.tirad'" in fleet.ask("nodes", "--metric", "Stream.tirad").refused()
 

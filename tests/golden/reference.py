@@ -60,6 +60,37 @@ RULES = (  # of the options of all commands
     "- `--list` lists, and changes nothing. `--all` shows everything, `--brief` only the",
     "  answer; `--json`, `--plain` and `--csv` are for programs.",
 )
+NEXT = (
+    (
+        "`verdict`, `report --brief`",
+        "a value is missing: the run that measures it; a node fails: "
+        "`nodes`; else `why CRITERION`; all is met: `report`",
+    ),
+    ("`nodes`", "only values are missing: the run that measures them; else `gate`"),
+    (
+        "`gate`",
+        "nodes to put in, test or free: `gate` with `--apply`, `--retest` or `--release`; "
+        "refused: `why CRITERION`, or the higher limits; no Slurm: `why NODE`; all nodes go back: "
+        "`accept`, or `report`",
+    ),
+    (
+        "`why CRITERION`",
+        "missed by pairs: `matrix METRIC`; by nodes: `why NODE`; a value is "
+        "missing: the run that measures it; met: none",
+    ),
+    (
+        "`why NODE`, `why PAIR`",
+        "the run that measures it again, in its quarantine "
+        "`gate --retest --apply`; all is met: none",
+    ),
+    ("`matrix`", "`why NODE` or `why PAIR` of what explains the bad pairs; else `verdict`"),
+    ("`trend`", "`trend why ID` of what got worse; else `report`"),
+    ("`trend why`", "`why NODE`; of the whole fleet or a link: `trend ack`"),
+    ("`compare`", "`trend --metric METRIC` of what is worse; else `compare --all`, then `report`"),
+    ("`availability`", "what records more: `availability --fetch` or `probe`; else `verdict`"),
+    ("`describe`", "nodes differ: `nodes`; else `describe --facts`; of a node: `why NODE`"),
+    ("`repaired`", "`why NODE`; of several nodes: `nodes`"),
+)
 WHERE = {  # where the forms of VALUE and FACT are used
     "VALUE": "ID.conditions.NAME",
     "FACT": "hardware.NAME.facts.NAME.fields.NAME",
@@ -89,13 +120,19 @@ def _answers() -> Iterator[str]:
         "- [Metrics](reference/metrics.md), features and tools of sweeps;",
         "- [Commands](reference/commands.md) with their options;",
         "- [Files](files.md) on the disk, and environment variables;",
-        "- below: options, verdicts, exit codes, states, statuses.",
+        "- below: options, next commands, verdicts, exit codes, states, statuses.",
         "",
         "`siteproof sites` prints most of it, too: `--keys`, `--metrics`, `--features`, `--tools`,",
         "`--statuses`, `--files`, `--variables`. Terms are in [glossary.md](glossary.md).",
         "",
     )
     yield from ("## Options", "", *RULES, "")
+    yield from ("## The next command", "")
+    yield "The last line of a command names the one that comes next, with the same `--system`,"
+    yield "`--since`, `--campaign` and `--as-of` where that takes them. Of a moment of the past"
+    yield "(`--as-of`) nothing is measured or applied."
+    yield ""
+    yield from _table(("after", "next"), NEXT)
     yield "## Verdicts"
     yield from ("", "The most severe first; of several, the most severe one decides.", "")
     yield from _meanings("verdict", severity.MEANINGS)

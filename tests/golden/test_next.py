@@ -189,11 +189,46 @@ def test_each_next_command_runs_as_it_is_printed(of, system, more):
 SAME_TIME = {
     "describe node008 --since 30d": "why node008 --since 30d",
     "describe --facts --since 30d": "describe --facts --all --since 30d",
-    "matrix TcpBandwidth.throughput --link lan --since 30d": "nodes --since 30d",
+    "matrix TcpBandwidth.throughput --link lan --since 30d": "why node005 --since 30d",
+    "nodes --since 30d": "gate --since 30d",
+    "nodes --as-of 2026-11-23": "gate --as-of 2026-11-23",
+    "gate --since 30d": "why TB-PARAMETERS --since 30d",
+    "gate --as-of 2026-11-23": "why TB-PARAMETERS --as-of 2026-11-23",
+    "why TB-PARAMETERS --since 30d": "why node004 --since 30d",
+    "verdict --as-of 2026-11-23": "nodes --as-of 2026-11-23",
+    "report --brief --as-of 2026-11-23": "nodes --as-of 2026-11-23",
 }
 
 
-def test_a_next_command_speaks_of_the_same_time():
+def test_a_next_command_judges_the_same():
     for line, told_next in SAME_TIME.items():
         text = told("campaign", f"{line} --system testbed")
         assert following(text) == f"siteproof {told_next} --system testbed", line
+
+
+def test_each_header_has_what_ages_count_from():
+    for line in ("verdict", "nodes", "gate", "why n002", "why C-HPL", "report --brief"):
+        whole = told("year", f"{line} --system here")
+        assert "here: campaign winter, 2026-11-20 02:15 UTC; ages count from now" in whole, line
+        of_campaign = told("year", f"{line} --system here --campaign winter")
+        assert "; ages count from then" in of_campaign, line
+
+
+ACTS = ("reframe ", "SITEPROOF_CAMPAIGN=", "siteproof trend ack ", "siteproof accept ")
+BEGINS = {
+    "year": ["verdict", "nodes", "gate", "trend", "trend --node n007", "compare", "why C-UPTIME"],
+    "campaign": ["verdict --as-of 2026-11-23", "nodes", "gate", "describe", "why TB-STREAM-ANY"],
+}
+
+
+@pytest.mark.parametrize(("of", "system"), [("year", "here"), ("campaign", "testbed")])
+def test_next_commands_lead_to_one_that_acts_or_to_the_end(of, system):
+    begins = [*BEGINS[of], *(["matrix TcpBandwidth.throughput"] * (of == "campaign"))]
+    for begin in begins:
+        chain = [f"siteproof {begin} --system {system}"]
+        while not chain[-1].startswith(ACTS) and "--apply" not in chain[-1]:
+            found = NEXT.findall(told(of, chain[-1].removeprefix("siteproof ")))
+            if not found or found[-1].startswith("siteproof report"):
+                break
+            assert found[-1] not in chain, chain
+            chain.append(found[-1])

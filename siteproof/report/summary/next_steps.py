@@ -23,10 +23,10 @@ def steps(material: Material) -> list[Step]:
     found += _why(material)
     proven = [alert for alert in material.open_changes if not alert.provisional]
     if proven and not judged.past:
-        command = own(material.system, "", "trend", "ack", proven[0].id)
+        command = own(material.system, "trend", "ack", proven[0].id)
         found.append(Step(f'{command} --why "..."', "if the change is to stay"))
     if judged.most_severe is Verdict.PASS and judged.campaign:
-        command = own(material.system, "", "accept", judged.campaign)
+        command = own(material.system, "accept", judged.campaign)
         found.append(Step(f'{command} --why "..."', "later ones are compared with it"))
     return found or [Step(next_command(judged), "")] * bool(next_command(judged))
 

@@ -67,9 +67,9 @@ def test_nothing_was_measured_is_not_said_where_one_metric_is_missing(world):
     assert told.out.splitlines()[-1].startswith(f"next: {missing}")
 
 
-ALL_BACK = ["none of 1 nodes stays out", "next: siteproof report"]
+ALL_BACK = ["none of 1 nodes stays out", "next: siteproof report --system thishost"]
 ONE_OUT = ["1 of 1 nodes stay out: localhost FAILED (HERE-PARAMETERS)"]
-ONE_OUT += ["next: siteproof why localhost"]
+ONE_OUT += ["next: siteproof why localhost --system thishost"]
 
 
 def test_the_decision_needs_no_slurm(here):

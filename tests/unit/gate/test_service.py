@@ -208,8 +208,6 @@ def test_the_next_command_has_the_same_choice_and_no_option_twice():
     assert chosen.command("--limit", "30%", "--apply") == (
         "siteproof gate --campaign 'a b' --drain --limit 30% --apply"
     )
-    assert chosen.of_system == ""
-    assert Options(given=[("--system", "x")]).of_system == " --system x"
 
 
 def test_after_a_refusal_certain_is_the_next_only_while_such_a_node_is_not_in_quarantine():

@@ -121,4 +121,4 @@ def test_the_last_line_counts_what_is_worse():
             "1 change for the worse, not acknowledged, 1 provisional",
         ),
     ):
-        assert trends.last_lines("here", seen)[0].endswith(f" of here: {text}"), seen
+        assert trends.last_lines("here", seen, {})[0].endswith(f" of here: {text}"), seen
