@@ -32,6 +32,7 @@ from siteproof.record.samples import PUBLISHED
 from siteproof.slurm.records import Node
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement, judge_system
+from siteproof.wording.in_bounds_unit import Shown
 
 _USERS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(,[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 SHARED_CAUSE = "look first for a cause that they share"
@@ -517,7 +518,10 @@ def _wish(judged: Judgement, chosen: Options) -> QuarantineOptions:
     if not chosen.users:
         users = list(dict.fromkeys([files.user(), "root"]))
         colleagues = [user for user in _operators(judged) if user not in users]
-    return QuarantineOptions(users, judged.chosen, chosen.drain, chosen.overlapping, colleagues)
+    return QuarantineOptions(
+        *(users, judged.chosen, chosen.drain, chosen.overlapping, colleagues),
+        shown=Shown(judged).all,
+    )
 
 
 def _operators(judged: Judgement) -> list[str]:

@@ -182,7 +182,11 @@ def _by_hand(scope: Scope, chosen: Options, work: Work, places: Sequence[Place])
         what = count(work.handed_over, "command")
         yield f"first somebody with the right runs the {what} above"
     elif work.refused and work.allow:
-        if certain := _certain(scope, chosen, places):
+        if chosen.certain:
+            kept = scope.decision.certain.out
+            left = scope.decision.out - kept
+            yield f"--certain keeps out {kept or 'no node'}, and leaves {left or 'no node'} alone"
+        elif certain := _certain(scope, chosen, places):
             yield f"--certain keeps out {certain}, dead or with a wrong answer"
         yield f"{shlex.join(work.allow)} keeps all of them out"
 
@@ -218,7 +222,7 @@ def _for_nodes(judged: Judgement, chosen: Options, places: Sequence[Place]) -> s
 def _certain(scope: Scope, chosen: Options, places: Sequence[Place]) -> NodeSet:
     """The nodes that --certain would keep out, and that are not in quarantine yet."""
     inside = nodesets.of(_by_service(places).get(Service.BY_US, ()))
-    return nodesets.of() if chosen.certain else scope.decision.certain.out - inside
+    return nodesets.of() if chosen.certain and chosen.apply else scope.decision.certain.out - inside
 
 
 def _past_refusal(
@@ -266,18 +270,23 @@ def print_rulings(judged: Judgement, scope: Scope) -> None:
     rulings, shown = scope.decision.rulings.values(), Shown(judged)
     out = node_groups.groups((r.node, r.state, r.findings) for r in rulings if not r.back)
     print_records([record_of(group, "bold", shown) for group in out])
-    print_wrapped(*_folded((*_with_remark(rulings, shown), *_not_counted(judged))))
+    print_wrapped(*with_remark(rulings, shown), *_folded(_not_counted(judged)))
     in_slurm = nodesets.of(node for nodes in scope.partitions.values() for node in nodes)
     if nowhere := scope.decision.out - in_slurm:
         print_wrapped(f"in no partition with Slurm, so there is no command for them: {nowhere}")
 
 
-def _with_remark(rulings: Iterable[Ruling], shown: Shown) -> Iterator[tuple[str, str]]:
+def with_remark(rulings: Iterable[Ruling], shown: Shown) -> Iterator[str]:
     """The nodes that go back and are not OK: which waiver, or what else, they have."""
-    for ruling in rulings:
-        if ruling.back and ruling.state != OK:
-            remark = sentences(ruling.waived) or "; ".join(fulls(shown.all(ruling.findings)))
-            yield f"{ruling.state}, goes back: {remark}", ruling.node
+    return _folded(
+        (
+            f"{one.state}, goes back: "
+            f"{sentences(one.waived) or '; '.join(fulls(shown.all(one.findings)))}",
+            one.node,
+        )
+        for one in rulings
+        if one.back and one.state != OK
+    )
 
 
 def _not_counted(judged: Judgement) -> Iterator[tuple[str, str]]:

@@ -13,8 +13,8 @@ from rich.text import Text
 from siteproof import files, nodesets, sites
 from siteproof.cli import records, shared
 from siteproof.cli.compare import against
-from siteproof.cli.gate_answer import in_slurm, print_in_slurm, record_of
-from siteproof.errors import UserError
+from siteproof.cli.gate_answer import in_slurm, print_in_slurm, record_of, with_remark
+from siteproof.errors import UserError, hint
 from siteproof.export import documents
 from siteproof.export.answer_model import dumps
 from siteproof.gate import reports
@@ -144,6 +144,7 @@ def _remarks(judged: Judgement, report: FleetReport) -> Iterator[str]:
         for note in (*(n for n in node.notes if n.kind is not Kind.NOT_RANKED), *repair):
             notes.setdefault(note.alike, {})[node.node] = note
     shown = Shown(judged)
+    yield from with_remark(reports.excused(judged, report.nodes), shown)
     for same in notes.values():
         yield f"{nodesets.of(same)}: {full(*shown.all(same.values()))}"
     for state in (state for state in State if state is not State.OK):
@@ -190,7 +191,9 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str, form: str
     """The nodes by their value of a metric, what limits the trust in that, and the slow ones."""
     names = sorted({name for n in report.nodes.values() for name in n.metrics})
     if metric not in names:
-        raise UserError("--metric", f"no node has a value of '{metric}'", names)
+        raise UserError(
+            "--metric", f"no node has a value of '{metric}'{hint(metric, names)}", names
+        )
     ranked = sorted(
         (n for n in report.nodes.values() if metric in n.metrics),
         key=lambda n: -n.metrics[metric].deficit,

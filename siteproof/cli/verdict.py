@@ -136,7 +136,8 @@ def _record(alike: Sequence[Tally], colours: Mapping[Verdict, str]) -> Entry:
         head = [str(result.verdict), f"{len(alike)} criteria"]
         return Entry(head, [*tallies.lack(first), names], styles)
     head = [str(result.verdict), result.id]
-    if first.worst:
+    own = tallies.is_of_the_verdict(first)
+    if first.worst and own:
         head += [tallies.value(first), tallies.limit(first), tallies.margin(first)]
     elif not result.criterion.report_only:
         head.append(tallies.limit(first))
@@ -144,7 +145,7 @@ def _record(alike: Sequence[Tally], colours: Mapping[Verdict, str]) -> Entry:
     old = f"age {verdicts.age(result)}" if result.age is not None else ""
     phrases = [
         *tallies.counts(first),
-        tallies.worst(first),
+        tallies.worst(first) if own else tallies.worst_of_others(first),
         by_rounding,
         old,
         *tallies.reasons(first),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,9 +14,9 @@ from siteproof import errors, nodesets
 from siteproof.analysis.slow_nodes import Slow, State
 from siteproof.answers.attempts import why_not
 from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
-from siteproof.cli.gate_answer import print_in_slurm
+from siteproof.cli.gate_answer import print_in_slurm, with_remark
 from siteproof.cli.records import print_answer, print_wrapped
-from siteproof.cli.shared import by_subject, json_option, which_answers
+from siteproof.cli.shared import by_subject, json_option, print_text, which_answers
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
 from siteproof.export.answer_model import Answer, Time, dumps, same
@@ -144,7 +146,8 @@ def why(subject: str, system: str, since: str, campaign: str, as_of: str, form: 
         for unit in result.nodes
         if of_criterion or _is_about(unit.node, subject)
     ]
-    if not (of_criterion or found or judged.site.role_of(subject)):
+    pairs = {} if of_criterion else _without_criterion(judged, subject)
+    if not (of_criterion or found or pairs or judged.site.role_of(subject)):
         raise _unknown(judged, subject)
     node = None if of_criterion else _report(judged, subject)
     code = _code(of_criterion, found, node)
@@ -153,7 +156,7 @@ def why(subject: str, system: str, since: str, campaign: str, as_of: str, form: 
     elif of_criterion:
         _criterion(judged, of_criterion[0])
     else:
-        _node(judged, subject, found, node)
+        _node(judged, subject, found, node, pairs)
     raise SystemExit(code)
 
 
@@ -293,7 +296,46 @@ def _alike(result: CriterionVerdict, units: Sequence[NodeVerdict]) -> list[tuple
     return [(name or str(nodesets.of(nodes)), text) for (name, text), nodes in lines.items()]
 
 
-def _node(judged: Judgement, node: str, found: Sequence[Found], report: NodeReport | None) -> None:
+def _without_criterion(judged: Judgement, subject: str) -> dict[str, list[str]]:
+    """The newest values of the pairs of a node, or of a pair, by metrics that no criterion covers.
+
+    The worst first.
+    """
+    values: dict[tuple[str, str], list[Sample]] = {}
+    for one in judged.samples:  # the oldest first
+        pair = f"{one.node}>{one.dims.get(PEER)}"
+        is_uncovered = one.metric in judged.unjudged and one.status == "ok" and PEER in one.dims
+        if is_uncovered and _is_about(pair, subject):
+            known = values.get((one.metric, pair), [])
+            values[one.metric, pair] = [*(s for s in known if s.header is one.header), one]
+    lines: dict[str, list[str]] = {}
+    for metric, pairs in grouped((metric, found) for (metric, _), found in values.items()).items():
+        pairs.sort(key=_middle, reverse=judged.site.catalogue[metric].better == "lower")
+        lines[metric] = [_of_pair(judged, found) for found in pairs[:MAX_PAIRS]]
+        if len(pairs) > MAX_PAIRS:
+            lines[metric].append(f"{metric}: {len(pairs) - MAX_PAIRS} more pairs of {subject}")
+    return lines
+
+
+def _middle(found: Sequence[Sample]) -> Fraction:
+    return Fraction(median(Fraction(one.number) for one in found))
+
+
+def _of_pair(judged: Judgement, found: Sequence[Sample]) -> str:
+    """The value of a pair, of several trials the median, and where it is from."""
+    one, head = found[0], found[0].header
+    number, unit = Shown(judged).value(one.metric, _middle(found), one.unit)
+    job = f"{head.time} session {head.session} job {head.job}"
+    return f"{one.metric}: {one.node}>{one.dims[PEER]}: {with_unit(number, unit)}, {job}"
+
+
+def _node(
+    judged: Judgement,
+    node: str,
+    found: Sequence[Found],
+    report: NodeReport | None,
+    pairs: Mapping[str, Sequence[str]],
+) -> None:
     state = f": {report.state}" if report else ""
     print_wrapped(heading(judged), f"{node}{state}")
     repair = [report.repair] if report and report.repair else []
@@ -302,11 +344,20 @@ def _node(judged: Judgement, node: str, found: Sequence[Found], report: NodeRepo
     print_in_slurm(judged, node)
     for result in dict.fromkeys(r.id for r, _ in found):
         _units(judged, node, [(r, v) for r, v in found if r.id == result])
+    _print_pairs(judged, pairs)
     for sample in judged.samples:
         if sample.node == node and "parameter" in sample.dims:
             what = sample.metric.rpartition(".")[2].replace("_", " ")
             print_wrapped(f"  {what}: {sample.dims['parameter']}: {sample.value}")
     _end_of_node(judged, node, found, report)
+
+
+def _print_pairs(judged: Judgement, pairs: Mapping[str, Sequence[str]]) -> None:
+    """By metrics that no criterion covers; the command is never broken, as it is to copy."""
+    for metric, lines in pairs.items():
+        print_wrapped(*lines, title="  ")
+        if command := wording.of_pairs(judged, metric):
+            print_text(f"  no criterion covers it; all pairs: {command}")
 
 
 def _end_of_node(
@@ -317,7 +368,8 @@ def _end_of_node(
     met = f"{len(required) - len(bad)} of {len(required)} criteria are met"
     if report is None:
         both = nodesets.of(end for end in ends(node) if judged.site.role_of(end))
-        again = measure(judged, both) if bad and both and not judged.past else ""
+        is_met = bool(found) and not bad
+        again = "" if is_met or not both or judged.past else measure(judged, both)
         print_answer(f"{met} on {node}", again)
     elif judged.past or report.state is State.OK:
         print_answer(f"{node}: {report.state}, {met}")
@@ -326,10 +378,16 @@ def _end_of_node(
 
 
 def _test_again(judged: Judgement, report: NodeReport) -> str:
-    """The command that measures a node again, inside its quarantine if it is there."""
-    from siteproof.gate import act
+    """The command that measures a node again, inside its quarantine if it is there.
+
+    Empty where waivers excuse all that is wrong with it.
+    """
+    from siteproof.gate import act, reports
 
     node = report.node
+    if excused := reports.excused(judged, {node: report}):
+        print_wrapped(*with_remark(excused, Shown(judged)))
+        return ""
     unproven = any(why.get("rule") == Slow.ONCE for why in report.findings)
     if not unproven and report.state is not State.UNTESTED:
         print_wrapped(f"first repair {node}; 'siteproof repaired {node} --why TEXT' records it")

@@ -8,7 +8,7 @@ MAINT reservations may overlap unasked: neither is left to Slurm.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
@@ -106,7 +106,7 @@ class QuarantineOptions:
     """How to quarantine. users: who may run jobs inside.
 
     colleagues: the same, unless Slurm refuses them. may_overlap: reservations of others that ours
-    may overlap.
+    may overlap. shown: findings with their values as all commands print them.
     """
 
     users: Sequence[str]
@@ -114,6 +114,7 @@ class QuarantineOptions:
     drain: bool = False
     may_overlap: Collection[str] = ()
     colleagues: Sequence[str] = ()
+    shown: Callable[[Iterable[Finding]], Sequence[Finding]] = tuple
 
 
 class Standing(Enum):
@@ -148,10 +149,10 @@ def reservation_name(partition: str) -> str:
     return "siteproof-" + re.sub(r"[^A-Za-z0-9_-]", "_", partition)
 
 
-def text(ruling: Ruling, campaign: str) -> str:
+def text(ruling: Ruling, options: QuarantineOptions) -> str:
     """Comment or drain reason of a node: one line of printable ASCII; it ends with a command."""
-    reasons = "; ".join(fulls(ruling.findings)) or "no reason given"
-    tail = _plain(f"; {campaign}; see: siteproof why {ruling.node}")
+    reasons = "; ".join(fulls(options.shown(ruling.findings))) or "no reason given"
+    tail = _plain(f"; {options.campaign}; see: siteproof why {ruling.node}")
     head = _plain(f"{MARK}{ruling.state}: {reasons}")
     room = MAX_COMMENT - len(tail)
     return shorten(head, room) + tail
@@ -190,7 +191,7 @@ def quarantine(
         commands.append(_create(name, new, options))
     elif added := new - members:
         commands.append(_resize(name, new | members, added))
-    texts = {n: text(decision.rulings[n], options.campaign) for n in new}
+    texts = {n: text(decision.rulings[n], options) for n in new}
     commands += _comments(texts, cluster)
     if options.drain:
         commands += _drains(texts, cluster)

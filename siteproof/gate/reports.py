@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
 from siteproof import files, trend
 from siteproof.answers.criterion import waiver_finding
 from siteproof.errors import UserError
-from siteproof.gate.decision import Excuse
+from siteproof.gate.decision import Excuse, Ruling, decide
 from siteproof.nodes import states
-from siteproof.nodes.states import FleetReport
+from siteproof.nodes.states import FleetReport, NodeReport
 from siteproof.record import evidence_records
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.severity import LACKS_NOTHING
@@ -79,6 +79,12 @@ def _search(judged: Judgement, stack: ExitStack) -> Search:
         return trend.dates(judged.site, opened(), metric, judged.as_of)
 
     return search
+
+
+def excused(judged: Judgement, nodes: Mapping[str, NodeReport]) -> list[Ruling]:
+    """The nodes of which waivers excuse all that is wrong."""
+    decision = decide(nodes, waived(judged, datetime.now(UTC).date()))
+    return [ruling for ruling in decision.rulings.values() if ruling.waived]
 
 
 def waived(judged: Judgement, today: date) -> dict[str, list[Excuse]]:

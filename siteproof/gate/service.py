@@ -16,7 +16,7 @@ from siteproof.gate.decision import Decision, Ruling
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.grouped import grouped
 from siteproof.slurm.records import Reservation
-from siteproof.wording.findings import sentence
+from siteproof.wording.findings import days, sentence
 
 MAX_GROUPS = 4  # in the line of the nodes that stay out
 MAX_SET = 60  # characters; a longer node set is a number there
@@ -153,7 +153,10 @@ def who_stays_out(found: Iterable[Place], decision: Decision) -> str:
         return f"none of {len(everything)} nodes stays out"
     groups = grouped((_reason(place, decision), place) for place in out)
     largest = sorted(groups.items(), key=lambda group: -len(group[1]))
-    texts = [f"{_named(group)} {why}{_first_since(group)}" for why, group in largest[:MAX_GROUPS]]
+    texts = [
+        f"{_named(group)} {why}{_first_since(group) or _failing_since(group, decision)}"
+        for why, group in largest[:MAX_GROUPS]
+    ]
     if rest := [place for _, group in largest[MAX_GROUPS:] for place in group]:
         texts.append(f"{_named(rest)} for other reasons")
     return f"{len(out)} of {len(everything)} nodes stay out: {'; '.join(texts)}"
@@ -170,6 +173,14 @@ def _first_since(group: Iterable[Place]) -> str:
     times = {_since(p.since): p.since or 0 for p in group if p.service is Service.BY_US}
     first = min(times, key=lambda text: times[text], default="")
     return f"{first} or later" if len(times) > 1 else first
+
+
+def _failing_since(group: Iterable[Place], decision: Decision) -> str:
+    """Since when the reason of nodes holds that nobody has taken out; empty if one's is unknown."""
+    served = (Service.STAYS_OUT, Service.STILL_IN_SERVICE)
+    nodes = [place.node for place in group if place.service in served]
+    found = [why for node in nodes for why in decision.rulings[node].findings[:1]]
+    return f", since {days(found)}" if found and all(why.since for why in found) else ""
 
 
 def _reason(place: Place, decision: Decision) -> str:

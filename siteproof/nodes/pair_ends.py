@@ -100,9 +100,10 @@ def _judge_metric(site: Site, metric: str, of_all: Sequence[Sample], found: Pair
         later = set(sessions[end + 1 :])
         known = [s for s in samples if s.header.session not in later]
         matrices = matrix.collect(site, known, metric)
-        accused.add(matrices, _nodes_of(s for s in known if s.header.session == sessions[end]))
-    for key, (one, culprit) in accused.blamed.items():
-        _accuse(one, culprit, accused.slow[key], found)
+        newest = [s for s in known if s.header.session == sessions[end]]
+        accused.add(matrices, _nodes_of(newest), newest[-1].header.time)
+    for key, (one, culprit, time) in accused.blamed.items():
+        _accuse(one, culprit, accused.slow[key], time, found)
     found.warnings.extend(block for one in matrices for block in matrix.blocks(one))
     found.warnings.extend(_bad_links(one, check) for one in matrices if one.blame.alone)
 
@@ -113,12 +114,12 @@ def _nodes_of(pairs_of: Iterable[Sample]) -> set[str]:
 
 @dataclass
 class _Accused:
-    """Of each node in each matrix: whether it explains bad pairs in each session, and how."""
+    """Of each node in each matrix: whether it explains bad pairs in each session, how, and when."""
 
     slow: dict[tuple[Place, str], list[bool]] = field(default_factory=dict)
-    blamed: dict[tuple[Place, str], tuple[Matrix, Culprit]] = field(default_factory=dict)
+    blamed: dict[tuple[Place, str], tuple[Matrix, Culprit, str]] = field(default_factory=dict)
 
-    def add(self, matrices: Iterable[Matrix], tested: set[str]) -> None:
+    def add(self, matrices: Iterable[Matrix], tested: set[str], time: str) -> None:
         """A session's matrices. tested: the nodes that the session measured."""
         for one in matrices:
             guilty = {culprit.node: culprit for culprit in one.blame.culprits}
@@ -127,7 +128,7 @@ class _Accused:
                 key = ((one.name, one.link), node)
                 self.slow.setdefault(key, []).append(node in guilty)
                 if node in guilty:
-                    self.blamed[key] = (one, guilty[node])
+                    self.blamed[key] = (one, guilty[node], time)
 
 
 def _bad_links(one: Matrix, check: str) -> Finding:
@@ -142,9 +143,13 @@ def _bad_links(one: Matrix, check: str) -> Finding:
     )
 
 
-def _accuse(one: Matrix, culprit: Culprit, slow: list[bool], found: Pairs) -> None:
-    """What a culprit is: FAILED without values, SLOW by its contract or the retest rule."""
+def _accuse(one: Matrix, culprit: Culprit, slow: list[bool], time: str, found: Pairs) -> None:
+    """What a culprit is: FAILED without values, SLOW by its contract or the retest rule.
+
+    time: of the last session in which it is one; since then, if that is the only one.
+    """
     node, pairs_of = culprit.node, one.of(culprit)
+    since = time if sum(slow) == 1 else ""
     check = one.name.partition(".")[0]
     details: dict[str, Detail | None] = {
         "link": one.link,
@@ -159,10 +164,12 @@ def _accuse(one: Matrix, culprit: Culprit, slow: list[bool], found: Pairs) -> No
             subject=node,
             check=check,
             status=most_severe_status(failed),
+            since=since,
         )
         found.facts.append((State.FAILED, why))
         return
-    base = finding.of(Kind.PAIRS_SLOW, details, subject=node, check=check, metric=one.name)
+    about = {"subject": node, "check": check, "metric": one.name, "since": since}
+    base = finding.of(Kind.PAIRS_SLOW, details, **about)
     broken = [one.broken[pair].criterion for pair in pairs_of if pair in one.broken]
     if slow[-1] and 2 * len(broken) > len(pairs_of):
         why = replace(base, kind=Kind.PAIRS_MISS_BOUND, criterion=most_common(broken))

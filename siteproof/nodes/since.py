@@ -63,7 +63,7 @@ class History:
             times = self._differing(why.subject)
         else:
             return why
-        if len(times) < 2:
+        if not times:
             return why
         lasting = finding.details(lasting=len(times))
         return replace(why, since=times[0], details=why.details + lasting)

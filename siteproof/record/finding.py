@@ -58,7 +58,7 @@ class Kind(StrEnum):
     WAIVER_EXPIRED = "waiver_expired"  # problem, owner, until, ticket
 
     # A node compared with others and with its past
-    # lasting: for how many runs, with since
+    # lasting: for how many runs, with since; acknowledged: by whom, of a change with an alert
     SLOW = "slow"  # value, deficit, better, median, z, slow, runs, rule, lasting
     SLOW_BEFORE = "slow_before"  # slow, runs, rule, lasting
     FELL = "fell"  # change, rule, lasting

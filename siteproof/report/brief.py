@@ -17,9 +17,17 @@ from siteproof.report.material import Material
 from siteproof.report.phrases import few, some_nodes
 from siteproof.units import count
 from siteproof.wording.amounts import change
-from siteproof.wording.findings import full
+from siteproof.wording.findings import days, full
+from siteproof.wording.node_groups import undated
 from siteproof.wording.shorter import shorten
-from siteproof.wording.verdicts import heading, next_command, numbers, own_command, published_only
+from siteproof.wording.verdicts import (
+    besides,
+    heading,
+    next_command,
+    numbers,
+    own_command,
+    published_only,
+)
 
 ONLY_PUBLISHED = "PUBLISHED"
 UNDECIDED = "UNDECIDED"  # no criterion at all, or none that decides anything
@@ -36,7 +44,7 @@ def _sentences(material: Material) -> Iterator[str]:
     judged = material.judged
     yield f"{shorten(heading(judged), HEADING)}: {mark(material)}."
     counts = numbers(judged.verdicts) or "none"
-    yield f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {counts}."
+    yield f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {counts}{besides(judged)}."
     yield answers(material)
     yield f"Next: {_command(material)}"
 
@@ -62,7 +70,10 @@ def _nodes_out(material: Material) -> str:
     if not out or not material.measured:
         return f"{shorten(short, REASON)}."
     worst = nodes.in_rows(material, out)[0]
-    reason = shorten(worst.reasons[0] if worst.reasons else "no reason known", REASON)
+    reason = shorten(full(*map(undated, worst.worst)), REASON) if worst.worst else "no reason known"
+    reason += f", since {worst.since}" if days(worst.worst) else ""
+    by = {str(why.get("acknowledged")) for why in worst.worst if why.get("acknowledged")}
+    reason += f", acknowledged by {', '.join(sorted(by))}" if by else ""
     who = "" if len(worst.nodes) == len(out) else f"{some_nodes(worst.nodes)} "
     return f"{short}, {some_nodes(ruling.node for ruling in out)}; {who}{worst.state}: {reason}."
 

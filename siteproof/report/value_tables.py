@@ -138,14 +138,15 @@ class Tables:
     jobs: dict[int, tuple[int, Header, Sample]] = field(default_factory=dict)
     samples: list[Row] = field(default_factory=list)
     units: list[Row] = field(default_factory=list)
-    waivers: dict[str, None] = field(default_factory=dict)
 
     def rows(self) -> dict[str, list[Row]]:
         """The rows of each table."""
         site = self.material.site
         criteria = [self._criterion(result) for result in self.material.judged.verdicts]
         baselines = [_baseline(key, one) for key, one in site.baselines.items()]
-        waivers = [self._waiver(key) for key in self.waivers]
+        today = self.material.now.date()
+        known = self.material.site.waivers.items()
+        waivers = [self._waiver(key) for key, waiver in known if waiver.holds(today)]
         jobs = [self._job(*one) for one in self.jobs.values()]
         return {
             "criteria": criteria,
@@ -187,7 +188,6 @@ class Tables:
         expected, baselines, excused = covered(judged.site, result.id, own, judged.samples, today)
         for node, in_middle in _each(result):
             keys = [key for key, _ in excused.get(node.node, ())] if node.waived else []
-            self.waivers |= dict.fromkeys(keys)
             typical = [
                 b
                 for b in baselines.get(node.node, ())

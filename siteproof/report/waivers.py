@@ -39,10 +39,19 @@ def section(material: Material) -> Section | None:
         for key, waiver in waivers.items()
     ]
     holding = sum(waiver.holds(today) for waiver in waivers.values())
-    ended = len(waivers) - holding
+    ended, idle = len(waivers) - holding, holding - len(used(material))
     lead = f"{count(holding, 'waiver')} of waivers.yaml {'holds' if holding == 1 else 'hold'}"
+    lead += f", of which {idle} {'excuses' if idle == 1 else 'excuse'} nothing" if idle else ""
     lead += f", {ended} expired." if ended else "."
     return Section(NAME, "Waivers", lead, [Table(COLUMNS, rows, most=MAX_ROWS)])
+
+
+def used(material: Material) -> set[str]:
+    """The waivers that excuse something in what is judged."""
+    units = (unit for result in material.judged.verdicts for unit in result.nodes if unit.waived)
+    found = [why for unit in units for why in unit.findings]
+    found += [why for ruling in material.gate.rulings.values() for why in ruling.waived]
+    return {why.waived_by for why in found} - {""}
 
 
 def _effect(material: Material, key: str, waiver: Waiver) -> str:

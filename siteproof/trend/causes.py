@@ -181,11 +181,13 @@ def explained(why: Finding, search: Search) -> Finding:
 
 def _since(why: Finding, change: Alert) -> Finding:
     """A finding since its change; a drift meets a bound later than it begins."""
+    details = dict(why.details)
+    details |= {"acknowledged": change.ack.who} if change.ack else {}
     if change.kind == "drift" and why.kind in OF_A_BOUND:
-        return replace(why, alert=change.id)
+        return replace(why, alert=change.id, details=tuple(details.items()))
     # Of a change that was acknowledged, the runs until then are known.
     lasting = max(change.n_after, int(why.number("lasting")))
     since = f"{change.begin.time.isoformat(timespec='seconds')}+00:00"
-    details = dict(why.details) | {"lasting": lasting}
+    details |= {"lasting": lasting}
     details |= {"began": since} if "began" in details else {}
     return replace(why, alert=change.id, since=since, details=tuple(details.items()))

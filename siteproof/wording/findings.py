@@ -95,6 +95,12 @@ def fulls(findings: Iterable[Finding]) -> list[str]:
     return list(dict.fromkeys(map(full, findings)))
 
 
+def days(findings: Iterable[Finding]) -> str:
+    """Since when they hold: a day, or the first and the last; empty where that is not known."""
+    known = [why for why in findings if why.since]
+    return f"{Fields(known)['since']:day}" if known else ""
+
+
 def title(finding: Finding) -> str:
     """How a line on what a node reports of itself begins."""
     return TITLES.get(finding.kind, "not described")
@@ -174,10 +180,12 @@ def _seen(f: Fields) -> str:
 
 
 def _lasting(f: Fields) -> str:
-    """Since when, where that is more than one run ago."""
-    if not f["lasting"] or f["lasting"].values == [1]:
-        return ""
-    return ", since {since:day} ({lasting} runs)"
+    """Since when, in how many runs if in several, and who has acknowledged that."""
+    known = "{acknowledged:, acknowledged by %s}"
+    if not f["lasting"]:
+        return known
+    runs = "" if f["lasting"].values == [1] else " ({lasting} runs)"
+    return f", since {{since:day}}{runs}{known}"
 
 
 def _slow(f: Fields) -> str:

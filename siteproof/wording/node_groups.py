@@ -10,13 +10,14 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import State
 from siteproof.record import finding
-from siteproof.record.finding import Details, Finding, Kind
+from siteproof.record.finding import Finding, Kind
 from siteproof.units import count, with_unit
 from siteproof.wording.findings import FORMS, Fields, about, full, fulls
 from siteproof.wording.in_bounds_unit import OF_A_CRITERION, Shown
 from siteproof.wording.tallies import limit
 
 MAX_SET = 30  # characters of a node set in the first line of a record
+DATED = ("lasting", "acknowledged")  # details that are phrases of their own
 MAX_MESSAGE = 60  # characters of what a tool wrote; 'why' has all of it
 STATES = tuple(map(str, State))
 COLUMNS = (
@@ -48,7 +49,7 @@ def groups(nodes: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[NodeGrou
     alike: dict[object, list[tuple[str, str, Sequence[Finding]]]] = {}
     for node, state, findings in nodes:
         counted = findings if state == State.UNTESTED else findings[:1]
-        key = (state, tuple(replace(brief(why), details=_undated(why)).alike for why in counted))
+        key = (state, tuple(undated(brief(why)).alike for why in counted))
         alike.setdefault(key, []).append((node, state, findings))
     found = [_group(same) for same in alike.values()]
     return sorted(found, key=lambda one: (STATES.index(one.state), -len(one.nodes), one.nodes[0]))
@@ -56,7 +57,7 @@ def groups(nodes: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[NodeGrou
 
 def _group(same: Sequence[tuple[str, str, Sequence[Finding]]]) -> NodeGroup:
     (_, state, first), *_ = same
-    texts = [full(why) for why in first[1:]] if state == State.UNTESTED else []
+    texts = [full(undated(why)) for why in first[1:]] if state == State.UNTESTED else []
     others = set() if texts else {max(len(fulls(found)) - 1, 0) for _, _, found in same}
     return NodeGroup(
         state,
@@ -105,7 +106,7 @@ def _is_short(group: NodeGroup) -> bool:
 
 def phrases(group: NodeGroup, shown: Shown) -> list[str]:
     """What is printed below: nodes and reason that are no head, since when, which change."""
-    ids = ", ".join(dict.fromkeys(why.alert for why in group.worst if why.alert))
+    ids = ", ".join(dict.fromkeys(filter(None, map(_change, group.worst))))
     found = [
         "" if _is_short(group) else str(group.nodes),
         *_rest(shown.all(group.worst)),
@@ -125,32 +126,36 @@ def _rest(found: Sequence[Finding]) -> list[str]:
     if found[0].kind is Kind.SLOW:
         return ["seen once, run again to confirm"] if found[0].get("rule") == "once" else []
     if found[0].kind not in OF_A_CRITERION:
-        return [full(*(replace(why, details=_undated(why)) for why in found))]
+        return [full(*map(undated, found))]
     event = "all nodes lost {change:size} since {began:day}" if fields["event"] else ""
     return [str(fields["message"]), event.format_map(fields)]
 
 
-def _undated(why: Finding) -> Details:
-    """Its details without since when it holds, which is a phrase of its own."""
-    return tuple((name, value) for name, value in why.details if name != "lasting")
+def undated(why: Finding) -> Finding:
+    """Without since when it holds, and who has acknowledged that: phrases of their own."""
+    kept = ((name, value) for name, value in why.details if name not in DATED)
+    return replace(why, details=tuple(kept))
+
+
+def _change(why: Finding) -> str:
+    """The change of the history that explains it, and whether it is acknowledged."""
+    who = why.get("acknowledged")
+    return f"{why.alert} (acknowledged by {who})" if who else why.alert
 
 
 def _dated(group: NodeGroup) -> str:
     """`since 2026-05-22, 182 runs`, of several nodes from the least to the largest.
 
-    Empty if it is new or unknown on all of them.
+    Empty if it is unknown on all of them.
     """
-    if not any(why.get("lasting") for why in group.worst):
-        return ""
     dated = [
         replace(why, details=finding.details(lasting=why.get("lasting") or 1))
         for why in group.worst
         if why.since
     ]
-    fields = Fields(dated)
-    if not dated or fields["lasting"].values == [1]:
-        return ""
-    return "since {since:day}, {lasting} runs".format_map(fields)
+    runs = [why.get("lasting") for why in dated if why.get("lasting") != 1]
+    text = "since {since:day}, {lasting} runs" if runs else "since {since:day}"
+    return text.format_map(Fields(dated)) if dated else ""
 
 
 def _others(counts: Collection[int]) -> str:

@@ -43,6 +43,20 @@ def worst(tally: Tally) -> str:
     return ", ".join(filter(None, (f"worst {tally.worst.node}" if several else "", at, by)))
 
 
+def is_of_the_verdict(tally: Tally) -> bool:
+    """Whether the worst value is of a unit for which the verdict is what it is."""
+    worst, verdict = tally.worst, tally.result.verdict
+    of_all = bool(tally.criterion.report_only) or tally.criterion.scope in MIDDLES
+    return of_all or worst is None or verdict in (worst.verdict, Verdict.PASS)
+
+
+def worst_of_others(tally: Tally) -> str:
+    """`others 5617 MB/s, 56.2 times, worst node007`: a value for which the verdict is not so."""
+    shown = margin(tally)
+    apart = "" if shown == NOTHING else shown
+    return ", ".join(filter(None, (f"others {value(tally)}", apart, worst(tally))))
+
+
 def limit(tally: Tally) -> str:
     """The bound, and from or up to which value before rounding it passes: `>= 65 (from 64.5)`."""
     text, passes = stated_limit(tally), passes_from(tally)

@@ -360,6 +360,10 @@ def last_line(judged: Judgement) -> str:
     """How many criteria have which verdict."""
     shown = numbers(judged.verdicts)
     of = " by published values" if published_only(judged) else ""
-    text = f"verdict on {judged.site.system.system}{of}: {shown or 'no criterion'}"
-    besides = dict.fromkeys(attempt.header.check for attempt in judged.failed_besides)
-    return f"{text}; also failed: {', '.join(besides)}" if besides else text
+    return f"verdict on {judged.site.system.system}{of}: {shown or 'no criterion'}{besides(judged)}"
+
+
+def besides(judged: Judgement) -> str:
+    """`; also failed: Health`: the checks that failed and that no criterion has decided."""
+    checks = dict.fromkeys(attempt.header.check for attempt in judged.failed_besides)
+    return f"; also failed: {', '.join(checks)}" if checks else ""

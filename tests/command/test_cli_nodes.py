@@ -43,11 +43,11 @@ def test_bad_nodes_come_first_with_why(fleet):
     assert slow["details"]["deficit"] == pytest.approx(0.3)
     assert lines[1:] == [
         "FAILED    n006",
-        "      Stream: did not answer: left no result  1 other reason",
+        "      Stream: did not answer: left no result  since 2026-11-02  1 other reason",
         "SLOW      n004  Stream.triad  70 MB/s  30.0 % below the others",
-        "      seen once, run again to confirm",
+        "      seen once, run again to confirm  since 2026-11-02",
         "UNTESTED  n002",
-        "      Stream.triad: not measured",
+        "      Stream.triad: not measured  since 2026-11-02",
         f"run again: {RUN} nodes=n004",
         f"measure: {RUN} nodes=n002",
         f"nodes of here: 1 FAILED, 1 SLOW, 1 UNTESTED, 5 OK of 8; {NEXT}",
@@ -72,7 +72,8 @@ def test_nodes_with_the_same_reason_are_one_record_the_largest_group_first(fleet
     lines = fleet.ask("nodes", COLUMNS="80").out.splitlines()
     value = "C-TRIAD, Stream.triad  50.0 to 55.5 MB/s  limit >= 60 MB/s"
     assert " ".join(lines[1:3]).split() == f"FAILED n[003-005,007] {value}".split()
-    assert lines[3].split() == ["FAILED", "n001"]
+    assert lines[3].split()[:2] == ["since", "2026-11-02"]
+    assert lines[4].split() == ["FAILED", "n001"]
     assert "50.004" not in "".join(lines)
 
 
@@ -99,7 +100,7 @@ def test_what_a_tool_wrote_at_length_is_told_by_why(fleet):
     others = run_of({n: v for n, v in EVEN.items() if n != "n003"})
     fleet.keep([*others, broken("n003", "generic", why=noise)])
     told = fleet.ask("nodes").out
-    assert "Stream: no value: mpi4py exited with 1  1 other reason" in told
+    assert "Stream: no value: mpi4py exited with 1  since 2026-11-02  1 other reason" in told
     assert "Unable" not in told
     assert "Unable to load any plugin" in fleet.ask("why", "n003").out
 

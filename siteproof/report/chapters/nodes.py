@@ -14,7 +14,7 @@ from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes
 from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, to_nodes
 from siteproof.units import count
-from siteproof.wording.findings import full, fulls, sentences
+from siteproof.wording.findings import days, full, fulls, sentences
 from siteproof.wording.in_bounds_unit import Shown
 
 NOT_REQUIRED = "nothing required"  # and nothing measured: neither good nor bad
@@ -122,15 +122,24 @@ def not_required(material: Material) -> set[str]:
 class AlikeNodes:
     """Nodes in the same state with findings that differ in numbers and times only.
 
-    since: when the first reason holds or was seen. changes: in the history that explain it.
+    worst: the first reason of each.
     """
 
     nodes: Sequence[str]
     state: str
     reasons: Sequence[str]
     waived: str
-    since: str
-    changes: Sequence[str]
+    worst: Sequence[Finding]
+
+    @property
+    def since(self) -> str:
+        """Since when the first reason holds."""
+        return days(self.worst) or NOTHING
+
+    @property
+    def changes(self) -> Sequence[str]:
+        """The changes of the history that explain it."""
+        return list(dict.fromkeys(why.alert for why in self.worst if why.alert))
 
     def __str__(self) -> str:
         return nodes(self.nodes)
@@ -156,21 +165,10 @@ def alike(rulings: Iterable[Ruling]) -> list[AlikeNodes]:
             same[0].state,
             common([ruling.findings for ruling in same]),
             sentences(same[0].waived),
-            _since(ruling.findings[0].since[:10] for ruling in same if ruling.findings),
-            list(
-                dict.fromkeys(
-                    r.findings[0].alert for r in same if r.findings and r.findings[0].alert
-                )
-            ),
+            [ruling.findings[0] for ruling in same if ruling.findings],
         )
         for same in groups.values()
     ]
-
-
-def _since(days: Iterable[str]) -> str:
-    """The day, or the first and the last of several."""
-    known = sorted(set(days) - {""})
-    return " to ".join(dict.fromkeys((known[0], known[-1]))) if known else NOTHING
 
 
 def kinds(findings: Iterable[Finding]) -> tuple[object, ...]:

@@ -25,7 +25,7 @@ from siteproof.report.summary import (
 )
 from siteproof.trend import Survey
 from siteproof.wording.trends import TOO_SHORT
-from siteproof.wording.verdicts import awaited, numbers, published_only
+from siteproof.wording.verdicts import awaited, besides, numbers, published_only
 
 T = TypeVar("T")
 IGNORED = "decide_nothing"  # of siteproof.wording.verdicts.AWAITED
@@ -101,14 +101,17 @@ def _changes(material: Material, seen: Survey) -> Count:
 
 
 def _waivers(material: Material) -> Count:
-    """The waivers that hold, when the first of them ends, and how many have ended."""
+    """The waivers that excuse something, when the first of them ends, and how many others are."""
     today, known = material.now.date(), material.site.waivers.values()
     holding = [waiver for waiver in known if waiver.holds(today)]
-    notes = [f"the first ends {min(w.expires for w in holding)}"] if holding else []
+    used = [material.site.waivers[key] for key in waivers.used(material)]
+    notes = [f"the first ends {min(w.expires for w in used)}"] if used else []
+    idle = len(holding) - len(used)
+    notes += [f"{idle} {'excuses' if idle == 1 else 'excuse'} nothing"] if idle else []
     notes += [f"{len(known) - len(holding)} expired"] if len(known) > len(holding) else []
-    label = "waiver" if len(holding) == 1 else "waivers"
-    look, lead = REMARK if holding else OK, Link([(label, f"section-{waivers.NAME}")])
-    return Count(len(holding), lead, look, ", ".join(notes))
+    label = "waiver" if len(used) == 1 else "waivers"
+    look, lead = REMARK if used else OK, Link([(label, f"section-{waivers.NAME}")])
+    return Count(len(used), lead, look, ", ".join(notes))
 
 
 def _compared(material: Material) -> str:
@@ -119,4 +122,5 @@ def _compared(material: Material) -> str:
 def _counts(material: Material) -> str:
     counts = numbers(material.judged.verdicts)
     by = "by published values: " if published_only(material.judged) else ""
-    return f"{by}{counts} of {len(material.judged.verdicts)}" if counts else ""
+    of = f"{by}{counts} of {len(material.judged.verdicts)}" if counts else ""
+    return f"{of}{besides(material.judged)}".removeprefix("; ")

@@ -206,7 +206,7 @@ def test_failed_nodes_come_under_a_reservation():
 
 def test_nothing_is_done_twice():
     decision = decided(n3="FAILED")
-    comment = commands.text(decision.rulings["n3"], QUARANTINE.campaign)
+    comment = commands.text(decision.rulings["n3"], QUARANTINE)
     seen = cluster(held("n3"), n3=Node("n3", comment=comment))
     plan = commands.quarantine("compute", INVENTORY, decision, seen, held("n3"), QUARANTINE, {})
     assert plan.commands == []
@@ -409,9 +409,10 @@ def test_only_our_own_drains_are_resumed():
 
 def test_no_reason_ends_a_field_or_steers_a_terminal():
     quoting, line = 'a "b" $(id) `id` \\ |', "x\nState=DOWN Reason=y"
+    options = replace(QUARANTINE, campaign='c "; $(id)')
     for reason in (quoting, line, "\x1b[31m", "é\u202e", "w" * 5000):
         why = note("{message}", message=reason)
-        words = commands.text(Ruling("n1", "FAILED", False, (why,)), 'c "; $(id)')
+        words = commands.text(Ruling("n1", "FAILED", False, (why,)), options)
         assert words.isascii(), reason
         assert words.isprintable(), reason
         assert not set(words) & set("\"'`$\\|=\n"), reason

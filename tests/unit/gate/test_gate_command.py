@@ -76,7 +76,9 @@ def test_the_decision_needs_no_slurm(here):
     for mismatches, code, last in ((0, 0, ALL_BACK), (2, 1, ONE_OUT)):
         measure(here, mismatches, session=f"s{code}")
         done = here.inside("gate")
-        assert (done.code, done.out.splitlines()[-3:]) == (code, ["nothing was changed", *last])
+        *before, answer, following = done.out.splitlines()
+        assert (done.code, before[-1], following) == (code, "nothing was changed", last[1])
+        assert answer.startswith(last[0])
         assert not (here.data / "perflogs/thishost/gate.jsonl").exists()
         answered = here.inside("gate", "--json")
         read = check("gate", answered.out)
@@ -112,6 +114,19 @@ def test_after_a_refusal_the_next_is_why_or_to_allow_what_is_too_much_for_the_ca
     ):
         done = here.ask("gate", *options)
         assert (done.code, done.out.splitlines()[-1]) == (1, f"next: {following}"), done
+
+
+def test_the_comment_of_a_node_has_its_value_as_the_gate_prints_it(world):
+    here = furnish(world)
+    here.edit("system", "scheduler: local", "scheduler: slurm", name="here")
+    here.fake("scontrol", "exit 1")
+    path = here.sites / "here/criteria.yaml"
+    path.write_text(path.read_text().replace("60 MB/s", "0.06 GB/s"))
+    here.keep(run_of(dict.fromkeys(names(8), 100) | {"n004": 41.234}))
+    done = here.ask("gate")
+    (comment,) = (line for line in done.out.splitlines() if "Comment=" in line)
+    assert "0.0412 GB/s misses the contract" in comment
+    assert "41.2" not in done.out
 
 
 def test_where_all_nodes_go_back_and_the_system_misses_its_bound_the_next_is_why(world):

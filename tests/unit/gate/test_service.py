@@ -216,4 +216,4 @@ def test_after_a_refusal_certain_is_the_next_only_while_such_a_node_is_not_in_qu
     for at, left in ((Service.DOWN, "n2"), (Service.BY_US, "")):
         places = [Place("n2", at)]
         assert str(gate_answer._certain(scope, Options(), places)) == left
-        assert not gate_answer._certain(scope, Options(certain=True), places)
+        assert not gate_answer._certain(scope, Options(certain=True, apply=True), places)

@@ -6,6 +6,7 @@ from siteproof.analysis.slow_nodes import State
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.wording import node_groups
+from siteproof.wording.findings import sentence
 
 
 class Plain:
@@ -40,10 +41,10 @@ def test_since_when_nodes_of_a_group_fail_is_a_range_that_has_each():
             ((15, 6), (20, 0), "since 2026-11-15 to 2026-11-20, 1 to 6 runs"),
             ((15, 6), (16, 5), "since 2026-11-15 to 2026-11-16, 5 to 6 runs"),
             ((15, 6), (15, 6), "since 2026-11-15, 6 runs"),
-            ((20, 0), (20, 0), ""),
+            ((20, 0), (20, 0), "since 2026-11-20"),
         ):
             nodes = [[missed("n002", *first)], [missed("n007", *second)]]
-            assert printed(*nodes[:: -1 if swapped else 1]) == ([dated] if dated else []), swapped
+            assert printed(*nodes[:: -1 if swapped else 1]) == [dated], swapped
 
 
 def test_the_number_of_further_reasons_is_that_of_each_node_or_at_most_so_many():
@@ -51,6 +52,14 @@ def test_the_number_of_further_reasons_is_that_of_each_node_or_at_most_so_many()
         Finding(Kind.NOT_MEASURED, "n002", metric=metric) for metric in ("Hpl.gflops", "Ior.read")
     ]
     one, two = [missed("n002", 20, 0), *more], [missed("n007", 20, 0)]
-    assert printed(one, two) == ["up to 2 other reasons"]
+    assert printed(one, two) == ["since 2026-11-20", "up to 2 other reasons"]
     alike = [two[0], *(replace(why, subject="n007") for why in more)]
-    assert printed(one, alike) == ["2 other reasons"]
+    assert printed(one, alike) == ["since 2026-11-20", "2 other reasons"]
+
+
+def test_a_change_that_somebody_has_acknowledged_is_called_so():
+    why = missed("n007", 15, 6)
+    known = finding.details(acknowledged="ops")
+    why = replace(why, alert="mrjkie", details=why.details + known)
+    assert printed([why]) == ["since 2026-11-15, 6 runs", "change mrjkie (acknowledged by ops)"]
+    assert sentence(why).endswith(", since 2026-11-15 (6 runs), acknowledged by ops")
