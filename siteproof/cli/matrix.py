@@ -20,7 +20,7 @@ from siteproof.errors import ExitCode
 from siteproof.export.answer_model import Answer, dumps, plain, same
 from siteproof.links import matrix as made
 from siteproof.links.matrix import Matrix, by_day, day_unit
-from siteproof.links.transfers import HIGH, LOW, NONE, rate_class
+from siteproof.links.transfers import NONE, Grade, Grades
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Sample
 from siteproof.sites import Site
@@ -32,8 +32,8 @@ WHOLE = 14  # nodes of a matrix that is shown whole; of a larger one, what is ba
 STAR = 41  # nodes of a star that is shown whole: a line a client
 MAX_PAIRS_LISTED = 20  # bad ones, the worst first
 FEW = 5  # pairs whose directions differ, and pairs without a value, that are named
-MARKS = {made.BAD: "*", made.TOO_FEW: "~"}  # after a value
-STYLES = {made.BAD: "bold red", made.TOO_FEW: "blue"}
+MARKS = {made.BAD: "*", made.WARNED: "o", made.TOO_FEW: "~"}  # after a value
+STYLES = {made.BAD: "bold red", made.WARNED: "yellow", made.TOO_FEW: "blue"}
 
 
 Cells = tuple[list[str], list[tuple[object, ...]]]  # the columns, and the cells of each row
@@ -49,8 +49,8 @@ class PairState:
     to: The receiver, or the server.
     value: The median of the trials of its newest job; null without one.
     bad: Whether it is far below the others, misses its criterion or failed.
-    state: good, bad, failed, missing, or too few to judge: fewer than four pairs, none of them far
-        from the others, and no bound.
+    state: good, worth a look (not above the link's `warn`), bad, failed, missing, or too few to
+        judge: fewer than four pairs, none of them far from the others, and no bound.
     status: Why it failed, such as timeout; only of a pair that failed.
     """
 
@@ -92,6 +92,8 @@ class PairDay:
     lowest: The lowest value; null without one.
     average: The mean of the values; null without one.
     errors: How many measurements failed, by status.
+    warn: The link's `warn`: an average that is not above it is worth a look; null without one.
+    critical: The link's `critical`: a lower average is bad; null without one.
     """
 
     from_: str
@@ -102,11 +104,18 @@ class PairDay:
     lowest: Fraction | None
     average: Fraction | None
     errors: Mapping[str, int]
+    warn: Fraction | None
+    critical: Fraction | None
+
+    @property
+    def grades(self) -> Grades:
+        """The thresholds."""
+        return Grades(self.warn, self.critical, self.unit)
 
     @property
     def slow(self) -> bool:
         """Whether the pair was slow on average."""
-        return self.unit == RATE and self.average is not None and self.average < LOW
+        return self.grades.grade(self.average) is Grade.CRITICAL
 
     @property
     def bad(self) -> bool:
@@ -358,8 +367,8 @@ def _natural(node: str) -> tuple[str, int, str]:
     return stem, int(node[len(stem) :] or 0), node
 
 
-COLOURS = {"-": "bold red", "o": "yellow", "+": "green", "": ""}
-RATE = "MB/s"  # the unit of a day's rates, which have classes
+SIGNS = {Grade.CRITICAL: "-", Grade.WARN: "o", Grade.GOOD: "+", Grade.NONE: ""}
+COLOURS = {Grade.CRITICAL: "bold red", Grade.WARN: "yellow", Grade.GOOD: "green", Grade.NONE: ""}
 DAYS = 7  # that fit next to each other; of more the newest are shown
 PAIRS = 40  # that are shown, the worst first
 MAX_PAIRS_NAMED = 8  # in the last line
@@ -369,7 +378,10 @@ def _days(site: Site, found: Sequence[Sample], metric: str) -> list[PairDay]:
     """Each day of each pair."""
     unit = day_unit(site.catalogue[metric])
     return [
-        PairDay(*pair, f"{day}", unit, cell.highest, cell.lowest, cell.average, cell.errors)
+        PairDay(
+            *(*pair, f"{day}", unit, cell.highest, cell.lowest, cell.average, cell.errors),
+            *(cell.grades.warn, cell.grades.critical),
+        )
         for pair, days in by_day(site, found, metric).items()
         for day, cell in days.items()
     ]
@@ -389,8 +401,8 @@ def _findings(metric: str, matrices: Sequence[Matrix], days: Sequence[PairDay]) 
     for one in days:
         here = replace(base, subject=f"{one.from_}>{one.to}", since=one.day)
         found += [replace(here, kind=Kind.NO_VALUE, status=status) for status in one.errors]
-        if one.average is not None and one.slow:
-            value, bound = f"{float(one.average):.1f}", f"{LOW} {one.unit}"
+        if one.average is not None and one.critical is not None and one.slow:
+            value, bound = f"{float(one.average):.1f}", f"{float(one.critical):g} {one.unit}"
             found.append(replace(here, value=value, unit=one.unit, bound=bound))
     return found
 
@@ -407,22 +419,15 @@ def _show_days(title: str, metric: str, days: Sequence[PairDay]) -> None:
         (" > ".join(pair), *(_day_cell(pairs[pair].get(day)) for day in dates[-DAYS:]))
         for pair in ranked[:PAIRS]
     ]
-    columns, unit = ["from > to", *dates[-DAYS:]], days[0].unit
-    head = f"{title}: {metric}, {unit}, high low average by day (UTC)"
+    columns = ["from > to", *dates[-DAYS:]]
+    head = f"{title}: {metric}, {days[0].unit}, high low average by day (UTC)"
     print_table(table(columns, rows, head, whole=columns))
     print_wrapped(*_notes(days))
     left_out = ("older day", len(dates) - DAYS), ("better pair", len(pairs) - PAIRS)
     for what, number in left_out:
         if number > 0:
             print_wrapped(f"{count(number, what)} not shown, see --json")
-    print_wrapped(_answer(metric, [pair for pair in ranked if bad[pair]], len(pairs), unit))
-
-
-def _mark(value: Fraction, unit: str) -> str:
-    """The class of a rate as a character, for outputs and readers without colours."""
-    if unit != RATE:
-        return ""
-    return "-" if value < LOW else "o" if value <= HIGH else "+"
+    print_wrapped(_answer(metric, [pair for pair in ranked if bad[pair]], len(pairs), days))
 
 
 def _day_cell(day: PairDay | None) -> Text:
@@ -437,16 +442,19 @@ def _day_cell(day: PairDay | None) -> Text:
         if value is None:
             text.append(f"{error} ", style="magenta")
         else:
-            mark = _mark(value, day.unit)
-            text.append(f"{float(value):.1f}{mark} ", style=COLOURS[mark])
+            grade = day.grades.grade(value)
+            text.append(f"{float(value):.1f}{SIGNS[grade]} ", style=COLOURS[grade])
     return text
 
 
 def _notes(days: Sequence[PairDay]) -> Iterator[str]:
     """How many days are in which class, and how often what failed."""
-    if days[0].unit == RATE:
-        classes = Counter(rate_class(day.average) for day in days if day.average is not None)
-        yield f"- below 25, o 25 to 50, + above 50 MB/s; days: {_most(classes)}"
+    for grades in dict.fromkeys(day.grades for day in days):
+        found = Counter(grades.grade(day.average) for day in days if day.grades == grades)
+        legend = [f"{SIGNS[one]} {words}" for one in Grade if (words := grades.words(one))]
+        counts = Counter({grades.words(one): number for one, number in found.items() if one})
+        if legend:
+            yield f"{', '.join(legend)}; days: {_most(counts)}"
     errors: Counter[str] = Counter()
     for day in days:
         errors.update(day.errors)
@@ -458,8 +466,10 @@ def _most(counts: Counter[str]) -> str:
     return ", ".join(f"{number} {name}" for name, number in counts.most_common())
 
 
-def _answer(metric: str, bad: Sequence[Pair], pairs: int, unit: str) -> str:
-    slow = f"was below {LOW} MB/s or failed" if unit == RATE else "failed"
+def _answer(metric: str, bad: Sequence[Pair], pairs: int, days: Sequence[PairDay]) -> str:
+    limits = {day.grades.words(Grade.CRITICAL) for day in days if day.critical is not None}
+    below = limits.pop() if len(limits) == 1 else "below the critical rate of its link"
+    slow = f"was {below} or failed" if any(day.critical is not None for day in days) else "failed"
     if not bad:
         return f"{metric}: none of {pairs} pairs {slow} on any day"
     names = [f"{a}>{b}" for a, b in bad[:MAX_PAIRS_NAMED]]

@@ -1,13 +1,14 @@
 """OpenMetrics text for a dashboard: verdicts, worst values, states of nodes, headline metrics.
 
 One series for each criterion and verdict, node and state, node and headline metric: 320 nodes with
-all 33 headline metrics make 12,600. Values of pairs and of sweeps are left out, as there may be
-millions of them.
+all 33 headline metrics make 12,600. Of pairs there are counts by the grades of their link; values
+of pairs and of sweeps are left out, as there may be millions of them.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -18,17 +19,21 @@ from siteproof import units
 from siteproof.answers.criterion import CriterionVerdict
 from siteproof.curves import sweep_runs
 from siteproof.errors import harmless
+from siteproof.links import matrix
+from siteproof.links.transfers import Grade
 from siteproof.nodes.states import FleetReport, State
 from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import LINK, job, of_pairs
+from siteproof.record.pair_units import LINK, job, link_of, of_pairs
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.record.severity import Verdict
 from siteproof.sites import Hardware
+from siteproof.sites.system import System
 from siteproof.trend import Alert
 from siteproof.units import UNITS
 from siteproof.verdict.judgement import Judgement
 
 END = "# EOF\n"
+FAILED = "failed"  # a grade of pairs without a value
 SUFFIX = {  # of a name, by the kind of its unit; values are in the kind's base unit
     "size": "bytes",
     "rate": "bytes_per_second",
@@ -66,6 +71,10 @@ HELP = {
     "covers these",
     "criterion_worst": "The value of a criterion's worst node, pair or link",
     "criterion_bound": "The bound of a criterion, before any rounding",
+    "link_pairs": "Pairs of a link by their grade: below its critical rate, up to its warn, above "
+    "it, or failed",
+    "link_threshold": "The rate below which a pair of a link is critical, or up to which it is "
+    "worth a look",
     "nodes": "Nodes by their state",
     "node_state": "1 for the state of a node, 0 for all others",
 }
@@ -134,6 +143,7 @@ def text(
     for result in judged.verdicts:
         _criterion(families, judged, result)
     _nodes(families, judged.site.system.system, report)
+    _links(families, judged)
     _figures(families, judged)
     return families.text()
 
@@ -185,6 +195,48 @@ def _nodes(families: Families, system: str, report: FleetReport) -> None:
         for state in State:
             labels = {"system": system, "role": node.role, "node": node.node, "state": state}
             families.put("node_state", node.state is state, labels)
+
+
+def _links(families: Families, judged: Judgement) -> None:
+    """The thresholds of each link, and how many of its pairs are beyond which."""
+    system = judged.site.system
+    _thresholds(families, system)
+    own = [s for s in judged.samples if of_pairs(s) and s.header.mode != PUBLISHED]
+    for name in sorted({s.metric for s in own if _is_graded(judged, s)}):
+        for key, found in _by_grade(matrix.collect(judged.site, own, name)).items():
+            labels = {"system": system.system, "link": key, "metric": name}
+            for grade in (*filter(None, Grade), FAILED):
+                families.put("link_pairs", found[grade], {**labels, "grade": grade})
+
+
+def _thresholds(families: Families, system: System) -> None:
+    """The two rates of each link."""
+    stated = [(key, *rate) for key, link in system.links.items() for rate in system.graded(link)]
+    for key, kind, rate in stated:
+        if rate is not None:
+            value, unit = base(rate.value, rate.unit)
+            labels = {"system": system.system, "link": key, "kind": kind}
+            families.put("link_threshold", value, labels, unit)
+
+
+def _by_grade(matrices: Iterable[matrix.Matrix]) -> dict[str, Counter[str]]:
+    """Of each link how many pairs have which grade, or failed."""
+    counts: dict[str, Counter[str]] = {}
+    for one in matrices:
+        here = counts.setdefault(one.link, Counter())
+        here.update(one.grades.grade(value) for value in one.values.values())
+        here[FAILED] += len(one.failed)
+    return counts
+
+
+def _is_graded(judged: Judgement, sample: Sample) -> bool:
+    """Whether it is a headline rate over a link that has a threshold."""
+    known = judged.site.catalogue.get(sample.metric)
+    link = judged.site.system.links.get(link_of(sample))
+    if known is None or not known.headline or known.better != "higher" or link is None:
+        return False
+    rates = judged.site.system.graded(link)
+    return units.kind(known.unit) == "rate" and bool(rates.warn or rates.critical)
 
 
 def _figures(families: Families, judged: Judgement) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
-from math import inf
 from statistics import median
 
 from siteproof import files, nodesets, units
@@ -20,7 +19,7 @@ from siteproof.analysis.attribution import Blame, Culprit, Pair, blame
 from siteproof.answers.attempts import failure, why_not
 from siteproof.errors import UserError, hint
 from siteproof.links import transfers
-from siteproof.links.transfers import Attempt, Cell, daily
+from siteproof.links.transfers import Attempt, Cell, Grade, Grades, daily
 from siteproof.record import campaign, finding, series
 from siteproof.record.finding import Detail, Finding, Kind
 from siteproof.record.pair_units import PEER, by_point, job, link_of, of_pairs
@@ -28,15 +27,14 @@ from siteproof.record.samples import Header, JobOrder, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.severity import WRONG, broke
 from siteproof.sites import Criterion, Metric, Site, pairs
-from siteproof.sites.system import Link
-from siteproof.units import Quantity
 
 LINK = "link"  # the condition of every metric of pairs
 STARS = ("star", "together")  # patterns whose clients have a server and no other peer
 OF_A_JOB = ("at_once", "pattern", LINK)  # conditions that make no pair another quantity
 # Of a pair: too few are judged by a gross difference only, and by a criterion.
-GOOD, BAD, FAILED, MISSING, TOO_FEW = STATES = (
+GOOD, WARNED, BAD, FAILED, MISSING, TOO_FEW = STATES = (
     "good",
+    "worth a look",
     "bad",
     "failed",
     "missing",
@@ -55,6 +53,7 @@ class Matrix:
     why they have none. decided: whether a bad value can be recognised; a count alone is not bad.
     broken: pairs whose value misses a criterion, and which. hubs: the servers of a star.
     bounded: whether a criterion or a threshold of the link decides, however few pairs there are.
+    grades: the thresholds of the link.
     """
 
     name: str
@@ -69,6 +68,7 @@ class Matrix:
     broken: Mapping[Pair, Finding]
     hubs: frozenset[str]
     bounded: bool = False
+    grades: Grades = Grades()
 
     def state(self, pair: Pair) -> str:
         """What is known of a pair: one of STATES."""
@@ -78,6 +78,8 @@ class Matrix:
             return MISSING
         if pair in self.blame.bad:
             return BAD
+        if self.grades.grade(self.values[pair]) is Grade.WARN:
+            return WARNED
         return GOOD if self.decided and (self.blame.judged or self.bounded) else TOO_FEW
 
     def of(self, culprit: Culprit) -> list[Pair]:
@@ -223,22 +225,34 @@ def _attempts(site: Site, found: Iterable[Sample], metric: str) -> Iterator[Atte
     samples = [s for s in found if _is_of(s, metric)]
     both = _directed(s for s in samples if s.status == "ok")
     unit = day_unit(site.catalogue[metric])
+    grades = {link: grades_of(site, metric, link, unit) for link in {link_of(s) for s in samples}}
     points = by_point((s for s in samples if s.status == "ok"), PEER, LINK) or {(): []}
     failed = [s for s in samples if s.status != "ok"]  # at no point, and so at each
     for of, good in points.items():
         at = f" at {', '.join(map(' '.join, of))}" if len(points) > 1 else ""
-        yield from _attempts_at(at, [*good, *failed], both, unit)
+        yield from _attempts_at(at, [*good, *failed], both, grades)
 
 
-def _attempts_at(at: str, samples: Sequence[Sample], both: bool, unit: str) -> Iterator[Attempt]:
+def grades_of(site: Site, metric: str, link: str, unit: str) -> Grades:
+    """The thresholds of a link for a metric, in a unit; none where a higher value is not better."""
+    entry = site.catalogue[metric]
+    if entry.better != "higher":
+        return Grades(unit=unit)
+    return Grades.of(site.system.graded(site.system.links.get(link)), unit)
+
+
+def _attempts_at(
+    at: str, samples: Sequence[Sample], both: bool, grades: Mapping[str, Grades]
+) -> Iterator[Attempt]:
+    """grades: of each link, in the unit of the values."""
     measured = {(job(s), s.node, s.dims[PEER]) for s in samples if s.status == "ok"}
     for sample in samples:
-        value = None
+        value, own = None, grades[link_of(sample)]
         if sample.status == "ok":
-            value = units.convert(sample.number, sample.unit, unit)
+            value = units.convert(sample.number, sample.unit, own.unit)
         for sender, receiver in _pairs_of(sample, both):
             if value is not None or (job(sample), sender, receiver) not in measured:
-                yield Attempt((sender, receiver + at), _time(sample), value, sample.status)
+                yield Attempt((sender, receiver + at), _time(sample), value, sample.status, own)
 
 
 def day_unit(metric: Metric) -> str:
@@ -314,9 +328,8 @@ def _matrix(site: Site, metric: str, key: Key, samples: Sequence[Sample]) -> Mat
     missing = {p: why for p, why in missing.items() if p not in values and p not in tried.failed}
     limiting = limits(site, metric, link, tried.newest) if tried.newest else {}
     conditions = ", ".join(f"{k} {v}" for k, v in key[1])
-    at = site.system.links.get(link)
-    threshold = _threshold(at, entry)
-    broken = _broken(metric, values, entry.unit, limiting, threshold)
+    at, grades = site.system.links.get(link), grades_of(site, metric, link, entry.unit)
+    broken = _broken(metric, values, grades, limiting)
     hubs = frozenset(pairs.servers(site, at)) if at and at.pattern in STARS else frozenset()
     return Matrix(
         f"{metric} [{conditions}]" if conditions else metric,
@@ -330,35 +343,22 @@ def _matrix(site: Site, metric: str, key: Key, samples: Sequence[Sample]) -> Mat
         series.is_speed(entry) or bool(limiting) or bool(tried.failed),
         broken,
         hubs,
-        bool(limiting) or threshold is not None,
+        bool(limiting) or grades.critical is not None,
+        grades,
     )
 
 
-def _threshold(link: Link | None, entry: Metric) -> Quantity | None:
-    """The rate below which a pair of the link is bad."""
-    rate = link.slow_below if link and entry.better == "higher" else None
-    return rate if rate and units.kind(entry.unit) == units.kind(rate.unit) else None
-
-
 def _broken(
-    metric: str,
-    values: Mapping[Pair, float],
-    unit: str,
-    limiting: Mapping[str, Criterion],
-    least: Quantity | None,
+    metric: str, values: Mapping[Pair, float], grades: Grades, limiting: Mapping[str, Criterion]
 ) -> dict[Pair, Finding]:
-    """The pairs below the threshold of their link, and those that miss a bound.
-
-    least: the threshold, in any unit.
-    """
-    threshold = float(units.convert(least.value, least.unit, unit)) if least else -inf
-    found = {}
+    """The pairs below the critical rate of their link, and those that miss a bound."""
+    unit, found = grades.unit, {}
     for pair, value in values.items():
         why = Finding(
             Kind.BELOW_THRESHOLD, _arrow(pair), metric=metric, value=f"{value:.6g}", unit=unit
         )
-        if value < threshold:
-            found[pair] = replace(why, bound=str(least))
+        if grades.grade(value) is Grade.CRITICAL:
+            found[pair] = replace(why, bound=f"{float(grades.critical or 0):g} {unit}")
         for key, criterion in limiting.items():
             if not criterion.met(Fraction(value), unit):
                 found[pair] = replace(

@@ -164,6 +164,19 @@ Rate = Annotated[units.Quantity, *_quantity("rate", "10 Gb/s")]
 Flops = Annotated[units.Quantity, *_quantity("flops", "806.4 GFLOPS")]
 Frequency = Annotated[units.Quantity, *_quantity("frequency", "2.1 GHz")]
 Time = Annotated[units.Quantity, *_quantity("time", "0.2 ms")]
+
+
+class Graded(Model):
+    """From which rates on a link, a service that transfers, or any of them is slow."""
+
+    warn: Rate | None = Field(
+        None, description="A pair up to this rate is worth a look, and is not bad: 50 MB/s."
+    )
+    critical: Rate | None = Field(
+        None, description="A pair with a lower rate is bad, however few pairs there are: 25 MB/s."
+    )
+
+
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 

@@ -14,6 +14,7 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import nodesets
 from siteproof.sites.catalogue import ROOT, Metric
 from siteproof.sites.job_keys import lint_jobs
+from siteproof.sites.key_types import Graded
 from siteproof.sites.schema.shapes import near
 from siteproof.sites.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.stated import FIELDS, FactSection, is_read
@@ -107,6 +108,7 @@ def lint_system(around: Around, folder: str, features: Collection[str]) -> None:
     _file_systems(document, system)
     _probes(document, system)
     _links(around, system)
+    _graded(around.document, system)
 
 
 def _references(around: Around, system: System, features: Collection[str]) -> None:
@@ -301,6 +303,18 @@ def _links(around: Around, system: System) -> None:
         if servers is not None and clients is not None and len(servers | clients) < 2:
             what = f"{clip(servers)} is both server and client, so there is no pair"
             document.add(("links", key, "clients"), what, "at least two nodes")
+
+
+def _graded(document: Document, system: System) -> None:
+    """A pair that is bad is worth a look, too."""
+    parts: list[tuple[Loc, Graded | None]] = [(("mesh",), system.mesh)]
+    parts += [(("links", key), link) for key, link in system.links.items()]
+    parts += [(("services", key), one) for key, one in system.services.items() if one.transfers]
+    for loc, part in parts:
+        rates = system.graded(part)
+        if rates.warn and rates.critical and rates.critical.to("b/s") >= rates.warn.to("b/s"):
+            what = f"critical {rates.critical} is not below warn {rates.warn}"
+            document.add((*loc, "critical"), what, "a rate below warn")
 
 
 def _end(around: Around, system: System, key: str, link: Link, end: str) -> NodeSet | None:

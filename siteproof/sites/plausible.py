@@ -91,8 +91,9 @@ def _interface(settings: NicParameters, nic: Nic) -> Found:
 
 def _link(system: System, link: Link) -> Found:
     """What the ends of a link cannot do; of an end's nodes together, if all work at once."""
-    if link.slow_below and link.speed and link.slow_below.to("b/s") >= link.speed.to("b/s"):
-        yield "slow_below", f"{link.slow_below} is not below the speed of {link.speed}"
+    for name, rate in system.graded(link):
+        if rate and link.speed and rate.to("b/s") >= link.speed.to("b/s"):
+            yield name, f"{rate} is not below the speed of {link.speed}"
     for end, (name, role) in product((link.servers, link.clients), system.nodes.items()):
         nodes, hardware = len(role.nodes & system.members(end)), system.hardware_of(name)
         rate = hardware.rate * (nodes if link.pattern == "together" else min(nodes, 1))

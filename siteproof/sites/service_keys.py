@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from siteproof import units
 from siteproof.errors import Mistake
-from siteproof.sites.key_types import Model, Size, Time, shaped
+from siteproof.sites.key_types import Graded, Size, Time, shaped
 
 ServiceKind = Literal[
     "sftp",
@@ -72,7 +72,10 @@ class Needs:
 
 
 _SSH = ("key", "known_hosts")
-_AMOUNT = ("size", "files", "file_size", "here", "there", "most_written", "price", "most_price")
+_AMOUNT = (
+    *("size", "files", "file_size", "here", "there", "most_written", "price", "most_price"),
+    *Graded.model_fields,
+)
 KINDS: Mapping[str, Needs] = {
     "sftp": Needs(_LOGIN, "user@host:22", ("folder", *_SSH), _AMOUNT, transfers=True),
     "rsync": Needs(_LOGIN, "user@host:22", ("folder", *_SSH), _AMOUNT, transfers=True),
@@ -117,7 +120,7 @@ KINDS: Mapping[str, Needs] = {
 COMMON = ("description", "kind", "address", "partition", "timeout")
 
 
-class Service(Model):
+class Service(Graded):
     """A service that users meet, and that `reframe -n Service` uses as they do."""
 
     description: str = Field("", description="What it is, for the report.")

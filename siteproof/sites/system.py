@@ -24,6 +24,7 @@ from siteproof.sites.key_types import (
     EntryName,
     Flops,
     Frequency,
+    Graded,
     HplBlock,
     Model,
     Names,
@@ -494,7 +495,7 @@ InfiniBandDevice = Annotated[
 ]
 
 
-class Link(Model):
+class Link(Graded):
     """A network path between two sets of nodes, and the pairs that measure it."""
 
     description: str = Field(description="What it is, for the report.")
@@ -513,9 +514,6 @@ class Link(Model):
         "two nodes, in rounds; random:3: three random rounds; together: as star, all at once.",
     )
     speed: Rate | None = Field(None, description="Line rate of its slowest part: 10 Gb/s.")
-    slow_below: Rate | None = Field(
-        None, description="A pair with a lower rate is bad, however few pairs there are: 25 MB/s."
-    )
     mtu: Count | None = Field(None, description="Largest packet that it must carry, in bytes.")
     round_trip: Time | None = Field(None, description="Round trip of a small packet: 0.2 ms.")
     emulated: str = Field("", description=EMULATED)
@@ -737,6 +735,9 @@ class System(Model):
     links: dict[EntryName, Link] = Field(
         {}, description="Networks that are measured between two nodes at a time, by name."
     )
+    mesh: Graded = Field(
+        Graded(), description="The same two rates for every link and service without its own."
+    )
     requested: dict[str, list[Requested]] = Field(
         {}, description="Lists of measurements that were requested, by name, for Coverage.missing."
     )
@@ -772,6 +773,11 @@ class System(Model):
         """The hardware of a role; without facts if the site gives none, or no such role."""
         kind = self.nodes[role].hardware if role in self.nodes else None
         return self.hardware.get(kind or "") or Hardware()
+
+    def graded(self, part: Graded | None) -> Graded:
+        """The rates from which on a link or service is slow: its own, else those of the mesh."""
+        own = {name: getattr(part, name, None) for name in Graded.model_fields}
+        return self.mesh.model_copy(update={name: rate for name, rate in own.items() if rate})
 
     def emulations(self) -> set[str]:
         """By what its links, file systems and workload are emulated."""

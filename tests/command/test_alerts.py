@@ -17,6 +17,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import exported
+import nets
 import pytest
 import yaml
 from clone import TOP, wait_for
@@ -111,6 +112,9 @@ def test_every_name_in_a_rule_is_exported(world, tmp_path, monkeypatch):
         result = ProbeResult(at, "root", "root", "mount", "/", True, 60, 0.1, "")
         availability_log.append(perflogs, "thishost", result)
     texts = [world.inside("export", "openmetrics").out, text_of(tmp_path, monkeypatch)]
+    link = nets.load(tmp_path / "net", monkeypatch, criteria="{}\n", more=", critical: 8 Gb/s")
+    graded = exported.judged(link, [nets.ok("n1>s1", 7)])
+    texts.append(openmetrics.text(graded, exported.report(graded), NOW))
     written = {name for text in texts for name in re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)}
     asked = {name for rule in rules() for name in re.findall(r"siteproof_\w+", rule["expr"])}
     assert asked <= written

@@ -115,8 +115,9 @@ def test_a_missed_bound_is_a_finding_of_each_pair(net):
     "least, states, below, code",
     [
         ("", ["too few to judge"] * 2, [], 3),
-        (", slow_below: 8 Gb/s", ["good", "bad"], [("n2>s1", "8 Gb/s")], 1),
-        (", slow_below: 0.5 GB/s", ["good", "good"], [], 0),
+        (", critical: 8 Gb/s", ["good", "bad"], [("n2>s1", "8 Gb/s")], 1),
+        (", critical: 0.5 GB/s", ["good", "good"], [], 0),
+        (", critical: 0.5 GB/s, warn: 8 Gb/s", ["good", "worth a look"], [], 0),
     ],
 )
 def test_two_pairs_are_judged_by_the_threshold_of_their_link(net, least, states, below, code):
@@ -275,8 +276,11 @@ def test_nothing_measured_is_one_line_and_exit_code_3(net):
 
 # ---- day by day
 
+LEGEND = ", warn: 50 MB/s, critical: 25 MB/s"
+
 
 def test_the_days_of_a_pair_with_classes_and_failures(net):
+    net.describe(more=LEGEND)
     # Gb/s: 0.6 is 75 MB/s, 0.32 is 40 MB/s, 0.16 is 20 MB/s
     net.keep(
         [
@@ -296,9 +300,12 @@ def test_the_days_of_a_pair_with_classes_and_failures(net):
     assert "login login N/A" in row
     assert lines[-1] == f"{METRIC}: below 25 MB/s or failed on some day: n1>s1"
     assert "failures: 1 login" in lines
+    legend = "- below 25 MB/s, o 25 to 50 MB/s, + above 50 MB/s; days: "
+    assert f"{legend}2 above 50 MB/s, 1 below 25 MB/s" in " ".join(lines)
 
 
 def test_good_days_are_exit_code_0_and_the_last_seven_are_shown(net):
+    net.describe(more=LEGEND)
     for run in range(1, 10):
         net.keep(nets.star(9.4, run=run))
     done = net.ask("--daily")

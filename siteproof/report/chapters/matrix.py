@@ -10,6 +10,7 @@ import numpy as np
 from siteproof import units
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
+from siteproof.links.transfers import Grade
 from siteproof.record.pair_units import LINK, of_pairs
 from siteproof.record.samples import PUBLISHED
 from siteproof.record.severity import Verdict, of_status
@@ -23,6 +24,7 @@ from siteproof.report.figure.cells import (
     SHORT,
     TOO_FEW,
     TYPICAL,
+    WARNED,
     Panel,
     kinds_of,
 )
@@ -144,7 +146,7 @@ def _kind(one: Matrix, pair: Pair, value: float) -> int:
     if pair in one.broken:
         return BROKEN
     if pair not in one.blame.bad:
-        return TOO_FEW if one.state(pair) == matrix.TOO_FEW else TYPICAL
+        return {matrix.TOO_FEW: TOO_FEW, matrix.WARNED: WARNED}.get(one.state(pair), TYPICAL)
     share = _share(one, value)
     return max(1, int(kinds_of(np.array([share]))[0])) if np.isfinite(share) else 1
 
@@ -189,6 +191,7 @@ def _caption(one: Matrix) -> str:
         low, high, middle = map(number, (min(values), max(values), median(values)))
         text += f" between {low} and {high} {one.unit}, median {middle} {one.unit}"
     parts = _states([one])
+    parts += [words for grade in (Grade.CRITICAL, Grade.WARN) if (words := _graded(one, grade))]
     parts += [
         f"{len(found)} {state}"
         for state, found in (
@@ -204,6 +207,13 @@ def _caption(one: Matrix) -> str:
     if one.blame.alone:
         parts.append(f"bad by themselves: {few(one.blame.alone, 5)}")
     return f"{'; '.join([text, *parts])}."
+
+
+def _graded(one: Matrix, grade: Grade) -> str:
+    """How many pairs have a grade; empty where the site states no threshold for it."""
+    found = sum(one.grades.grade(value) is grade for value in one.values.values())
+    words = one.grades.words(grade)
+    return f"{grade} ({words}): {found}" if words else ""
 
 
 def _table(site: Site, one: Matrix) -> Table:
@@ -234,7 +244,7 @@ def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
         return name, "-", "-", "-", back, f"{sample.status}: {sample.why}"
     typical = _typical(one)[0]
     state = one.state(pair)
-    what = state if state in (matrix.BAD, matrix.TOO_FEW) else ""
+    what = "" if state == matrix.GOOD else state
     if pair in one.broken:
         what = f"misses {one.broken[pair]}"
     by = change(value / typical - 1) if typical else "-"

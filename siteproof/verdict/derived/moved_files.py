@@ -20,11 +20,11 @@ from siteproof.links.transfers import (
     RATE,
     UNIT,
     UNTRIED,
+    Grade,
     Moved,
     Pair,
     category,
     moved,
-    rate_class,
 )
 from siteproof.record.samples import Sample
 from siteproof.verdict.derived.given import Given, Result, in_unit
@@ -52,16 +52,20 @@ def rate(given: Given) -> Iterator[Result]:
 
 def grade(given: Given) -> Iterator[Result]:
     """The class of the worst pair's mean: a grade is that of one pair."""
-    pairs: dict[Pair, list[Sample]] = {}
+    pairs: dict[Pair, list[Moved]] = {}
     for one in _attempts(given):
         if one.sample.status == "ok":
-            pairs.setdefault(one.pairs[0], []).append(one.sample)
+            pairs.setdefault(one.pairs[0], []).append(one)
     if not pairs:
         raise given.missing([RATE])
-    means = {pair: mean([in_unit(s, UNIT) for s in own]) for pair, own in pairs.items()}
-    worst = min(means, key=lambda pair: (means[pair], pair))
+    means = {p: mean([in_unit(s, UNIT) for s, *_ in own]) for p, own in pairs.items()}
+    graded = {pair: pairs[pair][0].grades.grade(average) for pair, average in means.items()}
+    worst = min(means, key=lambda pair: (list(Grade).index(graded[pair]), means[pair], pair))
+    words = pairs[worst][0].grades.words(graded[worst])
+    if not words:
+        raise given.missing(["warn or critical of mesh in system.yaml"])
     why = f"{worst[0]} > {worst[1]}, {float(means[worst]):.1f} {UNIT} on average"
-    yield given.sample(rate_class(means[worst]), pairs[worst], why)
+    yield given.sample(words, [one.sample for one in pairs[worst]], why)
 
 
 def failures(given: Given) -> Iterator[Result]:

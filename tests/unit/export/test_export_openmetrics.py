@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from datetime import datetime
 
+import nets
 import pytest
 from exported import EVERY, NASTY, NOW, judged, measured, report, sample, site
 from fleets import names, run_of
@@ -228,3 +229,18 @@ def test_320_nodes_with_every_headline_figure_are_less_than_15_000_series(tmp_pa
     assert headlines >= 20
     assert 320 * (headlines + len(State)) < len(values) < 320 * (headlines + len(State)) + 200
     assert len(values) < 15_000
+
+
+def test_a_link_has_thresholds_and_counts_of_pairs_by_grade_and_no_pair_is_a_series(
+    tmp_path, monkeypatch
+):
+    rates = ", warn: 9 Gb/s, critical: 8 Gb/s"
+    where = nets.load(tmp_path, monkeypatch, count=3, criteria="{}\n", more=rates)
+    found = [nets.ok(f"n{n}>s1", rate) for n, rate in ((1, 9.4), (2, 8.5), (3, 7))]
+    values = exported(judged(where, found))
+    for kind, rate in (("warn", 9e9 / 8), ("critical", 1e9)):
+        assert of(values, "link_threshold_bytes_per_second", link="lan", kind=kind) == [rate]
+    counts = {"critical": 1, "warn": 1, "good": 1, "failed": 0}
+    for grade, number in counts.items():
+        assert of(values, "link_pairs", link="lan", grade=grade) == [number]
+    assert len(of(values, "link_pairs")) == len(counts)

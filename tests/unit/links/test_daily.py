@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime, timedelta, timezone
 from fractions import Fraction
 
-from siteproof.links.transfers import Attempt, Cell, category, daily, rate_class
+from siteproof.links.transfers import Attempt, Cell, Grade, Grades, category, daily
 from siteproof.record.samples import STATUSES
 
 NOON = datetime(2010, 8, 18, 12, tzinfo=UTC)
@@ -63,15 +63,20 @@ def test_trials_with_the_same_figure_are_trials_and_no_duplicates():
     assert cell(40, 40, 70).average == 50
 
 
-def test_the_classes_of_the_legend():
-    for value, told in (
-        ("24.999", "below 25 MB/s"),
-        ("25", "25 to 50 MB/s"),
-        ("50", "25 to 50 MB/s"),
-        ("50.001", "above 50 MB/s"),
-        ("0", "below 25 MB/s"),
+def test_the_grades_of_a_site_are_those_of_its_legend():
+    both = Grades(Fraction(50), Fraction(25))
+    for grades, value, told in (
+        (both, "24.999", "below 25 MB/s"),
+        (both, "25", "25 to 50 MB/s"),
+        (both, "50", "25 to 50 MB/s"),
+        (both, "50.001", "above 50 MB/s"),
+        (both, "0", "below 25 MB/s"),
+        (Grades(critical=Fraction(25)), "25", "at least 25 MB/s"),
+        (Grades(warn=Fraction(50)), "2", "up to 50 MB/s"),
+        (Grades(), "2", ""),
     ):
-        assert rate_class(Fraction(value)) == told, (value, told)
+        assert grades.words(grades.grade(Fraction(value))) == told, (value, told)
+    assert both.grade(None) is Grade.NONE
 
 
 def test_a_day_begins_at_midnight_utc():

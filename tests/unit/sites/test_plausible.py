@@ -73,7 +73,7 @@ def test_a_link_faster_than_its_interfaces(warned):
         "40 Gb/s, and the interfaces of role 'compute' have 10 Gb/s"  # the one server
     ]
     assert "have 9000" in warned(link="mtu: 9216")[0]
-    assert "not below" in warned(link="speed: 10 Gb/s, slow_below: 2 GB/s")[0]
+    assert "not below" in warned(link="speed: 10 Gb/s, critical: 2 GB/s")[0]
 
 
 def test_two_file_systems_with_one_path(warned):

@@ -13,6 +13,7 @@ from siteproof.record.samples import Header, Sample
 from siteproof.verdict import judgement
 
 SERVICES = """
+mesh: {warn: 50 MB/s, critical: 25 MB/s}
 services:
   near: {kind: http, address: 'http://near/', here: psc, there: ufl}
   far: {kind: http, address: 'http://far/', here: psc, there: fnal}
