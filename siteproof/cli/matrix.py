@@ -367,7 +367,6 @@ def _natural(node: str) -> tuple[str, int, str]:
     return stem, int(node[len(stem) :] or 0), node
 
 
-SIGNS = {Grade.CRITICAL: "-", Grade.WARN: "o", Grade.GOOD: "+", Grade.NONE: ""}
 COLOURS = {Grade.CRITICAL: "bold red", Grade.WARN: "yellow", Grade.GOOD: "green", Grade.NONE: ""}
 DAYS = 7  # that fit next to each other; of more the newest are shown
 PAIRS = 40  # that are shown, the worst first
@@ -443,7 +442,7 @@ def _day_cell(day: PairDay | None) -> Text:
             text.append(f"{error} ", style="magenta")
         else:
             grade = day.grades.grade(value)
-            text.append(f"{float(value):.1f}{SIGNS[grade]} ", style=COLOURS[grade])
+            text.append(f"{float(value):.1f}{grade.sign} ", style=COLOURS[grade])
     return text
 
 
@@ -451,10 +450,9 @@ def _notes(days: Sequence[PairDay]) -> Iterator[str]:
     """How many days are in which class, and how often what failed."""
     for grades in dict.fromkeys(day.grades for day in days):
         found = Counter(grades.grade(day.average) for day in days if day.grades == grades)
-        legend = [f"{SIGNS[one]} {words}" for one in Grade if (words := grades.words(one))]
         counts = Counter({grades.words(one): number for one, number in found.items() if one})
-        if legend:
-            yield f"{', '.join(legend)}; days: {_most(counts)}"
+        if grades.legend:
+            yield f"{grades.legend}; days: {_most(counts)}"
     errors: Counter[str] = Counter()
     for day in days:
         errors.update(day.errors)

@@ -41,6 +41,11 @@ class Grade(StrEnum):
     GOOD = "good"
     NONE = ""
 
+    @property
+    def sign(self) -> str:
+        """What stands after a value, for outputs and readers without colours."""
+        return {"critical": "-", "warn": "o", "good": "+"}.get(self.value, "")
+
 
 @dataclass(frozen=True)
 class Grades:
@@ -79,6 +84,11 @@ class Grades:
             Grade.GOOD: f"above {high}" if high else low and f"at least {low}",
         }
         return f"{text} {self.unit}" if (text := texts.get(grade)) else ""
+
+    @property
+    def legend(self) -> str:
+        """What the signs mean; empty without a threshold."""
+        return ", ".join(f"{one.sign} {words}" for one in Grade if (words := self.words(one)))
 
 
 class Moved(NamedTuple):

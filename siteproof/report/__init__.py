@@ -11,10 +11,14 @@ CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the or
     "sweeps",
     "links",
     "matrix",
+    "daily",
+    "tested",
+    "scenarios",
     "availability",  # the figures
     "own_tests",
     "conditions",
     "description",
+    "hosts",
     "timeline",
     "samples",
     "results",  # what it rests on

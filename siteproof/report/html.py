@@ -20,7 +20,7 @@ from jinja2.filters import do_mark_safe
 
 from siteproof.report.numbering import Numbering
 from siteproof.report.phrases import when
-from siteproof.report.sections import Attached, Drawn, Figure, Link, Report, Table
+from siteproof.report.sections import Attached, Drawn, Figure, Link, Marked, Report, Table
 from siteproof.units import count
 
 ARROW = "\N{RIGHTWARDS ARROW}"  # one character, which no line break splits
@@ -47,6 +47,7 @@ _SAFE = "!$()*,-./:;=?@_~+"  # characters that mean nothing in HTML or in an add
 _BREAK, _COMMA, _NOTHING = do_mark_safe("<wbr>"), do_mark_safe(", "), do_mark_safe("")
 _PLACE = do_mark_safe('<a href="#{}">{}</a>')
 _STATE = do_mark_safe('<span class="word {}"><span aria-hidden="true">{}</span> {}</span>')
+_LOOK, _SPACE = do_mark_safe('<span class="word {}">{}</span>'), do_mark_safe(" ")
 _PIECE = re.compile(r"[^,/_]{0,29}[,/_]+|[^,/_]{1,30}")
 
 
@@ -110,6 +111,8 @@ def words(text: str) -> str:
 def _cell(numbering: Numbering, text: str) -> str:
     if isinstance(text, Drawn):
         return do_mark_safe(text.svg)
+    if isinstance(text, Marked):
+        return _SPACE.join(_LOOK.format(look, breakable(part)) for part, look in text.parts)
     found = numbering.refer(text) if isinstance(text, Link) else ()
     places = [_PLACE.format(one.anchor, breakable(one.label)) for one in found]
     return _COMMA.join(places) if places else words(text)

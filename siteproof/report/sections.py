@@ -60,6 +60,19 @@ def to_nodes(names: Collection[str]) -> Link:
     return to_rows("node", *(names if len(names) <= MAX_LINKED else ()), text=nodes(names))
 
 
+class Marked(str):
+    """A cell of several texts, each with a look of the page: bad, warn, open, good, or none."""
+
+    parts: Sequence[tuple[str, str]]
+
+    def __new__(cls, parts: Iterable[tuple[str, str]]) -> Marked:
+        """parts: a text and its look; the text itself says what the look says."""
+        shown = list(parts)
+        made = super().__new__(cls, " ".join(text for text, _ in shown))
+        made.parts = shown
+        return made
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns, and rows with a cell for each. numeric: the columns of numbers.

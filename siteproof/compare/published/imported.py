@@ -153,12 +153,11 @@ def _trial(stated: int | None, taken: set[int], free: Iterator[int]) -> int:
 def _header(path: Path, check: str, rows: Sequence[Published], after: timedelta) -> Header:
     """What a file's samples share. after: how long after midnight, to keep the file's order."""
     first, last = period(rows[0].date)
-    campaign, notes = rows[0].campaign, [f"{r.metric}: {r.note}" for r in rows if r.note]
+    campaign = rows[0].campaign
     provenance = {
         "imported": path.name,
         "date": rows[0].date,
         "source": "; ".join(dict.fromkeys(r.source for r in rows)),
-        "note": "; ".join(notes),
     }
     return Header(
         session=f"{first:%Y%m%d}T000000Z-{campaign or PUBLISHED}",
@@ -188,6 +187,7 @@ def _of_row(head: Header, row: Published) -> Iterator[Sample]:
         unit=row.unit,
         dims=dims,
         own_conditions={**conditions, PUBLISHED: row.statistic},
+        why=row.note,
     )
     if row.status != "ok":
         printed_as = f"printed as '{row.value}'" if row.value else ""

@@ -210,6 +210,7 @@ def _bound(criterion: Criterion) -> str:
     return f"{SIGNS[criterion.kind]} {criterion.bound}{rounding}"
 
 
+OTHER = "Other published values and texts"
 OTHERS = ("metric", "value", "it is a", "date", "campaign", "in the tool's unit")
 
 
@@ -230,7 +231,7 @@ def other_values(site: Site, samples: Iterable[Sample], judged: Collection[Sampl
         "series: a maximum after a mean is no rise. Where a source prints MB/s and the tool itself "
         "MiB/s, the last column is the value if the digits are the tool's."
     )
-    return Table("Other published values and texts", OTHERS, rows, note) if rows else None
+    return Table(OTHER, OTHERS, rows, note) if rows else None
 
 
 def in_tools_unit(site: Site, sample: Sample) -> str:

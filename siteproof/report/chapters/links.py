@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from math import isfinite
 from statistics import fmean, median
 
@@ -30,6 +31,7 @@ from siteproof.wording.amounts import per_cent, quantity
 NETWORKS = ("lan", "wan")  # published values name these instead of a link
 PLACES = (NETWORK, LINK, "file_system", PUBLISHED, "mode")  # differ between two links
 MTU = "mtu"  # of the machine, yet values under two of them are not compared
+MAX_TRIALS = 40  # of a table with a row a trial
 COLUMNS = ("quantity", "link", "values", "median", "mean", "lowest", "highest")
 SHARES = ("median of the first", "mean of the first")
 
@@ -78,7 +80,24 @@ def chapter(material: Material) -> Section | None:
     if lowest:
         share, name, link, first = lowest
         lead += f"; the lowest share is {name} over {link}, {per_cent(share)} of {first}"
-    return Section("links", "Links compared", f"{lead}.", figures=figures)
+    tables = [_trials(origin, one) for origin, found in parts for one in found if _has_trials(one)]
+    return Section("links", "Links compared", f"{lead}.", tables, figures)
+
+
+def _has_trials(one: Quantity) -> bool:
+    return 1 < max(map(len, one.links.values())) <= MAX_TRIALS
+
+
+def _trials(origin: str, one: Quantity) -> Table:
+    """A row a trial, from the lowest to the highest of each link."""
+    ordered = [sorted(values) for values in one.links.values()]
+    rows = [
+        (str(trial), *("-" if value is None else f"{value:.8g}" for value in values))
+        for trial, values in enumerate(zip_longest(*ordered), start=1)
+    ]
+    title, links = f"{one.name}, {origin}, {one.unit}", list(one.links)
+    note = "Trials of a link from the lowest to the highest."
+    return Table(("trial", *links), rows, note, ("trial", *links), title)
 
 
 def _rates(found: Iterable[Quantity]) -> list[tuple[float, str, str, str]]:

@@ -67,11 +67,11 @@ def of_all(material: Material) -> list[Matrix]:
     found = list(filter(of_pairs, own))
     if not found:
         found = list(filter(of_pairs, material.sessions.of(lambda h: h.mode == PUBLISHED)))
-    names = _metrics(material.site, {sample.metric for sample in found})
+    names = headlines(material.site, {sample.metric for sample in found})
     return [one for name in names for one in matrix.collect(material.site, found, name)]
 
 
-def _metrics(site: Site, measured: Collection[str]) -> Iterator[str]:
+def headlines(site: Site, measured: Collection[str]) -> Iterator[str]:
     """The headline metrics of pairs that have a value, or whose whole check failed."""
     for name, metric in site.catalogue.items():
         wanted = LINK in metric.conditions and units.kind(metric.unit) != "text"

@@ -18,7 +18,11 @@ def chapter(material: Material) -> Section | None:
     """The tables of the imported values; None if none were imported."""
     stated = material.sessions.of(lambda header: header.mode == PUBLISHED)
     tables = results.tables(material.site, stated)
-    found = [Table(t.columns, t.rows, t.note, title=t.title) for t in tables if t.rows]
+    found = [
+        Table(t.columns, t.rows, t.note, title=t.title, folded=t.title == results.OTHER)
+        for t in tables
+        if t.rows
+    ]
     if not found:
         return None
     lead = f"{_stated(stated)}; nothing here was measured by this suite."

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from siteproof.analysis.plateau import At, Beyond
+from siteproof.compare.published import table_cells
 from siteproof.curves import run_findings, sweep_runs, whole_sweep
 from siteproof.curves.measured import Curve
 from siteproof.curves.run_findings import SweepReport
 from siteproof.curves.sweep_runs import SweepRun
-from siteproof.record.samples import SWEEP
+from siteproof.record.grouped import grouped
+from siteproof.record.samples import PUBLISHED, SWEEP, Sample
 from siteproof.report import promised, sweep_figures
 from siteproof.report.figure import line_plot as drawn
-from siteproof.report.figure.line_plot import LinePlot
+from siteproof.report.figure.line_plot import Line, LinePlot
 from siteproof.report.material import Material
 from siteproof.report.phrases import day, few
 from siteproof.report.sections import Figure, Section, Table
@@ -24,6 +27,17 @@ from siteproof.wording import amounts, sweep_results
 MAX_RUNS = 4  # of one sweep in one figure
 MAX_NAMES = 4  # runs in a sentence
 MAX_FIGURES = 8
+
+
+class _Landmark(NamedTuple):
+    """What is published of one curve."""
+
+    name: str
+    most: Sample
+    tasks: Sample
+    plateau: Sample | None
+
+
 COLUMNS = ("curve", "points", "best", "at", "plateau", "of the bound")
 
 
@@ -43,16 +57,63 @@ def chapter(material: Material) -> Section | None:
         ]
         reports += [report for _, report in named]
         figures += _drawn(named, seen)
-    if not figures:
+    published = list(_landmarks(material))
+    if not figures and not published:
         return None
     points += [f"Not drawn: {figure.title}" for figure in figures[MAX_FIGURES:]]
     headlines = [f"{r.run.name}: {text}" for r in reports for text in sweep_results.headlines(r)]
+    shown = [*figures[:MAX_FIGURES], *published]
+    return Section("sweeps", "Sweeps", _lead(reports), figures=shown, points=[*headlines, *points])
+
+
+def _lead(reports: Sequence[SweepReport]) -> str:
+    if not reports:
+        return "No sweep of this system was run; what others have published of one is drawn."
     names = few(list(dict.fromkeys(report.run.name for report in reports)), MAX_NAMES)
     runs_drawn = count(len({id(report.run) for report in reports}), "run")
-    lead = f"{runs_drawn} of sweeps of this system ({names})."
-    return Section(
-        "sweeps", "Sweeps", lead, figures=figures[:MAX_FIGURES], points=[*headlines, *points]
-    )
+    return f"{runs_drawn} of sweeps of this system ({names})."
+
+
+def _landmarks(material: Material) -> Iterator[Figure]:
+    """Of reads and of writes what others have published of a curve: its maximum and its plateau."""
+    stated = material.sessions.of(lambda head: head.mode == PUBLISHED)
+    by_run = grouped((s.header.session, s) for s in stated if s.status == "ok")
+    for way in ("read", "write"):
+        found = [mark for run in by_run.values() for mark in _marks(run, way)]
+        if found:
+            yield _published(way, found)
+
+
+def _marks(run: Sequence[Sample], way: str) -> Iterator[_Landmark]:
+    """The maximum of each check of a run that has its place, and the plateau if it is published."""
+    of = {s.metric.partition(".")[2]: s for s in run}
+    most, tasks = of.get(f"{way}_max"), of.get(f"{way}_max_tasks")
+    if most and tasks:
+        name = most.header.campaign or day(most.header.time)
+        yield _Landmark(name, most, tasks, of.get(f"{way}_plateau"))
+
+
+def _published(way: str, found: Sequence[_Landmark]) -> Figure:
+    """Points without a curve; a line up marks where a plateau begins."""
+    lines, rows, metric = list[Line](), [], found[0].most.metric
+    unit = found[0].most.unit
+    for one in found:
+        at, value = (
+            float(one.tasks.number),
+            promised.converted(one.most.number, one.most.unit, unit),
+        )
+        lines.append(Line(f"{one.name}, maximum at {table_cells.shown(one.tasks)}", [at], [value]))
+        plateau = table_cells.shown(one.plateau) if one.plateau else "-"
+        if one.plateau:
+            begins = float(one.plateau.number)
+            lines.append(Line(f"{one.name}, plateau from {plateau}", [begins] * 2, [0.0, value]))
+        shown = table_cells.shown(one.most), table_cells.shown(one.tasks)
+        rows.append((one.name, *shown, plateau, table_cells.when(one.most)))
+    title = f"{metric} against tasks, as published"
+    plot = LinePlot(title, "tasks", f"{metric}, {unit}", lines, from_one=True)
+    caption = f"{count(len(found), 'maximum', 'maxima')} of curves whose points are not published."
+    table = Table(("run", "maximum", "at", "plateau from", "date"), rows, numeric=("maximum",))
+    return Figure(f"sweep-published-{way}", title, drawn.draw(plot), caption, table, [metric])
 
 
 def _newest(found: Sequence[SweepRun], name: str) -> list[SweepRun]:

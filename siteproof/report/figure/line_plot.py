@@ -44,8 +44,8 @@ class Line:
 class LinePlot:
     """Curves that share both axes. labels: of the places, where the axis has words.
 
-    Numbers on it are in powers of two; sizes: they are bytes. bound: a curve that nothing can
-    exceed; its name has the reason.
+    Numbers on it are in powers of two; sizes: they are bytes; from_one: they begin at 1, whatever
+    the curves have. bound: a curve that nothing can exceed; its name has the reason.
     """
 
     title: str
@@ -56,6 +56,7 @@ class LinePlot:
     log_y: bool = False
     sizes: bool = False
     bound: Line | None = None
+    from_one: bool = False
 
 
 def draw(plot: LinePlot) -> str:
@@ -108,7 +109,9 @@ def _bound(place: style.Axes, bound: Line, top: float) -> float:
 
 
 def _axes(place: style.Axes, plot: LinePlot, top: float) -> None:
-    xs = [x for line in plot.lines for x in line.xs]
+    xs = [1.0] * plot.from_one + [x for line in plot.lines for x in line.xs]
+    if plot.from_one:
+        place.plot([1.0], [0.0], marker="", linestyle="")
     if plot.labels:
         place.set_xticks(range(len(plot.labels)), plot.labels)
     else:

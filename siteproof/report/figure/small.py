@@ -1,6 +1,6 @@
-"""The small drawing of a criterion: how its values are spread over the nodes.
+"""Small drawings in tables: how a criterion's values are spread over the nodes, and a year of days.
 
-It is an SVG element without a colour: the page's style gives it one in either theme. A drawing
+Each is an SVG element without a colour: the page's style gives it one in either theme. A drawing
 of the plotting library is twenty times as large. All texts are escaped here.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import groupby
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from siteproof.report.figure.marks import Mark, axis_of
 BINS, STEP = 44, 5  # bars of a spread, and units from one to the next
 WIDTH, FLOOR, HEIGHT = BINS * STEP, 30.0, 34  # of a spread
 TALLEST, LEAST = 24.0, 2.5  # bars: of the most nodes, and of a single one
+HEIGHTS = {"ok": 8.0, "slow": 16.0, "bad": 24.0, "failed": 30.0}  # of a day
 
 
 def spread(
@@ -69,3 +71,22 @@ def _arrow(mark: Mark, *, at_right: bool) -> str:
     x, tip = (WIDTH - 7, WIDTH) if at_right else (7, 0)
     shape = f"M{x} 1L{tip} 6L{x} 11Z"
     return f'<path class="{mark.kind} far" d="{shape}"><title>{escape(mark.text)}</title></path>'
+
+
+def year(title: str, looks: Sequence[str]) -> str:
+    """A bar a day, higher the worse it was; days of one look after another are one bar.
+
+    looks: of each day one of HEIGHTS, or empty for a day without an attempt.
+    """
+    parts, place = [], 0
+    for look, days in groupby(looks):
+        width = len(list(days))
+        if look:
+            high = HEIGHTS[look]
+            box = f'x="{place}" y="{FLOOR - high:g}" width="{width}" height="{high:g}"'
+            parts.append(f'<rect class="{look}" {box}/>')
+        place += width
+    axis = f'<path class="axis" d="M0 {FLOOR:g}.5H{len(looks)}"/>'
+    box = f'viewBox="0 0 {len(looks)} {HEIGHT}" role="img" aria-label="{escape(title)}"'
+    ends = 'class="strip year" preserveAspectRatio="none"'
+    return f"<svg {ends} {box}>{''.join([*parts, axis])}</svg>"

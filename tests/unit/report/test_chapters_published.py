@@ -3,6 +3,7 @@
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from decimal import Decimal
 
 import fleets
@@ -16,15 +17,20 @@ from siteproof.record import samples
 from siteproof.record.samples import Sample
 from siteproof.report import material
 from siteproof.report.chapters import (
+    daily,
     distribution,
     heatmap,
+    hosts,
     links,
     matrix,
     results,
+    scenarios,
     sweeps,
+    tested,
     trend,
     untested,
 )
+from siteproof.report.figure import bars
 
 SITES = TOP / "site-config"
 
@@ -103,17 +109,84 @@ def test_ways_of_virtualising_are_compared_by_medians_and_by_means(seed):
     assert held[metric, "sriov"][0] == "10"
     assert held[metric, "sriov"][-2:] == ("97.9 %", "105 %")
     assert "1.55 % to 97.9 % of the first link's" in figure.caption
+    (trials,) = section.tables
+    assert trials.columns == ("trial", "bare", "software", "paravirtual", "sriov")
+    assert trials.rows[0] == ("1", "4418.8401", "137.3301", "5678.0625", "8714.4063")
+    assert len(trials.rows) == 10
     assert "9404 Mb/s" in texts(figure)
 
 
 @pytest.mark.deep
 def test_means_of_others_are_no_nodes_and_landmarks_alone_are_no_sweep(seed):
     given = seed("jetstream-iu", "jetstream-tacc")
-    made = [c.chapter(given) for c in (distribution, heatmap, trend, sweeps)]
-    assert made == [None] * 4
+    made = [c.chapter(given) for c in (distribution, heatmap, trend)]
+    assert made == [None] * 3
+    section = sweeps.chapter(given)
+    assert section.lead.startswith("No sweep of this system was run")
+    reads, writes = section.figures
+    assert table(reads)["august-2016"][:3] == ("29766 MB/s", "394 tasks", "396 tasks")
+    assert table(writes)["august-2016"][:3] == ("3325 MB/s", "414 tasks", "32 tasks")
+    assert "august-2016, plateau from 32 tasks" in texts(writes)
     tables = {t.title: t for t in results.chapter(given).tables}
     listed = tables["Other published values and texts"].rows
     assert "414 tasks" in {value for _, value, kind, *_ in listed if kind == "landmark"}
+
+
+def rows_of(section, title):
+    """The rows of a table by their first cell; of several rows the last."""
+    (found,) = [one for one in section.tables if one.title == title]
+    return {row[0]: dict(zip(found.columns, row, strict=True)) for row in found.rows}
+
+
+def test_the_daily_matrix_of_others_has_its_legend_its_failures_and_a_year(seed):
+    days = rows_of(daily.chapter(seed("extenci")), "Transfers, as published")
+    best, worst = days["dc-wan > bigred"], days["j-wan > goldeneye"]
+    assert best["2010-08-18"] == "75.0+ 58.8+ 65.1+"
+    looks = [("19.2-", "bad"), ("3.7-", "bad"), ("13.5-", "bad")]
+    assert best["2010-08-12"].parts == looks
+    assert days["dc-wan > pople"]["2010-08-13"] == "59.3+ gen 40.2o"
+    assert (best["critical"], best["warn"], best["good"], best["failed"]) == ("1", "3", "3", "-")
+    assert (worst["2010-08-15"], worst["failed"]) == ("gen N/A", "7")
+    assert best["365 days"].svg.count("<rect") == 7
+    assert days["dc-wan > lonestar"]["2010-08-16"] == ""
+
+
+def test_of_hosts_and_parameters_the_two_values_that_differ_are_marked(seed):
+    found = rows_of(hosts.chapter(seed("extenci")), "As published")
+    marked = {
+        (name, host)
+        for name, row in found.items()
+        for host, value in row.items()
+        if value.startswith("! ")
+    }
+    assert marked == {(f"net.core.{way}mem_default", "mgs1.jwan") for way in "rw"}
+    assert found["net.core.rmem_default"]["mgs1.jwan"] == "! 109568"
+    assert len(found) == 14
+
+
+def test_a_published_test_has_its_rates_share_tool_and_note_in_one_row(seed):
+    section = tested.chapter(seed("extenci"))
+    row = rows_of(section, "Pairs over psc, published")["mds01w.psc.jwan > mds00w.psc.jwan"]
+    assert list(row.values())[1:] == [
+        *("117 MB/s", "939 Mb/s", "1 Gb/s", "93.9 %", "iperf", "2010-07-30"),
+        "MTU on mds01w.psc.jwan at 1500",
+    ]
+    (wan,) = [one for one in section.tables if one.title == "Pairs over psc-tacc, published"]
+    assert sum(row[5] == "netperf" for row in wan.rows) == 10 and len(wan.rows) == 19
+
+
+def test_jetstreams_table_2_is_one_table_and_sc11s_applications_another(seed):
+    found = rows_of(tested.chapter(seed("jetstream-tacc")), "Storage, published")
+    row = found["Ior, after-tuning, volume, max"]
+    assert (row["reads"], row["writes"], row["program"]) == ("14217 MB/s", "1253 MB/s", "ior")
+    assert row["date"] == "2016-08-12/2016-08-14"
+    for text in ("maximum", "write plateau at 32 tasks", "read max at > 166 tasks"):
+        assert text in row["note"]
+    dated = {name: row["reads"] for name, row in found.items() if row["date"] == "2016-06-14"}
+    assert sorted(dated.values()) == ["241 MB/s", "247 MB/s", "59 MB/s"]
+    found = rows_of(tested.chapter(seed("sc11-wan")), "Applications, published")
+    assert (found["Enzo"]["nodes"], found["Enzo"]["note"]) == ("6 nodes", "Astronomy")
+    assert len(found) == 8
 
 
 def use(folder, patch):
@@ -272,6 +345,64 @@ def test_a_bad_pair_and_a_failed_one_come_first_in_the_table(linked):
     assert figure.table.rows[2][3] == "10.00 %"
     assert {"timeout", "1", "4.7", "n006", "n001"} <= set(texts(figure))
     assert "2 failed" in figure.caption
+
+
+def test_measured_pairs_are_tests_in_a_row_each_with_the_share_of_their_link(linked):
+    found = rows_of(tested.chapter(linked), "Pairs over far, measured")
+    row = found["n006 > n001"]
+    assert list(row.values())[1:6] == ["125 MB/s", "1 Gb/s", "10 Gb/s", "10 %", "iperf3"]
+    assert next(iter(found)) in ("n001 > n006", "n006 > n001")  # the smallest share first
+
+
+def write_days(folder, patch):
+    """A link on two days, by the two rates of the mesh; message sizes over it and another one."""
+    write_links(folder, patch)
+    file = folder / "sites/here/system.yaml"
+    file.write_text(file.read_text() + "mesh: {warn: 1 GB/s, critical: 0.5 GB/s}\n")
+    for day, rates in enumerate(((9.4, 7.9), (9.4, 1.0)), start=1):
+        conditions = {"program": "iperf3", "link": "near", "pattern": "star"}
+        head = fleets.header(day, "TcpBandwidth", conditions=conditions)
+        keep(folder, head, "TcpBandwidth.throughput", "Gb/s", rates)
+    for link, times in (("near", (2, 9)), ("far", (50_000, 50_009))):
+        head = fleets.header(2, "MpiPingPong", job=link, conditions={"link": link})
+        for place, time in enumerate(times):
+            dims = {"size": str(8 * 1024**place)}
+            keep(folder, head, "MpiPingPong.latency_by_size", "us", [time], job=place, **dims)
+
+
+def keep(folder, head, metric, unit, values, job=0, **dims):
+    """The values of n002, n003 … with n001."""
+    found = [
+        Sample(head, f"n{n:03}", metric, Decimal(str(v)), unit, dims={"peer": "n001", **dims})
+        for n, v in enumerate(values, start=2)
+    ]
+    samples.write(folder / "data/perflogs", replace(head, job=f"{head.job}{job}"), found)
+
+
+def test_measured_pairs_have_days_with_the_grades_of_their_site_and_a_year(tmp_path, monkeypatch):
+    held = gathered(tmp_path, monkeypatch, write_days, since="2026-01-01T00:00")
+    try:
+        section, compared = daily.chapter(held), scenarios.chapter(held)
+    finally:
+        held.close()
+    found = rows_of(section, "TcpBandwidth.throughput over near")
+    worst = found["n003 > n001"]
+    assert next(iter(found)) == "n003 > n001"  # the worst first
+    assert list(worst.values())[1:3] == ["987.5o 987.5o 987.5o", "125.0- 125.0- 125.0-"]
+    assert (worst["critical"], worst["warn"], worst["good"]) == ("1", "1", "-")
+    assert section.tables[0].note.endswith(
+        "- below 500 MB/s, o 500 to 1000 MB/s, + above 1000 MB/s."
+    )
+    (figure,) = compared.figures
+    assert figure.table.rows == [("8 B", "2", "50000"), ("8 KiB", "9", "50009")]
+    assert {"near", "far"} <= set(texts(figure))
+
+
+def test_linpack_is_a_bar_a_trial_and_a_group_a_scenario():
+    drawn = bars.draw("t", "GFLOPS", [("bare", [60.0, 61.0]), ("sriov", [58.0, 59.0, 59.5])])
+    root = ElementTree.fromstring(drawn)
+    told = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"bare", "sriov", "GFLOPS", "median"} <= set(told)
 
 
 def test_names_of_figures_are_slugs(linked):

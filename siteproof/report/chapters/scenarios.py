@@ -1,0 +1,115 @@
+"""The same benchmark in several scenarios: curves over the size of a message, and bars of LINPACK.
+
+A scenario is a link, such as one for each way of virtualising a network, or a role of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+
+from siteproof.curves.sweep_runs import of_sweep
+from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import link_of
+from siteproof.record.samples import PUBLISHED, Sample
+from siteproof.report import promised
+from siteproof.report.figure import bars, line_plot
+from siteproof.report.figure.line_plot import Line, LinePlot
+from siteproof.report.material import Material
+from siteproof.report.sections import Figure, Section, Table
+from siteproof.sites import Site
+from siteproof.units import count, size
+from siteproof.wording.amounts import number
+
+SIZE = "size"  # dimension: bytes of a message
+LINPACK = "Hpl.gflops"
+MAX_TRIALS = 40  # bars of a scenario: of more, the chapter on all nodes has them
+
+Curves = Mapping[str, Mapping[int, float]]  # of each scenario and size the median
+
+
+def chapter(material: Material) -> Section | None:
+    """A figure for each metric with sizes, then LINPACK; what is published has its own lines."""
+    stated = material.sessions.of(lambda head: head.mode == PUBLISHED)
+    own = [s for s in material.good if s.header.mode != PUBLISHED]
+    found = [s for s in (*own, *stated) if s.status == "ok" and not of_sweep(s)]
+    figures = [*_by_size(material.site, found), *_linpack(material.site, found)]
+    if not figures:
+        return None
+    lead = (
+        f"{count(len(figures), 'quantity', 'quantities')}, with a line or bars for each scenario."
+    )
+    return Section("scenarios", "Scenarios compared", lead, figures=figures)
+
+
+def _scenario(site: Site, sample: Sample) -> str:
+    """The link, else the role of the node; and whether others have published it."""
+    name = link_of(sample) or site.role_of(sample.node) or sample.conditions.get("role", "")
+    return f"{name}, published" if sample.header.mode == PUBLISHED else name
+
+
+def _by_scenario(site: Site, samples: Sequence[Sample]) -> dict[str, list[Sample]]:
+    """In the order of the site's links and roles; what is published after them."""
+    order = [*site.system.links, *site.system.nodes]
+    found = grouped((_scenario(site, s), s) for s in samples)
+    known = [name for name in order if name in found]
+    return {name: found[name] for name in dict.fromkeys([*known, *found])}
+
+
+def _by_size(site: Site, found: Sequence[Sample]) -> Iterator[Figure]:
+    of_size = [s for s in found if s.dims.get(SIZE, s.conditions.get(SIZE, "")).isdigit()]
+    for metric, samples in grouped((s.metric, s) for s in of_size).items():
+        unit = samples[0].unit
+        by_name = _by_scenario(site, samples).items()
+        curves = {name: _curve(of_name, unit) for name, of_name in by_name}
+        sizes = sorted({at for curve in curves.values() for at in curve})
+        if len(sizes) > 1:
+            yield _curves(metric, unit, site.catalogue[metric].better == "lower", curves, sizes)
+
+
+def _curve(samples: Sequence[Sample], unit: str) -> dict[int, float]:
+    """The median at each size."""
+    by_size = sorted(grouped((_size(s), s) for s in samples).items())
+    return {
+        at: median(promised.converted(s.number, s.unit, unit) for s in here) for at, here in by_size
+    }
+
+
+def _size(sample: Sample) -> int:
+    return int({**sample.conditions, **sample.dims}[SIZE])
+
+
+def _curves(metric: str, unit: str, is_time: bool, curves: Curves, sizes: Sequence[int]) -> Figure:
+    title = f"{metric} over the size of a message, {unit}"
+    lines = [Line(name, list(of), list(of.values())) for name, of in curves.items()]
+    plot = LinePlot(title, "size", f"{metric}, {unit}", lines, log_y=is_time, sizes=True)
+    rows = [
+        (size(at), *(number(of[at]) if at in of else "-" for of in curves.values())) for at in sizes
+    ]
+    table = Table(("size", *curves), rows, "Medians.", numeric=("size", *curves))
+    caption = f"{count(len(curves), 'scenario')} over {count(len(sizes), 'size')}."
+    name = f"scenarios-{promised.slug(metric)}"
+    return Figure(name, title, line_plot.draw(plot), caption, table, [metric])
+
+
+def _linpack(site: Site, found: Sequence[Sample]) -> Iterator[Figure]:
+    """A row a trial, of at least two scenarios; the highest last, as NASA's tables have them."""
+    of_linpack = [s for s in found if s.metric == LINPACK]
+    groups = _by_scenario(site, of_linpack)
+    if len(groups) < 2 or max(map(len, groups.values())) > MAX_TRIALS:
+        return
+    unit = of_linpack[0].unit
+    trials = {
+        name: sorted(promised.converted(s.number, s.unit, unit) for s in own)
+        for name, own in groups.items()
+    }
+    rows = [
+        (name, str(place), number(value))
+        for name, values in trials.items()
+        for place, value in enumerate(values, start=1)
+    ]
+    columns, title = ("scenario", "trial", unit), f"{LINPACK} by scenario, {unit}"
+    table = Table(columns, rows, "From the lowest to the highest.", numeric=columns[1:])
+    caption = f"{count(len(rows), 'trial')} of {count(len(trials), 'scenario')}."
+    svg = bars.draw(title, f"{LINPACK}, {unit}", list(trials.items()))
+    yield Figure("scenarios-linpack", title, svg, caption, table, [LINPACK])

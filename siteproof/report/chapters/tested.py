@@ -1,0 +1,224 @@
+"""Tests as those who run them write them down: one a row, with tool, date and note.
+
+Pairs have MB/s and the share of what their link can carry; storage has reads and writes;
+applications have what is known of each. Measured and published values have the same tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from siteproof import units
+from siteproof.compare.published.ratios import RESTATED
+from siteproof.compare.published.table_cells import shown_all, statistic, when
+from siteproof.curves.sweep_runs import of_sweep
+from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import LINK, PEER, job, link_of, of_pairs
+from siteproof.record.samples import PUBLISHED, Sample
+from siteproof.report.material import Material
+from siteproof.report.phrases import few
+from siteproof.report.sections import Section, Table
+from siteproof.sites import Site
+from siteproof.sites.published_csv import PROGRAM
+from siteproof.units import count
+from siteproof.wording.amounts import number, per_cent, quantity
+
+MAX_ROWS, MAX_NOTES = 40, 8
+MB = "MB/s"
+PAIRS = ("from > to", MB, "rate", "maximum", "share of it", "tool", "date", "note")
+STORAGE = ("benchmark", "reads", "writes", "program", "date", "note")
+APPLICATION = "application"
+LANDMARK, THROUGHPUT = "landmark", ".throughput"
+_WAY = re.compile(r"(?P<check>\w+)\.(?P<way>read|write)(?:_(?P<what>max))?")
+_OF_WAY = re.compile(r"\w+\.(?:read|write)_\w+")
+
+Key = tuple[object, ...]
+PairRow = tuple[float, tuple[str, ...]]  # the share of the maximum, by which rows are in order
+
+
+def chapter(material: Material) -> Section | None:
+    """The tables of what was measured, then those of what others have published."""
+    site, own = material.site, [s for s in material.good if s.header.mode != PUBLISHED]
+    stated = material.sessions.of(lambda head: head.mode == PUBLISHED)
+    parts = [("measured", own), ("published", stated)]
+    makers = (_pairs, _storage, _applications)
+    tables = [table for origin, s in parts for make in makers for table in make(site, s, origin)]
+    if not tables:
+        return None
+    rows = sum(len(table.rows) for table in tables)
+    lead = f"{count(rows, 'test')} in {count(len(tables), 'table')}, each with its tool and date."
+    return Section("tested", "Tests, one a row", lead, tables)
+
+
+def _newest(samples: Iterable[Sample]) -> list[Sample]:
+    """Those of the newest job of all of them; of published values all."""
+    found = list(samples)
+    last = max(map(job, found), default=None)
+    return [s for s in found if job(s) == last or s.header.mode == PUBLISHED]
+
+
+def _value(samples: Sequence[Sample]) -> str:
+    """As printed; of several that were measured their median."""
+    if samples[0].header.mode == PUBLISHED:
+        return shown_all(samples)
+    unit = samples[0].unit
+    return quantity(median(_numbers(samples, unit)), unit)
+
+
+def _numbers(samples: Iterable[Sample], unit: str) -> list[float]:
+    return [float(units.convert(s.number, s.unit, unit)) for s in samples]
+
+
+def _note(samples: Sequence[Sample], *more: str) -> str:
+    """What a value is of those that it summarises, and what its source says of it."""
+    kinds = {statistic(s) for s in samples} - {"", "one value", LANDMARK}
+    of_nodes = len({s.node for s in samples})
+    if samples[0].header.mode != PUBLISHED and len(samples) > 1:
+        kinds = {f"median of {len(samples)} values"}
+        kinds |= {f"of {count(of_nodes, 'node')}"} if of_nodes > 1 else set()
+    whys = dict.fromkeys(part for s in samples for part in s.why.split("; ") if part)
+    return few([*sorted(kinds, reverse=True), *more, *whys], MAX_NOTES, "; ") or "-"
+
+
+def _program(samples: Sequence[Sample]) -> str:
+    return ", ".join(dict.fromkeys(s.conditions.get(PROGRAM, "") for s in samples)) or "-"
+
+
+class _Pair(NamedTuple):
+    """A test of a pair: the rate, and what a source prints with it."""
+
+    rates: Sequence[Sample]
+    printed: Sequence[Sample]
+
+    def with_unit(self, ending: str) -> str:
+        """What is printed under a metric that ends so; empty without."""
+        return shown_all([s for s in self.printed if s.metric.endswith(ending)])
+
+
+def _pairs(site: Site, samples: Sequence[Sample], origin: str) -> Iterator[Table]:
+    """A table for each link, the smallest share of it first."""
+    here = [s for s in samples if of_pairs(s) and s.status == "ok" and not of_sweep(s)]
+    for link, of_link in grouped((link_of(s), s) for s in here).items():
+        if rows := sorted(_pair_rows(site, link, of_link)):
+            yield Table(
+                PAIRS,
+                [row for _, row in rows],
+                numeric=PAIRS[1:5],
+                title=f"Pairs over {link}, {origin}",
+                most=MAX_ROWS,
+                command="siteproof matrix" if origin == "measured" else "",
+            )
+
+
+def _pair_rows(site: Site, link: str, of_link: Sequence[Sample]) -> Iterator[PairRow]:
+    for found in grouped((_test(s), s) for s in of_link).values():
+        printed = [s for s in found if s.metric in RESTATED]
+        rates = _newest(s for s in found if s not in printed and _is_rate(site, s))
+        if rates:
+            yield _pair_row(site, link, _Pair(rates, printed))
+
+
+def _test(sample: Sample) -> Key:
+    """What the values of one test share; each trial that a source prints is one."""
+    ends = sample.node, sample.dims[PEER], sample.conditions.get(PROGRAM, "")
+    if sample.header.mode == PUBLISHED:
+        return (*ends, when(sample), sample.header.campaign, sample.trial)
+    dims = {k: v for k, v in sample.dims.items() if k not in (PEER, LINK, "trial")}
+    return (*ends, sample.metric, tuple(sorted(dims.items())))
+
+
+def _is_rate(site: Site, sample: Sample) -> bool:
+    known = site.catalogue.get(sample.metric)
+    if known is None or LINK not in known.conditions or units.kind(sample.unit) != "rate":
+        return False
+    return known.headline or sample.metric.endswith(THROUGHPUT)
+
+
+def _pair_row(site: Site, link: str, one: _Pair) -> PairRow:
+    first, speed = one.rates[0], None
+    if (known := site.system.links.get(link)) and known.speed:
+        speed = known.speed
+    rate = median(_numbers(one.rates, MB))
+    share = rate / float(speed.to(MB)) if speed else rate
+    columns = (
+        f"{first.node} > {first.dims[PEER]}",
+        one.with_unit("throughput_bytes") or f"{number(rate)} {MB}",
+        _value(one.rates),
+        one.with_unit("most_possible") or str(speed or "-"),
+        one.with_unit("share_of_max") or (per_cent(share) if speed else "-"),
+        _program(one.rates),
+        when(first),
+        _note(one.rates),
+    )
+    return share, columns
+
+
+def _storage(_site: Site, samples: Sequence[Sample], origin: str) -> Iterator[Table]:
+    """A row for reads and writes of one benchmark, campaign and program, the oldest first."""
+    good = [s for s in samples if s.status == "ok" and not of_sweep(s) and not of_pairs(s)]
+    found = grouped((_benchmark(s), s) for s in good if _way(s))
+    order = sorted(found.items(), key=lambda item: item[1][0].header.time)
+    rows = [_storage_row(key, of_test, good) for key, of_test in order]
+    if rows:
+        title = f"Storage, {origin}"
+        yield Table(STORAGE, rows, numeric=STORAGE[1:3], title=title, most=MAX_ROWS)
+
+
+def _storage_row(key: Key, of_test: Sequence[Sample], every: Sequence[Sample]) -> tuple[str, ...]:
+    ways, head = grouped((_way(s), s) for s in of_test), of_test[0].header
+    marks = [_landmark(s) for s in every if _OF_WAY.fullmatch(s.metric) and _is_mark(s, key)]
+    both = [_value(ways[way]) if way in ways else "-" for way in ("read", "write")]
+    name = ", ".join(str(part) for part in (head.check, head.campaign, *key[3:]) if part)
+    return name, *both, _program(of_test), when(of_test[0]), _note(of_test, *marks)
+
+
+def _way(sample: Sample) -> str:
+    """read or write, of a rate of storage; else empty."""
+    match = _WAY.fullmatch(sample.metric)
+    return match["way"] if match and units.kind(sample.unit) == "rate" else ""
+
+
+def _benchmark(sample: Sample) -> Key:
+    """Session, check and program, then what differs within them."""
+    match, own = _WAY.fullmatch(sample.metric), sample.conditions
+    dims = [f"{k} {v}" for k, v in sorted(sample.dims.items()) if k != "trial"]
+    what = match["what"] or "" if match else ""
+    place = own.get("file_system", "")
+    head = sample.header
+    return head.session, head.check, own.get(PROGRAM, ""), place, what, *dims
+
+
+def _is_mark(sample: Sample, key: Key) -> bool:
+    same = (sample.header.session, sample.header.check) == key[:2]
+    return same and statistic(sample) == LANDMARK
+
+
+def _landmark(sample: Sample) -> str:
+    """`write plateau at 32 tasks`, of the metric Ior.write_plateau."""
+    words = sample.metric.partition(".")[2].removesuffix("_tasks").replace("_", " ")
+    return f"{words} at {shown_all([sample])}"
+
+
+def _applications(_site: Site, samples: Sequence[Sample], origin: str) -> Iterator[Table]:
+    """A row an application, with a column for each of its values."""
+    good = [s for s in samples if s.status == "ok" and APPLICATION in _all(s)]
+    found = grouped(((s.header.session, _all(s)[APPLICATION]), s) for s in good)
+    metrics = list(dict.fromkeys(s.metric for s in good))
+    rows = [_application_row(name, own, metrics) for (_, name), own in found.items()]
+    if rows:
+        heads = [metric.partition(".")[2].replace("_", " ") for metric in metrics]
+        columns = (APPLICATION, *heads, "date", "note")
+        yield Table(columns, rows, numeric=heads, title=f"Applications, {origin}", most=MAX_ROWS)
+
+
+def _application_row(name: str, own: Sequence[Sample], metrics: Sequence[str]) -> tuple[str, ...]:
+    values = grouped((s.metric, s) for s in own)
+    cells = [_value(values[metric]) if metric in values else "-" for metric in metrics]
+    return name, *cells, when(own[0]), _note(own)
+
+
+def _all(sample: Sample) -> dict[str, str]:
+    return {**sample.conditions, **sample.dims}
