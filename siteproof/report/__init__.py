@@ -18,7 +18,6 @@ CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the or
     "own_tests",
     "conditions",
     "description",
-    "hosts",
     "timeline",
     "samples",
     "results",  # what it rests on

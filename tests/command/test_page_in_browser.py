@@ -14,7 +14,7 @@ PAGES = {  # of recorded campaigns
     "published": ("extenci", ("--system", "extenci")),
 }
 OF_WEIGHT = ("critical", "serious", "moderate")
-MAX_SHEETS = 10  # of paper, for eight nodes
+MAX_SHEETS = 9  # of paper, for eight nodes
 LEAST_WIDTH = 0.75  # of the screen, that each chapter uses
 
 

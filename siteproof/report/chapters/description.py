@@ -18,7 +18,8 @@ from siteproof.nodes.described import (
 )
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Kind
-from siteproof.record.samples import Sample
+from siteproof.record.samples import PUBLISHED, Sample
+from siteproof.report import host_table
 from siteproof.report.material import Material
 from siteproof.report.phrases import period
 from siteproof.report.sections import Section, Table, limited_points
@@ -46,6 +47,7 @@ class Described:
 def chapter(material: Material) -> Section:
     """What the site file states, then a part for each role that was described."""
     found = material.once(described)
+    stated = material.sessions.of(lambda head: head.mode == PUBLISHED)
     parts = [
         _role(material, found, role)
         for role in material.site.system.nodes
@@ -55,7 +57,7 @@ def chapter(material: Material) -> Section:
         "description",
         "The system",
         _lead(material, found),
-        [_site(material)],
+        [_site(material), *host_table.as_published(stated)],
         points=_health(material.judged.samples),
         sections=parts,
     )
@@ -115,11 +117,17 @@ def _role(material: Material, found: Described, role: str) -> Section:
         *not_read(unread),
         *((why, [role]) for why in not_stated(material.site, role)),
     ]
+    differ = {one.field for of_node in same.differing.values() for one in of_node}
     return Section(
         f"role-{role}",
         f"Role {role}",
         f"{len(here)} of {count(len(expected), 'node')} described; {_alike(same)}.",
-        [_shown(findings), _sections(results), _majority(same)],
+        [
+            _shown(findings),
+            _sections(results),
+            *host_table.of_role(material.site, role, fields, differ),
+            _majority(same),
+        ],
     )
 
 

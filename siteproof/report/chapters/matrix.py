@@ -15,6 +15,7 @@ from siteproof.record.pair_units import LINK, of_pairs
 from siteproof.record.samples import PUBLISHED
 from siteproof.record.severity import Verdict, of_status
 from siteproof.report import promised
+from siteproof.report.chapters import tested
 from siteproof.report.figure import cells as drawn
 from siteproof.report.figure.cells import (
     BROKEN,
@@ -58,7 +59,8 @@ def chapter(material: Material) -> Section | None:
     lead = f"{count(measured, 'value')} of pairs in {count(len(found), 'matrix', 'matrices')}"
     lead = f"{'; '.join([lead, *_states(found)])}."
     points = [f"Not drawn: {m.name} over {m.link}" for m in found[MAX_FIGURES:]]
-    return Section("matrix", "Pairs of nodes", lead, figures=figures, points=points)
+    tables = tested.of_pairs_over_links(material)
+    return Section("matrix", "Pairs of nodes", lead, tables, figures, points)
 
 
 def of_all(material: Material) -> list[Matrix]:

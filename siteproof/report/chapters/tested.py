@@ -41,11 +41,11 @@ PairRow = tuple[float, tuple[str, ...]]  # the share of the maximum, by which ro
 
 def chapter(material: Material) -> Section | None:
     """The tables of what was measured, then those of what others have published."""
-    site, own = material.site, [s for s in material.good if s.header.mode != PUBLISHED]
+    own = [s for s in material.good if s.header.mode != PUBLISHED]
     stated = material.sessions.of(lambda head: head.mode == PUBLISHED)
     parts = [("measured", own), ("published", stated)]
-    makers = (_pairs, _storage, _applications)
-    tables = [table for origin, s in parts for make in makers for table in make(site, s, origin)]
+    makers = (_storage, _applications)
+    tables = [table for origin, s in parts for make in makers for table in make(s, origin)]
     if not tables:
         return None
     rows = sum(len(table.rows) for table in tables)
@@ -96,6 +96,13 @@ class _Pair(NamedTuple):
     def with_unit(self, ending: str) -> str:
         """What is printed under a metric that ends so; empty without."""
         return shown_all([s for s in self.printed if s.metric.endswith(ending)])
+
+
+def of_pairs_over_links(material: Material) -> list[Table]:
+    """The tests of pairs, for the chapter on them."""
+    own = [s for s in material.good if s.header.mode != PUBLISHED]
+    stated = material.sessions.of(lambda head: head.mode == PUBLISHED)
+    return [*_pairs(material.site, own, "measured"), *_pairs(material.site, stated, "published")]
 
 
 def _pairs(site: Site, samples: Sequence[Sample], origin: str) -> Iterator[Table]:
@@ -156,7 +163,7 @@ def _pair_row(site: Site, link: str, one: _Pair) -> PairRow:
     return share, columns
 
 
-def _storage(_site: Site, samples: Sequence[Sample], origin: str) -> Iterator[Table]:
+def _storage(samples: Sequence[Sample], origin: str) -> Iterator[Table]:
     """A row for reads and writes of one benchmark, campaign and program, the oldest first."""
     good = [s for s in samples if s.status == "ok" and not of_sweep(s) and not of_pairs(s)]
     found = grouped((_benchmark(s), s) for s in good if _way(s))
@@ -202,7 +209,7 @@ def _landmark(sample: Sample) -> str:
     return f"{words} at {shown_all([sample])}"
 
 
-def _applications(_site: Site, samples: Sequence[Sample], origin: str) -> Iterator[Table]:
+def _applications(samples: Sequence[Sample], origin: str) -> Iterator[Table]:
     """A row an application, with a column for each of its values."""
     good = [s for s in samples if s.status == "ok" and APPLICATION in _all(s)]
     found = grouped(((s.header.session, _all(s)[APPLICATION]), s) for s in good)

@@ -18,9 +18,9 @@ from siteproof.record.samples import Sample
 from siteproof.report import material
 from siteproof.report.chapters import (
     daily,
+    description,
     distribution,
     heatmap,
-    hosts,
     links,
     matrix,
     results,
@@ -152,7 +152,9 @@ def test_the_daily_matrix_of_others_has_its_legend_its_failures_and_a_year(seed)
 
 
 def test_of_hosts_and_parameters_the_two_values_that_differ_are_marked(seed):
-    found = rows_of(hosts.chapter(seed("extenci")), "As published")
+    found = rows_of(
+        description.chapter(seed("extenci")), "Host parameters, as published (!: not as on most)"
+    )
     marked = {
         (name, host)
         for name, row in found.items()
@@ -165,7 +167,7 @@ def test_of_hosts_and_parameters_the_two_values_that_differ_are_marked(seed):
 
 
 def test_a_published_test_has_its_rates_share_tool_and_note_in_one_row(seed):
-    section = tested.chapter(seed("extenci"))
+    section = matrix.chapter(seed("extenci"))
     row = rows_of(section, "Pairs over psc, published")["mds01w.psc.jwan > mds00w.psc.jwan"]
     assert list(row.values())[1:] == [
         *("117 MB/s", "939 Mb/s", "1 Gb/s", "93.9 %", "iperf", "2010-07-30"),
@@ -348,7 +350,7 @@ def test_a_bad_pair_and_a_failed_one_come_first_in_the_table(linked):
 
 
 def test_measured_pairs_are_tests_in_a_row_each_with_the_share_of_their_link(linked):
-    found = rows_of(tested.chapter(linked), "Pairs over far, measured")
+    found = rows_of(matrix.chapter(linked), "Pairs over far, measured")
     row = found["n006 > n001"]
     assert list(row.values())[1:6] == ["125 MB/s", "1 Gb/s", "10 Gb/s", "10 %", "iperf3"]
     assert next(iter(found)) in ("n001 > n006", "n006 > n001")  # the smallest share first
