@@ -60,8 +60,8 @@ def test_a_figure_keeps_its_digits_its_unit_its_date_and_its_source(world, bring
         "imported": "old.csv",
         "date": "2016-08-04/2016-08-05",
         "source": "PTI, Table 2",
-        "note": "Stream.triad: one, two",
     }
+    assert one.why == "one, two"
 
 
 PERIODS = {
