@@ -439,6 +439,7 @@ exec 3>&1
 cpu
 memory
 firmware
+bmc
 pci
 slots
 nics

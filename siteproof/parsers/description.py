@@ -2,7 +2,8 @@
 
 It passes the lines of other tools on as `raw TOOL LINE`, as only the login side has Python. Their
 formats: lldpd 1.0 (lldpctl -f keyvalue), storcli and perccli 7 (JSON), smartctl 7 (-i), nvidia-smi
-(--query-gpu, CSV), rocm-smi of ROCm 4 to 6 (JSON), ceph versions (JSON), lctl get_param.
+(--query-gpu, CSV), rocm-smi of ROCm 4 to 6 (JSON), ceph versions (JSON), lctl get_param, ipmitool
+1.8 (mc info).
 """
 
 from __future__ import annotations
@@ -77,10 +78,17 @@ _ROCM = {
     "pci bus": "pci",
     "vram total memory (b)": "memory",
 }
+_BMC = {
+    "Firmware Revision": "firmware",
+    "IPMI Version": "ipmi",
+    "Manufacturer ID": "maker",
+    "Product ID": "product",
+}
 NONE = {"", "N/A", "[N/A]", "[Not Supported]", "Not Supported", "0"}
 _PART = re.compile(r"[^A-Za-z0-9_:@/-]+")
 _PAIR = re.compile(r"lldp\.([^.=]{1,15}(?:\.[0-9]{1,4})?)\.([a-zA-Z0-9.-]{1,60})=(.*)")
 _VERSION = re.compile(r"ceph version (\S{1,40})")
+_BYTE = re.compile(r"0x[0-9a-f]{2}")
 _CARD = re.compile(r"card([0-9]{1,3})")
 
 
@@ -215,6 +223,16 @@ def _lustre(printed: Sequence[str], _of: str) -> Pairs:
             yield "server.lustre", value.strip()
 
 
+def _bmc(printed: Sequence[str], _of: str) -> Pairs:
+    """Maker and firmware of the management controller; bytes of the maker's own follow last."""
+    for line in printed:
+        key, _, value = (part.strip() for part in line.partition(":"))
+        if key in _BMC:
+            yield f"bmc.{_BMC[key]}", value
+    own = " ".join(line.strip() for line in printed if _BYTE.fullmatch(line.strip()))
+    yield "bmc.firmware_own", own
+
+
 def _names(printed: Sequence[str], _of: str) -> Pairs:
     """The node's name and addresses, looked up both ways, and whether they agree.
 
@@ -283,12 +301,14 @@ READERS: dict[str, Callable[[Sequence[str], str], Pairs]] = {
     "ceph": _ceph,
     "lustre": _lustre,
     "names": _names,
+    "bmc": _bmc,
 }
 
 
 MAX_FIELDS = 50_000  # no node has as many, and no broken one fills the memory
 
 COVERED = {  # the fields that are missing if a tool's output is not understood
+    "bmc": "bmc",
     "ceph": "server.ceph",
     "lustre": "server.lustre",
     "names": "dns",

@@ -26,6 +26,7 @@ from siteproof.units import count
 FIELDS = (
     "address.*",
     "bios.*",
+    "bmc.*",
     "cpu.*",
     "disk.*.*",
     "dns.*",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from fnmatch import fnmatchcase
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -152,6 +153,26 @@ class Hardware(Model):
 
 
 SHARE_OF = ("memory", "last_level_cache", "peak", "avx_base")
+
+
+class Switch(Model):
+    """A kind of switch, which runs no check: what LLDP shows of it, and its uplinks as stated."""
+
+    description: str = Field("", description="Maker, model and place, for the report.")
+    lldp: str = Field(
+        description="The description that it gives of itself by LLDP, a glob: '*MXL*'."
+    )
+    uplinks: Count = Field(description="How many uplinks each one has.")
+    speed: Rate = Field(description="Line rate of an uplink: 40 Gb/s.")
+
+    def is_one(self, text: str) -> bool:
+        """Whether a description by LLDP is that of such a switch."""
+        return fnmatchcase(text, self.lldp)
+
+    @property
+    def rate(self) -> Fraction:
+        """b/s of all uplinks of one switch."""
+        return self.uplinks * self.speed.to("b/s")
 
 
 class Role(Model):
@@ -722,6 +743,9 @@ class System(Model):
     nodes: dict[EntryName, Role] = Field(description="The inventory: sets of nodes, by role.")
     groups: dict[EntryName, str] = Field(
         {}, description="Nodes that share something, such as a rack or a switch: sets, by name."
+    )
+    switches: dict[EntryName, Switch] = Field(
+        {}, description="Kinds of switches, by name, for Inventory.oversubscription."
     )
     parameters: dict[str, HostParameters] = Field(
         {}, description="Expected host parameters, by role."

@@ -27,6 +27,7 @@ def blade(node):
         {
             "cpu.model": "E5-2680 v3",
             "cpu.cores": "24",
+            "cpu.sockets": "2",
             "cpu.threads": "24",
             "memory.total": "131700000 kB",
             "host.name": node,
@@ -35,7 +36,23 @@ def blade(node):
         }
         | ({f"disk.sd{x}.size": "4000787030016 B" for x in "bcdefghijklm"} if "-s" in node else {})
         | ({"memory.total": "65800000 kB"} if "-m" in node or "-s" in node else {})
+        | system_disks("185.781 GB" if "-s" in node else "372.093 GB")
+        | (ports(int(node[-3:])) if "-c" in node else {})
     )
+
+
+def system_disks(size):
+    return {f"raid.controller0.disk.32:{n}": f"SATA SSD {size} INTEL Onln" for n in (0, 1)}
+
+
+def ports(number):
+    """A blade's ports: sixteen blades share the two switches of a chassis."""
+    found = {}
+    for card in (1, 2):
+        found[f"nic.em{card}.speed"] = "10000 Mb/s"
+        found[f"lldp.em{card}.switch"] = f"mxl-{(number - 1) // 16}-{card}"
+        found[f"lldp.em{card}.switch_description"] = "Dell MXL 9.9(0.0)"
+    return found
 
 
 def jetstream(perflogs, **changes):
@@ -89,12 +106,16 @@ LESS = {  # criteria, each with what one blade or storage node lacks
     "JS-2-TOTALS-CORES-M630": ("iu-c001", "cpu.cores", "20"),
     "JS-2-TOTALS-RAM-M630": ("iu-c002", "memory.total", "98000000 kB"),
     "JS-2-TOTALS-DISK": ("iu-s01", "disk.sdb.size", "0 B"),
+    "JS-2-TOTALS-CPUS-M630": ("iu-c001", "cpu.sockets", "1"),
+    "JS-2-TOTALS-SYSDISK-R630": ("iu-m01", "raid.controller0.disk.32:0", "SATA SSD 185 GB Onln"),
+    "JS-3.1.1-SYS-UPLINKS": ("iu-c001", "lldp.em1.switch", "mxl-1-1"),
 }
 ALL = [*LESS, "JS-2-TOTALS-PEAK-M630", "JS-5.1.2.1-CEPH"]
 
 
 def test_jetstreams_campaign_has_what_was_bought(found_good):
     wanted = [*ALL, "JS-2-COUNTS-M630", "JS-2-COUNTS-R630", "JS-2-TOTALS-RAM-R730"]
+    wanted += ["JS-2-TOTALS-CPUS-R730", "JS-2-TOTALS-SYSDISK-R730"]
     assert found_good.words(wanted) == dict.fromkeys(wanted, "PASS")
 
 
@@ -110,7 +131,8 @@ def test_less_than_was_bought_fails_and_fails_nothing_else(perflogs):
 
 def test_fewer_cores_of_all_and_a_slower_volume_fail_and_fail_nothing_else(perflogs):
     jetstream(perflogs, describe=lambda node: blade(node) | {"cpu.cores": "20"}, serial=150)
-    kept = ("JS-2-TOTALS-RAM-M630", "JS-2-TOTALS-DISK")
+    changed = {"JS-2-PEAK", "JS-2-TOTALS-CORES-M630", "JS-2-TOTALS-PEAK-M630", "JS-5.1.2.1-CEPH"}
+    kept = set(ALL) - changed
     wanted = dict.fromkeys(ALL, "FAIL") | dict.fromkeys(kept, "PASS")
     assert verdicts("jetstream-iu").words(ALL) == wanted
 

@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# What other tools print of a node: LLDP, RAID, disks, GPUs, names, servers. Sourced by a script that
+# What other tools print of a node: LLDP, RAID, disks, management controller, GPUs, names, servers. Sourced by a script that
 # defines field, unreadable, has and root; parsers/description.py reads what they print.
 # shellcheck disable=SC2154  # the script that sources this sets root
 
@@ -60,6 +60,19 @@ raid() {
         unreadable raid.controller "neither perccli nor storcli is installed"
     fi
     set -f
+}
+
+# The firmware of the management controller (iDRAC, iLO, XCC), by the node's own IPMI device.
+bmc() {
+    if [ ! -e /dev/ipmi0 ]; then
+        unreadable bmc "the kernel offers no IPMI device"
+    elif ! has ipmitool; then
+        unreadable bmc "ipmitool is not installed"
+    elif [ "$root" != 0 ]; then
+        unreadable bmc "needs root"
+    else
+        raw bmc bmc 10 ipmitool mc info
+    fi
 }
 
 # gpus_of VENDOR: how many GPUs of a vendor are on the PCI bus; a BMC's screen is none of theirs.

@@ -150,22 +150,20 @@ def _must_be_right(run: Execution, programs: Mapping[str, Mapping[str, object]])
 
 
 def _must_have(text: str, answer: str) -> None:
-    """Raises OutputError unless a line is as the site states; * is any text."""
-    if _line_as(text, answer) is None:
+    """Raises OutputError unless a line is as the site states; only * is any text."""
+    if _line_as(text, answer, {"*": ".*"}) is None:
         raise OutputError(f"no line '{answer}'", "invalid")
 
 
-def _line_as(text: str, stated: str) -> re.Match[str] | None:
-    """The first line that is as the site states: * is any text, # a figure."""
-    meanings = {"*": ".*", "#": FIGURE}
-    parts = (meanings.get(part) or re.escape(part) for part in re.split(r"([*#])", stated))
-    matches = map(re.compile("".join(parts)).fullmatch, lines.filled(text))
-    return next(filter(None, matches), None)
+def _line_as(text: str, stated: str, meanings: Mapping[str, str]) -> re.Match[str] | None:
+    """The first line that is as the site states. meanings: patterns of single characters."""
+    pattern = re.compile("".join(meanings.get(part) or re.escape(part) for part in stated))
+    return next(filter(None, map(pattern.fullmatch, lines.filled(text))), None)
 
 
 def _figure(name: str, text: str, prints: str) -> Decimal:
     """What its line shows. Raises OutputError (parse) where no line does."""
-    if (found := _line_as(text, prints)) is None:
+    if (found := _line_as(text, prints, {"*": ".*", "#": FIGURE})) is None:
         raise OutputError(f"{name}: no line '{prints}'")
     return Decimal(found[1])
 

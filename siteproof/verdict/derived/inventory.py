@@ -26,6 +26,7 @@ FLAG = "cpu.flag."
 MAX_NAMED = 4  # facts in a reason
 LESS_MEMORY = Fraction(92, 100)  # of what is built in: firmware and kernel keep the rest
 _AMOUNT = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) (GB|TB|MB)\b")
+_SWITCH = re.compile(r"lldp\.(.+)\.switch_description")
 NEARLY = Fraction(97, 100)
 _VIRTUAL = ("disk.loop*", "disk.ram*", "disk.dm-*", "disk.md*", "disk.zram*", "disk.sr*")
 
@@ -129,6 +130,18 @@ def disk(given: Given, _node: str, fields: Fields) -> Fraction | None:
     return convert(sum((s for s in sizes if s >= least), Fraction(0)), "B", given.unit)
 
 
+def system_disk(given: Given, _node: str, fields: Fields) -> Fraction | None:
+    """The disks at RAID controllers that are smaller than `disks_below`, each by itself.
+
+    Each of two disks that are mirrored counts.
+    """
+    drives = _sizes(fields, "raid.*.disk.*")
+    most = units.parse(given.stated("disks_below") or "1 TB").to("B")
+    if not drives:
+        return None
+    return convert(sum((size for _, size in drives if size < most), Fraction(0)), "B", given.unit)
+
+
 def interfaces(_given: Given, _node: str, fields: Fields) -> Fraction:
     """The network interfaces that are devices, also of virtual machines: no bond, no loopback."""
     return Fraction(len(_cards(fields)))
@@ -156,6 +169,39 @@ def _named(fields: Fields, glob: str) -> list[str]:
 
 def _cards(fields: Fields) -> list[str]:
     return [name.removesuffix(".pci") for name in _named(fields, "nic.*.pci")]
+
+
+def oversubscription(given: Given) -> Iterator[Result]:
+    """The rate of the nodes' ports at a switch, as a multiple of that of its uplinks; the highest.
+
+    Which ports are at a switch is by LLDP, their rate by the kernel; its uplinks are as stated.
+    """
+    fields, _, samples = given.material.descriptions
+    ports: dict[tuple[str, Fraction], Fraction] = {}
+    wanted = given.units(given.input(FIELDS))
+    known = {node: _ports(given, fields[node]) for node in wanted if node in fields}
+    if unread := nodesets.of(node for node in wanted if not known.get(node)):
+        raise given.missing([f"nic.*.speed and a switch of system.yaml by LLDP of {unread}"])
+    for switch, uplinks, speed in (port for own in known.values() for port in own):
+        ports[switch, uplinks] = ports.get((switch, uplinks), Fraction(0)) + speed
+    most, switch = max((speed / uplinks, switch) for (switch, uplinks), speed in ports.items())
+    why = f"{switch}, of {len(ports)} switches; its uplinks are stated and not measured"
+    yield given.sample(most, [samples[node] for node in known], why)
+
+
+def _ports(given: Given, fields: Fields) -> list[tuple[str, Fraction, Fraction]]:
+    """The switch of each port, and the rates of its uplinks and of the port, in b/s."""
+    found = []
+    for name, text in fields.items():
+        match = _SWITCH.fullmatch(name)
+        own = [one for one in given.site.system.switches.values() if match and one.is_one(text)]
+        if match and own:
+            speed = number_of(fields.get(f"nic.{match[1]}.speed", ""))
+            if speed is None:
+                return []
+            switch = fields.get(f"lldp.{match[1]}.switch", "a switch without a name")
+            found.append((switch, own[0].rate, convert(speed.value, "B/s", "b/s")))
+    return found
 
 
 def missing_flags(given: Given) -> Iterator[Result]:
@@ -306,17 +352,21 @@ def _layout(level: str, disks: Fraction) -> str:
 
 
 def _sizes(fields: Fields, glob: str) -> list[tuple[str, Fraction]]:
-    """The fields of such names with a size among their words, in bytes."""
+    """The fields of such names with a size among their words, in bytes.
+
+    storcli and perccli print GB and TB of 1024s.
+    """
     found = []
     for name, text in fields.items():
         match = _AMOUNT.search(text) if fnmatchcase(name, glob) else None
         if match:
-            found.append((text, units.convert(Fraction(match[1]), match[2], "B")))
+            found.append((text, units.convert(Fraction(match[1]), f"{match[2][0]}iB", "B")))
     return found
 
 
 AMOUNTS: Mapping[str, tuple[OfNode, str]] = {  # each with the fields that it is read from
     "cores": (number("cpu.cores"), "cpu.cores"),
+    "processors": (number("cpu.sockets"), "cpu.sockets"),
     "threads": (number("cpu.threads"), "cpu.threads"),
     "gpus": (number("gpu.count"), "gpu.count"),
     "interfaces": (interfaces, "nic.*.driver"),
@@ -324,6 +374,7 @@ AMOUNTS: Mapping[str, tuple[OfNode, str]] = {  # each with the fields that it is
     "peak": (peak, "cpu.cores, avx_base and flops_per_cycle"),
     "memory": (memory, "memory.total"),
     "disk": (disk, "disk.*.size"),
+    "system_disk": (system_disk, "raid.*.disk.*"),
     "driver": (driver, "nic.*.driver"),
     "raid": (raid, "raid.*.level"),
 }

@@ -135,11 +135,14 @@ def test_another_program_than_that_of_the_site_is_no_answer():
         ("checked 12 fields: all right\n", ""),
         ("checked 12 fields: 1 wrong\n", "left alone n1: no line 'checked [*] fields: all right'"),
         ("not checked 12 fields: all right\n", "no line"),
+        ("[12] right?\n", ""),
+        ("1 right!\n", "no line"),
     ],
 )
 def test_a_centres_own_program_counts_where_its_output_has_the_line_of_a_right_answer(text, told):
     names = {"left": ["own.left", 1], "right": ["own.right", 1]}
-    answers = {name: {"answer": "checked * fields: all right"} for name, _ in names.values()}
+    line = "checked * fields: all right" if "checked" in text else "[12] right?"
+    answers = {name: {"answer": line} for name, _ in names.values()}
     given = {"text": text, "facts": {"workload": names, "programs": answers}}
     if not told:
         assert derived(**given, program="own.{}")[0]["slowdown", "left"] == Decimal("1.2")

@@ -81,8 +81,9 @@ def test_apart_from_storage_only_what_was_tuned_later_and_slips_of_the_pen_miss(
     slips = {
         ("JS-2-TOTALS-CORES-M630", "", "15360"),  # both sites
         ("JS-2-TOTALS-CORES-R730", "", "960"),  # twice the 40 * 12 of its processors
-        ("JS-2-TOTALS-RAM-R730", "", "1.2"),
-    }  # 20 * 64 GB
+        ("JS-2-TOTALS-RAM-R730", "", "1.2"),  # 20 * 64 GB
+        ("JS-2-TOTALS-SYSDISK-R730", "", "16"),  # 20 * 2 * 200 GB
+    }
     assert rest("jetstream-iu") == slips | {  # the goal of May 2016, the mean of 2015
         ("JS-5.1.1.4-TCP", "performance-pass", "1.0")
     }
@@ -254,11 +255,11 @@ def test_published_is_a_command_whose_last_line_answers(world):
     done = world.inside("published", "--system", "jetstream-tacc")
     assert done.code == 1
     assert " ".join(map(str.strip, answer_lines(done.out)[-2:])) == (
-        "published of jetstream-tacc: 120 values and texts; with a criterion: 12 misses "
-        "(BlockStorage 2, UdpBurst 3, UdpBandwidth 1, IorSingle 3, Inventory 3), 30 keeps"
+        "published of jetstream-tacc: 120 values and texts; with a criterion: 13 misses "
+        "(BlockStorage 2, UdpBurst 3, UdpBandwidth 1, IorSingle 3, Inventory 4), 34 keeps"
     )
     read = check("published", world.inside("published", "--system", "jetstream-tacc", "--json").out)
-    assert len(read["figures"]) == 42
+    assert len(read["figures"]) == 47
     assert [why["kind"] for why in read["findings"]] == ["misses_bound"] * 12
 
 

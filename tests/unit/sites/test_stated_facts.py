@@ -262,6 +262,8 @@ BLADE = NEW | {  # as the report describes it, in the form of checks/system/desc
     "os.release": "CentOS Linux release 7.1.1503 (Core)",
     "kernel.release": "3.10.0-229.el7.x86_64",
     "bios.version": "1.1.10",
+    "bmc.firmware": "2.10",
+    "bmc.firmware_own": "0x00 0x31 0x0a 0x0a",
     "mount./": "xfs rw,relatime",
     "mount./nfs/benchmarks": "nfs4 iu-m01:/benchmarks rw",
     "tool.icc": "icc (ICC) 15.0.3 20150407",
@@ -332,14 +334,16 @@ def test_each_section_of_jetstream_misses_by_a_changed_field(name):
 
 
 def test_without_root_and_tools_the_sections_name_what_they_lack():
-    blade = {n: v for n, v in BLADE.items() if not n.startswith(("memory.dimm", "raid", "lldp"))}
+    gone = ("memory.dimm", "raid", "lldp", "bmc")
+    blade = {name: value for name, value in BLADE.items() if not name.startswith(gone)}
     unread = {"memory.dimm": "needs root", "raid.controller": "needs root", "lldp": "no lldpctl"}
+    unread["bmc"] = "the kernel offers no IPMI device"
     results = bought.of_nodes(shipped.site("jetstream-iu"), {"iu-c007": blade}, {"iu-c007": unread})
     unknown = bought.not_read(results["iu-c007"])
     assert bought.missed(results["iu-c007"]) == 0
     assert unknown["memory.dimm.*"] == "memory.dimm: needs root"
     sections = {r.section for r in results["iu-c007"] if r.outcome is Outcome.NOT_READ}
-    assert sections == {"3.1.1", "3.1.2", "3.1.3", "3.1.5", "3.1.9", "3.1.10", "3.2.1"}
+    assert sections == {"3.1.1", "3.1.2", "3.1.3", "3.1.5", "3.1.9", "3.1.10", "3.2.1", "3.2.2"}
 
 
 def extenci(**changed):

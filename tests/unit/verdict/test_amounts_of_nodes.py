@@ -3,9 +3,13 @@
 from fractions import Fraction
 from types import SimpleNamespace
 
+import pytest
+import shipped
+
 from siteproof.verdict.derived import inventory
 
 NODE = {
+    "cpu.sockets": "2",
     "cpu.cores": "8",
     "cpu.threads": "16",
     "memory.total": "1048576 kB",
@@ -41,8 +45,8 @@ def without(*names):
 
 
 def test_amounts_are_in_the_unit_of_the_metric():
-    counts = {name: amount(name, NODE) for name in ("cores", "threads", "gpus", "interfaces")}
-    assert counts == {"cores": 8, "threads": 16, "gpus": 2, "interfaces": 2}
+    counts = {"cores": 8, "processors": 2, "threads": 16, "gpus": 2, "interfaces": 2}
+    assert {name: amount(name, NODE) for name in counts} == counts
     assert amount("memory", NODE, "GiB") == 1
     assert amount("rate", NODE, "Gb/s") == 20
     assert amount("disk", NODE, "B") == 500107863016
@@ -66,6 +70,57 @@ def test_memory_is_that_of_the_dimms_where_they_were_read():
         "memory.dimm.3_A3": "No Module Installed, Unknown Unknown, at Unknown",
     }
     assert amount("memory", NODE | slots, "GiB") == 32
+
+
+def test_system_disks_are_those_at_a_controller_and_each_mirrored_one_counts():
+    disks = {
+        "raid.controller0.disk.32:0": "SATA SSD 372.093 GB INTEL SSDSC2BX400G4R Onln",
+        "raid.controller0.disk.32:1": "SATA SSD 372.093 GB INTEL SSDSC2BX400G4R Onln",
+        "raid.controller0.disk.32:2": "SAS HDD 3.637 TB ST4000NM0023 Onln",
+    }
+    assert round(amount("system_disk", NODE | disks, "GB")) == 799
+    assert round(amount("system_disk", NODE | disks, "GB", disks_below="5 TB")) == 4798
+    assert amount("system_disk", NODE, "GB") is None
+
+
+def ports(names, **changes):
+    """Two ports of a blade, each at one of the switches named."""
+    found = {}
+    for card, name in zip(("em1", "em2"), names, strict=True):
+        found[f"nic.{card}.speed"] = "10000 Mb/s"
+        found[f"lldp.{card}.switch"] = name
+        found[f"lldp.{card}.switch_description"] = "Dell MXL 9.9(0.0)"
+    return found | {"lldp.idrac.switch_description": "Dell N3048"} | changes
+
+
+def oversubscribed(fields):
+    given = SimpleNamespace(
+        material=SimpleNamespace(descriptions=(fields, {}, fields)),
+        site=shipped.site("jetstream-iu"),
+        input=lambda metric: metric,
+        units=lambda metric: [f"b{n}" for n in range(1, 17)],
+        missing=lambda lacking: LookupError(*lacking),
+        sample=lambda value, inputs, why: (value, why),
+    )
+    return list(inventory.oversubscription(given))
+
+
+def test_oversubscription_is_that_of_the_switch_with_the_most_ports():
+    blades = {f"b{n}": ports(("a1", "a2")) for n in range(1, 17)}
+    why = "a1, of 2 switches; its uplinks are stated and not measured"
+    assert oversubscribed(blades)[0][0] == 2
+    moved = blades | {"b2": ports(("a1", "a1"))}
+    assert oversubscribed(moved) == [(Fraction(17, 8), why)]
+
+
+@pytest.mark.parametrize(
+    "b3",
+    [{}, ports(("a1", "a2"), **{"nic.em2.speed": ""}), {"lldp.em1.switch_description": "N3048"}],
+)
+def test_oversubscription_needs_the_rate_and_the_switch_of_each_port(b3):
+    blades = {f"b{n}": ports(("a1", "a2")) for n in range(1, 17)}
+    with pytest.raises(LookupError, match="of b3$"):
+        oversubscribed(blades | {"b3": b3})
 
 
 def test_a_bond_and_the_loopback_are_no_interfaces():
