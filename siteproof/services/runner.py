@@ -33,6 +33,7 @@ from siteproof.units import count
 MODULES = {  # by kind: of the extra's libraries; the kinds over ssh need none
     "http": ("cryptography",),
     "s3": ("minio", "urllib3"),
+    "irods": ("irods",),
     "globus": ("globus_sdk",),
     "jupyterhub": ("cryptography", "websocket"),
     "web": ("cryptography",),

@@ -22,6 +22,7 @@ ServiceKind = Literal[
     "rsync",
     "http",
     "s3",
+    "irods",
     "globus",
     "kerberos",
     "jupyterhub",
@@ -35,6 +36,7 @@ Scenario = Literal["image", "network", "launch", "suspend", "snapshot", "volume"
 PORT = r"(?:[1-9][0-9]{0,4})"
 HOST = r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9][A-Za-z0-9.-]{0,252})"
 _URL = re.compile(rf"https?://{HOST}(?::{PORT})?(?:/[!-~]{{0,400}})?")
+_USER_AT = re.compile(rf"[A-Za-z_][A-Za-z0-9_.-]{{0,63}}@{HOST}(?::{PORT})?")
 _LOGIN = re.compile(rf"(?:[A-Za-z_][A-Za-z0-9_.-]{{0,63}}@)?{HOST}(?::{PORT})?")
 _COLLECTIONS = re.compile(r"[0-9a-f-]{36}>[0-9a-f-]{36}")
 _SERVER = re.compile(rf"(?:https?://{HOST}(?::{PORT})?(?:/[!-~]{{0,400}})?|{HOST}:{PORT})")
@@ -83,6 +85,9 @@ KINDS: Mapping[str, Needs] = {
     "s3": Needs(
         _URL, "https://host:9000", ("bucket", "credentials"), ("certificates", *_AMOUNT), True
     ),
+    "irods": Needs(
+        _USER_AT, "user@host:1247", ("folder", "password"), ("certificates", *_AMOUNT), True
+    ),
     "globus": Needs(
         _COLLECTIONS,
         "UUID of the source collection>UUID of the destination",
@@ -125,15 +130,17 @@ class Service(Graded):
 
     description: str = Field("", description="What it is, for the report.")
     kind: ServiceKind = Field(
-        description="How it is used. sftp, rsync, http (PUT and GET), s3, globus: files there and "
-        "back; kerberos: kinit, then files by ssh with the ticket; jupyterhub: a server, a kernel "
-        "and a notebook; web: a page and its certificate; mount: a byte of a file system; desktop: "
-        "a picture by VNC or noVNC; openstack: virtual machines; galaxy: a workflow, its results."
+        description="How it is used. sftp, rsync, http (PUT and GET), s3, irods, globus: files "
+        "there and back; kerberos: kinit, then files by ssh with the ticket; jupyterhub: a server, "
+        "a kernel and a notebook; web: a page and its certificate; mount: a byte of a file system; "
+        "desktop: a picture by VNC or noVNC; openstack: virtual machines; galaxy: a workflow, its "
+        "results."
     )
     address: str = Field(
-        description="Where it is: user@host:port for sftp, rsync and kerberos, a URL for http, s3, "
-        "jupyterhub and web, the path for mount, a URL of noVNC or host:port of VNC for desktop, "
-        "two collections for globus, the URL of Keystone for openstack, that of Galaxy for galaxy."
+        description="Where it is: user@host:port for sftp, rsync, irods and kerberos, a URL for "
+        "http, s3, jupyterhub and web, the path for mount, a URL of noVNC or host:port of VNC for "
+        "desktop, two collections for globus, the URL of Keystone for openstack, that of Galaxy "
+        "for galaxy."
     )
     partition: str | None = Field(
         None,
@@ -144,7 +151,9 @@ class Service(Graded):
         units.Quantity(Decimal(60), "s"), description="How long each step may take: 60 s."
     )
     folder: Absolute = Field(
-        "", description="The folder at the far end; what is made there is removed."
+        "",
+        description="The folder at the far end; what is made there is removed. iRODS: a collection "
+        "of the user's zone, /zone/home/user.",
     )
     from_folder: Absolute = Field("", description="Globus: the folder of the source collection.")
     bucket: str = Field("", description="S3: the bucket.")
@@ -166,14 +175,16 @@ class Service(Graded):
         "user_domain, project_domain and region, or application_credential_id and _secret.",
     )
     keytab: Absolute = Field("", description="Kerberos: the keytab of the principal.")
-    password: Absolute = Field("", description="Desktop: the file with the password of VNC.")
+    password: Absolute = Field("", description="Desktop and iRODS: the file with the password.")
     krb5_config: Absolute = Field("", description="Kerberos: a krb5.conf in place of the system's.")
     forward: bool = Field(
         False,
         description="Kerberos: whether the ticket is passed on by ssh, and must be at the far end.",
     )
     certificates: Absolute = Field(
-        "", description="The file with the certificates that are trusted; else the system's."
+        "",
+        description="The file with the certificates that are trusted; else the system's. iRODS: "
+        "only with it is the connection encrypted.",
     )
     content: str = Field("", description="Web: a text that the page must have.")
     http_status: Annotated[int, Field(ge=200, le=599)] = Field(

@@ -30,6 +30,7 @@ NAMES = {  # of a module, where it is not that of its distribution
     "openstack": "openstacksdk",
     "yaml": "pyyaml",
     "globus_sdk": "globus-sdk",
+    "irods": "python-irodsclient",
     "websocket": "websocket-client",
 }
 

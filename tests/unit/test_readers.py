@@ -88,6 +88,9 @@ WHY = {
     # the scratch folder of a service's test, which this process has made for itself
     "siteproof/services/http.py:put": "a file of its own, made anew",
     "siteproof/services/http.py:get": "a file of its own, with a limit",
+    "siteproof/services/irods.py:put": "a file of its own, made anew",
+    "siteproof/services/irods.py:get": "a file of its own, with a limit",
+    "siteproof/services/irods.py:_opened": "a data object at the service, not a file here",
     "siteproof/services/s3.py:put": "a file of its own, made anew",
     "siteproof/services/s3.py:get": "a file of its own, with a limit",
     "siteproof/services/s3.py:etag": "a file of its own, made anew",

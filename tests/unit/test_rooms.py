@@ -69,6 +69,7 @@ HOME = {  # a library, and the rooms that may know it
     "requests": ("services",),
     "jinja2": ("report",),
     "minio": ("services",),
+    "irods": ("services",),
     "cryptography": ("services",),
     "urllib3": ("services",),
     "websocket": ("services",),

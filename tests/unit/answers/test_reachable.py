@@ -39,7 +39,7 @@ def with_partitions(site, **changes):
         # `all` measures three pairs at once, unless one is set
         ("extenci", "EXT-IPERF-INT", "", ""),
         ("jetstream-iu", "JS-4.1.3-UPTIME14", "probes", "system.yaml has no probes"),
-        ("jetstream-iu", "JS-5.2.3-PROTO", "", "the site has no service 'irods'"),
+        ("jetstream-iu", "JS-5.2.3-PROTO", "services", "the site has no service 'sftp'"),
         ("magellan", "MAG-SINKS", "partitions", "no partition measures lbl[1-3]"),
         ("sc11-wan", "SC11-APPMIX", "workload", "system.yaml has no workload"),
         ("sc11-wan", "SC11-SWEEP-DIRTY", "partitions", "system.yaml has no partitions.*.tuning"),

@@ -260,7 +260,7 @@ def test_published_is_a_command_whose_last_line_answers(world):
     )
     read = check("published", world.inside("published", "--system", "jetstream-tacc", "--json").out)
     assert len(read["figures"]) == 47
-    assert [why["kind"] for why in read["findings"]] == ["misses_bound"] * 12
+    assert [why["kind"] for why in read["findings"]] == ["misses_bound"] * 13
 
 
 def test_published_for_programs_has_one_header_and_says_where_nothing_is_judged(world):
