@@ -116,7 +116,10 @@ class _Asked:
         """Why none on a link, a file system or a service answers it; or on the nodes."""
         if why := self._without_nodes(name, place):
             return why
-        found = [refusal(self.criterion, attempt) for attempt in self._planned(name, place)]
+        found = [
+            refusal(self.criterion, attempt) or self._too_few(attempt.dims, place)
+            for attempt in self._planned(name, place)
+        ]
         if not found:
             text = "only sweeps measure {check}, and 'tuning: true' is missing for those that can"
             return self._note(text, check=str(self.entry.check))
@@ -153,6 +156,31 @@ class _Asked:
         there = self.site.system.file_systems.get(file_system)
         roles = [role for role in where.measured if there is None or there.used_by(role)]
         return self.site.having(roles)
+
+    def _too_few(self, values: Values, file_system: str) -> Finding | None:
+        """Why a run on a file system does not have as many nodes as it needs at the same time."""
+        there = self.site.system.file_systems.get(file_system)
+        if there is None:
+            return None
+        partitions = self.site.system.partitions.values()
+        most = max(len(self._nodes(one, file_system)) for one in partitions)
+        if (needed := self._nodes_at_once(values)) > most:
+            text = "needs {needed:n node} of {name} at the same time; the most is {most}"
+            return note(text, needed=needed, name=file_system, most=most)
+        servers = len(self.site.having([there.servers])) if there.servers else None
+        needed = _number(values.get("servers", ""))
+        if servers is not None and needed > servers:
+            text = "needs {needed:n server} of {name}; the most is {most}"
+            return note(text, needed=needed, name=file_system, most=servers)
+        return None
+
+    def _nodes_at_once(self, values: Values) -> int:
+        """How many nodes a point needs; 0: as many as there are."""
+        workload = self.site.system.workload
+        if self.entry.check == "Workload" and workload:
+            return workload.nodes
+        each = _number(values.get("tasks_per_node", "")) or 1
+        return _number(values.get("clients", "")) or -(-_number(values.get("tasks", "")) // each)
 
     def _unfit(self, file_system: str) -> Finding | None:
         there, kind = self.site.system.file_systems[file_system], self._declared.get("only_kind")
@@ -251,3 +279,8 @@ def _all(sets: Iterable[NodeSet]) -> NodeSet:
     for one in sets:
         found.update(one)
     return found
+
+
+def _number(text: str) -> int:
+    """What a condition is as a number; 0 where it is none, or more than one."""
+    return int(text) if text.isdigit() else 0

@@ -12,10 +12,13 @@ import click
 from siteproof import files
 from siteproof.cli import shared
 from siteproof.cli.records import print_answer, print_rows, print_wrapped
-from siteproof.errors import UserError
+from siteproof.errors import UserError, UserErrors
 from siteproof.record import evidence_records
 from siteproof.record.evidence_records import Evidence
-from siteproof.sites import Site
+from siteproof.sites import Site, site_tables
+from siteproof.sites.calendar_csv import Step
+from siteproof.sites.lint import belongs_to
+from siteproof.units import count
 from siteproof.verdict import others
 from siteproof.wording.verdicts import own
 
@@ -35,6 +38,9 @@ def evidence(
     criterion: str | None, system: str, withdraw: str, listed: bool, form: str, **given: str
 ) -> None:
     """Record what a person has shown, for a criterion with 'answered_by: evidence'.
+
+    Of the metrics Evidence.undone and Evidence.hours the value is read from the file, without
+    --shows: CSV, a line a step, with the columns system, step, begin, end, done (yes or no), note.
 
     The record keeps name, size and SHA-256 of the file, and is never changed; keep the file. It
     counts until it is withdrawn, or older than the criterion's max_age. Evidence never answers a
@@ -73,9 +79,14 @@ def _record(
     site: Site, criterion: str, file: str, by: str, on: str, shows: str, note: str
 ) -> Evidence:
     """A new record. Raises UserError for what is missing or not valid."""
-    given = {"ID": criterion, "--file": file, "--by": by, "--on": on, "--shows": shows}
-    shared.must_give("evidence", given)
+    shared.must_give("evidence", {"ID": criterion, "--file": file})
     others.refused(site, criterion)
+    if (metric := site.criteria[criterion].metric) in OF_STEPS:
+        if shows:
+            raise UserError("--shows", f"{metric} is read from the file", hint="Leave it out")
+        steps = _steps(Path(file), site.system.system)
+        shows, note = OF_STEPS[metric](steps), "; ".join(filter(None, [note, _summary(steps)]))
+    shared.must_give("evidence", {"--by": by, "--on": on, "--shows": shows})
     others.value_of(site, site.criteria[criterion], shows)
     texts = evidence_records.texts({"--by": by, "--note": note, "--shows": shows})
     day = evidence_records.day(on, "--on")
@@ -84,6 +95,36 @@ def _record(
     digest, size = evidence_records.hashed(path)
     what = (texts["--by"], day.isoformat(), texts["--shows"], texts["--note"])
     return Evidence(criterion, name, digest, size, *what, withdraws="")
+
+
+def _steps(path: Path, system: str) -> list[Step]:
+    """The steps of a procedure, in a file of this system. Raises UserErrors."""
+    document, rows = site_tables.read(path, Step)
+    for line, row in rows.items():
+        belongs_to(document, (line, "system"), "a step", row.system, system)
+    if not rows and not document.count:
+        document.add((), "no step")
+    if document.count:
+        raise UserErrors(document.sorted_mistakes())
+    return list(rows.values())
+
+
+def _summary(steps: Sequence[Step]) -> str:
+    """How many steps were done in which time, and which were not."""
+    failed = [one.step for one in steps if one.done == "no"]
+    done = f"{len(steps) - len(failed)} of {count(len(steps), 'step')} in {_hours(steps)}"
+    return f"{done}, not done: {', '.join(failed)}" if failed else done
+
+
+def _undone(steps: Sequence[Step]) -> str:
+    return f"{sum(one.done == 'no' for one in steps)} count"
+
+
+def _hours(steps: Sequence[Step]) -> str:
+    return f"{sum(one.hours for one in steps):.2f} h"
+
+
+OF_STEPS = {"Evidence.undone": _undone, "Evidence.hours": _hours}
 
 
 def _withdrawal(before: list[Evidence], name: str, by: str, note: str) -> Evidence:

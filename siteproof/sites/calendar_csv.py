@@ -1,4 +1,4 @@
-"""timeline.csv and windows.csv: the milestones of an acceptance, and planned maintenance.
+"""timeline.csv, windows.csv and steps: milestones, planned maintenance, procedures carried out.
 
 A milestone has a day, or days, and what shows it; a window who announced it and when, and times
 with their offset from UTC or the name of their zone, so that daylight saving leaves no doubt.
@@ -11,7 +11,7 @@ from calendar import monthrange
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from functools import cached_property
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field, model_validator
@@ -197,3 +197,26 @@ class PlannedWindow(Row):
         if self.nodes and self.nodes not in (ALL, *around.system.nodes):
             allowed = [ALL, *around.system.nodes, "a set of their nodes"]
             node_set(document, (line, "nodes"), self.nodes, around.inventory, allowed)
+
+
+class Step(Row):
+    """A step of a procedure that was carried out, such as an upgrade, a failover or a fault."""
+
+    FILE, WHAT, COLUMN, KEY = "steps.csv", "steps", "step", ("step", "begin")
+
+    step: str = Field(description="What was done, or which fault was injected.")
+    begin: Time = Field(description="When it began, in the forms of windows.csv.")
+    end: Time = Field(description="When it was done, found or given up, in the same forms.")
+    done: Literal["yes", "no"] = Field(description="yes: it succeeded, or the fault was named.")
+    note: str = Field("", description="What a reader must know.")
+
+    @property
+    def hours(self) -> float:
+        """How long it took."""
+        return (seconds(self.end) - seconds(self.begin)) / 3600
+
+    @model_validator(mode="after")
+    def _some_time(self) -> Step:
+        if self.hours < 0:
+            raise Mistake("the step ends before it begins")
+        return self

@@ -9,7 +9,7 @@ from campaigns import Campaign
 from click.testing import CliRunner
 
 from siteproof import cli, files, sites
-from siteproof.errors import UserError
+from siteproof.errors import UserError, UserErrors
 from siteproof.verdict import judgement
 
 KEY = "EXT-ASSESS-USABILITY"
@@ -27,7 +27,7 @@ def data(tmp_path, monkeypatch):
 def run(*words, system="extenci"):
     """What is printed, with the exit code; a user's mistake is 2."""
     done = CliRunner().invoke(cli.group, [*words, "--system", system], prog_name="siteproof")
-    if isinstance(done.exception, UserError):
+    if isinstance(done.exception, UserError | UserErrors):
         return 2, str(done.exception)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exc_info
     return done.exit_code, done.output
@@ -160,3 +160,61 @@ def test_evidence_alone_passes_no_measured_criterion(data):
     made.write(data / "perflogs")
     give()
     assert verdict("EXT-IPERF-INT")["verdict"] == "INCOMPLETE"
+
+
+# ---- a procedure, by its steps
+
+COLUMNS = "system,step,begin,end,done"
+UPGRADE = "extenci,upgrade,2026-01-02T10:00Z,2026-01-02T11:30Z,yes"
+BACK = "extenci,back to 2.15,2026-01-02T12:00Z,2026-01-02T12:45Z,{}"
+
+
+def steps(data, *rows):
+    (data / "steps.csv").write_text("\n".join([COLUMNS, *rows]) + "\n")
+    keys = ("--by", "J. Doe", "--on", "2026-01-02")
+    return run("evidence", "EXT-ASSESS-MAINTAIN", "--file", "steps.csv", *keys)
+
+
+@pytest.mark.parametrize(
+    "done, decided, shown",
+    [
+        ("yes", "PASS", "steps.csv: 2 of 2 steps in 2.25 h"),
+        ("no", "FAIL", "steps.csv: 1 of 2 steps in 2.25 h, not done: back to 2.15"),
+    ],
+)
+def test_a_procedure_is_judged_by_its_recorded_steps(data, done, decided, shown):
+    assert steps(data, UPGRADE, BACK.format(done))[0] == 0
+    one = verdict("EXT-ASSESS-MAINTAIN", again=True)
+    assert one["verdict"] == decided
+    file, _, rest = shown.partition(":")
+    text = one["findings"][0]["text"]
+    assert file in text
+    assert text.endswith(rest)
+
+
+@pytest.mark.parametrize(
+    "rows, why",
+    [
+        ([], "no step"),
+        ([UPGRADE, UPGRADE], "the same as line 2"),
+        ([UPGRADE.replace("extenci", "magellan")], "a step of 'magellan'"),
+        ([UPGRADE.replace("T11:30", "T09:30")], "the step ends before it begins"),
+        ([UPGRADE.replace("yes", "nearly")], "done"),
+    ],
+)
+def test_a_mistake_in_the_steps_is_told_and_nothing_is_recorded(data, rows, why):
+    code, text = steps(data, *rows)
+    assert (code, why in text) == (2, True), text
+    assert not (data / "perflogs").exists()
+
+
+def test_of_a_file_without_steps_each_mistake_is_a_line(data):
+    (data / "survey.bin").write_bytes(b"\xff\xfe\x00")
+    for file in ("survey.pdf", "survey.bin", "missing.csv", "."):
+        code, text = give(id="EXT-ASSESS-TROUBLE", file=file, shows="")
+        assert (code, {line.startswith(file) for line in text.splitlines()}) == (2, {True}), text
+
+
+def test_what_is_read_from_the_file_is_not_given(data):
+    code, text = give(id="EXT-ASSESS-TROUBLE", shows="0 count")
+    assert (code, "Evidence.undone is read from the file. Leave it out" in text) == (2, True)

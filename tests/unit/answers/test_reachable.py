@@ -56,6 +56,24 @@ def test_what_a_criterion_waits_for_is_named(name, key, left_out, why):
     assert lacks(site, key) == why
 
 
+@rows(
+    "key, conditions, why",
+    [
+        ("SC11-IOR30-LAN-READ", {"tasks": "30", "tasks_per_node": "1"}, ""),
+        ("SC11-IOR30-LAN-READ", {"tasks": "300", "tasks_per_node": "1"}, "300 nodes of seattle"),
+        ("SC11-IOR30-LAN-READ", {"tasks": "300", "tasks_per_node": "10"}, ""),
+        ("SC11-LNET10-LAN-READ", {"clients": "99", "servers": "8"}, "99 nodes of seattle"),
+        ("SC11-LNET10-LAN-READ", {"clients": "1", "servers": "99"}, "99 servers of seattle"),
+    ],
+)
+def test_more_nodes_than_there_are_at_the_same_time_are_named(key, conditions, why):
+    texts = {**conditions, "file_system": "seattle", "mode": "acceptance"}
+    rules = {name: Expected(exact=text) for name, text in texts.items()}
+    swept = Sweeps({"Lnet": [{**conditions, KNOB: "own"}]}, {"Lnet"})
+    found = lacks(shipped.site("sc11-wan"), key, swept, conditions=rules)
+    assert found.startswith(f"needs {why}") if why else found == ""
+
+
 def test_a_sweep_of_knobs_answers_where_a_partition_allows_it():
     site, key = with_partitions(shipped.site("sc11-wan"), tuning=False), "SC11-LNET1-LAN-READ"
     why = "only sweeps measure Lnet, and 'tuning: true' is missing for those that can"
