@@ -20,7 +20,9 @@ MONTH = 720  # hours: 30 days
 PREFIX = "Availability."
 SCHEDULED, OVERALL = f"{PREFIX}scheduled", f"{PREFIX}overall"
 DOWNTIME, GATEWAY_GAP = f"{PREFIX}downtime", f"{PREFIX}gateway_gap"
-UNITS = {SCHEDULED: "%", OVERALL: "%", DOWNTIME: "h/month", GATEWAY_GAP: "pp"}
+CONTINUOUS = f"{PREFIX}continuous"
+UNITS = {SCHEDULED: "%", OVERALL: "%", DOWNTIME: "h/month", CONTINUOUS: "d", GATEWAY_GAP: "pp"}
+DAY = 86_400  # seconds
 WINDOW_HOURS, INTERVAL = "window_hours", "interval"
 MODE = "mode"  # every criterion has this condition, and probes have no mode
 
@@ -92,6 +94,7 @@ def of_overview(system: str, found: Overview) -> dict[str, WindowFigure]:
         SCHEDULED: lambda part: _percent(scheduled([part])),
         OVERALL: lambda part: _percent(overall([part])),
         DOWNTIME: lambda part: _month(overall([part])),
+        CONTINUOUS: lambda part: Fraction(max((b - a for a, b in part.up), default=0), DAY),
     }
     made = {metric: _of_system(metric, system, found, share) for metric, share in shares.items()}
     return made | {GATEWAY_GAP: _of_gateways(system, found)}

@@ -23,7 +23,8 @@ C-TRIAD: {description: d, metric: Stream.triad, at_least: 100 MB/s, source: s, s
   max_age: none}
 C-READ: {description: d, metric: RandomIo.read, at_least: 1 MB/s, source: s, scope: every node,
   max_age: none}
-C-MANY: {description: d, metric: Availability.continuous, at_least: 1 d, subject: system, source: s}
+C-MANY: {description: d, metric: BlockStorage.undirected, at_least: 1 MB/s, subject: system,
+  source: s}
 """
 
 

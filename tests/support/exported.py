@@ -22,8 +22,8 @@ EVERY = {  # a criterion of each verdict
     "C-INCOMPLETE": ("Disks read", "BlockStorage.read", "at_least: 1 MB/s, scope: every node"),
     "C-PENDING": (
         "Days without a stop",
-        "Availability.continuous",
-        "at_least: 1 d, subject: system",
+        "BlockStorage.undirected",
+        "at_least: 1 MB/s, subject: system",
     ),
     "C-REGRESSED": ("Disks write", "BlockStorage.write", "at_least: 1 MB/s, scope: every node"),
 }

@@ -395,9 +395,9 @@ def test_a_bound_in_any_unit_is_exact():
 NO_CHECK = """
 NET:
   description: Days without a stop
-  metric: Availability.continuous
+  metric: BlockStorage.undirected
   subject: system
-  at_least: 10 d
+  at_least: 10 MB/s
   source: test
 """
 

@@ -52,12 +52,14 @@ def test_each_metric_of_a_made_window(site, tmp_path):
         "Availability.overall": 100 * (1 - down / 336),
         "Availability.scheduled": 100 * (336 - down) / (336 - 4),
         "Availability.downtime": 720 * down / 336,
+        "Availability.continuous": Fraction(455, 48),  # 227.5 h, after the stop
         "Availability.gateway_gap": 100 * (Fraction(34 * STEP, H) - down) / 336,
     }
     assert [(one.unit, not one.missing) for one in made.values()] == [
         ("%", True),
         ("%", True),
         ("h/month", True),
+        ("d", True),
         ("pp", True),
     ]
     up = made["Availability.overall"]

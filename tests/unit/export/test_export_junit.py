@@ -93,8 +93,7 @@ def test_each_verdict_is_what_ci_shows(tmp_path, monkeypatch):
         found = [e.tag for e in case(top, key) if e.tag != "system-out"]
         assert found == ([tag] if tag else []), key
     assert {c.get("classname") for c in top.iter("testcase")} == {
-        f"here.{check}"
-        for check in ("Stream", "RandomIo", "Hpl", "BlockStorage", "Availability", "verdict")
+        f"here.{check}" for check in ("Stream", "RandomIo", "Hpl", "BlockStorage", "verdict")
     }
 
 
@@ -115,7 +114,7 @@ def test_an_error_and_what_is_skipped_tell_why(tmp_path, monkeypatch):
     assert case(top, "C-INCOMPLETE").find("error").get("type") == "INCOMPLETE"
     assert case(top, junit.DECIDED).find("error").text.splitlines()[1:] == [
         "C-INCOMPLETE: INCOMPLETE, not measured",
-        "C-PENDING: PENDING, no check yields Availability.continuous yet",
+        "C-PENDING: PENDING, no check yields BlockStorage.undirected yet",
     ]
 
 

@@ -95,6 +95,7 @@ def test_report_only_has_a_reason(site):
     assert {k.removeprefix("JS-") for k in reported} == {
         "4.1.1-ETHSET",
         "4.1.3-MTBF",
+        "4.1.3-UPTIME14-CONTINUOUS",
         "5.1.2.1-RANDR",
         "5.1.2.1-RANDW",
         "5.1.2.1-RANDRATIO-R",
