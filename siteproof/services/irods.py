@@ -31,7 +31,7 @@ from irods.session import iRODSSession
 
 from siteproof.services import transfers
 from siteproof.services.steps import Job, StepFailed
-from siteproof.services.transfers import MEBI, File
+from siteproof.services.transfers import ANSWER, MEBI, File
 
 PORT = 1247
 PART = 8 * MEBI  # of a file, in one message, as the library itself sends it
@@ -46,6 +46,17 @@ _TLS = {  # what the server's administrator gives to users, with iRODS' own valu
     "irods_encryption_salt_size": 8,
 }
 message.set_default_XML_by_name("SECURE_XML")  # an answer with entities is refused
+_receive = message._recv_message_in_len
+
+
+def _of_at_most(sock: Any, size: int) -> Any:
+    """A part of an answer; the library itself takes as many bytes as the server announces."""
+    if not 0 <= size <= ANSWER:
+        raise StepFailed("generic", f"an answer of {size} bytes is announced: no iRODS server")
+    return _receive(sock, size)
+
+
+message._recv_message_in_len = _of_at_most
 
 
 class Collection(transfers.Client):

@@ -1,6 +1,7 @@
 """Files to iRODS and back, by the library and a stand-in for a server: no real one was used."""
 
 import socket
+import threading
 
 import irods_standin
 import pytest
@@ -75,6 +76,19 @@ def test_a_server_that_does_not_answer_is_a_timeout_and_none_at_all_is_named(tmp
     ((step, status, why),) = steps_of(irods, service(tmp_path, port))[0]
     assert (step, status) == ("login", "generic")
     assert why.startswith("Could not connect to specified host and port")
+
+
+def test_an_answer_that_is_too_long_is_not_read(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        far = threading.Thread(
+            target=lambda: server.accept()[0].sendall(b"HTTP/1.1 400 Bad Request")
+        )
+        far.start()
+        ended = steps_of(irods, service(tmp_path, server.getsockname()[1]))[0]
+        far.join()
+    ((step, status, why),) = ended
+    announced = "an answer of 1213486160 bytes is announced: no iRODS server"
+    assert (step, status, why) == ("login", "generic", announced)
 
 
 def test_a_server_without_tls_is_refused_where_certificates_are_given(tmp_path, far):
