@@ -39,7 +39,14 @@ from siteproof.record.samples import INTERRUPTED, NODE_LOST, PUBLISHED, TOOL_MIS
 from siteproof.record.series import settings as settings_of
 from siteproof.record.severity import RANKS, UNDECIDED, WRONG, Verdict, most_severe, of_status
 from siteproof.sites import Baseline, Criterion, Hardware, Waiver
+from siteproof.sites.promise import SUM
 from siteproof.units import UNITS, convert
+
+TOGETHER: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {  # by the scope
+    "median": lambda values: Fraction(median(values)),
+    "mean": lambda values: sum(values, Fraction(0)) / len(values),
+    SUM: lambda values: sum(values, Fraction(0)),
+}
 
 
 @dataclass(frozen=True)
@@ -49,8 +56,8 @@ class NodeVerdict:
     findings: why the verdict is what it is. unwaived: what it were without the waiver. too_old: it
     was answered, and that does not count any more. interrupted: a newer session that was
     interrupted, and so took nothing back. points: the verdict at each point, if there are several.
-    trials: whose median the value is, where it is one; members: the units whose median or mean it
-    is.
+    trials: whose median the value is, where it is one; members: the units whose median, mean or sum
+    it is, or the systems of which it is one.
     """
 
     node: str
@@ -606,8 +613,7 @@ def _judge_middle(
     name = f"{criterion.scope} of {len(nodes)}"
     if missing := [n for n in nodes if n.value is None]:
         worst = min(missing, key=lambda n: RANKS[n.verdict])
-        text, more = "no value of {node}{more: and %s more}", len(missing) - 1
-        lack = note(text, metric=criterion.metric, node=worst.node, more=more)
+        lack = _no_value_of(criterion, worst, len(missing) - 1)
         return NodeVerdict(name, worst.verdict, (lack, *worst.findings), worst.sample)
     node, sample = nodes[0].node, nodes[0].sample
     assert sample is not None
@@ -616,9 +622,54 @@ def _judge_middle(
         for n in nodes
         if n.sample and n.value is not None
     ]
-    middle = median(values) if criterion.scope == "median" else sum(values) / len(values)
+    middle = TOGETHER[criterion.scope](values)
     own = [b for b in baselines.get(node, ()) if b.scope == criterion.scope]
-    return _judge_value(criterion, name, Fraction(middle), sample, expected[node], own)
+    return _judge_value(criterion, name, middle, sample, expected[node], own)
+
+
+def of_members(
+    name: str, criterion: Criterion, system: str, each: Mapping[str, CriterionVerdict]
+) -> CriterionVerdict:
+    """The verdict on a system that consists of others, from that on each by itself, by `over`.
+
+    So many must meet it: the last one of these decides, and its value is that of the system.
+    """
+    members = _all_or_none_skip([_member(key, result) for key, result in each.items()])
+    if criterion.over == SUM and not criterion.report_only:
+        facts = {one.node: Hardware() for one in members}
+        found = _judge_middle(criterion.like(scope=SUM), members, facts, {})
+    else:
+        found = _last_of(criterion, members)
+    found = replace(found, node=system, members=tuple(members))
+    found = _with_bound(name, replace(found, points=()), criterion)
+    excused = all(result.excused for result in each.values())
+    return CriterionVerdict(
+        *(name, criterion, found.verdict, found.findings, [found]),
+        excused=excused,
+        oldest=min((r.oldest for r in each.values() if r.oldest), default=None),
+        age=max((r.age for r in each.values() if r.age is not None), default=None),
+    )
+
+
+def _member(name: str, result: CriterionVerdict) -> NodeVerdict:
+    """The verdict on a member; of several points the worst is the first."""
+    if result.nodes:
+        return result.nodes[0]
+    return NodeVerdict(name, result.verdict, result.findings)
+
+
+def _last_of(criterion: Criterion, members: Sequence[NodeVerdict]) -> NodeVerdict:
+    """The last one of so many members that must meet it, the best first."""
+    ranked = sorted(members, key=lambda one: _badness(criterion, one))
+    last = ranked[-criterion.needed_of(len(ranked))]
+    if last.value is not None or last.verdict is Verdict.SKIP:
+        return last
+    return replace(last, findings=(_no_value_of(criterion, last), *last.findings))
+
+
+def _no_value_of(criterion: Criterion, worst: NodeVerdict, more: int = 0) -> Finding:
+    text = "no value of {node}{more: and %s more}"
+    return note(text, metric=criterion.metric, node=worst.node, more=more)
 
 
 def _with_bound(

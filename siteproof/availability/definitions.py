@@ -68,14 +68,19 @@ def complement(spans: Spans, within: Span) -> Spans:
     return tuple(found)
 
 
-def common(parts: Sequence[Spans]) -> Spans:
-    """The times in all of them; none of no parts."""
-    if not parts:
-        return ()
-    found = parts[0]
-    for part in parts[1:]:
-        found = intersect(found, part)
-    return found
+def in_at_least(parts: Iterable[Spans], count: int) -> Spans:
+    """The times in at least so many of them; none where that is none of them."""
+    spans = [span for part in parts for span in part]
+    ends = [(begin, 1) for begin, _ in spans] + [(end, -1) for _, end in spans]
+    found: list[Span] = []
+    inside, begin = 0, 0
+    for at, step in sorted(ends):
+        if inside < count <= inside + step:
+            begin = at
+        elif inside + step < count <= inside:
+            found.append((begin, at))
+        inside += step
+    return union(found)
 
 
 def seconds(spans: Spans) -> int:
@@ -136,24 +141,26 @@ def uptime(known: Spans, down: Spans, planned: Spans) -> Uptime:
     return Uptime(whole, intersect(down, planned), subtract(down, planned))
 
 
-def needs_all(parts: Sequence[Uptime]) -> Uptime:
-    """Of something that is down while any part is, such as a system and its services.
+def needs(parts: Sequence[Uptime], count: int) -> Uptime:
+    """Of something that is up while so many of its parts are.
 
-    It is down as planned only while all parts that are down are. It is known to be down as soon as
-    one part is, and known to be up only while all are.
+    It is known to be up as soon as so many are, and known to be down as soon as too many are not.
+    It is down as planned only while all parts that are down are.
     """
-    unscheduled = union(*(part.unscheduled for part in parts))
-    scheduled = subtract(union(*(part.scheduled for part in parts)), unscheduled)
-    known = union(common([part.known for part in parts]), unscheduled, scheduled)
-    return Uptime(known, scheduled, unscheduled)
+    up = in_at_least([part.up for part in parts], count)
+    down = in_at_least([part.down for part in parts], len(parts) - count + 1)
+    unscheduled = intersect(down, union(*(part.unscheduled for part in parts)))
+    return Uptime(union(up, down), subtract(down, unscheduled), unscheduled)
+
+
+def needs_all(parts: Sequence[Uptime]) -> Uptime:
+    """Of something that is down while any part is, such as a system and its services."""
+    return needs(parts, len(parts))
 
 
 def needs_one(parts: Sequence[Uptime]) -> Uptime:
     """Of something that is down only while all parts are, such as a system and its nodes."""
-    down = common([part.down for part in parts])
-    scheduled = common([part.scheduled for part in parts])
-    up = union(*(part.up for part in parts))
-    return Uptime(union(up, down), scheduled, subtract(down, scheduled))
+    return needs(parts, 1)
 
 
 def overall(parts: Iterable[Uptime]) -> Fraction | None:

@@ -7,7 +7,7 @@ windows of the site. Nothing here asks Slurm. Its rows are texts, for the termin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from siteproof.availability.definitions import (
     definitions,
     intersect,
     mtbf,
+    needs,
     needs_all,
     needs_one,
     overall,
@@ -135,6 +136,26 @@ def read(site: Site, perflogs: Path, period: Span, now: int) -> Overview:
         },
         findings=[*findings, *of_log, *times.findings],
         interval=max((int(probe.interval.to("s")) for probe in probes.values()), default=0),
+    )
+
+
+def of_members(parts: Mapping[str, Overview], count: int) -> Overview:
+    """The overview of a system that is up while so many of its members are.
+
+    Its services are its members. A gateway of several members is up while so many of them reach it.
+    """
+    known = {name: part.whole for name, part in parts.items() if part.whole and part.services}
+    gateways: dict[str, list[Uptime]] = {}
+    for part in parts.values():
+        for name, uptime_of in part.gateways.items():
+            gateways.setdefault(name, []).append(uptime_of)
+    return Overview(
+        period=next(iter(parts.values())).period,
+        whole=needs([known.get(name, Uptime(())) for name in parts], count),
+        services=known,
+        gateways={name: needs(own, min(count, len(own))) for name, own in gateways.items()},
+        findings=[replace(one, subject=name) for name, p in parts.items() for one in p.findings],
+        interval=max(part.interval for part in parts.values()),
     )
 
 

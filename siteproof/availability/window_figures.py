@@ -15,12 +15,12 @@ from siteproof.errors import UserError
 from siteproof.record.finding import Finding, note
 from siteproof.record.severity import Verdict
 from siteproof.sites import Criterion, Site
+from siteproof.sites.promise import AVAILABILITY
 
 MONTH = 720  # hours: 30 days
-PREFIX = "Availability."
-SCHEDULED, OVERALL = f"{PREFIX}scheduled", f"{PREFIX}overall"
-DOWNTIME, GATEWAY_GAP = f"{PREFIX}downtime", f"{PREFIX}gateway_gap"
-CONTINUOUS = f"{PREFIX}continuous"
+SCHEDULED, OVERALL = f"{AVAILABILITY}scheduled", f"{AVAILABILITY}overall"
+DOWNTIME, GATEWAY_GAP = f"{AVAILABILITY}downtime", f"{AVAILABILITY}gateway_gap"
+CONTINUOUS = f"{AVAILABILITY}continuous"
 UNITS = {SCHEDULED: "%", OVERALL: "%", DOWNTIME: "h/month", CONTINUOUS: "d", GATEWAY_GAP: "pp"}
 DAY = 86_400  # seconds
 WINDOW_HOURS, INTERVAL = "window_hours", "interval"
@@ -76,16 +76,23 @@ class WindowFigure:
         return all(name in own and rule.met_by(own[name]) for name, rule in required.items())
 
 
-def figures(site: Site, perflogs: Path, begin: datetime, end: datetime) -> dict[str, WindowFigure]:
+def figures(
+    site: Site, perflogs: Path, begin: datetime, end: datetime, count: int = 0
+) -> dict[str, WindowFigure]:
     """Each metric of UNITS in a period that has ended, from what is recorded of a site.
 
-    begin, end: with a time zone. Raises UserError for a period that ends before it begins, and
+    begin, end: with a time zone. count: of a system with members, how many of them must be up.
+    Raises UserError for a period that ends before it begins, and
     UserError and UserErrors as overview.read.
     """
     if begin >= end:
         raise UserError("period", f"{end} is not after {begin}")
     period = (int(begin.timestamp()), int(end.timestamp()))
-    return of_overview(site.name, overview.read(site, perflogs, period, period[1]))
+    parts = site.members or {site.name: site}
+    read = {name: overview.read(one, perflogs, period, period[1]) for name, one in parts.items()}
+    return of_overview(
+        site.name, overview.of_members(read, count) if site.members else read[site.name]
+    )
 
 
 def of_overview(system: str, found: Overview) -> dict[str, WindowFigure]:

@@ -52,7 +52,7 @@ def evidence(
     siteproof evidence --withdraw 20261102T101500.000000Z --note "of the wrong system"
     siteproof evidence --list
     """
-    site = shared.site_of(system)
+    site = shared.site_of(system, whole=True)
     by = given["by"] or files.user()
     before = evidence_records.read_all(files.perflogs(), site.system.system)
     now = datetime.now(UTC)

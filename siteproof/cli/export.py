@@ -48,9 +48,9 @@ def _document(command: Callable[..., str]) -> Callable[..., Any]:
         file = Path(output)
         if output:
             shared.refuse(file)
-        judged = judge_system(system, since=since, name=campaign, as_of=as_of)
+        judged = judge_system(system, since=since, name=campaign, as_of=as_of, whole=True)
         data = command(judged, **more).encode()  # UTF-8, whatever the terminal's encoding is
-        print_left_out(judged.sessions)
+        print_left_out(*judged.all_sessions)
         if not output:
             click.echo(data, nl=False)
             return

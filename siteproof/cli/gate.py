@@ -160,7 +160,7 @@ def gate(context: click.Context, /, **named: Any) -> None:
     chosen = Options(**named, given=shared.given(context, NOT_REPEATED))
     _check(chosen)
     judged, scope = _begin(chosen)
-    shared.print_left_out(judged.sessions)
+    shared.print_left_out(*judged.all_sessions)
     if chosen.form:
         raise SystemExit(_print_for_programs(judged, scope, chosen))
     if not _measured(judged, scope):

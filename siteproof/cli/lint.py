@@ -23,6 +23,7 @@ from siteproof.spack import lint_envs as software
 from siteproof.sweeps import reading as sweeps
 from siteproof.sweeps.tools import SWEEPS_ONLY, TOOLS
 from siteproof.units import count
+from siteproof.verdict.members import asked
 from siteproof.wording.findings import sentence
 
 ANSWERS = ("criteria", "check", "derivation", "evidence", "not here")
@@ -116,7 +117,7 @@ def _coverage(chosen: list[str], form: str) -> None:
     missing: dict[str, list[str]] = {}
     sums, gaps = Counter[str](), 0
     for name in chosen:
-        site, lacks = load(name), _lacking(name)
+        site, lacks = load(name, whole=True), _lacking(name)
         gaps += len(site.gaps)
         by = {key: _answered_by(site, key, lacks) for key in site.criteria}
         counts = Counter(by.values()) + Counter({"criteria": len(by)})
@@ -148,10 +149,26 @@ def _answered_by(site: Site, key: str, lacks: Mapping[str, Finding]) -> str:
 
 
 def _lacking(name: str) -> dict[str, Finding]:
-    """Why nothing of a site can answer a criterion, by criterion; of a site without a mistake."""
+    """Why nothing of a site can answer a criterion, by criterion; of a site without a mistake.
+
+    Of a system that consists of others: why too few of these can.
+    """
     site = examine(name)[0]
     if site is None:
         return {}
+    if not site.members:
+        return _lacking_of(site)
+    each = [_lacking_of(asked(site, member)) for member in site.members.values()]
+    found = {}
+    for key, criterion in site.criteria.items():
+        reasons = [lacks[key] for lacks in each if key in lacks]
+        if len(each) - len(reasons) < criterion.needed_of(len(each)):
+            found[key] = reasons[0]
+    return found
+
+
+def _lacking_of(site: Site) -> dict[str, Finding]:
+    """The same of one that is measured."""
     built = software.offering(site)
     points: dict[str, list[Mapping[str, str]]] = {}
     for file in sweeps.examine()[0].values():

@@ -72,7 +72,7 @@ def nodes(
         return
     judged = judge_system(system, since=since, name=campaign, as_of=as_of)
     report = reports.fleet(judged)
-    shared.print_left_out(judged.sessions, aside=untested)
+    shared.print_left_out(*judged.all_sessions, aside=untested)
     if untested:
         missing = nodesets.of(n.node for n in report.nodes.values() if n.untested)
         click.echo(str(missing), nl=bool(missing))

@@ -56,7 +56,7 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str, shor
     read = material.gather(system, since=since, name=campaign, as_of=as_of, progress=_progress())
     with closing(read) as found:
         if short:
-            print_left_out(found.sessions)
+            print_left_out(*found.judged.all_sessions)
             _print_brief(found)
             return
         day = found.judged.as_of if as_of and found.judged.as_of else found.now
@@ -65,7 +65,7 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str, shor
         if not output:
             _refuse_foreign(target)
         text = PAGES[ending](assemble.build(found), found.now)
-        print_left_out(found.sessions)
+        print_left_out(*found.judged.all_sessions)
         shared.write(target, text.encode("utf-8", "backslashreplace"))
     click.echo(f"{target}: {_size(len(text.encode()))}, {found.judged.chosen}")
 

@@ -93,7 +93,7 @@ def _completer(names: Callable[[click.Context], Iterable[str]]) -> Completer:
 
 
 def _site(ctx: click.Context) -> Site:
-    return sites.load(ctx.params.get("system") or sites.recognise())
+    return sites.load(ctx.params.get("system") or sites.recognise(), whole=True)
 
 
 def _subjects(ctx: click.Context) -> list[str]:
@@ -219,9 +219,12 @@ def forms(answer: type | None = None, about: str = ROWS) -> Callable[..., Any]:
     return lambda command: json_option(answer, about)(plain_option(command))
 
 
-def site_of(system: str) -> Site:
-    """The site of a system, or of this machine, whose data exist. Raises UserError."""
-    site = sites.load(system or sites.recognise())
+def site_of(system: str, *, whole: bool = False) -> Site:
+    """The site of a system, or of this machine, whose data exist. Raises UserError.
+
+    whole: one that consists of other systems will do, too.
+    """
+    site = sites.load(system or sites.recognise(), whole=whole)
     files.must_exist()
     return site
 
@@ -240,21 +243,22 @@ def refuse_unknown(where: str, kind: str, names: Iterable[str], known: Collectio
             raise UserError(where, f"no {kind} '{name}'{hint(name, known)}", known)
 
 
-def print_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
+def print_left_out(*each: Sessions | None, aside: bool = True) -> None:
     """Print the files that were left out, and the folders to which everybody may write.
 
     aside: print the stage directories that could not be collected, too.
     """
-    if sessions is None:
-        return
-    left_out = sessions.left_out
-    print_text(*map(str, left_out[:MAX_FILES_NAMED]), title="siteproof: left out: ", err=True)
-    if len(left_out) > MAX_FILES_NAMED:
-        click.echo(f"siteproof: left out: {len(left_out) - MAX_FILES_NAMED} more files", err=True)
-    for path in sessions.open_to_all:
-        click.echo(f"siteproof: warning: {path}: {OPEN_TO_ALL}", err=True)
-    stages = sessions.set_aside if aside else ()
-    print_text(*stages, title=f"siteproof: {SET_ASIDE}", err=True)
+    for sessions in filter(None, each):
+        left_out = sessions.left_out
+        shown = map(str, left_out[:MAX_FILES_NAMED])
+        print_text(*shown, title="siteproof: left out: ", err=True)
+        if len(left_out) > MAX_FILES_NAMED:
+            more = len(left_out) - MAX_FILES_NAMED
+            click.echo(f"siteproof: left out: {more} more files", err=True)
+        for path in sessions.open_to_all:
+            click.echo(f"siteproof: warning: {path}: {OPEN_TO_ALL}", err=True)
+        stages = sessions.set_aside if aside else ()
+        print_text(*stages, title=f"siteproof: {SET_ASIDE}", err=True)
 
 
 def refuse(file: Path) -> None:

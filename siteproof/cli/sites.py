@@ -371,6 +371,7 @@ def _here() -> str:
 
 def _summary(site: Site, *, detailed: bool) -> list[str]:
     roles = ", ".join(f"{len(site.expected(r))} {r}" for r in site.system.nodes)
+    roles = roles or ", ".join(site.members)
     what = count(len(site.criteria), "criterion", "criteria")
     lines = [f"{site.name}  {site.system.description}; {roles}; {what}"]
     if not detailed:

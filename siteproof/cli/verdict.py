@@ -70,8 +70,8 @@ def verdict(system: str, since: str, campaign: str, as_of: str, form: str) -> No
     \b
     siteproof verdict --since 2026-11-21T18:00
     """
-    judged = judge_system(system, since=since, name=campaign, as_of=as_of)
-    print_left_out(judged.sessions, aside=False)
+    judged = judge_system(system, since=since, name=campaign, as_of=as_of, whole=True)
+    print_left_out(*judged.all_sessions, aside=False)
     if form == "json":
         click.echo(dumps(documents.verdict(judged)))
     elif form == "plain":
@@ -123,6 +123,8 @@ def _remarks(judged: Judgement) -> Iterator[str]:
         )
     for line in judged.set_aside:
         yield f"{SET_ASIDE}{line}"
+    for name in judged.members:
+        yield f"the criteria of {name} itself: siteproof verdict --system {name}"
     yield from verdicts.other_modes_lines(judged)
     yield verdicts.answered_line(judged)
 
@@ -146,6 +148,7 @@ def _record(alike: Sequence[Tally], colours: Mapping[Verdict, str]) -> Entry:
     phrases = [
         *tallies.counts(first),
         tallies.worst(first) if own else tallies.worst_of_others(first),
+        *tallies.members(first),
         by_rounding,
         old,
         *tallies.reasons(first),

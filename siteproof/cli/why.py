@@ -29,9 +29,11 @@ from siteproof.sites import Criterion
 from siteproof.units import Limit, count, with_unit
 from siteproof.verdict.derived.given import DerivedSample
 from siteproof.verdict.judgement import Judgement, judge_system
+from siteproof.verdict.tally import Tally
 from siteproof.wording import verdicts as wording
 from siteproof.wording.findings import fulls, sentence
 from siteproof.wording.in_bounds_unit import Shown
+from siteproof.wording.tallies import members
 from siteproof.wording.verdicts import age, bound, heading, measure, number, own_command, value
 
 if TYPE_CHECKING:
@@ -138,7 +140,7 @@ def why(subject: str, system: str, since: str, campaign: str, as_of: str, form: 
     siteproof why node003
     siteproof why 'node003>login1'
     """
-    judged = judge_system(system, since=since, name=campaign, as_of=as_of)
+    judged = judge_system(system, since=since, name=campaign, as_of=as_of, whole=True)
     of_criterion = [result for result in judged.verdicts if result.id == subject]
     found = [
         (result, unit)
@@ -212,7 +214,7 @@ def _samples(judged: Judgement, found: Sequence[Found]) -> list[SampleAnswer]:
     attempts = {r.id: judged.attempts(r) for r, _ in found}
     return [
         SampleAnswer(
-            *(result.id, unit.node, sample.header.time),
+            *(result.id, name, sample.header.time),
             **_measured(sample),
             status=sample.status,
             conditions=dict(sorted(sample.conditions.items())),
@@ -221,7 +223,8 @@ def _samples(judged: Judgement, found: Sequence[Found]) -> list[SampleAnswer]:
             inputs=_inputs(sample) if isinstance(sample, DerivedSample) else None,
         )
         for result, unit in found
-        for sample in attempts[result.id].get(unit.node, ())
+        for name in (unit.node, *(one.node for one in unit.members if result.criterion.over))
+        for sample in attempts[result.id].get(name, ())
     ]
 
 
@@ -261,11 +264,12 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     ]
     lines += [f"  note         {criterion.note}"] if criterion.note else []
     print_wrapped(heading(judged), *lines)
+    print_wrapped(*(f"  member {text}" for text in members(Tally.of(judged.site, result))))
     shown = result.nodes[:MAX_UNITS] if criterion.links else result.nodes
     print_wrapped(*(f"  {names}: {text}" for names, text in _alike(result, shown)))
-    for unit in shown:
-        if unit.sample:
-            _chain(unit.sample, "    ")
+    each = [one for unit in shown for one in (unit.members if criterion.over else [unit])]
+    for sample in filter(None, (one.sample for one in each)):
+        _chain(sample, "    ")
     if rest := len(result.nodes) - len(shown):
         click.echo(f"  and {rest} more, none of them worse")
     text = wording.why(result)

@@ -147,6 +147,8 @@ class CriterionAnswer:
     age: Seconds from the oldest answer to 'as_of'; null without one.
     conditions: The conditions that all its values were measured under, such as mode and program.
     nodes: Each node, pair or link, from the worst on; one of a median, a mean or the system.
+    over: How the members of the system answer together; left out of a system without members.
+    members: Each member with its own answer; left out of a system without members.
     """
 
     id: str
@@ -178,6 +180,8 @@ class CriterionAnswer:
     age: int | None
     conditions: Mapping[str, str]
     nodes: Sequence[UnitAnswer]
+    over: str = ""
+    members: Sequence[UnitAnswer] = ()
 
 
 @dataclass(frozen=True)
@@ -403,11 +407,14 @@ def criterion(judged: Judgement, result: CriterionVerdict) -> CriterionAnswer:
     required, shared = result.criterion, common(answers(result))
     tally, limit = Tally.of(judged.site, result), required.bound
     number, worst = tally.worst_value, None
+    members = [one for unit in result.nodes for one in unit.members if required.over]
     if tally.worst and number is not None:
         worst = WorstValue(tally.worst.node, tally.shown(number), number, tally.unit)
     return CriterionAnswer(
         **same(result, "id", "verdict", "findings", "excused", "by_rounding", "oldest"),
         **same(required, "metric", "description", "phase", "subject", "scope", "links", "kind"),
+        over=required.over,
+        members=tuple(_unit(one, shared) for one in members),
         why=why(result),
         bound=bound(judged, result),
         limit=_limit(limit) if limit else None,

@@ -23,3 +23,4 @@ CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the or
     "results",  # what it rests on
     "untested",  # what is not there
 )
+OF_MEMBERS = ("criteria", "evidence", "samples")  # those of a system that consists of others

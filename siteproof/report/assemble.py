@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from siteproof.errors import UserError, UserErrors
-from siteproof.report import CHAPTERS, value_tables
+from siteproof.report import CHAPTERS, OF_MEMBERS, value_tables
 from siteproof.report.material import Material
 from siteproof.report.sections import Report, Section
 from siteproof.report.summary import begin
@@ -16,9 +16,10 @@ LAST = ("nodes", "changes", "trend")  # made last, as they need the search for s
 def build(material: Material) -> Report:
     """The report on a system. Raises UserErrors where samples cannot be read at all."""
     material.begin()
-    ordered = sorted(CHAPTERS, key=lambda name: name in LAST)
+    names = OF_MEMBERS if material.site.members else CHAPTERS
+    ordered = sorted(names, key=lambda name: name in LAST)
     made = {name: _chapter(name, material) for name in ordered}
-    sections = [section for name in CHAPTERS if (section := made[name])]
+    sections = [section for name in names if (section := made[name])]
     return Report(
         material.system, begin.build(material), sections, material.once(value_tables.attached)
     )

@@ -53,6 +53,8 @@ def answers(material: Material) -> str:
     """Its sentences after the verdict, which the page has, too; none where nothing was measured."""
     if published_only(material.judged):
         return ""
+    if material.site.members:
+        return " ".join(_not_tested(material))
     return " ".join([_nodes_out(material), *_worse(material), *_not_tested(material)])
 
 

@@ -182,5 +182,5 @@ def gather(
     """The data of a report on a system. Raises UserError and UserErrors for bad input."""
     progress("judging the criteria")
     now = datetime.now(UTC)
-    judged = judgement.judge_system(system, since=since, name=name, as_of=as_of)
+    judged = judgement.judge_system(system, since=since, name=name, as_of=as_of, whole=True)
     return Material(judged, files.perflogs(), now, progress)

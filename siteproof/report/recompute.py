@@ -34,7 +34,7 @@ from urllib.parse import unquote_to_bytes
 Row = Dict[str, str]  # by column; of what the page shows the text of each cell
 ORDER = ["FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PENDING", "SKIP", "PASS"]  # worst first
 BECAME = {"PASS": "passed", "REGRESSED": "below baseline", "FAIL": "failed"}
-MIDDLES, WRONG = ("median", "mean"), ("invalid", "checksum")  # scopes; wrong answers
+MIDDLES, WRONG = ("median", "mean", "sum"), ("invalid", "checksum")  # scopes; wrong answers
 TABLES = ("criteria", "units", "samples", "jobs", "baselines", "waivers", "checks")
 POWERS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 POWERS.update({"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50})
@@ -182,8 +182,14 @@ class Judge:
         return ["%s: stated '%s', recomputed '%s'" % one for one in pairs if one[1] != one[2]]
 
     def counted(self, rule: Row, each: List[Unit]) -> List[Unit]:
-        """The units, or in their place the median or mean of those that decide."""
+        """The units, or in their place the median, mean or sum of those that decide.
+
+        Of a system that consists of others: the last one of so many that must meet it.
+        """
         deciding = [one for one in each if not one.waived]
+        needed = {"all": str(len(each)), "any": "1"}.get(rule["scope"], rule["scope"])
+        if needed.isdigit() and each:
+            return [sorted(each, key=lambda one: -ORDER.index(one.verdict))[int(needed) - 1]]
         return [self.middle(rule, deciding)] if rule["scope"] in MIDDLES and deciding else each
 
     def unit(self, rule: Row, row: Row) -> Unit:
@@ -227,11 +233,12 @@ class Judge:
         return bool(of_node) and about and right and waiver["expires"] >= rule["now"][:10]
 
     def middle(self, rule: Row, deciding: List[Unit]) -> Unit:
-        """Median or mean of all units, once each has a value."""
+        """Median, mean or sum of all units, once each has a value."""
         if any(one.value is None for one in deciding):
             return min(deciding, key=lambda one: ORDER.index(one.verdict or "PASS"))
         values = [one.value for one in deciding if one.value is not None]
-        value = median(values) if rule["scope"] == "median" else sum(values, ONE * 0) / len(values)
+        value = median(values) if rule["scope"] == "median" else sum(values, ONE * 0)
+        value /= len(values) if rule["scope"] == "mean" else 1
         return Unit(deciding[0].row, self.of_value(rule, deciding[0].row, value, rule["scope"]))
 
 

@@ -30,7 +30,7 @@ from siteproof.record.severity import BROKEN, most_severe, of_status
 from siteproof.report.material import Material
 from siteproof.report.sections import Attached
 from siteproof.sites import Baseline, Hardware
-from siteproof.sites.promise import Promise
+from siteproof.sites.promise import SUM, Promise
 from siteproof.sites.published_csv import STATED
 from siteproof.units import count
 from siteproof.verdict.derived.given import DerivedSample
@@ -167,6 +167,7 @@ class Tables:
             "criteria",
             criterion,
             criterion=result.id,
+            scope=criterion.combines or criterion.scope,
             stated=result.verdict,
             given=_given(result),
             limit=tallies.limit(tally),
@@ -288,9 +289,12 @@ class Tables:
 
 
 def _each(result: CriterionVerdict) -> Iterator[tuple[NodeVerdict, bool]]:
-    """The units that owe a value, and whether it counts only in a median or mean."""
+    """The units that owe a value, and whether it counts only in a median, mean or sum."""
+    criterion = result.criterion
+    in_middle = not criterion.over or criterion.combines == SUM
     for node in result.nodes:
-        yield from [(one, True) for one in node.members] or [(node, False)]
+        members = node.members if criterion.combines or not criterion.over else ()
+        yield from [(one, in_middle) for one in members] or [(node, False)]
 
 
 def _printed(text: str) -> str:

@@ -16,7 +16,17 @@ from siteproof.record.samples import EMULATED, HYPERVISOR, PROCESSOR
 from siteproof.sites import plausible
 from siteproof.sites.catalogue import MODES, Metric
 from siteproof.sites.lint import Around, belongs_to, node_set, reference
-from siteproof.sites.promise import EVERYTHING, KINDS, Baseline, Criterion, Waiver, parse_bound
+from siteproof.sites.promise import (
+    ALL,
+    ANY,
+    EVERYTHING,
+    KINDS,
+    SUM,
+    Baseline,
+    Criterion,
+    Waiver,
+    parse_bound,
+)
 from siteproof.sites.schema.shapes import near
 from siteproof.sites.schema.yamlfile import Document, clip
 from siteproof.sites.system import SHARE_OF, Hardware, System
@@ -33,21 +43,28 @@ VALUES = {  # of conditions whose values are a closed list, whatever the site
     "direction": ("out", "in"),
     "variant": ("easy", "hard"),
 }
+WHOLE = ("system", "service")  # subjects of which a system has one value
 LINK = "link"  # a metric with this condition is measured over links
 MIDDLES = ("median", "mean")
 _RIGHT_BOUND = {"higher": "at_least", "lower": "at_most"}
 
 
 def lint_promise(
-    document: Document, key: str, promise: Criterion | Baseline, around: Around
+    document: Document, key: str, promise: Criterion | Baseline, around: Around, *others: Around
 ) -> None:
-    """Check one criterion or baseline against the catalogue and the system."""
+    """Check one criterion or baseline against the catalogue and the system.
+
+    others: of a system that consists of several, all members but the first.
+    """
     if not _ID.fullmatch(key):
         document.add(
             (key,), f"'{clip(key)}' is not a valid id", "letters, digits, '.', '_' and '-'"
         )
+    roles = _roles(around, *others)
     for role in promise.nodes:
-        reference(document, (key, "nodes"), role, "role", around.names("nodes"))
+        reference(document, (key, "nodes"), role, "role", roles)
+    if isinstance(promise, Criterion):
+        _over(document, key, promise, len(others) + bool(others))
     for name in ("source", "report_only", "not_here", "description"):
         if name in document.data[key] and not (getattr(promise, name, None) or "").strip():
             document.add((key, name), "an empty text")
@@ -58,6 +75,41 @@ def lint_promise(
     if (key, "metric") not in document.gaps:
         _unknown_metric(document, key, promise.metric, around.metrics)
     _bound_of(document, key, promise)
+
+
+def _roles(around: Around, *others: Around) -> list[str] | None:
+    """The roles of a system; of one that consists of others those that all of these have."""
+    roles = around.names("nodes")
+    for other in others:
+        roles = [role for role in roles or () if role in (other.names("nodes") or ())]
+    return roles
+
+
+def _over(document: Document, key: str, criterion: Criterion, members: int) -> None:
+    """What a system with members says in `over`, and no other does. members: 0: it has none."""
+    loc, over = (key, "over"), criterion.over
+    if not members or criterion.answered_by == "evidence":
+        if over:
+            why = "evidence" if members else "a system without `members`"
+            document.add(loc, f"'{over}' of {why}", hint="Remove over")
+        return
+    _said(document, key, criterion, members)
+    if criterion.subject not in WHOLE or criterion.scope != "system" or criterion.links:
+        what = "not one value of each member"
+        document.add((key, "subject"), what, f"subject {' or '.join(WHOLE)}, no scope, no links")
+
+
+def _said(document: Document, key: str, criterion: Criterion, members: int) -> None:
+    """Note an `over` that is missing, or that so many members cannot be."""
+    loc, over = (key, "over"), criterion.over
+    known = [SUM] if criterion.combines or not over else []
+    known += [ALL, ANY, f"1 to {members}"]
+    if not over and not document.spoilt(loc):
+        document.add((key,), "missing key 'over'", known)
+    if over == SUM and SUM not in known:
+        document.add(loc, f"'{SUM}' of {criterion.metric}", known)
+    if over.isdigit() and int(over) > members:
+        document.add(loc, f"'{over}' of {members} members", known)
 
 
 def lint_owner(document: Document, site: str) -> None:
@@ -127,10 +179,15 @@ class _Linted:
         if not _bound_of(self.document, self.key, self.promise):
             return
         self._bound()
-        if self.around.system and not self.around.broken:
+        if self.around.system and not self.around.broken and not self._is_sum:
             plausible.check_promise(
                 self.document, self.key, self.promise, self.metric, self.around.system
             )
+
+    @property
+    def _is_sum(self) -> bool:
+        """Whether the bound is of several systems together."""
+        return getattr(self.promise, "over", "") == SUM
 
     def _conditions(self) -> None:
         for name, expected in self.promise.conditions.items():

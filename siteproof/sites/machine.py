@@ -91,6 +91,8 @@ def _rules() -> tuple[dict[str, Recognise], list[Document]]:
     for name in site.names():
         document = yamlfile.read(site.folder() / name / site.SYSTEM)
         rule = None
+        if site.MEMBERS in (document.data or {}):
+            continue
         if document.data is not None:
             document.mistakes = []  # only what is wrong with `recognise` matters here
             raw = document.data.get("recognise", {})

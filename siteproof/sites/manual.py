@@ -21,10 +21,11 @@ from siteproof.sites.published_csv import Published
 from siteproof.sites.schema.shapes import bare
 from siteproof.sites.site_tables import HostRow
 from siteproof.sites.stated import Expected, Fact
-from siteproof.sites.system import System
+from siteproof.sites.system import System, Whole
 
 FILES: dict[str, Any] = {
     "system.yaml": System,
+    "system.yaml, with members": Whole,
     "criteria.yaml": dict[str, Criterion],
     "baselines.yaml": dict[str, Baseline],
     "waivers.yaml": dict[str, Waiver],

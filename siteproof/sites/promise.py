@@ -56,6 +56,8 @@ Reason = Annotated[
         "words such as 'no GPU in this system'",
     ),
 ]
+AVAILABILITY = "Availability."  # metrics of a time line, which several systems have together
+SUM, ALL, ANY = "sum", "all", "any"  # of `over`; or a number
 _SHARE = re.compile(r"\s*(.*?)\s+of\s+(\S+)\s*", re.DOTALL)
 
 
@@ -365,6 +367,19 @@ class Criterion(Promise):
         description="With what a derived metric compares, by what differs there: link, nodes (a "
         "role), campaign, or a condition, such as file_system.",
     )
+    over: Annotated[
+        str,
+        shaped(
+            rf"(?:{SUM}|{ALL}|{ANY}|[1-9][0-9]{{0,2}})?",
+            "how members answer together",
+            f"{SUM}, {ALL}, {ANY}, or a number of members",
+        ),
+    ] = Field(
+        "",
+        description="Of a system with `members`: how their answers are one. sum: the values of all "
+        "are added; all, any, or a number: so many members must meet it, and the value is that of "
+        "the last one of these. Of Availability.*: the system is up while so many members are.",
+    )
     answered_by: Literal["measurement", "evidence"] = Field(
         "measurement",
         description="Evidence is what a person has recorded with 'siteproof evidence'; it counts "
@@ -388,6 +403,15 @@ class Criterion(Promise):
         """Whether it sets the runs of a mode: of those that it names; else of acceptance."""
         rule = self.conditions["mode"]
         return mode == "acceptance" if rule is UNNAMED else rule.met_by(mode)
+
+    @property
+    def combines(self) -> str:
+        """How the answers of members are one; empty where their records are read as one."""
+        return "" if self.metric.startswith(AVAILABILITY) else self.over
+
+    def needed_of(self, members: int) -> int:
+        """How many of so many members must meet it, or be up, by `over`."""
+        return int(self.over) if self.over.isdigit() else 1 if self.over == ANY else members
 
     def like(self, **changes: Any) -> Criterion:
         """A criterion that differs in these keys; what was computed from the others is new."""

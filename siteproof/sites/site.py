@@ -16,7 +16,7 @@ from siteproof.sites import catalogue as metrics
 from siteproof.sites import check_files, job_keys, plausible, site_tables
 from siteproof.sites.calendar_csv import Milestone, PlannedWindow
 from siteproof.sites.catalogue import Metric
-from siteproof.sites.lint import Around, lint_system
+from siteproof.sites.lint import Around, lint_system, reference
 from siteproof.sites.lint_promise import lint_owner, lint_promise, lint_waiver
 from siteproof.sites.promise import Baseline, Criterion, Promise, Waiver
 from siteproof.sites.published_csv import Published
@@ -24,11 +24,12 @@ from siteproof.sites.schema import shapes, yamlfile
 from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.site_tables import HostRow, facts
 from siteproof.sites.stated import FactSection
-from siteproof.sites.system import Hardware, HostParameters, Partition, System
+from siteproof.sites.system import Hardware, HostParameters, Partition, Recognise, System, Whole
 
 P = TypeVar("P", Criterion, Baseline)
 SUPPLIED = metrics.ROOT / "site-config"  # the sites that come with Siteproof
 SYSTEM, CRITERIA, BASELINES = "system.yaml", "criteria.yaml", "baselines.yaml"
+MEMBERS = "members"  # the key of system.yaml of a system that consists of others
 MORE_CRITERIA = "criteria-*.yaml"  # optional: more criteria than fit into one file
 WAIVERS = "waivers.yaml"  # optional
 MAX_SHOWN = 20  # mistakes with which a command ends; lint lists all
@@ -39,6 +40,7 @@ class Site:
     """A system, its criteria, baselines and waivers, and the catalogue of metrics.
 
     gaps: what is still to be filled in; a criterion with a gap is not among the criteria.
+    members: the systems of which it consists, by name; those of one without partitions of its own.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Site:
     milestones: Sequence[Milestone] = ()
     windows: Sequence[PlannedWindow] = ()
     gaps: Sequence[UserError] = ()
+    members: Mapping[str, Site] = field(default_factory=dict)
     _roles: dict[str, str] = field(default_factory=dict, repr=False)
 
     def expected(self, role: str) -> NodeSet:
@@ -64,6 +67,8 @@ class Site:
 
     def can_answer(self, criterion: Criterion) -> bool:
         """Whether a check or a derivation yields its metric, of a service that the site has."""
+        if self.members:
+            return all(one.can_answer(criterion) for one in self.members.values())
         rule = criterion.conditions.get("service")
         has = rule is None or rule.exact is None or rule.exact in self.system.services
         return self.catalogue[criterion.metric].answerable and has
@@ -159,9 +164,16 @@ def _known(name: str, where: str, among: list[str], place: str = "") -> str:
     return name
 
 
-def load(name: str) -> Site:
-    """The site. Raises UserErrors with every mistake in its files, UserError if there is none."""
-    return _load(find(name))
+def load(name: str, *, whole: bool = False) -> Site:
+    """The site. Raises UserErrors with every mistake in its files, UserError if there is none.
+
+    whole: one that consists of other systems will do, too.
+    """
+    site = _load(find(name))
+    if site.members and not whole:
+        what = "consists of other systems, and has no partition, node or service of its own"
+        raise UserError(name, what, list(site.members), "Name one of them")
+    return site
 
 
 def names_to_copy() -> list[str]:
@@ -190,7 +202,8 @@ def _load(name: str, where: Path | None = None) -> Site:
         mistakes = [*mistakes[:MAX_SHOWN], UserError(name, what, hint=hint)]
     if mistakes or site is None:
         raise UserErrors(mistakes)
-    _trust(site.system.trusted_owners)
+    for one in [site, *site.members.values()]:
+        _trust(one.system.trusted_owners)
     return site
 
 
@@ -217,6 +230,8 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     """
     where = where or folder() / name
     system_file = yamlfile.read(where / SYSTEM)
+    if MEMBERS in (system_file.data or {}):
+        return _examine_whole(name, where, system_file)
     system = None
     if system_file.data is not None:
         system = shapes.validate(system_file, (), System, system_file.data)
@@ -249,6 +264,59 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     return site, documents
 
 
+def _examine_whole(
+    name: str, where: Path, system_file: Document
+) -> tuple[Site | None, list[Document]]:
+    """The same of a system that consists of others: `system` has nothing but its name."""
+    whole = shapes.validate(system_file, (), Whole, system_file.data)
+    members = _members(system_file, name, whole) if whole else {}
+    around = [
+        Around(one.catalogue, one.system, yamlfile.read(one.folder / SYSTEM))
+        for one in members.values()
+    ]
+    files_of_it, criteria = _criteria(where, *around) if around else ([], {})
+    documents = [system_file, *files_of_it]
+    if whole is None or any(document.mistakes for document in documents):
+        return None, documents
+    system = System(
+        **{"system": name, "description": whole.description, "recognise": Recognise()},
+        **dict.fromkeys(("nodes", "partitions", "environments"), {}),
+    )
+    gaps = [gap for document in documents for gap in document.listed_gaps()]
+    table = {key: one for part in around for key, one in part.metrics.items()}
+    return Site(name, where, system, criteria, {}, table, gaps=gaps, members=members), documents
+
+
+def _members(document: Document, name: str, whole: Whole) -> dict[str, Site]:
+    """The members, if all of them can be read; otherwise the mistakes are noted."""
+    if whole.system != name:
+        document.add(("system",), f"'{whole.system}' is not the folder's name", name)
+    others = [one for one in names() if one != name and not _is_whole(one)]
+    for place, member in enumerate(whole.members):
+        if member in names() and member not in others:
+            what = "the system itself" if member == name else "a system with members"
+            document.add((MEMBERS, place), f"'{member}' is {what}", others)
+        else:
+            reference(document, (MEMBERS, place), member, "system", others)
+    return {} if document.mistakes else _read_members(document, whole)
+
+
+def _read_members(document: Document, whole: Whole) -> dict[str, Site]:
+    found: dict[str, Site] = {}
+    for member in whole.members:
+        if site := examine(member)[0]:
+            found[member] = site
+        else:
+            hint = f"'siteproof lint {member}' lists them"
+            document.add((MEMBERS,), f"'{member}' has mistakes", hint=hint)
+    return found
+
+
+def _is_whole(name: str) -> bool:
+    """Whether a system consists of others."""
+    return MEMBERS in (yamlfile.read(folder() / name / SYSTEM).data or {})
+
+
 def _catalogue(
     where: Path, system_file: Document, system: System | None
 ) -> tuple[dict[str, Metric], list[Document]]:
@@ -278,14 +346,15 @@ def own_checks(where: Path, system: System) -> list[Path]:
     return [(where / Path(text).expanduser()).absolute() for text in system.checks]
 
 
-def _criteria(where: Path, around: Around) -> tuple[list[Document], dict[str, Criterion]]:
+def _criteria(where: Path, *around: Around) -> tuple[list[Document], dict[str, Criterion]]:
+    """The criteria and their files. around: of the system, or of each of its members."""
     paths = [where / CRITERIA, *sorted(where.glob(MORE_CRITERIA))]
     documents = [yamlfile.read(path) for path in paths]
     found: dict[str, Criterion] = {}
     for document in documents:
         for key in found.keys() & (document.data or {}).keys():
             document.add((key,), f"'{key}' is also an id in another file", "an id of its own")
-        found |= _promises(document, Criterion, around)
+        found |= _promises(document, Criterion, *around)
     return documents, found
 
 
@@ -327,10 +396,10 @@ def _kept_variables(document: Document, environment: str, kept: Iterable[str]) -
             )
 
 
-def _promises(document: Document, model: type[P], around: Around) -> dict[str, P]:
+def _promises(document: Document, model: type[P], *around: Around) -> dict[str, P]:
     found = {}
     for key, promise in shapes.entries(document, model, gaps=True):
-        lint_promise(document, key, promise, around)
+        lint_promise(document, key, promise, *around)
         if not document.gap_below((key,)):
             found[key] = promise
     return found

@@ -702,6 +702,24 @@ class Requested(Model):
     days: Count = Field(1, description="On how many days each unit must have been measured.")
 
 
+class Whole(Model):
+    """What a system is that consists of other systems, such as a cloud of several sites."""
+
+    system: EntryName = Field(description="The system's name, which is the folder's.")
+    description: str = Field(description="What it is, for the report.")
+    members: list[EntryName] = Field(
+        description="Instead of all other keys: the systems of the same folder that together are "
+        "this one. Each is measured by itself; `over` of a criterion is how they answer together."
+    )
+
+    @field_validator("members")
+    @classmethod
+    def _several(cls, members: list[str]) -> list[str]:
+        if len(members) < 2:
+            raise Mistake(f"{units.count(len(members), 'member')}", "two systems or more")
+        return members
+
+
 class System(Model):
     """What the system is."""
 

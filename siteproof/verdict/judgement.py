@@ -37,7 +37,7 @@ from siteproof.sites import Criterion, Site, check_files, pairs
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.sweeps.tools import SWEEPS_ONLY
-from siteproof.verdict import others
+from siteproof.verdict import members, others
 from siteproof.verdict.derived.given import MAX_SESSIONS, Basis, MayBe, Past
 from siteproof.verdict.missed import Missed
 
@@ -57,6 +57,7 @@ class Judgement:
     run does not know of.
     failed: of checks on nodes, which no later success has cleared, whatever criteria require.
     tried: the jobs of all of these checks, of sessions that may be looked at.
+    members: of a system that consists of others: these, judged by its criteria.
     """
 
     site: Site
@@ -74,6 +75,7 @@ class Judgement:
     fresh: Freshness | None = None
     failed: Sequence[Sample] = ()
     tried: Sequence[Header] = ()
+    members: Mapping[str, Judgement] = field(default_factory=dict)
 
     @property
     def campaign(self) -> str:
@@ -93,9 +95,15 @@ class Judgement:
         return _own_attempts(result.criterion, self.samples) if own is None else own
 
     @property
+    def all_sessions(self) -> list[Sessions]:
+        """The sessions of the system, or of each of its members, where older ones are wanted."""
+        found = (one.sessions for one in (self, *self.members.values()))
+        return [sessions for sessions in found if sessions]
+
+    @property
     def set_aside(self) -> list[str]:
         """The stage directories that could not be collected, each with the reason."""
-        return list(map(str, self.sessions.set_aside)) if self.sessions else []
+        return [str(one) for sessions in self.all_sessions for one in sessions.set_aside]
 
     @cached_property
     def repairs(self) -> tuple[Mapping[str, Repair], Sequence[Finding]]:
@@ -190,7 +198,7 @@ class Judgement:
         hold a newer failure.
         """
         code = exit_code(self.deciding)
-        unread = self.sessions is not None and (self.sessions.refused or self.sessions.set_aside)
+        unread = any(one.refused or one.set_aside for one in self.all_sessions)
         return ExitCode.INCOMPLETE if unread and code is ExitCode.PASS else code
 
 
@@ -211,17 +219,75 @@ def _was_met(unit: NodeVerdict) -> bool:
 
 
 def judge_system(
-    system: str = "", *, since: str = "", name: str = "", as_of: str = "", to_now: bool = False
+    system: str = "",
+    *,
+    since: str = "",
+    name: str = "",
+    as_of: str = "",
+    to_now: bool = False,
+    whole: bool = False,
 ) -> Judgement:
     """Judge every criterion of a system. Raises UserError and UserErrors for bad input.
 
     Without a campaign's name and a start, each criterion is answered by the newest samples that
     can, and ages count from now; otherwise from the newest of the sessions. as_of: a moment that
     stands for now; what was measured later is not there. to_now: failures of checks after the
-    campaign count, too.
+    campaign count, too. whole: a system that consists of others will do, too.
     """
-    site = sites.load(system or sites.recognise())
+    site = sites.load(system or sites.recognise(), whole=whole)
     files.must_exist()
+    if not site.members:
+        return _judge_site(site, since, name, as_of, to_now=to_now)
+    each = {}
+    for key, member in site.members.items():
+        try:
+            each[key] = _judge_site(members.asked(site, member), since, name, as_of, part=True)
+        except UserError as error:
+            where = f"{error.where} of {key}"
+            raise UserError(where, error.what, error.allowed, error.hint) from None
+    return _judge_together(site, each)
+
+
+def _judge_together(site: Site, each: Mapping[str, Judgement]) -> Judgement:
+    """Judge a system that consists of others. each: its members, judged by its criteria."""
+    newest = max(each.values(), key=lambda one: one.as_of or datetime.min.replace(tzinfo=UTC))
+    assert newest.fresh is not None
+    now = newest.fresh.ages.now
+    evidence = [
+        one
+        for one in evidence_records.read_all(files.perflogs(), site.name)
+        if datetime.fromisoformat(one.recorded) <= now
+    ]
+    made: others.Made = {}
+    verdicts = members.verdicts(
+        site,
+        {name: {one.id: one for one in judged.verdicts} for name, judged in each.items()},
+        *(evidence, Basis(site, {}, files.perflogs(), now), newest.fresh, made),
+    )
+    for key in {key for judged in each.values() for key in judged.derived}:
+        of_each = (judged.derived.get(key, ()) for judged in each.values())
+        made[key] = [*made.get(key, ()), *(sample for own in of_each for sample in own)]
+    return Judgement(
+        site,
+        "; ".join(f"{name}: {judged.chosen}" for name, judged in each.items()),
+        verdicts,
+        [sample for judged in each.values() for sample in judged.samples],
+        (),
+        [why for judged in each.values() for why in judged.warnings],
+        derived=made,
+        as_of=now,
+        campaign=newest.campaign,
+        past=newest.past,
+        late=newest.late,
+        fresh=newest.fresh,
+        members=each,
+    )
+
+
+def _judge_site(
+    site: Site, since: str, name: str, as_of: str, *, to_now: bool = False, part: bool = False
+) -> Judgement:
+    """Judge a system that is measured. part: for another one: its failed checks do not matter."""
     record = Record.of(site)
     now = datetime.now(UTC)
     if as_of:
@@ -243,7 +309,8 @@ def judge_system(
     if as_of:
         chosen += f", as of {now:%Y-%m-%d %H:%M} UTC"
     background = Background.of(site, record, now, headers)
-    background = background.with_tried(site, record, record.headers if to_now else headers)
+    if not part:
+        background = background.with_tried(site, record, record.headers if to_now else headers)
     judged = judge_samples(site, found, chosen, record.swept, fresh, background)
     past = bool(as_of) or "@" in name
     if not past:  # the checks of today's clone say nothing about a moment of the past

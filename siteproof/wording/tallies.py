@@ -57,6 +57,23 @@ def worst_of_others(tally: Tally) -> str:
     return ", ".join(filter(None, (f"others {value(tally)}", apart, worst(tally))))
 
 
+def members(tally: Tally) -> list[str]:
+    """`jetstream-iu 500 VMs`, `jetstream-tacc INCOMPLETE, not measured`: each member's answer."""
+    return [
+        f"{one.node} {_answer(tally, one)}"
+        for unit in tally.result.nodes
+        for one in (unit.members if tally.criterion.over else ())
+        if one.value is not None or not tally.result.excused
+    ]
+
+
+def _answer(tally: Tally, unit: NodeVerdict) -> str:
+    number = tally.value(unit)
+    if number is not None:
+        return with_unit(tally.shown(number), tally.unit)
+    return ", ".join(filter(None, (str(unit.verdict), sentence(*_causes(unit)))))
+
+
 def limit(tally: Tally) -> str:
     """The bound, and from or up to which value before rounding it passes: `>= 65 (from 64.5)`."""
     text, passes = stated_limit(tally), passes_from(tally)

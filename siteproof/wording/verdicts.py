@@ -215,8 +215,11 @@ def rerun(judged: Judgement, only: CriterionVerdict | None = None) -> str:
     """The command that measures what is missing, and what failed with it; empty: nothing is.
 
     With --since it measures all nodes with the checks that have no answer, as `nodes=missing`
-    would accept an answer from before that time. only: the criterion that it answers.
+    would accept an answer from before that time. only: the criterion that it answers. Of a system
+    that consists of others, that of the first member that lacks something.
     """
+    if judged.members:
+        return next(filter(None, map(rerun, judged.members.values())), "")
     results = [only] if only else judged.verdicts
     owed = [r.criterion for r in results if _can_be_measured(judged, r)]
     mode = _mode_for(judged, owed)

@@ -12,7 +12,7 @@ def site(name: str) -> sites.Site:
     """One of them, wherever a test has its own sites. Nobody changes it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("SITEPROOF_SITES", raising=False)
-        return sites.load(name)
+        return sites.load(name, whole=True)
 
 
 with pytest.MonkeyPatch.context() as _patch:

@@ -68,9 +68,10 @@ def chapter(material: Material) -> Section:
     warnings = [why for why in judged.warnings if why.kind is not Kind.WAIVER_EXPIRED]
     points = [f"Warning for {warning(why)}" for why in warnings]  # waivers have their own table
     points += [f"Measured, and no criterion covers it: {metric}" for metric in judged.unjudged]
+    points += [f"Set aside, not collected: {stage}" for stage in judged.set_aside]
     points += [
-        f"Set aside, not collected: {stage}"
-        for stage in (judged.sessions.set_aside if judged.sessions else ())
+        f"{name} has criteria of its own: siteproof report --system {name}"
+        for name in judged.members
     ]
     parts = [_sheet(material)] if rows else []
     return Section("criteria", "Criteria", brief(material), tables, points=points, sections=parts)
@@ -106,7 +107,10 @@ def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
         ", ".join(filter(None, (tallies.value(tally), tallies.worst(tally)))),
         tallies.margin(tally),
         "; ".join(tallies.counts(tally)) or NOTHING,
-        "; ".join([*tallies.reasons(tally), *by_rounding, *_of_tool(tally)]) or NOTHING,
+        "; ".join(
+            [*tallies.members(tally), *tallies.reasons(tally), *by_rounding, *_of_tool(tally)]
+        )
+        or NOTHING,
         _spread(material, tally),
         age(result),
         criterion.source,
@@ -125,6 +129,8 @@ def required(tally: Tally) -> Iterator[str]:
     elif criterion.nodes:
         where = f"of {' and '.join(criterion.nodes)}"
     yield f"{criterion.scope} {where}".rstrip()
+    if criterion.over:
+        yield f"over its members: {criterion.over}"
     for key, rule in criterion.conditions.items():
         if (key, str(rule)) != DEFAULT_MODE:
             yield f"{key} {rule}"

@@ -43,7 +43,8 @@ def build(material: Material) -> Summary:
             problems.append(str(error))
             return otherwise
 
-    seen: Survey | None = part(lambda found: found.survey, None)
+    whole = material.site.members
+    seen: Survey | None = None if whole else part(lambda found: found.survey, None)
     only_published = published_only(judged)
     cells_of, cells = ("", []) if only_published else fleet.cells(material)
     times = [s.header.time for s in judged.samples if s.header.mode != PUBLISHED]
@@ -53,14 +54,14 @@ def build(material: Material) -> Summary:
     return Summary(
         judged.chosen,
         measured,
-        f"{len(material.measured)} of {len(material.fleet.nodes)} nodes",
-        part(_compared, ""),
+        ", ".join(whole) or f"{len(material.measured)} of {len(material.fleet.nodes)} nodes",
+        "" if whole else part(_compared, ""),
         brief.mark(material),
         counts,
         part(brief.answers, ""),
         list(_cards(material, seen)),
         part(first_tables.tables, []),
-        part(conditions.brief, ""),
+        "" if whole else part(conditions.brief, ""),
         next_steps.steps(material),
         cells,
         cells_of,
@@ -69,8 +70,15 @@ def build(material: Material) -> Summary:
 
 
 def _cards(material: Material, seen: Survey | None) -> Iterator[Count]:
-    """The nodes; of published values alone, what they are; then changes and waivers."""
-    if published_only(material.judged):
+    """The nodes; of published values alone, what they are; then changes and waivers.
+
+    Of a system that consists of others, these.
+    """
+    if material.site.members:
+        for name, judged in material.judged.members.items():
+            of = f"of {len(judged.verdicts)}"
+            yield Count(awaited(judged)["answered"], f"criteria answered by {name}", NONE, of)
+    elif published_only(material.judged):
         yield from _published_cards(material)
     else:
         yield from fleet.cards(material)

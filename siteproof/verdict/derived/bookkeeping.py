@@ -131,7 +131,8 @@ def availability(given: Given) -> Iterator[Result]:
     if rule:
         hours = _hours(rule.at_least or rule.exact or "", hours)
     begin = end - timedelta(hours=hours)
-    found = window_figures.figures(given.site, given.material.perflogs, begin, end)
+    up = given.criterion.needed_of(len(given.site.members))
+    found = window_figures.figures(given.site, given.material.perflogs, begin, end, up)
     one = found[metric]
     if one.value is None or not one.meets_conditions(given.criterion):
         raise NoValue(Lack(one.why)) if one.why else given.missing(["probes"])

@@ -12,6 +12,7 @@ from siteproof.availability.definitions import (
     definitions,
     gap,
     mtbf,
+    needs,
     needs_all,
     needs_one,
     overall,
@@ -121,6 +122,25 @@ def test_what_is_planned_for_one_service_excuses_no_other():
     failed = uptime(hours((0, 10)), hours((4, 8)), ())
     found = needs_all([planned, failed])
     assert (found.scheduled, found.unscheduled) == (hours((2, 4)), hours((4, 8)))
+
+
+def test_a_whole_is_up_while_so_many_of_its_parts_are_as_its_contract_says():
+    one, two = uptime(hours((0, 10)), hours((2, 4)), ()), uptime(hours((0, 10)), hours((3, 6)), ())
+    three = uptime(hours((0, 10)), hours((8, 9)), ())
+    downs = [needs([one, two, three], count).down for count in (1, 2, 3)]
+    assert downs == [(), hours((3, 4)), hours((2, 6), (8, 9))]
+
+
+def test_a_part_that_was_not_measured_matters_only_where_it_decides():
+    up, unknown = uptime(hours((0, 10)), (), ()), Uptime(())
+    assert [needs([up, unknown], count).known for count in (1, 2)] == [hours((0, 10)), ()]
+
+
+def test_a_whole_is_down_as_planned_only_while_all_parts_that_are_down_are():
+    planned = uptime(hours((0, 10)), hours((2, 6)), hours((2, 6)))
+    failed = uptime(hours((0, 10)), hours((4, 8)), ())
+    found = needs([planned, failed], 1)
+    assert (found.scheduled, found.unscheduled) == ((), hours((4, 6)))
 
 
 def test_a_system_is_known_to_be_up_only_while_all_services_are_measured():

@@ -1,11 +1,13 @@
 """The algebra of intervals, against sets of seconds."""
 
+from collections import Counter
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from siteproof.availability.definitions import (
-    common,
     complement,
+    in_at_least,
     intersect,
     seconds,
     subtract,
@@ -55,10 +57,12 @@ def test_a_complement_has_all_other_seconds_of_the_period(spans, period):
     assert is_tidy(found)
 
 
-@given(st.lists(MANY, min_size=1, max_size=5))
-def test_what_is_common_is_in_all(parts):
-    found = common([union(part) for part in parts])
-    assert instants(found) == set.intersection(*map(instants, parts))
+@given(st.lists(MANY, min_size=1, max_size=5), st.integers(1, 5))
+def test_what_is_in_at_least_so_many_parts_is_in_no_fewer(parts, count):
+    found = in_at_least([union(part) for part in parts], count)
+    inside = Counter(second for part in parts for second in instants(part))
+    assert instants(found) == {second for second, many in inside.items() if many >= count}
+    assert is_tidy(found)
 
 
 @given(MANY, MANY)
@@ -71,5 +75,5 @@ def test_intervals_that_touch_become_one():
     assert union([(1, 2), (2, 3)]) == ((1, 3),)
 
 
-def test_nothing_is_common_to_no_parts():
-    assert common([]) == ()
+def test_nothing_is_in_one_of_no_parts():
+    assert in_at_least([], 1) == in_at_least([], 0) == ()

@@ -189,6 +189,7 @@ def test_lint_prints_the_schema(example):
     schema = yaml.safe_load(CliRunner().invoke(lint, ["--schema"]).output)
     assert list(schema) == [
         "system.yaml",
+        "system.yaml, with members",
         "criteria.yaml",
         "baselines.yaml",
         "waivers.yaml",
