@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from statistics import median
 
 ACTIVE, ERROR = "ACTIVE", "ERROR"
-CAUSES = ("no valid host", "quota", "image", "network", "timeout", "other")
+UNREACHABLE = "not reachable"  # it is ACTIVE, and was asked
+CAUSES = ("no valid host", "quota", "image", "network", "timeout", UNREACHABLE, "other")
 NONE = "none"  # in place of a cause where nothing failed
 CLOUD, POLL = "launched_at", "poll"  # from what times to ACTIVE are known
 P95 = 0.95
@@ -41,6 +42,7 @@ class Instance:
     """A server as a listing shows it. request: the number of the one that has created it.
 
     host: as this user sees it; empty: not shown. fault: why it failed, in the cloud's words.
+    address: where it can be reached; empty: not shown.
     """
 
     request: int
@@ -49,6 +51,7 @@ class Instance:
     created: float | None = None
     launched: float | None = None
     fault: str = ""
+    address: str = ""
 
     @property
     def settled(self) -> bool:
@@ -75,13 +78,20 @@ class Seen:
     """What all listings so far have shown.
 
     best: the last listing with the most servers that run at one instant, which are `running`.
-    last: the last of all. first: when each was first seen to run.
+    last: the last of all. first: when each was first seen to run. answered: those that have
+    answered, where only these count; None: nobody asks them.
     """
 
     best: Listing = field(default_factory=lambda: Listing(0.0, {}))
     last: Listing = field(default_factory=lambda: Listing(0.0, {}))
     running: set[str] = field(default_factory=set)
     first: dict[str, float] = field(default_factory=dict)
+    answered: set[str] | None = None
+
+    @property
+    def silent(self) -> set[str]:
+        """The ids of those that run by the last listing, and have not answered."""
+        return set() if self.answered is None else self.last.active - self.answered
 
     def take(self, listing: Listing) -> None:
         """One more listing.
@@ -91,6 +101,7 @@ class Seen:
         """
         active = listing.active
         sure = active if listing.whole else active & self.last.active
+        sure = sure if self.answered is None else sure & self.answered
         if len(sure) >= len(self.running):
             self.best, self.running = listing, sure
         for key in active:
@@ -155,7 +166,7 @@ def figures(
         len(hosts) or None,
         seconds,
         clock,
-        failures(seen.last, planned, refused),
+        failures(seen.last, planned, refused, len(seen.silent)),
     )
 
 
@@ -177,13 +188,16 @@ def _times(seen: Seen, begun: Mapping[int, float]) -> tuple[list[float], str]:
 
 
 def failures(
-    last: Listing, planned: Iterable[Request], refused: Mapping[int, str]
+    last: Listing, planned: Iterable[Request], refused: Mapping[int, str], silent: int = 0
 ) -> dict[str, int]:
-    """How many servers do not run at the end, by cause; those without an answer are a timeout."""
+    """How many servers do not run at the end, by cause; those without an answer are a timeout.
+
+    silent: how many run, and do not answer.
+    """
     there: dict[int, list[Instance]] = {}
     for one in last.instances.values():
         there.setdefault(one.request, []).append(one)
-    found: Counter[str] = Counter()
+    found: Counter[str] = Counter({UNREACHABLE: silent})
     for request in planned:
         listed = there.get(request.number, [])
         found.update(_cause_of(one) for one in listed if one.status != ACTIVE)

@@ -25,6 +25,7 @@ from siteproof.sites.catalogue import MODES, ROOT, Metric, read
 from siteproof.sites.lint import at
 
 FILE_SYSTEM, AT_ONCE, PATTERN = "file_system", "at_once", "pattern"
+REACHABLE = "reachable"  # condition: how servers of a cloud were asked before they counted
 TUNING = "Tuning"  # the check of the sweeps that change settings of nodes
 Values = Mapping[str, str]
 
@@ -247,6 +248,8 @@ class _Asked:
         if name == FILE_SYSTEM:
             there = system.file_systems[place]
             return {EMULATED: there.emulated, AT_ONCE: str(there.at_once if there.shared else 1)}
+        if name == SERVICE:
+            return {REACHABLE: system.services[place].reachable or "no"}
         if name != pair_units.LINK:
             return {}
         link = system.links[place]

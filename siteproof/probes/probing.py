@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import http.client
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,7 +27,7 @@ from siteproof.parsers.service import Report
 from siteproof.record import session_numbers
 from siteproof.record.availability_log import ProbeResult
 from siteproof.record.clocks import BOUND
-from siteproof.services import runner, steps
+from siteproof.services import runner, ssh, steps
 from siteproof.sites import Probe, Site
 
 EARLY = 0.1  # of the interval: so much earlier than due a probe may run, as cron is never exact
@@ -159,12 +158,6 @@ def _must_be_good(found: Report) -> None:
 
 
 MAX_REDIRECTS = 5
-MAX_BANNER = (
-    8192  # bytes that an ssh server may send before its version (RFC 4253, 4.2: some lines)
-)
-OUR_VERSION = b"SSH-2.0-Siteproof_probe\r\n"
-_SPOKEN = ("SSH-2.0-", "SSH-1.99-")  # RFC 4253, 5.1
-_SSH_PORT = 22
 # An automounter mounts on access, so statvfs comes first. It hangs where the server is dead.
 _LOOK = "import os, sys; p = sys.argv[1]; os.statvfs(p); sys.exit(0 if os.path.ismount(p) else 3)"
 
@@ -220,35 +213,16 @@ def _get(url: str, seconds: float) -> tuple[int, str]:
 
 def _tcp(target: str, seconds: float) -> None:
     """The port takes a connection."""
-    _connected(target, 0, seconds).close()
+    ssh.connected(target, 0, seconds).close()
 
 
 def _ssh(target: str, seconds: float) -> None:
-    """Both sides show their version, as at the start of each session (RFC 4253, 4.2)."""
-    end = time.monotonic() + seconds
-    with _connected(target, _SSH_PORT, seconds) as connection:
-        connection.sendall(OUR_VERSION)
-        seen = b""
-        while len(seen) < MAX_BANNER:
-            connection.settimeout(max(end - time.monotonic(), 0.001))
-            part = connection.recv(MAX_BANNER - len(seen))
-            seen += part
-            for line in seen.split(b"\n")[:-1]:
-                if line.startswith(b"SSH-"):
-                    return _known_version(line.decode("ascii", "replace"))
-            if not part:
-                raise NotUp("closed the connection without an ssh version")
-    raise NotUp("sent no ssh version")
-
-
-def _known_version(line: str) -> None:
-    if not line.startswith(_SPOKEN):
+    """The server shows a version that we speak."""
+    line = ssh.greeting(target, seconds)
+    if not line:
+        raise NotUp("sent no ssh version")
+    if not line.startswith(ssh.SPOKEN):
         raise NotUp(f"ssh version {line[:40].strip()}")
-
-
-def _connected(target: str, default: int, seconds: float) -> socket.socket:
-    parts = urlsplit(f"//{target}")
-    return socket.create_connection((parts.hostname or "", parts.port or default), seconds)
 
 
 def _mount(path: str, seconds: float) -> None:

@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 
 from siteproof.analysis import instances
 from siteproof.analysis.instances import ERROR, Figures, Instance, Listing, Request, Seen
-from siteproof.services import openstack_api, runner
+from siteproof.services import openstack_api, runner, ssh
 from siteproof.services.openstack_api import Cloud, explained
 from siteproof.services.steps import Job, StepFailed, Steps, without_secrets
 from siteproof.units import count
@@ -38,6 +39,8 @@ _COMPUTE_QUOTA = {
     "MiB of memory": ("maxTotalRAMSize", "totalRAMUsed"),
 }
 _ID = re.compile(r"[0-9A-Za-z-]{1,64}")  # of a server: it becomes part of a path
+KNOCK = 5.0  # seconds for which a server may take to answer a look
+AT_ONCE = 64  # servers that are looked at
 AGAIN = 60.0  # seconds after which what was deleted and is still there is deleted once more
 _MAX_REASONS = 20  # different ones, on stderr
 
@@ -89,7 +92,8 @@ def test(job: CapacityJob, steps: Steps) -> None:
     with steps.step("login"), explained():
         image, flavor = _image_and_flavor(cloud)
         left = _quota(cloud)
-    steps.condition(flavor=job.service.flavor, image=job.service.image)
+    how = {"reachable": job.service.reachable} if job.service.reachable else {}
+    steps.condition(flavor=job.service.flavor, image=job.service.image, **how)
     with steps.step("quota"):
         if lacks := instances.lacking(_needed(job, flavor), left):
             raise StepFailed("generic", f"it needs {lacks}")
@@ -201,7 +205,7 @@ class _Launch:
         self.begun: dict[int, float] = {}  # when each request was made
         self.refused: dict[int, str] = {}
         self.noted: Counter[str] = Counter()  # what went wrong, and did not end the test
-        self.seen = Seen()
+        self.seen = Seen(answered=set() if self.job.service.reachable else None)
         self._next_listing = 0.0
         own = re.escape(self.job.mark)
         self._name = re.compile(rf"{own}-n[0-9]{{1,3}}-r([0-9]{{1,5}})(?:-[0-9]{{1,5}})?")
@@ -223,6 +227,8 @@ class _Launch:
             if left and time.monotonic() >= self._due(start, left[0]):
                 self._request(left.pop(0))
             if time.monotonic() >= self._next_listing:
+                if not left:
+                    self._knock()
                 self._look()
                 if not left and self._settled():
                     return
@@ -254,10 +260,11 @@ class _Launch:
             time.sleep(rest)
 
     def _settled(self) -> bool:
-        """Whether each server of a request that was accepted runs or has failed."""
+        """Whether each server of a request that was accepted runs, and answers, or has failed."""
         listed = self.seen.last.instances.values()
         accepted = sum(one.count for one in self.planned if one.number not in self.refused)
-        return len(listed) >= accepted and all(one.settled for one in listed)
+        settled = all(one.settled for one in listed) and not self.seen.silent
+        return len(listed) >= accepted and settled
 
     def _request(self, request: Request) -> None:
         """Request servers; a refusal is kept with its reason, and ends nothing."""
@@ -283,6 +290,15 @@ class _Launch:
         else:
             if answer.status_code >= 400:
                 self.refused[number] = f"HTTP status {answer.status_code}: {_message(answer)}"
+
+    def _knock(self) -> None:
+        """Look at port 22 of each server that runs and has not answered, if only these count."""
+        silent = sorted(self.seen.silent)
+        if self.seen.answered is None or not silent:
+            return
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            each = pool.map(answers, (self.seen.last.instances[key].address for key in silent))
+            self.seen.answered.update(key for key, good in zip(silent, each, strict=True) if good)
 
     def _look(self) -> None:
         """One listing. One that fails is none: the next one counts, and the last one must not."""
@@ -371,6 +387,17 @@ def _remove_networks(cloud: Cloud, networks: list[str]) -> None:
         raise StepFailed("generic", f"{count(len(left), 'network')} still there")
 
 
+def answers(address: str, port: int = ssh.PORT) -> bool:
+    """Whether an ssh server shows its version at an address."""
+    if not address:
+        return False
+    at = f"[{address}]" if ":" in address else address
+    try:
+        return ssh.greeting(f"{at}:{port}", KNOCK).startswith(ssh.SPOKEN)
+    except OSError:
+        return False
+
+
 def _instance(request: int, one: Mapping[str, Any]) -> Instance:
     return Instance(
         request,
@@ -379,6 +406,7 @@ def _instance(request: int, one: Mapping[str, Any]) -> Instance:
         moment(one.get("created")),
         moment(one.get("OS-SRV-USG:launched_at")),
         _fault(one),
+        openstack_api.address_of(one.get("addresses")),
     )
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
+from urllib.parse import urlsplit
 
 from siteproof.services.steps import Job, StepFailed, private
 from siteproof.services.transfers import (
@@ -181,3 +183,36 @@ def checksums(text: str) -> dict[str, str]:
     """File to checksum, as sha256sum prints them."""
     matches = (_SHA256.fullmatch(line) for line in text.splitlines())
     return {match[2]: match[1] for match in matches if match}
+
+
+MAX_BANNER = 8192  # bytes that a server may send before its version (RFC 4253, 4.2: some lines)
+OUR_VERSION = b"SSH-2.0-Siteproof_probe\r\n"
+SPOKEN = ("SSH-2.0-", "SSH-1.99-")  # RFC 4253, 5.1
+PORT = 22
+
+
+def greeting(target: str, seconds: float) -> str:
+    """The version that a server shows, when it has seen ours (RFC 4253, 4.2); empty: it shows none.
+
+    target: a host or host:port. seconds: for all of it. Raises OSError, TimeoutError among them.
+    """
+    end = time.monotonic() + seconds
+    with connected(target, PORT, seconds) as connection:
+        connection.sendall(OUR_VERSION)
+        seen = b""
+        while len(seen) < MAX_BANNER:
+            connection.settimeout(max(end - time.monotonic(), 0.001))
+            part = connection.recv(MAX_BANNER - len(seen))
+            seen += part
+            for line in seen.split(b"\n")[:-1]:
+                if line.startswith(b"SSH-"):
+                    return line.decode("ascii", "replace")
+            if not part:
+                break
+    return ""
+
+
+def connected(target: str, default: int, seconds: float) -> socket.socket:
+    """A connection to a host or host:port. Raises OSError."""
+    parts = urlsplit(f"//{target}")
+    return socket.create_connection((parts.hostname or "", parts.port or default), seconds)

@@ -111,7 +111,7 @@ KINDS: Mapping[str, Needs] = {
         ("credentials", "image", "flavor"),
         (
             *("certificates", "network", "zone", "other_zone", "resize_flavor", "scenarios"),
-            *("trials", "size", "volume_size", "volume_type", "guest_user"),
+            *("trials", "size", "volume_size", "volume_type", "guest_user", "reachable"),
         ),
     ),
     "galaxy": Needs(
@@ -226,6 +226,13 @@ class Service(Graded):
         description="OpenStack: who logs in to a server by ssh, with a key that the test makes; "
         "what is written to a volume and a snapshot is then read back in another server. The "
         "image must print its host keys to the console, as cloud-init does.",
+    )
+    reachable: Literal["", "ssh"] = Field(
+        "",
+        description="OpenStack, of a sweep of servers. ssh: a server counts when it is ACTIVE and "
+        "its first address, a floating one before others, shows the version of an ssh server to "
+        "this machine, a look of 5 s at a time, as long as servers are waited for. The project's "
+        "default security group must let that pass. Without it: when it is ACTIVE.",
     )
     workflow: Absolute = Field(
         "", description="Galaxy: the file with the workflow, as Galaxy exports it (.ga)."

@@ -166,3 +166,15 @@ def test_a_quota_that_does_not_suffice_is_named_with_what_is_left():
     left = {"instances": 118, "cores": None, "networks": -1}
     assert instances.lacking(needed, left) == "320 instances, 118 are left; 4 networks, 0 are left"
     assert instances.lacking(needed, {"instances": 320}) == ""
+
+
+def test_only_what_has_answered_counts_where_servers_are_asked():
+    found = Seen(answered=set())
+    shown = listing(1, active(), active(), active(2))
+    found.take(shown)
+    assert (len(found.running), len(found.silent)) == (0, 3)
+    found.answered.update(sorted(found.silent)[:2])
+    found.take(listing(2, active(), active(), active(2)))
+    planned = [Request(1, 1, 2), Request(2, 2, 1)]
+    made = instances.figures(found, planned, {1: 0.0, 2: 0.0}, {})
+    assert (made.instances, made.failures) == (2, {"not reachable": 1})

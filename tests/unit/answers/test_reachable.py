@@ -10,6 +10,7 @@ from siteproof.answers import reachable, required
 from siteproof.answers.reachable import Sweeps
 from siteproof.record.samples import Header
 from siteproof.sites import Criterion, Expected
+from siteproof.verdict.members import asked
 from siteproof.wording.findings import sentence
 
 KNOB = "knob.lnet.credits"
@@ -38,7 +39,7 @@ def with_partitions(site, **changes):
         ("extenci", "EXT-APP-LOCAL", "environments", "no environment of transfer offers ior"),
         # `all` measures three pairs at once, unless one is set
         ("extenci", "EXT-IPERF-INT", "", ""),
-        ("jetstream-iu", "JS-4.1.3-UPTIME14", "probes", "system.yaml has no probes"),
+        ("jetstream", "JS-4.1.3-UPTIME14", "probes", "system.yaml has no probes"),
         ("jetstream-iu", "JS-5.2.3-PROTO", "services", "the site has no service 'sftp'"),
         ("magellan", "MAG-SINKS", "partitions", "no partition measures lbl[1-3]"),
         ("sc11-wan", "SC11-APPMIX", "workload", "system.yaml has no workload"),
@@ -48,6 +49,8 @@ def with_partitions(site, **changes):
 )
 def test_what_a_criterion_waits_for_is_named(name, key, left_out, why):
     site = shipped.site(name)
+    if site.members:
+        site = asked(site, site.members["jetstream-iu"])
     if left_out == "environments":
         site = with_partitions(site, environments=["bare"])
     elif left_out:
@@ -72,6 +75,19 @@ def test_more_nodes_than_there_are_at_the_same_time_are_named(key, conditions, w
     swept = Sweeps({"Lnet": [{**conditions, KNOB: "own"}]}, {"Lnet"})
     found = lacks(shipped.site("sc11-wan"), key, swept, conditions=rules)
     assert found.startswith(f"needs {why}") if why else found == ""
+
+
+@rows("reachable, why", [("ssh", ""), ("", "measured with reachable no; ssh is required")])
+def test_servers_that_are_counted_by_their_status_answer_no_criterion_on_ssh(reachable, why):
+    whole = shipped.site("jetstream")
+    site = asked(whole, whole.members["jetstream-iu"])
+    services = {
+        key: one.model_copy(update={"reachable": reachable})
+        for key, one in site.system.services.items()
+        if one.kind == "openstack"
+    }
+    site = replace(site, system=site.system.model_copy(update={"services": services}))
+    assert lacks(site, "JS-4.2-CAP640") == why
 
 
 def test_a_sweep_of_knobs_answers_where_a_partition_allows_it():

@@ -14,6 +14,7 @@ from rows import rows
 
 from siteproof.probes import probing
 from siteproof.probes.probing import NotUp, look
+from siteproof.services import capacity, ssh
 from siteproof.sites import Probe
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -160,13 +161,28 @@ def test_a_server_that_shows_its_version_is_up_and_is_shown_ours(first):
 
     with server(answer) as port:
         look("ssh", f"127.0.0.1:{port}", SECONDS)
-        assert seen.get(timeout=30) == probing.OUR_VERSION
+        assert seen.get(timeout=30) == ssh.OUR_VERSION
+
+
+@rows(
+    "answer, counts",
+    [
+        (sends(b"SSH-2.0-OpenSSH_9.2\r\n"), True),
+        (sends(b"HTTP/1.1 200 OK\r\n\r\n"), False),
+        (sends(b""), False),
+    ],
+)
+def test_a_virtual_machine_answers_where_an_ssh_server_shows_its_version(answer, counts):
+    with server(answer) as port:
+        assert capacity.answers("127.0.0.1", port) == counts
+    assert not capacity.answers("127.0.0.1", port)  # nobody is there any more
+    assert not capacity.answers("")
 
 
 @rows(
     "answer, expected",
     [
-        (sends(b"HTTP/1.1 200 OK\r\n\r\n"), "closed the connection without an ssh version"),
+        (sends(b"HTTP/1.1 200 OK\r\n\r\n"), "sent no ssh version"),
         (sends(b"SSH-1.5-old\r\n"), "ssh version SSH-1.5-old"),
         (without_end(b"Welcome to all\r\n"), "sent no ssh version"),
         (without_end(b"x"), "sent no ssh version"),
