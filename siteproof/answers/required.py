@@ -28,7 +28,7 @@ def of_check(site: Site, check: str, *, deciding: bool = False) -> list[Criterio
 
     deciding: without those that are reported only.
     """
-    wanted = (c for c in site.criteria.values() if not (deciding and c.report_only))
+    wanted = (c for c in site.owed.values() if not (deciding and c.report_only))
     answered = (one for criterion in wanted for one in answering(site, criterion))
     return [one for one in answered if one.metric.partition(".")[0] == check]
 
@@ -134,7 +134,7 @@ def set_by(site: Site, job: Header) -> list[tuple[str, dict[str, str]]]:
     known = settings(site, job.check)
     found = [
         (key, _point(known, one, job))
-        for key, criterion in site.criteria.items()
+        for key, criterion in site.owed.items()
         for one in answering(site, criterion)
         if one.metric.partition(".")[0] == job.check
         and may_answer(one, job)

@@ -31,6 +31,7 @@ from siteproof.record.samples import Header
 from siteproof.sites import Site, pairs
 from siteproof.sweeps.tools import SWEEPS_ONLY
 from siteproof.units import count
+from siteproof.verdict.members import asked
 
 OWN = "siteproof: "  # how a line of Siteproof in ReFrame's output begins
 Case = dict[str, Any]  # what `reframe --describe` prints of one check
@@ -132,11 +133,19 @@ def plan(options: tuple[str, ...], mode: str, system: str, every: bool, form: st
     Give the same REFRAME OPTIONS as for the run itself. Nothing is submitted or written. The pairs
     of a link are measured one after the other in one job, so a link with many pairs takes hours.
 
+    Of a system that consists of others, it shows which checks of these answer its criteria.
+
     \b
     siteproof plan
     siteproof plan --mode maintenance -S nodes=node[001-064]
     siteproof plan -c sweeps/ -n IorTasks
     """
+    whole = sites.load(system, whole=True) if system in sites.names() else None
+    if whole and whole.members and not form:
+        print_wrapped(*_of_members(whole))
+        first = shlex.join(["siteproof", "plan", "--system", next(iter(whole.members))])
+        print_answer(f"{whole.name} is measured by runs of its members", first)
+        return
     given = (("--system", system), ("--mode", mode))
     options = (*(part for option in given if option[1] for part in option), *options)
     cases = _of_suite(options)
@@ -165,6 +174,18 @@ def plan(options: tuple[str, ...], mode: str, system: str, every: bool, form: st
     else:
         checks = () if _names_checks(options) else ("-c", "checks/")
         _print(rows, shlex.join(["reframe", *checks, "-r", *options]), every=every)
+
+
+def _of_members(whole: Site) -> list[str]:
+    """Of each member a line for each check whose runs answer criteria of the whole."""
+    found: dict[str, list[str]] = {}
+    for name, member in whole.members.items():
+        for key, criterion in asked(whole, member).criteria.items():
+            needed = required.answering(member, criterion)
+            checks = [member.catalogue[one.metric].check for one in needed]
+            for check in dict.fromkeys(filter(None, checks)) or ["siteproof probe"]:
+                found.setdefault(f"{name}  {check}", []).append(key)
+    return [f"{place}: {', '.join(keys)}" for place, keys in found.items()]
 
 
 def _of_suite(options: Sequence[str]) -> list[Case]:

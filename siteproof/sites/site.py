@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -56,6 +57,19 @@ class Site:
     gaps: Sequence[UserError] = ()
     members: Mapping[str, Site] = field(default_factory=dict)
     _roles: dict[str, str] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def owed(self) -> dict[str, Criterion]:
+        """The criteria that its runs must answer: its own, and those of systems that it is part of.
+
+        The key of one of these begins with the system's name: `jetstream JS-4.2-CAP640`.
+        """
+        found = dict(self.criteria)
+        for whole in sorted(self.folder.parent.glob(f"*/{SYSTEM}")):
+            if _names_members(whole, self.name) and (site := examine(whole.parent.name)[0]):
+                for key, one in site.criteria.items():
+                    found |= {f"{site.name} {key}": one.like(over="")} if one.over else {}
+        return found
 
     def expected(self, role: str) -> NodeSet:
         """The nodes that a role must have. Raises UserError for an unknown role."""
@@ -310,6 +324,15 @@ def _read_members(document: Document, whole: Whole) -> dict[str, Site]:
             hint = f"'siteproof lint {member}' lists them"
             document.add((MEMBERS,), f"'{member}' has mistakes", hint=hint)
     return found
+
+
+def _names_members(path: Path, name: str) -> bool:
+    """Whether a system.yaml has the key `members`, and this name; it is not read as YAML."""
+    try:
+        text = files.read_named(path, yamlfile.MAX_BYTES).decode("utf-8", "replace")
+    except (OSError, UserError):
+        return False
+    return f"\n{MEMBERS}:" in f"\n{text}" and name in text
 
 
 def _is_whole(name: str) -> bool:

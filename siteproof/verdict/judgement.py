@@ -729,7 +729,7 @@ def _is_warning(condition: str) -> bool:
 
 
 def _unjudged(site: Site, found: Sequence[Sample]) -> list[str]:
-    promised = {criterion.metric for criterion in site.criteria.values()}
+    promised = {criterion.metric for criterion in site.owed.values()}
     measured = {s.metric for s in found if s.status == "ok" and s.header.mode != PUBLISHED}
     return sorted(
         name

@@ -86,10 +86,13 @@ HISTORY = (
     "history --export all.csv",
 )
 
+_OF_WHOLE = ("plan --system jetstream", "nodes --system jetstream")
+
 # No data, and what is shipped.
 SHIPPED = (
     _case("help", "help", "--help", "trend --help", "gate --help"),
     _case("help", "sites", "sites jetstream-iu", "sites testbed"),
+    _case("help", "members", "sites jetstream", *_OF_WHOLE),
     _case("help", "sweeps", "sweep --system testbed"),
     _case("help", "columns", "history --columns"),
 )

@@ -295,6 +295,17 @@ def test_over_is_of_systems_with_members_only(world):
         sites.load("east")
 
 
+def test_the_runs_of_a_member_owe_what_the_whole_requires(world):
+    world.whole(
+        criterion("sum") + criterion("all", "at_least: 95 %", "Availability.overall", key="U")
+    )
+    assert list(sites.load("east").owed) == ["whole C", "whole U"]
+    told = ask("plan").output
+    assert "west  Cloud: C" in told
+    assert "west  siteproof probe: U" in told
+    assert "next: siteproof plan --system east" in told
+
+
 def test_what_runs_on_nodes_is_refused_with_the_names_of_the_members(world):
     world.whole()
     for command in (["nodes"], ["gate"], ["availability"], ["probe"]):
@@ -306,7 +317,6 @@ def test_what_runs_on_nodes_is_refused_with_the_names_of_the_members(world):
 
 
 def test_the_page_of_a_whole_has_its_members_and_recomputes(world, tmp_path):
-    world.machines(east=100, north=300, west=240)
     for name in MEMBERS:
         world.probed(name)
     world.whole(
@@ -314,7 +324,9 @@ def test_the_page_of_a_whole_has_its_members_and_recomputes(world, tmp_path):
         + criterion("all", "at_least: 95 %", "Availability.overall", HOURS_336, "C-UP")
     )
     page = tmp_path / "page.html"
-    told = ask("report", "--output", str(page))
-    assert told.exit_code == 0, told.output
-    assert "north 300 VMs; west 240 VMs" in page.read_text()
-    assert "5 agree, 0 differ; 0 more differences" in recomputed.again(page.read_text())[1]
+    for west, shown in ((240, "240 VMs"), (700, "700 VMs"), ("invalid", "FAIL"), (None, "INCOMPL")):
+        world.machines(east=100, north=300, **({} if west is None else {"west": west}))
+        told = ask("report", "--output", str(page))
+        assert told.exit_code == 0, told.output
+        assert f"north 300 VMs; west {shown}" in page.read_text()
+        assert "5 agree, 0 differ; 0 more differences" in recomputed.again(page.read_text())[1]
