@@ -227,7 +227,7 @@ class Service(Graded):
         "what is written to a volume and a snapshot is then read back in another server. The "
         "image must print its host keys to the console, as cloud-init does.",
     )
-    reachable: Literal["", "ssh"] = Field(
+    reachable: Literal["ssh", ""] = Field(
         "",
         description="OpenStack, of a sweep of servers. ssh: a server counts when it is ACTIVE and "
         "its first address, a floating one before others, shows the version of an ssh server to "
