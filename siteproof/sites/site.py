@@ -191,8 +191,11 @@ def load(name: str, *, whole: bool = False) -> Site:
 
 
 def names_to_copy() -> list[str]:
-    """The sites, and those that come with Siteproof. Raises UserError."""
-    return list(dict.fromkeys([*names(), *names(where=SUPPLIED)]))
+    """The sites, and those that come with Siteproof, without those of members. Raises UserError."""
+    each = [(folder(), name) for name in names()]
+    each += [(SUPPLIED, name) for name in names(where=SUPPLIED)]
+    alone = (name for where, name in each if not _names_members(where / name / SYSTEM))
+    return list(dict.fromkeys(alone))
 
 
 def load_to_copy(name: str, where: str) -> Site:
@@ -201,7 +204,7 @@ def load_to_copy(name: str, where: str) -> Site:
     where: what the user gave the name for. Raises UserErrors, UserError.
     """
     if name in names():
-        return _load(name)
+        return load(name)
     return _load(_known(name, where, names_to_copy()), SUPPLIED / name)
 
 
@@ -305,7 +308,8 @@ def _members(document: Document, name: str, whole: Whole) -> dict[str, Site]:
     """The members, if all of them can be read; otherwise the mistakes are noted."""
     if whole.system != name:
         document.add(("system",), f"'{whole.system}' is not the folder's name", name)
-    others = [one for one in names() if one != name and not _is_whole(one)]
+    known = ((one, folder() / one / SYSTEM) for one in names())
+    others = [one for one, path in known if one != name and not _names_members(path)]
     for place, member in enumerate(whole.members):
         if member in names() and member not in others:
             what = "the system itself" if member == name else "a system with members"
@@ -326,18 +330,13 @@ def _read_members(document: Document, whole: Whole) -> dict[str, Site]:
     return found
 
 
-def _names_members(path: Path, name: str) -> bool:
+def _names_members(path: Path, name: str = "") -> bool:
     """Whether a system.yaml has the key `members`, and this name; it is not read as YAML."""
     try:
         text = files.read_named(path, yamlfile.MAX_BYTES).decode("utf-8", "replace")
     except (OSError, UserError):
         return False
     return f"\n{MEMBERS}:" in f"\n{text}" and name in text
-
-
-def _is_whole(name: str) -> bool:
-    """Whether a system consists of others."""
-    return MEMBERS in (yamlfile.read(folder() / name / SYSTEM).data or {})
 
 
 def _catalogue(
