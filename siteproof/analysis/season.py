@@ -225,11 +225,11 @@ def _season(
 
 def _kruskal_wallis(values: Floats, group: NDArray[np.int64], kept: float) -> float:
     """Chance that groups alike differ so much. kept: of the scatter, by the levels of turns."""
-    from scipy.special import chdtrc
-    from scipy.stats import rankdata  # half a second, which only those who ask should pay
+    from scipy.special import chdtrc  # a sixth of a second, which only those who ask should pay
 
     n = values.size
-    ranks = rankdata(values)
+    _, equal, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[equal]  # equal values have their mean rank
     _, which, sizes = np.unique(group, return_inverse=True, return_counts=True)
     sums = np.bincount(which, ranks)
     spread = float(np.sum((ranks - (n + 1) / 2) ** 2)) / (n - 1)

@@ -218,6 +218,7 @@ def clipped(values: Floats, typical: float) -> tuple[float, float]:
 def running_median(values: Floats, reach: int = BESIDE) -> Floats:
     """Of each value and so many on each side; at the ends of the first and of the last window."""
     width = min(2 * reach + 1, values.size)
-    windows = np.median(np.lib.stride_tricks.sliding_window_view(values, width), axis=1)
+    ordered = np.sort(np.lib.stride_tricks.sliding_window_view(values, width), axis=1)
+    windows = (ordered[:, (width - 1) // 2] + ordered[:, width // 2]) / 2  # as `middle`
     at = np.clip(np.arange(values.size) - width // 2, 0, windows.size - 1)
     return windows[at]

@@ -30,8 +30,9 @@ def between(a: Side, b: Side, perflogs: Path) -> list[Finding]:
 
 def provenance(a: Side, b: Side) -> Iterator[Finding]:
     """What the headers record: suite, kernel, software lock, Slurm."""
+    sides = [{id(s.header): s.header.provenance for s in side}.values() for side in (a, b)]
     for key in PROVENANCE:
-        before, after = ({s.header.provenance.get(key, "unknown") for s in side} for side in (a, b))
+        before, after = ({known.get(key, "unknown") for known in jobs} for jobs in sides)
         yield from _sets("", key, before, after)
 
 
@@ -48,9 +49,10 @@ def software(a: Side, b: Side) -> Iterator[Finding]:
 def _conditions(side: Side) -> dict[tuple[str, str], set[str]]:
     """The values of each check's settings and conditions of the machine, and its modes."""
     found: dict[tuple[str, str], set[str]] = {}
-    for sample in side:
-        if sample.status != "ok":
-            continue
+    good = [sample for sample in side if sample.status == "ok"]
+    # Nearly all nodes of a job have its conditions and none of their own.
+    alike = {id(s.header): s for s in good if not s.own_conditions}.values()
+    for sample in [*alike, *(s for s in good if s.own_conditions)]:
         for key, text in sample.conditions.items():
             if of_the_machine(key) or is_setting(key) or key == "mode":
                 found.setdefault((sample.header.check, key), set()).add(text)

@@ -199,8 +199,8 @@ def _values(place: Series, nodes: Nodes, unit: str, to: str) -> list[float]:
         found = [median(run.value for run in runs) for runs in nodes.values()]
     else:
         found = [run.value for run in chain(*nodes.values())]
-    factor = units.convert(1, unit, to)
-    return [float(f"{float(value * factor):.12g}") for value in found]  # 885, not 885.0000000001
+    factor = float(units.convert(1, unit, to))
+    return [float(f"{value * factor:.12g}") for value in found]  # 885, not 885.0000000001
 
 
 def _maxima(site: Site, a: Sides, b: Sides) -> Iterator[Row]:

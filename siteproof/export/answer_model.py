@@ -11,12 +11,12 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -41,7 +41,11 @@ SCHEMAS: dict[Any, dict[str, Any]] = {
 }
 LEVELS = 3  # of a document whose parts have a line each
 PLAIN = (str, int, type(None))  # which JSON has
-SCALARS = (float, Fraction, datetime, NodeSet)
+SCALARS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (float | Fraction, lambda value: float(value) if math.isfinite(value) else None),
+    (datetime, lambda value: value.isoformat(timespec="seconds")),
+    (NodeSet, str),
+)
 Time = Annotated[str, ("format", "date-time")]  # ISO 8601, with its zone
 Code = Annotated[int, ("minimum", 0), ("maximum", 3)]
 
@@ -96,34 +100,44 @@ def _text(value: Any, levels: int) -> str:
 
 def plain(value: Any) -> Any:
     """A value as JSON has it: null for NaN and infinity, texts for times and sets of nodes."""
-    if isinstance(value, PLAIN):
-        return value
-    if isinstance(value, Finding):
-        value = replace(value, text=sentence(value) if value.text else "").record()
     kind: Any = type(value)
-    if keys := _keys(kind):
-        parts = ((key, getattr(value, name), default) for name, key, default in keys)
-        return {
-            key: plain(part)
-            for key, part, default in parts
-            if default is MISSING or part != default
-        }
-    if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
-    return _scalar(value) if isinstance(value, SCALARS) else list(map(plain, value))
-
-
-def _scalar(value: object) -> object:
-    if isinstance(value, float | Fraction):
-        return float(value) if math.isfinite(value) else None
-    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
+    form = _form(kind)
+    return form(value) if form else value
 
 
 @cache
+def _form(kind: Any) -> Callable[[Any], Any] | None:
+    """What makes JSON of each value of a type; None: it is JSON. A fleet has a million values."""
+    if issubclass(kind, PLAIN):
+        return None
+    if form := next((form for one, form in SCALARS if issubclass(kind, one)), None):
+        return form
+    if issubclass(kind, Finding):
+        return _of_finding
+    if is_dataclass(kind):
+        return partial(_of_fields, _keys(kind))
+    if issubclass(kind, Mapping):
+        return lambda value: {str(key): plain(part) for key, part in value.items()}
+    return lambda value: list(map(plain, value))
+
+
+def _of_finding(why: Finding) -> dict[str, Any]:
+    text = sentence(why) if why.text else ""
+    return {key: plain(part) for key, part in replace(why, text=text).record().items()}
+
+
+def _of_fields(keys: Sequence[tuple[str, str, object]], value: object) -> dict[str, Any]:
+    parts = [(key, getattr(value, name), default) for name, key, default in keys]
+    return {
+        key: plain(part) for key, part, default in parts if default is MISSING or part != default
+    }
+
+
 def _keys(kind: Any) -> list[tuple[str, str, object]]:
     """Of each field of a dataclass its name, its key, and the value with which it is left out."""
-    found = fields(kind) if is_dataclass(kind) else ()
-    return [(one.name, _key(one), one.default if _optional(one) else MISSING) for one in found]
+    return [
+        (one.name, _key(one), one.default if _optional(one) else MISSING) for one in fields(kind)
+    ]
 
 
 def _key(one: Field[Any]) -> str:

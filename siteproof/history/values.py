@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from siteproof.history import History
 
 
-# One metric at one point: the peers of a job are put together.
+# One metric at one point: the peers of a job are put together, once its nodes are.
 _WRONG = f"""
     SELECT DISTINCT file FROM (
-        SELECT run, max(base) AS most, min(base) AS least,
+        SELECT run, max(most) AS most, min(least) AS least,
             any_value(CASE WHEN point = dims THEN of_nodes ELSE of_pairs END) AS highest
-        FROM (SELECT run, metric, dims, value * factor AS base,
+        FROM (SELECT run, metric, dims, max(value * factor) AS most, min(value * factor) AS least,
                   regexp_replace(dims, '"{PEER}":"[^"]*"', '') AS point
-              FROM stored WHERE status = 'ok' AND isfinite(value))
+              FROM stored WHERE status = 'ok' AND isfinite(value) GROUP BY run, metric, dims)
         JOIN (VALUES {{limits}}) AS l(metric, of_nodes, of_pairs) USING (metric)
         GROUP BY run, metric, point, point = dims)
     JOIN live_runs USING (run) WHERE system = $system AND source = 'siteproof'

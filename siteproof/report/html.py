@@ -40,7 +40,8 @@ MARKS = {"bad": "\N{BALLOT X}", "warn": "!", "open": "?", "good": "\N{CHECK MARK
 _KIND = {state: kind for kind, states in KINDS.items() for state in states}
 _ID = re.compile(r"""(\bid=["']|url\(["']?#|href=["']#)""")
 _NAME = re.compile(r'(?<=<g) id="[^"]*"')  # which nothing refers to
-_LONG = re.compile(r"\S{20,}")  # a word that may have to be broken
+LONG_WORD = 20  # characters, from which on a word may have to be broken
+_LONG = re.compile(rf"\S{{{LONG_WORD},}}")
 LONGEST_ADDRESS = 1_500_000
 _SAFE = "!$()*,-./:;=?@_~+"  # characters that mean nothing in HTML or in an address with data
 # What these join, or are filled with, is escaped.
@@ -105,7 +106,8 @@ def mark(text: str) -> str:
 
 def words(text: str) -> str:
     """A text; a state has its look and its sign."""
-    return _STATE.format(kind(text), mark(text), text) if kind(text) else breakable(text)
+    look = kind(text)
+    return _STATE.format(look, MARKS[look], text) if look else breakable(text)
 
 
 def _cell(numbering: Numbering, text: str) -> str:
@@ -135,6 +137,8 @@ def is_broad(table: Table) -> bool:
 def breakable(text: str) -> str:
     """A text whose long words may break after a comma or slash; a node set is one word."""
     text, parts, end = text.replace("->", ARROW), [], 0
+    if len(text) < LONG_WORD:
+        return _NOTHING + text
     for long in _LONG.finditer(text):
         parts += [text[end : long.start()], _BREAK.join(_PIECE.findall(long[0]))]
         end = long.end()
@@ -149,9 +153,10 @@ def address(attached: Attached) -> tuple[str, str]:
     data = attached.text.encode("utf-8", "backslashreplace")
     if not attached.name.endswith(".csv"):
         return attached.name, f"data:text/plain;base64,{base64.b64encode(data).decode('ascii')}"
-    plain = f"data:text/csv;charset=utf-8,{quote(data, safe=_SAFE)}"
-    if len(plain) <= LONGEST_ADDRESS:
-        return attached.name, plain
+    if len(data) < LONGEST_ADDRESS:  # quoted, it is no shorter
+        plain = f"data:text/csv;charset=utf-8,{quote(data, safe=_SAFE)}"
+        if len(plain) <= LONGEST_ADDRESS:
+            return attached.name, plain
     packed = base64.b64encode(gzip.compress(data, mtime=0)).decode("ascii")
     return f"{attached.name}.gz", f"data:application/gzip;base64,{packed}"
 

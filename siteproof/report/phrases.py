@@ -55,7 +55,7 @@ def few(texts: Sequence[str], most: int, joint: str = ", ") -> str:
 
 def period(moments: Sequence[str]) -> str:
     """From the first to the last of these times; one time if they are of the same minute."""
-    minutes = sorted({when(moment) for moment in moments})
+    minutes = sorted({when(moment) for moment in set(moments)})
     if not minutes:
         return "never"
     if len(minutes) == 1:
