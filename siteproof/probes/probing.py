@@ -15,7 +15,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -27,7 +26,7 @@ from siteproof.parsers.service import Report
 from siteproof.record import session_numbers
 from siteproof.record.availability_log import ProbeResult
 from siteproof.record.clocks import BOUND
-from siteproof.services import runner, ssh, steps
+from siteproof.services import mount, runner, ssh, steps
 from siteproof.sites import Probe, Site
 
 EARLY = 0.1  # of the interval: so much earlier than due a probe may run, as cron is never exact
@@ -158,8 +157,6 @@ def _must_be_good(found: Report) -> None:
 
 
 MAX_REDIRECTS = 5
-# An automounter mounts on access, so statvfs comes first. It hangs where the server is dead.
-_LOOK = "import os, sys; p = sys.argv[1]; os.statvfs(p); sys.exit(0 if os.path.ismount(p) else 3)"
 
 
 class NotUp(Exception):
@@ -226,19 +223,11 @@ def _ssh(target: str, seconds: float) -> None:
 
 
 def _mount(path: str, seconds: float) -> None:
-    """A process of its own looks, as nothing ends a system call on a dead file system."""
-    look_there = [sys.executable, "-I", "-S", "-c", _LOOK, path]
-    process = subprocess.Popen(
-        look_there, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    """The first look of a service of kind mount."""
     try:
-        code = process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        with suppress(OSError):
-            process.kill()  # and no wait: it ends when the file system answers, or never
-        raise TimeoutError from None
-    if code:
-        raise NotUp("nothing is mounted there" if code == 3 else "cannot be read")
+        mount.look(mount.MOUNTED, path, seconds)
+    except steps.StepFailed as failed:
+        raise NotUp(str(failed)) from None
 
 
 _KINDS: dict[str, Callable[[str, float], None]] = {

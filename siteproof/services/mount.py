@@ -9,7 +9,7 @@ from contextlib import suppress
 from siteproof.services.steps import SHARE, Job, StepFailed, Steps
 
 # An automounter mounts on access, so statvfs comes first. It hangs where the server is dead.
-_MOUNTED = """
+MOUNTED = """
 import os, sys
 os.statvfs(sys.argv[1])
 sys.exit(0 if os.path.ismount(sys.argv[1]) else 3)
@@ -26,13 +26,16 @@ _REASONS = {3: "nothing is mounted there", 4: "no file that is not empty is ther
 
 def test(job: Job, steps: Steps) -> None:
     """It is mounted; a byte of the first file of its top folder is read."""
-    for name, look in (("mounted", _MOUNTED), ("read", _READ)):
+    for name, program in (("mounted", MOUNTED), ("read", _READ)):
         with steps.step(name):
-            _look(look, job.service.address, SHARE * job.seconds)
+            look(program, job.service.address, SHARE * job.seconds)
 
 
-def _look(program: str, path: str, seconds: float) -> None:
-    """A process of its own looks, as nothing ends a system call on a dead file system."""
+def look(program: str, path: str, seconds: float) -> None:
+    """A process of its own looks, as nothing ends a system call on a dead file system.
+
+    Raises StepFailed, and TimeoutError.
+    """
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", program, path],
         stdin=subprocess.DEVNULL,

@@ -14,7 +14,7 @@ from rows import rows
 
 from siteproof.probes import probing
 from siteproof.probes.probing import NotUp, look
-from siteproof.services import capacity, ssh
+from siteproof.services import capacity, mount, ssh
 from siteproof.sites import Probe
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -203,7 +203,7 @@ def test_a_mount_is_up_and_a_plain_folder_is_not(tmp_path):
 
 
 def test_a_mount_that_hangs_is_left_alone(monkeypatch):
-    monkeypatch.setattr(probing, "_LOOK", "import time; time.sleep(60)")
+    monkeypatch.setattr(mount, "MOUNTED", "import time; time.sleep(60)")
     start = time.monotonic()
     assert why("mount", "/", 0.3) == "no answer within 0.3 s"
     assert time.monotonic() - start < 10

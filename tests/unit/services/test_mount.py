@@ -33,7 +33,7 @@ def test_a_folder_on_which_nothing_is_mounted_fails(tmp_path):
 
 
 def test_a_dead_file_system_is_waited_for_only_as_long_as_a_step_may_take(tmp_path, monkeypatch):
-    monkeypatch.setattr(mount, "_MOUNTED", "import time; time.sleep(60)")
+    monkeypatch.setattr(mount, "MOUNTED", "import time; time.sleep(60)")
     ended = []
     kill = subprocess.Popen.kill
     monkeypatch.setattr(subprocess.Popen, "kill", lambda self: (ended.append(self), kill(self)))
