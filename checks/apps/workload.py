@@ -50,7 +50,8 @@ def parsers_of_all() -> dict[str, ModuleType]:
     for check in PROGRAMS.values():
         found |= check.parsers
     workload = session.current().site.system.workload
-    own = {f"{OWN}{name}": own_program for name in workload.applications} if workload else {}
+    each = workload.applications if workload else {}
+    own = {f"{OWN}{name}": own_program for name, one in each.items() if one.command}
     return {**found, **own, "counters": counters}
 
 

@@ -65,7 +65,7 @@ def slope(
     per_year, low, high, chance = _theil_sen(*_few(years, known, segments), factor)
     sd = robust_sd(_away(years, known, segments, per_year), float(np.abs(known).max()))
     total = per_year * float(years[-1])
-    centre = abs(float(np.median(known)))
+    centre = abs(middle(known))
     return Drift(
         per_year,
         total / centre if centre else 0.0,
@@ -87,7 +87,7 @@ def may_drift(values: Floats) -> bool:
 
     It leaves out only what `slope` would not call significant, but for rare cases.
     """
-    away = values - np.median(values)
+    away = values - middle(values)
     sd = robust_sd(away, float(np.abs(values).max(initial=0.0)))
     if sd == 0:
         return False
@@ -122,7 +122,7 @@ def _away(x: Floats, y: Floats, segments: NDArray[np.intp], slope: float) -> Flo
     """What a slope leaves of the values, around the median of each segment."""
     left = y - slope * x
     parts = (left[segments == one] for one in range(int(segments[-1]) + 1))
-    return np.concatenate([part - np.median(part) for part in parts])
+    return np.concatenate([part - middle(part) for part in parts])
 
 
 def _theil_sen(

@@ -219,6 +219,8 @@ def _best(seconds: Floats, level: Floats, dated: bool, typical: Typical) -> _Can
     if dated and (sine := calendar.annual(seconds, level)):
         rest = Segments(level - sine.offsets, typical)
         candidates.append(_Candidate(rest, 1 + SINE, season=sine))
+    if len(candidates) == 1:
+        return plain
     count = level.size / min(one.repeats() for one in candidates)
     best = min(candidates, key=lambda one: one.score(limit, count))
     if best.drift is None or best.segments.steps or len(plain.segments.steps) > 1:

@@ -46,8 +46,10 @@ def point(sample: Sample, *without: str) -> Point:
     its job used. without: names of such as do not matter.
     """
     used = sample.header.conditions  # what follows from several services has none in its header
-    names = {name: used[name] for name in OF_JOB if name in used} | dict(sample.dims)
-    return tuple(sorted(one for one in names.items() if one[0] not in ("trial", *without)))
+    own = {name: used[name] for name in OF_JOB if name in used}
+    if sample.dims:  # few have any
+        own = dict(sorted((own | dict(sample.dims)).items()))
+    return tuple(one for one in own.items() if one[0] not in ("trial", *without))
 
 
 def by_point(samples: Iterable[Sample], *without: str) -> dict[Point, list[Sample]]:
