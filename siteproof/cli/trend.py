@@ -108,9 +108,13 @@ def trend(
     """Show what changed in the history of every metric and node, and what else changed then.
 
     A change is at least 2 %, and certain: five standard errors of the levels before and after it.
-    What lasted up to 20 runs is an episode. A change of the whole fleet is shown once. Exit code 0:
-    nothing got worse; 1: something did, and nobody has acknowledged it; 3: nothing is proven to be
-    worse, but something is provisional, or the history is too short.
+    What lasted up to 20 runs is an episode. A change of the whole fleet is shown once. 'past' is
+    what recovered, or a loss that ended a gain of single nodes. Exit code 0: nothing got worse; 1:
+    something did, and nobody has acknowledged it; 3: nothing is proven to be worse, but something
+    is provisional, or the history is too short.
+
+    The change of a node is without what the whole fleet did and without rhythms of the week; 'as
+    measured' is the change between the two levels that are shown, where it is another.
 
     \b
     siteproof trend --since 30d
@@ -341,7 +345,9 @@ def explain(site: Site, alert: Alert, lines: Sequence[Line], acked: Sequence[Ack
         name = "taken back" if one.takes_back else "acknowledged"
         shared.print_text(f"  {name:12} {one.ack.when[:16]} UTC by {one.ack.who}: {one.ack.why}")
     if alert.made_good:
-        shared.print_text(f"  {'made good':12} since {alert.made_good}")
+        shared.print_text(f"  {'as before':12} since {alert.made_good}")
+    if alert.ends:
+        shared.print_text(f"  {'ends':12} the gain of {alert.ends}; now as the other nodes")
     if any(line.node in alert.nodes for line in lines):
         records.print_table(_runs(site, alert, lines))
     else:

@@ -58,8 +58,7 @@ SUFFIX = {  # of a name, by the kind of its unit; values are in the kind's base 
 }
 BASE = {kind: unit for unit, (kind, size) in reversed(UNITS.items()) if size == 1}
 HELP = {
-    "open_changes": "Changes of the history for the worse that are neither made good nor "
-    "acknowledged",
+    "open_changes": "Changes of the history for the worse, still there and not acknowledged",
     "exit_code": "Exit code of siteproof verdict: 0 passed, 1 something failed, 3 something is "
     "missing",
     "export_timestamp": "When these values were written",

@@ -129,7 +129,7 @@ class Material:
 
     @property
     def open_changes(self) -> list[Alert]:
-        """What became worse in the history, was not made good, and nobody has acknowledged.
+        """What became worse in the history, is still there, and nobody has acknowledged.
 
         Nothing is known where the history cannot be read; the first screen has the reason.
         """

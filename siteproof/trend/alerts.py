@@ -71,6 +71,8 @@ class Alert:
     runs of one node that it rests on. last_before, first_after: where it most likely lies;
     earliest, latest: between which it lies with 99 %. changed: what else differs between these.
     made_good: the run from which on the value was again what it had been; of an episode, its end.
+    ends: the run with which a gain began that this loss ended, where the nodes are again as before
+    and as the others are.
     unit_factor: that of two units, if it explains the change, else 0. meets: the day on which a
     drift meets its bound, if that is soon.
     """
@@ -101,6 +103,7 @@ class Alert:
     of_fleet: bool = False
     changed: Sequence[Finding] = ()
     made_good: Moment | None = None
+    ends: Moment | None = None
     ack: Ack | None = None
     severity: float = 0.0
     unit_factor: float = 0.0
@@ -117,9 +120,14 @@ class Alert:
         return self.better != "neither" and not self.worse
 
     @property
+    def past(self) -> bool:
+        """Whether the nodes are again as they were before it, or before the gain that it ended."""
+        return self.made_good is not None or self.ends is not None
+
+    @property
     def open(self) -> bool:
-        """Whether it is worse, was not made good, and is not acknowledged."""
-        return self.worse and self.ack is None and self.made_good is None
+        """Whether it is worse, still there, and not acknowledged."""
+        return self.worse and self.ack is None and not self.past
 
 
 @dataclass(frozen=True)
@@ -186,7 +194,7 @@ class Survey:
 
 
 _KEYS = ("ack", "who", "why", "when", "takes_back", "alert")
-_MOMENTS = ("last_before", "first_after", "earliest", "latest", "made_good")
+_MOMENTS = ("last_before", "first_after", "earliest", "latest", "made_good", "ends")
 _KINDS: dict[object, Any] = {
     "str": str,
     "Kind": str,

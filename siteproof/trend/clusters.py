@@ -66,7 +66,7 @@ def _most_common(finds: Sequence[Find]) -> Find:
     """The find of middle size in the run in which most finds of one kind and direction are."""
     places: dict[tuple[object, ...], list[Find]] = {}
     for find in finds:
-        place = (find.kind, find.column, find.relative > 0, find.made_good is None)
+        place = (find.kind, find.column, find.relative > 0, find.lasts)
         places.setdefault(place, []).append(find)
     most = max(places.values(), key=lambda here: len(here))
     return sorted(most, key=lambda f: f.relative)[len(most) // 2]
@@ -78,7 +78,7 @@ def _joins(one: Find, other: Find) -> bool:
     near = NEAR + max(one.within, other.within)
     if one.kind != "drift" and abs(other.column - one.column) > near:
         return False
-    if (one.made_good is None) != (other.made_good is None):
+    if one.lasts != other.lasts:
         return False
     return _is_alike(one.relative, other.relative)
 
@@ -95,7 +95,7 @@ def _as_step(find: Find, step: Find, count: int) -> Find | None:
     Of many nodes with one step, noise makes that of some look like a slope. count: of the others.
     """
     line = find.stretch
-    if (step.kind, step.made_good) != ("step", None) or count <= FEW:
+    if step.kind != "step" or not step.lasts or count <= FEW:
         return None
     at = int(np.searchsorted(line.column, step.column))
     begin, end = max(0, at - step.n_before), at + step.n_after
@@ -159,6 +159,7 @@ def _alert(group: RoleSeries, place: str, finds: list[Find]) -> Alert:
     last_before, first_after, earliest, latest = _moments(group, finds)
     worse = relative < 0 if group.better == "higher" and kind != "scatter" else relative > 0
     goods = [int(f.stretch.column[f.made_good]) for f in finds if f.made_good is not None]
+    gains = [int(f.stretch.column[f.ends]) for f in finds if f.ends is not None]
     nodes = group.nodes if of_fleet else [group.nodes[f.stretch.node] for f in finds]
     return Alert(
         id="",
@@ -186,6 +187,7 @@ def _alert(group: RoleSeries, place: str, finds: list[Find]) -> Alert:
         better=group.better,
         of_fleet=of_fleet,
         made_good=group.moment(max(goods)) if goods else None,
+        ends=group.moment(min(gains)) if gains else None,
         severity=float(median(f.severity for f in finds)),
         unit_factor=typical.unit_factor,
     )

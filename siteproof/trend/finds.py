@@ -64,7 +64,8 @@ class Find:
     in a series without one; confidence: that there is one, in words. severity: in units of the
     scatter of one run. unit_factor: that of two units, if it explains the change, else 0.
     within: by how many values `at` may be too early or too late. made_good: the value from which on
-    all is again as it was before.
+    all is again as it was before. ends: the value at which a gain began that the others never had,
+    and that this loss ended.
     """
 
     stretch: Region
@@ -81,6 +82,12 @@ class Find:
     unit_factor: float = 0.0
     within: int = 0
     made_good: int | None = None
+    ends: int | None = None
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the line is now other than it was before, or than the others are."""
+        return self.made_good is None and self.ends is None
 
     @property
     def column(self) -> int:
@@ -200,7 +207,7 @@ def _closely(line: Region, kind: Typical, may_swing: bool, found: Found) -> None
         found.rhythms.append((line, seen))
     for at, change in enumerate(seen.changes):
         if _worth(line, change):
-            found.finds.append(_change(line, change, seen.changes[at + 1 :]))
+            found.finds.append(_change(line, seen.changes, at))
     if seen.drift and drift.worth_an_alert(seen.drift) and _is_seen(line, seen.drift, seen):
         found.finds.append(_drift(line, seen.drift))
     found.finds.extend(_scatter(line, one) for one in seen.scatter if _noisy(line, one))
@@ -233,8 +240,9 @@ def _worth(line: Region, change: Change) -> bool:
     return change.n_before >= CONFIRMS
 
 
-def _change(line: Region, change: Change, later: Sequence[Change]) -> Find:
+def _change(line: Region, changes: Sequence[Change], at: int) -> Find:
     """A step or an episode. Levels as measured: medians of so many runs next to it."""
+    change = changes[at]
     first, end = max(0, change.at - change.n_before), change.at + change.n_after
     levels = (middle(line.raw[a:b]) for a, b in ((first, change.at), (change.at, end)))
     if change.end is not None:
@@ -246,7 +254,8 @@ def _change(line: Region, change: Change, later: Sequence[Change]) -> Find:
         _found(line, kind, change, *levels),
         severity=change.severity,
         unit_factor=steps.unit_factor(change),
-        made_good=_made_good(change, later),
+        made_good=_made_good(change, changes[at + 1 :]),
+        ends=_ended(line, changes, at),
     )
 
 
@@ -274,6 +283,22 @@ def _made_good(change: Change, later: Sequence[Change]) -> int | None:
     lacks = [(change.before - one.after) * way > near for one in lasting]
     back = next((at for at in range(len(lacks)) if not any(lacks[at:])), None)
     return None if back is None else lasting[back].at
+
+
+def _ended(line: Region, changes: Sequence[Change], at: int) -> int | None:
+    """Where the gain began that a loss ended, if the line is now as those of the other nodes."""
+    loss, places = changes[at], range(at)
+    undone = (n for n in places if _made_good(changes[n], changes[n + 1 :]) == loss.at)
+    begin = next(undone, None)
+    sign = 1 if line.group.better == "higher" else -1
+    if begin is None or line.node == FLEET or (loss.after - loss.before) * sign > 0:
+        return None
+    group = line.group
+    others = (group.owner != line.node) & (group.column >= line.column[loss.at])
+    if np.unique(group.owner[others]).size < MIN_FLEET - 1:
+        return None
+    lacks = sign * (np.median(group.values[others]) - np.median(line.raw[loss.at :]))
+    return changes[begin].at if lacks <= BACK * abs(loss.after - loss.before) else None
 
 
 def _noisy(line: Region, change: Change) -> bool:

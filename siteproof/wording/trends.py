@@ -41,7 +41,7 @@ def word(alert: Alert) -> str:
     """One word on a change, as it stands now."""
     if alert.provisional:
         return "provisional"
-    if alert.made_good:
+    if alert.past:
         return "past"
     return "drift" if alert.kind == "drift" and alert.worse else direction(alert)
 
@@ -89,7 +89,11 @@ def state(alert: Alert) -> str:
         text += f", {count(alert.n_after, 'run')}"
     if alert.meets:
         text += f", meets its bound on {alert.meets}"
-    return f"{text}, recovered {alert.made_good}" if alert.made_good else text
+    if alert.ends:
+        text += f", ends the gain of {alert.ends}: as before it, and as the other nodes"
+    if alert.made_good:
+        text += f", {'recovered' if alert.worse else 'until'} {alert.made_good}"
+    return text
 
 
 def unit(alert: Alert) -> str:

@@ -28,6 +28,10 @@ from siteproof.wording.in_bounds_unit import levels
 MAX_NODES = 3  # of a row
 MAX_NAMES = 3  # changes or sessions in a sentence
 MAX_ROWS = 60  # of a table, and points of one kind
+SIZES = (
+    "The change of nodes is without what the whole fleet did and without rhythms of the week; 'as "
+    "measured' is the change from before to after, where it is another."
+)
 EPISODES = "An episode lasted 3 to 20 runs; at its end the values were again as before."
 MAX_FACTS = 12  # that changed alike, in a row
 COMMAND = "siteproof compare"
@@ -220,7 +224,7 @@ def _of_history(material: Material) -> Section:
     if found.series:
         lead = (
             f"{count(len(alerts), 'change')} in {count(found.points, 'value')} of {found.series} "
-            f"series; {sum(a.open for a in alerts)} for the worse are open: neither made good nor "
+            f"series; {sum(a.open for a in alerts)} for the worse are open: neither past nor "
             "acknowledged."
         )
     times = [moment_of(sample.header).replace(tzinfo=None) for sample in material.judged.samples]
@@ -233,7 +237,7 @@ def _of_history(material: Material) -> Section:
     ]
     tables = [
         _alerts(material, recent, f"Episodes from {when(first)} to {when(last)}", EPISODES),
-        _alerts(material, [a for a in alerts if a not in recent], "Steps and drifts"),
+        _alerts(material, [a for a in alerts if a not in recent], "Steps and drifts", SIZES),
     ]
     points = [f"Acknowledged: {trends.acknowledged(material.site, a)}" for a in found.acknowledged]
     for title, lines in (
@@ -245,7 +249,7 @@ def _of_history(material: Material) -> Section:
     return Section("history", "Over the whole history", lead, tables, points=points)
 
 
-def _alerts(material: Material, alerts: Sequence[Alert], title: str, note: str = "") -> Table:
+def _alerts(material: Material, alerts: Sequence[Alert], title: str, note: str) -> Table:
     """A row for each change, to which others lead."""
     ids = [anchor("change", alert.id) for alert in alerts]
     whole, command = of_alerts(material, alerts), "siteproof trend"

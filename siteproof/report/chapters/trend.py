@@ -89,13 +89,13 @@ def middles_of(material: Material) -> list[Middle]:
 
 def _lead(material: Material, middles: Sequence[Middle]) -> str:
     survey = material.survey
-    worse = [a for a in survey.all if a.worse]
+    worse = [a for a in survey.all if a.open]
     text = f"{count(len(middles), 'headline metric')} of the fleet over time"
     if not worse and not survey.long_enough:
         return f"{text}; {TOO_SHORT}."
     if not worse:
-        return f"{text}; no change for the worse was found in {survey.series} series."
-    found = f"{count(len(worse), 'change')} for the worse"
+        return f"{text}; no change for the worse is open in {survey.series} series."
+    found = f"{count(len(worse), 'change')} for the worse, not acknowledged"
     return f"{text}; {found}, the worst: {trends.sentence(material.site, worse[0])}."
 
 

@@ -221,6 +221,17 @@ def test_what_was_made_good_is_no_open_alert(planted):
     assert not fall.open and fall.made_good.time == day(40)
 
 
+def test_the_end_of_a_gain_that_the_others_never_had_is_no_open_alert(here):
+    gain, relapse = (
+        Step(TRIAD, 30, 0.3, ["n003"], last=79),
+        [Step(GFLOPS, first, -0.2, ["n003"], last=last) for first, last in ((0, 29), (80, 119))],
+    )
+    seen = here.year((TRIAD, GFLOPS), runs=120, steps=[gain, *relapse]).survey()
+    loss, slow_again = (only([a for a in of(seen, m) if a.worse]) for m in (TRIAD, GFLOPS))
+    assert not loss.open and loss.ends.time == day(30)
+    assert slow_again.open and slow_again.first_after.time == day(80)
+
+
 def test_a_fall_of_the_last_runs_is_provisional(planted):
     found = only(of(planted, READ))
     assert (found.kind, found.provisional, found.n_after) == ("out of control", True, 3)
