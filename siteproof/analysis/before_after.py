@@ -16,7 +16,7 @@ from math import hypot, log, sqrt
 from statistics import NormalDist, median
 
 from siteproof.analysis import arithmetic
-from siteproof.analysis.slow_nodes import FEW, MAD_TO_SIGMA, Level, level
+from siteproof.analysis.slow_nodes import FEW, MAD_TO_SIGMA, MIN_FLEET, Level, level
 
 LEAST = 0.02  # a smaller change does not matter
 FALSE_ALARM = 0.005  # wanted: the share of comparisons in which a node is named by chance
@@ -100,6 +100,18 @@ def worst(
     lost = _beyond(changes, sign) | _gross(changes, sign)
     found += [(sign * changes[node], node, changes[node]) for node in lost]
     return [(node, change) for _, node, change in sorted(found, key=lambda one: one[:2])]
+
+
+def as_others(after: Mapping[str, float], better: str) -> set[str]:
+    """Who is not below the others by more than these scatter, whatever it was before.
+
+    So `siteproof nodes` does not name it. Of fewer than MIN_FLEET nobody is known to be.
+    """
+    middle = median(after.values())
+    if len(after) < MIN_FLEET or middle <= 0:
+        return set()
+    shares = {name: value / middle - 1 for name, value in after.items()}
+    return set(after) - _beyond(shares, -1 if better == "lower" else 1)
 
 
 def _beyond(changes: Mapping[str, float], sign: int) -> set[str]:

@@ -59,6 +59,8 @@ class MetricChange:
     nodes: The nodes that both have measured.
     worst: The nodes and pairs (a>b) that lost most by themselves, and how much; null of a count
         that was 0.
+    as_others: Those nodes of worst that were better than the others in A, and are as the others in
+        B: 'siteproof nodes' does not name them.
     """
 
     metric: str
@@ -71,6 +73,7 @@ class MetricChange:
     verdict: str
     nodes: NodeSet
     worst: Mapping[str, float | None]
+    as_others: NodeSet
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,9 @@ def compare(a: str | None, b: str | None, system: str, whole: bool, form: str) -
 
     Without both, what 'siteproof verdict' judges is compared with what was accepted before it, or
     with the last that measured the same, as on the page of 'siteproof report'; without B it is the
-    latest. Exit code 1: a metric is worse; 3: no metric is in both, or one is not comparable.
+    latest. A node that lost and is 'now as the others' was better than these in A; 'siteproof
+    nodes' does not name it. Exit code 1: a metric is worse; 3: no metric is in both, or one is not
+    comparable.
 
     \b
     siteproof compare before-firmware after-firmware
@@ -220,6 +225,7 @@ def _shown(site: Site, row: Row) -> Entry:
     name, a, b, unit, by, noise, nodes, worst = _cells(site, row)
     head = [_state(row), name, f"{a} -> {with_unit(b, unit)}", by]
     phrases = [f"noise {noise}", nodes, *([f"worst {worst}"] if worst else [])]
+    phrases += [f"now as the others: {row.as_others}"] if row.as_others else []
     return Entry(head, phrases, [COLOURS[row.change.effect]])
 
 
@@ -286,7 +292,7 @@ def _answer_of(site: Site, result: Comparison, names: Sequence[str], code: int) 
 
 def _of_metric(row: Row) -> MetricChange:
     return MetricChange(
-        **same(row, "role", "unit", "nodes"),
+        **same(row, "role", "unit", "nodes", "as_others"),
         **same(row.change, "change", "noise"),
         metric=row.name,
         a=row.change.before,

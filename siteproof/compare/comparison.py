@@ -32,7 +32,10 @@ Sides = Mapping[Series, Nodes]  # of a campaign
 
 @dataclass(frozen=True)
 class Row:
-    """One metric that both have. nodes: measured in both. worst: nodes that lost most."""
+    """One metric that both have. nodes: measured in both. worst: nodes that lost most.
+
+    as_others: those of worst that were faster in A, and are now as the others are.
+    """
 
     name: str
     role: str
@@ -40,6 +43,7 @@ class Row:
     change: Change
     nodes: NodeSet
     worst: Sequence[tuple[str, float | None]] = ()
+    as_others: NodeSet = field(default_factory=NodeSet)
 
 
 @dataclass(frozen=True)
@@ -182,7 +186,9 @@ def _row(site: Site, place: Series, a: Nodes, b: Nodes) -> Row:
     change = rules.compare(before, after, metric.better)
     counts = units.kind(metric.unit) == "count"
     worst = rules.worst(first, second, metric.better, counts=counts) if len(a) > 1 else []
-    return Row(place.name, place.role, unit, change, nodesets.of(a), worst)
+    level = rules.as_others(second, metric.better) if series.is_speed(metric) else set()
+    as_others = nodesets.of(node for node, _ in worst if node in level)
+    return Row(place.name, place.role, unit, change, nodesets.of(a), worst, as_others)
 
 
 def _unit(metric: Metric, a: Nodes, b: Nodes) -> str:

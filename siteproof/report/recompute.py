@@ -45,6 +45,7 @@ PLAIN = "B|B/s|FLOPS|Hz|IOPS|count|nodes|tasks|ranks|packets|VMs|instances|s|x|[
 UNIT = re.compile("([KMGTP]i|[kMGTP]?)(%s|%s)" % ("|".join(SIZES), PLAIN))
 NUMBER = re.compile("[+-]?[0-9]{1,60}([.][0-9]{1,60})?([eE][+-]?[0-9]{1,2})?")
 SIGNS = {"at_least": -1, "at_most": 1, "equals": 0}
+FILE = "file below perflogs"  # a column
 LINE, TOP = "not met", "verdict at the top"  # a column and a line of the first screen
 CELLS = {"verdict": "stated", "required": "limit", "limit": "limit", "worst value": "worst"}
 CELLS.update({"margin": "margin", "counts": "counts"})
@@ -295,12 +296,12 @@ def is_said(text: str, due: List[str], verdicts: Row) -> bool:
 
 def unlike_sums(judge: Judge, rows: List[Row], texts: Row) -> List[str]:
     """The SHA-256 on the page of which the file is another one, and files without one."""
-    due = {row["job"]: row["sha256"] for row in judge.tables["jobs"] if row["sha256"]}
+    due = {row["file"]: row["sha256"] for row in judge.tables["jobs"] if row["sha256"]}
     for name, text in texts.items():
         digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
         due["%s.%s of this page" % (name, "csv" if name in TABLES else "py")] = digest
     sums = [row for row in rows if "SHA-256" in row]
-    said = {(row.get("job", "-").strip("-") or row.get("of", ""), row["SHA-256"]) for row in sums}
+    said = {(row.get(FILE, "").strip("-") or row.get("of", ""), row["SHA-256"]) for row in sums}
     other = [key for key, digest in said if key and due.get(key, "-") != digest]
     wrong = sorted({key for key, _ in set(due.items()) - said} | set(other))
     return ["the page states another SHA-256 of %s" % key for key in wrong]

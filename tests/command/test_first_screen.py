@@ -239,7 +239,24 @@ def test_a_step_of_the_whole_fleet_has_its_day_and_what_changed_then(winter):
     rows = answer(first.summary, "worse")
     step = next(row for row in rows if row["worse"] == "Hpl.gflops" and row["id"])
     assert re.fullmatch(r"-[34]\.\d %", step["change"])
-    assert (step["since"], step["details"]) == ("2025-12-03", "kernel: 6.1.0-12 -> 6.1.0-99")
+    assert step["since"] == "2025-12-03"
+    assert step["details"].endswith(" GFLOPS; kernel: 6.1.0-12 -> 6.1.0-99")
+
+
+def test_what_is_worse_since_the_last_time_is_named_once_and_what_is_older_is_counted(
+    tmp_path, monkeypatch
+):
+    triad = (12, -0.12, ("n003",)), (40, -0.2, ("n005",))
+    steps = [years.Step("Hpl.gflops", 40, -0.04), *(years.Step("Stream.triad", *s) for s in triad)]
+    named = {"steps": steps, "campaigns": {30: "spring", 59: "winter"}}
+    plan = {**PLAN, "runs": 60, "gaps": [], **named}
+    years.write(world(tmp_path, monkeypatch), nodes=COUNT, **plan)
+    *recent, older = answer(made(name="winter", chapters=("changes",))[0].summary, "worse")
+    named = [(row["worse"], row["where"]) for row in recent]
+    assert named == [("Hpl.gflops", "compute"), ("Stream.triad", "compute: n005")]
+    assert all(row["id"] and row["since"] for row in recent)
+    assert older["worse"] == "1 change before that, not acknowledged"
+    assert older["where"] == "Stream.triad of compute: n003" and older["id"].to
 
 
 def test_what_was_not_tested_comes_last_and_the_criteria_first(winter):

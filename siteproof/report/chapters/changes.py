@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from siteproof.analysis.before_after import Effect
 from siteproof.compare import accepted, comparison
@@ -46,9 +47,13 @@ ALERT_NUMBERS = ("before", "after", "change", "runs before", "runs after")
 
 @dataclass(frozen=True)
 class Since:
-    """What is compared with. words: name and date. judged: which sessions are, if several."""
+    """What is compared with. words: name and date. until: its newest job (UTC, without a zone).
+
+    judged: which sessions are, if several.
+    """
 
     words: str
+    until: datetime
     judged: str
     result: Comparison
 
@@ -116,7 +121,8 @@ def _compared(material: Material, words: str, last: LastTime) -> Since:
         several = f" (the values judged now are of {len(material.names)} sessions: {named})"
     before = material.sessions.of(last.holds)
     result = comparison.compare(material.site, before, material.judged.samples, material.perflogs)
-    return Since(words, several, result)
+    until = max(moment_of(header) for header in last.headers).replace(tzinfo=None)
+    return Since(words, until, several, result)
 
 
 def _metrics(site: Site, result: Comparison) -> Table:
@@ -184,9 +190,12 @@ def _word(row: Row) -> str:
     return str(row.change.effect)
 
 
-def worst(row: Row) -> str:
-    """The nodes that fell most."""
-    return few([f"{node} {change(by)}".removesuffix(" -") for node, by in row.worst], MAX_NODES)
+def worst(row: Row, known: Collection[str] = ()) -> str:
+    """The nodes that fell most, without those that are known."""
+    fell = [(node, by) for node, by in row.worst if node not in known]
+    text = few([f"{node} {change(by)}".removesuffix(" -") for node, by in fell], MAX_NODES)
+    level = [node for node, _ in fell if node in row.as_others]
+    return f"{text}; now as the others: {nodes(level)}" if level else text
 
 
 def _worse_metric(site: Site, row: Row) -> str:

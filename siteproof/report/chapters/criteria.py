@@ -98,7 +98,7 @@ def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
     note = f". Note: {criterion.note}" if criterion.note else ""
     values = material.once(samples.of_units)
     own = [row for (key, _), rows in values.items() if key == result.id for row in rows]
-    jobs = [(f"job {job}", anchor("job", job)) for job in samples.jobs_of(own)]
+    jobs = [(f"job {job}", place) for job, place in samples.jobs_of(material, own)]
     return (
         Link([(result.id, anchor("values", result.id))]),
         str(result.verdict),

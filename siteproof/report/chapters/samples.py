@@ -12,10 +12,10 @@ from siteproof.record.severity import RANKS, Verdict
 from siteproof.report import value_tables
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, when
-from siteproof.report.sections import NOTHING, Section, Table, anchor, to_rows
+from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, to_rows
 from siteproof.units import count, with_unit
 
-JOBS = ("job", "session", "check", "id", "ended", "file below perflogs", "SHA-256")
+JOBS = ("job", "session", "check", "ended", "file below perflogs", "SHA-256")  # recompute.py reads
 MAX_UNITS = 400  # of a criterion, the most severe verdicts first
 MAX_VALUES = 3  # of a unit in a cell
 MAX_OF_NODE = 40  # values in a cell
@@ -39,7 +39,7 @@ def chapter(material: Material) -> Section | None:
     title = f"Jobs with their files ({len(jobs)})"
     ids = [anchor("job", str(job["job"])) for job in jobs]
     found = [Table(JOBS, list(map(_job, jobs)), NOTE, title=title, ids=ids)]
-    found += [_of_criterion(one, verdicts, values) for one in material.judged.verdicts]
+    found += [_of_criterion(material, one, verdicts, values) for one in material.judged.verdicts]
     found.append(_of_nodes(material, verdicts, values))
     lead = (
         f"Each verdict rests on values of {count(len(jobs), 'job')}. A criterion and a node lead "
@@ -54,17 +54,22 @@ def of_units(material: Material) -> dict[tuple[str, str], list[Given]]:
     return grouped(((row["criterion"], row["unit"]), row) for row in samples)
 
 
-def jobs_of(samples: Iterable[Given]) -> list[str]:
-    """The numbers of their jobs, in order."""
-    return [str(number) for number in sorted({int(one["job"]) for one in samples})]
+def jobs_of(material: Material, samples: Iterable[Given]) -> list[tuple[str, str]]:
+    """The jobs of some samples by their ids in Slurm, with where they are on the page."""
+    ids = material.once(_ids)
+    numbers = sorted({int(one["job"]) for one in samples})
+    return [(ids[number], anchor("job", str(number))) for number in numbers]
+
+
+def _ids(material: Material) -> dict[int, str]:
+    return {int(job["job"]): str(job["id"]) for job in material.once(value_tables.rows_of)["jobs"]}
 
 
 def _job(job: Given) -> tuple[str, ...]:
     return (
-        str(job["job"]),
+        job["id"],
         job["session"],
         job["check"],
-        job["id"],
         when(job["time"]),
         str(job["file"]) or NOTHING,
         job["sha256"] or NOTHING,
@@ -72,7 +77,10 @@ def _job(job: Given) -> tuple[str, ...]:
 
 
 def _of_criterion(
-    result: CriterionVerdict, verdicts: Mapping[tuple[str, str], str], values: Units
+    material: Material,
+    result: CriterionVerdict,
+    verdicts: Mapping[tuple[str, str], str],
+    values: Units,
 ) -> Table:
     """A row for each unit with a value, or with the reason why it has none."""
     own = [unit for key, unit in values if key == result.id]
@@ -80,7 +88,7 @@ def _of_criterion(
     rows = []
     for unit in own:
         samples = values[result.id, unit]
-        jobs = to_rows("job", *jobs_of(samples)[:MAX_JOBS_OF_UNIT])
+        jobs = Link(jobs_of(material, samples)[:MAX_JOBS_OF_UNIT])
         verdict = verdicts.get((result.id, unit), NOTHING)
         value = ", ".join(["; ".join(_shown(samples)), *_arithmetic(samples)])
         rows.append((to_rows("node", unit or "all"), value, verdict, jobs))
@@ -121,8 +129,8 @@ def _shown(samples: Sequence[Given]) -> Iterator[str]:
 def _of_nodes(material: Material, verdicts: Mapping[tuple[str, str], str], values: Units) -> Table:
     """A row for each node: its values, the criteria that it misses, and the jobs."""
     of_node = _by_node(material, values)
-    rows = [(node, *_of_node(of_node[node], verdicts, values)) for node in sorted(of_node)]
-    rows = rows[:MAX_NODES]
+    names = sorted(of_node)[:MAX_NODES]
+    rows = [(node, *_of_node(material, of_node[node], verdicts, values)) for node in names]
     return Table(
         ("node", "values", "criteria not passed", "jobs"),
         rows,
@@ -144,13 +152,15 @@ def _by_node(material: Material, values: Units) -> dict[str, list[tuple[str, str
 
 
 def _of_node(
-    own: Sequence[tuple[str, str]], verdicts: Mapping[tuple[str, str], str], values: Units
+    material: Material,
+    own: Sequence[tuple[str, str]],
+    verdicts: Mapping[tuple[str, str], str],
+    values: Units,
 ) -> tuple[str, str, str]:
     texts = [_in_short(one, verdicts.get(one, NOTHING), values[one]) for one in own]
     missed = {one[0] for one in own if verdicts.get(one) != Verdict.PASS}
-    jobs = jobs_of(sample for one in own for sample in values[one])
-    missing, from_jobs = to_rows("criterion", *sorted(missed)), to_rows("job", *jobs)
-    return few(texts, MAX_OF_NODE, "; "), missing, from_jobs
+    jobs = Link(jobs_of(material, (sample for one in own for sample in values[one])))
+    return few(texts, MAX_OF_NODE, "; "), to_rows("criterion", *sorted(missed)), jobs
 
 
 def _in_short(one: tuple[str, str], verdict: str, samples: Sequence[Given]) -> str:

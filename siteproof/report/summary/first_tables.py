@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from siteproof.analysis.before_after import Effect
 from siteproof.record.severity import NOT_KEPT
 from siteproof.report.chapters import changes, criteria, nodes, untested
 from siteproof.report.material import Material
 from siteproof.report.phrases import day, few
-from siteproof.report.sections import NOTHING, Table, to_rows
+from siteproof.report.sections import NOTHING, Link, Table, to_rows
 from siteproof.trend import Alert
+from siteproof.units import count
 from siteproof.verdict.tally import of_all
 from siteproof.wording import tallies
 from siteproof.wording.amounts import change
@@ -23,6 +24,7 @@ OUT = ("nodes", "state", "why", "since", "change")
 NOT_MET = ("not met", "verdict", "why", "worst value", "limit", "margin")  # recompute.py compares
 WORSE = ("worse", "where", "change", "since", "details", "id")
 MISSING = ("not measured", "which")
+HISTORY = ("Over the whole history", "section-history")  # the part of the page
 
 
 def tables(material: Material) -> list[Table]:
@@ -70,21 +72,49 @@ def not_met(material: Material) -> Table:
 
 
 def _worse(material: Material) -> Table:
-    """What fell since the last time, then what fell in the whole history and is still open."""
+    """What fell since the last time, each metric of a unit once; then how much fell before.
+
+    Where there is no last time, what fell in the whole history and is still open.
+    """
     since = material.once(changes.last_time) if material.judged.samples else None
-    rows = list(_compared(material, since)) if since else []
-    rows += [_open(alert) for alert in material.open_changes]
-    title = f"Worse since {since.words}" if since else "Worse over all runs"
-    return Table(WORSE, rows, title=title, most=MAX_ROWS)
+    if since is None:
+        rows = list(map(_open, material.open_changes))
+        return Table(WORSE, rows, title="Worse over all runs", most=MAX_ROWS)
+    parts: dict[bool, list[Alert]] = {True: [], False: []}
+    for one in material.open_changes:
+        parts[one.begin.time > since.until].append(one)
+    rows = list(_compared(material, since, parts[True]))
+    shown = {str(row[-1]) for row in rows}
+    rows += [_open(one) for one in parts[True] if one.id not in shown]
+    rows += _older(parts[False])
+    return Table(WORSE, rows, title=f"Worse since {since.words}", most=MAX_ROWS)
 
 
-def _compared(material: Material, since: changes.Since) -> Iterator[tuple[str, ...]]:
+def _older(alerts: Sequence[Alert]) -> Iterator[tuple[str, ...]]:
+    """How many changes are older than what is compared with, and which."""
+    if alerts:
+        named = [f"{one.series_name} of {changes.where(one)}" for one in alerts]
+        what = f"{count(len(alerts), 'change')} before that, not acknowledged"
+        yield what, few(named, MAX_CHANGES, "; "), "", "", "", Link([HISTORY])
+
+
+def _compared(
+    material: Material, since: changes.Since, alerts: Sequence[Alert]
+) -> Iterator[tuple[str, ...]]:
+    """Rows of the comparison, each with day, cause and id of its change in the history, if known.
+
+    Nodes that a change of the history names have its row, and none here.
+    """
     for row in since.result.rows:
+        of_row = [one for one in alerts if (one.series_name, one.role) == (row.name, row.role)]
         if row.change.effect is Effect.WORSE:
             levels = " -> ".join(changes.levels_of(material.site, row))
-            yield (row.name, row.role, change(row.change.change), "", levels, "")
-        elif row.worst:
-            yield (row.name, changes.worst(row), "", "", "", "")
+            known = (_open(one)[3:] for one in of_row if one.of_fleet)
+            begin, causes, name = next(known, ("", "", ""))
+            details = "; ".join(filter(None, (levels, causes)))
+            yield (row.name, row.role, change(row.change.change), begin, details, name)
+        elif names := changes.worst(row, {node for one in of_row for node in one.nodes}):
+            yield (row.name, names, "", "", "", "")
 
 
 def _open(alert: Alert) -> tuple[str, ...]:

@@ -130,6 +130,13 @@ def test_the_worst_node_lost_more_than_its_sisters():
     assert rules.worst(before, after, "neither") == []
 
 
+def test_a_node_that_is_not_below_the_others_is_as_they_are_whatever_it_was():
+    after = {"a": 101.0, "b": 100.0, "c": 99.0, "d": 100.5, "e": 60.0}
+    assert rules.as_others(after, "higher") == set("abcd")
+    assert rules.as_others({n: 1 / v for n, v in after.items()}, "lower") == set("abcd")
+    assert rules.as_others({"a": 1.0, "b": 1.0, "c": 1.0}, "higher") == set()
+
+
 # ---- two campaigns
 
 
