@@ -79,6 +79,23 @@ def check_catalogue(site: Site, check: str, metrics: Iterable[str]) -> None:
         )
 
 
+def bounds(site: Site, check: str, role: str) -> dict[str, tuple[float | None, float | None]]:
+    """Of each metric the lowest and highest value that miss no criterion, in the base unit."""
+    sides: dict[str, tuple[list[float], list[float]]] = {}
+    for one in site.criteria.values():
+        of, _, name = one.metric.partition(".")
+        if of != check or role not in site.roles_of(one):
+            continue
+        unit = site.catalogue[one.metric].unit
+        limits = one.limits(unit, site.hardware_of(role))
+        for side, limit in zip(sides.setdefault(name, ([], [])), limits, strict=True):
+            side += [float(limit.value * units.UNITS[unit][1])] if limit else []
+    return {
+        name: (max(lows, default=None), min(highs, default=None))
+        for name, (lows, highs) in sides.items()
+    }
+
+
 def compared(
     site: Site,
     check: str,

@@ -389,6 +389,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
                 for name, metric in active.site.catalogue.items()
                 if metric.point and metric.check == self.name_of_check()
             },
+            bounds=contract.bounds(active.site, self.name_of_check(), self.role),
             lost=lost,
             limit=int(self.seconds()),
             provenance=session.provenance(files.CLONE)

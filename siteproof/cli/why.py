@@ -467,6 +467,7 @@ def _sample(sample: Sample, refused: Finding | None) -> str:
     what = f"{sample.status}: {sample.why}"
     if sample.status == "ok":
         what = with_unit(sample.value, sample.unit)
+        what += f" '{sample.line}'" if sample.line else ""
     counts = f"does not count: {sentence(refused)}" if refused else "counts"
     under = " ".join(f"{k}={v}" for k, v in sorted(sample.conditions.items()))
     return f"{head.time} session {head.session} job {head.job}: {what} [{counts}] {under}"

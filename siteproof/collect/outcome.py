@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -30,6 +31,9 @@ LONGEST_TEXT = 16_384  # characters of a reading that is a text
 LONGEST_ASIDE = 4 * files.MIB  # characters of all texts aside
 MAX_DIMS, LONGEST_DIM = 30, 1_000
 LONGEST_VALUE = 100  # digits
+LONGEST_LINE = 160  # characters of a tool's line that is kept
+FEW_DIGITS = 3  # a number of fewer may stand in any line, which must then name the metric
+_NUMBER = re.compile(r"(?<![\w.])-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?")
 UNFORESEEN = "no parser expects this output"  # how the reason begins where a parser went wrong
 JOBS_OWN = ("mode", samples.PUBLISHED)  # set by the job alone, as its conditions are
 CRASHED = "crashed"  # a fact: how the first attempt of a point ended, where this is the second
@@ -89,6 +93,7 @@ def judge(
     conditions = {**conditions, **emulated(job, left.meta)}
     complete(job, readings)
     must_be_short(readings, conditions)
+    readings = with_lines(readings, runs, job)
     if _length(aside) > LONGEST_ASIDE:
         raise OutputError(f"texts of {_length(aside)} characters, at most {LONGEST_ASIDE}")
     return conditions, readings, aside
@@ -247,6 +252,40 @@ def _parser(run: Execution, left: Raw, job: Manifest) -> tuple[Any, str]:
     if not hasattr(parser, "parse"):
         raise OutputError(f"{job.check} has no parser '{name}'")
     return parser, run.stderr if getattr(parser, "STREAM", "stdout") == "stderr" else run.stdout
+
+
+def with_lines(
+    readings: Iterable[Reading], runs: Sequence[Execution], job: Manifest
+) -> list[Reading]:
+    """The readings; those that miss a bound of the site with the tool's line, for the vendor."""
+    return [replace(r, line=line_of(r, runs)) if misses(r, job) else r for r in readings]
+
+
+def misses(reading: Reading, job: Manifest) -> bool:
+    """Whether a value misses a bound of the site, in any mode and under any conditions."""
+    low, high = job.bounds.get(reading.metric, (None, None))
+    if not isinstance(reading.value, Decimal):
+        return False
+    value = float(reading.value) * float(units.UNITS[reading.unit][1])
+    return (low is not None and value < low) or (high is not None and value > high)
+
+
+def line_of(reading: Reading, runs: Iterable[Execution]) -> str:
+    """The line of a tool's output with this value; empty where none has it, or several have.
+
+    Of several that which names the metric.
+    """
+    texts = (text for run in runs for text in (run.stdout, run.stderr))
+    lines = (" ".join(line.split()) for text in texts for line in text.splitlines())
+    value, name = Decimal(reading.value), reading.metric.rpartition("_")[2]
+    found = dict.fromkeys(
+        line for line in lines if value in [Decimal(one) for one in _NUMBER.findall(line)]
+    )
+    named = [line for line in found if name in line.lower()]
+    digits = len(value.as_tuple().digits)
+    sure = named or (list(found) if len(found) == 1 and digits >= FEW_DIGITS else [""])
+    line = harmless(sure[0])
+    return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
 
 
 def complete(job: Manifest, readings: list[Reading]) -> None:

@@ -232,6 +232,7 @@ def _node_samples(header: Header, node: str, left: Outcome, room: int) -> Iterab
             trial=trial,
             own_conditions=own,
             why=left.why,
+            line=reading.line,
         )
 
 

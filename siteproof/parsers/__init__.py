@@ -16,6 +16,7 @@ class Reading:
     metric: the name without its check, such as `triad`.
     value: the digits as printed; text where the unit is `text`.
     dims: what the value belongs to beyond its node, such as {"size": "4194304"}.
+    line: the tool's own line with the value, where that misses a bound (siteproof.collect.outcome).
 
     A control character that a tool printed becomes `?` here, for all parsers.
     """
@@ -24,6 +25,7 @@ class Reading:
     value: Decimal | str
     unit: str
     dims: Mapping[str, str] = field(default_factory=dict)
+    line: str = ""
 
     def __post_init__(self) -> None:
         dims = {harmless(key): harmless(text) for key, text in self.dims.items()}

@@ -137,6 +137,7 @@ class Manifest:
     parsers: the parser's module by the program's name; derive: module.function that adds readings.
     facts: the role's hardware and expected parameters, for `derive`.
     point: by metric, what a value must have beyond its node: the point of the catalogue.
+    bounds: by metric, the lowest and the highest value that miss no criterion, in the base unit.
     lost: expected nodes that are not in the job, each with the reason. spared: those of them that
     Slurm reports as healthy, but that are reserved for others or outside the job.
     place: the session's number in the order of sessions; 0: it has none.
@@ -167,6 +168,9 @@ class Manifest:
     started: _Moment = 0.0
     facts: Annotated[Mapping[str, object], _SHORT] = field(default_factory=dict)
     point: Annotated[dict[str, list[str]], _SHORT] = field(default_factory=dict)
+    bounds: Annotated[dict[str, tuple[float | None, float | None]], _SHORT] = field(
+        default_factory=dict
+    )
     lost: dict[_Node, str] = field(default_factory=dict)
     spared: list[_Node] = field(default_factory=list)
     conditions: Annotated[dict[str, str], _SHORT] = field(default_factory=dict)

@@ -165,7 +165,8 @@ class Sample:
     """One measured value, or why there is none.
 
     metric: with its check, such as `Stream.triad`; `Stream.*` if a failure concerns all of them.
-    value: as the tool printed it; None unless status is `ok`.
+    value: as the tool printed it; None unless status is `ok`. line: the tool's own line with it, if
+    it missed a bound of the site when it was collected, and one line alone has it.
     """
 
     header: Header
@@ -178,6 +179,7 @@ class Sample:
     trial: int = 0
     dims: Mapping[str, str] = field(default_factory=dict)
     own_conditions: Mapping[str, str] = field(default_factory=dict)
+    line: str = ""
 
     @property
     def conditions(self) -> dict[str, str]:
@@ -471,6 +473,7 @@ def _line(sample: Sample) -> dict[str, object]:
         "trial": sample.trial or "",
         "dims": dict(sample.dims),
         "conditions": dict(sample.own_conditions),
+        "line": sample.line,
     }
     return record | _without_empty(rest)
 
@@ -584,6 +587,7 @@ def _read_line(where: str, header: Header, record: dict[str, object]) -> Sample:
         trial=trial,
         dims=_texts(where, record, "dims"),
         own_conditions=_texts(where, record, "conditions"),
+        line=str(record.get("line", "")),
     )
 
 

@@ -147,7 +147,8 @@ def _of_tool(tally: Tally) -> Iterator[str]:
         return
     if not isinstance(sample, DerivedSample):
         program = sample.conditions.get("program", sample.header.check)
-        yield f"{program} on {sample.node}: {with_unit(sample.value, sample.unit)}"
+        printed = sample.line or with_unit(sample.value, sample.unit)
+        yield f"{program} on {sample.node}: {printed}"
 
 
 def _spread(material: Material, tally: Tally) -> str:

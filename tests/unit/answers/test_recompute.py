@@ -380,7 +380,14 @@ def measured():
     described = site({"C": criterion(at_least="165 GB/s", rounding="nearest 1 GB/s")}, "GB/s")
     values_ = ("146.9", "170.25", "183")
     found = [
-        Sample(header(1, 1, "acceptance"), f"n{n}", "Check.figure", Decimal(value), "GB/s")
+        Sample(
+            header(1, 1, "acceptance"),
+            f"n{n}",
+            "Check.figure",
+            Decimal(value),
+            "GB/s",
+            line=f"Figure: <b> {value}",
+        )
         for n, value in enumerate(values_, 1)
     ]
     return judgement.judge_samples(described, found, "all")
@@ -423,6 +430,11 @@ def test_each_printed_text_that_the_tables_do_not_give_is_found(measured):
             except KeyError:
                 pass  # a sentence is gone: exit code 2
     assert missed == []
+
+
+def test_the_tools_own_line_stands_beside_a_value_that_failed(measured):
+    page = recomputed.page(measured)
+    assert "Check on n1: Figure: &lt;b&gt; 146.9" in page
 
 
 def test_a_sum_that_is_not_that_of_the_table_is_found(measured):
