@@ -38,10 +38,11 @@ def port(
 ) -> None:
     """Carry the criteria of the site FROM over to the site TO.
 
-    A bound is kept if it is a share or 0; any other is a gap with the bound of FROM. Each source is
-    a gap, as TO has a contract of its own; no criterion is in force before its gaps are filled in.
-    Roles, links, file systems and metrics that TO does not have are listed. Baselines are never
-    carried over: TO has its own history. FROM may be a site that comes with Siteproof.
+    A bound is kept if it is a share or 0; any other is a gap with the bound of FROM, which you
+    replace by that of TO. Each source is a gap, as TO has a contract of its own; no criterion is in
+    force before its gaps are filled in. Roles, links, file systems and metrics that TO does not
+    have are listed. Baselines are never carried over: TO has its own history. FROM may be a site
+    that comes with Siteproof.
 
     Exit code 0: everything has a counterpart; 2: wrong usage or input; 3: something has none.
 
@@ -81,9 +82,9 @@ def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
 def _print(old: Site, new: Site, found: Sequence[Carried]) -> None:
     rows = []
     for one in found:
-        bound = "-" if not one.entry else "kept" if one.keeps_bound else "gap"
-        rows.append((one.id, bound, ", ".join(one.missing)))
-    columns = ("criterion", "bound", f"not in {new.name}")
+        becomes = "-" if not (one.entry and one.bound) else "kept" if one.keeps_bound else "gap"
+        rows.append((one.id, one.bound or "only reported", becomes, ", ".join(one.missing)))
+    columns = ("criterion", f"bound of {old.name}", f"in {new.name}", "without a counterpart")
     print_table(table(columns, rows, f"{old.name} to {new.name}"))
     if old.baselines:
         print_text(f"not carried over: {count(len(old.baselines), 'baseline')} of {old.name}")
@@ -111,8 +112,13 @@ def _text(old: Site, new: Site, found: Sequence[Carried]) -> str:
 
 def _answer(found: Sequence[Carried]) -> str:
     carried = [one for one in found if one.entry]
-    kept = sum(one.keeps_bound for one in carried)
-    gaps = len(carried) - kept
-    parts = [f"{kept} with bound", f"{gaps} with a gap as bound"]
-    parts += [f"{len(found) - len(carried)} not carried"] if len(found) > len(carried) else []
-    return f"{count(len(found), 'criterion', 'criteria')}: {', '.join(parts)}"
+    numbers = {
+        "with their bound": sum(bool(one.bound) and one.keeps_bound for one in carried),
+        "with a gap as bound": sum(not one.keeps_bound for one in carried),
+        "only reported": sum(not one.bound for one in carried),
+        "not carried": len(found) - len(carried),
+    }
+    text = ", ".join(f"{number} {what}" for what, number in numbers.items() if number)
+    missing = sum(bool(one.missing) for one in found)
+    text += f"; {missing} without a counterpart" if missing else ""
+    return f"{count(len(found), 'criterion', 'criteria')}: {text}"

@@ -17,6 +17,7 @@ from siteproof.cli import shared
 from siteproof.cli.records import print_answer, print_wrapped
 from siteproof.cli.shared import flag, print_left_out, text_option, which_answers
 from siteproof.errors import UserError
+from siteproof.record.clocks import moment_of
 from siteproof.report import assemble, brief, html, markdown, material
 from siteproof.report.material import Material
 from siteproof.units import count
@@ -32,7 +33,8 @@ SLOW = 2  # seconds after which progress is printed
     "--output",
     "FILE",
     "FILE.html, or FILE.md for Markdown; without it, SYSTEM-DAY-CAMPAIGN.html in this folder, "
-    "or with the newest session instead of the campaign. A colleague's file is not replaced.",
+    "with the day of the newest value; without a campaign, with its session. A colleague's file is "
+    "not replaced.",
 )
 @flag("--brief short", "Print one paragraph, and write no page.")
 def report(system: str, since: str, campaign: str, as_of: str, output: str, short: bool) -> None:
@@ -59,8 +61,7 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str, shor
             print_left_out(*found.judged.all_sessions)
             _print_brief(found)
             return
-        day = found.judged.as_of if as_of and found.judged.as_of else found.now
-        target = Path(output or f"{found.system}-{day:%Y-%m-%d}{_of_what(found.judged)}.html")
+        target = Path(output or f"{found.system}-{_day(found, as_of)}{_of_what(found.judged)}.html")
         shared.refuse(target)
         if not output:
             _refuse_foreign(target)
@@ -84,6 +85,12 @@ def _print_brief(found: Material) -> None:
     words, following, command = text.rpartition(" Next: ")
     print_wrapped(words)
     click.echo(f"{following.strip()} {command}")
+
+
+def _day(found: Material, as_of: str) -> str:
+    """The day of the newest value that is judged, or as of which it is; today without one."""
+    newest = max((moment_of(sample.header) for sample in found.judged.samples), default=found.now)
+    return f"{found.judged.as_of if as_of and found.judged.as_of else newest:%Y-%m-%d}"
 
 
 def _of_what(judged: Judgement) -> str:

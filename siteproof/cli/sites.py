@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -32,6 +32,7 @@ from siteproof.sweeps.tools import COMMON, TOOLS
 from siteproof.units import count
 
 WIDTH = 100
+T = TypeVar("T")
 MAX_BYTES = 256 * files.MIB  # of a saved output: 40,000 nodes are some 40 MB
 _FILE = click.Path(dir_okay=False, path_type=Path)
 FILES = {**manual.FILES, "sweeps/NAME.yaml": Sweep}
@@ -297,16 +298,26 @@ def _grouped(
         where = "what scontrol lists"
     if cluster:
         _word("cluster", cluster)
-    read = configured.parse_nodes(listed)
+    read = _parsed(configured.parse_nodes, listed, "--nodes", nodes)
     unread = {text for one in read.values() for text in one.unread}
     for text in sorted(unread):
         having = nodesets.of(one.name for one in read.values() if text in one.unread)
         what = f"GRES '{harmless(text)[:60]}' of {having} is not understood, so the site lacks it"
         print_text(f"siteproof: warning: {what}", err=True)
-    grouped = grouping.group(read, configured.parse_partitions(parts))
+    known = _parsed(configured.parse_partitions, parts, "--partitions", partitions)
+    grouped = grouping.group(read, known)
     if not grouped.roles:
         raise _no_role(grouped)
     return grouped, cluster, where
+
+
+def _parsed(parse: Callable[[str], T], text: str, option: str, path: Path | None) -> T:
+    """What scontrol printed, as records. Raises UserError, which names the file, if it is one."""
+    try:
+        return parse(text)
+    except UserError as error:
+        where = f"{option} {path}" if path else error.where
+        raise UserError(where, error.what, error.allowed, error.hint) from None
 
 
 def _live() -> tuple[str, str]:

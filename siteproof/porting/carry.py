@@ -15,6 +15,7 @@ from siteproof import errors, units
 from siteproof.errors import UserError
 from siteproof.porting.new_site import in_quotes, marked
 from siteproof.sites import Criterion, Expected, Site
+from siteproof.sites.promise import SIGNS
 
 _SHARES = ("share", "percentage points")
 _PLAIN = (  # keys that mean the same on any system, in the order in which they are written
@@ -44,9 +45,13 @@ _SIDES = {"nodes": Part.ROLE, "link": Part.LINK, "file_system": Part.FILE_SYSTEM
 
 @dataclass(frozen=True)
 class Carried:
-    """One criterion. entry: its lines; none: not carried. missing: what has no counterpart."""
+    """One criterion. entry: its lines; none: not carried. missing: what has no counterpart.
+
+    bound: of the old system; empty if it has none and is only reported.
+    """
 
     id: str
+    bound: str
     entry: tuple[str, ...]
     keeps_bound: bool
     missing: tuple[str, ...]
@@ -100,10 +105,11 @@ def carry(source: Site, target: Site, counterparts: Counterparts) -> list[Carrie
 def _one(
     key: str, criterion: Criterion, source: Site, target: Site, counterparts: Counterparts
 ) -> Carried:
+    bound = "" if criterion.kind == "report_only" else _stated(criterion)
     if key in target.criteria or key in target.baselines:
-        return Carried(key, (), False, (f"the id is taken in {target.name}",))
+        return Carried(key, bound, (), False, (f"the id is taken in {target.name}",))
     if criterion.metric not in target.catalogue:
-        return Carried(key, (), False, (f"metric {criterion.metric}",))
+        return Carried(key, bound, (), False, (f"metric {criterion.metric}",))
     missing: list[str] = []
     references = list(_references(criterion, source.name, counterparts, missing))
     lacking = _lacking(criterion, target, counterparts)
@@ -122,7 +128,11 @@ def _one(
     ]
     if criterion.not_here:
         lines.append(f"  # On {source.name} not here: {' '.join(criterion.not_here.split())}")
-    return Carried(key, tuple(lines), keeps, tuple(missing))
+    return Carried(key, bound, tuple(lines), keeps, tuple(missing))
+
+
+def _stated(criterion: Criterion) -> str:
+    return f"{SIGNS[criterion.kind]} {getattr(criterion, criterion.kind)}"
 
 
 def _keeps_bound(criterion: Criterion) -> bool:

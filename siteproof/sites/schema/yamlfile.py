@@ -39,6 +39,8 @@ MAX_DEPTH = 40
 MAX_TOLD = 500  # characters of a mistake
 MAX_MISTAKES = 1000  # of one file that are named; the others are counted
 
+ENDLESS = ("while scanning a simple key", "while scanning a quoted", "while parsing a flow")
+
 Loc = tuple[Any, ...]
 
 
@@ -185,7 +187,9 @@ def _compose(document: Document) -> yaml.Node:
         _check_depth(document, text)
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        # What has no end is noticed a line or more below the one where it begins.
+        begins = str(error.context).startswith(ENDLESS)
+        mark = (begins and error.context_mark) or error.problem_mark or error.context_mark
         what = f"bad YAML: {clip(error.problem or error.context)}"
         document.add((), what, line=mark.line + 1 if mark else 1)
     except yaml.reader.ReaderError as error:

@@ -207,6 +207,17 @@ def test_two_nodes_of_the_same_hardware_are_refused(centre):
     assert "n3, which is given, too, has the same hardware" in str(done.exception)
 
 
+def test_the_output_of_another_command_is_refused_with_the_name_of_its_file(centre):
+    nodes, parts = made.nodes("n[1-8]"), made.partition("batch", "n[1-8]")
+    for option, given in (("nodes", {"nodes": parts}), ("partitions", {"parts": nodes})):
+        where = str(centre("--cluster", "far", **given).exception)
+        path = centre.folder / ("nodes" if "nodes" in given else "parts")
+        assert (
+            where.startswith(f"--{option} {path}: lists no ")
+            and f"'scontrol show {option}'" in where
+        )
+
+
 @rows(
     "printed",
     ["Invalid account or account/partition combination specified", "Invalid qos specification"],
