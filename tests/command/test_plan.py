@@ -2,11 +2,10 @@
 
 import csv
 import json
+import os
 import re
 import shutil
-import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -19,16 +18,17 @@ from siteproof.cli.plan import plan
 
 SETTINGS = str(TOP / "reframe_settings.py")
 MODULE = sys.modules[plan.callback.__module__]
+FORKED = MODULE.forked
 SWEEPS = ("-c", str(TOP / "sweeps"))
 _described = {}
 
 
-def described(command, env, **_keys):
+def described(command):
     """What ReFrame answers: of the same sites and words once, from one that is loaded already."""
-    key = (*command, env.get("SITEPROOF_SITES"))
+    key = (*command, os.environ.get("SITEPROOF_SITES"))
     if key not in _described:
-        code, out, err = warm(TOP).run(command[1:], dict(env), TOP, PATIENCE)
-        _described[key] = subprocess.CompletedProcess(command, code, out, err)
+        env = os.environ | {"RFM_COLORIZE": "n"}
+        _described[key] = warm(TOP).run(command[1:], env, TOP, PATIENCE)
     return _described[key]
 
 
@@ -37,7 +37,7 @@ def folder(tmp_path, monkeypatch):
     """A data folder of the test's own, in which nothing was measured."""
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
     monkeypatch.setenv("RFM_CONFIG_FILES", SETTINGS)
-    monkeypatch.setattr(MODULE, "subprocess", SimpleNamespace(run=described))
+    monkeypatch.setattr(MODULE, "forked", described)
     return tmp_path
 
 
@@ -186,7 +186,7 @@ def test_a_reframe_that_was_ended_is_told_with_the_reason(end, folder, monkeypat
     settings = folder / "settings.py"
     settings.write_text(f"import os\nsite_configuration = {{}}\n{end}\n")
     monkeypatch.setenv("RFM_CONFIG_FILES", str(settings))
-    monkeypatch.setattr(MODULE, "subprocess", subprocess)
+    monkeypatch.setattr(MODULE, "forked", FORKED)
     assert f"plan: reframe {ENDS[end]}" in re.sub(r"[\d.]+(?= MiB)", "#", refused())
 
 

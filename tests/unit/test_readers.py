@@ -55,6 +55,7 @@ WHY = {
     "siteproof/trend/lines.py:_stored": "rows of our history: objects of texts",
     "siteproof/trend/propose.py:_sample": "rows of our history: objects of texts",
     "siteproof/cli/plan.py:_described": "what our own process prints",
+    "siteproof/cli/plan.py:_memory": "memory of our own process, for what it prints",
     "siteproof/installed.py:why_not": "the clone's own files, before a library is imported",
     # pure parsers: text of a limited size in, and nothing but readings out
     "siteproof/parsers/jsontext.py:load": "numbers stay text, depth is an error of the output",
