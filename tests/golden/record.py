@@ -19,6 +19,7 @@ import os
 import pkgutil
 import re
 import shutil
+import subprocess
 import sys
 import tarfile
 import tempfile
@@ -93,6 +94,12 @@ def stopped_clock(begin: datetime, minute: int) -> Iterator[None]:
                 patched.enter_context(mock.patch.object(module, "datetime", _Stopped))
         patched.enter_context(mock.patch("time.time", _Stopped.moment.timestamp))
         yield
+
+
+def _apart(command: list[str]) -> tuple[int, str, str]:
+    """What `plan` runs, in a process of its own, as this one has loaded more than `plan` does."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 def forget_help() -> None:
@@ -206,6 +213,7 @@ class World:
             warnings.catch_warnings(),
             mock.patch.dict(os.environ, self.environment() | variables, clear=True),
             mock.patch.object(sys, "argv", ["siteproof", *words]),
+            mock.patch.object(sys.modules["siteproof.cli.plan"], "forked", _apart),
             redirect_stdout(out),
             redirect_stderr(err),
         ):

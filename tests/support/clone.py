@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
+from importlib import import_module
 from pathlib import Path
 from unittest import mock
 
@@ -204,6 +205,7 @@ class World:
             mock.patch.dict(os.environ, self.environment(**variables), clear=True),
             mock.patch.object(sys, "argv", ["siteproof", *map(str, words)]),
             mock.patch.object(sys, "stdin", io.StringIO()),
+            mock.patch.object(import_module("siteproof.cli.plan"), "forked", self._described),
             redirect_stdout(out),
             redirect_stderr(err),
             chdir(self.clone),
@@ -214,6 +216,10 @@ class World:
                 code = end.code or 0
         told = [stream.buffer.getvalue().decode() for stream in (out, err)]
         return Done(code, *told)
+
+    def _described(self, command: list[str]) -> tuple[int, str, str]:
+        """What `plan` runs, not in a copy of this process, which has loaded more than `plan`."""
+        return warm(self.clone).run(command[1:], dict(os.environ), Path.cwd(), PATIENCE)
 
     def verdicts(self, *words: object) -> dict[str, str]:
         """Each criterion's verdict."""
