@@ -267,7 +267,7 @@ def _become(command: list[str], out: TextIO, err: TextIO) -> NoReturn:
     try:
         os.dup2(out.fileno(), 1)  # of the commands that it starts
         os.dup2(err.fileno(), 2)
-        os.environ["RFM_COLORIZE"] = "n"
+        os.environ.update(RFM_COLORIZE="n")
         sys.argv, sys.stdout, sys.stderr = command, out, err
         runpy.run_path(command[0], run_name="__main__")
         code = 0

@@ -56,7 +56,7 @@ def phrases(site: Site, alert: Alert) -> list[str]:
         f"in {alert.place}" if in_rack else "",
         f"{before} -> {with_unit(after, its_unit)}, {alert.confidence.replace('above ', '>')}",
         state(alert) if state(alert) not in (word(alert), "worse drift") else "",
-        *causes(alert),
+        *(() if alert.ends else causes(alert)),
     ]
     return list(filter(None, found))
 
@@ -90,7 +90,7 @@ def state(alert: Alert) -> str:
     if alert.meets:
         text += f", meets its bound on {alert.meets}"
     if alert.ends:
-        text += f", ends the gain of {alert.ends}: as before it, and as the other nodes"
+        text += f", ends the gain of {alert.ends}: now as the others"
     if alert.made_good:
         text += f", {'recovered' if alert.worse else 'until'} {alert.made_good}"
     return text

@@ -55,10 +55,7 @@ def test_the_state_of_a_change():
         ),
         ({"made_good": AFTER}, "worse, recovered 2026-11-02 00:00"),
         ({"made_good": AFTER, "worse": False}, "better, until 2026-11-02 00:00"),
-        (
-            {"ends": AFTER},
-            "worse, ends the gain of 2026-11-02 00:00: as before it, and as the other nodes",
-        ),
+        ({"ends": AFTER}, "worse, ends the gain of 2026-11-02 00:00: now as the others"),
         ({"provisional": True, "n_after": 3}, "provisional: 3 of 5 runs"),
         ({"provisional": True, "n_after": 9}, "provisional: 4 of 5 runs"),
     ):
