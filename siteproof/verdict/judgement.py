@@ -276,7 +276,7 @@ def _judge_together(site: Site, each: Mapping[str, Judgement]) -> Judgement:
         [why for judged in each.values() for why in judged.warnings],
         derived=made,
         as_of=now,
-        campaign=newest.campaign,
+        asked=newest.asked,
         past=newest.past,
         late=newest.late,
         fresh=newest.fresh,

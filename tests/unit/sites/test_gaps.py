@@ -43,7 +43,7 @@ def test_a_gap_is_a_key_that_is_not_given(example):
 def test_lint_lists_each_gap_and_ends_in_their_number(example):
     edit(example, "system.yaml", "sockets: 2", "sockets: !gap from the data sheet")
     (example / "criteria.yaml").write_text("E-NEW: !gap what the contract requires of HPL\n")
-    done = CliRunner().invoke(lint, ["example"])
+    done = CliRunner().invoke(lint, ["--system", "example"])
     assert done.exit_code == 0
     lines = done.output.splitlines()
     assert lines[-1] == "1 site, no mistake, 2 gaps"

@@ -142,11 +142,11 @@ def test_all_mistakes_are_told_at_once(example):
 
 
 def test_lint_ends_in_the_answer(example):
-    result = CliRunner().invoke(lint, ["example"])
+    result = CliRunner().invoke(lint, ["--system", "example"])
     assert (result.exit_code, result.output) == (0, "1 site, no mistake\n")
     change(example, "criteria", {"xhpl": "hpl", "at_most: 0 %": "at_most: 0 apples"})
     change(example, "baselines", {"Stream.triad": "Stream.tried"})
-    result = CliRunner().invoke(lint, ["example"])
+    result = CliRunner().invoke(lint, ["--system", "example"])
     *lines, answer = result.output.splitlines()
     assert result.exit_code == 2
     assert answer == "3 mistakes in 2 files"
@@ -157,7 +157,7 @@ def test_lint_ends_in_the_answer(example):
 def test_lint_refuses_variables_to_keep_that_no_check_unsets(example):
     pairs = {"features: [hpl]": "features: [hpl], keep_variables: [PATH, 'UCX_*', MKL_ROOT]"}
     change(example, "system", pairs)
-    result = CliRunner().invoke(lint, ["example"])
+    result = CliRunner().invoke(lint, ["--system", "example"])
     assert result.exit_code == 2
     *lines, _ = result.output.splitlines()
     assert [line.split("'")[1] for line in lines] == ["PATH", "MKL_ROOT"]
