@@ -301,7 +301,7 @@ def _run_all(
             _hand_over(scope, what, command, journal, done)
             continue
         outcome = _run(scope, what, command, journal)
-        if outcome.error and command.instead and (outcome.absent or not outcome.perhaps):
+        if outcome.is_refused and command.instead:
             command = replace(command, argv=command.instead, instead=())
             outcome = _run(scope, what, command, journal)
             if not outcome.error:
@@ -358,6 +358,11 @@ class Outcome:
     absent: bool = False
     start: int | None = None
     denied: bool = False
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it did not happen, as far as Slurm shows."""
+        return bool(self.error) and (self.absent or not self.perhaps)
 
     def record(self) -> dict[str, object]:
         """For the log."""

@@ -132,7 +132,7 @@ def _options_of_run(text: str) -> dict[str, str]:
     if not _END.search(text):
         raise OutputError("mdtest: cut off, or did not finish")
     words = re.findall(r"""(?<!\S)(?:'([^']*)'|"([^"]*)"|(\S+))""", commands[0])
-    return _options(["".join(word) for word in words])
+    return _options(["".join(quoted) for quoted in words])
 
 
 def _options(words: list[str]) -> dict[str, str]:

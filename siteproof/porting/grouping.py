@@ -62,7 +62,7 @@ def group(
         for number, (kind, members) in enumerate(_kinds(there, set(places)).items())
         for partition, reached in _reached(nodesets.of(members), partitions)
     ]
-    alone = nodesets.of(node for one in found if not one.partition for node in one.nodes)
+    alone = NodeSet.fromlist(one.nodes for one in found if not one.partition)
     reachable = [one for one in found if one.partition]
     reachable.sort(key=lambda one: (-len(one.nodes), str(one.nodes)))
     listed = nodesets.of(nodes)

@@ -51,7 +51,7 @@ CRITERION = """\
   {more}
   source: contract
 """
-NOW = datetime.now(UTC).replace(microsecond=0)
+NOW = datetime.now(UTC).replace(microsecond=0)  # of each test anew, as probes end before it
 
 
 def criterion(over, bound="at_least: 640 VMs", metric="Cloud.instances", more="", key="C"):
@@ -121,6 +121,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "NOW", datetime.now(UTC).replace(microsecond=0))
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
     made = World(tmp_path)
     monkeypatch.setenv("SITEPROOF_SITES", str(made.sites))
