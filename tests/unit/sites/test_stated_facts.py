@@ -427,3 +427,41 @@ def test_each_stated_fact_names_its_source(name):
         for node in list(site.expected(role))[:1]:
             for section in bought.sections_of(site, node).values():
                 assert section.source
+
+
+EXPORT = "mount./nfs/benchmarks"
+DISKS = {f"raid.controller0.disk.32:{n}": "SATA SSD 186.3 GB X Onln" for n in range(14)}
+DATA = {f"raid.controller0.disk.32:{n}": "SAS HDD 3.638 TB X Onln" for n in range(2, 14)}
+
+
+@rows(
+    "system, hardware, section, good, bad",
+    [
+        ("jetstream-iu", "r730", "3.1.10", DISKS | DATA, DISKS),
+        (
+            "jetstream-tacc",
+            "m630",
+            "3.1.12",
+            {EXPORT: "nfs4 tacc-m01:/nfs rw"},
+            {EXPORT: "nfs4 tacc-s01:/nfs rw"},
+        ),
+        ("magellan", "receiver", "receivers", {}, {"cpu.flag.hypervisor": "yes"}),
+        (
+            "sc11-wan",
+            "object_server",
+            "2.1",
+            {"disk.sda.size": "1000204886016 B"},
+            {"disk.sda.size": "250059350016 B"},
+        ),
+        ("sc11-wan", "client", "2.1", {"nic.eth2.driver": "bna"}, {"nic.eth2.driver": "ixgbe"}),
+    ],
+)
+def test_a_node_that_is_not_what_the_source_describes_differs(system, hardware, section, good, bad):
+    facts = shipped.site(system).system.hardware[hardware].facts
+
+    def wrong(fields):
+        found = bought.compare({section: facts[section]}, NEW | fields, {}, "n1")
+        return {one.field for one in found if one.outcome is Outcome.DIFFERENT}
+
+    assert wrong(bad) - wrong(good)
+    assert not wrong(good) & set(good)
