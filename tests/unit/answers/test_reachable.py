@@ -34,7 +34,7 @@ def with_partitions(site, **changes):
 @rows(
     "name, key, left_out, why",
     [
-        ("extenci", "EXT-ASSESS-ACCESS", "services", "the site has no service 'mount'"),
+        ("extenci", "EXT-ASSESS-ACCESS", "services", "the site has no service 'mount_iu'"),
         ("extenci", "EXT-HOST-BUF", "links", "system.yaml has no links.*.round_trip"),
         ("extenci", "EXT-APP-LOCAL", "environments", "no environment of transfer offers ior"),
         # `all` measures three pairs at once, unless one is set

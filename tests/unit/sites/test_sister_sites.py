@@ -61,11 +61,26 @@ def test_who_measures_alone_is_no_partition_twice(name):
     assert [node for node, count in seen.items() if count > 1] == []
 
 
+@rows("name", shipped.NAMES)
+def test_what_instances_see_is_asked_of_no_host(name):
+    criteria = shipped.site(name).criteria.values()
+    asked = [c.nodes for c in criteria if c.metric.startswith("Instance.")]
+    assert all(nodes == ["instances"] for nodes in asked)
+
+
+def test_every_site_mounts_the_file_system_of_extenci_on_a_host_of_its_own():
+    site = shipped.site("extenci")
+    named = site.criteria["EXT-ASSESS-ACCESS"].conditions["service"].one_of
+    partitions = [site.system.services[service].partition for service in named]
+    hosts = [str(site.nodes_of(partition)) for partition in partitions]
+    assert hosts == ["bigred", "j-wan", "lonestar"]
+
+
 def test_the_inventories():
     for name, counts in {
         "sc11-wan": [31, 16, 1, 31, 16, 1, 96],
         "magellan": [504, 200, 15, 133, 8, 15, 10, 3, 28],
-        "extenci": [4, 1, 2, 3, 2, 6, 1, 1, 1, 12],
+        "extenci": [4, 1, 2, 3, 2, 6, 1, 1, 1, 1, 12],
         "nebula-sriov": [2, 2, 2, 2],
         "testbed-wan": [4, 4, 8],
     }.items():
