@@ -17,7 +17,7 @@ _PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+*?_-]*")
 class Lustre(FileSystemCheck):
     """Reads and writes nothing. The parser knows Lustre's tools by their manual; none ran here.
 
-    Security flavours are shown to root only. Owners need a list: -S Lustre.owners=FILE.
+    Security flavours are shown to root only. Owners need a list: `owners` of the file system.
     """
 
     descr = "Targets, security, packages and owners of a Lustre file system"
@@ -50,4 +50,5 @@ class Lustre(FileSystemCheck):
 
     def settings(self) -> dict[str, str]:
         """Which packages and which list."""
-        return {**super().settings(), "PACKAGES": self.packages, "OWNERS": self.owners}
+        owners = self.owners or self.there.owners or ""
+        return {**super().settings(), "PACKAGES": self.packages, "OWNERS": owners}

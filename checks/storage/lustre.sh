@@ -91,7 +91,7 @@ with_owners() {
 
 owners() {
     if [ -z "$OWNERS" ]; then
-        unreadable wrong_owners "no list is given by -S Lustre.owners"
+        unreadable wrong_owners "no list is given by 'owners' of the file system, nor by -S Lustre.owners"
         return
     fi
     if [ ! -f "$top/$OWNERS" ] || ! head -c "$MAX_BYTES" -- "$top/$OWNERS" >list; then

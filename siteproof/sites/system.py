@@ -309,6 +309,14 @@ def is_of_network(kind: str) -> bool:
 MountPoint = Annotated[str, shaped(r"(?s)/.*", "an absolute path", "a path that begins with /")]
 
 
+PathBelow = Annotated[
+    str,
+    shaped(
+        r"(?!(.*/)?\.\.(/|$))[^/].*", "a path below that of the file system", "such as admin/owners"
+    ),
+]
+
+
 class FileSystem(Model):
     """A file system that checks may use."""
 
@@ -348,6 +356,11 @@ class FileSystem(Model):
         None,
         description="If it is Lustre: how files of the checks are striped; without it, as the "
         "file system's own default. Checks refuse to write where files have another.",
+    )
+    owners: PathBelow | None = Field(
+        None,
+        description="If it is Lustre: a file below its path with a line `PATH UID` for each path "
+        "whose owner is compared with the mapped one.",
     )
     server_memory: Size | None = Field(
         None,

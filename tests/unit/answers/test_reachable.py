@@ -36,6 +36,7 @@ def with_partitions(site, **changes):
     [
         ("extenci", "EXT-ASSESS-ACCESS", "services", "the site has no service 'mount_iu'"),
         ("extenci", "EXT-HOST-BUF", "links", "system.yaml has no links.*.round_trip"),
+        ("extenci", "EXT-UIDMAP", "file_systems", "system.yaml has no file_systems.*.owners"),
         ("extenci", "EXT-APP-LOCAL", "environments", "no environment of transfer offers ior"),
         # `all` measures three pairs at once, unless one is set
         ("extenci", "EXT-IPERF-INT", "", ""),
