@@ -32,7 +32,7 @@ from siteproof.wording.verdicts import (
 ONLY_PUBLISHED = "PUBLISHED"
 UNDECIDED = "UNDECIDED"  # no criterion at all, or none that decides anything
 MAX_CHARACTERS = 700  # characters of the paragraph
-HEADING, SET, REASON, CHANGES, COMMAND = 80, 40, 100, 80, 110  # of its parts
+HEADING, LAST, REASON, CHANGES, COMMAND = 80, 60, 100, 80, 110  # of its parts
 
 
 def text(material: Material) -> str:
@@ -86,13 +86,10 @@ def _worse(material: Material) -> Iterator[str]:
     if since is None:
         return
     rows = since.result.rows
-    worse = [
-        f"{row.name} {change(row.change.change)}"
-        for row in rows
-        if row.change.effect is Effect.WORSE
-    ]
-    worse += [f"{row.name} of {row.worst[0][0]}" for row in rows if row.worst]
-    last = shorten(since.words.partition(" (")[0].partition(", accepted")[0], SET)
+    of_all = [row for row in rows if row.change.effect is Effect.WORSE]
+    worse = [f"{row.name} {change(row.change.change)}" for row in of_all]
+    worse += [f"{row.name} of {row.worst[0][0]}" for row in rows if row.worst and row not in of_all]
+    last = shorten(since.words.partition(" (")[0].partition(", accepted")[0], LAST)
     others = (why for why in material.fleet.warnings if why.kind is Kind.OTHER_SETTING)
     apart = "; ".join(map(full, (*since.result.not_comparable, *others)))
     none = f"not known, {shorten(apart, CHANGES)}" if apart else "nothing"

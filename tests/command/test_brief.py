@@ -125,6 +125,15 @@ def test_what_became_worse_is_named_with_the_last_time(tmp_path, monkeypatch):
     assert "Stream.triad" in paragraph.partition("Worse since")[2]
 
 
+def test_the_last_session_has_its_day_and_each_metric_is_counted_once(tmp_path, monkeypatch):
+    furnish(
+        tmp_path, monkeypatch, 8, dict.fromkeys(names(8), 150), session="20260101T020000Z-00000ef"
+    )
+    furnish(tmp_path, monkeypatch, 8, {**dict.fromkeys(names(8), 110), "n002": 70}, run=2)
+    worse = said().partition("Worse since session 20260101T020000Z-00000ef of ")[2]
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC: Stream.triad -\S+ %\. ", worse), worse
+
+
 def test_a_tool_that_writes_control_characters_steers_no_terminal(tmp_path, monkeypatch):
     furnish(tmp_path, monkeypatch, 8, dict.fromkeys(names(8), 110))
     nasty = broken("n001", "generic", run=2, why="\x1b[31mred\nand more")

@@ -257,6 +257,8 @@ def test_what_is_worse_since_the_last_time_is_named_once_and_what_is_older_is_co
     assert all(row["id"] and row["since"] for row in recent)
     assert older["worse"] == "1 change before that, not acknowledged"
     assert older["where"] == "Stream.triad of compute: n003" and older["id"].to
+    past = answer(made(name="spring", chapters=("changes",))[0].summary, "worse")
+    assert [row["where"] for row in past] == ["Stream.triad of compute: n003"]
 
 
 def test_what_was_not_tested_comes_last_and_the_criteria_first(winter):

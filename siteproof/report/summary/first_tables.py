@@ -81,7 +81,10 @@ def _worse(material: Material) -> Table:
         rows = list(map(_open, material.open_changes))
         return Table(WORSE, rows, title="Worse over all runs", most=MAX_ROWS)
     parts: dict[bool, list[Alert]] = {True: [], False: []}
+    end = material.judged.as_of or material.now
     for one in material.open_changes:
+        if one.begin.time > end.replace(tzinfo=None):
+            continue  # after the campaign
         parts[one.begin.time > since.until].append(one)
     rows = list(_compared(material, since, parts[True]))
     shown = {str(row[-1]) for row in rows}
