@@ -33,6 +33,7 @@ from siteproof.slurm.records import Node
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording.in_bounds_unit import Shown
+from siteproof.wording.verdicts import measure, next_command
 
 _USERS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(,[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 SHARED_CAUSE = "look first for a cause that they share"
@@ -165,9 +166,8 @@ def gate(context: click.Context, /, **named: Any) -> None:
         raise SystemExit(_print_for_programs(judged, scope, chosen))
     if not _measured(judged, scope):
         still = " that still counts" if judged.samples else ""
-        records.print_answer(
-            f"nothing was measured{still}: {judged.chosen}", "reframe -c checks/ -r"
-        )
+        command = next_command(judged) if judged.past else measure(judged, "all")
+        records.print_answer(f"nothing was measured{still}: {judged.chosen}", command)
         raise SystemExit(ExitCode.INCOMPLETE)
     try:
         run = _retest if chosen.retest else _release if chosen.release else _quarantine

@@ -173,7 +173,7 @@ def _next(
         return missing
     if work.refused:
         return _past_refusal(judged, scope, chosen, work, places)
-    return _for_nodes(judged, chosen, places) or _when_all_is_well(judged)
+    return _for_nodes(judged, scope, chosen, places) or _when_all_is_well(judged)
 
 
 def _by_hand(scope: Scope, chosen: Options, work: Work, places: Sequence[Place]) -> Iterator[str]:
@@ -204,7 +204,7 @@ def _by_service(places: Sequence[Place]) -> dict[Service, list[str]]:
     return grouped((place.service, place.node) for place in places)
 
 
-def _for_nodes(judged: Judgement, chosen: Options, places: Sequence[Place]) -> str:
+def _for_nodes(judged: Judgement, scope: Scope, chosen: Options, places: Sequence[Place]) -> str:
     """The command that brings nodes further; empty if none does."""
     where = _by_service(places)
     if Service.DOWN in where or any(
@@ -216,7 +216,7 @@ def _for_nodes(judged: Judgement, chosen: Options, places: Sequence[Place]) -> s
     if Service.BY_US in where:
         return chosen.command(RETEST, "--apply")
     elsewhere = where.get(Service.STILL_IN_SERVICE, []) + where.get(Service.STAYS_OUT, [])
-    return own_command(judged, "why", elsewhere[0]) if elsewhere else ""
+    return _why(judged, scope, elsewhere[0]) if elsewhere else ""
 
 
 def _certain(scope: Scope, chosen: Options, places: Sequence[Place]) -> NodeSet:
@@ -242,7 +242,15 @@ def _explained(judged: Judgement, scope: Scope) -> str:
     """Why the worst criterion is not met, or the first node stays out; empty where all is well."""
     unmet = [one.id for one in sorted(_unmet(judged), key=lambda v: RANKS[v.verdict])]
     subjects = [*unmet[:1], *scope.decision.out]
-    return own_command(judged, "why", subjects[0]) if subjects else ""
+    return _why(judged, scope, subjects[0]) if subjects else ""
+
+
+def _why(judged: Judgement, scope: Scope, subject: str) -> str:
+    """What explains a criterion or node; the campaign lacks what failed after it."""
+    ruling, end = scope.decision.rulings.get(subject), judged.as_of
+    if ruling and end and any(why.since > end.isoformat() for why in ruling.findings):
+        return own(judged.site.system.system, "why", subject)
+    return own_command(judged, "why", subject)
 
 
 def _unmet(judged: Judgement) -> list[CriterionVerdict]:

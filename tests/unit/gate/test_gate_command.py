@@ -48,9 +48,13 @@ def here(world):
     return world
 
 
-def test_nothing_measured_is_exit_code_3(here):
-    done = here.inside("gate")
-    assert (done.code, "nothing was measured" in done.out) == (3, True)
+def test_nothing_measured_is_exit_code_3_and_the_next_is_the_run_or_of_the_past_why(here):
+    run = "reframe -c checks/ -r --system thishost --mode quick -S nodes=all"
+    why = "siteproof why HERE-PARAMETERS --as-of 2026-01-01 --system thishost"
+    for options, following in (([], run), (["--as-of", "2026-01-01"], why)):
+        done = here.inside("gate", *options)
+        assert (done.code, "nothing was measured" in done.out) == (3, True)
+        assert done.out.partition("next: ")[2].strip() == following
 
 
 def test_nothing_was_measured_is_not_said_where_one_metric_is_missing(world):
@@ -127,6 +131,15 @@ def test_the_comment_of_a_node_has_its_value_as_the_gate_prints_it(world):
     (comment,) = (line for line in done.out.splitlines() if "Comment=" in line)
     assert "0.0412 GB/s misses the contract" in comment
     assert "41.2" not in done.out
+
+
+def test_the_next_after_a_failure_since_the_campaign_explains_that_failure(world):
+    here = furnish(world)
+    here.keep(run_of(dict.fromkeys(names(8), 100), campaign="c"))
+    here.keep([broken("n002", "invalid", run=2)])
+    following = here.ask("gate", "--campaign", "c").out.splitlines()[-1]
+    assert following == "next: siteproof why n002 --system here"
+    assert "n002: FAILED" in here.ask("why", "n002").out
 
 
 def test_where_all_nodes_go_back_and_the_system_misses_its_bound_the_next_is_why(world):
