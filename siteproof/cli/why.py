@@ -13,7 +13,7 @@ import click
 from siteproof import errors, nodesets
 from siteproof.analysis.slow_nodes import Slow, State
 from siteproof.answers.attempts import why_not
-from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
+from siteproof.answers.criterion import CriterionVerdict, NodeVerdict, outdated
 from siteproof.cli.gate_answer import print_in_slurm, with_remark
 from siteproof.cli.records import print_answer, print_wrapped
 from siteproof.cli.shared import by_subject, json_option, print_text, which_answers
@@ -214,18 +214,29 @@ def _samples(judged: Judgement, found: Sequence[Found]) -> list[SampleAnswer]:
     attempts = {r.id: judged.attempts(r) for r, _ in found}
     return [
         SampleAnswer(
-            *(result.id, name, sample.header.time),
+            *(result.id, one.node, sample.header.time),
             **_measured(sample),
             status=sample.status,
             conditions=dict(sorted(sample.conditions.items())),
-            refused=why_not(result.criterion, sample),
+            refused=_refused(judged, result.criterion, one, sample),
             follows=sample.why if isinstance(sample, DerivedSample) else None,
             inputs=_inputs(sample) if isinstance(sample, DerivedSample) else None,
         )
         for result, unit in found
-        for name in (unit.node, *(one.node for one in unit.members if result.criterion.over))
-        for sample in attempts[result.id].get(name, ())
+        for one in (unit, *(unit.members if result.criterion.over else ()))
+        for sample in attempts[result.id].get(one.node, ())
     ]
+
+
+def _refused(
+    judged: Judgement, criterion: Criterion, unit: NodeVerdict, sample: Sample
+) -> Finding | None:
+    """Why a sample does not count: its conditions, or its age; None if it does."""
+    why = why_not(criterion, sample)
+    if why or sample is unit.sample and not unit.too_old:
+        return why
+    alone = replace(unit, sample=sample, verdict=Verdict.PASS)
+    return outdated(criterion, alone, judged.fresh)
 
 
 def _inputs(sample: DerivedSample) -> list[InputAnswer]:
@@ -394,7 +405,8 @@ def _test_again(judged: Judgement, report: NodeReport) -> str:
         return ""
     unproven = any(why.get("rule") == Slow.ONCE for why in report.findings)
     if not unproven and report.state is not State.UNTESTED:
-        print_wrapped(f"first repair {node}; 'siteproof repaired {node} --why TEXT' records it")
+        record = wording.own(judged.site.system.system, "repaired", node, "--why", "TEXT")
+        print_wrapped(f"first repair {node}; '{record}' records it")
     if node in act.in_quarantine(judged.site):
         return own_command(judged, "gate", "--retest", "--apply")
     return measure(judged, node)
@@ -448,7 +460,8 @@ def _units(judged: Judgement, node: str, found: Sequence[Found]) -> None:
         unit = "" if verdict.node == node else f" {verdict.node}:"
         print_wrapped(f"  {result.id}:{unit} {_verdict(result, verdict)}")
         for sample in attempts.get(verdict.node, []):
-            print_wrapped(f"    {_sample(sample, why_not(result.criterion, sample))}")
+            refused = _refused(judged, result.criterion, verdict, sample)
+            print_wrapped(f"    {_sample(sample, refused)}")
             _chain(sample, "      ")
     if rest := [v for _, v in found[MAX_PAIRS:]]:
         kept = sum(v.verdict is Verdict.PASS for v in rest)

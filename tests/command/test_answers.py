@@ -183,6 +183,9 @@ def test_an_answer_older_than_a_week_is_incomplete_with_its_age(here):
     code, out = found(here)
     assert code == 3
     assert "measured 30 days ago" in out
+    samples = json.loads(here.ask("why", "C-TRIAD", "--json").out)["samples"]
+    assert {one["refused"]["kind"] for one in samples} == {"too_old"}
+    assert "[counts]" not in here.ask("why", "n001").out
     one = lines(here)["C-TRIAD"]
     assert one["verdict"] == "INCOMPLETE"
     ((kind, held),) = recorded(one)

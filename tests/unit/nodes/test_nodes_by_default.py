@@ -307,7 +307,8 @@ C-TRIAD: {description: d, metric: Stream.triad, at_least: 1 MB/s, source: s, sco
     joined = " ".join(" ".join(lines).split())
     assert header.endswith("; ages count from now")
     assert (code, first) == (1, "n005: SLOW")
-    assert repair == "first repair n005; 'siteproof repaired n005 --why TEXT' records it"
+    record = "siteproof repaired n005 --why TEXT --system here"
+    assert repair == f"first repair n005; '{record}' records it"
     assert all(reason in joined for reason in reasons)
     assert joined.index(reasons[0]) < joined.index("C-TRIAD: PASS")
     assert last.startswith(
