@@ -41,7 +41,11 @@ PARSERS: Mapping[str, ModuleType] = {
 COUNTERS = "counters"
 SHORTEST = 3  # seconds in which all applications must run, for a rate to be sustained
 GIGA = 10**9
-FIGURE = r"[ \t]*([-+]?[0-9]{1,15}(?:\.[0-9]{1,15})?(?:[eE][-+]?[0-9]{1,2})?)[ \t]*"
+FIGURE = (  # a whole number: no digits of it are left before or after
+    r"[ \t]*(?<![0-9])(?<![0-9][.eE])(?<![0-9][eE][-+])"
+    r"([-+]?[0-9]{1,15}(?:\.[0-9]{1,15})?(?:[eE][-+]?[0-9]{1,2})?)"
+    r"(?!\.?[0-9]|[eE][-+]?[0-9])[ \t]*?"
+)
 
 
 def application(given: Measured) -> Derived:
@@ -151,19 +155,24 @@ def _must_be_right(run: Execution, programs: Mapping[str, Mapping[str, object]])
 
 def _must_have(text: str, answer: str) -> None:
     """Raises OutputError unless a line is as the site states; only * is any text."""
-    if _line_as(text, answer, {"*": ".*"}) is None:
+    if _line_as(text, answer) is None:
         raise OutputError(f"no line '{answer}'", "invalid")
 
 
-def _line_as(text: str, stated: str, meanings: Mapping[str, str]) -> re.Match[str] | None:
-    """The first line that is as the site states. meanings: patterns of single characters."""
-    pattern = re.compile("".join(meanings.get(part) or re.escape(part) for part in stated))
-    return next(filter(None, map(pattern.fullmatch, lines.filled(text))), None)
+def _line_as(text: str, stated: str, figure: str = r"\#") -> re.Match[str] | None:
+    """The first line that is as the site states. figure: the pattern of a #.
+
+    A part between two * is looked for once: its first place is kept, so that no line of a node
+    takes long.
+    """
+    parts = [re.escape(part).replace(r"\#", figure) for part in stated.split("*")]
+    pattern = re.compile(f"(?>{')(?>.*?'.join(parts)}\\Z)")
+    return next(filter(None, map(pattern.match, lines.filled(text))), None)
 
 
 def _figure(name: str, text: str, prints: str) -> Decimal:
     """What its line shows. Raises OutputError (parse) where no line does."""
-    if (found := _line_as(text, prints, {"*": ".*", "#": FIGURE})) is None:
+    if (found := _line_as(text, prints, FIGURE)) is None:
         raise OutputError(f"{name}: no line '{prints}'")
     return Decimal(found[1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from time import process_time
 
 import pytest
 from recorded import OUTPUTS
@@ -190,6 +191,8 @@ def test_an_application_that_runs_once_over_its_nodes_moved_what_all_of_them_did
         ("Performance: 12.50 ns/day", "Performance: # ns/day", Decimal("12.50")),
         ("Performance:  1.25e+1 ns/day, 2 ranks", "Performance:# ns/day*", Decimal("12.5")),
         ("rate [1?] 7 cells", "rate [1?] # cells", 7),  # nothing else has a meaning
+        ("step 100: rate 123.45 it/s", "*# it/s", Decimal("123.45")),  # and not its last digit
+        ("123.45 it/s, 8 ranks", "#* it/s*", Decimal("123.45")),
     ],
 )
 def test_the_figure_that_an_own_program_prints_is_read_from_the_line_of_the_site(
@@ -203,3 +206,16 @@ def test_the_figure_that_an_own_program_prints_is_read_from_the_line_of_the_site
 def test_a_program_that_does_not_print_its_figure_has_no_rate(line):
     with pytest.raises(OutputError, match="left: no line 'Performance: # ns/day'"):
         figures(f"right\n{line}\n", "Performance: # ns/day")
+
+
+@rows("number", [("12345678901234567890",), ("0.12345678901234567",), ("1e+100",)])
+def test_a_figure_is_never_a_part_of_a_longer_number(number):
+    with pytest.raises(OutputError, match="no line"):
+        figures(f"right\nrate {number} it/s\n", "*#*")
+
+
+def test_no_line_of_a_node_takes_long_to_be_compared_with_what_the_site_states():
+    begin = process_time()
+    with pytest.raises(OutputError, match="no line"):
+        figures(f"right\n{'1 ' * 250}\n", "*#*1*1*1*1*rate")
+    assert process_time() - begin < 1
