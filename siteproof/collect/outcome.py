@@ -255,10 +255,23 @@ def _parser(run: Execution, left: Raw, job: Manifest) -> tuple[Any, str]:
 
 
 def with_lines(
-    readings: Iterable[Reading], runs: Sequence[Execution], job: Manifest
+    readings: Sequence[Reading], runs: Iterable[Execution], job: Manifest
 ) -> list[Reading]:
     """The readings; those that miss a bound of the site with the tool's line, for the vendor."""
-    return [replace(r, line=line_of(r, runs)) if misses(r, job) else r for r in readings]
+    found = lines_with({r.value for r in readings if misses(r, job)}, runs)
+    return [replace(r, line=line_of(r, found[r.value])) if misses(r, job) else r for r in readings]
+
+
+def lines_with(
+    values: set[Decimal | str], runs: Iterable[Execution]
+) -> dict[Decimal | str, list[str]]:
+    """Of each value the different lines with it. The outputs are read once, however many values."""
+    found: dict[Decimal | str, dict[str, None]] = {value: {} for value in values}
+    texts = (text for run in runs for text in (run.stdout, run.stderr) if values)
+    for line in (line for text in texts for line in text.splitlines()):
+        for value in found.keys() & map(Decimal, _NUMBER.findall(line)):
+            found[value][" ".join(line.split())] = None
+    return {value: list(of_value) for value, of_value in found.items()}
 
 
 def misses(reading: Reading, job: Manifest) -> bool:
@@ -270,20 +283,12 @@ def misses(reading: Reading, job: Manifest) -> bool:
     return (low is not None and value < low) or (high is not None and value > high)
 
 
-def line_of(reading: Reading, runs: Iterable[Execution]) -> str:
-    """The line of a tool's output with this value; empty where none has it, or several have.
-
-    Of several that which names the metric.
-    """
-    texts = (text for run in runs for text in (run.stdout, run.stderr))
-    lines = (" ".join(line.split()) for text in texts for line in text.splitlines())
-    value, name = Decimal(reading.value), reading.metric.rpartition("_")[2]
-    found = dict.fromkeys(
-        line for line in lines if value in [Decimal(one) for one in _NUMBER.findall(line)]
-    )
+def line_of(reading: Reading, found: Sequence[str]) -> str:
+    """That of the lines with its value which names the metric, or the only one; else empty."""
+    name = reading.metric.rpartition("_")[2]
     named = [line for line in found if name in line.lower()]
-    digits = len(value.as_tuple().digits)
-    sure = named or (list(found) if len(found) == 1 and digits >= FEW_DIGITS else [""])
+    digits = len(Decimal(reading.value).as_tuple().digits)
+    sure = named or (found if len(found) == 1 and digits >= FEW_DIGITS else [""])
     line = harmless(sure[0])
     return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
 

@@ -1,6 +1,7 @@
 """The line of a tool's output that is kept with a value: of one that misses a bound of the site."""
 
 from decimal import Decimal
+from time import process_time
 from types import SimpleNamespace
 
 import pytest
@@ -56,7 +57,17 @@ def test_a_value_that_misses_a_bound_keeps_the_tools_line_and_no_other_value_doe
 )
 def test_a_line_is_kept_where_only_one_has_the_value_or_names_the_metric(metric, value, text, line):
     reading = Reading(metric, Decimal(value), "MB/s")
-    assert outcome.line_of(reading, [Execution({}, 0, text, "")]) == line
+    found = outcome.lines_with({reading.value}, [Execution({}, 0, text, "")])
+    assert outcome.line_of(reading, found[reading.value]) == line
+
+
+def test_the_outputs_are_read_once_however_many_values_miss_a_bound():
+    text = "".join(f"{number}.5 MB/s\n" for number in range(2000))
+    readings = [Reading("rate", Decimal(f"{number}.5"), "MB/s") for number in range(2000)]
+    job, begin = SimpleNamespace(bounds={"rate": (1e18, None)}), process_time()
+    found = outcome.with_lines(readings, [Execution({}, 0, text, "")], job)
+    assert found[1234].line == "1234.5 MB/s"
+    assert process_time() - begin < 1
 
 
 def test_the_line_is_in_the_record():
