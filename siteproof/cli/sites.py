@@ -201,8 +201,8 @@ def new(
     """Write the site NAME from what Slurm lists; nothing is invented.
 
     Without --apply, system.yaml is printed, and nothing is written. What cannot be known is a gap,
-    which 'siteproof lint NAME' lists with what to fill in. Nodes are roles by processors, memory,
-    GRES and features, each reached by one partition. An existing folder is never changed.
+    which 'siteproof lint --system NAME' lists with what to fill in. Nodes are roles by processors,
+    memory, GRES and features, each reached by one partition. An existing folder is never changed.
 
     Exit code 0: written, or it could be; 2: wrong usage or input, and nothing is written.
 

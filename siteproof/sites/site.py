@@ -67,7 +67,8 @@ class Site:
         found = dict(self.criteria)
         for whole in sorted(self.folder.parent.glob(f"*/{SYSTEM}")):
             if _names_members(whole, self.name) and (site := examine(whole.parent.name)[0]):
-                for key, one in site.criteria.items():
+                own = site.criteria if self.name in site.members else {}
+                for key, one in own.items():
                     found |= {f"{site.name} {key}": one.like(over="")} if one.over else {}
         return found
 
@@ -325,7 +326,7 @@ def _read_members(document: Document, whole: Whole) -> dict[str, Site]:
         if site := examine(member)[0]:
             found[member] = site
         else:
-            hint = f"'siteproof lint {member}' lists them"
+            hint = f"'siteproof lint --system {member}' lists them"
             document.add((MEMBERS,), f"'{member}' has mistakes", hint=hint)
     return found
 

@@ -301,6 +301,9 @@ def test_the_runs_of_a_member_owe_what_the_whole_requires(world):
         criterion("sum") + criterion("all", "at_least: 95 %", "Availability.overall", key="U")
     )
     assert list(sites.load("east").owed) == ["whole C", "whole U"]
+    world.site("eas", SYSTEM.format(name="eas"))  # part of a member's name, and no member
+    (world.sites / "eas" / "baselines.yaml").write_text("{}\n")
+    assert not sites.load("eas").owed
     told = ask("plan").output
     assert "west  Cloud: C" in told
     assert "west  siteproof probe: U" in told
