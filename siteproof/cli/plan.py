@@ -276,9 +276,11 @@ def _become(command: list[str], out: TextIO, err: TextIO) -> NoReturn:
     except BaseException:
         traceback.print_exc()
     finally:
-        out.flush()
-        err.flush()
-        os._exit(code)
+        try:
+            out.flush()
+            err.flush()
+        finally:  # whatever happens, it never goes on as a second parent
+            os._exit(code)
 
 
 def _names_checks(options: Iterable[str]) -> bool:

@@ -190,6 +190,12 @@ def test_a_reframe_that_was_ended_is_told_with_the_reason(end, folder, monkeypat
     assert f"plan: reframe {ENDS[end]}" in re.sub(r"[\d.]+(?= MiB)", "#", refused())
 
 
+def test_a_program_that_closes_its_output_ends_and_does_not_go_on_as_a_second_plan(tmp_path):
+    program = tmp_path / "program"
+    program.write_text("import sys\nprint('said', flush=True)\nsys.stdout.close()\n")
+    assert FORKED([str(program)]) == (0, "said\n", "")
+
+
 def test_all_mistakes_of_a_site_are_shown_as_lint_shows_them(folder, monkeypatch):
     site = shutil.copytree(SITES / "example", folder / "sites" / "example")
     text = (site / "system.yaml").read_text().replace("[hpl]", "[hlp]").replace(": 12", ": 12.5")
