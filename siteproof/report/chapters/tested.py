@@ -168,15 +168,17 @@ def _storage(samples: Sequence[Sample], origin: str) -> Iterator[Table]:
     good = [s for s in samples if s.status == "ok" and not of_sweep(s) and not of_pairs(s)]
     found = grouped((_benchmark(s), s) for s in good if _way(s))
     order = sorted(found.items(), key=lambda item: item[1][0].header.time)
-    rows = [_storage_row(key, of_test, good) for key, of_test in order]
+    marks = [s for s in good if _OF_WAY.fullmatch(s.metric) and statistic(s) == LANDMARK]
+    rows = [_storage_row(key, of_test, marks) for key, of_test in order]
     if rows:
         title = f"Storage, {origin}"
         yield Table(STORAGE, rows, numeric=STORAGE[1:3], title=title, most=MAX_ROWS)
 
 
 def _storage_row(key: Key, of_test: Sequence[Sample], every: Sequence[Sample]) -> tuple[str, ...]:
+    """every: the landmarks of all tests."""
     ways, head = grouped((_way(s), s) for s in of_test), of_test[0].header
-    marks = [_landmark(s) for s in every if _OF_WAY.fullmatch(s.metric) and _is_mark(s, key)]
+    marks = [_landmark(s) for s in every if (s.header.session, s.header.check) == key[:2]]
     both = [_value(ways[way]) if way in ways else "-" for way in ("read", "write")]
     name = ", ".join(str(part) for part in (head.check, head.campaign, *key[3:]) if part)
     return name, *both, _program(of_test), when(of_test[0]), _note(of_test, *marks)
@@ -196,11 +198,6 @@ def _benchmark(sample: Sample) -> Key:
     place = own.get("file_system", "")
     head = sample.header
     return head.session, head.check, own.get(PROGRAM, ""), place, what, *dims
-
-
-def _is_mark(sample: Sample, key: Key) -> bool:
-    same = (sample.header.session, sample.header.check) == key[:2]
-    return same and statistic(sample) == LANDMARK
 
 
 def _landmark(sample: Sample) -> str:
