@@ -228,7 +228,7 @@ class _Launch:
                 self._request(left.pop(0))
             if time.monotonic() >= self._next_listing:
                 if not left:
-                    self._knock()
+                    self._knock(end)
                 self._look()
                 if not left and self._settled():
                     return
@@ -291,13 +291,18 @@ class _Launch:
             if answer.status_code >= 400:
                 self.refused[number] = f"HTTP status {answer.status_code}: {_message(answer)}"
 
-    def _knock(self) -> None:
-        """Look at port 22 of each server that runs and has not answered, if only these count."""
-        silent = sorted(self.seen.silent)
+    def _knock(self, end: float) -> None:
+        """Look at port 22 of each server that runs and has not answered, if only these count.
+
+        None is looked at after a time, however many do not answer.
+        """
+        silent, listed = sorted(self.seen.silent), self.seen.last.instances
         if self.seen.answered is None or not silent:
             return
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            each = pool.map(answers, (self.seen.last.instances[key].address for key in silent))
+            each = pool.map(
+                lambda key: time.monotonic() < end and answers(listed[key].address), silent
+            )
             self.seen.answered.update(key for key, good in zip(silent, each, strict=True) if good)
 
     def _look(self) -> None:

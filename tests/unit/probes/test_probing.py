@@ -12,6 +12,7 @@ from queue import Queue
 import pytest
 from rows import rows
 
+from siteproof.analysis.instances import Instance, Listing, Seen
 from siteproof.probes import probing
 from siteproof.probes.probing import NotUp, look
 from siteproof.services import capacity, mount, ssh
@@ -177,6 +178,16 @@ def test_a_virtual_machine_answers_where_an_ssh_server_shows_its_version(answer,
         assert capacity.answers("127.0.0.1", port) == counts
     assert not capacity.answers("127.0.0.1", port)  # nobody is there any more
     assert not capacity.answers("")
+
+
+def test_no_server_of_a_cloud_is_looked_at_after_the_time_for_its_launch(monkeypatch):
+    launch = object.__new__(capacity._Launch)
+    launch.seen = Seen(answered=set())
+    launch.seen.take(Listing(0.0, {"a": Instance(1, "ACTIVE", address="192.0.2.1")}))
+    monkeypatch.setattr(capacity, "answers", bool)
+    for seconds, counted in ((-1, set()), (60, {"a"})):
+        launch._knock(time.monotonic() + seconds)
+        assert launch.seen.answered == counted
 
 
 @rows(
