@@ -35,6 +35,7 @@ _HEADS = """
            provenance ->> ('$."' || $nodes || '"')
     FROM runs WHERE system = $system AND source = 'siteproof'"""
 LEAST_MEMORY = 1500 << 20  # address space: below some 800 MiB DuckDB crashes, to 1,100 it fails
+ENOUGH = "250MB"  # of memory for DuckDB while it reads, for nearly all: it sorts on disk
 MAX_THREADS = 8  # others use the login node, too
 
 
@@ -108,21 +109,33 @@ def open_history(
     than these files up to date, by their names below perflogs; the caller asks for no others.
     Raises UserError if perflogs cannot be read.
     """
-    connection = connect()
-    try:
-        state = Refresh(connection, perflogs)
-        if rebuild:
-            state.forget(systems)
+
+    def bring(limit: str = "") -> Refresh:
+        connection = connect()
         try:
-            state.run(systems, progress, only)
-            _make_views(state, systems)
-        except duckdb.IOException as error:  # another host has removed a part, or the disk fails
-            state.begin_again(error)
-            state.run(systems, progress, only)
-            _make_views(state, systems)
-    except BaseException:
-        connection.close()
-        raise
+            if limit:
+                connection.execute(f"SET memory_limit = '{limit}'")
+            state = Refresh(connection, perflogs)
+            if rebuild:
+                state.forget(systems)
+            try:
+                state.run(systems, progress, only)
+                _make_views(state, systems)
+            except duckdb.IOException as error:  # another host removed a part, or the disk fails
+                state.begin_again(error)
+                state.run(systems, progress, only)
+                _make_views(state, systems)
+        except BaseException:
+            connection.close()
+            raise
+        return state
+
+    try:
+        state = bring(ENOUGH)
+    except duckdb.OutOfMemoryException:
+        # Begin anew: DuckDB may leave a table that no later statement of the connection can
+        # replace, and a part may have been taken from the index to be merged.
+        state = bring()
     for note in state.notes:
         warn(note)
     refused = [
@@ -132,7 +145,7 @@ def open_history(
         for line in lines
     ]
     return History(
-        connection,
+        state.connection,
         perflogs,
         refused,
         state.notes,
@@ -174,6 +187,7 @@ def warn(note: str) -> None:
 
 
 def _make_views(state: Refresh, systems: Sequence[str]) -> None:
+    state.connection.execute("RESET memory_limit")
     tables.drop(state.connection, "memory ")
     tables.clear(state.connection)
     state.turns("live_turns", systems)

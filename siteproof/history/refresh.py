@@ -20,7 +20,6 @@ Entry = TypeVar("Entry")
 Progress = Callable[[int, int], None]
 Stamp = tuple[int, int]  # size, time of change in ns
 BATCH = 40_000_000  # bytes of files that become one part, with about six times the memory
-ENOUGH = "250MB"  # of memory for DuckDB while it reads, for nearly all: it sorts on disk
 WASTE = 100_000  # rows of removed or changed files; a store with more is rewritten
 
 
@@ -88,14 +87,7 @@ class Refresh:
             return
         for name in removed:
             self._forget(name)
-        try:
-            self.connection.execute(f"SET memory_limit = '{ENOUGH}'")
-            self._take(changed, progress)
-        except duckdb.OutOfMemoryException:
-            self.connection.execute("RESET memory_limit")
-            self._take(changed, progress)
-        finally:
-            self.connection.execute("RESET memory_limit")
+        self._take(changed, progress)
 
     def _forget(self, name: str) -> None:
         self.index.files.pop(name, None)

@@ -6,6 +6,7 @@ import os
 import random
 import time
 
+import duckdb
 import pytest
 import years
 
@@ -160,10 +161,28 @@ def test_a_store_that_is_mostly_out_of_date_is_written_again(perflogs, monkeypat
 
 
 def test_what_needs_more_memory_than_nearly_all_is_read_with_what_there_is(perflogs, monkeypatch):
-    monkeypatch.setattr(refresh, "ENOUGH", "1MB")
+    monkeypatch.setattr(history, "ENOUGH", "1MB")
     with history.open_history(perflogs) as opened:
         assert held(opened) == truth(perflogs)[0]
         assert opened.sql("SELECT current_setting('memory_limit')") != [("976.5 KiB",)]
+
+
+def test_nothing_of_a_merge_that_lacks_memory_is_left(perflogs, monkeypatch):
+    told_by(perflogs)
+    years.write(perflogs, system="there", runs=2, **SMALL)
+    monkeypatch.setattr(refresh, "WASTE", -1000)  # merge
+    written = store.write
+
+    def write(connection, folder, queries):
+        if "live_turns" not in queries["samples"]:
+            return written(connection, folder, queries)
+        monkeypatch.setattr(store, "write", written)
+        connection.close()  # as one with a failed statement may be
+        raise duckdb.OutOfMemoryException("failed to pin")
+
+    monkeypatch.setattr(store, "write", write)
+    is_right(perflogs)
+    assert store.write is written  # it was merged
 
 
 def test_a_rebuild_reads_everything_and_leaves_nothing_behind(perflogs):
