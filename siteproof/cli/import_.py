@@ -111,6 +111,9 @@ def _own(system: str) -> tuple[list[Path], str]:
 
 def _brought(paths: Sequence[Path], system: str, given: Options, apply: bool) -> tuple[str, bool]:
     """What was done with files of one kind, or would be; whether all was read. Raises UserError."""
+    for path in paths:
+        if not path.exists():
+            raise UserError(path, "no such file or folder")
     logs = [path for path in paths if path.is_dir() or (path.is_file() and path.suffix != _CSV)]
     if logs and len(logs) < len(paths):
         what = "CSV files and files of ReFrame together"

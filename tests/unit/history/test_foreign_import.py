@@ -346,6 +346,12 @@ def test_a_csv_has_no_tests_to_select(world, siteproof):
     assert "a CSV file has no tests of ReFrame" in done.err
 
 
+def test_a_path_that_is_not_there_is_named_with_any_option(bring):
+    for options in ((), ("--zone", "UTC")):
+        done = bring("gone.log", *options)
+        assert (done.code, done.err) == (2, "siteproof: gone.log: no such file or folder\n")
+
+
 def test_imported_figures_are_rows_of_the_history(world, bring):
     bring(FOREIGN / "4.10-default")
     with history.open_history(world.data / "perflogs", ["thishost"]) as held:
