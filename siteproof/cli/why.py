@@ -493,6 +493,7 @@ def _raw_limit(judged: Judgement, result: CriterionVerdict) -> str:
     unit = judged.site.catalogue[criterion.metric].unit
     facts = {judged.site.hardware_of(r) for r in judged.site.roles_of(criterion)}
     limits = dict.fromkeys(criterion.limits(unit, f) for f in facts)
+    limits = limits or {criterion.limits(unit): None}  # a system with members has no roles
     return "; ".join(
         f"{_side('>', low, unit)}{_side('<', high, unit)}".rstrip() for low, high in limits
     )

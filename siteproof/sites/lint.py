@@ -307,10 +307,12 @@ def _links(around: Around, system: System) -> None:
 
 def _graded(document: Document, system: System) -> None:
     """A pair that is bad is worth a look, too."""
-    parts: list[tuple[Loc, Graded | None]] = [(("mesh",), system.mesh)]
+    parts: list[tuple[Loc, Graded]] = [(("mesh",), system.mesh)]
     parts += [(("links", key), link) for key, link in system.links.items()]
     parts += [(("services", key), one) for key, one in system.services.items() if one.transfers]
     for loc, part in parts:
+        if not part.model_fields_set & Graded.model_fields.keys():
+            continue  # both rates are the mesh's
         rates = system.graded(part)
         if rates.warn and rates.critical and rates.critical.to("b/s") >= rates.warn.to("b/s"):
             what = f"critical {rates.critical} is not below warn {rates.warn}"

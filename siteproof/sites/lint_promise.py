@@ -95,8 +95,11 @@ def _over(document: Document, key: str, criterion: Criterion, members: int) -> N
         return
     _said(document, key, criterion, members)
     if criterion.subject not in WHOLE or criterion.scope != "system" or criterion.links:
-        what = "not one value of each member"
+        what = "several values of each member, not one,"
         document.add((key, "subject"), what, f"subject {' or '.join(WHOLE)}, no scope, no links")
+    if criterion.bound and criterion.bound.fact:
+        what = f"a share of {criterion.bound.fact}, of which each member has its own"
+        document.add((key, criterion.kind), what, "a number and a unit")
 
 
 def _said(document: Document, key: str, criterion: Criterion, members: int) -> None:
@@ -308,6 +311,8 @@ class _Linted:
         system = self.around.system
         if system is None or self.around.broken or self.document.spoilt((self.key, "nodes")):
             return
+        if getattr(self.promise, "over", ""):
+            return  # `_over` has refused it
         for role in [role for role in self.promise.nodes or system.nodes if role in system.nodes]:
             facts = system.hardware_of(role)
             if self._has_fact(facts, fact, role):

@@ -162,7 +162,9 @@ def test_a_verdict_names_the_members_with_their_values_and_who_lacks_one(world):
     assert "east 100 VMs  north 300 VMs  west INCOMPLETE, not measured" in told.output
     assert "no value of west" in told.output
     assert "next: reframe -c checks/ -r --system west" in told.output
-    assert "member west INCOMPLETE, not measured" in ask("why", "C").output
+    why = ask("why", "C").output
+    assert "member west INCOMPLETE, not measured" in why
+    assert "passes from  >= 640 VMs as measured" in why
 
 
 def test_an_answer_that_is_too_old_at_one_member_is_no_part_of_a_sum(world):
@@ -277,7 +279,11 @@ def test_a_mistake_in_members_is_one_line(members, told, world):
         ),
         (
             criterion("all", "at_least: 1 GB/s", "Stream.triad").replace("service", "node"),
-            "not one value of each member in C.subject. Allowed: subject system or service",
+            "several values of each member, not one, in C.subject. Allowed: subject system",
+        ),
+        (
+            criterion("all", "at_least: 80 % of memory"),
+            "a share of memory, of which each member has its own in C.at_least. Allowed: a number",
         ),
         (criterion("all", more="nodes: [gone]"), "unknown role 'gone' in C.nodes"),
     ],
