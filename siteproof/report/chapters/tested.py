@@ -54,10 +54,10 @@ def chapter(material: Material) -> Section | None:
 
 
 def _newest(samples: Iterable[Sample]) -> list[Sample]:
-    """Those of the newest job of all of them; of published values all."""
+    """Those of the newest job of all of them."""
     found = list(samples)
     last = max(map(job, found), default=None)
-    return [s for s in found if job(s) == last or s.header.mode == PUBLISHED]
+    return [s for s in found if job(s) == last]
 
 
 def _value(samples: Sequence[Sample]) -> str:
@@ -122,17 +122,35 @@ def _pairs(site: Site, samples: Sequence[Sample], origin: str) -> Iterator[Table
 
 def _pair_rows(site: Site, link: str, of_link: Sequence[Sample]) -> Iterator[PairRow]:
     for found in grouped((_test(s), s) for s in of_link).values():
-        printed = [s for s in found if s.metric in RESTATED]
-        rates = _newest(s for s in found if s not in printed and _is_rate(site, s))
-        if rates:
-            yield _pair_row(site, link, _Pair(rates, printed))
+        rates = [s for s in found if s.metric not in RESTATED and _is_rate(site, s)]
+        if found[0].header.mode == PUBLISHED:
+            yield from (_pair_row(site, link, line) for line in _lines(rates, found))
+        elif rates:
+            yield _pair_row(site, link, _Pair(_newest(rates), ()))
+
+
+def _lines(rates: Iterable[Sample], found: Iterable[Sample]) -> Iterator[_Pair]:
+    """Each published rate with what is printed of it: the first of each metric with the first.
+
+    The trials themselves differ: those of Netperf.throughput are counted apart from those of
+    TcpBandwidth.share_of_max, which each tool has. Of other numbers than the rates none is taken.
+    """
+    order = sorted(rates, key=_trial)
+    printed = grouped((s.metric, s) for s in sorted(found, key=_trial) if s.metric in RESTATED)
+    whole = [own for own in printed.values() if len(own) == len(order)]
+    for n, rate in enumerate(order):
+        yield _Pair([rate], [own[n] for own in whole])
+
+
+def _trial(sample: Sample) -> int:
+    return sample.trial
 
 
 def _test(sample: Sample) -> Key:
-    """What the values of one test share; each trial that a source prints is one."""
+    """What the values of one test share."""
     ends = sample.node, sample.dims[PEER], sample.conditions.get(PROGRAM, "")
     if sample.header.mode == PUBLISHED:
-        return (*ends, when(sample), sample.header.campaign, sample.trial)
+        return (*ends, when(sample), sample.header.campaign)
     dims = {k: v for k, v in sample.dims.items() if k not in (PEER, LINK, "trial")}
     return (*ends, sample.metric, tuple(sorted(dims.items())))
 

@@ -175,6 +175,10 @@ def test_a_published_test_has_its_rates_share_tool_and_note_in_one_row(seed):
     ]
     (wan,) = [one for one in section.tables if one.title == "Pairs over psc-tacc, published"]
     assert sum(row[5] == "netperf" for row in wan.rows) == 10 and len(wan.rows) == 19
+    # On these days a pair was measured by iperf, too.
+    shares = {row[2]: row[4] for row in wan.rows}
+    assert shares["578.6 Mb/s"] == "57.86 %" and shares["600.31 Mb/s"] == "60.03 %"
+    assert shares["530 Mb/s"] == "53.0 %" and shares["566 Mb/s"] == "56.6 %"
 
 
 def test_jetstreams_table_2_is_one_table_and_sc11s_applications_another(seed):
