@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from siteproof.answers import required
 from siteproof.answers.criterion import CriterionVerdict
 from siteproof.errors import UserError, UserErrors
 from siteproof.nodes.states import NodeReport
@@ -163,12 +164,16 @@ def _not_run(material: Material) -> list[tuple[str, str, str]]:
     run = {s.header.check for s in material.judged.samples if s.header.mode != PUBLISHED}
     last = _last_runs(material, lambda header: header.check)
     waiting = grouped(
-        (criterion.metric.partition(".")[0], key)
+        (one.metric.partition(".")[0], key)
         for key, criterion in material.site.criteria.items()
         if not (criterion.report_only or criterion.not_here)
+        for one in required.answering(material.site, criterion)
     )
     known = {m.check for m in material.site.catalogue.values() if m.check} - run
-    rows = [(name, few(waiting.get(name, ()), MAX_NAMES), last.get(name, NEVER)) for name in known]
+    rows = [
+        (name, few(list(dict.fromkeys(waiting.get(name, ()))), MAX_NAMES), last.get(name, NEVER))
+        for name in known
+    ]
     return sorted(rows, key=lambda row: (not row[1], row[0]))
 
 

@@ -181,6 +181,14 @@ def test_a_published_test_has_its_rates_share_tool_and_note_in_one_row(seed):
     assert shares["530 Mb/s"] == "53.0 %" and shares["566 Mb/s"] == "56.6 %"
 
 
+def test_a_check_of_which_a_derived_criterion_takes_its_values_is_waited_for(seed):
+    section = untested.chapter(seed("nebula-sriov"))
+    (table,) = [t for t in section.tables if t.title == "Checks that were not run"]
+    waiting = {name: row[0] for row in table.rows for name in row[2].split(", ")}
+    assert waiting["Hpl"] == "NASA-LINPACK-BARE, NASA-LINPACK-VIRTUAL"
+    assert "NASA-RATIO-SRIOV" in waiting["TcpBandwidth"] and waiting["Gromacs"] == "none"
+
+
 def test_jetstreams_table_2_is_one_table_and_sc11s_applications_another(seed):
     found = rows_of(tested.chapter(seed("jetstream-tacc")), "Storage, published")
     row = found["Ior, after-tuning, volume, max"]
