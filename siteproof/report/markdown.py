@@ -25,7 +25,8 @@ def page(report: Report, now: datetime) -> str:
     for sentence in filter(None, (report.summary.sentence, report.summary.conditions)):
         lines += [text(sentence), ""]
     for step in report.summary.steps:
-        lines += [f"    {' '.join(step.command.split())}  # {step.what}", ""]
+        words = f"  # {step.what}" if step.what else ""
+        lines += [f"    {' '.join(step.command.split())}{words}", ""]
     for section in report.sections:
         lines += _section(section, numbers, 2)
     lines += [

@@ -15,7 +15,7 @@ from siteproof.record.finding import Kind
 from siteproof.report import html, markdown
 from siteproof.report.chapters import nodes, samples, untested
 from siteproof.report.sections import Figure, Link, Report, Section, Table, limited_points
-from siteproof.report.summary import Summary
+from siteproof.report.summary import Step, Summary
 
 NOW = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
 SVG = (
@@ -161,6 +161,13 @@ def test_columns_that_hold_and_refer_to_nothing_are_left_out():
     for text in pages(report(Section("one", "One", "", [table]))):
         assert "none<" not in text
         assert "| none" not in text
+
+
+def test_a_next_step_that_needs_no_words_has_no_empty_comment():
+    steps = (Step("siteproof why C-1", ""), Step("siteproof why n001", "all that is known of it"))
+    text = markdown.page(report(steps=steps), NOW)
+    assert "    siteproof why C-1\n" in text
+    assert "    siteproof why n001  # all that is known of it\n" in text
 
 
 def test_both_pages_say_the_same():
