@@ -42,7 +42,8 @@ def chapter(material: Material) -> Section | None:
     points = limited_points([warning(why) for why in found.findings], MAX_POINTS)
     if missing := _gaps(found):
         points.append(f"Not measured: {missing}")
-    return Section("availability", TITLE, _lead(found), [_four(found)], [figure], points)
+    tables = [_four(found)] if found.measured_hours() else []
+    return Section("availability", TITLE, _lead(found), tables, [figure], points)
 
 
 def _overview(material: Material) -> Overview:

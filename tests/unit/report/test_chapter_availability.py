@@ -67,6 +67,12 @@ def test_the_chapter_has_the_four_definitions_a_figure_and_its_values(made):
     assert section.points[-1] == ("Not measured: 2026-11-06 00:03 UTC to 2026-11-07 00:00 UTC")
 
 
+def test_where_nothing_was_measured_no_table_of_shares_is_empty(made):
+    later = Material(made.judged, made.perflogs, NOW + timedelta(days=60))
+    section = availability.chapter(later)
+    assert section.lead == "Unknown; 0 of 336 h were measured." and not section.tables
+
+
 def test_a_system_without_probes_and_events_has_no_chapter(tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
     shutil.copytree(SITES / "example", tmp_path / "sites/example")
