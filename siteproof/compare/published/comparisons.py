@@ -22,6 +22,7 @@ from siteproof.compare.published.table_cells import (
     share,
     shown,
     statistic,
+    when,
 )
 from siteproof.record.pair_units import LINK, PEER
 from siteproof.record.samples import PUBLISHED, Sample
@@ -31,7 +32,7 @@ from siteproof.units import convert, with_unit
 
 Key = tuple[object, ...]
 Sides = dict[str, list[Sample]]  # the samples by the value in which they differ
-COLUMNS = ("differ in", "metric", "one", "other", "other of one", "by the means")
+COLUMNS = ("differ in", "date", "metric", "one", "other", "other of one", "by the means")
 FILE_SYSTEM = "file_system"
 RANK = "rank"
 TRIALS = "TcpBandwidth.throughput"
@@ -127,6 +128,7 @@ def _rows(
         several = len(whole) > 1 or len(part) > 1
         yield (
             what,
+            when(sides[first][0]),
             name(sides[first][0], without),
             f"{first}: {_shown(sides[first], whole)}",
             f"{other}: {_shown(sides[other], part)}",

@@ -89,6 +89,7 @@ def test_the_two_directions_and_two_tools_are_compared_on_the_same_day_only(seed
     rows = table(seed, "extenci", "Values that differ")
     tools = [r for r in rows if r["differ in"] == "tool"]
     assert len(tools) == 5
+    assert {r["date"] for r in tools} == {"2010-06-18", "2010-06-21"}
     assert [r["other of one"] for r in tools if r["other"] == "netperf: 595 Mb/s"] == ["104.29 %"]
     rates = [r for r in rows if r["differ in"] == "direction" and "throughput" in r["metric"]]
     assert len(rates) == 8
