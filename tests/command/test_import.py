@@ -178,7 +178,7 @@ def test_a_file_that_is_no_table_of_figures_is_refused(world, bring):
 
 def test_a_file_that_is_not_there_is_refused(world):
     done = world.inside("import", "nowhere.csv")
-    assert (done.code, "nowhere.csv:1: no such file" in done.err) == (2, True)
+    assert (done.code, "nowhere.csv: no such file or folder" in done.err) == (2, True)
     done = world.inside("import", "--system", "thishost", "--apply")
     assert (done.code, "site thishost has no published.csv" in done.err) == (2, True)
 
