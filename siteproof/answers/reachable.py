@@ -286,4 +286,4 @@ def _all(sets: Iterable[NodeSet]) -> NodeSet:
 
 def _number(text: str) -> int:
     """What a condition is as a number; 0 where it is none, or more than one."""
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() and len(text) < 16 else 0

@@ -14,7 +14,7 @@ from siteproof.history.foreign.figures import File, Options, content
 from siteproof.units import count
 
 _ENDINGS = (".jsonl", figures.ENDING, ".tmp")  # of names that other files have
-_OF_REFRAME = (".log", ".json")  # ends of its names
+_OF_REFRAME = (".log", ".json")  # in its names: Test.log.h0
 _MOSTLY = 0.5  # a file with a larger share of its values in other files is not imported
 _PERIOD = 900  # s; the second within it does not depend on the time zone
 
@@ -118,7 +118,7 @@ def _find(paths: Sequence[Path], system: str, given: Options) -> Import:
             except UserError as error:
                 if file == path:
                     raise
-                is_other = error.what == layouts.NEITHER and file.suffix not in _OF_REFRAME
+                is_other = not any(end in file.name for end in _OF_REFRAME)
                 (others if is_other else skipped).append(error)
                 unread += not is_other
                 continue

@@ -5,6 +5,7 @@ A scenario is a link, such as one for each way of virtualising a network, or a r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
@@ -22,6 +23,7 @@ from siteproof.units import count, size
 from siteproof.wording.amounts import number
 
 SIZE = "size"  # dimension: bytes of a message
+_BYTES = re.compile("[0-9]{1,15}")
 LINPACK = "Hpl.gflops"
 MAX_TRIALS = 40  # bars of a scenario: of more, the chapter on all nodes has them
 
@@ -57,7 +59,7 @@ def _by_scenario(site: Site, samples: Sequence[Sample]) -> dict[str, list[Sample
 
 
 def _by_size(site: Site, found: Sequence[Sample]) -> Iterator[Figure]:
-    of_size = [s for s in found if s.dims.get(SIZE, s.conditions.get(SIZE, "")).isdigit()]
+    of_size = [s for s in found if _BYTES.fullmatch(s.dims.get(SIZE, s.conditions.get(SIZE, "")))]
     for metric, samples in grouped((s.metric, s) for s in of_size).items():
         unit = samples[0].unit
         by_name = _by_scenario(site, samples).items()

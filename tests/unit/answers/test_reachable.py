@@ -7,7 +7,7 @@ import shipped
 from rows import rows
 
 from siteproof.answers import reachable, required
-from siteproof.answers.reachable import Sweeps
+from siteproof.answers.reachable import Sweeps, _number
 from siteproof.record.samples import Header
 from siteproof.sites import Criterion, Expected
 from siteproof.verdict.members import asked
@@ -217,3 +217,7 @@ def test_a_criterion_on_another_file_system_requires_nothing():
 
 def test_a_criterion_without_a_number_of_tasks_requires_its_other_settings():
     assert points("extenci", "Mdtest", "jwan") == [{"variant": "easy"}]
+
+
+def test_a_number_that_is_none_to_python_is_no_number():
+    assert [_number(text) for text in ("12", "²", "9" * 5000, "")] == [12, 0, 0, 0]

@@ -135,6 +135,14 @@ def test_a_file_of_a_folder_that_cannot_be_read_is_named_and_the_others_come_in(
     assert "skipped 1 other file" in done.out
 
 
+def test_a_file_that_is_none_of_reframes_is_no_mistake_of_a_given_format(world, bring):
+    write(world, HEAD, LINE, name="logs/Good.log")
+    write(world, "about these files", name="logs/README")
+    done = bring(world.folder / "old" / "logs", "--format", "3.x")
+    assert done.code == 0
+    assert "skipped 1 other file" in done.out
+
+
 VALUE = "%(check_perf_var)s=%(check_perf_value)s"
 
 
