@@ -32,13 +32,6 @@ from siteproof.wording.in_bounds_unit import levels
 from siteproof.wording.tallies import units
 from siteproof.wording.verdicts import own
 
-COLOURS = {
-    Effect.WORSE: "bold red",
-    Effect.BETTER: "green",
-    Effect.UNDECIDABLE: "yellow",
-    Effect.CHANGED: "cyan",
-    Effect.SAME: "dim",
-}
 COLUMNS = (
     *("state", "metric", "a", "b", "unit", "change", "noise", "nodes", "worst nodes", "remark"),
 )
@@ -226,7 +219,7 @@ def _shown(site: Site, row: Row) -> Entry:
     head = [_state(row), name, f"{a} -> {with_unit(b, unit)}", by]
     phrases = [f"noise {noise}", nodes, *([f"worst {worst}"] if worst else [])]
     phrases += [f"now as the others: {row.as_others}"] if row.as_others else []
-    return Entry(head, phrases, [COLOURS[row.change.effect]])
+    return Entry(head, phrases)
 
 
 def _state(row: Row) -> str:

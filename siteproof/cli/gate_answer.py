@@ -265,9 +265,9 @@ def _when_all_is_well(judged: Judgement) -> str:
     return own_command(judged, "report")
 
 
-def record_of(group: NodeGroup, colour: str, shown: Shown) -> Entry:
-    """A group of nodes; only its state has a colour."""
-    return Entry(node_groups.head(group, shown), node_groups.phrases(group, shown), [colour])
+def record_of(group: NodeGroup, shown: Shown) -> Entry:
+    """A group of nodes."""
+    return Entry(node_groups.head(group, shown), node_groups.phrases(group, shown))
 
 
 def print_rulings(judged: Judgement, scope: Scope) -> None:
@@ -277,7 +277,7 @@ def print_rulings(judged: Judgement, scope: Scope) -> None:
     print_wrapped(*map(warning, judged.warnings), *of_nodes, title="warning: ")
     rulings, shown = scope.decision.rulings.values(), Shown(judged)
     out = node_groups.groups((r.node, r.state, r.findings) for r in rulings if not r.back)
-    print_records([record_of(group, "bold", shown) for group in out])
+    print_records([record_of(group, shown) for group in out])
     print_wrapped(*with_remark(rulings, shown), *_folded(_not_counted(judged)))
     in_slurm = nodesets.of(node for nodes in scope.partitions.values() for node in nodes)
     if nowhere := scope.decision.out - in_slurm:

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 from ClusterShell.NodeSet import NodeSet
-from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.cli import records, shared
@@ -29,15 +28,6 @@ from siteproof.wording.findings import full
 from siteproof.wording.in_bounds_unit import Shown
 from siteproof.wording.verdicts import heading, measure, own_command
 
-COLOURS = {
-    State.OK: "green",
-    State.SLOW: "bold yellow",
-    State.FAILED: "bold red",
-    State.FLAPPING: "bold red",
-    State.ODD: "magenta",
-    State.UNSTABLE: "yellow",
-    State.UNTESTED: "dim",
-}
 MAX_RANKED = 20  # nodes of a metric that are shown, the worst first
 RANKED = ("node", "state", "value", "fleet's median", "deficit", "z", "own history", "slow")
 
@@ -111,7 +101,7 @@ def _print(judged: Judgement, report: FleetReport) -> None:
     found = node_groups.groups(
         (n.node, n.state, n.findings) for n in report.nodes.values() if n.state is not State.OK
     )
-    records.print_records([record_of(group, COLOURS[State(group.state)], shown) for group in found])
+    records.print_records([record_of(group, shown) for group in found])
     records.print_wrapped(*_remarks(judged, report))
     print_in_slurm(judged)
     _print_commands(judged, report)
@@ -199,10 +189,7 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str, form: str
         key=lambda n: -n.metrics[metric].deficit,
     )
     shown = Shown(judged)
-    rows = [
-        (n.node, Text(n.state, COLOURS[n.state]), *_cells(shown, metric, n.metrics[metric]))
-        for n in ranked
-    ]
+    rows = [(n.node, n.state, *_cells(shown, metric, n.metrics[metric])) for n in ranked]
     if form:
         records.print_plain(RANKED, rows)
         return

@@ -27,7 +27,6 @@ from siteproof.wording.verdicts import own
 
 WHOLE = ("answer", "criterion", "value")  # columns that are never broken
 CELLS = ("table", "row", "column", "value")  # of all tables, whose columns differ
-COLOURS: dict[str, str] = {Outcome.KEEPS: "green", Outcome.MISSES: "bold red"}
 
 
 @dataclass(frozen=True)
@@ -106,8 +105,7 @@ def _cells(tables: list[Results]) -> Iterator[Sequence[str]]:
 
 def _print(tables: list[Results]) -> None:
     for one in tables:
-        rows = [[Text(cell, style=COLOURS.get(cell, "")) for cell in row] for row in one.rows]
-        drawn = table(one.columns, rows, one.title, whole=WHOLE)
+        drawn = table(one.columns, one.rows, one.title, whole=WHOLE)
         drawn.caption, drawn.caption_justify = Text(one.note) if one.note else None, "left"
         print_table(drawn)
 

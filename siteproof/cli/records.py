@@ -18,20 +18,31 @@ from rich.text import Text
 from siteproof.cli.shared import console, given, print_text
 from siteproof.errors import harmless
 from siteproof.units import UNITS
+from siteproof.wording.looks import look
 
 GAP = "  "
 MUCH = 10_000  # columns in which any table has room
 INDENT = 6  # of the lines below the first
 MAX_ALIGNED = 30  # a longer cell does not widen its column
+STYLES = {
+    "bad": "bold red",
+    "warn": "bold yellow",
+    "open": "yellow",
+    "good": "green",
+    "none": "dim",
+}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Its first line in cells, phrases for the lines below, and the styles of the first cells."""
+    """Its first line in cells, and phrases for the lines below.
+
+    style: of that line, as rich names it; without one, its first cell has that of its state.
+    """
 
     head: Sequence[str]
     phrases: Sequence[str] = ()
-    styles: Sequence[str] = ()
+    style: str = ""
 
 
 def print_records(records: Sequence[Entry]) -> None:
@@ -64,8 +75,17 @@ def table(
         side: JustifyMethod = "right" if name in right else "left"
         made.add_column(Text(name), overflow="fold", justify=side, no_wrap=name in whole)
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+        made.add_row(*map(_styled, row))
     return made
+
+
+def style_of(text: str) -> str:
+    """The style of a text that is a state; empty for any other."""
+    return STYLES.get(look(text), "")
+
+
+def _styled(cell: object) -> Text:
+    return cell if isinstance(cell, Text) else Text(str(cell), style_of(str(cell)))
 
 
 def print_table(table: Table) -> None:
@@ -92,7 +112,7 @@ def _row(names: Sequence[str], cells: Sequence[str]) -> Entry:
     first = 2 if state else 1
     named = zip(names[first:], cells[first:], strict=True)
     phrases = [f"{name} {cell}" for name, cell in named if cell not in ("", "-")]
-    return Entry(cells[:first], phrases, ["bold"] * first)
+    return Entry(cells[:first], phrases, "bold")
 
 
 def _text(cell: object) -> str:
@@ -157,8 +177,8 @@ def print_unapplied(context: click.Context, answer: str, err: bool = False) -> N
 def _lines(record: Entry, widths: dict[int, int], width: int) -> list[Text]:
     """The lines of a record."""
     lines = [Text()]
-    styles = itertools.chain(record.styles, itertools.repeat(""))
-    for at, (text, style) in enumerate(zip(record.head, styles, strict=False)):
+    for at, text in enumerate(record.head):
+        style = record.style or ("" if at else style_of(text.partition(",")[0]))
         for part in _broken(harmless(text), max(width - INDENT, 20)):
             if lines[-1].cell_len + len(part) > width and lines[-1].plain.strip():
                 lines.append(Text(" " * INDENT))

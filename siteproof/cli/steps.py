@@ -21,7 +21,7 @@ from siteproof.cli.records import INDENT, print_wrapped
 from siteproof.cli.shared import print_text
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.gate import children
-from siteproof.wording.shorter import shorten
+from siteproof.wording.amounts import shorten
 
 FIRST, OFTEN = 10, 10  # seconds until progress is shown, and between two lines on a terminal
 MAX_LINE = 300  # characters of an answer in the line of its step

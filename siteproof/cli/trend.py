@@ -265,7 +265,9 @@ def show(site: Site, seen: Survey, asked: Mapping[str, str], *, whole: bool) -> 
     shared.print_text(f"{site.system.system}: what changed")
     parts = [part if whole else part[:MAX_LINES] for part in _parts(seen)]
     shown = [alert for part in parts for alert in part]
-    records.print_records([_record(site, alert) for alert in shown])
+    records.print_records(
+        [records.Entry(wording.head(one), wording.phrases(site, one)) for one in shown]
+    )
     if more := sum(map(len, _parts(seen))) - len(shown):
         shared.print_text(f"{count(more, 'more change')}; --all lists them")
     records.print_wrapped(
@@ -276,10 +278,6 @@ def show(site: Site, seen: Survey, asked: Mapping[str, str], *, whole: bool) -> 
     if remarks:
         records.print_wrapped(*(remarks if whole else [_folded(seen)]))
     records.print_answer(*wording.last_lines(site.system.system, seen, asked))
-
-
-def _record(site: Site, alert: Alert) -> records.Entry:
-    return records.Entry(wording.head(alert), wording.phrases(site, alert), [_style(alert)])
 
 
 def _remarks(seen: Survey) -> Iterator[str]:
@@ -329,12 +327,6 @@ def _parts(seen: Survey) -> list[list[Alert]]:
         [a for a in steps if not a.open],
     ]
     return [part for part in parts if part]
-
-
-def _style(alert: Alert) -> str:
-    if alert.open:
-        return "yellow" if alert.provisional else "bold red"
-    return "green" if alert.improved else ""
 
 
 def explain(site: Site, alert: Alert, lines: Sequence[Line], acked: Sequence[AckFile]) -> None:

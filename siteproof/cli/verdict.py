@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -17,15 +17,6 @@ from siteproof.verdict.tally import Standing, Tally, of_all
 from siteproof.wording import tallies, verdicts
 from siteproof.wording.findings import warning
 
-COLOURS = {
-    Verdict.FAIL: "bold red",
-    Verdict.ERROR: "bold red",
-    Verdict.REGRESSED: "bold yellow",
-    Verdict.INCOMPLETE: "yellow",
-    Verdict.PENDING: "cyan",
-    Verdict.SKIP: "dim",
-    Verdict.PASS: "green",
-}
 COLUMNS = (
     "verdict",
     "criterion",
@@ -85,8 +76,8 @@ def verdict(system: str, since: str, campaign: str, as_of: str, form: str) -> No
 def _print(judged: Judgement) -> None:
     found = sorted(of_all(judged.site, judged.verdicts), key=lambda t: RANKS[t.result.verdict])
     print_wrapped(verdicts.heading(judged))
-    colours = {} if verdicts.published_only(judged) else COLOURS
-    print_records([_record(alike, colours) for alike in tallies.alike(found)])
+    style = "none" if verdicts.published_only(judged) else ""
+    print_records([_record(alike, style) for alike in tallies.alike(found)])
     print_wrapped(*_remarks(judged))
     print_answer(verdicts.last_line(judged), verdicts.next_command(judged))
 
@@ -129,14 +120,13 @@ def _remarks(judged: Judgement) -> Iterator[str]:
     yield verdicts.answered_line(judged)
 
 
-def _record(alike: Sequence[Tally], colours: Mapping[Verdict, str]) -> Entry:
+def _record(alike: Sequence[Tally], style: str) -> Entry:
     """A criterion with its value, limit and counts; of several the reason that they share."""
     first, result = alike[0], alike[0].result
-    styles = [colours.get(result.verdict, "")]
     if len(alike) > 1:
         names = ", ".join(tally.result.id for tally in alike)
         head = [str(result.verdict), f"{len(alike)} criteria"]
-        return Entry(head, [*tallies.lack(first), names], styles)
+        return Entry(head, [*tallies.lack(first), names], style)
     head = [str(result.verdict), result.id]
     own = tallies.is_of_the_verdict(first)
     if first.worst and own:
@@ -153,4 +143,4 @@ def _record(alike: Sequence[Tally], colours: Mapping[Verdict, str]) -> Entry:
         old,
         *tallies.reasons(first),
     ]
-    return Entry(head, list(filter(None, phrases)), styles)
+    return Entry(head, list(filter(None, phrases)), style)

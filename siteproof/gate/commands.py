@@ -21,8 +21,8 @@ from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.slurm.records import Node, Reservation
 from siteproof.slurm.spelling import Base, Flag
+from siteproof.wording.amounts import shorten
 from siteproof.wording.findings import fulls
-from siteproof.wording.shorter import shorten
 
 MARK = "siteproof: "
 # How the reasons begin that slurmctld, slurmd and NHC write by themselves, in lower case.

@@ -16,10 +16,9 @@ from siteproof.report.chapters import changes, nodes, untested
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, some_nodes
 from siteproof.units import count
-from siteproof.wording.amounts import change
+from siteproof.wording.amounts import change, shorten
 from siteproof.wording.findings import days, full
 from siteproof.wording.node_groups import undated
-from siteproof.wording.shorter import shorten
 from siteproof.wording.verdicts import (
     besides,
     heading,

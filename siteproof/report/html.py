@@ -18,10 +18,19 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.filters import do_mark_safe
 
-from siteproof.report.numbering import Numbering
 from siteproof.report.phrases import when
-from siteproof.report.sections import Attached, Drawn, Figure, Link, Marked, Report, Table
+from siteproof.report.sections import (
+    Attached,
+    Drawn,
+    Figure,
+    Link,
+    Marked,
+    Numbering,
+    Report,
+    Table,
+)
 from siteproof.units import count
+from siteproof.wording.looks import SIGNS, look
 
 ARROW = "\N{RIGHTWARDS ARROW}"  # one character, which no line break splits
 HERE = Path(__file__).parent
@@ -29,15 +38,6 @@ WIDE = 3  # columns from which on a table becomes blocks on a narrow screen
 BROAD = 110  # characters that need the whole width, where each cell has at most WRAPPED a line
 WRAPPED = 30
 LONG = 220  # characters of a row that would have too many lines on half of the width
-KINDS = {  # the look of a state that is the whole text of a cell
-    "bad": ("FAIL", "ERROR", "FAILED", "worse"),
-    "warn": ("REGRESSED", "FLAPPING", "SLOW", "ODD", "UNSTABLE", "nodes fell"),
-    "open": ("INCOMPLETE", "PENDING", "UNTESTED", "UNDECIDED", "PUBLISHED", "undecidable"),
-    "good": ("PASS", "OK", "better"),
-    "none": ("SKIP",),
-}
-MARKS = {"bad": "\N{BALLOT X}", "warn": "!", "open": "?", "good": "\N{CHECK MARK}", "none": "–"}
-_KIND = {state: kind for kind, states in KINDS.items() for state in states}
 _ID = re.compile(r"""(\bid=["']|url\(["']?#|href=["']#)""")
 _NAME = re.compile(r'(?<=<g) id="[^"]*"')  # which nothing refers to
 LONG_WORD = 20  # characters, from which on a word may have to be broken
@@ -64,8 +64,8 @@ def page(report: Report, now: datetime) -> str:
         report=report,
         numbers=numbering,
         made=when(now),
-        kind=kind,
-        mark=mark,
+        look=look,
+        signs=SIGNS,
         words=words,
         cell=cell,
         cells=lambda table, row: _cells(table, row, cell),
@@ -94,27 +94,17 @@ def _environment() -> Environment:
     )
 
 
-def kind(text: str) -> str:
-    """The look of a state; empty for any other text."""
-    return _KIND.get(text, "")
-
-
-def mark(text: str) -> str:
-    """The sign before a state, which also a grey print shows."""
-    return MARKS.get(kind(text), "")
-
-
 def words(text: str) -> str:
     """A text; a state has its look and its sign."""
-    look = kind(text)
-    return _STATE.format(look, MARKS[look], text) if look else breakable(text)
+    known = look(text)
+    return _STATE.format(known, SIGNS[known], text) if known else breakable(text)
 
 
 def _cell(numbering: Numbering, text: str) -> str:
     if isinstance(text, Drawn):
         return do_mark_safe(text.svg)
     if isinstance(text, Marked):
-        return _SPACE.join(_LOOK.format(look, breakable(part)) for part, look in text.parts)
+        return _SPACE.join(_LOOK.format(of_it, breakable(part)) for part, of_it in text.parts)
     found = numbering.refer(text) if isinstance(text, Link) else ()
     places = [_PLACE.format(one.anchor, breakable(one.label)) for one in found]
     return _COMMA.join(places) if places else words(text)

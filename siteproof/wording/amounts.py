@@ -1,7 +1,8 @@
-"""How values, limits, shares and changes are written, in every command and on the page."""
+"""How values, limits, shares and changes are written, and a text with less room than words."""
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from math import isfinite
 
@@ -11,6 +12,7 @@ from siteproof.units import size, with_unit
 
 LEAST_SHARE = 0.0005  # what is less is shown as 0 %
 LIMIT_DIGITS = 6  # significant ones of a limit that is no short decimal
+_ENDS = (r"[;,](?= )", r":(?= )", r"(?= )")  # of phrases, of what a phrase is about, of words
 MANY_TIMES = 10  # from which on a share is shown as so many times
 
 
@@ -68,3 +70,20 @@ def change(share: float | None) -> str:
     if share >= MANY_TIMES:
         return times(share + 1)
     return f"{share:+.1%}".replace("%", " %") if abs(share) >= LEAST_SHARE else "0 %"
+
+
+def shorten(text: str, room: int) -> str:
+    """The first whole phrases that have room; of a phrase that is longer, its first words."""
+    if len(text) <= room:
+        return text
+    for end in _ENDS:
+        places = [found.start() for found in re.finditer(end, text[: room + 2])]
+        whole = [place for place in places if place <= room and _closed(text[:place])]
+        if whole:
+            return text[: whole[-1]]
+    return text[: room - 3] + "..."
+
+
+def _closed(text: str) -> bool:
+    """Whether no bracket is open, as in the middle of a node set."""
+    return all(text.count(left) == text.count(right) for left, right in ("[]", "()"))

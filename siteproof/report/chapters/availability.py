@@ -16,8 +16,8 @@ from siteproof.availability.overview import (
     rows,
     subjects,
 )
-from siteproof.report.figure import spans
-from siteproof.report.figure.spans import Times
+from siteproof.report.figure import rows as drawn
+from siteproof.report.figure.rows import Times
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, when
 from siteproof.report.sections import Figure, Section, Table, limited_points
@@ -34,8 +34,8 @@ def chapter(material: Material) -> Section | None:
     found = material.once(_overview)
     if not (found.whole or found.gateways):
         return None
-    drawn = {name: _states(found, part) for name, part in subjects(found).items()}
-    svg = spans.draw(TITLE, drawn, _ends(found))
+    states = {name: _states(found, part) for name, part in subjects(found).items()}
+    svg = drawn.spans(TITLE, states, _ends(found))
     figure = Figure(
         "availability", TITLE, svg, _caption(found), _table(found), ("Availability.overall",)
     )
@@ -85,10 +85,10 @@ def _ends(found: Overview) -> tuple[datetime, datetime]:
 
 def _states(found: Overview, part: Uptime) -> Mapping[str, Times]:
     return {
-        spans.UP: part.up,
-        spans.DOWN: part.unscheduled,
-        spans.PLANNED: part.scheduled,
-        spans.UNKNOWN: part.missing(found.period),
+        drawn.UP: part.up,
+        drawn.DOWN: part.unscheduled,
+        drawn.PLANNED: part.scheduled,
+        drawn.UNKNOWN: part.missing(found.period),
     }
 
 

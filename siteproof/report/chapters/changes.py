@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -27,7 +27,7 @@ from siteproof.wording.findings import full
 from siteproof.wording.in_bounds_unit import levels
 
 MAX_NODES = 3  # of a row
-MAX_NAMES = 3  # changes or sessions in a sentence
+MAX_NAMES = 3  # sessions in a sentence
 MAX_ROWS = 60  # of a table, and points of one kind
 SIZES = (
     "The change of nodes is without what the whole fleet did and without rhythms of the week; 'as "
@@ -67,38 +67,32 @@ def chapter(material: Material) -> Section:
         points += limited_points(lines, MAX_ROWS)
     parts = [_of_history(material)] if material.judged.samples else []
     title = "What changed since the last time"
-    return Section("changes", title, brief(material), tables, points=points, sections=parts)
+    return Section("changes", title, _lead(material), tables, points=points, sections=parts)
 
 
-def brief(material: Material) -> str:
-    """What became worse since the last time."""
+def _lead(material: Material) -> str:
+    """What it is compared with, and how much became worse."""
     if not material.judged.samples:
         return "Nothing was measured, so nothing is compared."
     since = material.once(last_time)
-    if since is None:
-        parts = ["There is no earlier measurement to compare with."]
-    else:
-        parts = [
-            f"Compared with {since.words}{since.judged}:",
-            *_worse(material.site, since.result.rows),
-        ]
-    return " ".join([*parts, *_still_worse(material)])
+    text = "There is no earlier measurement to compare with."
+    if since:
+        text = f"Compared with {since.words}{since.judged}: {_worse(since.result.rows)}."
+    if still := len(material.open_changes):
+        verb = "is" if still == 1 else "are"
+        text += f" Over all runs {count(still, 'change')} for the worse {verb} open."
+    return text
 
 
-def _worse(site: Site, rows: Sequence[Row]) -> Iterator[str]:
-    """Which metrics are worse, and which nodes fell where the fleet did not."""
-    worse = [_worse_metric(site, row) for row in rows if row.change.effect is Effect.WORSE]
-    fell = [f"{row.name} of {worst(row)}" for row in rows if row.worst]
+def _worse(rows: Sequence[Row]) -> str:
+    """How many metrics are worse, and in how many of all single nodes fell."""
     if not rows:
-        yield "no metric was measured both times."
-    elif not worse:
-        yield f"none of {count(len(rows), 'metric')} is worse for the whole fleet."
-    else:
-        verb = "is" if len(worse) == 1 else "are"
-        named = few(worse, MAX_NAMES, "; ")
-        yield f"{len(worse)} of {count(len(rows), 'metric')} {verb} worse: {named}."
-    if fell:
-        yield f"Single nodes that fell: {few(fell, MAX_NAMES, '; ')}."
+        return "no metric was measured both times"
+    worse = sum(row.change.effect is Effect.WORSE for row in rows)
+    fell = sum(bool(row.worst) for row in rows)
+    verb = "are" if worse > 1 else "is"
+    text = f"{worse or 'none'} of {count(len(rows), 'metric')} {verb} worse for the whole fleet"
+    return f"{text}; single nodes fell in {fell}" if fell else text
 
 
 def last_time(material: Material) -> Since | None:
@@ -198,31 +192,10 @@ def worst(row: Row, known: Collection[str] = ()) -> str:
     return f"{text}; now as the others: {nodes(level)}" if level else text
 
 
-def _worse_metric(site: Site, row: Row) -> str:
-    by = change(row.change.change)
-    before, after = levels_of(site, row)
-    values = count(len(row.nodes), "value")
-    return f"{row.name} {by} ({before} -> {after}, {row.role}, {values})"
-
-
 def levels_of(site: Site, row: Row) -> tuple[str, str]:
     """What a metric was and is, as `siteproof compare` has it."""
     before, after, unit = levels(site, row.name, row.change.before, row.change.after, row.unit)
     return with_unit(before, unit), with_unit(after, unit)
-
-
-def _still_worse(material: Material) -> list[str]:
-    """A sentence on the open changes for the worse in the whole history, if there are any."""
-    still = material.open_changes
-    if not still:
-        return []
-    shown = [
-        f"{a.series_name} {change(a.relative)} on {where(a)} from {when(a.begin.time)}"
-        for a in still
-    ]
-    verb = "is" if len(still) == 1 else "are"
-    many = count(len(still), "change")
-    return [f"Over all runs {many} for the worse {verb} open: {few(shown, MAX_NAMES, '; ')}."]
 
 
 def _of_history(material: Material) -> Section:

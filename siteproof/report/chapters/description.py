@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from siteproof.analysis.uniformity import Uniformity, vote
@@ -18,21 +18,27 @@ from siteproof.nodes.described import (
 )
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Kind
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import PUBLISHED, Sample
-from siteproof.report import host_table
 from siteproof.report.material import Material
-from siteproof.report.phrases import period
-from siteproof.report.sections import Section, Table, limited_points
-from siteproof.sites import Hardware, bought
+from siteproof.report.phrases import period, some_nodes
+from siteproof.report.sections import Marked, Section, Table, limited_points
+from siteproof.sites import Hardware, Site, bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.units import count
+from siteproof.wording.amounts import shorten
 from siteproof.wording.findings import sentence, title
-from siteproof.wording.shorter import shorten
 
 MAX_ROWS = 100  # of a table
 BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysctl.", "mount.")
 LONGEST = 250  # characters of a finding
 MAX_FIELDS = 600  # characters of all fields of a kind
+STATED, PARAMETER = "Stated.parameter", "parameter"  # metric and condition of a published one
+PARAMETERS = ("sysctl.", "nic.", "bond.")  # fields of a description that are parameters
+MAX_COLUMNS, MAX_PARAMETERS = 8, 60
+DIFFERS = "!"  # before a value that most hosts do not have
+
+Fields = Mapping[str, Mapping[str, str]]  # of each node its fields, or of each host its parameters
 
 
 @dataclass(frozen=True)
@@ -40,8 +46,8 @@ class Described:
     """Of each node the fields of its description, and those that it could not read."""
 
     samples: Sequence[Sample]
-    fields: Mapping[str, Mapping[str, str]]
-    unread: Mapping[str, Mapping[str, str]]
+    fields: Fields
+    unread: Fields
 
 
 def chapter(material: Material) -> Section:
@@ -57,7 +63,7 @@ def chapter(material: Material) -> Section:
         "description",
         "The system",
         _lead(material, found),
-        [_site(material), *host_table.as_published(stated)],
+        [_site(material), *_published_parameters(stated)],
         points=_health(material.judged.samples),
         sections=parts,
     )
@@ -125,7 +131,7 @@ def _role(material: Material, found: Described, role: str) -> Section:
         [
             _shown(findings),
             _sections(results),
-            *host_table.of_role(material.site, role, fields, differ),
+            *_host_parameters(material.site, role, fields, differ),
             _majority(same),
         ],
     )
@@ -190,3 +196,53 @@ def _health(found: Sequence[Sample]) -> list[str]:
     alone = ((replace(one, subject=""), [one.subject]) for one in health(found))
     lines = [f"Health of {one.subject}: {sentence(one)}" for one in finding.of_many(alone)]
     return limited_points(lines, MAX_ROWS)
+
+
+# ---- hosts and their parameters: those that are alike share a column, and a mark where one differs
+
+
+def _host_parameters(
+    site: Site, role: str, fields: Fields, differing: Collection[str]
+) -> list[Table]:
+    """What the site states of a role, and what differs in it; no table where that is nothing."""
+    stated = site.system.parameters.get(role)
+    names = [*(stated.by_name() if stated else ()), *sorted(differing)]
+    wanted = [name for name in dict.fromkeys(names) if name.startswith(PARAMETERS)]
+    return [_of_hosts("Host parameters", fields, wanted)] if wanted else []
+
+
+def _published_parameters(stated: Iterable[Sample]) -> list[Table]:
+    """The hosts of which others have published parameters."""
+    of_host = grouped((s.node, s) for s in stated if s.metric == STATED and s.node)
+    fields = {host: _stated_parameters(found) for host, found in of_host.items()}
+    names = dict.fromkeys(name for own in fields.values() for name in own)
+    return [_of_hosts("Host parameters, as published", fields, names)] if fields else []
+
+
+def _stated_parameters(found: Iterable[Sample]) -> dict[str, str]:
+    return {s.conditions[PARAMETER]: str(s.value) for s in found if PARAMETER in s.conditions}
+
+
+def _of_hosts(title: str, fields: Fields, names: Collection[str]) -> Table:
+    """A row a parameter; hosts whose parameters are all the same share a column."""
+    alike = grouped((tuple(own.get(name, "") for name in names), h) for h, own in fields.items())
+    columns = sorted(alike.items(), key=lambda item: -len(item[1]))
+    rows = []
+    for place, name in enumerate(names):
+        counts = Counter(own.get(name, "") for own in fields.values())
+        most, number = counts.most_common(1)[0]
+        known = most if 2 * number > len(fields) else None
+        rows.append((name, *(_cell(of[place], known) for of, _ in columns[:MAX_COLUMNS])))
+    left = sum(len(hosts) for _, hosts in columns[MAX_COLUMNS:])
+    note = f"{count(left, 'host')} in other columns not shown." if left else ""
+    heads = ("parameter", *(some_nodes(hosts) for _, hosts in columns[:MAX_COLUMNS]))
+    whole = f"{title} ({DIFFERS}: not as on most)"
+    return Table(
+        heads, rows, note, title=whole, most=MAX_PARAMETERS, command="siteproof describe --all"
+    )
+
+
+def _cell(value: str, most: str | None) -> str:
+    if most is None or value == most:
+        return value
+    return Marked([(f"{DIFFERS} {value or 'not there'}", "warn")])

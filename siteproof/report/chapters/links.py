@@ -19,8 +19,8 @@ from siteproof.record import series
 from siteproof.record.pair_units import LINK, PEER, job, link_of
 from siteproof.record.samples import PUBLISHED, JobOrder, Sample
 from siteproof.report import promised
-from siteproof.report.figure import ranges as drawn
-from siteproof.report.figure.ranges import Row
+from siteproof.report.figure import rows as drawn
+from siteproof.report.figure.rows import Row
 from siteproof.report.material import Material
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Site
@@ -210,7 +210,7 @@ def _figure(origin: str, found: Sequence[Quantity]) -> Figure:
             ]
             groups.append((one.name, rows))
     caption, metrics = _caption(found), sorted({one.metric for one in found})
-    svg = drawn.draw(title, groups)
+    svg = drawn.ranges(title, groups)
     return Figure(name, title, svg, caption, _table(found), metrics)
 
 

@@ -1,27 +1,31 @@
-"""The nodes: which stay out and why, and which go back with a remark."""
+"""The nodes: which stay out and why, and which go back with a remark; what each waiver does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from siteproof.gate.decision import STATES, Ruling
+from siteproof.gate import reports
+from siteproof.gate.decision import STATES, Excuse, Ruling
 from siteproof.nodes.states import State
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.grouped import grouped
-from siteproof.report import waivers
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes
 from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, to_nodes
+from siteproof.sites import Waiver
 from siteproof.units import count
-from siteproof.wording.findings import days, full, fulls, sentences
+from siteproof.wording.findings import about, days, full, fulls, sentence, sentences
 from siteproof.wording.in_bounds_unit import Shown
+from siteproof.wording.tallies import units
 
 NOT_REQUIRED = "nothing required"  # and nothing measured: neither good nor bad
 MAX_REASONS = 3  # of a node
+WAIVERS = "waivers"  # the section
+WAIVER_COLUMNS = ("waiver", "nodes", "waives", "problem", "owner", "last day", "what it does")
+MAX_CRITERIA = 4
 MAX_ROWS = 150  # of a table; more would hide what matters
 COMMAND = "siteproof nodes"
-MAX_GROUPS = 3  # of nodes in a sentence, each with its reason
 
 
 def chapter(material: Material) -> Section:
@@ -29,27 +33,9 @@ def chapter(material: Material) -> Section:
     titles = ("Nodes that stay out", "Nodes that go back into service with a remark")
     named = zip(_tabled(material), titles, strict=True)
     tables = [_table(material, rulings, title) for rulings, title in named if rulings]
-    found = (waivers.section(material), _doubts(material), _notes(material), _repairs(material))
+    found = (_waivers(material), _doubts(material), _notes(material), _repairs(material))
     parts = list(filter(None, found))
-    return Section("nodes", "Nodes", brief(material), tables, sections=parts)
-
-
-def brief(material: Material) -> str:
-    """Which nodes stay out, and why."""
-    text, out = short(material), [r for r in material.gate.rulings.values() if not r.back]
-    if not out or not material.measured:
-        return text
-    groups = in_rows(material, out)
-    why = [f"{nodes(g.nodes)} ({g.state}: {_first(g.reasons)})" for g in groups]
-    first, dot, rest = text.partition(".")
-    return f"{first}: {few(why, MAX_GROUPS, '; ')}{dot}{rest}"
-
-
-def _first(reasons: Sequence[str]) -> str:
-    if not reasons:
-        return "no reason known"
-    more = f", and {count(len(reasons) - 1, 'other reason')}" if len(reasons) > 1 else ""
-    return f"{reasons[0]}{more}"
+    return Section("nodes", "Nodes", short(material), tables, sections=parts)
 
 
 def short(material: Material) -> str:
@@ -243,3 +229,94 @@ def in_groups(
         if members:
             found.append((name, members))
     return found, list(left)
+
+
+# ---- waivers
+
+
+def _waivers(material: Material) -> Section | None:
+    """Each waiver with what it does; those that have expired, too."""
+    waivers, today = material.site.waivers, material.now.date()
+    if not waivers:
+        return None
+    rows = [
+        (
+            key,
+            nodes(waiver.set),
+            waiver.waives,
+            waiver.problem,
+            waiver.owner,
+            waiver.expires.isoformat(),
+            _effect(material, key, waiver),
+        )
+        for key, waiver in waivers.items()
+    ]
+    holding = sum(waiver.holds(today) for waiver in waivers.values())
+    ended, idle = len(waivers) - holding, holding - len(used_waivers(material))
+    lead = f"{count(holding, 'waiver')} of waivers.yaml {'holds' if holding == 1 else 'hold'}"
+    lead += f", of which {idle} {'excuses' if idle == 1 else 'excuse'} nothing" if idle else ""
+    lead += f", {ended} expired." if ended else "."
+    return Section(WAIVERS, "Waivers", lead, [Table(WAIVER_COLUMNS, rows, most=MAX_ROWS)])
+
+
+def used_waivers(material: Material) -> set[str]:
+    """The waivers that excuse something in what is judged."""
+    units = (unit for result in material.judged.verdicts for unit in result.nodes if unit.waived)
+    found = [why for unit in units for why in unit.findings]
+    found += [why for ruling in material.gate.rulings.values() for why in ruling.waived]
+    return {why.waived_by for why in found} - {""}
+
+
+def _effect(material: Material, key: str, waiver: Waiver) -> str:
+    """What it excuses, and what it does not; why it excuses nothing."""
+    if not waiver.holds(material.now.date()):
+        return "nothing: it has expired"
+    parts = [*_excused(material, key), *_back(material, key), *_refused(material, key)]
+    return "; ".join(parts) or "nothing: its nodes miss nothing that it waives"
+
+
+def _excused(material: Material, key: str) -> Iterator[str]:
+    """The criteria that its nodes may miss for it."""
+    parts = []
+    for result in material.judged.verdicts:
+        names = [node.node for node in result.nodes if _names(key, node.findings)]
+        if names:
+            parts.append(f"{units(names)} from {result.id}")
+    if parts:
+        yield f"excuses {few(parts, MAX_CRITERIA)}"
+
+
+def _back(material: Material, key: str) -> Iterator[str]:
+    """The nodes that go back into service for it."""
+    back = [r.node for r in material.gate.rulings.values() if _names(key, r.waived)]
+    if back:
+        yield f"{nodes(back)} {'goes' if len(back) == 1 else 'go'} back into service"
+
+
+def _names(key: str, findings: Iterable[Finding]) -> bool:
+    return any(found.waived_by == key for found in findings)
+
+
+def _refused(material: Material, key: str) -> Iterator[str]:
+    """The wrong answers that it does not excuse, and the nodes that stay out for something else."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for node, excuses in reports.waived(material.judged, material.now.date()).items():
+        ruling = material.gate.rulings.get(node)
+        for excuse in [one for one in excuses if one.waiver.waived_by == key]:
+            if ruling and not ruling.back and (why := _not_excused(excuse, ruling.findings)):
+                found.setdefault(why, []).append(node)
+    for (status, subject), names in found.items():
+        if status:
+            text = f"does not excuse the wrong answer of {nodes(names)}"
+            yield f"{text}: wrong_answers does not name {status}"
+        else:
+            yield f"{nodes(names)} {'stays' if len(names) == 1 else 'stay'} out for {subject}"
+
+
+def _not_excused(excuse: Excuse, findings: Iterable[Finding]) -> tuple[str, str] | None:
+    """The status of a wrong answer that it is about; else what another reason is about."""
+    left = [why for why in findings if not excuse.excuses(why)]
+    wrong = [why.status for why in left if excuse.is_about(why)]
+    if wrong:
+        return wrong[0], ""
+    return ("", about(left[0]) or sentence(left[0])) if left else None

@@ -14,7 +14,8 @@ from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import link_of
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report import promised
-from siteproof.report.figure import bars, line_plot
+from siteproof.report.figure import line_plot
+from siteproof.report.figure import rows as drawn
 from siteproof.report.figure.line_plot import Line, LinePlot
 from siteproof.report.material import Material
 from siteproof.report.sections import Figure, Section, Table
@@ -113,5 +114,5 @@ def _linpack(site: Site, found: Sequence[Sample]) -> Iterator[Figure]:
     columns, title = ("scenario", "trial", unit), f"{LINPACK} by scenario, {unit}"
     table = Table(columns, rows, "From the lowest to the highest.", numeric=columns[1:])
     caption = f"{count(len(rows), 'trial')} of {count(len(trials), 'scenario')}."
-    svg = bars.draw(title, f"{LINPACK}, {unit}", list(trials.items()))
+    svg = drawn.bars(title, f"{LINPACK}, {unit}", list(trials.items()))
     yield Figure("scenarios-linpack", title, svg, caption, table, [LINPACK])

@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.record.samples import PUBLISHED
-from siteproof.report import brief, waivers
-from siteproof.report.chapters import changes, conditions
+from siteproof.record.severity import Verdict
+from siteproof.report import brief
+from siteproof.report.chapters import changes, conditions, nodes
 from siteproof.report.material import Material
+from siteproof.report.phrases import nodes as node_set
 from siteproof.report.phrases import period
 from siteproof.report.sections import Link
 from siteproof.report.summary import (
+    BAD,
     NONE,
     OK,
     REMARK,
     SLOW,
     Count,
+    Step,
     Summary,
     first_tables,
     fleet,
-    next_steps,
 )
 from siteproof.trend import Survey
+from siteproof.units import count
 from siteproof.wording.trends import TOO_SHORT
-from siteproof.wording.verdicts import awaited, besides, numbers, published_only
+from siteproof.wording.verdicts import (
+    awaited,
+    besides,
+    next_command,
+    numbers,
+    own,
+    own_command,
+    published_only,
+    rerun,
+)
 
 T = TypeVar("T")
 IGNORED = "decide_nothing"  # of siteproof.wording.verdicts.AWAITED
@@ -62,7 +76,7 @@ def build(material: Material) -> Summary:
         list(_cards(material, seen)),
         part(first_tables.tables, []),
         "" if whole else part(conditions.brief, ""),
-        next_steps.steps(material),
+        _steps(material),
         cells,
         cells_of,
         list(dict.fromkeys(problems)),
@@ -112,13 +126,13 @@ def _waivers(material: Material) -> Count:
     """The waivers that excuse something, when the first of them ends, and how many others are."""
     today, known = material.now.date(), material.site.waivers.values()
     holding = [waiver for waiver in known if waiver.holds(today)]
-    used = [material.site.waivers[key] for key in waivers.used(material)]
+    used = [material.site.waivers[key] for key in nodes.used_waivers(material)]
     notes = [f"the first ends {min(w.expires for w in used)}"] if used else []
     idle = len(holding) - len(used)
     notes += [f"{idle} {'excuses' if idle == 1 else 'excuse'} nothing"] if idle else []
     notes += [f"{len(known) - len(holding)} expired"] if len(known) > len(holding) else []
     label = "waiver" if len(used) == 1 else "waivers"
-    look, lead = REMARK if used else OK, Link([(label, f"section-{waivers.NAME}")])
+    look, lead = REMARK if used else OK, Link([(label, f"section-{nodes.WAIVERS}")])
     return Count(len(used), lead, look, ", ".join(notes))
 
 
@@ -132,3 +146,52 @@ def _counts(material: Material) -> str:
     by = "by published values: " if published_only(material.judged) else ""
     of = f"{by}{counts} of {len(material.judged.verdicts)}" if counts else ""
     return f"{of}{besides(material.judged)}".removeprefix("; ")
+
+
+# ---- the next commands, ready to copy
+
+
+def _steps(material: Material) -> list[Step]:
+    """What to call next; nothing that acts where a moment of the past is shown."""
+    judged = material.judged
+    found = list(_gate(material)) if not (judged.past or judged.late) else []
+    if rerun(judged):
+        found.append(Step(rerun(judged), "measures what failed or is missing"))
+    found += _why(material)
+    proven = [alert for alert in material.open_changes if not alert.provisional]
+    if proven and not judged.past:
+        command = own(material.system, "trend", "ack", proven[0].id)
+        found.append(Step(f'{command} --why "..."', "if the change is to stay"))
+    if judged.most_severe is Verdict.PASS and judged.campaign:
+        command = own(material.system, "accept", judged.campaign)
+        found.append(Step(f'{command} --why "..."', "later ones are compared with it"))
+    return found or [Step(next_command(judged), "")] * bool(next_command(judged))
+
+
+def _gate(material: Material) -> Iterator[Step]:
+    """Keep the bad nodes out, and test them again, where Slurm can do so."""
+    out = material.gate.out
+    partitions = material.site.system.partitions.values()
+    if not (out and material.measured and any(p.scheduler == "slurm" for p in partitions)):
+        return
+    gate = own_command(material.judged, "gate")
+    what = f"shows how {count(len(out), 'node')} would be kept out; with --apply it is done"
+    yield Step(gate, what)
+    checks = sorted({check for node in out for check in _checks(material, node)})
+    if checks:
+        again = f"{gate} --retest --apply -- -n {shlex.quote('|'.join(checks))}"
+        yield Step(again, f"after repair: tests {node_set(out)} again")
+
+
+def _checks(material: Material, node: str) -> Iterable[str]:
+    """The checks for which a node stays out."""
+    found = material.gate.rulings[node].findings
+    return {why.check or why.metric.partition(".")[0] for why in found} - {""}
+
+
+def _why(material: Material) -> Iterator[Step]:
+    """Ask about the first node that failed."""
+    judged = material.judged
+    bad = [n for n, one in material.once(fleet.classes).items() if one.look == BAD]
+    if bad and not published_only(judged):
+        yield Step(own_command(judged, "why", bad[0]), "all that is known of it")

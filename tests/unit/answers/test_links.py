@@ -16,8 +16,7 @@ from test_recompute import random_campaign, random_pairs
 from siteproof.report import html, markdown
 from siteproof.report.chapters import criteria, samples
 from siteproof.report.material import Material
-from siteproof.report.numbering import Numbering
-from siteproof.report.sections import Link, Report, Section, Table, anchor, to_rows
+from siteproof.report.sections import Link, Numbering, Report, Section, Table, anchor, to_rows
 from siteproof.report.summary import Summary
 
 NOW = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)

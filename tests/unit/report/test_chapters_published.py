@@ -30,7 +30,7 @@ from siteproof.report.chapters import (
     trend,
     untested,
 )
-from siteproof.report.figure import bars
+from siteproof.report.figure import rows as figures
 
 SITES = TOP / "site-config"
 
@@ -413,7 +413,7 @@ def test_measured_pairs_have_days_with_the_grades_of_their_site_and_a_year(tmp_p
 
 
 def test_linpack_is_a_bar_a_trial_and_a_group_a_scenario():
-    drawn = bars.draw("t", "GFLOPS", [("bare", [60.0, 61.0]), ("sriov", [58.0, 59.0, 59.5])])
+    drawn = figures.bars("t", "GFLOPS", [("bare", [60.0, 61.0]), ("sriov", [58.0, 59.0, 59.5])])
     root = ElementTree.fromstring(drawn)
     told = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {"bare", "sriov", "GFLOPS", "median"} <= set(told)

@@ -13,12 +13,12 @@ import pytest
 from PIL import Image
 from rows import rows
 
-from siteproof.report.figure import cells, distribution, line_plot, ranges, spans, style, time_plot
+from siteproof.report.figure import cells, distribution, line_plot, style, time_plot
+from siteproof.report.figure import rows as rowed
 from siteproof.report.figure.cells import BROKEN, FAILED, MISSING, SHORT, TYPICAL, Panel, kinds_of
 from siteproof.report.figure.line_plot import Line, LinePlot
 from siteproof.report.figure.marks import Mark
-from siteproof.report.figure.ranges import Row
-from siteproof.report.figure.spans import DOWN, UP
+from siteproof.report.figure.rows import DOWN, UP, Row
 
 EVIL = '<script>alert("1")</script> & id="x" $\\frac$ -->'
 NODES = [f"n{n:03}" for n in range(1, 9)]
@@ -50,13 +50,13 @@ def table_of_pairs(kinds=None, **keys):
 
 def way(shares=(0.9, 1.0, 1.1)):
     rows = [Row("bare", list(shares), "9.6 GB/s"), Row("sriov", [0.68], "6.5 GB/s")]
-    return ranges.draw("R", [("rate", rows)])
+    return rowed.ranges("R", [("rate", rows)])
 
 
 def steps():
     at = DAYS[0].timestamp()
     rows = {"system": {UP: [(at, at + 9e5)], DOWN: [(at + 9e5, at + 9.1e5)]}, "node": {}}
-    return spans.draw("S", rows, (DAYS[0], DAYS[14]))
+    return rowed.spans("S", rows, (DAYS[0], DAYS[14]))
 
 
 def curve(**keys):
@@ -120,7 +120,7 @@ def test_all_that_is_said_is_text_within_the_picture(draw):
         lambda: time_plot.draw(
             EVIL, EVIL, [Line(EVIL, style.days(DAYS), range(30))], [(DAYS[3], EVIL)]
         ),
-        lambda: ranges.draw(EVIL, [(EVIL, [Row(EVIL, [1.0], EVIL)])]),
+        lambda: rowed.ranges(EVIL, [(EVIL, [Row(EVIL, [1.0], EVIL)])]),
         lambda: line_plot.draw(LinePlot(EVIL, EVIL, EVIL, [Line(EVIL, [1, 2], [1, 2])])),
     ],
 )
@@ -310,7 +310,7 @@ def test_a_cell_has_its_value_where_there_is_room():
 def test_links_of_a_quantity_stand_below_its_name_with_their_medians():
     told = texts(way())
     assert {"rate", "bare", "sriov", "9.6 GB/s", "6.5 GB/s", "100%"} <= set(told)
-    assert texts(ranges.draw("R", []))
+    assert texts(rowed.ranges("R", []))
 
 
 def test_a_single_point_is_a_line_of_its_own():

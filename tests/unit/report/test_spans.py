@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from siteproof.report.figure import spans
+from siteproof.report.figure import rows as figures
 from siteproof.report.figure.style import COLOURS
 
 FIRST = datetime(2026, 11, 1, tzinfo=UTC)
@@ -13,13 +13,13 @@ LAST = FIRST + timedelta(days=14)
 AT = FIRST.timestamp()
 DAY13 = AT + 13 * 86_400
 ROWS = {
-    "system": {spans.UP: [(AT, DAY13)], spans.DOWN: [(DAY13, LAST.timestamp())]},
-    "service <b>": {spans.DOWN: [(AT, AT + 1)], spans.PLANNED: [(AT + 9, AT + 10)]},
+    "system": {figures.UP: [(AT, DAY13)], figures.DOWN: [(DAY13, LAST.timestamp())]},
+    "service <b>": {figures.DOWN: [(AT, AT + 1)], figures.PLANNED: [(AT + 9, AT + 10)]},
 }
 
 
 def drawn(rows=ROWS):
-    return spans.draw("Availability", rows, (FIRST, LAST))
+    return figures.spans("Availability", rows, (FIRST, LAST))
 
 
 def texts(svg):
@@ -42,10 +42,5 @@ def test_the_same_rows_give_the_same_bytes_and_other_rows_do_not():
 
 def test_a_second_in_two_weeks_is_drawn():
     without = {name: dict(row) for name, row in ROWS.items()}
-    without["service <b>"][spans.DOWN] = []
+    without["service <b>"][figures.DOWN] = []
     assert drawn().count(COLOURS[1].lower()) > drawn(without).count(COLOURS[1].lower())
-
-
-def test_nothing_to_draw_is_an_error():
-    with pytest.raises(ValueError, match="no row"):
-        drawn({})

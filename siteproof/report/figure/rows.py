@@ -1,0 +1,130 @@
+"""Bars of trials, ranges of values over several links, and spans of time, a row a subject."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import mean, median
+from typing import Any
+
+from siteproof.report.figure import style
+from siteproof.report.figure.style import COLOURS, DAY, HATCHED, PALE, SOFT, short
+
+BARS = 200.0
+GAP = 1.0  # bars between two groups
+RANGES = 50.0, 15.0  # units: below the rows, and of a row
+ROOM = 1.5  # times the largest share: to the right of it is room for a text
+SPANS = 30.0, 16.0
+BAR = 0.7  # of a row's height
+UP, DOWN, PLANNED, UNKNOWN = "up", "down", "down, planned", "not measured"
+# Each state by its colour and its hatch, so that print without colours shows it, too. The line
+# around what must be seen is wider than a short time.
+_STYLES: dict[str, dict[str, Any]] = {
+    UP: {"facecolor": PALE},
+    UNKNOWN: HATCHED | {"hatch": "\\\\\\"},
+    PLANNED: {"facecolor": COLOURS[4], "hatch": "////", "edgecolor": "white", "linewidth": 0},
+    DOWN: {"facecolor": COLOURS[1], "edgecolor": COLOURS[1], "linewidth": 0.7},
+}
+
+Times = Sequence[tuple[float, float]]
+
+
+def bars(title: str, label: str, groups: Sequence[tuple[str, Sequence[float]]]) -> str:
+    """The figure for a page: a group a scenario, a bar a trial.
+
+    groups: name and values of each; their median is a line.
+    """
+
+    def fill(made: style.Figure) -> None:
+        place = made.add_subplot(ylabel=label)
+        at, middles = 0.0, []
+        for number, (_, values) in enumerate(groups):
+            ends = at - 0.5, at + len(values) - 0.5
+            places = [at + n for n in range(len(values))]
+            place.bar(places, values, color=COLOURS[number % len(COLOURS)], width=0.9)
+            place.hlines(median(values), *ends, color="#000000", linewidth=1.2, label="median")
+            middles.append((ends[0] + ends[1]) / 2)
+            at += len(values) + GAP
+        place.set_xticks(middles, [short(name) for name, _ in groups])
+        place.tick_params(axis="x", length=0)
+        place.grid(visible=True, axis="y")
+
+    return style.svg(title, BARS, fill)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One link. shares: every value as a share of the first link's median. text: its median."""
+
+    name: str
+    shares: Sequence[float]
+    text: str
+
+
+def ranges(title: str, groups: Sequence[tuple[str, Sequence[Row]]]) -> str:
+    """The figure for a page: each quantity with its links, the first with a median share of 1."""
+    lines: list[tuple[str, Row | None]] = []  # a line of its own for each title
+    for quantity, rows in groups:
+        lines += [(quantity, None), *((row.name, row) for row in rows)]
+    end = ROOM * max((share for _, row in lines if row for share in row.shares), default=1.0)
+
+    def fill(made: style.Figure) -> None:
+        place = made.add_subplot(xlim=(0, end), ylim=(max(1, len(lines)) - 0.5, -0.5))
+        place.set_xlabel("share of the first link's median")
+        for y, (name, row) in enumerate(lines):
+            _range(place, y, row) if row else _text(place, 0, y, name)
+        named = {y: short(name) for y, (name, row) in enumerate(lines) if row}
+        place.set_yticks(list(named), list(named.values()))
+        place.tick_params(axis="y", length=0)
+        place.axvline(1.0, color="#000000", linewidth=0.8, linestyle=":", zorder=0)
+        place.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        place.grid(visible=True, axis="x")
+
+    foot, high = RANGES
+    return style.svg(title, foot + high * max(1, len(lines)), fill)
+
+
+def _range(place: style.Axes, y: int, row: Row) -> None:
+    low, high = min(row.shares), max(row.shares)
+    place.hlines(y, low, high, color=SOFT, linewidth=1.2, label="range")
+    for text, values, marker, colour in (
+        ("value", row.shares, "o", COLOURS[0]),
+        ("median", [median(row.shares)], "|", "#000000"),
+        ("mean", [mean(row.shares)], "x", COLOURS[1]),
+    ):
+        place.plot(values, [y] * len(values), marker, color=colour, mfc="none", ms=6, label=text)
+    _text(place, high, y, row.text)
+
+
+def _text(place: style.Axes, x: float, y: float, text: str) -> None:
+    place.annotate(text, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=8.4)
+
+
+def spans(
+    title: str, rows: Mapping[str, Mapping[str, Times]], period: tuple[datetime, datetime]
+) -> str:
+    """The figure for a page: rows of time, when each subject was up or down.
+
+    rows: by the name of a row, the times in each state, in seconds since 1970.
+    """
+
+    def fill(made: style.Figure) -> None:
+        place = made.add_subplot(ylim=(len(rows) - 0.5, -0.5))
+        for y, states in enumerate(rows.values()):
+            _states(place, y, states)
+        place.xaxis_date()
+        place.set_xlim(*style.days(period))
+        place.set_yticks(range(len(rows)), [short(name) for name in rows])
+        place.tick_params(axis="y", length=0)
+        place.grid(visible=True, axis="x")
+
+    foot, high = SPANS
+    return style.svg(title, foot + high * len(rows), fill)
+
+
+def _states(place: style.Axes, y: int, states: Mapping[str, Times]) -> None:
+    for state, look in _STYLES.items():  # an outage last, so that nothing hides it
+        if times := states.get(state):
+            bars = [(begin / DAY, (end - begin) / DAY) for begin, end in times]
+            place.broken_barh(bars, (y - BAR / 2, BAR), label=state, **look)
