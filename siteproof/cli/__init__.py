@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import keyword
 import os
+import re
 import resource
 import sys
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 
 import click
 
@@ -17,40 +19,25 @@ from siteproof.errors import ExitCode, UserError, UserErrors, harmless
 
 # Of DuckDB, which is imported only where it is needed.
 OUT_OF_MEMORY = "OutOfMemoryException"
-NEEDED = "a small system needs some 1500 MiB, years of a large one several GiB"
-COMMANDS = {
-    "accept": "Accept a campaign: later ones are compared with it.",
-    "availability": "Show how long the system, its nodes and services were up.",
-    "build": "Build the software of a system with Spack, for its checks.",
-    "calibrate": "Propose baselines from the history, as a change to review.",
-    "collect": "Turn the raw files of lost sessions into samples.",
-    "compare": "Compare two campaigns, value by value.",
-    "describe": "Show hardware and software of each role, and which nodes differ.",
-    "evening": "Measure after maintenance, and decide which nodes go back into service.",
-    "evidence": "Record what a person has shown, for criteria that nothing else answers.",
-    "export": "Write verdicts for other programs: JUnit, OpenMetrics, JSON.",
-    "gate": "Decide which nodes go back into service, and quarantine the others.",
-    "history": "Show what was measured over the years, query it with SQL, export it.",
-    "import": "Import published results, or perflogs of plain ReFrame.",
-    "lint": "Check the files of every system, and print all mistakes.",
-    "matrix": "Show every pair of nodes, and the node or link that explains bad pairs.",
-    "nodes": "Show the state of every node: slow, failed, odd or fine, and why.",
-    "plan": "Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.",
-    "port": "Carry the criteria of one system over to another.",
-    "probe": "Look at the services that are due, and record whether they answer.",
-    "published": "Show which published values meet their criterion.",
-    "repaired": "Record that nodes were repaired: older failures do not make them FLAPPING.",
-    "report": "Write everything known about a system on one page, HTML or Markdown.",
-    "services": "List the services, and remove what killed tests have left there.",
-    "sites": "List the systems, and explain the keys of their files.",
-    "sweep": "Show what a sweep found: maximum, plateau, what limits the curve.",
-    "trend": "Show what changed over the years, when, and what else changed then.",
-    "verdict": "Show for each criterion whether the system meets it.",
-    "why": "Explain a criterion's or a node's verdict from its samples.",
-}
-
-
 INTERRUPTED = "siteproof: interrupted"
+_FIRST = re.compile('"""siteproof (?P<name>[a-z]+): (?P<sentence>.+)"""$')
+NEEDED = "a small system needs some 1500 MiB, years of a large one several GiB"
+
+
+def _commands() -> dict[str, str]:
+    """Each command with its sentence, as the first line of its file has both.
+
+    The files are not imported for that, which would take a second.
+    """
+    found = {}
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        with path.open(encoding="utf-8") as text:
+            if named := _FIRST.match(text.readline()):
+                found[named["name"]] = named["sentence"]
+    return dict(sorted(found.items()))
+
+
+COMMANDS = _commands()
 
 
 class _Lazy(click.Group):
@@ -65,7 +52,7 @@ class _Lazy(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 # click lists and suggests the names of these empty ones.

@@ -129,12 +129,7 @@ OF_STEPS = {"Evidence.undone": _undone, "Evidence.hours": _hours}
 
 def _withdrawal(before: list[Evidence], name: str, by: str, note: str) -> Evidence:
     """A record that takes another one back. Raises UserError."""
-    valid = [
-        one
-        for one in before
-        if not one.withdraws and one.name not in evidence_records.withdrawn(before)
-    ]
-    known = {one.name: one for one in valid}
+    known = {one.name: one for one, back in evidence_records.shown(before) if not back}
     if name not in known:
         raise UserError("--withdraw", f"no record '{name[:40]}' is valid", list(known) or "none")
     shared.must_give("evidence", {"--note": note})
@@ -144,12 +139,9 @@ def _withdrawal(before: list[Evidence], name: str, by: str, note: str) -> Eviden
 
 def _rows(before: Sequence[Evidence]) -> Iterator[tuple[object, ...]]:
     """The records in their order."""
-    taken_back = evidence_records.withdrawn(before)
-    for one in before:
-        if not one.withdraws:
-            back = taken_back.get(one.name)
-            what = (one.name, one.criterion, one.shows, one.by, one.on)
-            yield (*what, one.file, one.size, one.sha256, one.note, back.note if back else "")
+    for one, back in evidence_records.shown(before):
+        what = (one.name, one.criterion, one.shows, one.by, one.on)
+        yield (*what, one.file, one.size, one.sha256, one.note, back.note if back else "")
 
 
 COLUMNS = (
@@ -160,15 +152,14 @@ COLUMNS = (
 
 def _list(site: Site, before: list[Evidence]) -> None:
     """The records in their order, then the criteria for which one is due."""
-    taken_back = evidence_records.withdrawn(before)
-    for record in (one for one in before if not one.withdraws):
-        back = taken_back.get(record.name)
+    shown = evidence_records.shown(before)
+    for record, back in shown:
         state = f"; withdrawn by {back.by}: {back.note}" if back else ""
         print_wrapped(
             f"{record.name}  {record.criterion}: {record.shows} by {record.by} on {record.on}, "
             f"{record.file} ({record.size} B, SHA-256 {record.sha256}) {record.note}{state}"
         )
-    valid = {one.criterion for one in before if not one.withdraws and one.name not in taken_back}
+    valid = {one.criterion for one, back in shown if not back}
     wanted = [key for key, one in site.criteria.items() if one.answered_by == "evidence"]
     due = [key for key in wanted if key not in valid]
     answer = f"{len(wanted) - len(due)} of {len(wanted)} criteria have evidence; due: "

@@ -21,6 +21,7 @@ from siteproof.gate.act import Scope
 from siteproof.gate.commands import Cluster, Plan
 from siteproof.gate.decision import STATES, UNTESTED, Decision, Ruling
 from siteproof.gate.service import Place, Service
+from siteproof.record.clocks import moment_of
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.grouped import grouped
 from siteproof.record.severity import RANKS
@@ -272,7 +273,7 @@ def record_of(group: NodeGroup, shown: Shown) -> Entry:
 
 def print_rulings(judged: Judgement, scope: Scope) -> None:
     """The nodes that are not OK, by reason, and what limits or changes the decision."""
-    print_wrapped(heading(judged))
+    print_wrapped(heading(judged) + _until_now(judged))
     of_nodes = [full(why) for why in scope.decision.warnings if why not in judged.warnings]
     print_wrapped(*map(warning, judged.warnings), *of_nodes, title="warning: ")
     rulings, shown = scope.decision.rulings.values(), Shown(judged)
@@ -282,6 +283,13 @@ def print_rulings(judged: Judgement, scope: Scope) -> None:
     in_slurm = nodesets.of(node for nodes in scope.partitions.values() for node in nodes)
     if nowhere := scope.decision.out - in_slurm:
         print_wrapped(f"in no partition with Slurm, so there is no command for them: {nowhere}")
+
+
+def _until_now(judged: Judgement) -> str:
+    """That later failures count, where something was measured after what is judged."""
+    end, jobs = judged.as_of, judged.sessions.headers if judged.sessions else []
+    later = end is not None and any(moment_of(job) > end for job in jobs)
+    return "; later failures count, too" if later and not judged.past else ""
 
 
 def with_remark(rulings: Iterable[Ruling], shown: Shown) -> Iterator[str]:

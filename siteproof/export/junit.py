@@ -30,7 +30,9 @@ from siteproof.record.samples import Header, Sample
 from siteproof.record.severity import UNDECIDED, Verdict, most_severe, of_status
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement
-from siteproof.wording.verdicts import bound, reason, reasons, value, why
+from siteproof.verdict.tally import Tally
+from siteproof.wording import tallies
+from siteproof.wording.verdicts import bound, reasons, value, why
 
 TAGS = {
     Verdict.FAIL: "failure",
@@ -116,13 +118,15 @@ def _facts(judged: Judgement, result: CriterionVerdict) -> dict[str, str]:
 
 def _case(suite: Element, judged: Judgement, result: CriterionVerdict) -> Element:
     case = _new(suite, judged, _name(result))
-    worst = result.worst
+    worst, tally = result.worst, Tally.of(judged.site, result)
     parts = [value(worst, result.criterion)] if worst else []
     if not result.criterion.report_only:
         parts.append(f"bound {bound(judged, result)}")
-    parts.append(reason(result))
+    parts += [*tallies.counts(tally), *tallies.reasons(tally)]
+    if result.by_rounding:
+        parts.append("passes only by rounding")
     bad = [n for n in result.nodes if n.verdict is not Verdict.PASS]
-    _add_result(case, result.verdict, "; ".join(filter(None, parts)), _lines(result, bad))
+    _add_result(case, result.verdict, "; ".join(parts), _lines(result, bad))
     facts = [f"{name}: {fact}" for name, fact in _facts(judged, result).items()]
     listed = _lines(result, result.nodes) if len(result.nodes) > 1 else []
     SubElement(case, "system-out").text = "\n".join([*facts, *listed])

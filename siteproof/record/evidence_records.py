@@ -116,6 +116,12 @@ def withdrawn(records: Sequence[Evidence]) -> dict[str, Evidence]:
     return {record.withdraws: record for record in records if record.withdraws}
 
 
+def shown(records: Sequence[Evidence]) -> list[tuple[Evidence, Evidence | None]]:
+    """What was shown, each with the record that has withdrawn it, if any."""
+    back = withdrawn(records)
+    return [(one, back.get(one.name)) for one in records if not one.withdraws]
+
+
 def of_criterion(records: Sequence[Evidence], criterion: str) -> list[Evidence]:
     """The evidence of a criterion, without withdrawals; the newest day last."""
     own = [r for r in records if r.criterion == criterion and not r.withdraws]

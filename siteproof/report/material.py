@@ -129,12 +129,13 @@ class Material:
 
     @property
     def open_changes(self) -> list[Alert]:
-        """What became worse in the history, is still there, and nobody has acknowledged.
+        """What became worse up to what is judged, is still there, and nobody has acknowledged.
 
         Nothing is known where the history cannot be read; the first screen has the reason.
         """
+        end = (self.judged.as_of or self.now).replace(tzinfo=None)
         try:
-            return [one for one in self.survey.all if one.open]
+            return [one for one in self.survey.all if one.open and one.begin.time <= end]
         except (UserError, UserErrors):
             return []
 

@@ -284,6 +284,16 @@ def _judge_together(site: Site, each: Mapping[str, Judgement]) -> Judgement:
     )
 
 
+def _must_have_begun(
+    name: str, every: Sequence[Header], then: Sequence[Header], now: datetime
+) -> None:
+    """Raises UserError for a campaign of which nothing was measured yet. then: of every job."""
+    if not campaign.parts(then, name) and (later := campaign.parts(every, name)):
+        what = f"nothing of campaign '{name}' was measured before {now:%Y-%m-%d %H:%M} UTC"
+        first = min(moment_of(job) for part in later for job in part)
+        raise UserError("--as-of", what, hint=f"Its first job ended {first:%Y-%m-%d %H:%M} UTC")
+
+
 def _judge_site(
     site: Site, since: str, name: str, as_of: str, *, to_now: bool = False, part: bool = False
 ) -> Judgement:
@@ -292,7 +302,8 @@ def _judge_site(
     now = datetime.now(UTC)
     if as_of:
         now = min(campaign.since(as_of, now, "--as-of"), now)
-        record = replace(record, until=now)
+        every, record = record.jobs, replace(record, until=now)
+        _must_have_begun(name, every, record.jobs, now)
     start = campaign.since(since, now) if since else None
     limited = bool(name or start)  # to a campaign or a period, which is judged as of its end
     wanted, chosen = _choose(site, record, name, start, now)

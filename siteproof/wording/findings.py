@@ -34,7 +34,8 @@ class Span:
         if "%s" in form:
             return form.replace("%s", f"{self}") if self else ""
         shown = list(dict.fromkeys(FORMS[form](value) for value in self.values))
-        return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
+        joint = ", the last since " if form == "since" else " to "
+        return shown[0] if len(shown) == 1 else f"{shown[0]}{joint}{shown[-1]}"
 
     def __str__(self) -> str:
         return format(self)
@@ -98,7 +99,7 @@ def fulls(findings: Iterable[Finding]) -> list[str]:
 def days(findings: Iterable[Finding]) -> str:
     """Since when they hold: a day, or the first and the last; empty where that is not known."""
     known = [why for why in findings if why.since]
-    return f"{Fields(known)['since']:day}" if known else ""
+    return f"{Fields(known)['since']:since}" if known else ""
 
 
 def title(finding: Finding) -> str:
@@ -185,7 +186,7 @@ def _lasting(f: Fields) -> str:
     if not f["lasting"]:
         return known
     runs = "" if f["lasting"].values == [1] else " ({lasting} runs)"
-    return f", since {{since:day}}{runs}{known}"
+    return f", since {{since:since}}{runs}{known}"
 
 
 def _slow(f: Fields) -> str:
@@ -201,7 +202,7 @@ def _fell(f: Fields) -> str:
 
 
 def _taken_out(f: Fields) -> str:
-    return "{state}{by: by %s}{message:: %s}" + (", since {since:day}" if f["since"] else "")
+    return "{state}{by: by %s}{message:: %s}" + (", since {since:since}" if f["since"] else "")
 
 
 def _plateau_beyond(f: Fields) -> str:
@@ -255,6 +256,7 @@ FORMS: dict[str, Callable[[Detail], str]] = {
     "0f": lambda detail: f"{float(detail):.0f}",
     "age": lambda detail: lasting(timedelta(seconds=float(detail))),
     "day": lambda detail: str(detail)[:10],
+    "since": lambda detail: str(detail)[:10],
     "minute": lambda detail: str(detail)[:16].replace("T", " "),
     "amount": lambda detail: per_cent(float(detail)),
     "size_in_bytes": lambda detail: size(int(detail)),

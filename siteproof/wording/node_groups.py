@@ -154,7 +154,7 @@ def _dated(group: NodeGroup) -> str:
         if why.since
     ]
     runs = [why.get("lasting") for why in dated if why.get("lasting") != 1]
-    text = "since {since:day}, {lasting} runs" if runs else "since {since:day}"
+    text = "since {since:since}, {lasting} runs" if runs else "since {since:since}"
     return text.format_map(Fields(dated)) if dated else ""
 
 

@@ -17,7 +17,6 @@ from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.curves import whole_sweep
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import ends
 from siteproof.record.severity import RANKS, UNDECIDED, WORTH_REPEATING, Verdict
 from siteproof.sites import Criterion
 from siteproof.sites.catalogue import MODES
@@ -26,7 +25,6 @@ from siteproof.units import count, with_unit
 from siteproof.verdict.judgement import Judgement
 from siteproof.wording.findings import sentences
 
-MAX_NODES_NAMED = 3  # worst nodes that a line names
 MAX_DIGITS = 12  # of a value; a longer one is shown in the bound's unit, and kept in perflogs
 AWAITED = {
     "answered": "answered",
@@ -93,17 +91,6 @@ def _with_unit(result: NodeVerdict, criterion: Any) -> str:
     return with_unit(printed, unit)
 
 
-def reason(result: CriterionVerdict) -> str:
-    """The worst nodes, and why the verdict is what it is."""
-    parts = []
-    if len(result.nodes) > 1 and not result.criterion.report_only:
-        parts.append(_worst(result))
-    parts.append(why(result))
-    if result.by_rounding:
-        parts.append("passes only by rounding")
-    return "; ".join(filter(None, parts))
-
-
 def why(result: CriterionVerdict) -> str:
     """The reason for the verdict that most of the deciding nodes share."""
     text = reasons(result.findings)
@@ -119,24 +106,6 @@ def reasons(findings: Iterable[Finding]) -> str:
         for found in findings
         if found.kind is not Kind.MISSES_BOUND
     )
-
-
-def _worst(result: CriterionVerdict) -> str:
-    """The nodes that do not pass; where all do, those with the worst values."""
-    bad = [node for node in result.nodes if node.verdict is not Verdict.PASS]
-    if not bad and result.worst:
-        bad = list(result.nodes)
-    measured = [node.node for node in bad if node.value is not None]
-    missing = [node.node for node in bad if node.value is None]
-    names = measured[:MAX_NODES_NAMED]
-    if len(measured) > MAX_NODES_NAMED:
-        names.append(f"{len(measured) - MAX_NODES_NAMED} more")
-    of_pairs = any(len(ends(unit)) > 1 for unit in missing)
-    if of_pairs and len(missing) > MAX_NODES_NAMED:  # pairs have no short set notation
-        names.append(f"{len(missing)} without a value, such as {missing[0]}")
-    elif missing:
-        names.append(str(nodesets.of(missing)))
-    return ", ".join(names)
 
 
 def age(result: CriterionVerdict) -> str:

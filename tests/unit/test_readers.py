@@ -62,6 +62,7 @@ WHY = {
     # our own package and clone
     "siteproof/checks/data_folder.py:_ask": "a file of the package",
     "siteproof/checks/session.py:_packages": "a table of the clone",
+    "siteproof/cli/__init__.py:_commands": "files of the package",
     "siteproof/report/html.py:page": "a file of the package",
     "siteproof/report/value_tables.py:attached": "a file of the package",
     "siteproof/report/recompute.py:main": "runs without Siteproof, on a file that its user names",

@@ -19,16 +19,14 @@ def chapter(material: Material) -> Section | None:
     """All records, with those that were withdrawn; none where no criterion needs evidence."""
     criteria = material.site.criteria
     wanted = [key for key, one in criteria.items() if one.answered_by == "evidence"]
-    records = evidence_records.read_all(material.perflogs, material.system)
-    if not (wanted or records):
+    shown = evidence_records.shown(evidence_records.read_all(material.perflogs, material.system))
+    if not (wanted or shown):
         return None
-    taken_back = evidence_records.withdrawn(records)
-    own = [one for one in records if not one.withdraws]
-    valid = {one.criterion for one in own if one.name not in taken_back}
+    valid = {one.criterion for one, back in shown if not back}
     due = [key for key in wanted if key not in valid]
     lead = f"{count(len(wanted), 'criterion', 'criteria')} are answered by a person's evidence"
     lead += f"; due: {few(due, MAX_DUE)}." if due else "; all have it."
-    rows = [_row(one, taken_back.get(one.name)) for one in own]
+    rows = [_row(*one) for one in shown]
     return Section("evidence", "Evidence", lead, [Table(COLUMNS, rows, NOTE)])
 
 

@@ -84,13 +84,7 @@ class Panel:
 def draw(
     title: str, names: Sequence[str], panels: Sequence[Panel], x_label: str = "", y_label: str = ""
 ) -> str:
-    """The figure for a page, of panels below each other with the same columns.
-
-    Raises ValueError for no cell.
-    """
-    for panel in panels:
-        if not panel.kinds.size or panel.kinds.shape != (len(panel.rows), len(names)):
-            raise ValueError(f"{panel.kinds.shape} cells of {len(panel.rows)} rows")
+    """The figure for a page, of panels below each other with the same columns."""
     columns, heights = [short(name) for name in names], [p.height for p in panels]
     longest, many = max(map(len, columns)), len(columns)
     upright = 6 < many <= MAX_NAMES and many * (longest + 2) > style.LETTERS - longest

@@ -23,14 +23,12 @@ HEIGHTS = {"ok": 8.0, "slow": 16.0, "bad": 24.0, "failed": 30.0}  # of a day
 def spread(
     title: str, unit: str, values: Mapping[str, Sequence[float]], marks: Sequence[Mark]
 ) -> str:
-    """How many units lie where, with limit and baseline. Raises ValueError without a value.
+    """How many units lie where, of one or more, with limit and baseline.
 
     values: of the units with a look, such as `bad`; those of the first look stand lowest. marks:
     limits (kind `bound`) and baselines; one that is too far away is an arrow at the edge.
     """
     every = [value for found in values.values() for value in found]
-    if not every:
-        raise ValueError("no value")
     low, high, near = axis_of(every, marks)
     edges = np.linspace(low, high, BINS + 1)
     counts = {look: np.histogram(v, edges)[0] for look, v in values.items()}

@@ -26,14 +26,12 @@ def draw(
     steps: Sequence[tuple[datetime, str]] = (),
     marks: Sequence[Mark] = (),
 ) -> str:
-    """The figure for a page. Raises ValueError without any run.
+    """The figure for a page, of one run or more.
 
     lines: their places are days since 1970, rising; between lows and highs is a band, such as most
     of a fleet. steps: the time of each, and what to call it. marks: bounds and baselines.
     """
     times = np.unique([day for line in lines for day in line.xs])
-    if not len(times):
-        raise ValueError("a trend without a run")
     every = np.concatenate([[*one.values, *one.lows, *one.highs] for one in lines])
     low, high, near = axis_of(every[np.isfinite(every)].tolist(), marks)
     room = 0.02 * (times[-1] - times[0]) or 1.0

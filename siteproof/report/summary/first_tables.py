@@ -80,16 +80,11 @@ def _worse(material: Material) -> Table:
     if since is None:
         rows = list(map(_open, material.open_changes))
         return Table(WORSE, rows, title="Worse over all runs", most=MAX_ROWS)
-    parts: dict[bool, list[Alert]] = {True: [], False: []}
-    end = material.judged.as_of or material.now
-    for one in material.open_changes:
-        if one.begin.time > end.replace(tzinfo=None):
-            continue  # after the campaign
-        parts[one.begin.time > since.until].append(one)
-    rows = list(_compared(material, since, parts[True]))
+    newer = [one for one in material.open_changes if one.begin.time > since.until]
+    rows = list(_compared(material, since, newer))
     shown = {str(row[-1]) for row in rows}
-    rows += [_open(one) for one in parts[True] if one.id not in shown]
-    rows += _older(parts[False])
+    rows += [_open(one) for one in newer if one.id not in shown]
+    rows += _older([one for one in material.open_changes if one.begin.time <= since.until])
     return Table(WORSE, rows, title=f"Worse since {since.words}", most=MAX_ROWS)
 
 

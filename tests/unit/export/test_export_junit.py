@@ -100,7 +100,9 @@ def test_each_verdict_is_what_ci_shows(tmp_path, monkeypatch):
 def test_a_failure_tells_value_bound_and_the_worst_nodes(tmp_path, monkeypatch):
     failure = case(read(junit.text(judged(site(tmp_path, monkeypatch)))), "C-FAIL").find("failure")
     assert failure.get("type") == "FAIL"
-    assert failure.get("message") == ("FAIL: 70.00 MB/s by stream; bound >= 100 MB/s; n002")
+    assert failure.get("message") == (
+        "FAIL: 70.00 MB/s by stream; bound >= 100 MB/s; 7 passed; 1 failed n002"
+    )
     assert failure.text.splitlines()[1:] == ["n002: FAIL, 70.00 MB/s by stream"]
 
 

@@ -221,12 +221,6 @@ def test_one_of_hundreds_of_nodes_is_a_row_of_pixels_of_its_own():
     assert 1 <= (whole < 50).sum() <= 20
 
 
-def test_cells_must_be_of_the_nodes_and_runs():
-    for kinds in (np.zeros((8, 5), dtype=np.uint8), np.zeros((0, 0), dtype=np.uint8)):
-        with pytest.raises(ValueError, match="cells"):
-            chart(kinds=kinds)
-
-
 def test_shares_become_kinds_by_what_a_repair_is_worth():
     told = kinds_of(np.array([1.2, 1.0, 0.981, 0.97, 0.94, 0.5, nan]))
     assert told.tolist() == [TYPICAL, TYPICAL, TYPICAL, 1, 2, 3, MISSING]
@@ -243,11 +237,6 @@ def test_a_trend_of_one_run_has_ticks_that_differ():
     svg = time_plot.draw("T", "us", [Line("n", style.days(DAYS[:1]), [1.2])])
     ticks = [t for t in texts(svg) if re.fullmatch(r"[\d.]+", t)]
     assert len(ticks) == len(set(ticks)) >= 2
-
-
-def test_a_trend_without_a_run_is_refused():
-    with pytest.raises(ValueError, match="run"):
-        time_plot.draw("T", "us", [])
 
 
 def test_a_pause_breaks_the_line_and_is_told():

@@ -50,8 +50,3 @@ def test_texts_are_no_markup():
     drawn = small.spread(HOSTILE, HOSTILE, {"ok": [1.0, 2.0]}, [Mark("bound", 2.0, HOSTILE)])
     assert ElementTree.fromstring(drawn).get("aria-label") == HOSTILE
     assert "<script" not in drawn
-
-
-def test_nothing_is_drawn_of_nothing():
-    with pytest.raises(ValueError, match="no value"):
-        small.spread("t", "s", {"ok": []}, [])

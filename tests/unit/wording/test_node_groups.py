@@ -38,8 +38,8 @@ def printed(*nodes):
 def test_since_when_nodes_of_a_group_fail_is_a_range_that_has_each():
     for swapped in (False, True):
         for first, second, dated in (
-            ((15, 6), (20, 0), "since 2026-11-15 to 2026-11-20, 1 to 6 runs"),
-            ((15, 6), (16, 5), "since 2026-11-15 to 2026-11-16, 5 to 6 runs"),
+            ((15, 6), (20, 0), "since 2026-11-15, the last since 2026-11-20, 1 to 6 runs"),
+            ((15, 6), (16, 5), "since 2026-11-15, the last since 2026-11-16, 5 to 6 runs"),
             ((15, 6), (15, 6), "since 2026-11-15, 6 runs"),
             ((20, 0), (20, 0), "since 2026-11-20"),
         ):
