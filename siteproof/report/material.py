@@ -160,9 +160,19 @@ class Material:
         return [s for s in self.judged.samples if s.status == "ok"]
 
     @cached_property
+    def own(self) -> list[Sample]:
+        """The judged samples that were measured here."""
+        return [s for s in self.judged.samples if s.header.mode != PUBLISHED]
+
+    @cached_property
+    def published(self) -> list[Sample]:
+        """All values and texts that others have published."""
+        return self.sessions.of(lambda head: head.mode == PUBLISHED)
+
+    @cached_property
     def measured(self) -> set[str]:
         """The nodes that have a measured value, as either end of a pair; no published one."""
-        found = [s for s in self.good if s.header.mode != PUBLISHED]
+        found = [s for s in self.own if s.status == "ok"]
         ends = {s.node for s in found} | {s.dims.get(PEER, "") for s in found}
         return {node for node in ends if self.site.role_of(node)}
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from siteproof.answers.criterion import CriterionVerdict
 from siteproof.record.finding import Kind
 from siteproof.record.grouped import grouped
-from siteproof.record.samples import PUBLISHED
 from siteproof.record.severity import NOT_KEPT, RANKS
 from siteproof.report import promised, value_tables
 from siteproof.report.chapters import samples
@@ -210,7 +209,7 @@ def _sheet(material: Material) -> Section:
         Table(signed, [(party, *[LINE] * 4) for party in PARTIES], title="Signatures"),
         Table(("of", "SHA-256"), list(_sums(material)), SUMS_NOTE, title="Evidence"),
     ]
-    heads = [s.header for s in material.judged.samples if s.header.mode != PUBLISHED]
+    heads = [sample.header for sample in material.own]
     suites = sorted({head.provenance.get("suite", "") for head in heads} - {""})
     verdict = material.judged.most_severe or "undecided"
     lead = (

@@ -99,8 +99,7 @@ def _of_year(material: Material, checks: set[str]) -> list[Sample]:
 
 
 def _published(material: Material) -> Iterator[Mesh]:
-    stated = material.sessions.of(lambda head: head.mode == PUBLISHED)
-    if pairs := transfers.published_days(material.site, stated):
+    if pairs := transfers.published_days(material.site, material.published):
         yield Mesh("Transfers, as published", transfers.UNIT, pairs)
 
 

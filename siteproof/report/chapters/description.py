@@ -19,7 +19,7 @@ from siteproof.nodes.described import (
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Kind
 from siteproof.record.grouped import grouped
-from siteproof.record.samples import PUBLISHED, Sample
+from siteproof.record.samples import Sample
 from siteproof.report.material import Material
 from siteproof.report.phrases import period, some_nodes
 from siteproof.report.sections import Marked, Section, Table, limited_points
@@ -53,7 +53,6 @@ class Described:
 def chapter(material: Material) -> Section:
     """What the site file states, then a part for each role that was described."""
     found = material.once(described)
-    stated = material.sessions.of(lambda head: head.mode == PUBLISHED)
     parts = [
         _role(material, found, role)
         for role in material.site.system.nodes
@@ -63,7 +62,7 @@ def chapter(material: Material) -> Section:
         "description",
         "The system",
         _lead(material, found),
-        [_site(material), *_published_parameters(stated)],
+        [_site(material), *_published_parameters(material.published)],
         points=_health(material.judged.samples),
         sections=parts,
     )

@@ -68,9 +68,8 @@ class Quantity:
 def chapter(material: Material) -> Section | None:
     """A figure for what was measured, and one for what others have published."""
     site = material.site
-    own = [s for s in material.judged.samples if s.header.mode != PUBLISHED]
-    stated = material.sessions.of(lambda head: head.mode == PUBLISHED)
-    parts = [("measured", _quantities(site, own)), ("published", _quantities(site, stated))]
+    found_in = {"measured": material.own, "published": material.published}
+    parts = [(origin, _quantities(site, samples)) for origin, samples in found_in.items()]
     figures = [_figure(origin, found) for origin, found in parts if found]
     if not figures:
         return None

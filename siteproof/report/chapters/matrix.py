@@ -12,7 +12,6 @@ from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
 from siteproof.links.transfers import Grade
 from siteproof.record.pair_units import LINK, of_pairs
-from siteproof.record.samples import PUBLISHED
 from siteproof.record.severity import Verdict, of_status
 from siteproof.report import promised
 from siteproof.report.chapters import tested
@@ -65,10 +64,8 @@ def chapter(material: Material) -> Section | None:
 
 def of_all(material: Material) -> list[Matrix]:
     """The matrices of what is judged; else of what others have published."""
-    own = [s for s in material.judged.samples if s.header.mode != PUBLISHED]
-    found = list(filter(of_pairs, own))
-    if not found:
-        found = list(filter(of_pairs, material.sessions.of(lambda h: h.mode == PUBLISHED)))
+    own = list(filter(of_pairs, material.own))
+    found = own or list(filter(of_pairs, material.published))
     names = headlines(material.site, {sample.metric for sample in found})
     return [one for name in names for one in matrix.collect(material.site, found, name)]
 

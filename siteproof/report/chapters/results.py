@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from siteproof.compare.published import results, table_cells
-from siteproof.record.samples import PUBLISHED, Sample
+from siteproof.record.samples import Sample
 from siteproof.report.material import Material
 from siteproof.report.phrases import few
 from siteproof.report.sections import Section, Table
@@ -16,8 +16,7 @@ MAX_SOURCES = 4
 
 def chapter(material: Material) -> Section | None:
     """The tables of the imported values; None if none were imported."""
-    stated = material.sessions.of(lambda header: header.mode == PUBLISHED)
-    tables = results.tables(material.site, stated)
+    tables = results.tables(material.site, material.published)
     found = [
         Table(t.columns, t.rows, t.note, title=t.title, folded=t.title == results.OTHER)
         for t in tables
@@ -25,7 +24,7 @@ def chapter(material: Material) -> Section | None:
     ]
     if not found:
         return None
-    lead = f"{_stated(stated)}; nothing here was measured by this suite."
+    lead = f"{_stated(material.published)}; nothing here was measured by this suite."
     return Section("results", "Published results", lead, found)
 
 

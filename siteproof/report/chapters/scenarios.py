@@ -33,9 +33,8 @@ Curves = Mapping[str, Mapping[int, float]]  # of each scenario and size the medi
 
 def chapter(material: Material) -> Section | None:
     """A figure for each metric with sizes, then LINPACK; what is published has its own lines."""
-    stated = material.sessions.of(lambda head: head.mode == PUBLISHED)
-    own = [s for s in material.good if s.header.mode != PUBLISHED]
-    found = [s for s in (*own, *stated) if s.status == "ok" and not of_sweep(s)]
+    every = (*material.own, *material.published)
+    found = [s for s in every if s.status == "ok" and not of_sweep(s)]
     figures = [*_by_size(material.site, found), *_linpack(material.site, found)]
     if not figures:
         return None

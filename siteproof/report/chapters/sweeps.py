@@ -12,7 +12,7 @@ from siteproof.curves.measured import Curve
 from siteproof.curves.run_findings import SweepReport
 from siteproof.curves.sweep_runs import SweepRun
 from siteproof.record.grouped import grouped
-from siteproof.record.samples import PUBLISHED, SWEEP, Sample
+from siteproof.record.samples import SWEEP, Sample
 from siteproof.report import promised, sweep_figures
 from siteproof.report.figure import line_plot as drawn
 from siteproof.report.figure.line_plot import Line, LinePlot
@@ -76,8 +76,7 @@ def _lead(reports: Sequence[SweepReport]) -> str:
 
 def _landmarks(material: Material) -> Iterator[Figure]:
     """Of reads and of writes what others have published of a curve: its maximum and its plateau."""
-    stated = material.sessions.of(lambda head: head.mode == PUBLISHED)
-    by_run = grouped((s.header.session, s) for s in stated if s.status == "ok")
+    by_run = grouped((s.header.session, s) for s in material.published if s.status == "ok")
     for way in ("read", "write"):
         found = [mark for run in by_run.values() for mark in _marks(run, way)]
         if found:

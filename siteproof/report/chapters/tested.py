@@ -41,9 +41,7 @@ PairRow = tuple[float, tuple[str, ...]]  # the share of the maximum, by which ro
 
 def chapter(material: Material) -> Section | None:
     """The tables of what was measured, then those of what others have published."""
-    own = [s for s in material.good if s.header.mode != PUBLISHED]
-    stated = material.sessions.of(lambda head: head.mode == PUBLISHED)
-    parts = [("measured", own), ("published", stated)]
+    parts = [("measured", material.own), ("published", material.published)]
     makers = (_storage, _applications)
     tables = [table for origin, s in parts for make in makers for table in make(s, origin)]
     if not tables:
@@ -100,9 +98,8 @@ class _Pair(NamedTuple):
 
 def of_pairs_over_links(material: Material) -> list[Table]:
     """The tests of pairs, for the chapter on them."""
-    own = [s for s in material.good if s.header.mode != PUBLISHED]
-    stated = material.sessions.of(lambda head: head.mode == PUBLISHED)
-    return [*_pairs(material.site, own, "measured"), *_pairs(material.site, stated, "published")]
+    site, published = material.site, material.published
+    return [*_pairs(site, material.own, "measured"), *_pairs(site, published, "published")]
 
 
 def _pairs(site: Site, samples: Sequence[Sample], origin: str) -> Iterator[Table]:

@@ -161,7 +161,7 @@ def _by_time(material: Material) -> Iterator[tuple[str, str]]:
 
 def _not_run(material: Material) -> list[tuple[str, str, str]]:
     """Checks of the suite without a judged value: the criteria that wait, and the last run."""
-    run = {s.header.check for s in material.judged.samples if s.header.mode != PUBLISHED}
+    run = {sample.header.check for sample in material.own}
     last = _last_runs(material, lambda header: header.check)
     waiting = grouped(
         (one.metric.partition(".")[0], key)
@@ -188,7 +188,7 @@ def _last_runs(material: Material, name_of: Callable[[Header], str]) -> dict[str
 
 def _places(material: Material) -> list[tuple[str, str, str]]:
     """Roles, links and file systems of the site on which nothing has a value."""
-    system, found = material.site.system, [s for s in material.good if s.header.mode != PUBLISHED]
+    system, found = material.site.system, [s for s in material.own if s.status == "ok"]
     links = {link_of(s) for s in found}
     used = {s.conditions.get("file_system", s.dims.get("file_system")) for s in found}
     rows = list(_roles(material))

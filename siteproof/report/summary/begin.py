@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from siteproof.errors import UserError, UserErrors
-from siteproof.record.samples import PUBLISHED
 from siteproof.record.severity import Verdict
 from siteproof.report import brief
 from siteproof.report.chapters import changes, conditions, nodes
@@ -61,7 +60,7 @@ def build(material: Material) -> Summary:
     seen: Survey | None = None if whole else part(lambda found: found.survey, None)
     only_published = published_only(judged)
     cells_of, cells = ("", []) if only_published else fleet.cells(material)
-    times = [s.header.time for s in judged.samples if s.header.mode != PUBLISHED]
+    times = [sample.header.time for sample in material.own]
     measured, counts = period(times) if times else NOT_MEASURED, _counts(material)
     if only_published:  # first that they are, and then what they show
         measured, counts = counts, measured
