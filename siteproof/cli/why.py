@@ -26,7 +26,7 @@ from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.samples import Sample
 from siteproof.record.severity import Verdict, exit_code
 from siteproof.sites import Criterion
-from siteproof.units import Limit, count, with_unit
+from siteproof.units import count, with_unit
 from siteproof.verdict.derived.given import DerivedSample
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.verdict.tally import Tally
@@ -264,18 +264,18 @@ def _is_about(unit: str, subject: str) -> bool:
 
 
 def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
-    criterion = result.criterion
+    criterion, tally = result.criterion, Tally.of(judged.site, result)
     lines = [
         f"{result.id}: {criterion.description}",
         f"  source       {criterion.source}",
         f"  required     {criterion.metric} {bound(judged, result)}, {criterion.scope}",
-        f"  passes from  {_raw_limit(judged, result)}",
+        f"  passes from  {_raw_limit(tally)}",
         f"  conditions   {_conditions(criterion)}",
         f"  oldest       {_oldest(result)}",
     ]
     lines += [f"  note         {criterion.note}"] if criterion.note else []
     print_wrapped(heading(judged), *lines)
-    print_wrapped(*(f"  member {text}" for text in members(Tally.of(judged.site, result))))
+    print_wrapped(*(f"  member {text}" for text in members(tally)))
     shown = result.nodes[:MAX_UNITS] if criterion.links else result.nodes
     print_wrapped(*(f"  {names}: {text}" for names, text in _alike(result, shown)))
     each = [one for unit in shown for one in (unit.members if criterion.over else [unit])]
@@ -486,24 +486,16 @@ def _sample(sample: Sample, refused: Finding | None) -> str:
     return f"{head.time} session {head.session} job {head.job}: {what} [{counts}] {under}"
 
 
-def _raw_limit(judged: Judgement, result: CriterionVerdict) -> str:
-    criterion = result.criterion
-    if criterion.bound is None:
-        return "the same text" if criterion.equals else "no bound: it is only reported"
-    unit = judged.site.catalogue[criterion.metric].unit
-    facts = {judged.site.hardware_of(r) for r in judged.site.roles_of(criterion)}
-    limits = dict.fromkeys(criterion.limits(unit, f) for f in facts)
-    limits = limits or {criterion.limits(unit): None}  # a system with members has no roles
-    return "; ".join(
-        f"{_side('>', low, unit)}{_side('<', high, unit)}".rstrip() for low, high in limits
+def _raw_limit(tally: Tally) -> str:
+    """From or up to which measured value it passes, in the unit of the bound."""
+    if tally.criterion.bound is None:
+        return "the same text" if tally.criterion.equals else "no bound: it is only reported"
+    sides = [(sign, limit) for sign, limit in zip("><", tally.limits, strict=True) if limit]
+    return " ".join(
+        f"{sign}{'=' if limit.inclusive else ''} {with_unit(number(limit.value, 12), tally.unit)}"
+        " as measured"
+        for sign, limit in sides
     )
-
-
-def _side(sign: str, limit: Limit | None, unit: str) -> str:
-    if limit is None:
-        return ""
-    shown = with_unit(number(limit.value, 12), unit)
-    return f"{sign}{'=' if limit.inclusive else ''} {shown} as measured "
 
 
 def _conditions(criterion: Criterion) -> str:

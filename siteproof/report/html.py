@@ -66,7 +66,6 @@ def page(report: Report, now: datetime) -> str:
         made=when(now),
         look=look,
         signs=SIGNS,
-        words=words,
         cell=cell,
         cells=lambda table, row: _cells(table, row, cell),
         breakable=breakable,
