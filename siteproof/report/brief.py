@@ -14,7 +14,7 @@ from siteproof.record.finding import Kind
 from siteproof.record.severity import UNDECIDED as WITHOUT_ANSWER
 from siteproof.report.chapters import changes, nodes, untested
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, some_nodes
+from siteproof.report.sections import few, some_nodes
 from siteproof.units import count
 from siteproof.wording.amounts import change, shorten
 from siteproof.wording.findings import days, full

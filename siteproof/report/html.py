@@ -18,7 +18,6 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.filters import do_mark_safe
 
-from siteproof.report.phrases import when
 from siteproof.report.sections import (
     Attached,
     Drawn,
@@ -28,6 +27,7 @@ from siteproof.report.sections import (
     Numbering,
     Report,
     Table,
+    when,
 )
 from siteproof.units import count
 from siteproof.wording.looks import SIGNS, look

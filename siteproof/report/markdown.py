@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from siteproof.report.phrases import when
-from siteproof.report.sections import Figure, Numbering, Report, Section, Table
+from siteproof.report.sections import Figure, Numbering, Report, Section, Table, when
 from siteproof.report.summary import Summary
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")

@@ -19,8 +19,7 @@ from siteproof.availability.overview import (
 from siteproof.report.figure import rows as drawn
 from siteproof.report.figure.rows import Times
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, when
-from siteproof.report.sections import Figure, Section, Table, limited_points
+from siteproof.report.sections import Figure, Section, Table, few, limited_points, when
 from siteproof.units import count
 from siteproof.wording.findings import warning
 

@@ -16,8 +16,17 @@ from siteproof.record.clocks import moment_of
 from siteproof.record.finding import Finding
 from siteproof.record.grouped import grouped
 from siteproof.report.material import Material
-from siteproof.report.phrases import counted, few, nodes, when
-from siteproof.report.sections import Section, Table, anchor, limited_points, to_nodes
+from siteproof.report.sections import (
+    Section,
+    Table,
+    anchor,
+    counted,
+    few,
+    limited_points,
+    nodes,
+    to_nodes,
+    when,
+)
 from siteproof.sites import Site
 from siteproof.trend import Alert
 from siteproof.units import count, with_unit

@@ -9,8 +9,7 @@ from decimal import Decimal, InvalidOperation
 from siteproof.record.grouped import grouped
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, nodes, period, when
-from siteproof.report.sections import Section, Table
+from siteproof.report.sections import Section, Table, few, nodes, period, when
 from siteproof.units import count
 from siteproof.wording.amounts import quantity
 

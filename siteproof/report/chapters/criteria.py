@@ -14,8 +14,17 @@ from siteproof.report.chapters import samples
 from siteproof.report.figure import small
 from siteproof.report.figure.marks import Mark
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, period, when
-from siteproof.report.sections import NOTHING, Drawn, Link, Section, Table, anchor
+from siteproof.report.sections import (
+    NOTHING,
+    Drawn,
+    Link,
+    Section,
+    Table,
+    anchor,
+    few,
+    period,
+    when,
+)
 from siteproof.report.summary import BAD, NONE, OK, SLOW
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.units import count, with_unit

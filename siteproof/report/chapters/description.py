@@ -21,8 +21,7 @@ from siteproof.record.finding import Kind
 from siteproof.record.grouped import grouped
 from siteproof.record.samples import Sample
 from siteproof.report.material import Material
-from siteproof.report.phrases import period, some_nodes
-from siteproof.report.sections import Marked, Section, Table, limited_points
+from siteproof.report.sections import Marked, Section, Table, limited_points, period, some_nodes
 from siteproof.sites import Hardware, Site, bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.units import count

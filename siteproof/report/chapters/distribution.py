@@ -21,8 +21,7 @@ from siteproof.report import promised
 from siteproof.report.figure import distribution as drawn
 from siteproof.report.figure.marks import Mark
 from siteproof.report.material import Material
-from siteproof.report.phrases import few
-from siteproof.report.sections import Figure, Section, Table, to_rows
+from siteproof.report.sections import Figure, Section, Table, few, to_rows
 from siteproof.sites import Metric
 from siteproof.units import count
 from siteproof.wording.amounts import change, number, quantity, stated

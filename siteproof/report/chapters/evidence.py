@@ -5,8 +5,7 @@ from __future__ import annotations
 from siteproof.record import evidence_records
 from siteproof.record.evidence_records import Evidence
 from siteproof.report.material import Material
-from siteproof.report.phrases import few
-from siteproof.report.sections import Section, Table, to_rows
+from siteproof.report.sections import Section, Table, few, to_rows
 from siteproof.units import count
 
 COLUMNS = ("criterion", "shows", "by", "on", "file", "SHA-256", "note", "state", "signature")

@@ -28,8 +28,7 @@ from siteproof.report.figure.cells import (
 from siteproof.report.figure.marks import STYLES
 from siteproof.report.material import Material
 from siteproof.report.past import Past
-from siteproof.report.phrases import day, few
-from siteproof.report.sections import Figure, Section, Table, to_rows
+from siteproof.report.sections import Figure, Section, Table, day, few, to_rows
 from siteproof.units import count
 from siteproof.wording.amounts import change
 

@@ -29,8 +29,7 @@ from siteproof.report.figure.cells import (
     kinds_of,
 )
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, nodes
-from siteproof.report.sections import Figure, Section, Table
+from siteproof.report.sections import Figure, Section, Table, few, nodes
 from siteproof.sites import Site, pairs
 from siteproof.units import count
 from siteproof.wording.amounts import change, number

@@ -11,8 +11,7 @@ from siteproof.nodes.states import State
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.grouped import grouped
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, nodes
-from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, to_nodes
+from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, few, nodes, to_nodes
 from siteproof.sites import Waiver
 from siteproof.units import count
 from siteproof.wording.findings import about, days, full, fulls, sentence, sentences

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from siteproof.record import plain_tests
 from siteproof.report.material import Material
-from siteproof.report.phrases import day, few
-from siteproof.report.sections import Section, Table
+from siteproof.report.sections import Section, Table, day, few
 from siteproof.units import count, with_unit
 
 MAX_ROWS = 100

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from siteproof.compare.published import results, table_cells
 from siteproof.record.samples import Sample
 from siteproof.report.material import Material
-from siteproof.report.phrases import few
-from siteproof.report.sections import Section, Table
+from siteproof.report.sections import Section, Table, few
 from siteproof.units import count
 
 MAX_SOURCES = 4

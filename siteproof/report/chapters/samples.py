@@ -11,8 +11,7 @@ from siteproof.record.pair_units import ends
 from siteproof.record.severity import RANKS, Verdict
 from siteproof.report import value_tables
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, when
-from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, to_rows
+from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, few, to_rows, when
 from siteproof.units import count, with_unit
 
 JOBS = ("job", "session", "check", "ended", "file below perflogs", "SHA-256")  # recompute.py reads

@@ -17,8 +17,7 @@ from siteproof.report import promised, sweep_figures
 from siteproof.report.figure import line_plot as drawn
 from siteproof.report.figure.line_plot import Line, LinePlot
 from siteproof.report.material import Material
-from siteproof.report.phrases import day, few
-from siteproof.report.sections import Figure, Section, Table
+from siteproof.report.sections import Figure, Section, Table, day, few
 from siteproof.report.sweep_figures import Named, ShownRun
 from siteproof.sweeps import reading
 from siteproof.units import count, with_unit

@@ -19,8 +19,7 @@ from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import LINK, PEER, job, link_of, of_pairs
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report.material import Material
-from siteproof.report.phrases import few
-from siteproof.report.sections import Section, Table
+from siteproof.report.sections import Section, Table, few
 from siteproof.sites import Site
 from siteproof.sites.published_csv import PROGRAM
 from siteproof.units import count

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from siteproof.compare.accepted import Acceptance
 from siteproof.compare.published import milestones
 from siteproof.report.material import Material
-from siteproof.report.phrases import counted, few, when
-from siteproof.report.sections import Section, Table
+from siteproof.report.sections import Section, Table, counted, few, when
 from siteproof.sites.calendar_csv import Milestone
 from siteproof.units import count
 

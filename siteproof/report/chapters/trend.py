@@ -22,8 +22,7 @@ from siteproof.report.figure.line_plot import Line
 from siteproof.report.figure.marks import Mark
 from siteproof.report.material import Material
 from siteproof.report.past import Past
-from siteproof.report.phrases import day
-from siteproof.report.sections import Figure, Section, Table
+from siteproof.report.sections import Figure, Section, Table, day
 from siteproof.sites import Site
 from siteproof.trend import Alert
 from siteproof.units import count

@@ -17,8 +17,7 @@ from siteproof.report.chapters import changes
 from siteproof.report.chapters.criteria import by_severity
 from siteproof.report.chapters.nodes import common, kinds
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, nodes, when
-from siteproof.report.sections import Section, Table
+from siteproof.report.sections import Section, Table, few, nodes, when
 from siteproof.sweeps import reading
 from siteproof.units import count
 

@@ -11,9 +11,8 @@ from siteproof.record.severity import Verdict
 from siteproof.report import brief
 from siteproof.report.chapters import changes, conditions, nodes
 from siteproof.report.material import Material
-from siteproof.report.phrases import nodes as node_set
-from siteproof.report.phrases import period
-from siteproof.report.sections import Link
+from siteproof.report.sections import Link, period
+from siteproof.report.sections import nodes as node_set
 from siteproof.report.summary import (
     BAD,
     NONE,

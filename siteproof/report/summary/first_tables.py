@@ -8,8 +8,7 @@ from siteproof.analysis.before_after import Effect
 from siteproof.record.severity import NOT_KEPT
 from siteproof.report.chapters import changes, criteria, nodes, untested
 from siteproof.report.material import Material
-from siteproof.report.phrases import day, few
-from siteproof.report.sections import NOTHING, Link, Table, to_rows
+from siteproof.report.sections import NOTHING, Link, Table, day, few, to_rows
 from siteproof.trend import Alert
 from siteproof.units import count
 from siteproof.verdict.tally import of_all

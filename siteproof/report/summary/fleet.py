@@ -10,8 +10,7 @@ from siteproof.gate.decision import STATES, Ruling
 from siteproof.report import summary
 from siteproof.report.chapters.nodes import in_groups, not_required, to_reason
 from siteproof.report.material import Material
-from siteproof.report.phrases import nodes, some_nodes
-from siteproof.report.sections import Link
+from siteproof.report.sections import Link, nodes, some_nodes
 from siteproof.report.summary import Count
 from siteproof.units import count
 
