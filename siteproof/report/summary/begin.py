@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 from siteproof.errors import UserError, UserErrors
+from siteproof.gate.decision import OK as FINE
+from siteproof.gate.decision import STATES, Ruling
 from siteproof.record.severity import Verdict
 from siteproof.report import brief
 from siteproof.report.chapters import changes, conditions, nodes
 from siteproof.report.material import Material
-from siteproof.report.sections import Link, period
+from siteproof.report.sections import Link, period, some_nodes
 from siteproof.report.sections import nodes as node_set
-from siteproof.report.summary import (
-    BAD,
-    NONE,
-    OK,
-    REMARK,
-    SLOW,
-    Count,
-    Step,
-    Summary,
-    first_tables,
-    fleet,
-)
+from siteproof.report.summary import BAD, NONE, OK, REMARK, SLOW, Count, Step, Summary, first_tables
 from siteproof.trend import Survey
 from siteproof.units import count
 from siteproof.wording.trends import TOO_SHORT
@@ -42,6 +33,31 @@ from siteproof.wording.verdicts import (
 T = TypeVar("T")
 IGNORED = "decide_nothing"  # of siteproof.wording.verdicts.AWAITED
 NOT_MEASURED = "nothing was measured here"
+LONGEST = 60  # characters of the nodes of a class
+MAX_CELLS = 600  # nodes; of more, a cell is a group of them
+MAX_FOLDED = 250  # cells of groups
+SIZES = (4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 100, 128, 160, 200)  # nodes of such a cell
+LOOKS = {"FAILED": BAD, "UNTESTED": NONE}  # of the states that are not slow
+ALWAYS = ("FAILED", "SLOW", "UNTESTED")  # have a card without any node, too
+
+
+class Class(NamedTuple):
+    """What a node counts as. always: its card is there without any node, too."""
+
+    label: str
+    look: str
+    always: bool = False
+
+
+BACK = Class("go back into service", OK, always=True)
+REMARKED = Class("go back into service with a remark", REMARK)
+NOT_REQUIRED = Class("nothing required", NONE)
+OUT = {  # by the state for which they stay out, the most severe first
+    state: Class(state.lower(), LOOKS.get(state, SLOW), state in ALWAYS)
+    for state in STATES
+    if state != FINE
+}
+CLASSES = (*OUT.values(), REMARKED, NOT_REQUIRED, BACK)  # the most severe first
 
 
 def build(material: Material) -> Summary:
@@ -58,7 +74,7 @@ def build(material: Material) -> Summary:
     whole = material.site.members
     seen: Survey | None = None if whole else part(lambda found: found.survey, None)
     only_published = published_only(judged)
-    cells_of, cells = ("", []) if only_published else fleet.cells(material)
+    cells_of, cells = ("", []) if only_published else _cells(material)
     times = [sample.header.time for sample in material.own]
     measured, counts = period(times) if times else NOT_MEASURED, _counts(material)
     if only_published:  # first that they are, and then what they show
@@ -93,7 +109,7 @@ def _cards(material: Material, seen: Survey | None) -> Iterator[Count]:
     elif published_only(material.judged):
         yield from _published_cards(material)
     else:
-        yield from fleet.cards(material)
+        yield from node_cards(material)
         if seen:
             yield _changes(material, seen)
         yield _waivers(material)
@@ -146,6 +162,78 @@ def _counts(material: Material) -> str:
     return f"{of}{besides(material.judged)}".removeprefix("; ")
 
 
+# ---- every node in one class each: the classes with their nodes, and the grid of all nodes
+
+
+def classes(material: Material) -> dict[str, Class]:
+    """What each node of the inventory counts as; in the order of the inventory."""
+    rest, rulings = material.once(nodes.not_required), material.gate.rulings
+    return {node: _class(rulings[node], rest) for node in material.fleet.nodes}
+
+
+def _class(ruling: Ruling, rest: set[str]) -> Class:
+    if not ruling.back:
+        return OUT[ruling.state]
+    if ruling.node in rest:
+        return NOT_REQUIRED
+    return BACK if ruling.state == FINE else REMARKED
+
+
+def node_cards(material: Material) -> Iterator[Count]:
+    """How many nodes stay out for what, and which; how many go back. Their sum is all nodes."""
+    for one, names in _members(material).items():
+        if names or one.always:
+            which = "" if one is BACK else some_nodes(names, LONGEST)
+            label = "goes back into service" if one is BACK and len(names) == 1 else one.label
+            yield Count(len(names), label, one.look, which, of_nodes=True)
+
+
+def _members(material: Material) -> dict[Class, list[str]]:
+    found: dict[Class, list[str]] = {one: [] for one in CLASSES}
+    for node, one in material.once(classes).items():
+        found[one].append(node)
+    return found
+
+
+def _cells(material: Material) -> tuple[str, list[Count]]:
+    """What a cell is, and a cell for each node; of many nodes, for each rack, switch or block."""
+    found = material.once(classes)
+    if len(found) <= MAX_CELLS:
+        return "", [Count(0, _title(material, node), one.look) for node, one in found.items()]
+    what, parts = _parts(material, list(found))
+    return what, [_folded(material, name, members) for name, members in parts]
+
+
+def _title(material: Material, node: str) -> Link:
+    state = material.gate.rulings[node].state
+    one = material.once(classes)[node]
+    more = {
+        REMARKED: ", goes back into service with a remark",
+        NOT_REQUIRED: f", {NOT_REQUIRED.label}",
+    }
+    return nodes.to_reason(material, node, f"{node}: {state}{more.get(one, '')}")
+
+
+def _parts(material: Material, names: Sequence[str]) -> tuple[str, list[tuple[str, list[str]]]]:
+    """The groups of the site, if each node is in one; else blocks of nodes in their order."""
+    groups, left = nodes.in_groups(material, names)
+    if groups and not left and len(groups) <= MAX_CELLS:
+        return "a group of the site, such as a rack", groups
+    size = next((n for n in SIZES if len(names) <= n * MAX_FOLDED), -(-len(names) // MAX_FOLDED))
+    blocks = [names[start : start + size] for start in range(0, len(names), size)]
+    return count(size, "node"), [(node_set(block), list(block)) for block in blocks]
+
+
+def _folded(material: Material, name: str, members: Sequence[str]) -> Count:
+    """Some nodes as one cell of the most severe class among them."""
+    found = material.once(classes)
+    numbers = {one: sum(found[node] == one for node in members) for one in CLASSES}
+    worst = next(one for one in CLASSES if numbers[one])
+    counts = ", ".join(f"{number} {one.label}" for one, number in numbers.items() if number)
+    node = next(node for node in members if found[node] == worst)
+    return Count(numbers[worst], nodes.to_reason(material, node, f"{name}: {counts}"), worst.look)
+
+
 # ---- the next commands, ready to copy
 
 
@@ -190,6 +278,6 @@ def _checks(material: Material, node: str) -> Iterable[str]:
 def _why(material: Material) -> Iterator[Step]:
     """Ask about the first node that failed."""
     judged = material.judged
-    bad = [n for n, one in material.once(fleet.classes).items() if one.look == BAD]
+    bad = [n for n, one in material.once(classes).items() if one.look == BAD]
     if bad and not published_only(judged):
         yield Step(own_command(judged, "why", bad[0]), "all that is known of it")
