@@ -14,17 +14,6 @@ from siteproof.report import past, promised
 from siteproof.report.chapters import distribution
 from siteproof.report.chapters.nodes import in_groups
 from siteproof.report.figure import cells as drawn
-from siteproof.report.figure.cells import (
-    BROKEN,
-    FAILED,
-    KINDS,
-    MAX_NAMES,
-    MISSING,
-    SHORT,
-    TYPICAL,
-    Panel,
-    kinds_of,
-)
 from siteproof.report.figure.marks import STYLES
 from siteproof.report.material import Material
 from siteproof.report.past import Past
@@ -43,7 +32,7 @@ HOW = (
     "or beyond its baseline; a cell of several values shows the worst of them."
 )
 # What a cell shows where several of its values differ: the worst one.
-BY_SEVERITY = (MISSING, TYPICAL, 1, 2, SHORT, 3, FAILED, BROKEN)
+BY_SEVERITY = (drawn.MISSING, drawn.TYPICAL, 1, 2, drawn.SHORT, 3, drawn.FAILED, drawn.BROKEN)
 
 
 @dataclass(frozen=True)
@@ -75,7 +64,7 @@ def chapter(material: Material) -> Section | None:
     kinds, shares = _judged(material, found)
     columns = _columns(found)
     whole = _cells(found, kinds, shares, columns, np.ones(len(kinds), dtype=bool))
-    rows = np.flatnonzero((whole.kinds != MISSING).any(axis=1))
+    rows = np.flatnonzero((whole.kinds != drawn.MISSING).any(axis=1))
     if len(rows) < LEAST_NODES or len(whole.columns.times) < LEAST_RUNS:
         return None
     title = f"All headline metrics: the worst of each node and {columns.unit}"
@@ -103,7 +92,7 @@ def _worst_metrics(found: Past, kinds: np.ndarray) -> list[str]:
     measured = np.unique(found.metric[found.good])
     if len(measured) < 2:
         return []
-    bad = np.isin(kinds, (2, 3, BROKEN, FAILED))
+    bad = np.isin(kinds, (2, 3, drawn.BROKEN, drawn.FAILED))
     counts = {found.metrics[n]: int((bad & (found.metric == n)).sum()) for n in measured}
     order = sorted((name for name in counts if counts[name]), key=lambda n: -counts[n])
     return order[:MAX_METRICS]
@@ -122,11 +111,11 @@ def _judged(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
             spread, rules.RESOLUTION
         )
     broken, below = _promises(material, found)
-    kinds = kinds_of(shares)
-    kinds[good & ~(far | below)] = TYPICAL
-    kinds[good & broken] = BROKEN
-    kinds[found.status == past.FAILED] = FAILED
-    kinds[found.status == past.CUT_SHORT] = SHORT
+    kinds = drawn.kinds_of(shares)
+    kinds[good & ~(far | below)] = drawn.TYPICAL
+    kinds[good & broken] = drawn.BROKEN
+    kinds[found.status == past.FAILED] = drawn.FAILED
+    kinds[found.status == past.CUT_SHORT] = drawn.SHORT
     return kinds, shares
 
 
@@ -181,8 +170,8 @@ def _promises(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
 
 def _ranked(cells: Cells, rows: np.ndarray) -> list[int]:
     """The nodes, the worst first: by the severity of their cells; the newest count more."""
-    weight = np.zeros(len(KINDS))
-    weight[[1, 2, 3, SHORT, FAILED, BROKEN]] = 0.2, 1, 3, 0.5, 4, 6
+    weight = np.zeros(len(drawn.KINDS))
+    weight[[1, 2, 3, drawn.SHORT, drawn.FAILED, drawn.BROKEN]] = 0.2, 1, 3, 0.5, 4, 6
     recent = np.linspace(0.5, 1.5, len(cells.columns.times))
     score = (weight[cells.kinds[rows]] * recent).sum(axis=1)
     return [int(n) for n in rows[np.lexsort((rows, -score))]]
@@ -190,15 +179,15 @@ def _ranked(cells: Cells, rows: np.ndarray) -> list[int]:
 
 def _bad(cells: Cells, ranked: Sequence[int]) -> list[int]:
     """The nodes that were not always typical, of those ranked."""
-    fine = ((cells.kinds == TYPICAL) | (cells.kinds == MISSING)).all(axis=1)
+    fine = ((cells.kinds == drawn.TYPICAL) | (cells.kinds == drawn.MISSING)).all(axis=1)
     return [n for n in ranked if not fine[n]]
 
 
 def _figure(material: Material, found: Past, cells: Cells, name: str, title: str) -> Figure:
-    rows = np.flatnonzero((cells.kinds != MISSING).any(axis=1))
+    rows = np.flatnonzero((cells.kinds != drawn.MISSING).any(axis=1))
     ranked = _ranked(cells, rows)
     worst = _bad(cells, ranked)[:WORST]
-    if len(rows) <= MAX_NAMES:
+    if len(rows) <= drawn.MAX_NAMES:
         panels = [_panel(found, cells, ranked, "the worst first")]
     else:
         panels = [_panel(found, cells, worst, f"the worst {len(worst)}")] if worst else []
@@ -211,11 +200,11 @@ def _figure(material: Material, found: Past, cells: Cells, name: str, title: str
     return Figure(name, title, svg, caption, table, metrics)
 
 
-def _panel(found: Past, cells: Cells, shown: Sequence[int], head: str) -> Panel:
-    return Panel(head, [found.nodes[n] for n in shown], cells.kinds[list(shown)])
+def _panel(found: Past, cells: Cells, shown: Sequence[int], head: str) -> drawn.Panel:
+    return drawn.Panel(head, [found.nodes[n] for n in shown], cells.kinds[list(shown)])
 
 
-def _all(material: Material, found: Past, cells: Cells, rows: np.ndarray) -> Panel:
+def _all(material: Material, found: Past, cells: Cells, rows: np.ndarray) -> drawn.Panel:
     """All nodes, by rack where the site has racks."""
     shown, head, starts = [int(n) for n in rows], f"all {len(rows)} nodes", dict[int, str]()
     groups, others = in_groups(material, [found.nodes[n] for n in shown])
@@ -229,8 +218,12 @@ def _all(material: Material, found: Past, cells: Cells, rows: np.ndarray) -> Pan
 
 def _caption(cells: Cells, rows: np.ndarray) -> str:
     kinds, times = cells.kinds[rows], cells.columns.times
-    ever = {kind: int((kinds == kind).any(axis=1).sum()) for kind in range(len(KINDS))}
-    names = {BROKEN: "beyond a bound", FAILED: "failed", 3: "clearly more than 10 % worse"}
+    ever = {kind: int((kinds == kind).any(axis=1).sum()) for kind in range(len(drawn.KINDS))}
+    names = {
+        drawn.BROKEN: "beyond a bound",
+        drawn.FAILED: "failed",
+        3: "clearly more than 10 % worse",
+    }
     parts = [f"{name} {ever[kind]}" for kind, name in names.items() if ever[kind]]
     text = (
         f"{count(len(rows), 'node')} on {count(len(times), cells.columns.unit)} with runs "
@@ -245,20 +238,20 @@ def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int])
     rows = []
     for n in ranked:
         kinds = cells.kinds[n]
-        worse = np.isin(kinds, (1, 2, 3, BROKEN))
+        worse = np.isin(kinds, (1, 2, 3, drawn.BROKEN))
         state = material.fleet.nodes.get(found.nodes[n])
         rows.append(
             (
                 to_rows("node", found.nodes[n]),
                 str(state.state) if state else "",
-                str(int((kinds != MISSING).sum())),
+                str(int((kinds != drawn.MISSING).sum())),
                 str(int(worse.sum())),
-                *(str(int((kinds == k).sum())) for k in (BROKEN, FAILED, SHORT)),
+                *(str(int((kinds == k).sum())) for k in (drawn.BROKEN, drawn.FAILED, drawn.SHORT)),
                 "-" if np.isinf(cells.lowest[n]) else change(float(cells.lowest[n]) - 1),
                 _since(kinds, cells.columns.times),
             )
         )
-    without = int((cells.kinds == MISSING).all(axis=1).sum())
+    without = int((cells.kinds == drawn.MISSING).all(axis=1).sum())
     note = (
         f"The worst {len(rows)}. The lowest share may be within the scatter. Worse since: the "
         f"first {cells.columns.unit} from which on each was clearly more than 5 % worse, beyond "
@@ -272,8 +265,8 @@ def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int])
 
 def _since(kinds: np.ndarray, times: Sequence[datetime]) -> str:
     """When a node began to be bad without a break until now."""
-    bad = np.isin(kinds, (2, 3, BROKEN, FAILED))
-    fine = np.flatnonzero(~bad & (kinds != MISSING))
+    bad = np.isin(kinds, (2, 3, drawn.BROKEN, drawn.FAILED))
+    fine = np.flatnonzero(~bad & (kinds != drawn.MISSING))
     first = fine[-1] + 1 if len(fine) else 0
     late = np.flatnonzero(bad[first:])
     return day(times[first + int(late[0])]) if len(late) else "-"
