@@ -12,7 +12,7 @@ from siteproof.answers.attempts import MIDDLES, why_not
 from siteproof.history import tables
 from siteproof.record.samples import Sample
 from siteproof.record.series import Series
-from siteproof.report.figure.marks import Mark
+from siteproof.report.figure.marked import Mark
 from siteproof.sites import Baseline, Criterion, Hardware, Site
 from siteproof.sites.promise import SIGNS
 from siteproof.wording.amounts import stated

@@ -12,7 +12,7 @@ from siteproof.record.severity import NOT_KEPT, RANKS
 from siteproof.report import promised, value_tables
 from siteproof.report.chapters import samples
 from siteproof.report.figure import small
-from siteproof.report.figure.marks import Mark
+from siteproof.report.figure.marked import Mark
 from siteproof.report.material import Material
 from siteproof.report.sections import (
     NOTHING,

@@ -18,8 +18,8 @@ from siteproof.record.grouped import grouped
 from siteproof.record.samples import Sample
 from siteproof.record.series import JobValue, Series
 from siteproof.report import promised
-from siteproof.report.figure import distribution as drawn
-from siteproof.report.figure.marks import Mark
+from siteproof.report.figure import marked as drawn
+from siteproof.report.figure.marked import Mark
 from siteproof.report.material import Material
 from siteproof.report.sections import Figure, Section, Table, few, to_rows
 from siteproof.sites import Metric
@@ -204,7 +204,7 @@ def _figures(found: Sequence[Fleet], named: Sequence[str], states: FleetReport) 
     for one, title in zip(found, named, strict=False):
         name = promised.own_name(f"distribution-{promised.slug(one.key.metric)}", seen)
         bad, axis = _named(one, states), f"{title}, {one.unit}"
-        svg = drawn.draw(axis, one.unit, one.values, one.better, one.marks, bad)
+        svg = drawn.of_fleet(axis, one.unit, one.values, one.better, one.marks, bad)
         yield Figure(name, title, svg, _caption(one), _table(one, states), [one.key.metric])
 
 

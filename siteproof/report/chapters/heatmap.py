@@ -14,7 +14,7 @@ from siteproof.report import past, promised
 from siteproof.report.chapters import distribution
 from siteproof.report.chapters.nodes import in_groups
 from siteproof.report.figure import cells as drawn
-from siteproof.report.figure.marks import STYLES
+from siteproof.report.figure.marked import STYLES
 from siteproof.report.material import Material
 from siteproof.report.past import Past
 from siteproof.report.sections import Figure, Section, Table, day, few, to_rows

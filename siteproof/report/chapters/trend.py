@@ -16,10 +16,10 @@ from siteproof.record.series import comparable
 from siteproof.report import past, promised
 from siteproof.report.chapters import changes, distribution
 from siteproof.report.chapters.distribution import Fleet
+from siteproof.report.figure import marked as drawn
 from siteproof.report.figure import style
-from siteproof.report.figure import time_plot as drawn
 from siteproof.report.figure.line_plot import Line
-from siteproof.report.figure.marks import Mark
+from siteproof.report.figure.marked import Mark
 from siteproof.report.material import Material
 from siteproof.report.past import Past
 from siteproof.report.sections import Figure, Section, Table, day
@@ -129,7 +129,7 @@ def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[st
     steps = [a for a in alerts if a.kind == "step"]
     caption = _fleet_caption(middle, alerts)
     median = f"median of {count(middle.nodes, 'node')}, and most of them"
-    svg = drawn.draw(
+    svg = drawn.over_time(
         f"{title}, {one.unit}",
         one.unit,
         [Line(median, style.days(middle.times), middle.values, middle.lows, middle.highs)],
@@ -218,7 +218,7 @@ def _of_alert(
         courses.append(Line(of_fleet, style.days(middle.times), middle.values * size, quiet=True))
         marks = [m.times(size) for m in middle.one.marks if m.kind != "median"]
     steps = [] if alert.kind == "drift" else [(utc(alert), _step(alert))]  # a drift has no moment
-    svg = drawn.draw(f"{title}, {unit}", unit, courses, steps, marks)
+    svg = drawn.over_time(f"{title}, {unit}", unit, courses, steps, marks)
     table = changes.of_alerts(material, [alert])
     return Figure(name, title, svg, _alert_caption(material.site, alert), table)
 

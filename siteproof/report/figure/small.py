@@ -12,7 +12,7 @@ from itertools import groupby
 
 import numpy as np
 
-from siteproof.report.figure.marks import Mark, axis_of
+from siteproof.report.figure.marked import Mark, axis_of
 
 BINS, STEP = 44, 5  # bars of a spread, and units from one to the next
 WIDTH, FLOOR, HEIGHT = BINS * STEP, 30.0, 34  # of a spread

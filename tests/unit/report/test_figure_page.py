@@ -13,11 +13,11 @@ import pytest
 from PIL import Image
 from rows import rows
 
-from siteproof.report.figure import cells, distribution, line_plot, style, time_plot
+from siteproof.report.figure import cells, line_plot, style
 from siteproof.report.figure import rows as rowed
 from siteproof.report.figure.cells import BROKEN, FAILED, MISSING, SHORT, TYPICAL, Panel, kinds_of
 from siteproof.report.figure.line_plot import Line, LinePlot
-from siteproof.report.figure.marks import Mark
+from siteproof.report.figure.marked import Mark, of_fleet, over_time
 from siteproof.report.figure.rows import DOWN, UP, Row
 
 EVIL = '<script>alert("1")</script> & id="x" $\\frac$ -->'
@@ -29,7 +29,7 @@ BOUND = Mark("bound", 90.0, "C-1 ≥ 90 MB/s", "at_least")
 def histogram(**keys):
     values = {node: 100.0 + n for n, node in enumerate(NODES)}
     given = {"better": "higher", "marks": [BOUND], "named": {}, **keys}
-    return distribution.draw("D", "MB/s", given.pop("values", values), **given)
+    return of_fleet("D", "MB/s", given.pop("values", values), **given)
 
 
 def chart(nodes=NODES, runs=6, kinds=None, more=(), **keys):
@@ -40,7 +40,7 @@ def chart(nodes=NODES, runs=6, kinds=None, more=(), **keys):
 
 def course(values=None, **keys):
     values = list(range(100, 130)) if values is None else values
-    return time_plot.draw("T", "MB/s", [Line("median", style.days(DAYS), values)], **keys)
+    return over_time("T", "MB/s", [Line("median", style.days(DAYS), values)], **keys)
 
 
 def table_of_pairs(kinds=None, **keys):
@@ -117,9 +117,7 @@ def test_all_that_is_said_is_text_within_the_picture(draw):
     [
         lambda: histogram(values={EVIL: 1.0, "n": 2.0}, named={EVIL: EVIL}),
         lambda: chart(nodes=[EVIL, "n"], texts={(0, 0): EVIL}),
-        lambda: time_plot.draw(
-            EVIL, EVIL, [Line(EVIL, style.days(DAYS), range(30))], [(DAYS[3], EVIL)]
-        ),
+        lambda: over_time(EVIL, EVIL, [Line(EVIL, style.days(DAYS), range(30))], [(DAYS[3], EVIL)]),
         lambda: rowed.ranges(EVIL, [(EVIL, [Row(EVIL, [1.0], EVIL)])]),
         lambda: line_plot.draw(LinePlot(EVIL, EVIL, EVIL, [Line(EVIL, [1, 2], [1, 2])])),
     ],
@@ -234,14 +232,14 @@ def test_a_trend_of_anything_is_drawn(values):
 
 
 def test_a_trend_of_one_run_has_ticks_that_differ():
-    svg = time_plot.draw("T", "us", [Line("n", style.days(DAYS[:1]), [1.2])])
+    svg = over_time("T", "us", [Line("n", style.days(DAYS[:1]), [1.2])])
     ticks = [t for t in texts(svg) if re.fullmatch(r"[\d.]+", t)]
     assert len(ticks) == len(set(ticks)) >= 2
 
 
 def test_a_pause_breaks_the_line_and_is_told():
     held = DAYS[:10] + [at + timedelta(days=60) for at in DAYS[10:]]
-    svg = time_plot.draw("T", "us", [Line("n", style.days(held), range(30), range(30), range(30))])
+    svg = over_time("T", "us", [Line("n", style.days(held), range(30), range(30), range(30))])
     assert "no run" in texts(svg)
     assert any(d.count("M") > 1 for d in re.findall(r'd="([^"]+)"', svg))
 

@@ -7,7 +7,7 @@ import pytest
 from rows import rows
 
 from siteproof.report.figure import small
-from siteproof.report.figure.marks import Mark
+from siteproof.report.figure.marked import Mark
 
 HOSTILE = '"><script>&'
 

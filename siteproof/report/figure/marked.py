@@ -1,0 +1,185 @@
+"""Values with bounds, baselines and medians: of a fleet at once, and over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from math import isfinite
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from siteproof.report.figure import style
+from siteproof.report.figure.line_plot import Line
+from siteproof.report.figure.style import COLOURS, HATCHED, MARKERS, PALE, SOFT
+
+EXACT = 1e-12  # a value that was converted to another unit is the same value
+DATA_SHARE = 0.12  # of the axis that the values must keep: a mark farther off is not drawn
+MARGIN = 0.05  # of the axis, at both ends
+STYLES = {"bound": ("-", 1.8), "baseline": ("--", 1.4), "median": (":", 1.6)}
+BINS = 46
+FLEET = 160.0  # units
+DIRECTION = {"higher": ", higher is better →", "lower": ", ← lower is better"}
+COURSE = 170.0
+POINTS = 80  # of which each is seen as one
+PAUSE = 4  # times the median time between two runs: a gap
+MIN_PAUSE = 0.03  # of the axis
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A value that all are compared with. kind: bound, baseline or median; text: with its value.
+
+    side: whether each value must be `at_least` or `at_most` that; empty: it judges none by itself,
+    as the bound of a median does. inclusive: whether the value itself is good.
+    """
+
+    kind: str
+    value: float
+    text: str
+    side: str = ""
+    inclusive: bool = True
+
+    def beyond(self, values: np.ndarray) -> np.ndarray:
+        """Which values are on its bad side; in its own unit."""
+        sign = {"at_least": 1.0, "at_most": -1.0, "": np.nan}[self.side]
+        slack = EXACT * abs(self.value) * (-1.0 if self.inclusive else 1.0)
+        found: np.ndarray = sign * np.asarray(values) < sign * self.value + slack
+        return found
+
+    def times(self, size: float) -> Mark:
+        """The same in a unit that is so many times smaller."""
+        return replace(self, value=self.value * size)
+
+
+def axis_of(values: Sequence[float], marks: Sequence[Mark]) -> tuple[float, float, Sequence[Mark]]:
+    """The ends of an axis, and the marks that are on it: those that leave the values room."""
+    points = list(values) or [mark.value for mark in marks] or [0.0]
+    low, high = min(points), max(points)
+    least = max(high - low, 0.01 * abs(high)) or 1.0
+    centre = median(points)
+    near = []
+    for mark in sorted(marks, key=lambda mark: abs(mark.value - centre)):
+        ends = min(low, mark.value), max(high, mark.value)
+        if least >= DATA_SHARE * (ends[1] - ends[0]):
+            low, high = ends
+            near.append(mark)
+    room = MARGIN * max(high - low, least)
+    return low - room, high + room, near
+
+
+def _draw_marks(line: Callable[..., object], marks: Sequence[Mark], near: Sequence[Mark]) -> None:
+    """Lines across a plot, each with its text in the legend. line: axhline or axvline."""
+    for mark in marks:
+        dashes, width = STYLES[mark.kind]
+        place, text = mark.value, mark.text
+        if mark not in near:
+            place, text = float("nan"), f"{text}, outside the figure"
+        line(place, label=text, color="#000000", linestyle=dashes, linewidth=width)
+
+
+def of_fleet(
+    title: str,
+    unit: str,
+    values: Mapping[str, float],
+    better: str,
+    marks: Sequence[Mark],
+    named: Mapping[str, str],
+) -> str:
+    """The figure for a page: how many nodes are where.
+
+    values: of each node. better: higher, lower or neither. named: some
+    nodes and what to say of them, the worst first.
+    """
+    known = [value for value in values.values() if isfinite(value)]
+    low, high, near = axis_of(known, marks)
+
+    def fill(made: style.Figure) -> None:
+        place = made.add_subplot(xlim=(low, high), ylabel="nodes")
+        place.set_xlabel(unit + DIRECTION.get(better, ""))
+        counts, edges = np.histogram(known, BINS, (low, high))
+        most, some = max(5.0, 1.05 * counts.max()), counts > 0
+        bars = np.maximum(counts[some], most / FLEET)  # one of hundreds shows
+        place.vlines((edges[:-1] + edges[1:])[some] / 2, 0, bars, COLOURS[0], linewidth=5.5)
+        place.set_ylim(0, most)
+        place.locator_params(axis="y", integer=True)
+        _draw_marks(place.axvline, marks, near)
+        for mark in near:
+            _bad_side(place, mark, low, high)
+        for (node, text), marker in zip(named.items(), MARKERS, strict=False):
+            at = values[node]
+            place.plot(at, 0, marker, color=COLOURS[1], ms=6, clip_on=False, label=text)
+        if not known:
+            place.text(0.5, 0.5, "no value", transform=place.transAxes, ha="center", color=SOFT)
+
+    return style.svg(title, FLEET, fill)
+
+
+def _bad_side(place: style.Axes, mark: Mark, low: float, high: float) -> None:
+    """Hatch what a bound does not allow."""
+    if mark.kind == "bound" and mark.side:
+        outer = low if mark.side == "at_least" else high
+        place.axvspan(outer, mark.value, hatch="///", zorder=0, **HATCHED)
+
+
+def over_time(
+    title: str,
+    unit: str,
+    lines: Sequence[Line],
+    steps: Sequence[tuple[datetime, str]] = (),
+    marks: Sequence[Mark] = (),
+) -> str:
+    """The figure for a page: one run or more, with steps, and pauses without a run.
+
+    lines: their places are days since 1970, rising; between lows and highs is a band, such as most
+    of a fleet. steps: the time of each, and what to call it. marks: bounds and baselines.
+    """
+    times = np.unique([day for line in lines for day in line.xs])
+    every = np.concatenate([[*one.values, *one.lows, *one.highs] for one in lines])
+    low, high, near = axis_of(every[np.isfinite(every)].tolist(), marks)
+    room = 0.02 * (times[-1] - times[0]) or 1.0
+
+    def fill(made: style.Figure) -> None:
+        place = made.add_subplot(xlim=(times[0] - room, times[-1] + room), ylim=(low, high))
+        place.xaxis_date()
+        for line in lines:
+            _line(place, line)
+        for n in _pauses(times):
+            if times[n] - times[n - 1] > MIN_PAUSE * (times[-1] - times[0]):
+                place.axvspan(*times[n - 1 : n + 1], hatch="\\\\\\", label="no run", **HATCHED)
+        _draw_marks(place.axhline, marks, near)
+        _steps(place, steps)
+        place.set_ylabel(unit + (" (not from 0)" if low > 0 else ""))
+        place.grid(visible=True)
+
+    return style.svg(title, COURSE, fill)
+
+
+def _pauses(times: np.ndarray) -> np.ndarray:
+    """The first runs after a time that is long compared with the typical one between two runs."""
+    steps = np.diff(times)
+    typical = np.median(steps[steps > 0]) if steps.any() else np.inf
+    return np.flatnonzero(steps > PAUSE * typical) + 1
+
+
+def _line(place: style.Axes, line: Line) -> None:
+    """It is broken where nothing was measured for long."""
+    rows = np.array(list(filter(len, (line.xs, line.values, line.lows, line.highs))))
+    xs, values, *band = np.insert(rows, _pauses(rows[0]), np.nan, axis=1)
+    if band:
+        place.fill_between(xs, *band, color=PALE, linewidth=0, zorder=0.5)
+    look: dict[str, Any] = {} if len(xs) <= POINTS else {"marker": ""}
+    if line.quiet:
+        look = {"marker": "", "linestyle": "-", "color": SOFT, "linewidth": 2.2, "alpha": 0.6}
+    place.plot(xs, values, label=line.name, **look)
+
+
+def _steps(place: style.Axes, steps: Sequence[tuple[datetime, str]]) -> None:
+    """A line at each step, with a number that the legend explains."""
+    for number, (at, text) in enumerate(steps, 1):
+        day, label = at.timestamp() / style.DAY, f"{number}: {', '.join(text.splitlines())}"
+        place.axvline(day, color=COLOURS[1], linestyle=(0, (5, 2)), label=label)
+        across = place.get_xaxis_transform()
+        place.text(day, 1.0, f"{number}", transform=across, ha="center", va="bottom", fontsize=8.4)
