@@ -19,10 +19,10 @@ from statistics import NormalDist, median
 import numpy as np
 from numpy.typing import NDArray
 
-from siteproof.analysis import arithmetic
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.blocks import Block, Bools, Floats, blocks
 from siteproof.analysis.slow_nodes import MAD_TO_SIGMA, MIN_DEFICIT, MIN_FLEET, RESOLUTION
+from siteproof.record.grouped import grouped
 
 FALSE_ALARM = 0.005  # wanted: the share of groups of pure noise in which anything is bad
 # A pair: beyond z (Bonferroni) x (WIDER + PAIRS / n^2) robust sd of n pairs. Simulated: FALSE_ALARM
@@ -68,26 +68,17 @@ class Culprit:
 
 
 @dataclass(frozen=True)
-class BadPair:
-    """A pair that no culprit explains. value: None where it was tried and gave none."""
-
-    sender: str
-    receiver: str
-    value: float | None
-    deficit: float
-
-
-@dataclass(frozen=True)
 class Blame:
     """The answer. bad: all bad pairs, explained or not. median: of the good ones.
 
+    links: the bad pairs that no culprit explains, the worst first, each with what it lacks.
     directed: whether some pair was measured in both directions; else sides have no meaning.
     blocks: trunks and leaves that are slow; no node is accused for their pairs. judged: whether the
     pairs are enough to distinguish a bad one from the others.
     """
 
     culprits: tuple[Culprit, ...]
-    links: tuple[BadPair, ...]
+    links: Mapping[Pair, float]
     bad: frozenset[Pair]
     median: float
     directed: bool
@@ -97,25 +88,17 @@ class Blame:
     @property
     def alone(self) -> list[str]:
         """The bad links by name, the worst first: `a>b`, or `a<>b` where both ways are bad."""
-        ways = {(p.sender, p.receiver) for p in self.links}
         found = []
-        for p in self.links:
-            both = (p.receiver, p.sender) in ways
-            if not both:
-                found.append(f"{p.sender}>{p.receiver}")
-            elif p.sender < p.receiver:
-                found.append(f"{p.sender}<>{p.receiver}")
+        for a, b in self.links:
+            if (b, a) not in self.links:
+                found.append(f"{a}>{b}")
+            elif a < b:
+                found.append(f"{a}<>{b}")
         return found
 
 
-def figures(trials: Mapping[Pair, Sequence[float]], better: str) -> dict[Pair, float]:
-    """The median of each pair's trials; of a pair without a value the worst there is."""
-    worst = 0.0 if better == "higher" else inf
-    return {pair: median(values) if values else worst for pair, values in trials.items()}
-
-
 def blame(
-    trials: Mapping[Pair, Sequence[float]],
+    measured: Mapping[Pair, float | None],
     better: str,
     *,
     hubs: Collection[str] = (),
@@ -124,15 +107,15 @@ def blame(
 ) -> Blame:
     """Which nodes and links explain the bad pairs.
 
-    trials: by directed pair, all in one unit and above 0; none of a pair that gave no value.
+    measured: by directed pair, all in one unit and above 0; None of a pair that gave no value.
     better: higher or lower. hubs: the servers of a star, whose clients have no other peer.
     broken: pairs that break their contract, which are bad, however alike all are.
     groups: sets of nodes that may share a part of the network, such as racks.
     """
-    values = figures(trials, better)
+    values = _with_worst(measured, better)
     directed = any((b, a) in values for a, b in values)
     culprits: list[Culprit] = []
-    links: list[BadPair] = []
+    links: dict[Pair, float] = {}
     slow = [] if hubs else blocks(values, better, groups)
     bad = {pair for block in slow for pair in block.pairs}
     rates = _rates(values, better)
@@ -146,12 +129,12 @@ def blame(
         alone = _without(found, alike)
         fleet = _Links(alone or alike, better, broken)
         wrong = fleet.bad(alike).union(*(fleet.explained(culprit, alike) for culprit in found))
-        links += fleet.links(alone, wrong, values)
+        links |= fleet.links(alone, wrong)
         bad |= wrong
     good = [value for pair, value in values.items() if pair not in bad] or list(values.values())
     return Blame(
         tuple(sorted(_joined(culprits), key=lambda c: (-c.deficit, c.node))),
-        tuple(sorted(links, key=lambda p: (-p.deficit, p.sender, p.receiver))),
+        dict(sorted(links.items(), key=lambda link: (-link[1], link[0]))),
         frozenset(bad),
         median(good) if good else 0.0,
         directed,
@@ -160,25 +143,40 @@ def blame(
     )
 
 
-@dataclass(frozen=True)
-class Asymmetry:
-    """Two directions of a pair: the better one first. share: what the worse one lacks."""
-
-    better: Pair
-    share: float
-
-
-def asymmetries(values: Mapping[Pair, float], better: str) -> list[Asymmetry]:
-    """How much the directions of each pair differ, the most unlike first."""
-    found = []
+def asymmetries(values: Mapping[Pair, float], better: str) -> dict[Pair, float]:
+    """The better direction of each pair, with what the other one lacks; the most unlike first."""
+    found: dict[Pair, float] = {}
     for (a, b), one in values.items():
         other = values.get((b, a))
         if other is None or a > b or not (_is_usable(one) and _is_usable(other)):
             continue
         first = one >= other if better == "higher" else one <= other
-        share = 1 - (arithmetic.asymmetry(one, other) or 0)
-        found.append(Asymmetry((a, b) if first else (b, a), share))
-    return sorted(found, key=lambda a: (-a.share, a.better))
+        found[(a, b) if first else (b, a)] = 1 - min(one, other) / max(one, other)
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _with_worst(measured: Mapping[Pair, float | None], better: str) -> dict[Pair, float]:
+    """The values, and the worst there is of a pair without one."""
+    worst = 0.0 if better == "higher" else inf
+    return {pair: worst if value is None else value for pair, value in measured.items()}
+
+
+def _without(culprits: Sequence[Culprit], rates: Mapping[Pair, float]) -> dict[Pair, float]:
+    """The pairs that are of no culprit."""
+    return {p: rate for p, rate in rates.items() if not any(c.has(p) for c in culprits)}
+
+
+def _alike(
+    rates: Mapping[Pair, float], hubs: Collection[str], directed: bool
+) -> Iterator[dict[Pair, float]]:
+    """The pairs that may be compared: in a star, to the servers and from them are two things."""
+    for pairs in grouped((directed and pair[1] in hubs, pair) for pair in rates).values():
+        yield {pair: rates[pair] for pair in pairs}
+
+
+def _pairs_of(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
+    """The pairs of each node."""
+    return grouped((node, pair) for pair in pairs for node in pair)
 
 
 def _is_usable(value: float) -> bool:
@@ -200,16 +198,6 @@ def _deficit(loss: float, better: str) -> float:
 
 def _mad(values: Floats) -> float:
     return float(np.median(np.abs(values - np.median(values))))
-
-
-def _alike(
-    rates: Mapping[Pair, float], hubs: Collection[str], directed: bool
-) -> list[dict[Pair, float]]:
-    """The pairs that may be compared: in a star, to the servers and from them are two things."""
-    groups: dict[bool, dict[Pair, float]] = {}
-    for pair, rate in rates.items():
-        groups.setdefault(directed and pair[1] in hubs, {})[pair] = rate
-    return list(groups.values())
 
 
 def _joined(found: Sequence[Culprit]) -> Iterator[Culprit]:
@@ -274,20 +262,9 @@ class _Links:
         lost = {pair for pair, rate in rates.items() if rate < far or not isfinite(rate)}
         return lost | {pair for pair in self.broken if pair in rates}
 
-    def links(
-        self, alone: Mapping[Pair, float], bad: Collection[Pair], values: Mapping[Pair, float]
-    ) -> list[BadPair]:
+    def links(self, alone: Mapping[Pair, float], bad: Collection[Pair]) -> dict[Pair, float]:
         """The bad pairs that no culprit explains. alone: the rates of those without a culprit."""
-        return [
-            BadPair(*pair, values[pair] if isfinite(rate) else None, self.deficit(rate))
-            for pair, rate in alone.items()
-            if pair in bad
-        ]
-
-
-def _without(culprits: Sequence[Culprit], rates: Mapping[Pair, float]) -> dict[Pair, float]:
-    """The pairs that are of no culprit."""
-    return {p: rate for p, rate in rates.items() if not any(c.has(p) for c in culprits)}
+        return {pair: self.deficit(rate) for pair, rate in alone.items() if pair in bad}
 
 
 def _gross(losses: Floats) -> float:
@@ -320,15 +297,6 @@ def _in_star(
             sides = (SIDES[own[0].index(node)],) if directed else ()
             deficit = links.deficit(median([rates[pair] for pair in own]))
             found.append(Culprit(node, sides, deficit, len(own)))
-    return found
-
-
-def _pairs_of(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
-    """The pairs of each node."""
-    found: dict[str, list[Pair]] = {}
-    for pair in pairs:
-        for node in pair:
-            found.setdefault(node, []).append(pair)
     return found
 
 

@@ -15,7 +15,6 @@ from enum import StrEnum
 from math import hypot, log, sqrt
 from statistics import NormalDist, median
 
-from siteproof.analysis import arithmetic
 from siteproof.analysis.slow_nodes import FEW, MAD_TO_SIGMA, MIN_FLEET, Level, level
 
 LEAST = 0.02  # a smaller change does not matter
@@ -67,7 +66,7 @@ def compare(before: Sequence[float], after: Sequence[float], better: str) -> Cha
     """
     first, second = level(before), level(after)
     one = min(first.size, second.size) < FEWEST
-    change = arithmetic.change(second.median, first.median)
+    change = second.median / first.median - 1 if first.median else None
     noise = _noise(before, after)
     limit = ONE_VALUE if one else max(LEAST, ERRORS * noise)
     size = abs(change) if change is not None else float(second.median != 0)

@@ -14,6 +14,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 from operator import methodcaller
 
+from siteproof.record.grouped import grouped
+
 # What belongs to one node only, or follows from other fields: no reason to call the node odd.
 IDENTITY = (
     *("host.*", "dns.*", "sysctl.kernel.hostname", "sysctl.kernel.domainname"),
@@ -129,6 +131,13 @@ def vote(
     return Uniformity(nodes, majority, ordered, undecided)
 
 
+def _by_value(
+    values: Mapping[str, Value], alike: Mapping[Value, Value]
+) -> dict[Value, tuple[str, ...]]:
+    by_value = grouped((alike[value], node) for node, value in values.items())
+    return {value: tuple(nodes) for value, nodes in by_value.items()}
+
+
 def _differing(
     values: Mapping[str, Value], alike: Mapping[Value, Value], majority: Value
 ) -> list[str]:
@@ -204,12 +213,3 @@ def _impersonal(value: str) -> str:
     for pattern, instead in _OWN:
         value = pattern.sub(instead, value)
     return value
-
-
-def _by_value(
-    values: Mapping[str, Value], alike: Mapping[Value, Value]
-) -> dict[Value, tuple[str, ...]]:
-    groups: dict[Value, list[str]] = defaultdict(list)
-    for node, value in values.items():
-        groups[alike[value]].append(node)
-    return {value: tuple(nodes) for value, nodes in groups.items()}

@@ -189,7 +189,7 @@ def _next(system: str, matrices: Sequence[Matrix], asked: Mapping[str, str]) -> 
     """The next command: why the first node or pair is bad; else the verdict."""
     for one in matrices:
         nodes = [culprit.node for culprit in one.blame.culprits]
-        for subject in (*nodes, *(f"{p.sender}>{p.receiver}" for p in one.blame.links)):
+        for subject in (*nodes, *map(">".join, one.blame.links)):
             return own(system, "why", subject, **asked)
     return own(system, "verdict", **asked)
 
@@ -325,11 +325,11 @@ def _bad(title: str, one: Matrix) -> None:
         share = "-" if culprit.deficit < 0 else f"{culprit.deficit:.0%}"
         rows.append(("", "", pairs, share, Text(str(culprit), style="bold red")))
     links = one.blame.links
-    for pair in links[:MAX_PAIRS_LISTED]:
-        key = (pair.sender, pair.receiver)
-        value = one.failed[key].status if key in one.failed else _value(one.values[key], one.unit)
-        share = "-" if key in one.failed or pair.deficit < 0 else f"{pair.deficit:.0%}"
-        rows.append((*key, value, share, "this link"))
+    for pair, deficit in list(links.items())[:MAX_PAIRS_LISTED]:
+        failed = one.failed.get(pair)
+        value = failed.status if failed else _value(one.values[pair], one.unit)
+        share = "-" if failed or deficit < 0 else f"{deficit:.0%}"
+        rows.append((*pair, value, share, "this link"))
     columns = ("from", "to", "value", "worse than the others by", "explained by")
     print_table(table(columns, rows))
     lists = (links, one.blame.culprits)
@@ -344,16 +344,16 @@ def _asymmetry(one: Matrix) -> None:
     found = asymmetries(one.values, one.better)
     if not found:
         return
-    different = [a for a in found if a.share > ASYMMETRIC]
+    different = {better: share for better, share in found.items() if share > ASYMMETRIC}
     print_wrapped(
-        f"directions differ by {median(a.share for a in found):.1%} in the median"
+        f"directions differ by {median(found.values()):.1%} in the median"
         + (f", {len(different)} pairs by more than {ASYMMETRIC:.0%}" if different else "")
     )
-    for one_pair in different[:FEW]:
-        better, worse = one_pair.better, one_pair.better[::-1]
+    for better, share in list(different.items())[:FEW]:
+        worse = better[::-1]
         print_wrapped(
             f"{'>'.join(better)} {_value(one.values[better], one.unit)}, {'>'.join(worse)} "
-            f"{one.values[worse]:.4g}: {one_pair.share:.0%} apart"
+            f"{one.values[worse]:.4g}: {share:.0%} apart"
         )
 
 

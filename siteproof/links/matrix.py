@@ -22,8 +22,9 @@ from siteproof.links import transfers
 from siteproof.links.transfers import Attempt, Cell, Grade, Grades, daily
 from siteproof.record import campaign, finding, series
 from siteproof.record.finding import Detail, Finding, Kind
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import PEER, by_point, job, link_of, of_pairs
-from siteproof.record.samples import Header, JobOrder, Sample
+from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.severity import WRONG, broke
 from siteproof.sites import Criterion, Metric, Site, pairs
@@ -196,10 +197,7 @@ def _first_day(jobs: Sequence[Header], answers: Callable[[Header], bool]) -> dat
 def collect(site: Site, found: Iterable[Sample], metric: str) -> list[Matrix]:
     """A matrix for each link and set of conditions under which a metric was measured."""
     of_metric = sorted((s for s in found if _is_of(s, metric)), key=job)
-    groups: dict[Key, list[Sample]] = {}
-    for sample in of_metric:
-        if sample.status == "ok":
-            groups.setdefault(_key(sample), []).append(sample)
+    groups = grouped((_key(sample), sample) for sample in of_metric if sample.status == "ok")
     failures = [sample for sample in of_metric if sample.status != "ok"]
     for sample in failures:
         if not any(_fits(sample, key) for key in groups):
@@ -370,11 +368,8 @@ def _broken(
 def _newest(samples: Sequence[Sample], both: bool, unit: str) -> _Tried:
     """Each pair as its newest job leaves it."""
     tried = _Tried()
-    jobs: dict[JobOrder, list[Sample]] = {}
-    for sample in samples:
-        jobs.setdefault(job(sample), []).append(sample)
-    for name in sorted(jobs):
-        tried.take(jobs[name], both, unit)
+    for _, of_job in sorted(grouped((job(sample), sample) for sample in samples).items()):
+        tried.take(of_job, both, unit)
     return tried
 
 
@@ -398,12 +393,11 @@ def _blame(
 
     There a pair counts as 1, and as nothing where it is bad.
     """
-    vain: dict[Pair, list[float]] = {pair: [] for pair in failed}
+    vain = dict.fromkeys(failed)
     groups = [frozenset(site.system.group(name)) for name in site.system.groups]
     if series.is_speed(entry):
-        speeds = {pair: [value] for pair, value in values.items()}
-        return blame(speeds | vain, entry.better, hubs=hubs, broken=broken, groups=groups)
-    marks = {pair: [] if pair in broken else [1.0] for pair in values}
+        return blame({**values, **vain}, entry.better, hubs=hubs, broken=broken, groups=groups)
+    marks = {pair: None if pair in broken else 1.0 for pair in values}
     return blame(marks | vain, "higher", hubs=hubs)
 
 
@@ -429,14 +423,12 @@ def findings(one: Matrix) -> list[Finding]:
     for pair, sample in sorted(one.failed.items()):
         found.append(replace(failure(sample), subject=_arrow(pair), metric=one.name))
     found += [one.broken[pair] for pair in sorted(one.broken)]
-    for link in one.blame.links:
-        pair = link.sender, link.receiver
+    for pair, deficit in one.blame.links.items():
         if pair not in one.failed and pair not in one.broken:
-            found.append(of(Kind.PAIR_SLOW, _arrow(pair), link.deficit))
-    for different in rules.asymmetries(one.values, one.better):
-        if different.share > rules.ASYMMETRIC:
-            worse = different.better[::-1]
-            found.append(of(Kind.DIRECTIONS_DIFFER, _arrow(worse), different.share))
+            found.append(of(Kind.PAIR_SLOW, _arrow(pair), deficit))
+    for better, share in rules.asymmetries(one.values, one.better).items():
+        if share > rules.ASYMMETRIC:
+            found.append(of(Kind.DIRECTIONS_DIFFER, _arrow(better[::-1]), share))
     for pair, why in sorted(one.missing.items()):
         found.append(replace(why, subject=_arrow(pair), metric=one.name))
     return found

@@ -98,20 +98,13 @@ class Moved(NamedTuple):
     pairs: tuple[Pair, ...]
     grades: Grades
 
-    def attempts(self) -> Iterator[Attempt]:
-        """The attempt of each pair, in MB/s."""
-        one, value = self.sample, None
-        if one.status == "ok":
-            value = units.convert(one.number, one.unit, UNIT)
-        when = datetime.fromisoformat(one.header.time)
-        for pair in self.pairs:
-            yield Attempt(pair, when, value, one.status, self.grades)
-
 
 def attempts(site: Site, samples: Iterable[Sample]) -> Iterator[Attempt]:
     """Each attempt of each pair, in MB/s."""
-    for one in moved(site, samples):
-        yield from one.attempts()
+    for one, of_pairs, grades in moved(site, samples):
+        when = datetime.fromisoformat(one.header.time)
+        for pair in of_pairs:
+            yield Attempt(pair, when, _printed(one), one.status, grades)
 
 
 def moved(site: Site, samples: Iterable[Sample]) -> Iterator[Moved]:

@@ -20,8 +20,8 @@ from fractions import Fraction
 from typing import cast
 
 from siteproof import units
-from siteproof.analysis import arithmetic
 from siteproof.analysis.aggregate import together
+from siteproof.analysis.scaling import bandwidth_delay
 from siteproof.collect.derive import Derived, Limit, Limitation, Measured, in_microseconds, must_be
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, ping, values
@@ -47,7 +47,7 @@ def tcp_bandwidth(given: Measured) -> Derived:
                 share = units.convert(Decimal(reading.value), reading.unit, "b/s") / most
                 readings.append(Reading("share_of_link", _percent(share), "%", reading.dims))
     round_trip = Fraction(given.fact("round_trip", "0"))
-    if limitation := _limit_of_window(conditions, int(arithmetic.under_way(speed, round_trip))):
+    if limitation := _limit_of_window(conditions, int(bandwidth_delay(speed / 8, round_trip))):
         conditions["window_warning"] = str(limitation)
     return readings, conditions
 

@@ -12,7 +12,6 @@ from itertools import zip_longest
 from math import isfinite
 from statistics import fmean, median
 
-from siteproof.analysis import arithmetic
 from siteproof.compare.published.table_cells import is_exact
 from siteproof.links.matrix import OF_A_JOB
 from siteproof.record import series
@@ -61,8 +60,8 @@ class Quantity:
 
     def share(self, link: str, middle: Callable[[Sequence[float]], float] = median) -> float:
         """A link's median, or mean, as a share of the first link's; NaN where that is zero."""
-        part = arithmetic.share(middle(self.links[link]), middle(self.links[self.first]))
-        return float("nan") if part is None else part
+        whole = middle(self.links[self.first])
+        return middle(self.links[link]) / whole if whole else float("nan")
 
 
 def chapter(material: Material) -> Section | None:

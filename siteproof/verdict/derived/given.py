@@ -10,9 +10,9 @@ from fractions import Fraction
 from functools import cached_property, wraps
 from importlib import import_module
 from pathlib import Path
+from statistics import median
 
 from siteproof import units
-from siteproof.analysis import arithmetic
 from siteproof.answers import expected, required
 from siteproof.answers.attempts import answers, attempts_at, why_not
 from siteproof.errors import UserError, UserErrors
@@ -108,7 +108,7 @@ class Side:
     @property
     def values(self) -> dict[tuple[str, ...], Fraction]:
         """The median of each quantity."""
-        return {key: arithmetic.middle(values) for key, values in self.groups.items()}
+        return {key: Fraction(median(values)) for key, values in self.groups.items()}
 
 
 @dataclass(frozen=True)
@@ -373,7 +373,7 @@ def derive(material: Basis, criterion: Criterion) -> tuple[list[DerivedSample], 
 
 def middle(trials: Sequence[Sample], unit: str = "b/s") -> Fraction:
     """The median of values in a unit."""
-    return arithmetic.middle([in_unit(one, unit) for one in trials])
+    return Fraction(median(in_unit(one, unit) for one in trials))
 
 
 def in_unit(sample: Sample, unit: str) -> Fraction:

@@ -15,17 +15,8 @@ from statistics import mean
 
 from siteproof import units
 from siteproof.answers.attempts import SERVICE, why_not
-from siteproof.links.transfers import (
-    CHECK,
-    RATE,
-    UNIT,
-    UNTRIED,
-    Grade,
-    Moved,
-    Pair,
-    category,
-    moved,
-)
+from siteproof.links.transfers import CHECK, RATE, UNIT, UNTRIED, Grade, Moved, category, moved
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import Sample
 from siteproof.verdict.derived.given import Given, Result, in_unit
 
@@ -52,10 +43,8 @@ def rate(given: Given) -> Iterator[Result]:
 
 def grade(given: Given) -> Iterator[Result]:
     """The class of the worst pair's mean: a grade is that of one pair."""
-    pairs: dict[Pair, list[Moved]] = {}
-    for one in _attempts(given):
-        if one.sample.status == "ok":
-            pairs.setdefault(one.pairs[0], []).append(one)
+    good = (one for one in _attempts(given) if one.sample.status == "ok")
+    pairs = grouped((one.pairs[0], one) for one in good)
     if not pairs:
         raise given.missing([RATE])
     means = {p: mean([in_unit(s, UNIT) for s, *_ in own]) for p, own in pairs.items()}

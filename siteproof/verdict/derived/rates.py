@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from statistics import median
 
-from siteproof.analysis import arithmetic
+from siteproof.analysis.scaling import bandwidth_delay
 from siteproof.answers import required
 from siteproof.record import pair_units, series
 from siteproof.record.finding import note
@@ -40,7 +41,7 @@ MAY_DIFFER = (  # between two ways, or as they follow from the machine's size
 OF, AFTER = "of", "after"  # how two sides are related
 STATISTICS: Mapping[str, tuple[Callable[[Sequence[Fraction]], Fraction], str]] = {
     "best": (max, "the best of {} trials"),
-    "median": (arithmetic.middle, "of {} trials"),
+    "median": (median, "of {} trials"),
 }
 
 
@@ -229,11 +230,10 @@ def ratio(given: Given, node: str) -> Iterator[Result]:
         if not whole:
             raise given.missing([f"{second} of {node}, file system {place}"], node)
         own, other = (middle(samples, unit) for samples in (part, whole))
-        value = arithmetic.share(own, other)
-        if value is None:
+        if not other:
             raise given.missing([f"{second} of {node}, which is 0"], node)
         why = " of ".join(with_unit(f"{float(one):.6g}", unit) for one in (own, other))
-        yield given.sample(value, [*part, *whole], why, node, whole=whole)
+        yield given.sample(own / other, [*part, *whole], why, node, whole=whole)
 
 
 def asymmetry(given: Given) -> Iterator[Result]:
@@ -264,9 +264,9 @@ def _most_unlike(
     for pair, samples in found.items():
         back = ">".join(reversed(pair_units.ends(pair)))
         if back in found and pair < back:
-            share = arithmetic.asymmetry(middle(samples), middle(found[back]))
-            if share is not None:
-                values[pair, back] = share
+            ways = middle(samples), middle(found[back])
+            if any(ways):
+                values[pair, back] = min(ways) / max(ways)
     if not values:
         return given.missing([f"{RATE} in both directions over {key}"], key).result
     both = min(values, key=lambda names: values[names])
@@ -301,10 +301,9 @@ def buffer_shortage(given: Given, node: str) -> Iterator[Result]:
     samples = [list(at.values())[-1][-1] for at in read.values()]
     buffer = min(Fraction(str(s.value)) for s in samples)
     key, rate, time = max(links, key=lambda one: one[1] * one[2])
-    value = arithmetic.shortage(rate, time, buffer)
-    needed = float(arithmetic.under_way(rate, time))
-    why = f"{key} needs {needed:.0f} B, the smaller buffer has {buffer} B"
-    yield given.sample(value, samples, why, node)
+    needed = bandwidth_delay(rate / 8, time)
+    why = f"{key} needs {float(needed):.0f} B, the smaller buffer has {buffer} B"
+    yield given.sample(max(Fraction(0), needed - buffer), samples, why, node)
 
 
 def _demanding(given: Given, node: str) -> list[tuple[str, Fraction, Fraction]]:

@@ -20,7 +20,7 @@ def matrix(chance, count, cv=0.05, alike=0.0):
 
 
 def asked(values, **keys):
-    return blame({pair: [value] for pair, value in values.items()}, "higher", **keys)
+    return blame(values, "higher", **keys)
 
 
 def few_or(many, few):
