@@ -20,6 +20,7 @@ from siteproof.compare import changes
 from siteproof.errors import UserError
 from siteproof.record import samples
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import LINK
 from siteproof.record.samples import Sample
 from siteproof.record.series import SYSTEM
@@ -111,10 +112,8 @@ class Causes:
     @cached_property
     def _files(self) -> dict[tuple[str, str], list[str]]:
         """The files of each check and session."""
-        found: dict[tuple[str, str], list[str]] = {}
-        for check, session, file in self._h.sql(_FILES, {"system": self._system}):
-            found.setdefault((check, session), []).append(file)
-        return found
+        rows = self._h.sql(_FILES, {"system": self._system})
+        return grouped(((check, session), file) for check, session, file in rows)
 
     @cached_property
     def _order(self) -> dict[str, int]:
@@ -128,10 +127,9 @@ class Causes:
         rows = self._h.sql(
             _TEXTS, {"system": self._system, "texts": TEXTS, "description": DESCRIPTION}
         )
-        found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-        for _, _, session, check, node, file in rows:
-            found.setdefault((check, node), []).append((session, file))
-        return found
+        return grouped(
+            ((check, node), (session, file)) for _, _, session, check, node, file in rows
+        )
 
     def _nearest(self, nodes: set[str], moment: Moment, later: bool) -> Iterator[str]:
         """The files of the texts that are nearest to a moment, on its side of the change."""

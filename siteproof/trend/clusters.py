@@ -13,6 +13,7 @@ import numpy as np
 from siteproof import nodesets
 from siteproof.analysis import steps
 from siteproof.analysis.spread import middle
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import SYSTEM
 from siteproof.sites import Site
@@ -32,11 +33,8 @@ def alerts(site: Site, finds: Iterable[Find], taken: Iterable[str] = ()) -> list
 
     taken: the ids of acknowledged changes, which stay theirs.
     """
-    groups: dict[int, list[Find]] = {}
-    for find in finds:
-        groups.setdefault(id(find.stretch.group), []).append(find)
     found: list[Alert] = []
-    for of_group in groups.values():
+    for of_group in grouped((id(find.stretch.group), find) for find in finds).values():
         for together in _together(of_group):
             for place, part in _by_place(site, together):
                 found.append(_alert(of_group[0].stretch.group, place, part))
@@ -64,11 +62,8 @@ def _around(first: Find, finds: Sequence[Find]) -> dict[int, Find]:
 
 def _most_common(finds: Sequence[Find]) -> Find:
     """The find of middle size in the run in which most finds of one kind and direction are."""
-    places: dict[tuple[object, ...], list[Find]] = {}
-    for find in finds:
-        place = (find.kind, find.column, find.relative > 0, find.lasts)
-        places.setdefault(place, []).append(find)
-    most = max(places.values(), key=lambda here: len(here))
+    places = grouped(((f.kind, f.column, f.relative > 0, f.lasts), f) for f in finds)
+    most = max(places.values(), key=len)
     return sorted(most, key=lambda f: f.relative)[len(most) // 2]
 
 

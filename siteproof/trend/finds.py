@@ -23,6 +23,7 @@ from siteproof.analysis.segments import Change
 from siteproof.analysis.shape import Shape
 from siteproof.analysis.slow_nodes import MIN_FLEET
 from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, Typical, middle, typical
+from siteproof.record.grouped import grouped
 from siteproof.trend.alerts import CONFIRMS, Kind
 from siteproof.trend.lines import Floats, Ints, RoleSeries
 
@@ -190,10 +191,7 @@ def _table(batch: Sequence[Floats]) -> Floats:
 
 def _typical(lines: Sequence[Region]) -> dict[int, Typical]:
     """What the lines of each group usually do."""
-    groups: dict[int, list[Floats]] = {}
-    for line in lines:
-        if line.node != FLEET:
-            groups.setdefault(id(line.group), []).append(line.values)
+    groups = grouped((id(line.group), line.values) for line in lines if line.node != FLEET)
     return {name: typical_of(of_group) for name, of_group in groups.items()}
 
 

@@ -18,6 +18,7 @@ from siteproof import nodesets
 from siteproof.analysis.steps import most_chance, smallest_change
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind, note
+from siteproof.record.grouped import grouped
 from siteproof.record.series import Series
 from siteproof.trend.alerts import CONFIRMS
 from siteproof.trend.finds import FLEET, QUESTIONS, SHORTEST, Region, typical_of
@@ -50,7 +51,6 @@ def gaps(h: History, system: str, lines: Lines, stretches: Sequence[Region]) -> 
         *_without_value(h, system),
         *_left_out(lines),
         *lines.other_units,
-        *_mixed_units(lines.groups),
         *_others(h, system),
         *_not_read(h),
     ]
@@ -64,12 +64,8 @@ def _named(names: Iterable[str], key: str = "series") -> dict[str, Any]:
 
 def _other_series(groups: Sequence[RoleSeries]) -> Iterator[Finding]:
     """Series that end where one under other conditions begins: they are never joined."""
-    places: dict[tuple[object, ...], list[RoleSeries]] = {}
-    for group in groups:
-        key = group.key
-        places.setdefault((key.metric, key.dims, key.environment, key.role), []).append(group)
     found: dict[tuple[str, str, str], list[str]] = {}
-    for of_place in places.values():
+    for of_place in grouped((_place(group), group) for group in groups).values():
         for one, other in pairwise(sorted(of_place, key=lambda g: g.times[0])):
             if one.times[-1] <= other.times[0] and set(one.nodes) & set(other.nodes):
                 first = other.moment(0)
@@ -98,9 +94,9 @@ def _absent(groups: Iterable[RoleSeries]) -> Iterator[Finding]:
             last = int(group.column[group.begin[node + 1] - 1])
             if newest - last >= LONG:
                 missed.setdefault((group.key.role, _day(group, last), name), set()).add(group.name)
-    alike: dict[tuple[str, str, frozenset[str]], list[str]] = {}
-    for (role, since, node_name), series in missed.items():
-        alike.setdefault((role, since, frozenset(series)), []).append(node_name)
+    alike = grouped(
+        ((role, since, frozenset(series)), node) for (role, since, node), series in missed.items()
+    )
     for (_, since, names), nodes in sorted(alike.items(), key=lambda item: item[0][1]):
         first, *others = sorted(names)
         yield note(
@@ -114,12 +110,13 @@ def _absent(groups: Iterable[RoleSeries]) -> Iterator[Finding]:
 
 def _newest(groups: Iterable[RoleSeries]) -> Iterator[RoleSeries]:
     """Of series that followed each other only the last one: the others have ended."""
-    last: dict[tuple[object, ...], RoleSeries] = {}
-    for group in groups:
-        key = (group.key.metric, group.key.dims, group.key.environment, group.key.role)
-        if key not in last or last[key].times[-1] < group.times[-1]:
-            last[key] = group
-    yield from last.values()
+    for of_place in grouped((_place(group), group) for group in groups).values():
+        yield max(of_place, key=lambda group: group.times[-1])
+
+
+def _place(group: RoleSeries) -> tuple[object, ...]:
+    """What series share that follow each other."""
+    return group.key.metric, group.key.dims, group.key.environment, group.key.role
 
 
 def _runs_missed(groups: Iterable[RoleSeries]) -> Iterator[Finding]:
@@ -220,16 +217,6 @@ def _left_out(lines: Lines) -> Iterator[Finding]:
             yield note(text, **_named(counts, "names"), values=sum(counts.values()))
 
 
-def _mixed_units(groups: Iterable[RoleSeries]) -> Iterator[Finding]:
-    mixed: dict[tuple[str, str], list[str]] = {}
-    for group in groups:
-        if group.mixed:
-            mixed.setdefault((" and ".join(group.mixed), group.unit), []).append(group.name)
-    for (printed, unit), names in mixed.items():
-        text = "printed in {printed}, compared in {unit}: {series}{more: and %s more}"
-        yield note(text, unit=unit, printed=printed, **_named(names))
-
-
 def _not_read(h: History) -> Iterator[Finding]:
     if h.refused:
         more = len(h.refused) - 1 or None
@@ -270,12 +257,10 @@ class Sensitivity:
 
 def sensitivities(stretches: Sequence[Region]) -> list[Sensitivity]:
     """Of each series that has runs enough, the least sensitive first."""
-    groups: dict[int, list[Region]] = {}
-    for line in stretches:
-        if line.node != FLEET and line.newest and line.values.size >= SHORTEST:
-            groups.setdefault(id(line.group), []).append(line)
-    searched = sum(line.values.size >= SHORTEST for line in stretches)
-    chance = most_chance(QUESTIONS * searched) / QUESTIONS
+    long_enough = [line for line in stretches if line.values.size >= SHORTEST]
+    of_nodes = (line for line in long_enough if line.node != FLEET and line.newest)
+    groups = grouped((id(line.group), line) for line in of_nodes)
+    chance = most_chance(QUESTIONS * len(long_enough)) / QUESTIONS
     found = [_of_group(lines, chance) for lines in groups.values()]
     return sorted(found, key=lambda one: (-one.smallest[LASTING], one.series_name, one.role))
 

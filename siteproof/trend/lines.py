@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from siteproof import units
-from siteproof.record import plain_tests, series
+from siteproof.answers import implausible
+from siteproof.record import plain_tests, samples, series
 from siteproof.record.finding import Finding, note
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import Series, comparable
 from siteproof.sites import Site
-from siteproof.trend import wrong_values
 from siteproof.trend.alerts import Moment
 
 if TYPE_CHECKING:
@@ -57,13 +57,18 @@ _NAMES = """
     CREATE OR REPLACE TEMP TABLE numbered_nodes AS
     SELECT node, (row_number() OVER (ORDER BY node) - 1)::INTEGER AS place
     FROM (SELECT DISTINCT node FROM stored {only})"""
+# Values that cannot be right (answers/implausible.py) are in no line. The store keeps them as they
+# were printed, and names the jobs that may have one; these are judged by the rule of the verdict.
+WRONG = "wrong_values"
+_WRONG_KEYS = "run, node, metric, trial, dims"
+_WRONG_KINDS = dict.fromkeys(("file", "node", "metric", "dims"), "VARCHAR") | {"trial": "INTEGER"}
 # One series or a few, as the values of all would fill the memory. Only rows with a number of the
 # right kind; `wanted` numbers the series in question.
 _POINTS = f"""
     SELECT w.number::INTEGER AS series, n.place AS node, j.number AS run, value * factor AS value
     FROM stored JOIN (VALUES {{wanted}}) AS w(series, kind, number) USING (series, kind)
                 JOIN numbered_jobs j USING (run) JOIN numbered_nodes n USING (node)
-                ANTI JOIN {wrong_values.TABLE} USING ({wrong_values.KEYS})
+                ANTI JOIN {WRONG} USING ({_WRONG_KEYS})
     WHERE series IN ({{series}}) AND status = 'ok' AND isfinite(value * factor)
           AND source <> 'published'"""
 # Rows are counted by run before anything is known of the runs: there are far fewer of these.
@@ -72,8 +77,7 @@ _SERIES = """
         SELECT series, kind, metric, dims, unit, context, run, count(*) AS rows FROM stored
         WHERE status = 'ok' AND kind <> 'text' {only} GROUP BY ALL)
     SELECT series, kind, min(metric), min(environment), min(dims), min(c.conditions), min(unit),
-           max(unit), min(source), bool_or(contains(provenance, '"{plain}":')),
-           sum(rows)::BIGINT, min(file)
+           min(source), bool_or(contains(provenance, '"{plain}":')), sum(rows)::BIGINT, min(file)
     FROM counted JOIN live_runs USING (run) LEFT JOIN contexts c USING (context)
     WHERE system = $system AND source <> 'published'
     GROUP BY series, kind ORDER BY min(time), series"""
@@ -96,7 +100,6 @@ class RoleSeries:
     values: Floats
     times: NDArray[np.datetime64]
     sessions: list[str]
-    mixed: tuple[str, ...] = ()  # units in which it was printed, if several
     earlier: tuple[Series, ...] = ()  # under other settings, of which some values are
 
     def of(self, node: int) -> slice:
@@ -145,7 +148,6 @@ class _Stored:
     better: str
     link: str
     foreign: bool
-    printed: tuple[str, ...]
 
     @property
     def factor(self) -> float:
@@ -178,7 +180,7 @@ def read(
     stored = list(_stored(site, h, metric, found))
     if not stored:
         return found
-    wrong_values.find(site, h)
+    _find_wrong(site, h)
     h.sql(_JOBS, {"system": site.system.system})
     h.sql(_NAMES.format(only="WHERE node = $node" if node else ""), {"node": node} if node else {})
     names = [n for (n,) in h.sql("SELECT node FROM numbered_nodes ORDER BY place")]
@@ -193,6 +195,33 @@ def read(
             found.groups.extend(_groups(site, part, points, names, jobs, found))
     found.groups.sort(key=lambda group: str(group.key))
     return found
+
+
+def _find_wrong(site: Site, h: History) -> None:
+    """Make the table of all values that cannot be right, if it is not there yet."""
+    from siteproof.history import tables  # DuckDB takes long to import
+    from siteproof.history import values as store
+
+    if h.sql("SELECT 1 FROM duckdb_tables() WHERE table_name = $name", {"name": WRONG}):
+        return
+    found = [
+        (file, sample)
+        for file in sorted(store.wrong(site, h))
+        for sample in implausible.checked(site, samples.read(h.perflogs / file))
+        if sample.status == samples.IMPLAUSIBLE
+    ]
+    kept: dict[str, list[str] | list[int]] = {
+        "file": [file for file, _ in found],
+        "node": [sample.node for _, sample in found],
+        "metric": [sample.metric for _, sample in found],
+        "dims": [tables.canonical(sample.dims) for _, sample in found],
+        "trial": [sample.trial for _, sample in found],
+    }
+    tables.make(h.connection, f"{WRONG}_of_files", _WRONG_KINDS, kept)
+    h.sql(
+        f"CREATE TEMP TABLE {WRONG} AS "
+        f"SELECT {_WRONG_KEYS} FROM {WRONG}_of_files JOIN live_runs USING (file)"
+    )
 
 
 def _points(h: History, block: list[_Stored], until: datetime | None) -> dict[str, np.ndarray]:
@@ -258,7 +287,7 @@ def _stored(site: Site, h: History, metric: str, found: Lines) -> Iterator[_Stor
     query = _SERIES.format(only=only, plain=plain_tests.TEST)
     for row in h.sql(query, {"system": site.system.system, **bind}):
         number, quantity, name, environment, dims, conditions, *of_values = row
-        unit, other, source, is_plain, count, file = of_values
+        unit, source, is_plain, count, file = of_values
         entry, foreign = site.catalogue.get(name), source == "reframe"
         if entry is None and not (foreign or is_plain):
             found.not_in_catalogue[name] = found.not_in_catalogue.get(name, 0) + count
@@ -273,7 +302,7 @@ def _stored(site: Site, h: History, metric: str, found: Lines) -> Iterator[_Stor
             plain_dims = json.loads(dims)
             key = _known_key(key_of(name, environment, plain_dims, json.loads(conditions)), known)
             link = plain_dims.get(LINK, "")
-            yield _Stored(number, quantity, key, own_unit, better, link, foreign, (unit, other))
+            yield _Stored(number, quantity, key, own_unit, better, link, foreign)
 
 
 def _known_key(key: Series, known: dict[tuple[object, ...], list[Series]]) -> Series:
@@ -302,10 +331,7 @@ def key_of(
     metric: str, environment: str, dims: Mapping[str, str], conditions: Mapping[str, str]
 ) -> Series:
     """The series of a sample, without the role, which follows from the node."""
-    plain = {k: v for k, v in dims.items() if k not in series.OF_A_JOB}
-    return comparable(
-        Series(metric, _pairs(plain), environment, "", _pairs(series.deciding(conditions)))
-    )
+    return comparable(series.of(metric, environment, dims, conditions))
 
 
 def _direction_of(quantity: str) -> str:
@@ -313,10 +339,6 @@ def _direction_of(quantity: str) -> str:
     if quantity in HIGHER:
         return "higher"
     return "lower" if quantity in LOWER else "neither"
-
-
-def _pairs(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(texts.items()))
 
 
 def _groups(
@@ -399,7 +421,6 @@ def _cut(
 ) -> Iterator[RoleSeries]:
     """The table cut into groups of one role each."""
     begin = np.searchsorted(table.line, np.arange(len(lines) + 1))
-    printed = tuple(sorted({unit for one in block for unit in one.printed}))
     first = 0
     for role, of_role in groupby(lines, key=itemgetter(0)):
         nodes = [name for _, name in of_role]
@@ -418,7 +439,6 @@ def _cut(
             table.values[part],
             jobs.times[newest],
             [jobs.sessions[job] for job in newest],
-            printed if len(printed) > 1 else (),
             tuple(replace(one.key, role=role) for one in block[:-1]),
         )
         first = last

@@ -19,6 +19,7 @@ from siteproof.analysis.spread import robust_sd
 from siteproof.answers.attempts import MIDDLES, refusal
 from siteproof.record import series
 from siteproof.record.finding import Finding, note
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import LINK
 from siteproof.record.samples import SWEEP, Header, Sample
 from siteproof.record.series import CONTRACTUAL, SYSTEM, Series
@@ -106,10 +107,8 @@ def propose(
     """Proposals, and each series that has none. metric: also if it is not a headline metric."""
     proposals: list[Proposal] = []
     without: list[Without] = []
-    finds: dict[int, list[Find]] = {}
     start = np.datetime64(since.astimezone(UTC).replace(tzinfo=None), "us") if since else None
-    for find in _open(examined.reported(), start):
-        finds.setdefault(id(find.stretch), []).append(find)
+    finds = grouped((id(find.stretch), find) for find in _open(examined.reported(), start))
     for group, newest in _newest(site, examined, metric):
         begins = [t for t in (start, _fleets_cut(group, examined)) if t is not None]
         try:

@@ -8,8 +8,6 @@ part is left out, and the rest is the fleet.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
 from math import pi
 
 import numpy as np
@@ -29,35 +27,26 @@ NEARLY_ALL = 0.8  # of the nodes take part in a step of the whole fleet …
 MAJORITY = 0.5  # … or so many, where runs are so few that noise hides which nodes did
 
 
-@dataclass(frozen=True)
-class Fleet:
-    """The line of a fleet. columns: runs that enough nodes were in. values: in the unit.
-
-    count: nodes of each value.
-    """
-
-    columns: Ints
-    values: Floats
-    count: Ints
+Line = tuple[Ints, Floats]  # of a fleet: the runs that enough nodes were in, and its values there
 
 
-def without_fleet(group: RoleSeries) -> tuple[Floats, Fleet | None]:
-    """Values without what the fleet did, and the fleet; of too few nodes there is none."""
+def without_fleet(group: RoleSeries) -> tuple[Floats, Line | None]:
+    """Values without what the fleet did, and the fleet's; of too few nodes there is none."""
     if len(group.nodes) < MIN_FLEET or not group.values.size:
         return group.values, None
     frame = _Frame(group)
     line = _whole(frame)
     if line is None:
         return group.values, None
-    columns, levels, count = line
+    columns, levels = line
     level = _everywhere(columns, levels, group.times.size)
     typical = float(np.median(frame.typical(level)))
     own = levels * typical if frame.ratio else levels + typical
-    return frame.without(level), Fleet(columns, own, count)
+    return frame.without(level), (columns, own)
 
 
 def _whole(frame: _Frame) -> Line | None:
-    """The line of the fleet without those parts of it that moved."""
+    """The line of the fleet, relative to the typical, without those parts of it that moved."""
     kept = np.ones(len(frame.group.nodes), dtype=bool)
     line = frame.line(kept)
     for _ in range(PARTS - 1):
@@ -67,9 +56,6 @@ def _whole(frame: _Frame) -> Line | None:
         kept &= ~moved
         line = frame.line(kept)
     return line
-
-
-Line = tuple[Ints, Floats, Ints]  # columns, levels relative to the typical, nodes
 
 
 class _Frame:
@@ -107,19 +93,15 @@ class _Frame:
             share = group.values / typical if self.ratio else group.values - typical
             middle = medians(column, share[here], runs, group.owner[here])
             level = _everywhere(columns, middle[columns], runs)
-        return columns, level[columns], count[columns]
+        return columns, level[columns]
 
     def part(self, line: Line, kept: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
         """The nodes that made a step of the fleet's line alone; None: all its steps are its own."""
-        columns, levels, _ = line
+        columns, levels = line
         found = shape.explain(None, levels).steps
         bounds = [0, *found, levels.size]
         for at, step in enumerate(found):
-            runs = [
-                int(columns[bounds[at]]),
-                int(columns[step]),
-                int(columns[bounds[at + 2] - 1]) + 1,
-            ]
+            runs = [int(columns[bounds[at]]), int(columns[step]), int(columns[bounds[at + 2] - 1])]
             moved = self._moved(
                 runs, kept, *(np.median(levels[bounds[i] : bounds[i + 1]]) for i in (at, at + 1))
             )
@@ -130,10 +112,14 @@ class _Frame:
     def _moved(
         self, runs: list[int], kept: NDArray[np.bool_], before: float, after: float
     ) -> NDArray[np.bool_] | None:
-        """Who moved from the runs before a step to those after it, unless nearly all did."""
+        """Who moved from the runs before a step to those after it, unless nearly all did.
+
+        runs: the first one, that of the step, and the last one.
+        """
         group, nodes = self.group, len(self.group.nodes)
         sides, noise = [], 0.0
-        for first, end in pairwise(runs):
+        begin, middle_run, last = runs
+        for first, end in ((begin, middle_run), (middle_run, last + 1)):
             here = (group.column >= first) & (group.column < end)
             middle = medians(
                 group.owner[here], group.values[here], nodes, group.column[here] - first

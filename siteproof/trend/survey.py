@@ -214,7 +214,8 @@ def _stretches(group: RoleSeries, known: Sequence[Alert]) -> list[Region]:
         alerts = of_nodes.get(name, ())
         found += _cut(group, at, group.column[here], values[here], group.values[here], alerts)
     if fleet:
-        found += _cut(group, FLEET, fleet.columns, fleet.values, fleet.values, of_fleet)
+        columns, own = fleet
+        found += _cut(group, FLEET, columns, own, own, of_fleet)
     return found
 
 
