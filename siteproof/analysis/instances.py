@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from siteproof.record.grouped import grouped
+
 ACTIVE, ERROR = "ACTIVE", "ERROR"
 UNREACHABLE = "not reachable"  # it is ACTIVE, and was asked
 CAUSES = ("no valid host", "quota", "image", "network", "timeout", UNREACHABLE, "other")
@@ -194,9 +196,7 @@ def failures(
 
     silent: how many run, and do not answer.
     """
-    there: dict[int, list[Instance]] = {}
-    for one in last.instances.values():
-        there.setdefault(one.request, []).append(one)
+    there = grouped((one.request, one) for one in last.instances.values())
     found: Counter[str] = Counter({UNREACHABLE: silent})
     for request in planned:
         listed = there.get(request.number, [])

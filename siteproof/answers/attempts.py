@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.grouped import grouped
 from siteproof.record.point import KNOB, OWN
 from siteproof.record.samples import (
     EMULATED,
@@ -133,14 +134,14 @@ def attempts_at(samples: Iterable[Sample], criterion: Criterion) -> dict[str, li
     """
     if not criterion.links and not of_system(criterion):
         return by_node(with_lacking(samples, criterion.metric), criterion.metric)
-    failure = criterion.metric.partition(".")[0] + ".*"
-    found: dict[str, list[Sample]] = {}
-    for sample in samples:
-        if sample.metric in (criterion.metric, failure):
-            of_any = sample.status == LOST and not sample.node
-            for unit in [ALL_UNITS] if of_any else _units(criterion, sample):
-                found.setdefault(unit, []).append(sample)
-    return _newest_first(found)
+    own = _of_metric(samples, criterion.metric)
+    return _newest_first(grouped((unit, one) for one in own for unit in _units(criterion, one)))
+
+
+def _of_metric(samples: Iterable[Sample], metric: str) -> Iterator[Sample]:
+    """The values of a metric, and the failures to measure it."""
+    failure = metric.partition(".")[0] + ".*"
+    return (sample for sample in samples if sample.metric in (metric, failure))
 
 
 def attempts_on(unit: str, attempts: Mapping[str, list[Sample]]) -> list[Sample]:
@@ -151,6 +152,8 @@ def attempts_on(unit: str, attempts: Mapping[str, list[Sample]]) -> list[Sample]
 
 def _units(criterion: Criterion, sample: Sample) -> Iterable[str]:
     """What a sample may answer for, of a criterion over links or on the system as a whole."""
+    if sample.status == LOST and not sample.node:
+        return [ALL_UNITS]
     if criterion.links:
         return pair_units.of_sample(criterion, sample)
     return [] if sample.node or pair_units.of_link(sample) else [sample.header.system]
@@ -158,23 +161,16 @@ def _units(criterion: Criterion, sample: Sample) -> Iterable[str]:
 
 def by_node(samples: Iterable[Sample], metric: str) -> dict[str, list[Sample]]:
     """Each node's samples of a metric, and its failures to measure it; the newest first."""
-    failure = metric.partition(".")[0] + ".*"
-    found: dict[str, list[Sample]] = {}
-    for sample in samples:
-        if sample.metric in (metric, failure):
-            found.setdefault(sample.node, []).append(sample)
-    return _newest_first(found)
+    return _newest_first(grouped((one.node, one) for one in _of_metric(samples, metric)))
 
 
 def with_lacking(samples: Iterable[Sample], metric: str) -> Iterator[Sample]:
     """Those of a metric, and of each node of a job that lacks it, though others have it: lost."""
-    failure = metric.partition(".")[0] + ".*"
     jobs: dict[int, tuple[Header, set[str]]] = {}
-    for sample in samples:
-        if sample.metric in (metric, failure):
-            _, nodes = jobs.setdefault(id(sample.header), (sample.header, set()))
-            nodes.add(sample.node)
-            yield sample
+    for sample in _of_metric(samples, metric):
+        _, nodes = jobs.setdefault(id(sample.header), (sample.header, set()))
+        nodes.add(sample.node)
+        yield sample
     for header, nodes in jobs.values():
         owed = expected_nodes(header.expected) if header.owes_lines and "" not in nodes else set()
         for node in owed - nodes:

@@ -21,6 +21,7 @@ from siteproof.answers.attempts import (
 )
 from siteproof.record import campaign
 from siteproof.record.clocks import Ages
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import TOOL_MISSING, Header, Sample
 from siteproof.sites import Criterion
 
@@ -136,7 +137,8 @@ def choose(owed: Mapping[str, Owed], headers: Sequence[Header], read: Read, ages
     chosen = Chosen()
     for one in owed.values():
         one.find_places(headers)
-    for session, jobs in _newest_first(headers):
+    newest_first = sorted(headers, key=lambda header: header.order, reverse=True)
+    for session, jobs in grouped((header.session, header) for header in newest_first).items():
         in_time, late = _who_may(owed.values(), jobs, ages)
         checks = {check for one in (*in_time, *late) for check in one.checks}
         if not checks:
@@ -155,13 +157,6 @@ def _few_of(owed: Iterable[Owed]) -> set[str] | None:
     """The nodes that are left of all of these; None where one of them needs all samples."""
     left = [one.few for one in owed]
     return None if None in left else set().union(*filter(None, left))
-
-
-def _newest_first(headers: Sequence[Header]) -> Iterable[tuple[str, list[Header]]]:
-    found: dict[str, list[Header]] = {}
-    for header in sorted(headers, key=lambda header: header.order, reverse=True):
-        found.setdefault(header.session, []).append(header)
-    return found.items()
 
 
 def _who_may(

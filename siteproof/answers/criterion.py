@@ -524,8 +524,10 @@ def _judge_trials(
         why = finding.of(Kind.TRIALS_MISSING, details, metric=criterion.metric)
         return NodeVerdict(unit, Verdict.INCOMPLETE, (why,), trials[0])
     if not isinstance(trials[0].value, Decimal):
-        each = [_compare(criterion, unit, facts, s, ()) for s in trials]
-        return replace(min(each, key=lambda n: RANKS[n.verdict]), trials=tuple(trials))
+        met = [criterion.met(str(s.value), s.unit, facts) for s in trials]
+        verdict = Verdict.PASS if all(met) else Verdict.FAIL
+        first = trials[met.index(all(met))]  # that decides
+        return NodeVerdict(unit, verdict, (_found(first),), first, trials=tuple(trials))
     middle, nearest = middle_trial(trials)
     baselines = [b for b in baselines if b.scope not in MIDDLES]
     return _judge_value(criterion, unit, middle, nearest, facts, baselines, tuple(trials))
@@ -546,17 +548,6 @@ def middle_trial(trials: Sequence[Sample]) -> tuple[Fraction, Sample]:
 def _number_in(unit: str, sample: Sample, value: Fraction) -> Fraction:
     """The value of a sample in a unit: programs print one metric in several."""
     return value if sample.unit == unit else convert(value, sample.unit, unit)
-
-
-def _compare(
-    criterion: Criterion, node: str, facts: Hardware, sample: Sample, baselines: Iterable[Baseline]
-) -> NodeVerdict:
-    value = sample.value
-    if not isinstance(value, Decimal):
-        verdict = Verdict.PASS if criterion.met(str(value), sample.unit, facts) else Verdict.FAIL
-        return NodeVerdict(node, verdict, (_found(sample),), sample)
-    baselines = [b for b in baselines if b.scope not in MIDDLES]
-    return _judge_value(criterion, node, Fraction(value), sample, facts, baselines)
 
 
 def _judge_value(

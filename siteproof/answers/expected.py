@@ -10,6 +10,7 @@ from datetime import date
 
 from siteproof.answers.attempts import of_system
 from siteproof.record import pair_units
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import LOST, UNREAD, Header, Sample, expected_nodes
 from siteproof.record.sessions import Sessions
 from siteproof.sites import Baseline, Criterion, Hardware, Site, Waiver, pairs
@@ -37,17 +38,18 @@ def covered(
         of_links = units(site, criterion, found, laid)
         baselines = dict.fromkeys(of_links, [b for b in own if b.links])
         return of_links, baselines, _excused_units(of_links, excused)
-    return nodes(site, criterion), _by_node(site, own), excused
+    by_node = grouped((node, baseline) for baseline in own for node in site.promised(baseline))
+    return nodes(site, criterion), by_node, excused
 
 
 def waived(site: Site, name: str, metric: str, today: date) -> dict[str, list[tuple[str, Waiver]]]:
     """The nodes that may miss a criterion today, each with its waivers and their keys."""
-    found: dict[str, list[tuple[str, Waiver]]] = {}
-    for key, waiver in site.waivers.items():
-        if waiver.holds(today) and waiver.covers(name, metric):
-            for node in waiver.set:
-                found.setdefault(node, []).append((key, waiver))
-    return found
+    return grouped(
+        (node, (key, waiver))
+        for key, waiver in site.waivers.items()
+        if waiver.holds(today) and waiver.covers(name, metric)
+        for node in waiver.set
+    )
 
 
 def _excused_units(units: Iterable[str], excused: Mapping[str, Excuses]) -> dict[str, Excuses]:
@@ -56,15 +58,6 @@ def _excused_units(units: Iterable[str], excused: Mapping[str, Excuses]) -> dict
     for unit in units:
         ends = pair_units.ends(unit)
         found[unit] = [waiver for node in ends for waiver in excused.get(node, ())]
-    return found
-
-
-def _by_node(site: Site, baselines: Iterable[Baseline]) -> dict[str, list[Baseline]]:
-    """The baselines that cover each node."""
-    found: dict[str, list[Baseline]] = {}
-    for baseline in baselines:
-        for node in site.promised(baseline):
-            found.setdefault(node, []).append(baseline)
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -197,12 +197,6 @@ def names(headers: Sequence[Header]) -> list[str]:
 
 
 def _read(path: Path) -> Acceptance:
-    record = evidence_records.plain(path, "an acceptance")
-    wanted = {f.name: f.type for f in fields(Acceptance)}
-    kinds = {"str": str, "list[str]": list, "dict[str, int]": dict}
-    if record.keys() != wanted.keys() or any(
-        not isinstance(record[key], kinds[str(kind)]) for key, kind in wanted.items()
-    ):
-        raise UserError(path, "not an acceptance", wanted)
+    record = evidence_records.of_kind(path, Acceptance, "an acceptance")
     record |= {key: list(map(str, v)) for key, v in record.items() if isinstance(v, list)}
     return Acceptance(**record | {"verdicts": in_order(record["verdicts"])})

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import State
 from siteproof.record.finding import NEVER_WAIVED, Finding, Kind
+
+if TYPE_CHECKING:
+    from siteproof.nodes.states import NodeReport
 
 OK, UNTESTED = str(State.OK), str(State.UNTESTED)
 STATES = tuple(map(str, State))  # the most severe first
@@ -22,18 +25,6 @@ KEEP_OUT = (
     "SLOW",
     UNTESTED,
 )  # an UNSTABLE node goes back with a remark
-
-
-class NodeReport(Protocol):
-    """The part of a node report (siteproof.nodes.states) that the gate needs."""
-
-    @property
-    def state(self) -> str:
-        """One of STATES."""
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        """Why, the most severe first."""
 
 
 @dataclass(frozen=True)

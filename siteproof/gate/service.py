@@ -117,15 +117,12 @@ def _place(
 
 def table(found: Iterable[Place], decision: Decision) -> list[str]:
     """The places, a line each group of nodes; the numbers add up to the inventory."""
-    groups: dict[tuple[Service, str], list[str]] = {}
-    for place in found:
-        groups.setdefault((place.service, _detail(place, decision)), []).append(place.node)
+    groups = grouped(((one.service, _detail(one, decision)), one.node) for one in found)
     order = list(Service)
-    lines = []
-    for (service, detail), nodes in sorted(groups.items(), key=lambda g: order.index(g[0][0])):
-        text = f"{len(nodes):6}  {service.value}{detail}: {nodesets.of(nodes)}"
-        lines.append(text)
-    return lines
+    return [
+        f"{len(nodes):6}  {service.value}{detail}: {nodesets.of(nodes)}"
+        for (service, detail), nodes in sorted(groups.items(), key=lambda g: order.index(g[0][0]))
+    ]
 
 
 def _detail(place: Place, decision: Decision) -> str:

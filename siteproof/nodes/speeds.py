@@ -282,8 +282,11 @@ class InSeries:
         fallen = self._fallen(row)
         count = max(len(runs), min(rules.RETESTS, len(slow)))
         z, deficit = float(one.z[at, there[-1]]), float(one.deficit[at, there[-1]])
-        place = one.fleet[there[-1]].median, z, deficit
-        report = _report(runs[-1], *place, self.changes.get(node), count, sum(slow[-count:]))
+        report = MetricReport(
+            *(runs[-1].value, runs[-1].unit, one.fleet[there[-1]].median),
+            *(None if np.isnan(z) else z, deficit, self.changes.get(node)),
+            *(count, sum(slow[-count:])),
+        )
         if not (fallen or any(slow[-count:])):  # as nearly all are
             return InOneSeries(report, State.OK, (), False)
         # A node that is good again is held against what is judged only: it may be repaired.
@@ -367,14 +370,6 @@ class InSeries:
     def _finding(self, kind: Kind, details: Mapping[str, Any], subject: str = "") -> Finding:
         check = self.key.metric.partition(".")[0]
         return finding.of(kind, details, subject=subject, check=check, metric=self.key.name)
-
-
-def _report(
-    newest: JobValue, typical: float, z: float, deficit: float, change: float | None, *runs: int
-) -> MetricReport:
-    """runs: how many, and how many of them are slow."""
-    usable = None if np.isnan(z) else z
-    return MetricReport(newest.value, newest.unit, typical, usable, deficit, change, *runs)
 
 
 def _newest(values: Floats) -> Floats:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from ClusterShell.NodeSet import NodeSet
@@ -17,10 +16,9 @@ from siteproof.analysis.slow_nodes import MANY, MIN_HISTORY, Slow, State
 from siteproof.nodes import earlier, facts, pair_ends, since
 from siteproof.nodes.speeds import InOneSeries, InSeries, MetricReport
 from siteproof.record import series
-from siteproof.record.campaign import Wanted
 from siteproof.record.finding import Finding, Kind, note
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import PUBLISHED, Header, Order, Sample
-from siteproof.record.sessions import Sessions
 from siteproof.record.value_table import NO_VALUES, NOBODY, ValueTable
 from siteproof.sites import Site
 from siteproof.verdict.judgement import Judgement
@@ -114,21 +112,14 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     warnings += _hidden_losses(site, of_nodes)
     warnings += _not_ranked(found, since.not_ranked(of_nodes, judged))
     before = _before(nodes_only, alone)
-    by_metric = _by_metric(of_nodes)
+    by_metric = grouped((one.key.metric, one) for one in of_nodes)
     nodes = found.finished(since.History(nodes_only, before, by_metric, recent))
     headers = [*(k.header for k in before.kinds), *(s.header for s in nodes_only.samples)]
     explained = since.explained(site, by_metric, headers)
     for failed in [n for n in nodes.values() if n.state is State.FAILED]:
         nodes[failed.node] = replace(failed, findings=[explained(why) for why in failed.findings])
-    suspects = _suspects(nodes)
-    text = (
-        "slow in some metric, FAILED ones included: {count} of {of} measured nodes of {role} "
-        "({share:whole}); the median may be wrong, too, so rely on the contract and each node's "
-        "own history"
-    )
-    many = [note(text, **one) for one in suspects if one["share"] > MANY]
-    warnings = [*many, *warnings, *_bad_groups(judged, nodes)]
-    return FleetReport(nodes, max((one["share"] for one in suspects), default=0.0), warnings)
+    share, many = _suspects(nodes)
+    return FleetReport(nodes, share, [*many, *warnings, *_bad_groups(judged, nodes)])
 
 
 def _add_series(found: _Found, one: InSeries) -> Iterator[Finding]:
@@ -181,15 +172,14 @@ def lately(judged: Judgement) -> ValueTable:
         if header.check in wanted and _is_older(header, start, own):
             before.setdefault(_kind(header), {})[header.session] = None
     recent = {kind: set(list(names)[-earlier.RECENT :]) for kind, names in before.items()}
-    return _values(judged.site, judged.sessions, lambda h: h.session in recent.get(_kind(h), ()))
+    metrics = series.speeds(judged.site)
+    if PARAMETERS in judged.site.catalogue:
+        metrics[PARAMETERS] = judged.site.catalogue[PARAMETERS].unit
 
+    def wanted_of(header: Header) -> bool:
+        return header.session in recent.get(_kind(header), ())
 
-def _values(site: Site, sessions: Sessions, wanted: Wanted) -> ValueTable:
-    """The values of some jobs by which nodes are ranked."""
-    metrics = series.speeds(site)
-    if PARAMETERS in site.catalogue:
-        metrics[PARAMETERS] = site.catalogue[PARAMETERS].unit
-    return earlier.values(site, sessions, wanted, metrics)
+    return earlier.values(judged.site, judged.sessions, wanted_of, metrics)
 
 
 def _begins(found: Sequence[Sample]) -> dict[str, Order]:
@@ -278,13 +268,6 @@ def _all_series(judged: Judgement, past: ValueTable) -> list[InSeries]:
     ]
 
 
-def _by_metric(of_nodes: Iterable[InSeries]) -> dict[str, list[InSeries]]:
-    found: dict[str, list[InSeries]] = {}
-    for one in of_nodes:
-        found.setdefault(one.key.metric, []).append(one)
-    return found
-
-
 def _before(judged: Judgement, past: ValueTable) -> ValueTable:
     """The part that is older than what is judged."""
     sessions = {s.header.session for s in judged.samples}
@@ -293,15 +276,19 @@ def _before(judged: Judgement, past: ValueTable) -> ValueTable:
     return past.where(np.array(is_before, dtype=bool)[past.kind])
 
 
-def _suspects(nodes: dict[str, NodeReport]) -> list[dict[str, Any]]:
-    """How many of each role's measured nodes are suspect."""
-    roles: dict[str, list[bool]] = {}
-    for node in nodes.values():
-        if node.metrics:
-            roles.setdefault(node.role, []).append(node.suspect)
-    return [
-        {"role": role, "share": sum(found) / len(found), "count": sum(found), "of": len(found)}
-        for role, found in roles.items()
+def _suspects(nodes: dict[str, NodeReport]) -> tuple[float, list[Finding]]:
+    """The largest share of suspects among a role's measured nodes; the roles with many."""
+    roles = grouped((node.role, node.suspect) for node in nodes.values() if node.metrics)
+    shares = {role: sum(found) / len(found) for role, found in roles.items()}
+    text = (
+        "slow in some metric, FAILED ones included: {count} of {of} measured nodes of {role} "
+        "({share:whole}); the median may be wrong, too, so rely on the contract and each node's "
+        "own history"
+    )
+    return max(shares.values(), default=0.0), [
+        note(text, role=role, share=share, count=sum(roles[role]), of=len(roles[role]))
+        for role, share in shares.items()
+        if share > MANY
     ]
 
 

@@ -33,7 +33,7 @@ FOLDER, SUFFIX = "probes", ".probes"
 LONGEST = 4096  # bytes of a line, which a local file system writes as a whole
 LARGEST = files.OUTPUT  # bytes of a day on a host: more than 100 probes each minute
 MAX_FILES = 100_000  # of a system: 27 years of probes on ten hosts
-MAX_TEXT = 500  # letters of a target or a reason
+MAX_TEXT, SHORT = 500, 100  # letters of a target or a reason; where the line would be too long
 DAY = 86_400  # seconds: the longest interval
 KINDS = ("http", "tcp", "ssh", "mount", "service")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
@@ -80,13 +80,13 @@ class ProbeResult:
     def line(self) -> bytes:
         """The line of the file, with its line break."""
         plain = asdict(self) | {"at": text_of(self.at), "took": round(self.took, 3)}
-        for key in ("target", "why"):
-            plain[key] = harmless(str(plain[key]))[:MAX_TEXT]
-        line = json.dumps(plain, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
-        if len(line) < LONGEST:
-            return line
-        short = plain | {"target": plain["target"][:100], "why": plain["why"][:100]}
-        return json.dumps(short, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        line = b""
+        for most in (MAX_TEXT, SHORT):
+            plain |= {key: harmless(str(plain[key]))[:most] for key in ("target", "why")}
+            line = json.dumps(plain, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+            if len(line) < LONGEST:
+                break
+        return line
 
 
 _READER = TypeAdapter(ProbeResult)

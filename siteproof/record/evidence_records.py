@@ -169,15 +169,20 @@ def keep(target: Path, perflogs: Path, record: Mapping[str, object]) -> None:
     files.write(target, f"{text}\n".encode(), below=perflogs, may_replace=lambda _handle: False)
 
 
+def of_kind(path: Path, kind: Any, what: str) -> dict[str, Any]:
+    """The fields of a dataclass, each of its type, from a record. Raises UserError; what: above."""
+    record = plain(path, what)
+    known = {f.name: str(f.type).partition("[")[0] for f in fields(kind)}
+    if {key: type(value).__name__ for key, value in record.items()} != known:
+        raise UserError(path, f"not {what}", known)
+    return record
+
+
 def _read(path: Path, of: type[T]) -> T:
-    record = plain(path, f"of 'siteproof {of.command}'")
-    known = {f.name: f.type for f in fields(of)}
-    if record.keys() != known.keys():
-        raise UserError(path, f"not of 'siteproof {of.command}'", known)
-    for key, kind in known.items():
-        value = record[key]
-        if type(value).__name__ != kind or isinstance(value, str) and len(value) > LONGEST:
-            raise UserError(path, f"'{key}' is not a valid {kind}")
+    record = of_kind(path, of, f"of 'siteproof {of.command}'")
+    for key, value in record.items():
+        if isinstance(value, str) and len(value) > LONGEST:
+            raise UserError(path, f"'{key}' is too long", f"{LONGEST} characters")
     try:
         found = of(**record)
         date.fromisoformat(record.get("on", found.recorded[:10]))

@@ -258,10 +258,15 @@ def _wanted(
 
 def of_sample(sample: Sample, role: str) -> Series:
     """The series of a sample of a node with this role."""
-    dims = {k: v for k, v in sample.dims.items() if k not in OF_A_JOB}
-    return Series(
-        sample.metric, _pairs(dims), sample.header.environment, role, _pairs(conditions(sample))
-    )
+    return of(sample.metric, sample.header.environment, sample.dims, conditions(sample), role)
+
+
+def of(
+    metric: str, environment: str, dims: Mapping[str, str], texts: Mapping[str, str], role: str = ""
+) -> Series:
+    """The series of values with these dimensions and conditions."""
+    own = {k: v for k, v in dims.items() if k not in OF_A_JOB}
+    return Series(metric, _pairs(own), environment, role, _pairs(deciding(texts)))
 
 
 def _pairs(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

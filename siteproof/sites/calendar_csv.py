@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Annotated, Literal, Self
@@ -21,6 +21,7 @@ from siteproof.record.samples import YEARS
 from siteproof.sites.lint import Around, node_set, reference
 from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.site_tables import Names, Row
+from siteproof.units import count
 
 _DAY = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 _DATES = "a date such as 2016-08-04, 2016-08 or 2016, or two with / between them"
@@ -89,6 +90,28 @@ class Milestone(Row):
         names = [other.milestone for other in others]
         for name in self.needs:
             reference(document, (line, "needs"), name, "milestone", names)
+
+
+def remarks(milestones: Sequence[Milestone]) -> list[str]:
+    """One sentence for each milestone without a day, and each that precedes one that it needs."""
+    undated = [f"{one.milestone} has no date" for one in milestones if not one.date]
+    return undated + early(milestones)
+
+
+def early(milestones: Sequence[Milestone]) -> list[str]:
+    """One sentence for each milestone that precedes one that it needs."""
+    by_name = {one.milestone: one for one in milestones}
+    found = []
+    for one in milestones:
+        for needed in filter(None, map(by_name.get, one.needs)):
+            if not one.days or not needed.days or one.days[1] >= needed.days[0]:
+                continue
+            days = (needed.days[0] - one.days[1]).days
+            found.append(
+                f"{one.milestone} ({one.date}) precedes {needed.milestone} ({needed.date}), "
+                f"which it needs, by {count(days, 'day')}"
+            )
+    return found
 
 
 ALL = "all"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -29,6 +28,7 @@ from siteproof.record.clocks import Ages, moment_of
 from siteproof.record.comparable_settings import Settings
 from siteproof.record.evidence_records import Evidence, Repair
 from siteproof.record.finding import Finding, Kind, note
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import LOST, PUBLISHED, SWEEP, Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.severity import WRONG, Verdict, exit_code, most_severe, of_status
@@ -361,16 +361,16 @@ def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[H
     """The jobs that answer the criteria, and in words which they are."""
     headers, system = record.headers, site.system
     there = {*system.file_systems, *system.services}
-    have = defaultdict[str, list[Mapping[str, str]]](list)
-    for header in headers:
-        have[header.check].append(header.conditions)
+    have = grouped((header.check, header.conditions) for header in headers)
     owed = {
         f"{name} {part} {place}": choosing.Owed(
             each, {choosing.ANY} if criterion.report_only else _owed_units(site, one), _checks(one)
         )
         for name, criterion in site.criteria.items()
         for part, one in enumerate(required.answering(site, criterion))
-        for place, each in enumerate([one, *each_place(one, have[_check_of(one.metric)], there)])
+        for place, each in enumerate(
+            [one, *each_place(one, have.get(_check_of(one.metric), ()), there)]
+        )
     }
     chosen = choosing.choose(owed, headers, record.of_session, ages)
     if not (chosen.sessions or chosen.old_jobs):
@@ -522,9 +522,7 @@ def judge_samples(
     if fresh is None:
         headers = list({id(sample.header): sample.header for sample in found}.values())
         fresh = Freshness(Ages(headers, datetime.now(UTC)).at_newest(headers))
-    of_checks: dict[str, list[Sample]] = {}
-    for sample in found:
-        of_checks.setdefault(_check_of(sample.metric), []).append(sample)
+    of_checks = grouped((_check_of(sample.metric), sample) for sample in found)
     background = background or _background_of(site, found)
     own = (s.header for s in found if s.header.mode != PUBLISHED)
     jobs = list({id(header): header for header in own}.values())

@@ -10,6 +10,7 @@ from siteproof.answers.attempts import SERVICE
 from siteproof.collect.derive.host import leaf
 from siteproof.record import finding, series
 from siteproof.record.finding import Finding, Kind, note
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import Site
 
@@ -23,10 +24,11 @@ class Missed:
 
     def __init__(self, site: Site, found: Iterable[Sample]) -> None:
         self._site = site
-        self._parameters: dict[Job, list[Finding]] = {}
-        for sample in found:
-            if sample.metric == PARAMETER and "parameter" in sample.dims:
-                self._parameters.setdefault(job_of(sample), []).append(_parameter(sample))
+        self._parameters = grouped(
+            (job_of(sample), _parameter(sample))
+            for sample in found
+            if sample.metric == PARAMETER and "parameter" in sample.dims
+        )
 
     def why(self, sample: Sample) -> tuple[Finding, ...]:
         """The steps of a service that failed, or what else is not as it should be."""

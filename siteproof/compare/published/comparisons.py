@@ -24,6 +24,7 @@ from siteproof.compare.published.table_cells import (
     statistic,
     when,
 )
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import LINK, PEER
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.sites import Site
@@ -155,10 +156,8 @@ def worked_out(site: Site, published: Iterable[Sample]) -> list[Sample]:
 
 def _of_trials(site: Site, published: Iterable[Sample]) -> Iterator[Sample]:
     """Best, median and trials of each link, and its share of the site's first one."""
-    trials: dict[str, list[Sample]] = {}
-    for sample in published:
-        if sample.metric == TRIALS and statistic(sample) == RANK:
-            trials.setdefault(link(sample), []).append(sample)
+    of_trials = (s for s in published if s.metric == TRIALS and statistic(s) == RANK)
+    trials = grouped((link(sample), sample) for sample in of_trials)
     native = Fraction(0)
     for key in site.system.links:
         if key not in trials:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from siteproof.compare.accepted import Acceptance
-from siteproof.compare.published import milestones
 from siteproof.report.material import Material
 from siteproof.report.sections import Section, Table, counted, few, when
+from siteproof.sites import calendar_csv
 from siteproof.sites.calendar_csv import Milestone
 from siteproof.units import count
 
@@ -26,7 +26,7 @@ def chapter(material: Material) -> Section | None:
         _milestones(found),
         Table(columns, [_accepted(record) for record in accepted], title=title),
     )
-    remarks = milestones.remarks(found)
+    remarks = calendar_csv.remarks(found)
     lead = "The site has no file of milestones (timeline.csv)"
     if found:
         lead = f"{count(len(found), 'milestone')}, {count(len(remarks), 'remark')} on their dates"

@@ -10,11 +10,10 @@ from fractions import Fraction
 from siteproof import nodesets
 from siteproof.availability import window_figures
 from siteproof.availability.window_figures import DOWNTIME, MONTH, WINDOW_HOURS
-from siteproof.compare.published import milestones
 from siteproof.record import descriptions
 from siteproof.record.clocks import moment_of
 from siteproof.record.samples import Header, Sample
-from siteproof.sites import Criterion
+from siteproof.sites import Criterion, calendar_csv
 from siteproof.sites.promise import SCOPES, Subject
 from siteproof.sites.system import Requested
 from siteproof.units import convert
@@ -52,7 +51,7 @@ def ledger(given: Given) -> Iterator[Result]:
     if not found:  # dates alone are no acceptance
         raise given.missing(["timeline.csv" if given.material.jobs else "a session"])
     if given.of == "order":
-        wrong = milestones.early(found)
+        wrong = calendar_csv.early(found)
         why = "; ".join(wrong) or f"{len(found)} milestones are after those that they need"
     else:
         wrong = [one.milestone for one in found if not one.date]

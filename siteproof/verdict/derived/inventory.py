@@ -13,6 +13,7 @@ from siteproof.answers.required import ROLE
 from siteproof.errors import UserError
 from siteproof.record import finding
 from siteproof.record.finding import Kind
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import TOOL_MISSING, Sample
 from siteproof.sites import bought
 from siteproof.sites.bought import OF_A_PART, FactResult, Outcome
@@ -266,13 +267,9 @@ def _by_hardware(given: Given, group: str) -> dict[str, list[str]]:
     system = given.site.system
     if group not in system.groups:
         raise UserError(given.criterion.metric, f"unknown group '{group}'", system.groups)
-    found: dict[str, list[str]] = {}
     covered = set(given.site.promised(given.criterion))
-    for node in system.group(group):
-        role = given.site.role_of(node)
-        if role and node in covered:
-            found.setdefault(system.nodes[role].hardware or role, []).append(node)
-    return found
+    roles = [(given.site.role_of(node), node) for node in system.group(group) if node in covered]
+    return grouped((system.nodes[role].hardware or role, node) for role, node in roles if role)
 
 
 def _majority(
