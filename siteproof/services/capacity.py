@@ -21,7 +21,7 @@ from typing import Any
 from siteproof.analysis import instances
 from siteproof.analysis.instances import ERROR, Figures, Instance, Listing, Request, Seen
 from siteproof.services import openstack_api, runner, ssh
-from siteproof.services.openstack_api import Cloud, explained
+from siteproof.services.openstack_api import ERRORS, Cloud
 from siteproof.services.steps import Job, StepFailed, Steps, without_secrets
 from siteproof.units import count
 
@@ -89,7 +89,7 @@ def main(path: str, *given: str) -> None:
 def test(job: CapacityJob, steps: Steps) -> None:
     """Networks, servers, figures, and the removal of all."""
     cloud = Cloud(job)
-    with steps.step("login"), explained():
+    with steps.step("login"):
         image, flavor = _image_and_flavor(cloud)
         left = _quota(cloud)
     how = {"reachable": job.service.reachable} if job.service.reachable else {}
@@ -111,14 +111,10 @@ def test(job: CapacityJob, steps: Steps) -> None:
     steps.value("cleanup_seconds", round(time.monotonic() - begun, 3), "s")
 
 
-found, remove = openstack_api.found, openstack_api.remove
-
-
 def _image_and_flavor(cloud: Cloud) -> tuple[Any, Any]:
     service = cloud.job.service
-    with explained():
-        image = cloud.api.image.find_image(service.image)
-        flavor = cloud.api.compute.find_flavor(service.flavor)
+    image = cloud.api.image.find_image(service.image)
+    flavor = cloud.api.compute.find_flavor(service.flavor)
     for what, one in ((f"image '{service.image}'", image), (f"flavor '{service.flavor}'", flavor)):
         if one is None:
             raise StepFailed("generic", f"the cloud has no {what}")
@@ -138,11 +134,10 @@ def _needed(job: CapacityJob, flavor: Any) -> dict[str, int]:
 
 def _quota(cloud: Cloud) -> dict[str, int | None]:
     """What is left of each quota of this project; None: no limit, or not shown."""
-    with explained():
-        limits = _object(cloud.api.compute.get("/limits"), "limits").get("absolute", {})
-        project = cloud.api.current_project_id
-        answer = cloud.api.network.get(f"/quotas/{project}/details.json")
-        shown = answer.json().get("quota", {}) if answer.status_code == 200 else {}
+    limits = _object(cloud.api.compute.get("/limits"), "limits").get("absolute", {})
+    project = cloud.api.current_project_id
+    answer = cloud.api.network.get(f"/quotas/{project}/details.json")
+    shown = answer.json().get("quota", {}) if answer.status_code == 200 else {}
     found = {
         name: _left(limits.get(most), limits.get(used))
         for name, (most, used) in _COMPUTE_QUOTA.items()
@@ -186,11 +181,10 @@ def _message(answer: Any) -> str:
 def _network(cloud: Cloud, number: int) -> str:
     """The id of a new network with an IPv4 subnet of 65 000 addresses."""
     name = f"{cloud.job.mark}-n{number}"
-    with explained():
-        made = cloud.api.network.create_network(name=name)
-        cloud.api.network.create_subnet(
-            name=name, network_id=made.id, ip_version=4, cidr=f"10.{100 + number}.0.0/16"
-        )
+    made = cloud.api.network.create_network(name=name)
+    cloud.api.network.create_subnet(
+        name=name, network_id=made.id, ip_version=4, cidr=f"10.{100 + number}.0.0/16"
+    )
     return f"{made.id}"
 
 
@@ -244,9 +238,8 @@ class _Launch:
         found = dict(last.instances)
         for key, one in last.instances.items():
             if one.status == ERROR and not one.fault and time.monotonic() < end:
-                with explained():
-                    answer = self._cloud.api.compute.get(f"/servers/{key}")
-                    shown = _object(answer, "server")
+                answer = self._cloud.api.compute.get(f"/servers/{key}")
+                shown = _object(answer, "server")
                 found[key] = replace(one, fault=_fault(shown))
         self.seen.last = replace(last, instances=found)
 
@@ -281,12 +274,9 @@ class _Launch:
             server["availability_zone"] = self.job.service.zone
         self.begun[number] = time.monotonic()
         try:
-            with explained():
-                answer = self._cloud.api.compute.post("/servers", json={"server": server})
-        except TimeoutError:
-            self.refused[number] = f"timeout: no answer within {self.job.seconds:g} s"
-        except StepFailed as error:
-            self.refused[number] = f"{error}"
+            answer = self._cloud.api.compute.post("/servers", json={"server": server})
+        except ERRORS as error:
+            self.refused[number] = self._why(error)
         else:
             if answer.status_code >= 400:
                 self.refused[number] = f"HTTP status {answer.status_code}: {_message(answer)}"
@@ -309,8 +299,13 @@ class _Launch:
         """One listing. One that fails is none: the next one counts, and the last one must not."""
         try:
             self.seen.take(self._listing())
-        except (StepFailed, TimeoutError) as error:
-            self.noted[f"a listing failed: {error}"] += 1
+        except ERRORS as error:
+            self.noted[f"a listing failed: {self._why(error)}"] += 1
+
+    def _why(self, error: Exception) -> str:
+        found = openstack_api.explain(error)
+        late = f"timeout: no answer within {self.job.seconds:g} s"
+        return late if isinstance(found, TimeoutError) else f"{found}"
 
     def _listing(self) -> Listing:
         """All servers of this test, as the cloud shows them now; in several answers if it must."""
@@ -338,13 +333,12 @@ class _Launch:
     def _page(self, marker: str | None) -> tuple[list[dict[str, Any]], bool]:
         """The servers of one answer, and whether there are more."""
         query = {"name": f"^{self.job.mark}-", "limit": PAGE}
-        with explained():
-            answer = self._cloud.api.compute.get(
-                "/servers/detail", params=query | ({"marker": marker} if marker else {})
-            )
-            if answer.status_code >= 400:
-                raise _refused(answer)
-            body = answer.json()
+        answer = self._cloud.api.compute.get(
+            "/servers/detail", params=query | ({"marker": marker} if marker else {})
+        )
+        if answer.status_code >= 400:
+            raise _refused(answer)
+        body = answer.json()
         servers = body.get("servers")
         if not isinstance(servers, list):
             raise StepFailed("generic", "the answer has no 'servers'")
@@ -366,8 +360,7 @@ class _Launch:
         _remove_networks(self._cloud, self._networks)
 
     def _delete(self, key: str) -> None:
-        with explained():
-            answer = self._cloud.api.compute.delete(f"/servers/{key}")
+        answer = self._cloud.api.compute.delete(f"/servers/{key}")
         if answer.status_code >= 400 and answer.status_code != 404:
             self.noted[f"delete: {_refused(answer)}"] += 1
 
@@ -381,13 +374,12 @@ class _Launch:
 def _remove_networks(cloud: Cloud, networks: list[str]) -> None:
     """Delete networks with all that is in them, and read that they are gone."""
     api = cloud.api.network
-    with explained():
-        for network in networks:
-            for port in api.ports(network_id=network):
-                if not f"{port.device_owner}".startswith("network:"):
-                    api.delete_port(port)
-            api.delete_network(network)
-        there = {f"{one.id}" for one in api.networks()}
+    for network in networks:
+        for port in api.ports(network_id=network):
+            if not f"{port.device_owner}".startswith("network:"):
+                api.delete_port(port)
+        api.delete_network(network)
+    there = {f"{one.id}" for one in api.networks()}
     if left := there.intersection(networks):
         raise StepFailed("generic", f"{count(len(left), 'network')} still there")
 
@@ -456,5 +448,7 @@ def _values(steps: Steps, made: Figures) -> None:
 
 def _hypervisor(cloud: Cloud, seen: Seen) -> str:
     """Of one of the servers that run."""
-    with explained():
-        return cloud.hypervisor(cloud.api.compute.get_server(min(seen.last.active)))
+    return cloud.hypervisor(cloud.api.compute.get_server(min(seen.last.active)))
+
+
+KINDS = openstack_api.kinds(test)

@@ -21,9 +21,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from siteproof.services import web
-from siteproof.services.asking import explained, succeed
 from siteproof.services.browser import Browser, browser
-from siteproof.services.steps import SHARE, Job, StepFailed, Steps
+from siteproof.services.steps import SHARE, Job, Kind, StepFailed, Steps
 
 MAX_REASON = 200  # bytes of the server's own words
 _VERSION = re.compile(rb"RFB ([0-9]{3})\.([0-9]{3})\n")
@@ -180,9 +179,6 @@ def test(job: Job, steps: Steps) -> None:
         steps.value("colours", colours, "count")
 
 
-found, remove = web.found, web.remove  # a desktop is only looked at, as a page is
-
-
 def seen(value: object) -> Look:
     """What the script in the page has returned: it is a page's, and may be anything."""
     found = value if isinstance(value, dict) else {}
@@ -199,13 +195,11 @@ def _is_event(value: object) -> bool:
 
 def _greeted(job: Job) -> tuple[str, str]:
     if "://" in job.service.address:
-        succeed(web.page(job)[1], "GET")
+        web.succeed(web.page(job)[1], "GET")
         return "noVNC", "noVNC"
     place = urlsplit(f"//{job.service.address}")
-    with (
-        explained(job, place),
-        socket.create_connection((place.hostname or "", place.port or 0), job.seconds) as server,
-    ):
+    where = (place.hostname or "", place.port or 0)
+    with socket.create_connection(where, job.seconds) as server:
         greeting = greeted(server)
     return f"RFB {greeting.version}", ", ".join(greeting.security)
 
@@ -296,3 +290,6 @@ def _too_late(look: Look, job: Job) -> StepFailed:
     if "connect" in look.events:
         return StepFailed("generic", f"the picture is still blank after {seconds}")
     return StepFailed("timeout", f"noVNC has no connection after {seconds}")
+
+
+KINDS = {"desktop": Kind(test, explain=web.explain)}

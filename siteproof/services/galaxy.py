@@ -2,7 +2,7 @@
 
 History and workflow are named by the job's mark. Galaxy keeps the names of purged histories and of
 deleted workflows for its administrators; its users see neither, and no file is left.
-The requests of bioblend are made by `asking`, with its limits, certificates and reasons: bioblend
+The requests of bioblend are made by `web`, with its limits, certificates and reasons: bioblend
 itself would follow variables of the environment, ~/.netrc, and what Galaxy sends as a place to
 upload to.
 
@@ -16,8 +16,7 @@ import http.client
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -31,8 +30,9 @@ from bioblend.galaxy import GalaxyInstance
 
 from siteproof import files
 from siteproof.errors import UserError
-from siteproof.services.asking import Answer, answering, ask, refused
-from siteproof.services.steps import PREFIX, Job, StepFailed, Steps, marked
+from siteproof.services import web
+from siteproof.services.steps import PREFIX, Job, Kind, StepFailed, Steps, marked
+from siteproof.services.web import Answer, answering, ask, refused
 
 MEBI = 1 << 20
 ANSWER = 64 * MEBI  # bytes of an answer that is no file
@@ -156,10 +156,8 @@ class _Upload:
         try:
             with files.named(self._path, LARGEST) as handle:
                 self.session_id = self._sent(handle)
-        except TimeoutError:
-            raise
-        except OSError as error:
-            raise StepFailed("generic", f"inputs: {self._path}: {error.strerror}") from None
+        except FileNotFoundError:
+            raise StepFailed("generic", f"inputs: {self._path}: no such file") from None
         except UserError as error:
             raise StepFailed("generic", f"inputs: {error}") from None
 
@@ -194,16 +192,13 @@ def id_of(thing: Any, key: str = "id") -> str:
     return found
 
 
-@contextmanager
-def explained() -> Iterator[None]:
-    """Turns what bioblend raises into StepFailed, and what an answer of another shape causes."""
-    try:
-        yield
-    except bioblend.ConnectionError:
-        raise StepFailed("generic", "the answer is not understood") from None
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
-        why = f"the answer is not understood: {type(error).__name__}"
-        raise StepFailed("generic", why) from None
+def explain(error: Exception) -> Exception:
+    """What bioblend raises, and what an answer of another shape causes, as StepFailed."""
+    if isinstance(error, bioblend.ConnectionError):
+        return StepFailed("generic", "the answer is not understood")
+    if isinstance(error, LookupError | TypeError | AttributeError | ValueError):
+        return StepFailed("generic", f"the answer is not understood: {type(error).__name__}")
+    return web.explain(error)
 
 
 def _what(url: str) -> str:
@@ -227,24 +222,24 @@ Model = dict[str, Any]  # what Galaxy sends
 
 def test(job: Job, steps: Steps) -> None:
     """From the login to the comparison of the results, each step timed."""
-    with steps.step("login"), explained():
+    with steps.step("login"):
         galaxy = Galaxy(job)
         shown = galaxy.config.get_version()
         id_of(galaxy.users.get_current_user())
     number = f"{shown.get('version_major')}.{shown.get('version_minor')}"
     steps.condition(protocol=f"bioblend {version('bioblend')}", tool=f"Galaxy {number}")
-    with steps.step("upload"), explained():
+    with steps.step("upload"):
         history = id_of(galaxy.histories.create_history(job.mark))
         inputs = _uploaded(galaxy, history, job)
-    with steps.step("workflow"), explained():
+    with steps.step("workflow"):
         workflow = id_of(galaxy.workflows.import_workflow_dict(named(job)))
-    with steps.step("run"), explained():
+    with steps.step("run"):
         ended, seconds = _run(galaxy, workflow, history, inputs, job)
     steps.value("run_time", Decimal(f"{seconds:.3f}"), "s")
     if reference := job.service.reference_time:
         share = seconds / float(reference.to("s"))
         steps.value("time_of_reference", Decimal(f"{share:.3f}"), "x")
-    with steps.step("results"), explained():
+    with steps.step("results"):
         wrong = _differing(galaxy, history, ended, job.service.results)
         steps.value("differing_results", len(wrong), "count")
         if wrong:
@@ -256,10 +251,9 @@ def test(job: Job, steps: Steps) -> None:
 
 def found(job: Job) -> list[str]:
     """The histories of tests that are not purged, and the workflows."""
-    with explained():
-        galaxy = Galaxy(job)
-        things = [(name, "history") for name, _ in _histories(galaxy)]
-        things += [(name, "workflow") for name, _ in _workflows(galaxy)]
+    galaxy = Galaxy(job)
+    things = [(name, "history") for name, _ in _histories(galaxy)]
+    things += [(name, "workflow") for name, _ in _workflows(galaxy)]
     return sorted({f"{name} ({kind})" for name, kind in things})
 
 
@@ -268,15 +262,14 @@ def remove(job: Job, name: str) -> None:
     match = _THING.fullmatch(name)
     if not match:
         return
-    with explained():
-        galaxy = Galaxy(job)
-        if match[2] == "workflow":
-            for own in [one for called, one in _workflows(galaxy) if called == match[1]]:
-                galaxy.workflows.delete_workflow(own)
-            return
-        for own in [one for called, one in _histories(galaxy) if called == match[1]]:
-            _end(galaxy, own)
-            galaxy.histories.delete_history(own, purge=True)
+    galaxy = Galaxy(job)
+    if match[2] == "workflow":
+        for own in [one for called, one in _workflows(galaxy) if called == match[1]]:
+            galaxy.workflows.delete_workflow(own)
+        return
+    for own in [one for called, one in _histories(galaxy) if called == match[1]]:
+        _end(galaxy, own)
+        galaxy.histories.delete_history(own, purge=True)
 
 
 def named(job: Job) -> Model:
@@ -448,3 +441,6 @@ def _workflows(galaxy: Galaxy) -> list[tuple[str, str]]:
 
 def _ours(things: list[Model]) -> list[tuple[str, str]]:
     return [(f"{one['name']}", id_of(one)) for one in things if marked(f"{one['name']}")]
+
+
+KINDS = {"galaxy": Kind(test, found, remove, explain)}

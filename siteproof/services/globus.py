@@ -6,8 +6,6 @@ and its tasks run on without us: those of ours that have not ended belong to wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from importlib.metadata import version
 from itertools import islice
@@ -15,10 +13,10 @@ from typing import Any
 
 from globus_sdk import (
     AccessTokenAuthorizer,
+    AuthAPIError,
     ConfidentialAppAuthClient,
     DeleteData,
     GlobusAPIError,
-    GlobusError,
     GlobusTimeoutError,
     TransferClient,
     TransferData,
@@ -28,11 +26,12 @@ from globus_sdk.transport import RequestsTransport, RetryConfig
 
 from siteproof import units
 from siteproof.services import transfers
-from siteproof.services.steps import PREFIX, Job, StepFailed, Steps
+from siteproof.services.steps import PREFIX, Job, Kind, StepFailed, Steps
 
 MAX_NAMES = 100_000  # names of a folder, and tasks, that are looked at
 PAUSE = 2  # seconds between two looks at a task
 _REFUSED = (401, 403)
+_UNKNOWN = (400, *_REFUSED)  # how an unknown client is refused
 _LOGIN = ("PERMISSION_DENIED", "CREDENTIAL", "EXPIRED", "AUTH")  # parts of a task's own words
 _QUIET: dict[str, Any] = {
     f"notify_on_{event}": False for event in ("succeeded", "failed", "inactive")
@@ -57,26 +56,23 @@ class Globus:
         def transport() -> RequestsTransport:
             return RequestsTransport(http_timeout=self._job.seconds)
 
-        with _explained(refused=(400, *_REFUSED)):  # 400: an unknown client
-            auth = ConfidentialAppAuthClient(
-                pairs["client_id"], pairs["client_secret"], transport=transport(), retry_config=once
-            )
-            tokens = auth.oauth2_client_credentials_tokens(TransferScopes.all)
-            token = _token(tokens.by_resource_server)
+        auth = ConfidentialAppAuthClient(
+            pairs["client_id"], pairs["client_secret"], transport=transport(), retry_config=once
+        )
+        tokens = auth.oauth2_client_credentials_tokens(TransferScopes.all)
+        token = _token(tokens.by_resource_server)
         return TransferClient(
             authorizer=AccessTokenAuthorizer(token), transport=transport(), retry_config=once
         )
 
     def login(self) -> None:
         """Get a token, and see both collections."""
-        with _explained():
-            for end in self._ends:
-                self._api.get_endpoint(end)
+        for end in self._ends:
+            self._api.get_endpoint(end)
 
     def source(self) -> Files:
         """The files that are to be moved: no more than the site allows. Raises StepFailed."""
-        with _explained():
-            listed = self._listed(0)
+        listed = self._listed(0)
         files = {one["name"]: int(one["size"]) for one in listed if one["type"] == "file"}
         most = self._job.service.bytes_written
         if not files:
@@ -96,36 +92,33 @@ class Globus:
         data = TransferData(*ends, label=mark, verify_checksum=True, **_QUIET)
         for name in files:
             data.add_item(f"{places[0]}/{name}", f"{places[1]}/{name}")
-        with _explained():
-            task = self._wait(self._api.submit_transfer(data)["task_id"])
+        task = self._wait(self._api.submit_transfer(data)["task_id"])
         if int(task.get("bytes_transferred") or 0) != sum(files.values()):
             raise StepFailed("generic", "Globus moved another number of bytes than expected")
         return float(task.get("effective_bytes_per_second") or 0)
 
     def names(self) -> list[str]:
         """What is ours in both folders, and our tasks that have not ended."""
-        with _explained():
-            names = {str(one["name"]) for end in (0, 1) for one in self._listed(end)}
-            names |= {str(task["label"]) for task in self._tasks()}
+        names = {str(one["name"]) for end in (0, 1) for one in self._listed(end)}
+        names |= {str(task["label"]) for task in self._tasks()}
         return transfers.ours(sorted(names))
 
     def remove(self, name: str) -> None:
         """Cancel our tasks of that name, and remove its folder at both ends."""
-        with _explained():
-            for task in self._tasks():
-                if task["label"] == name:
-                    self._api.cancel_task(task["task_id"])
-            for end in (0, 1):
-                if name in {one["name"] for one in self._listed(end)}:
-                    data = DeleteData(
-                        self._ends[end],
-                        label=f"removal of {name}",
-                        recursive=True,
-                        ignore_missing=True,
-                        **_QUIET,
-                    )
-                    data.add_item(f"{self._folders[end]}/{name}")
-                    self._wait(self._api.submit_delete(data)["task_id"])
+        for task in self._tasks():
+            if task["label"] == name:
+                self._api.cancel_task(task["task_id"])
+        for end in (0, 1):
+            if name in {one["name"] for one in self._listed(end)}:
+                data = DeleteData(
+                    self._ends[end],
+                    label=f"removal of {name}",
+                    recursive=True,
+                    ignore_missing=True,
+                    **_QUIET,
+                )
+                data.add_item(f"{self._folders[end]}/{name}")
+                self._wait(self._api.submit_delete(data)["task_id"])
 
     def _listed(self, end: int) -> list[Any]:
         folder = self._folders[end] or "/"
@@ -164,16 +157,6 @@ def test(job: Job, steps: Steps) -> None:
         steps.value("rate", round(rate / 10**6, 6), "MB/s", **dims)
 
 
-def found(job: Job) -> list[str]:
-    """What tests have left at both collections, and their tasks."""
-    return Globus(job).names()
-
-
-def remove(job: Job, name: str) -> None:
-    """Remove one of them."""
-    Globus(job).remove(name)
-
-
 def _token(tokens: Any) -> str:
     """That for transfers, among the tokens by server."""
     try:
@@ -193,17 +176,23 @@ def failed(task: dict[str, Any]) -> StepFailed:
     return StepFailed("login" if refused else "generic", why)
 
 
-@contextmanager
-def _explained(refused: Sequence[int] = _REFUSED) -> Iterator[None]:
-    """Turns what the SDK raises into StepFailed, but for TimeoutError."""
-    try:
-        yield
-    except GlobusAPIError as error:
-        status = "login" if error.http_status in refused else "generic"
-        said = ": ".join(str(part) for part in (error.code, error.message) if part)
-        why = f"HTTP status {error.http_status}: {said}"
-        raise StepFailed(status, why) from None  # type: ignore[arg-type]
-    except GlobusTimeoutError:
-        raise TimeoutError from None
-    except GlobusError as error:
-        raise StepFailed("generic", f"{type(error).__name__}: {error}") from None
+def explain(error: Exception) -> Exception:
+    """What the SDK raises, as StepFailed or TimeoutError."""
+    if isinstance(error, GlobusTimeoutError):
+        return TimeoutError()
+    if not isinstance(error, GlobusAPIError):
+        return error
+    refused = _UNKNOWN if isinstance(error, AuthAPIError) else _REFUSED
+    said = ": ".join(str(part) for part in (error.code, error.message) if part)
+    why = f"HTTP status {error.http_status}: {said}"
+    return StepFailed("login" if error.http_status in refused else "generic", why)
+
+
+KINDS = {
+    "globus": Kind(
+        test,
+        found=lambda job: Globus(job).names(),
+        remove=lambda job, name: Globus(job).remove(name),
+        explain=explain,
+    )
+}

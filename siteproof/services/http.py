@@ -18,10 +18,10 @@ from typing import IO
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
-from siteproof.services import asking, transfers
-from siteproof.services.asking import Answer
+from siteproof.services import transfers, web
 from siteproof.services.steps import Job, StepFailed
 from siteproof.services.transfers import ANSWER, MEBI
+from siteproof.services.web import Answer
 
 _NO_DAV = (400, 404, 405, 501)  # answers to a method that a server does not know
 _THERE = 405  # answer to MKCOL of what exists, and of a server that makes folders by itself
@@ -36,7 +36,7 @@ class Http(transfers.Client):
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._url = asking.split(job.service.address)
+        self._url = web.split(job.service.address)
         self._folder = self._url.path.rstrip("/") + "/"
         self._client: http.client.HTTPConnection | None = None
         self._open = ExitStack()
@@ -52,7 +52,7 @@ class Http(transfers.Client):
         answer = self._about(depth=0)
         if answer.status in _NO_DAV:
             answer = self.ask("GET", "")
-        asking.succeed(answer, "of the folder")
+        web.succeed(answer, "of the folder")
 
     def free(self) -> int | None:
         """The quota of WebDAV, where the service has one."""
@@ -63,23 +63,22 @@ class Http(transfers.Client):
         """Make the folder of what is put; servers without MKCOL make it by themselves."""
         answer = self.ask("MKCOL", f"{self._job.mark}/")
         if answer.status not in (_THERE, http.client.NOT_IMPLEMENTED):
-            asking.succeed(answer, "MKCOL")
+            web.succeed(answer, "MKCOL")
 
     def put(self, files: Sequence[Path]) -> None:
         """Write files, one after the other."""
         for file in files:
             with file.open("rb") as body:
-                asking.succeed(self.ask("PUT", f"{self._job.mark}/{file.name}", body), "PUT")
+                web.succeed(self.ask("PUT", f"{self._job.mark}/{file.name}", body), "PUT")
 
     def get(self, names: Sequence[str], into: Path) -> None:
         """Read files, one after the other."""
         for name in names:
             with (
-                transfers.files_of_at_most(transfers.largest(self._job)),
                 (into / name).open("wb") as out,
                 self._opened("GET", f"{self._job.mark}/{name}") as response,
             ):
-                asking.succeed(Answer(response.status, {}, b""), "GET")
+                web.succeed(Answer(response.status, {}, b""), "GET")
                 while part := response.read(MEBI):
                     out.write(part)
                 if response.length:
@@ -90,7 +89,7 @@ class Http(transfers.Client):
         answer = self._about(depth=1)
         if answer.status in _NO_DAV:
             answer = self.ask("GET", "")
-        asking.succeed(answer, "of the folder")
+        web.succeed(answer, "of the folder")
         if len(answer.body) >= ANSWER:
             raise StepFailed("generic", f"the folder's list has more than {ANSWER} bytes")
         names = listed(answer.body)
@@ -102,7 +101,7 @@ class Http(transfers.Client):
         """Remove a folder of ours; what is gone is no error."""
         answer = self.ask("DELETE", f"{name}/")
         if answer.status != _GONE:
-            asking.succeed(answer, "DELETE")
+            web.succeed(answer, "DELETE")
 
     def ask(
         self,
@@ -135,12 +134,11 @@ class Http(transfers.Client):
             headers |= {"Depth": f"{depth}", "Content-Type": "application/xml"}
         if body is not None and not isinstance(body, bytes):
             headers["Content-Length"] = f"{Path(body.name).stat().st_size}"
-        with asking.explained(self._job, self._url):
-            client = self._connected()
-            # A service that refuses a file answers before it has all of it.
-            with suppress(BrokenPipeError, ConnectionResetError):
-                client.request(method, self._folder + name, body, headers)
-            yield client.getresponse()
+        client = self._connected()
+        # A service that refuses a file answers before it has all of it.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            client.request(method, self._folder + name, body, headers)
+        yield client.getresponse()
 
     def _connected(self) -> http.client.HTTPConnection:
         """The connection; a new one if the service has closed it."""
@@ -149,7 +147,7 @@ class Http(transfers.Client):
             self._client = None
         if self._client is None or self._client.sock is None:
             self._open.close()
-            sock = self._open.enter_context(asking.connected(self._job, self._url))
+            sock = self._open.enter_context(web.connected(self._job, self._url))
             self._client = http.client.HTTPConnection(self._url.hostname or "", blocksize=MEBI)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as http.client's own have
             self._client.auto_open = 0  # it knows nothing of TLS
@@ -166,8 +164,7 @@ class Http(transfers.Client):
         return {"Authorization": f"Bearer {token}"}
 
 
-_KIND = transfers.Kind(Http)
-test, found, remove = _KIND.test, _KIND.found, _KIND.remove
+KINDS = {"http": transfers.kind(Http, web.explain)}
 
 
 def free(answer: bytes) -> int | None:

@@ -96,13 +96,11 @@ class Collection(transfers.Client):
 
     def login(self) -> None:
         """Look at the collection."""
-        with _explained():
-            self._session.collections.get(self._path())
+        self._session.collections.get(self._path())
 
     def make(self) -> None:
         """Make the collection of what is put."""
-        with _explained():
-            self._session.collections.create(self._path(self._job.mark))
+        self._session.collections.create(self._path(self._job.mark))
 
     def put(self, files: Sequence[Path]) -> None:
         """Write data objects, one after the other."""
@@ -113,19 +111,14 @@ class Collection(transfers.Client):
     def get(self, names: Sequence[str], into: Path) -> None:
         """Read data objects, one after the other."""
         for name in names:
-            with (
-                transfers.files_of_at_most(transfers.largest(self._job)),
-                self._opened(name, "r") as far,
-                (into / name).open("wb") as out,
-            ):
+            with self._opened(name, "r") as far, (into / name).open("wb") as out:
                 shutil.copyfileobj(far, out, PART)
 
     def differing(self, files: Sequence[File]) -> list[str] | None:
         """By the checksums of the service, if all are SHA-256 or MD5."""
         found = []
         for file in files:
-            with _explained():
-                far = self._session.data_objects.chksum(self._path(self._job.mark, file.path.name))
+            far = self._session.data_objects.chksum(self._path(self._job.mark, file.path.name))
             own = f"sha2:{b64encode(bytes.fromhex(file.sha256)).decode()}"
             if _MD5.fullmatch(far):
                 own = transfers.checksum(file.path, "md5") or ""
@@ -136,43 +129,37 @@ class Collection(transfers.Client):
 
     def names(self) -> list[str]:
         """What is ours in the collection."""
-        with _explained():
-            here = self._session.collections.get(self._path())
-            return transfers.ours([one.name for one in here.subcollections])
+        here = self._session.collections.get(self._path())
+        return transfers.ours([one.name for one in here.subcollections])
 
     def remove(self, name: str) -> None:
         """Remove a collection of ours, past the trash; what is gone is no error."""
-        with _explained():
-            collections = self._session.collections
-            if collections.exists(self._path(name)):
-                collections.remove(self._path(name), force=True)
+        collections = self._session.collections
+        if collections.exists(self._path(name)):
+            collections.remove(self._path(name), force=True)
 
     @contextmanager
     def _opened(self, name: str, mode: str) -> Iterator[Any]:
         """A data object as a file. The library's redirection to another server is off."""
-        with _explained():
-            objects, path = self._session.data_objects, self._path(self._job.mark, name)
-            with objects.open(path, mode, auto_close=False, allow_redirect=False) as far:
-                yield far
+        objects, path = self._session.data_objects, self._path(self._job.mark, name)
+        with objects.open(path, mode, auto_close=False, allow_redirect=False) as far:
+            yield far
 
 
-_KIND = transfers.Kind(Collection)
-test, found, remove = _KIND.test, _KIND.found, _KIND.remove
+def explain(error: Exception) -> Exception:
+    """What the library raises, as StepFailed or TimeoutError."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            return StepFailed("login", f"certificate: {error.verify_message}")
+        case CollectionDoesNotExist():
+            return StepFailed("generic", "no such collection, or no right to see it")
+        case iRODSException():
+            said = " ".join([type(error).__name__, *(str(part) for part in error.args if part)])
+            return StepFailed("login" if isinstance(error, _LOGIN) else "generic", said)
+        case NetworkException():
+            late = isinstance(error.__context__, TimeoutError)
+            return TimeoutError() if late else StepFailed("generic", str(error))
+    return error
 
 
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Turns what the library raises into StepFailed, but for TimeoutError."""
-    try:
-        yield
-    except ssl.SSLCertVerificationError as error:
-        raise StepFailed("login", f"certificate: {error.verify_message}") from None
-    except CollectionDoesNotExist:
-        raise StepFailed("generic", "no such collection, or no right to see it") from None
-    except iRODSException as error:
-        said = " ".join([type(error).__name__, *(str(part) for part in error.args if part)])
-        raise StepFailed("login" if isinstance(error, _LOGIN) else "generic", said) from None
-    except NetworkException as error:
-        if isinstance(error.__context__, TimeoutError):
-            raise TimeoutError from None
-        raise StepFailed("generic", str(error)) from None
+KINDS = {"irods": transfers.kind(Collection, explain)}

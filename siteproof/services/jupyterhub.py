@@ -27,8 +27,8 @@ import websocket
 
 from siteproof import files
 from siteproof.errors import UserError
-from siteproof.services.asking import MAX_BODY, Answer, ask, connected, explained, refused, succeed
-from siteproof.services.steps import PREFIX, Job, StepFailed, Steps, marked
+from siteproof.services.steps import PREFIX, Job, Kind, StepFailed, Steps, marked
+from siteproof.services.web import MAX_BODY, Answer, ask, connected, explain, refused, succeed
 
 MAX_RECEIVED = 4 * 2**20  # bytes that a kernel may send
 MAX_REASON = 120  # characters of an error in a cell
@@ -310,7 +310,7 @@ def _compute(hub: _Hub, server: str, channels: str) -> None:
         raise StepFailed("checksum", "the notebook is not as it was uploaded")
     parts = urlsplit(hub.job.service.address.rstrip("/") + channels)
     url = urlunsplit(parts._replace(scheme=parts.scheme.replace("http", "ws")))
-    with explained(hub.job, parts), connected(hub.job, parts) as connection:
+    with connected(hub.job, parts) as connection:
         printed = executed(url, connection, hub.authorization, kept)
     if printed.strip() != expected:
         why = f"the notebook printed '{printed.strip()[:80]}', expected '{expected[:16]}...'"
@@ -368,3 +368,6 @@ def _clock(answer: Answer) -> float:
 def _text(model: object, key: str) -> str:
     value = model.get(key) if isinstance(model, dict) else None
     return value if isinstance(value, str) else ""
+
+
+KINDS = {"jupyterhub": Kind(test, found, remove, explain)}

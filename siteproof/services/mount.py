@@ -6,7 +6,7 @@ import subprocess
 import sys
 from contextlib import suppress
 
-from siteproof.services.steps import SHARE, Job, StepFailed, Steps
+from siteproof.services.steps import SHARE, Job, Kind, StepFailed, Steps
 
 # An automounter mounts on access, so statvfs comes first. It hangs where the server is dead.
 MOUNTED = """
@@ -52,10 +52,4 @@ def look(program: str, path: str, seconds: float) -> None:
         raise StepFailed("generic", _REASONS.get(code, "cannot be read"))
 
 
-def found(job: Job) -> list[str]:
-    """Nothing: a file is only read."""
-    return []
-
-
-def remove(job: Job, name: str) -> None:
-    """Nothing is there to be removed."""
+KINDS = {"mount": Kind(test)}

@@ -25,7 +25,7 @@ from typing import Any
 
 from siteproof.record.samples import EMULATED, HYPERVISOR
 from siteproof.services import openstack_api, transfers
-from siteproof.services.openstack_api import Cloud, Guest, explained, fault
+from siteproof.services.openstack_api import Cloud, Guest, fault
 from siteproof.services.steps import Job, StepFailed, Steps
 
 CIDR = "10.213.0.0/20"  # of a network that a test makes: 4093 addresses
@@ -35,7 +35,7 @@ HASHES = ("sha512", "sha256")  # of images
 def test(job: Job, steps: Steps) -> None:
     """The login, then the service's scenarios, as often as it has trials."""
     cloud = Cloud(job)
-    with steps.step("login"), explained():
+    with steps.step("login"):
         cloud.api.session.get_token()
     trials = job.service.trials
     guest = "yes" if job.service.guest_user else "no"
@@ -50,9 +50,6 @@ def test(job: Job, steps: Steps) -> None:
         for metric, value in (("median", median(seconds)), ("worst", max(seconds))):
             exact = Decimal(f"{value:.3f}")
             steps.value(f"seconds_{metric}", exact, "s", step=name, trials=f"{len(seconds)}")
-
-
-found, remove = openstack_api.found, openstack_api.remove
 
 
 class _Trial:
@@ -72,9 +69,9 @@ class _Trial:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """A step of the test, with the errors of the libraries explained."""
+        """A step of the test, whose seconds are kept."""
         begun = time.monotonic()
-        with self._steps.step(name, seconds=None, **self._dims), explained():
+        with self._steps.step(name, seconds=None, **self._dims):
             yield
         self._took[name].append(time.monotonic() - begun)
 
@@ -97,8 +94,7 @@ class _Trial:
     def network(self) -> Any:
         """The site's network, or one that is made."""
         if self.service.network:
-            with explained():
-                return self.api.network.find_network(self.service.network, ignore_missing=False)
+            return self.api.network.find_network(self.service.network, ignore_missing=False)
         with self.step("network"):
             made = self.api.network.create_network(name=self.name("net"))
             self.api.network.create_subnet(
@@ -365,8 +361,7 @@ def _move(trial: _Trial) -> None:
 def _resize(trial: _Trial) -> None:
     """Another flavor, confirmed."""
     compute = trial.api.compute
-    with explained():
-        flavor = compute.find_flavor(trial.service.resize_flavor, ignore_missing=False)
+    flavor = compute.find_flavor(trial.service.resize_flavor, ignore_missing=False)
     trial.act("resize", lambda server: compute.resize_server(server, flavor), "VERIFY_RESIZE")
     server = trial.act("resize_confirm", compute.confirm_server_resize, "ACTIVE")
     if server.flavor.get("original_name", flavor.name) != flavor.name:
@@ -383,3 +378,6 @@ SCENARIOS: dict[str, Callable[[_Trial], None]] = {
     "move": _move,
     "resize": _resize,
 }
+
+
+KINDS = openstack_api.kinds(test)

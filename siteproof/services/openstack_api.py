@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -26,7 +26,7 @@ from openstack.connection import Connection
 from requests.adapters import HTTPAdapter
 
 from siteproof.services.ssh import Ssh
-from siteproof.services.steps import PREFIX, Job, StepFailed, lines_there, marked
+from siteproof.services.steps import PREFIX, Job, Kind, StepFailed, Steps, lines_there, marked
 
 CHANGED = "/var/tmp/siteproof"  # the file of a guest that a test writes
 _BLOCK = re.compile(
@@ -62,7 +62,7 @@ class Guest:
         changes = {"address": f"{service.guest_user}@{at}", "known_hosts": f"{known}", "key": ""}
         job = replace(self._cloud.job, service=service.model_copy(update=changes), scratch=scratch)
         auth = ("PreferredAuthentications publickey", f'IdentityFile "{self._key}"')
-        with Ssh(job, auth) as shell:
+        with closing(Ssh(job, auth)) as shell:
             self._cloud.until(lambda: _stands(shell), bool)
             return shell.printed(command, text)
 
@@ -124,6 +124,10 @@ MAX_THINGS = 20_000  # things of a kind that are looked at
 FAKE = "FAKE CONSOLE OUTPUT"  # what nova's fake driver gives as each server's console
 _PUBLIC = ("username", "project", "user_domain", "project_domain", "region")
 _LATE = (exceptions.ResourceTimeout, auth_errors.ConnectTimeout, requests.Timeout)
+ERRORS = (
+    *(StepFailed, exceptions.SDKException, auth_errors.ClientException),
+    requests.RequestException,
+)
 # What a test creates, in the order in which it can be removed: the service of the API, and its
 # functions that list and delete it.
 KINDS = {
@@ -229,11 +233,10 @@ class Cloud:
         }
         service, listing, _ = KINDS[kind]
         name = service.replace("_", "-")
-        with explained():
-            if not self.api.session.get_endpoint(service_type=name, **self._where):
-                return []
-            found = getattr(getattr(self.api, service), listing)(**chosen.get(kind, {}))
-            return [one for one in islice(found, MAX_THINGS) if marked(f"{one.name}")]
+        if not self.api.session.get_endpoint(service_type=name, **self._where):
+            return []
+        found = getattr(getattr(self.api, service), listing)(**chosen.get(kind, {}))
+        return [one for one in islice(found, MAX_THINGS) if marked(f"{one.name}")]
 
     @property
     def _where(self) -> dict[str, Any]:
@@ -261,10 +264,9 @@ class Cloud:
         failed = ""
         for one in left():
             try:
-                with explained():
-                    self._delete(kind, one)
-            except StepFailed as error:
-                failed = failed or f"{kind}: {error}"
+                self._delete(kind, one)
+            except ERRORS as error:
+                failed = failed or f"{kind}: {explain(error)}"
         if failed:
             raise StepFailed("generic", failed)
         self.until(left, lambda seen: not seen)
@@ -311,22 +313,12 @@ def _allowed() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def explained() -> Iterator[None]:
-    """Turns what the libraries raise into StepFailed; a time limit of theirs into TimeoutError."""
-    try:
-        yield
-    except _LATE:
-        raise TimeoutError from None
-    except (
-        exceptions.SDKException,
-        auth_errors.ClientException,
-        requests.RequestException,
-    ) as error:
-        raise _reason(error) from None
-
-
-def _reason(error: Exception) -> StepFailed:
+def explain(error: Exception) -> Exception:
+    """What the libraries raise, as StepFailed; a time limit of theirs as TimeoutError."""
+    if isinstance(error, _LATE):
+        return TimeoutError()
+    if isinstance(error, StepFailed) or not isinstance(error, ERRORS):
+        return error
     code = getattr(error, "status_code", None) or getattr(error, "http_status", None)
     details = f"{getattr(error, 'details', None) or error}".strip()
     if code == 401:
@@ -338,12 +330,13 @@ def _reason(error: Exception) -> StepFailed:
     return StepFailed("generic", details)
 
 
-def found(job: Job) -> list[str]:
-    """What tests have left in the cloud, by kind of thing."""
-    with explained():
-        return Cloud(job).found()
-
-
-def remove(job: Job, name: str) -> None:
-    """Remove what one test has left of one kind."""
-    Cloud(job).remove(name)
+def kinds(test: Callable[[Any, Steps], None]) -> dict[str, Kind]:
+    """The kind of clouds, with one of its tests."""
+    return {
+        "openstack": Kind(
+            test,
+            found=lambda job: Cloud(job).found(),
+            remove=lambda job, name: Cloud(job).remove(name),
+            explain=explain,
+        )
+    }

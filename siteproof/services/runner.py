@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from siteproof import files
-from siteproof.services.steps import Job, StepFailed, Steps, marked, without_secrets
+from siteproof.services.steps import Job, Kind, StepFailed, Steps, marked, without_secrets
 from siteproof.sites import Service, Site
 from siteproof.units import count
 
@@ -96,7 +96,7 @@ def run(job: Job, report: Callable[[Record], None]) -> None:
             report(record)
             records.append(record)
 
-    make(module(job).test)
+    make(kind_of(job).test)
     ends = [record["status"] for record in records if "end" in record]
     if {"timeout", "killed"}.intersection(ends):
         time.sleep(job.settle)
@@ -107,17 +107,17 @@ def run(job: Job, report: Callable[[Record], None]) -> None:
     shutil.rmtree(job.scratch, ignore_errors=True)
 
 
-def module(job: Job) -> Any:
-    """The module of a service's kind, one of those that the schema allows, or of a test of ours."""
-    return import_module(f"siteproof.services.{job.module}")
+def kind_of(job: Job) -> Kind:
+    """The kind of a service, one of those that the schema allows."""
+    kinds: dict[str, Kind] = import_module(f"siteproof.services.{job.module}").KINDS
+    return kinds[job.service.kind]
 
 
 def clean(job: Job, steps: Steps) -> None:
     """Remove all that this test has created, and ask the service whether it is gone."""
     with steps.step("clean", seconds=job.clean_seconds):
-        kind = module(job)
-        _remove(job, _own(job, kind.found(job)))
-        if left := _own(job, kind.found(job)):
+        _remove(job, _own(job))
+        if left := _own(job):
             named = ", ".join(left[:MAX_NAMED])
             raise StepFailed("generic", f"{count(len(left), 'thing')} left behind: {named}")
 
@@ -131,7 +131,7 @@ def clean_all(ended: Callable[[str], bool], *, apply: bool) -> Act:
     def remove(job: Job, steps: Steps) -> None:
         with steps.step("clean"):
             before = []
-            for name in module(job).found(job):
+            for name in kind_of(job).found(job):
                 mark = marked(name)
                 if mark and ended(mark[1]):
                     before.append(name)
@@ -140,7 +140,7 @@ def clean_all(ended: Callable[[str], bool], *, apply: bool) -> Act:
             try:
                 _remove(job, before if apply else [])
             finally:
-                left = set(before).intersection(module(job).found(job))
+                left = set(before).intersection(kind_of(job).found(job))
                 for name in before:
                     steps.thing(name, "left" if name in left else "removed")
 
@@ -148,20 +148,21 @@ def clean_all(ended: Callable[[str], bool], *, apply: bool) -> Act:
 
 
 def _remove(job: Job, names: Sequence[str]) -> None:
-    """Remove things; one that cannot be removed does not keep the others. Raises StepFailed."""
-    failed: StepFailed | None = None
+    """Remove things; one that cannot be removed does not keep the others. Raises its error."""
+    failed: Exception | None = None
     for name in names:
         try:
-            module(job).remove(job, name)
-        except StepFailed as error:
+            kind_of(job).remove(job, name)
+        except Exception as error:  # noqa: BLE001 - raised when the others are removed
             failed = failed or error
     if failed:
         raise failed
 
 
-def _own(job: Job, names: Sequence[str]) -> list[str]:
+def _own(job: Job) -> list[str]:
+    """What this test has created and the service still has."""
     own = marked(job.mark)
-    return [name for name in names if own and marked(name) == own]
+    return [name for name in kind_of(job).found(job) if own and marked(name) == own]
 
 
 def watched(job: Job, act: Act, guardian: _Guardian | None = None) -> Iterator[Record]:
@@ -199,15 +200,14 @@ def _in_child(job: Job, act: Act, writing: int, guardian: _Guardian | None) -> N
             reported.append(record.get("status", "ok"))
             os.write(writing, json.dumps(record).encode() + b"\n")
 
+        steps = Steps(report, job.seconds, kind_of(job).explain)
         try:
-            act(job, Steps(report, job.seconds))
-        except StepFailed as error:
-            if all(status == "ok" for status in reported):  # outside of every step
-                why = without_secrets(str(error))
-                report(_failed({"step": act.__name__}, error.status, why))
-        except Exception as error:  # noqa: BLE001 - outside of every step
-            why = without_secrets(f"{type(error).__name__}: {error}")
-            report(_failed({"step": act.__name__}, "generic", why))
+            act(job, steps)
+        except Exception as error:  # noqa: BLE001 - it ends the test, and is reported
+            failed = steps.failed(error, job.seconds)
+            if failed is not error or set(reported) <= {"ok"}:  # outside of every step
+                why = without_secrets(str(failed))
+                report(_failed({"step": act.__name__}, failed.status, why))
         os.write(writing, b'{"over": true}\n')  # all that has failed is reported
     finally:
         os._exit(0)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cached_property
 from importlib.metadata import version
 from itertools import islice
@@ -102,56 +101,50 @@ class Bucket(transfers.Client):
 
     def login(self) -> None:
         """Look at the bucket."""
-        with _explained():
-            list(islice(self._s3.list_objects(self._name, f"{self._job.mark}/"), 1))
+        list(islice(self._s3.list_objects(self._name, f"{self._job.mark}/"), 1))
 
     def put(self, files: Sequence[Path]) -> None:
         """Write objects, one after the other."""
-        with _explained():
-            for file in files:
-                name, size = f"{self._job.mark}/{file.name}", file.stat().st_size
-                with file.open("rb") as data:
-                    self._s3.put_object(self._name, name, data, size, part_size=PART)
+        for file in files:
+            name, size = f"{self._job.mark}/{file.name}", file.stat().st_size
+            with file.open("rb") as data:
+                self._s3.put_object(self._name, name, data, size, part_size=PART)
 
     def get(self, names: Sequence[str], into: Path) -> None:
         """Read objects, one after the other."""
-        with _explained(), transfers.files_of_at_most(transfers.largest(self._job)):
-            for name in names:
-                answer = self._s3.get_object(self._name, f"{self._job.mark}/{name}")
-                with (into / name).open("wb") as out:
-                    for part in answer.stream(MEBI):
-                        out.write(part)
-                answer.release_conn()
+        for name in names:
+            answer = self._s3.get_object(self._name, f"{self._job.mark}/{name}")
+            with (into / name).open("wb") as out:
+                for part in answer.stream(MEBI):
+                    out.write(part)
+            answer.release_conn()
 
     def differing(self, files: Sequence[File]) -> list[str] | None:
         """By the ETags of the service, if all are MD5s."""
         tags = {}
-        with _explained():
-            for file in files:
-                object_ = self._s3.stat_object(self._name, f"{self._job.mark}/{file.path.name}")
-                tags[file] = (object_.etag or "").lower()
-                if not _MD5.fullmatch(tags[file]) or _encrypted(object_):
-                    return None
+        for file in files:
+            object_ = self._s3.stat_object(self._name, f"{self._job.mark}/{file.path.name}")
+            tags[file] = (object_.etag or "").lower()
+            if not _MD5.fullmatch(tags[file]) or _encrypted(object_):
+                return None
         return [file.path.name for file, tag in tags.items() if tag != etag(file.path)]
 
     def names(self) -> list[str]:
         """What is ours in the bucket, uploads that were not completed among it."""
-        with _explained():
-            objects = [found.object_name or "" for found in self._objects(PREFIX)]
-            uploads = [upload.object_name for upload in self._uploads(PREFIX)]
+        objects = [found.object_name or "" for found in self._objects(PREFIX)]
+        uploads = [upload.object_name for upload in self._uploads(PREFIX)]
         return transfers.ours(sorted({name.partition("/")[0] for name in (*objects, *uploads)}))
 
     def remove(self, name: str) -> None:
         """Remove all whose names begin with a folder of ours; what is gone is no error."""
-        with _explained():
-            for upload in self._uploads(f"{name}/"):
-                self._s3._abort_multipart_upload(self._name, upload.object_name, upload.upload_id)
-            objects = [
-                DeleteObject(found.object_name or "", _version(found))
-                for found in self._objects(f"{name}/")
-            ]
-            for error in self._s3.remove_objects(self._name, objects):
-                raise StepFailed("generic", f"{error.code}: {error.message} (remove)")
+        for upload in self._uploads(f"{name}/"):
+            self._s3._abort_multipart_upload(self._name, upload.object_name, upload.upload_id)
+        objects = [
+            DeleteObject(found.object_name or "", _version(found))
+            for found in self._objects(f"{name}/")
+        ]
+        for error in self._s3.remove_objects(self._name, objects):
+            raise StepFailed("generic", f"{error.code}: {error.message} (remove)")
 
     def _objects(self, prefix: str) -> list[Object]:
         """With their older versions, where the service has such and shows them."""
@@ -172,10 +165,6 @@ class Bucket(transfers.Client):
             if error.code not in _NO_VERSIONS:
                 raise
             return []
-
-
-_KIND = transfers.Kind(Bucket)
-test, found, remove = _KIND.test, _KIND.found, _KIND.remove
 
 
 def etag(path: Path) -> str:
@@ -199,17 +188,10 @@ def _version(found: Object) -> str | None:
     return found.version_id if found.version_id != "null" else None
 
 
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Turns what the library raises into StepFailed, but for TimeoutError."""
-    try:
-        yield
-    except (MinioException, urllib3.exceptions.HTTPError) as error:
-        raise _reason(error) from None
-
-
-def _reason(error: Exception) -> StepFailed | TimeoutError:
+def explain(error: Exception) -> Exception:
     """Why a request failed."""
+    if not isinstance(error, MinioException | urllib3.exceptions.HTTPError):
+        return error
     if isinstance(error, S3Error):
         status = "login" if error.code in _LOGIN else "generic"
         return StepFailed(status, f"{error.code}: {error.message}")  # type: ignore[arg-type]
@@ -235,3 +217,6 @@ def lost(error: Exception) -> str:
     """What the library of HTTP reports of a connection, without the names of its classes."""
     said = f"{error.args[-1]}" if error.args else type(error).__name__
     return re.sub(r"<[^>]*>:? *|^[A-Za-z]+\([^)]*\): ", "", said)
+
+
+KINDS = {"s3": transfers.kind(Bucket, explain)}

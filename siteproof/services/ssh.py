@@ -60,12 +60,6 @@ class Ssh:
         auth = ("PreferredAuthentications publickey", f"IdentityFile {_path(job.service.key)}")
         return cls(job, auth)
 
-    def __enter__(self) -> Ssh:
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """End the connection, if there is one."""
         if self._master:

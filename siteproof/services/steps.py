@@ -1,10 +1,6 @@
 """What a kind of service is given: its entry in the site, a name for what it creates, and steps.
 
-A module of this room for a kind has:
-
-    test(job, steps)    uses the service; each step within `steps.step(NAME)`
-    found(job)          the names of all things at the service that begin with PREFIX
-    remove(job, name)   removes one of them
+A module of this room has a Kind for each kind of service that it uses, in KINDS.
 
 What the service sends is data: it becomes part of no command, and of no path on this machine.
 """
@@ -35,6 +31,7 @@ LONGEST = 300  # characters of a reason
 SHARE = 0.9  # of a time limit: what is wrong is reported before the limit is over
 LONGEST_SETTLE = 60.0  # seconds
 LARGEST_SECRET = 64 * 1024  # bytes
+OVER_SSH = ("sftp", "rsync", "kerberos")  # kinds that one module uses
 _secrets: set[str] = set()  # what no output may have; of this process, which tests one service
 
 
@@ -68,7 +65,7 @@ class Job:
     @property
     def module(self) -> str:
         """The module of this room that uses the service."""
-        return self.service.kind
+        return "sftp" if self.service.kind in OVER_SSH else self.service.kind
 
     @property
     def clean_seconds(self) -> float:
@@ -169,18 +166,31 @@ def without_secrets(text: str) -> str:
     return harmless(" ".join(text.split()))[:LONGEST]
 
 
-class Steps:
-    """Times steps and reports each as a record: when it begins, and how it ended."""
+def unexplained(error: Exception) -> Exception:
+    """The error as it is: of a kind that uses no library with errors of its own."""
+    return error
 
-    def __init__(self, report: Callable[[dict[str, object]], None], seconds: float) -> None:
-        self._report, self._seconds = report, seconds
+
+class Steps:
+    """Times steps and reports each as a record: when it begins, and how it ended.
+
+    explain: what an error of the kind's library means: StepFailed, TimeoutError, or the same.
+    """
+
+    def __init__(
+        self,
+        report: Callable[[dict[str, object]], None],
+        seconds: float,
+        explain: Callable[[Exception], Exception] = unexplained,
+    ) -> None:
+        self._report, self._seconds, self._explain = report, seconds, explain
 
     @contextmanager
     def step(self, name: str, *, seconds: float | None = None, **dims: str) -> Iterator[None]:
         """A step, timed. seconds: how long it may take, if not as long as all others.
 
-        dims: what distinguishes it from steps of the same name, such as a direction. StepFailed
-        and other errors are reported and raised again, so the steps after it are not made.
+        dims: what distinguishes it from steps of the same name, such as a direction. An error is
+        reported and raised as StepFailed, so the steps after it are not made.
         """
         place = {"step": name, **dims}
         limit = seconds or self._seconds
@@ -188,17 +198,20 @@ class Steps:
         start = time.monotonic()
         try:
             yield
-        except StepFailed as error:
-            self._ended(place, start, error.status, str(error))
-            raise
-        except TimeoutError:
-            self._ended(place, start, "timeout", f"no answer within {limit:g} s")
-            raise StepFailed("timeout", f"no answer within {limit:g} s") from None
         except Exception as error:
-            why = f"{type(error).__name__}: {error}"
-            self._ended(place, start, "generic", why)
-            raise StepFailed("generic", why) from None
+            failed = self.failed(error, limit)
+            self._ended(place, start, failed.status, str(failed))
+            raise failed from None
         self._ended(place, start, "ok", "")
+
+    def failed(self, error: Exception, limit: float) -> StepFailed:
+        """What an error means. limit: the seconds that there were."""
+        found = error if isinstance(error, StepFailed) else self._explain(error)
+        if isinstance(found, StepFailed):
+            return found
+        if isinstance(found, TimeoutError):
+            return StepFailed("timeout", f"no answer within {limit:g} s")
+        return StepFailed("generic", f"{type(found).__name__}: {found}")
 
     def value(self, metric: str, value: Decimal | int | float, unit: str, **dims: str) -> None:
         """A figure of a metric `Service.METRIC` in the catalogue, such as a rate."""
@@ -215,3 +228,18 @@ class Steps:
     def _ended(self, place: dict[str, str], start: float, status: str, why: str) -> None:
         took = f"{time.monotonic() - start:.3f}"
         self._report({"end": place, "seconds": took, "status": status, "why": without_secrets(why)})
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How services of a kind are used.
+
+    test: uses one; each step within `steps.step(NAME)`. found: the names of all things at the
+    service that begin with PREFIX; of a kind that only looks, none. remove: removes one of them.
+    explain: as of Steps.
+    """
+
+    test: Callable[[Job, Steps], None]
+    found: Callable[[Job], list[str]] = lambda job: []
+    remove: Callable[[Job, str], None] = lambda job, name: None
+    explain: Callable[[Exception], Exception] = unexplained

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Protocol
 
 from siteproof import units
-from siteproof.services.steps import PREFIX, Job, StepFailed, Steps
+from siteproof.services.steps import PREFIX, Job, Kind, StepFailed, Steps, unexplained
 
 MEBI = 1 << 20
 LARGE = "large"  # the name of the large file at the far end
@@ -105,26 +105,24 @@ def transfer(job: Job, steps: Steps, client: Client) -> None:
         _there_and_back(job, steps, client, sizes, "_many")
 
 
-class Kind:
-    """The three functions of a kind's module (see steps.py). client: makes the one of a job."""
+def kind(
+    client: Callable[[Job], Client], explain: Callable[[Exception], Exception] = unexplained
+) -> Kind:
+    """A kind whose services keep files. client: makes the one of a job."""
 
-    def __init__(self, client: Callable[[Job], Client]) -> None:
-        self._client = client
+    def test(job: Job, steps: Steps) -> None:
+        with closing(client(job)) as far:
+            transfer(job, steps, far)
 
-    def test(self, job: Job, steps: Steps) -> None:
-        """Files to the service and back."""
-        with closing(self._client(job)) as client:
-            transfer(job, steps, client)
+    def found(job: Job) -> list[str]:
+        with closing(client(job)) as far:
+            return far.names()
 
-    def found(self, job: Job) -> list[str]:
-        """What tests have left in the folder."""
-        with closing(self._client(job)) as client:
-            return client.names()
+    def remove(job: Job, name: str) -> None:
+        with closing(client(job)) as far:
+            far.remove(name)
 
-    def remove(self, job: Job, name: str) -> None:
-        """Remove one of them."""
-        with closing(self._client(job)) as client:
-            client.remove(name)
+    return Kind(test, found, remove, explain)
 
 
 def _fits(where: str, free: int | None, needed: int) -> None:
@@ -154,7 +152,8 @@ def _there_and_back(
         _rate(steps, files, put, job.here, job.there)
     with steps.step(f"get{suffix}", direction="in"):
         begun = time.monotonic()
-        client.get(list(sizes), back)
+        with files_of_at_most(largest(job)):
+            client.get(list(sizes), back)
         got = time.monotonic() - begun
         _agree(_changed(files, back), "what came back has another checksum")
     if differing is None:

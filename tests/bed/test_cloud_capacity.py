@@ -7,6 +7,7 @@ import services_fixture
 from services_fixture import breaking, ends, jobs, kill_at, records, until
 
 from siteproof.services import capacity, openstack
+from siteproof.services.openstack_api import ERRORS
 
 pytestmark = [pytest.mark.services, pytest.mark.cloud, pytest.mark.tool("OpenStack", "ReFrame")]
 SWEEP = """\
@@ -95,8 +96,8 @@ def shown(world):
 def nothing_left(job):
     """Whether the cloud answers in time, and has nothing of the point."""
     try:
-        return openstack.found(job()) == []
-    except TimeoutError:
+        return openstack.KINDS["openstack"].found(job()) == []
+    except ERRORS:
         return False
 
 

@@ -56,7 +56,7 @@ def faulty(bed):
 
 def nothing_is_left(bed, job):
     """Asked of the service, and seen in the user's folder."""
-    assert runner.module(job).found(job) == []
+    assert runner.kind_of(job).found(job) == []
     assert not list((bed.state / "hub/home/alice").rglob("siteproof-*"))
 
 

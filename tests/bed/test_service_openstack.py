@@ -8,10 +8,10 @@ import pytest
 import services_fixture
 from services_fixture import breaking, ends, jobs, kill_at, records, until
 
-from siteproof.services import openstack
-from siteproof.services.openstack_api import Cloud
-from siteproof.services.steps import StepFailed
+from siteproof.services.openstack import KINDS
+from siteproof.services.openstack_api import ERRORS, Cloud
 
+CLOUD = KINDS["openstack"]
 pytestmark = [pytest.mark.services, pytest.mark.cloud, pytest.mark.tool("OpenStack")]
 LIFE = [
     *("login", "image_up", "image_down", "image_delete", "network", "launch", "launch_other"),
@@ -60,7 +60,7 @@ def test_a_virtual_machine_is_launched_moved_kept_resized_and_removed(bed, job):
     given = job("openstack")
     found = records(given)
     assert ends(found) == dict.fromkeys(LIFE, ("ok", ""))
-    assert openstack.found(given) == []
+    assert CLOUD.found(given) == []
     conditions = {k: v for r in found for k, v in r.get("conditions", {}).items()}
     assert (conditions["hypervisor"], conditions["emulated"]) == ("fake", "hypervisor")
     assert conditions["guest"] == "no"
@@ -99,15 +99,15 @@ def test_a_fault_has_its_step_its_status_and_its_reason_and_nothing_is_left(
     faulty.mend("openstack")
     given = job("openstack")
     until(lambda: knows_us(given), "a login is accepted again", every=1)
-    for name in openstack.found(given):  # of a fault that also keeps us from removing
-        openstack.remove(given, name)
-    assert openstack.found(given) == []
+    for name in CLOUD.found(given):  # of a fault that also keeps us from removing
+        CLOUD.remove(given, name)
+    assert CLOUD.found(given) == []
 
 
 def knows_us(given):
     """Whether a login is accepted again: the cloud's services remember a refusal for a while."""
-    with suppress(StepFailed):
-        return openstack.found(given) is not None
+    with suppress(*ERRORS):
+        return CLOUD.found(given) is not None
     return False
 
 
@@ -115,7 +115,7 @@ def knows_us(given):
 def test_a_test_of_a_cloud_that_is_killed_leaves_nothing_behind(bed, job, step):
     given = job("openstack", scenarios=["image", "launch", "volume"])
     kill_at(given, step)
-    until(lambda: openstack.found(given) == [], "nothing of the test is left", every=1)
+    until(lambda: CLOUD.found(given) == [], "nothing of the test is left", every=1)
 
 
 def test_what_is_not_ours_in_the_project_stays(bed, job):
@@ -123,7 +123,7 @@ def test_what_is_not_ours_in_the_project_stays(bed, job):
     api = Cloud(given).api
     other = api.network.create_network(name="siteproof-of-somebody")
     try:
-        assert openstack.found(given) == []
+        assert CLOUD.found(given) == []
     finally:
         api.network.delete_network(other)
 

@@ -12,7 +12,7 @@ import pytest
 import services_fixture
 from services_fixture import breaking, ends, jobs, records
 
-from siteproof.services import kerberos, runner, s3
+from siteproof.services import runner, s3, sftp
 
 TOOLS = pytest.mark.tool("OpenSSH", "rsync", "nginx", "versitygw (S3)", "MIT Kerberos")
 pytestmark = [pytest.mark.services, TOOLS]
@@ -130,8 +130,8 @@ def test_files_go_there_and_back_and_nothing_is_left(bed, job, name):
 
 def test_a_ticket_is_passed_on_and_one_that_may_not_be_is_missing_there(bed, job, monkeypatch):
     assert ends(records(job("kerberos", forward=True)))["forward"] == ("ok", "")
-    first = (*kerberos._AUTH, "GSSAPIDelegateCredentials no")  # the first of a key counts
-    monkeypatch.setattr(kerberos, "_AUTH", first)
+    first = (*sftp._AUTH, "GSSAPIDelegateCredentials no")  # the first of a key counts
+    monkeypatch.setattr(sftp, "_AUTH", first)
     status, why = ends(records(job("kerberos", forward=True)))["forward"]
     assert (status, "klist" in why) == ("generic", True), why
 
@@ -154,7 +154,7 @@ def test_a_fault_is_named_and_what_was_made_can_be_removed(
     must_not_show_secrets(bed, shown)
     faulty.mend(OF[name])
     again = job(name)
-    kind = runner.module(again)
+    kind = runner.kind_of(again)
     for left in kind.found(again):
         kind.remove(again, left)
     assert kind.found(again) == []
@@ -168,7 +168,7 @@ def test_what_is_not_ours_is_neither_found_nor_removed(bed, job):
         for other in ("notes", "siteproof-x y", "-rf"):
             (top / other).mkdir()
         one = job(name)
-        kind = runner.module(one)
+        kind = runner.kind_of(one)
         assert kind.found(one) == []
         kind.remove(one, one.mark)  # it is gone: no error
         assert {p.name for p in top.iterdir()} >= {"notes", "siteproof-x y", "-rf"}
@@ -181,9 +181,9 @@ def test_an_upload_to_s3_that_was_not_completed_is_found_and_removed(bed, job):
     bucket = s3.Bucket(one)
     key = f"{one.mark}/large"
     bucket._s3._create_multipart_upload(one.service.bucket, key, {})
-    assert s3.found(one) == [one.mark]
-    s3.remove(one, one.mark)
-    assert s3.found(one) == []
+    assert s3.KINDS["s3"].found(one) == [one.mark]
+    s3.KINDS["s3"].remove(one, one.mark)
+    assert s3.KINDS["s3"].found(one) == []
 
 
 def test_a_large_object_is_sent_in_parts_and_its_etag_agrees(bed, job, monkeypatch):

@@ -84,10 +84,15 @@ def job(tmp_path, **keys):
     return Job("one", Service.model_validate(keys), MARK, tmp_path, "example")
 
 
-def steps_of(kind, job):
+def step(explain, seconds=9.0):
+    """A step of a kind of service with these errors."""
+    return Steps(lambda record: None, seconds, explain).step("any")
+
+
+def steps_of(module, job):
     """Test a service; its steps as (name, status, why), and its values by metric."""
-    records = []
+    records, kind = [], module.KINDS[job.service.kind]
     with suppress(StepFailed):
-        kind.test(job, Steps(records.append, job.seconds))
+        kind.test(job, Steps(records.append, job.seconds, kind.explain))
     ended = [(r["end"]["step"], r["status"], r["why"]) for r in records if "end" in r]
     return ended, {r["metric"]: r for r in records if "metric" in r}

@@ -157,7 +157,7 @@ def test_without_the_extra_all_but_kinds_of_services_can_be_imported(no_extra):
     unusable = set(done.stdout.split())
     kinds = {f"siteproof.services.{kind}" for kind in runner.MODULES}
     assert kinds <= unusable
-    free = {"runner", "steps", "sftp", "rsync", "kerberos"}
+    free = {"runner", "steps", "sftp", "ssh"}
     assert unusable.isdisjoint(f"siteproof.services.{name}" for name in free)
     assert {name for name in unusable if not name.startswith("siteproof.services.")} == set()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import sources
 from clone import TOP
 
-from siteproof.services import runner
+from siteproof.services import runner, steps
 from siteproof.sites.service_keys import KINDS
 
 PACKAGE = TOP / "siteproof"
@@ -196,7 +196,8 @@ def test_each_kind_of_service_needs_what_its_modules_import():
             found.add(name.split(".")[0])
         return found & HOME.keys()
 
-    needs = {kind: libraries(kind, set()) for kind in KINDS}
+    modules = {kind: "sftp" if kind in steps.OVER_SSH else kind for kind in KINDS}
+    needs = {kind: libraries(module, set()) for kind, module in modules.items()}
     needs["openstack"] |= libraries("capacity", set())
     assert {kind: set(runner.MODULES.get(kind, ())) for kind in KINDS} == needs
 

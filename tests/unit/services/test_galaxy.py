@@ -6,11 +6,11 @@ import time
 
 import pytest
 from rows import rows
-from served import MARK, pages
+from served import MARK, pages, step
 
 from siteproof.errors import UserError
 from siteproof.services import galaxy
-from siteproof.services.galaxy import Galaxy, explained, id_of
+from siteproof.services.galaxy import Galaxy, id_of
 from siteproof.services.steps import Job, StepFailed
 from siteproof.sites import Service
 
@@ -135,7 +135,7 @@ def test_what_is_no_identifier_becomes_no_part_of_a_url(thing):
 
 @rows("error", [KeyError("id"), TypeError(), AttributeError(), ValueError()])
 def test_an_answer_of_another_shape_is_named_without_its_content(error):
-    with pytest.raises(StepFailed, match="the answer is not understood"), explained():
+    with pytest.raises(StepFailed, match="the answer is not understood"), step(galaxy.explain):
         raise error
 
 
@@ -161,7 +161,7 @@ def galaxy_of(job, answers, **more):
 )
 def test_an_answer_that_is_none_has_a_status_and_a_reason(job, answer, status, why):
     served, made = galaxy_of(job, {"/api/version": answer})
-    with served as at, pytest.raises(StepFailed, match=why) as error, explained():
+    with served as at, pytest.raises(StepFailed, match=why) as error, step(galaxy.explain):
         made(at).config.get_version()
     assert error.value.status == status
 
@@ -200,7 +200,7 @@ def test_a_result_that_ends_in_the_middle_has_no_checksum(job):
         handler.wfile.write(b"half")
 
     served, made = galaxy_of(job, {"/api/histories/1a/contents/2b/display?to_ext=txt": cut})
-    with served as at, pytest.raises(StepFailed, match="ended in the middle"):
+    with served as at, pytest.raises(StepFailed, match="ended in the middle"), step(galaxy.explain):
         made(at).sha256("1a", {"id": "2b", "file_ext": "txt"})
 
 

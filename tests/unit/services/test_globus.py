@@ -75,7 +75,7 @@ def made(job):
     """The records of a test, and why it failed, if it did."""
     found = []
     try:
-        globus.test(job, steps.Steps(found.append, job.seconds))
+        globus.test(job, steps.Steps(found.append, job.seconds, globus.explain))
     except StepFailed as error:
         return found, (error.status, str(error))
     return found, None
@@ -167,7 +167,7 @@ def test_what_is_left_is_read_from_both_folders_and_from_tasks_that_have_not_end
     folder(api, ENDS[1], [entry(job.mark, 4096, "dir")])
     document = {"DATA": [{"label": other, "task_id": "t"}, {"label": None}], "total": 2}
     answer(api, "/v0.10/task_list", document)
-    assert globus.found(job) == [job.mark, other]
+    assert globus.KINDS["globus"].found(job) == [job.mark, other]
 
 
 def test_removal_cancels_the_task_and_removes_the_folder_where_it_is(job, api):
@@ -178,7 +178,7 @@ def test_removal_cancels_the_task_and_removes_the_folder_where_it_is(job, api):
     deleted = load_response(TransferClient.submit_delete, requests_mock=api).metadata
     answer(api, "/v0.10/submission_id", {"value": deleted["submission_id"]})
     task(api, deleted["task_id"])
-    globus.remove(job, job.mark)
+    globus.KINDS["globus"].remove(job, job.mark)
     assert any(call.request.url.endswith(f"/task/{cancelled}/cancel") for call in api.calls)
     (body,) = bodies(api, "/delete")
     assert (body["endpoint"], body["recursive"]) == (ENDS[1], True)

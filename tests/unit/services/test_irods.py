@@ -36,10 +36,11 @@ def test_files_go_to_irods_and_back_and_nothing_is_left(tmp_path, far, scheme):
     assert ended == [(name, "ok", "") for name in DONE]
     assert "rate" in values
     assert {len(data) for data in far.objects.values()} == {9 << 20, 64 << 10}
-    assert irods.found(test) == [MARK]
-    irods.remove(test, MARK)
-    irods.remove(test, MARK)  # what is gone is no error
-    assert (irods.found(test), far.objects) == ([], {})
+    kind = irods.KINDS["irods"]
+    assert kind.found(test) == [MARK]
+    kind.remove(test, MARK)
+    kind.remove(test, MARK)  # what is gone is no error
+    assert (kind.found(test), far.objects) == ([], {})
 
 
 @pytest.mark.parametrize("scheme", ["sha2", "sha512"])

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pytest
 from rows import rows
+from served import step
 
 from siteproof.errors import UserError
 from siteproof.services import openstack_api, steps
@@ -174,7 +175,7 @@ def test_an_api_that_sends_us_elsewhere_gets_no_password_there(tmp_path):
     try:
         address = f"http://127.0.0.1:{server.server_address[1]}/v3"
         job = Job("cloud", service(credentials=f"{path}", address=address), MARK, tmp_path, "mine")
-        with pytest.raises(StepFailed), openstack_api.explained():
+        with pytest.raises(StepFailed), step(openstack_api.explain):
             Cloud(job).api.session.get_token()
     finally:
         server.shutdown()

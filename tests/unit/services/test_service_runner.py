@@ -41,9 +41,10 @@ def far(job, monkeypatch):
         test=lambda job, steps: None,
         found=lambda job: [path.name for path in folder.iterdir()],
         remove=lambda job, name: (folder / name).unlink(),
+        explain=steps.unexplained,
         make=lambda job, name="": (folder / (job.mark + name)).write_text(""),
     )
-    monkeypatch.setattr(runner, "module", lambda job: found)
+    monkeypatch.setattr(runner, "kind_of", lambda job: found)
     return found
 
 
@@ -174,7 +175,6 @@ def test_a_service_that_does_not_answer_at_the_end_is_not_clean(job, far):
 KILLED = """
     import os, sys, time
     from pathlib import Path
-    from types import SimpleNamespace
     from siteproof.services import runner, steps
     from siteproof.services.steps import Job
     from siteproof.sites import Service
@@ -194,8 +194,8 @@ KILLED = """
         (job.scratch / "needed").write_text("")
         (far / name).unlink()
 
-    kind = SimpleNamespace(test=test, found=lambda job: os.listdir(far), remove=remove)
-    runner.module = lambda job: kind
+    kind = steps.Kind(test, found=lambda job: os.listdir(far), remove=remove)
+    runner.kind_of = lambda job: kind
     runner.run(job, lambda record: None)
 """
 

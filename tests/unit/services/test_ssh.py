@@ -2,7 +2,7 @@
 
 from rows import rows
 
-from siteproof.services import kerberos, rsync, sftp, ssh, steps
+from siteproof.services import sftp, ssh, steps
 from siteproof.services.steps import Job
 from siteproof.sites import Service
 
@@ -102,12 +102,12 @@ SFTP_DF = """\
 
 
 def test_free_room_by_sftp_is_that_of_users():
-    assert sftp.free(SFTP_DF) == 109716732 * 1024
+    assert sftp.free(sftp._SFTP_DF, SFTP_DF) == 109716732 * 1024
 
 
 @rows("text", ["", SFTP_DF.splitlines()[0], SFTP_DF[:90], "a b c d 53%"])
 def test_no_room_is_known_without_a_whole_table_of_sftp(text):
-    assert sftp.free(text) is None
+    assert sftp.free(sftp._SFTP_DF, text) is None
 
 
 DF = """\
@@ -118,12 +118,12 @@ Filesystem     1024-blocks      Used Available Capacity Mounted on
 
 @rows("device", ["/dev/vda1", "//server/share of all", "tank/home"])
 def test_free_room_by_df_is_that_of_users(device):
-    assert rsync.free(DF.replace("/dev/vda1", device)) == 109716732 * 1024
+    assert sftp.free(sftp._DF, DF.replace("/dev/vda1", device)) == 109716732 * 1024
 
 
 @rows("text", ["", DF.splitlines()[0], DF[:110], "df: .: Stale file handle\n"])
 def test_no_room_is_known_without_a_whole_table_of_df(text):
-    assert rsync.free(text) is None
+    assert sftp.free(sftp._DF, text) is None
 
 
 def test_a_path_in_a_command_of_sftp_is_quoted():
@@ -140,8 +140,8 @@ Valid starting       Expires              Service principal
 
 
 def test_klist_says_whose_tickets_it_shows():
-    assert kerberos.principal(KLIST) == "alice@TEST"
-    assert kerberos.principal("klist: No credentials cache found (filename: /tmp/x)\n") == ""
+    assert sftp.principal(KLIST) == "alice@TEST"
+    assert sftp.principal("klist: No credentials cache found (filename: /tmp/x)\n") == ""
 
 
 @rows(
@@ -157,6 +157,6 @@ def test_klist_says_whose_tickets_it_shows():
     ],
 )
 def test_why_kinit_gave_no_ticket(text, status):
-    failed = kerberos.refused(text)
+    failed = sftp.no_ticket(text)
     assert failed.status == status
     assert str(failed)

@@ -235,7 +235,7 @@ def test_what_a_tool_prints_may_be_no_text_at_all(job):
 
 
 def test_the_connection_ends_after_each_use_of_a_kind_also_after_a_failure(job, far):
-    kind = transfers.Kind(lambda job: far)
+    kind = transfers.kind(lambda job: far)
     kind.test(job, steps.Steps(lambda record: None, 9.0))
     kind.remove(job, "any")
     with pytest.raises(StepFailed):

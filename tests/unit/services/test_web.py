@@ -138,5 +138,4 @@ def test_certificates_that_cannot_be_read_are_named(tmp_path):
 
 def test_a_page_leaves_nothing_to_be_removed(tmp_path):
     given = job(tmp_path, kind="web", address="http://portal.invalid/")
-    assert web.found(given) == []
-    web.remove(given, "siteproof-x")
+    assert web.KINDS["web"].found(given) == []
