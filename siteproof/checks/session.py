@@ -23,7 +23,7 @@ from siteproof.errors import UserError
 from siteproof.record import session_numbers
 from siteproof.sites import Site
 from siteproof.slurm import client
-from siteproof.spack import registered, targets
+from siteproof.spack import merge, registered
 from siteproof.spack.registered import Registered
 
 
@@ -33,7 +33,7 @@ def built(site: Site) -> dict[str, Registered]:
     Raises UserError if a registration is not whole.
     """
     found = {
-        name: registered.read(site.name, environment.spack, targets.of(site, name))
+        name: registered.read(site.name, environment.spack, merge.target_of(site, name))
         for name, environment in site.system.environments.items()
         if environment.spack
     }

@@ -32,8 +32,7 @@ from siteproof.record.samples import REPEATED, Sample
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable
 from siteproof.sweeps import caps, resume
-from siteproof.sweeps.points import combinations, repeated, size_class, walk
-from siteproof.sweeps.reading import SweepFile
+from siteproof.sweeps.reading import SweepFile, combinations, repeated, size_class, walk
 from siteproof.units import count
 
 AROUND = 5  # seconds of a point beyond its limit: ranks that do not end at once

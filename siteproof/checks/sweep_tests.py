@@ -13,8 +13,7 @@ from siteproof.checks import loading
 from siteproof.errors import UserError, UserErrors
 from siteproof.sites.schema import yamlfile
 from siteproof.sweeps import caps, reading
-from siteproof.sweeps.points import classes
-from siteproof.sweeps.reading import SweepFile
+from siteproof.sweeps.reading import SweepFile, classes
 from siteproof.sweeps.tools import TOOLS
 
 

@@ -17,8 +17,7 @@ from siteproof.checks import session
 from siteproof.checks.job import ON_NODE
 from siteproof.record.point import KNOB, Point
 from siteproof.sweeps import knobs
-from siteproof.sweeps.points import combinations
-from siteproof.sweeps.reading import SweepFile
+from siteproof.sweeps.reading import SweepFile, combinations
 
 SCRIPTS = ("knob.sh", "knob_hold.sh", "knob_kinds.sh")
 PATIENCE = 20  # seconds in which the nodes of a job that was ended restore; Slurm's KillWait is 30

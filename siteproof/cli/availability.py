@@ -11,7 +11,7 @@ import click
 
 from siteproof import files, nodesets
 from siteproof.answers.age import lasting
-from siteproof.availability import overview, window_figures
+from siteproof.availability import overview
 from siteproof.availability.definitions import Spans, Uptime, mtbf, overall, scheduled, seconds
 from siteproof.availability.down_times import minute
 from siteproof.availability.overview import COLUMNS, FOUR, HOUR, Overview, four_rows, percent, rows
@@ -270,7 +270,7 @@ def _answer(criterion: Criterion, verdict: Verdict | None, figure: FigureAnswer)
     text = f"{verdict or 'reported only'}, {value} in {hours} h measured"
     if verdict:
         text += f", {criterion.required} required"
-    wanted = criterion.conditions.get(window_figures.WINDOW_HOURS)
+    wanted = criterion.conditions.get(overview.WINDOW_HOURS)
     if verdict is Verdict.INCOMPLETE and wanted:
         text += f" in {wanted} h"
     if verdict is Verdict.INCOMPLETE and figure.value is None and figure.finding:
@@ -321,9 +321,9 @@ def _has_slurm(site: Site) -> bool:
 
 def _answered(site: Site, found: Overview) -> Availability:
     first, last = map(minute, found.period)
-    figures = window_figures.of_overview(site.name, found)
+    figures = overview.figures_of(site.name, found)
     criteria = [
-        CriterionOn(key, one.metric, window_figures.verdict_of(one, figures[one.metric]))
+        CriterionOn(key, one.metric, overview.verdict_of(one, figures[one.metric]))
         for key, one in site.criteria.items()
         if one.metric in figures
     ]

@@ -13,7 +13,7 @@ from siteproof.cli.shared import by_environment, flag, refuse_unknown, text_opti
 from siteproof.errors import ExitCode, UserError
 from siteproof.sites import Site, machine
 from siteproof.spack import build as building
-from siteproof.spack import command, env_files, lint_envs, registered, targets
+from siteproof.spack import command, env_files, merge, registered
 from siteproof.spack.build import Order
 from siteproof.spack.merge import Inputs, Sources
 
@@ -73,7 +73,7 @@ def build(
             click.echo(f"{label}: {building.state(site.name, inputs)}")
         return
     sources = _sources(from_mirror, cache, push, unsigned)
-    lint_envs.refuse([inputs.name for inputs in chosen], site.folder)
+    env_files.refuse([inputs.name for inputs in chosen], site.folder)
     _refuse_targets(site, [inputs.name for inputs in chosen])
     if not make_mirror:
         _refuse_absent(site)
@@ -85,7 +85,7 @@ def build(
     spack = command.find(other_spack)
     orders = [_order(site, inputs, update, jobs, sources, push) for inputs in chosen]
     if make_mirror:
-        absent = lint_envs.absent(site.folder / lint_envs.SCOPE)
+        absent = env_files.absent(site.folder / env_files.SCOPE)
         raise SystemExit(_fill(orders, spack, Path(make_mirror).absolute(), absent))
     failed = [order.label for order in orders if not _one(order, spack)]
     if failed:
@@ -120,10 +120,10 @@ def _chosen(site: Site, environments: tuple[str, ...]) -> list[Inputs]:
     """The requested environments, or all of the system, for each target. Raises UserError."""
     own = {key: e.spack for key, e in site.system.environments.items() if e.spack}
     _refuse_unknown(site, environments, list(own.values()))
-    scope = site.folder / lint_envs.SCOPE
+    scope = site.folder / env_files.SCOPE
     found = []
     for name in dict.fromkeys(environments or own.values()):
-        by = [targets.of(site, key) for key, spack in own.items() if spack == name]
+        by = [merge.target_of(site, key) for key, spack in own.items() if spack == name]
         found += [Inputs(name, scope, target) for target in dict.fromkeys(by or [""])]
     return found
 
@@ -146,13 +146,13 @@ def _refuse_targets(site: Site, chosen: list[str]) -> None:
     """Refuse what would be built for the processor of this host. Raises UserError."""
     for key, environment in site.system.environments.items():
         if environment.spack in chosen:
-            targets.refuse(site, key, machine.this().host)
+            merge.refuse_target(site, key, machine.this().host)
 
 
 def _refuse_absent(site: Site) -> None:
     """Refuse externals that are not here, before Spack is called. Raises UserError."""
-    scope = site.folder / lint_envs.SCOPE
-    if missing := lint_envs.absent(scope):
+    scope = site.folder / env_files.SCOPE
+    if missing := env_files.absent(scope):
         what = f"not on this machine: {', '.join(missing)}"
         hint = "Remove these externals, or correct their prefix"
         raise UserError(scope / "packages.yaml", what, hint=hint)

@@ -19,7 +19,7 @@ from siteproof.record.grouped import grouped
 from siteproof.sites import Site, check_files, manual
 from siteproof.sites.schema.yamlfile import Document, shown
 from siteproof.sites.site import examine, find, lint_sites, load, names, trust
-from siteproof.spack import lint_envs as software
+from siteproof.spack import env_files as software
 from siteproof.sweeps import reading as sweeps
 from siteproof.sweeps.tools import SWEEPS_ONLY, TOOLS
 from siteproof.units import count

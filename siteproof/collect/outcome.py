@@ -12,7 +12,7 @@ from typing import Any
 
 from siteproof import files, units
 from siteproof.collect import cause, ending, raw
-from siteproof.collect.derive import Limit, Limitation, Measured
+from siteproof.collect.derive import Measured
 from siteproof.collect.raw import KILLED, Execution, Raw
 from siteproof.errors import OutputError, harmless
 from siteproof.parsers import Reading
@@ -80,8 +80,9 @@ def judge(
     readings = [reading for _, found in parsed for reading in found]
     conditions = {**left.facts, **agreed([own for own, _ in parsed]), **steered(left.meta)}
     if crash := conditions.pop(CRASHED, ""):
-        limitation = Limitation(Limit.CRASHED, {"end": harmless(crash)[: cause.TAIL]})
-        conditions[samples.REPEATED] = str(limitation)
+        end = harmless(crash)[: cause.TAIL]
+        what = f"its ranks crashed at first ({end}); this is the value of the second attempt"
+        conditions[samples.REPEATED] = what
     aside: Mapping[str, str] = {}
     if job.derive:
         function = derived(job)

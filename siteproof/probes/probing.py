@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from siteproof.parsers import service
@@ -80,7 +79,7 @@ def _look(
             use(site, probe.target, seconds)
         else:
             look(probe.kind, probe.target, seconds)
-    except TimeoutError:
+    except (TimeoutError, subprocess.TimeoutExpired):
         why = _too_late(probe)
     except NotUp as error:
         why = str(error) or "no reason given"
@@ -128,23 +127,18 @@ def use(site: Site, name: str, seconds: float) -> None:
         file = folder / "service.json"
         file.write_text(runner.written(site, name, mark))
         with tempfile.TemporaryFile() as records:
-            _run([sys.executable, "-m", "siteproof.services", str(file)], records, seconds)
+            subprocess.run(
+                [sys.executable, "-m", "siteproof.services", str(file)],
+                stdin=subprocess.DEVNULL,
+                stdout=records,
+                stderr=subprocess.DEVNULL,
+                timeout=seconds,
+                check=False,
+            )
             records.seek(0)
             _must_be_good(service.report(records.read(MAX_OUTPUT).decode("utf-8", "replace")))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _run(command: list[str], records: Any, seconds: float) -> None:
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=records, stderr=subprocess.DEVNULL
-    )
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        raise TimeoutError from None
 
 
 def _must_be_good(found: Report) -> None:

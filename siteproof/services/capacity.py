@@ -96,7 +96,7 @@ def test(job: CapacityJob, steps: Steps) -> None:
     steps.condition(flavor=job.service.flavor, image=job.service.image, **how)
     with steps.step("quota"):
         if lacks := instances.lacking(_needed(job, flavor), left):
-            raise StepFailed("generic", f"it needs {lacks}")
+            raise StepFailed(f"it needs {lacks}")
     with steps.step("networks", seconds=job.seconds * job.networks):
         networks = [_network(cloud, number) for number in range(1, job.networks + 1)]
     launch = _Launch(cloud, networks, f"{image.id}", f"{flavor.id}")
@@ -117,7 +117,7 @@ def _image_and_flavor(cloud: Cloud) -> tuple[Any, Any]:
     flavor = cloud.api.compute.find_flavor(service.flavor)
     for what, one in ((f"image '{service.image}'", image), (f"flavor '{service.flavor}'", flavor)):
         if one is None:
-            raise StepFailed("generic", f"the cloud has no {what}")
+            raise StepFailed(f"the cloud has no {what}")
     return image, flavor
 
 
@@ -160,13 +160,13 @@ def _object(answer: Any, key: str) -> dict[str, Any]:
         raise _refused(answer)
     found = answer.json().get(key)
     if not isinstance(found, dict):
-        raise StepFailed("generic", f"the answer has no '{key}'")
+        raise StepFailed(f"the answer has no '{key}'")
     return found
 
 
 def _refused(answer: Any) -> StepFailed:
     why = f"HTTP status {answer.status_code}: {_message(answer)}"
-    return StepFailed("login" if answer.status_code == 401 else "generic", why)
+    return StepFailed(why, "login" if answer.status_code == 401 else "generic")
 
 
 def _message(answer: Any) -> str:
@@ -328,7 +328,7 @@ class _Launch:
             if not more or not servers:
                 return Listing(time.monotonic(), found, whole=answers == 1)
             marker = f"{servers[-1].get('id')}"
-        raise StepFailed("generic", f"a listing of more than {MAX_ANSWERS} answers")
+        raise StepFailed(f"a listing of more than {MAX_ANSWERS} answers")
 
     def _page(self, marker: str | None) -> tuple[list[dict[str, Any]], bool]:
         """The servers of one answer, and whether there are more."""
@@ -341,7 +341,7 @@ class _Launch:
         body = answer.json()
         servers = body.get("servers")
         if not isinstance(servers, list):
-            raise StepFailed("generic", "the answer has no 'servers'")
+            raise StepFailed("the answer has no 'servers'")
         return [one for one in servers if isinstance(one, dict)], bool(body.get("servers_links"))
 
     def remove(self) -> None:
@@ -351,7 +351,7 @@ class _Launch:
         while left := self._listing().instances:
             if time.monotonic() > end:
                 rest = f"{len(left)} of {count(len(deleted), 'server')}"
-                raise StepFailed("timeout", f"{rest} are still there")
+                raise StepFailed(f"{rest} are still there", "timeout")
             for key in left:
                 if time.monotonic() - deleted.get(key, -AGAIN) >= AGAIN:
                     self._delete(key)
@@ -381,7 +381,7 @@ def _remove_networks(cloud: Cloud, networks: list[str]) -> None:
         api.delete_network(network)
     there = {f"{one.id}" for one in api.networks()}
     if left := there.intersection(networks):
-        raise StepFailed("generic", f"{count(len(left), 'network')} still there")
+        raise StepFailed(f"{count(len(left), 'network')} still there")
 
 
 def answers(address: str, port: int = ssh.PORT) -> bool:

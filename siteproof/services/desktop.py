@@ -3,26 +3,170 @@
 The address is the page of noVNC, or host:port of a VNC server, for which noVNC is served on this
 machine. The password is typed into the page: it is in no address and in no list of processes. The
 greeting is the first words of VNC, its version and security types (RFC 6143, 7.1).
+
+The picture is that of headless Chromium with the screen of a tablet, steered through a pipe
+(DevTools protocol), as a port of DevTools would let every user of this machine read what is typed.
+Chromium ends when the pipe does, so it never outlives its test.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import select
 import shutil
 import socket
 import struct
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+from siteproof import files
+from siteproof.errors import UserError
 from siteproof.services import web
-from siteproof.services.browser import Browser, browser
 from siteproof.services.steps import SHARE, Job, Kind, StepFailed, Steps
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome-headless-shell")
+TABLET = {"width": 1024, "height": 768, "deviceScaleFactor": 2, "mobile": True}
+FINGERS = 5  # that a tablet's screen can distinguish
+MAX_MESSAGE = 8 * 2**20  # bytes of one message of DevTools
+_PART = 64 * 1024
+_OPTIONS = (
+    *("--headless", "--disable-gpu", "--no-first-run", "--disable-extensions", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update", "--no-proxy-server"),
+    *("--disable-dev-shm-usage", "--disable-breakpad", "--disable-crash-reporter", "--mute-audio"),
+    *("--log-level=3", "--remote-debugging-pipe"),
+)
+# DevTools reads file descriptor 3 and writes 4; the shell moves the pipes there.
+_PIPED = 'exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null'
+
+
+class Browser:
+    """One page. answers: what is typed into the next prompts of the page; then nothing is."""
+
+    def __init__(self, to: int, back: int, log: Path, seconds: float) -> None:
+        self._to, self._back, self._log, self._seconds = to, back, log, seconds
+        self._left, self._number, self._session = b"", 0, ""
+        self.answers: list[str] = []
+
+    def prepare(self, script: str) -> None:
+        """An empty page on a tablet. script: runs in each page before the page's own."""
+        target = self.send("Target.createTarget", url="about:blank")["targetId"]
+        attached = self.send("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        self.send("Emulation.setDeviceMetricsOverride", **TABLET)
+        self.send("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=FINGERS)
+        self.send("Page.enable")
+        self.send("Page.addScriptToEvaluateOnNewDocument", source=script)
+
+    def go(self, url: str) -> None:
+        """Load a page. Raises StepFailed if that is not possible."""
+        if why := self.send("Page.navigate", url=url).get("errorText"):
+            raise StepFailed(f"chromium: {why}")
+
+    def evaluate(self, script: str) -> Any:
+        """The value of an expression in the page; None if it has none."""
+        answer = self.send("Runtime.evaluate", expression=script, returnByValue=True)
+        return answer.get("result", {}).get("value")
+
+    def send(self, method: str, **words: Any) -> dict[str, Any]:
+        """The result of a command. Prompts that come meanwhile are answered."""
+        number = self._write(method, words)
+        end = time.monotonic() + self._seconds
+        while True:
+            message = self._read(end)
+            if message.get("method") == "Page.javascriptDialogOpening":
+                self._answer()
+            if message.get("id") != number:
+                continue
+            if "error" in message:
+                raise StepFailed(f"chromium: {method}: {message['error']}")
+            result: dict[str, Any] = message.get("result", {})
+            return result
+
+    def _answer(self) -> None:
+        text = self.answers.pop(0) if self.answers else None
+        words = {"accept": text is not None, "promptText": text or ""}
+        self._write("Page.handleJavaScriptDialog", words)
+
+    def _write(self, method: str, words: dict[str, Any]) -> int:
+        self._number += 1
+        command = {"id": self._number, "method": method, "params": words}
+        if self._session:
+            command["sessionId"] = self._session
+        try:
+            os.write(self._to, json.dumps(command).encode() + b"\0")
+        except BrokenPipeError:
+            raise self._ended() from None
+        return self._number
+
+    def _read(self, end: float) -> dict[str, Any]:
+        """The next message. Raises TimeoutError, StepFailed."""
+        while b"\0" not in self._left:
+            if len(self._left) > MAX_MESSAGE:
+                raise StepFailed(f"chromium sent more than {MAX_MESSAGE} bytes")
+            if not select.select([self._back], [], [], max(end - time.monotonic(), 0))[0]:
+                raise TimeoutError
+            part = os.read(self._back, _PART)
+            if not part:
+                raise self._ended()
+            self._left += part
+        text, _, self._left = self._left.partition(b"\0")
+        try:
+            message: dict[str, Any] = files.loads("DevTools", text)
+        except UserError:
+            raise StepFailed("chromium: a message is not JSON") from None
+        return message
+
+    def _ended(self) -> StepFailed:
+        return StepFailed(f"chromium has ended: {_last_line(self._log)}")
+
+
+@contextmanager
+def browser(job: Job) -> Iterator[Browser]:
+    """A running browser, with its files in the job's scratch folder. Raises StepFailed."""
+    command = next(filter(None, map(shutil.which, NAMES)), None)
+    if command is None:
+        raise StepFailed(f"{NAMES[0]} is not installed", "tool_missing")
+    # Chromium makes a socket in TMPDIR, whose path may have 107 characters: so it is relative.
+    options = [*_OPTIONS, f"--user-data-dir={job.scratch / 'chromium'}"]
+    if os.geteuid() == 0:
+        options.append("--no-sandbox")  # it refuses to run as root with one
+    log = job.scratch / "chromium.log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", _PIPED, command, *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            cwd=job.scratch,
+            env={**os.environ, "HOME": str(job.scratch), "TMPDIR": "."},
+        )
+    assert process.stdin and process.stdout
+    try:
+        yield Browser(process.stdin.fileno(), process.stdout.fileno(), log, job.seconds)
+    finally:
+        process.stdin.close()
+        process.stdout.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(job.seconds / 4)
+        process.kill()
+        process.wait()
+
+
+def _last_line(log: Path) -> str:
+    """Of the last 4 KiB that Chromium has written on stderr."""
+    with log.open("rb") as written:
+        written.seek(max(log.stat().st_size - 4096, 0))
+        lines = written.read().decode("utf-8", "replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "without a word")
+
 
 MAX_REASON = 200  # bytes of the server's own words
 _VERSION = re.compile(rb"RFB ([0-9]{3})\.([0-9]{3})\n")
@@ -66,24 +210,24 @@ def greeted(connection: socket.socket) -> Greeting:
         return Greeting(f"3.{minor}", tuple(_TYPES.get(kind, f"type {kind}") for kind in types))
     (length,) = struct.unpack(">I", _read(connection, 4))
     reason = _read(connection, min(length, MAX_REASON)).decode("utf-8", "replace")
-    raise StepFailed("login", f"the VNC server refuses the connection: {reason}")
+    raise StepFailed(f"the VNC server refuses the connection: {reason}", "login")
 
 
 def version(line: bytes) -> tuple[int, int]:
     """The version in a server's first line. Raises StepFailed."""
     match = _VERSION.fullmatch(line)
     if not line:
-        raise StepFailed("generic", _CLOSED)
+        raise StepFailed(_CLOSED)
     if match is None:
         begin = line.decode("utf-8", "replace").strip()
-        raise StepFailed("generic", f"this is not a VNC server: it sent '{begin}'")
+        raise StepFailed(f"this is not a VNC server: it sent '{begin}'")
     return int(match[1]), int(match[2])
 
 
 def _read(connection: socket.socket, size: int) -> bytes:
     data = _received(connection, size)
     if len(data) < size:
-        raise StepFailed("generic", _CLOSED)
+        raise StepFailed(_CLOSED)
     return data
 
 
@@ -214,7 +358,7 @@ def _served(job: Job) -> Iterator[str]:
     folder = next(filter(Path.is_dir, map(Path, NOVNC)), None)
     if command is None or folder is None:
         missing = "noVNC" if command else "websockify"
-        raise StepFailed("tool_missing", f"{missing} is not installed: only the handshake was made")
+        raise StepFailed(f"{missing} is not installed: only the handshake was made", "tool_missing")
     with socket.create_server(("127.0.0.1", 0)) as free:
         place = f"127.0.0.1:{free.getsockname()[1]}"
     process = subprocess.Popen(
@@ -237,7 +381,7 @@ def _answers(process: subprocess.Popen[bytes], place: str, seconds: float) -> No
     end = time.monotonic() + seconds
     while True:
         if process.poll() is not None:
-            raise StepFailed("generic", "websockify has ended")
+            raise StepFailed("websockify has ended")
         try:
             socket.create_connection((host, int(port)), seconds).close()
             return
@@ -277,19 +421,19 @@ def _must_go_on(look: Look, has_password: bool) -> None:
     """Raises StepFailed if noVNC has given up."""
     if "securityfailure" in look.events:
         why = look.events["securityfailure"] or "without a reason"
-        raise StepFailed("login", f"the VNC server refuses the login: {why}")
+        raise StepFailed(f"the VNC server refuses the login: {why}", "login")
     if "credentialsrequired" in look.events and not has_password:
-        raise StepFailed("login", "the VNC server asks for a password, and the site has none")
+        raise StepFailed("the VNC server asks for a password, and the site has none", "login")
     if "disconnect" in look.events:
         had = "after" if "connect" in look.events else "before"
-        raise StepFailed("generic", f"noVNC lost the VNC server {had} the login")
+        raise StepFailed(f"noVNC lost the VNC server {had} the login")
 
 
 def _too_late(look: Look, job: Job) -> StepFailed:
     seconds = f"{SHARE * job.seconds:g} s"
     if "connect" in look.events:
-        return StepFailed("generic", f"the picture is still blank after {seconds}")
-    return StepFailed("timeout", f"noVNC has no connection after {seconds}")
+        return StepFailed(f"the picture is still blank after {seconds}")
+    return StepFailed(f"noVNC has no connection after {seconds}", "timeout")
 
 
 KINDS = {"desktop": Kind(test, explain=web.explain)}

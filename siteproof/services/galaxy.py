@@ -87,7 +87,7 @@ class Galaxy(GalaxyInstance):
     ) -> Any:
         """As bioblend's; it attaches files for old versions of Galaxy only."""
         if files_attached:
-            raise StepFailed("generic", "this Galaxy is older than 22.01")
+            raise StepFailed("this Galaxy is older than 22.01")
         return self._ask("POST", url, payload, params).json()
 
     def make_delete_request(
@@ -138,7 +138,7 @@ class Galaxy(GalaxyInstance):
         sent = {"Content-Type": "application/json", **self._login(), **(headers or {})}
         answer = ask(self._job, method, url + query, body=body, headers=sent, most=ANSWER + 1)
         if len(answer.body) > ANSWER:
-            raise StepFailed("generic", f"an answer has more than {ANSWER} bytes")
+            raise StepFailed(f"an answer has more than {ANSWER} bytes")
         if not 200 <= answer.status < 300:
             raise refused(answer.status, _what(url), answer.said("err_msg"))
         return answer
@@ -157,16 +157,16 @@ class _Upload:
             with files.named(self._path, LARGEST) as handle:
                 self.session_id = self._sent(handle)
         except FileNotFoundError:
-            raise StepFailed("generic", f"inputs: {self._path}: no such file") from None
+            raise StepFailed(f"inputs: {self._path}: no such file") from None
         except UserError as error:
-            raise StepFailed("generic", f"inputs: {error}") from None
+            raise StepFailed(f"inputs: {error}") from None
 
     def _sent(self, handle: int) -> str:
         """The name of the upload, when Galaxy has all bytes of an open file."""
         answer = self._send("POST", "", {"Upload-Length": f"{os.fstat(handle).st_size}"}, b"")
         name = answer.headers.get("location", "").rpartition("/")[2]
         if not _UPLOAD.fullmatch(name):
-            raise StepFailed("generic", "the upload has no id")
+            raise StepFailed("the upload has no id")
         sent = 0
         while part := os.read(handle, PART):
             headers = {
@@ -176,7 +176,7 @@ class _Upload:
             answer = self._send("PATCH", f"/{name}", headers, part)
             sent += len(part)
             if answer.headers.get("upload-offset") != f"{sent}":
-                raise StepFailed("generic", f"of an upload not all {sent} bytes have arrived")
+                raise StepFailed(f"of an upload not all {sent} bytes have arrived")
         return name
 
     def _send(self, method: str, name: str, headers: Mapping[str, str], body: bytes) -> Answer:
@@ -188,16 +188,16 @@ def id_of(thing: Any, key: str = "id") -> str:
     """The identifier that Galaxy has given to a thing, which becomes part of URLs."""
     found = thing.get(key) if isinstance(thing, Mapping) else None
     if not isinstance(found, str) or not _ID.fullmatch(found):
-        raise StepFailed("generic", "Galaxy gave no id")
+        raise StepFailed("Galaxy gave no id")
     return found
 
 
 def explain(error: Exception) -> Exception:
     """What bioblend raises, and what an answer of another shape causes, as StepFailed."""
     if isinstance(error, bioblend.ConnectionError):
-        return StepFailed("generic", "the answer is not understood")
+        return StepFailed("the answer is not understood")
     if isinstance(error, LookupError | TypeError | AttributeError | ValueError):
-        return StepFailed("generic", f"the answer is not understood: {type(error).__name__}")
+        return StepFailed(f"the answer is not understood: {type(error).__name__}")
     return web.explain(error)
 
 
@@ -246,7 +246,7 @@ def test(job: Job, steps: Steps) -> None:
             label, digest = next(iter(wrong.items()))
             expected = job.service.results[label]
             why = f"{label}: SHA-256 {digest[:16]}…, of the reference {expected[:16]}…"
-            raise StepFailed("checksum", why)
+            raise StepFailed(why, "checksum")
 
 
 def found(job: Job) -> list[str]:
@@ -278,12 +278,12 @@ def named(job: Job) -> Model:
     try:
         workflow = files.loads(path, files.read_named(path, LARGEST_WORKFLOW))
     except OSError as error:
-        raise StepFailed("generic", f"workflow: {path}: {error.strerror}") from None
+        raise StepFailed(f"workflow: {path}: {error.strerror}") from None
     except UserError as error:
-        raise StepFailed("generic", f"workflow: {error}") from None
+        raise StepFailed(f"workflow: {error}") from None
     steps = workflow.get("steps") if isinstance(workflow, dict) else None
     if not isinstance(steps, dict):
-        raise StepFailed("generic", f"workflow: {path} is not a workflow as Galaxy exports it")
+        raise StepFailed(f"workflow: {path} is not a workflow as Galaxy exports it")
     known = [step for step in steps.values() if isinstance(step, dict)]
     inputs = {f"{s.get('label')}" for s in known if s.get("type") == "data_input"}
     outputs = {f"{o.get('label')}" for s in known for o in s.get("workflow_outputs") or ()}
@@ -295,7 +295,7 @@ def named(job: Job) -> Model:
 def seconds_of(invocation: Mapping[str, Any], jobs: list[Model]) -> float:
     """From the order to run to the end of the last job, by Galaxy's own clock."""
     if not jobs:
-        raise StepFailed("generic", "the workflow has run no job")
+        raise StepFailed("the workflow has run no job")
     begun = datetime.fromisoformat(invocation["create_time"])
     return (max(datetime.fromisoformat(j["update_time"]) for j in jobs) - begun).total_seconds()
 
@@ -304,7 +304,7 @@ def _must_have(what: str, known: set[str], wanted: Mapping[str, str]) -> None:
     for label in wanted:
         if label not in known:
             listed = ", ".join(sorted(known)) or "none"
-            raise StepFailed("generic", f"the workflow has no {what} '{label}'; it has: {listed}")
+            raise StepFailed(f"the workflow has no {what} '{label}'; it has: {listed}")
 
 
 def _uploaded(galaxy: Galaxy, history: str, job: Job) -> dict[str, str]:
@@ -319,7 +319,7 @@ def _uploaded(galaxy: Galaxy, history: str, job: Job) -> dict[str, str]:
             shown = galaxy.datasets.show_dataset(dataset)
             if shown["state"] in _LOST:
                 why = f"upload of '{label}': {shown['state']}: {shown.get('misc_info') or ''}"
-                raise StepFailed("generic", why)
+                raise StepFailed(why)
             if shown["state"] not in _ARRIVED:
                 return f"the upload of '{label}' is {shown['state']}"
         return ""
@@ -357,11 +357,11 @@ def _run(
 def _must_not_have_failed(galaxy: Galaxy, invocations: list[Model], jobs: list[Model]) -> None:
     for part in invocations:
         if part["state"] in _REFUSED:
-            raise StepFailed("generic", f"the workflow {part['state']}{_message(part)}")
+            raise StepFailed(f"the workflow {part['state']}{_message(part)}")
     failed = [one for one in jobs if one["state"] in _BAD]
     failed.sort(key=lambda one: one["state"] == "paused")  # those wait for one that has failed
     if failed:
-        raise StepFailed("generic", _failure(galaxy, failed[0]))
+        raise StepFailed(_failure(galaxy, failed[0]))
 
 
 def _still(invocations: list[Model], jobs: list[Model]) -> str:
@@ -394,7 +394,7 @@ def _differing(
     for label, expected in results.items():
         output = ended["outputs"].get(label)
         if output is None:
-            raise StepFailed("generic", f"{label}: not one file, but a collection, or not there")
+            raise StepFailed(f"{label}: not one file, but a collection, or not there")
         digest = galaxy.sha256(history, galaxy.datasets.show_dataset(id_of(output)))
         if digest != expected:
             wrong[label] = digest

@@ -76,10 +76,10 @@ class Globus:
         files = {one["name"]: int(one["size"]) for one in listed if one["type"] == "file"}
         most = self._job.service.bytes_written
         if not files:
-            raise StepFailed("generic", f"no file in {self._folders[0] or '/'} of the source")
+            raise StepFailed(f"no file in {self._folders[0] or '/'} of the source")
         if (total := sum(files.values())) > most:
             why = f"{self._folders[0] or '/'} of the source has {units.size(total)}"
-            raise StepFailed("generic", f"{why}, at most {units.size(most)} may be moved")
+            raise StepFailed(f"{why}, at most {units.size(most)} may be moved")
         return files
 
     def move(self, files: Files, back: bool) -> float:
@@ -94,7 +94,7 @@ class Globus:
             data.add_item(f"{places[0]}/{name}", f"{places[1]}/{name}")
         task = self._wait(self._api.submit_transfer(data)["task_id"])
         if int(task.get("bytes_transferred") or 0) != sum(files.values()):
-            raise StepFailed("generic", "Globus moved another number of bytes than expected")
+            raise StepFailed("Globus moved another number of bytes than expected")
         return float(task.get("effective_bytes_per_second") or 0)
 
     def names(self) -> list[str]:
@@ -162,7 +162,7 @@ def _token(tokens: Any) -> str:
     try:
         return str(tokens[TransferClient.resource_server]["access_token"])
     except (KeyError, TypeError):
-        raise StepFailed("login", "Globus gave no token for transfers") from None
+        raise StepFailed("Globus gave no token for transfers", "login") from None
 
 
 def failed(task: dict[str, Any]) -> StepFailed:
@@ -171,9 +171,9 @@ def failed(task: dict[str, Any]) -> StepFailed:
     words = [fatal.get("code"), fatal.get("description"), task.get("nice_status")]
     why = ": ".join(str(part) for part in words if part) or str(task.get("status"))
     if "CHECKSUM" in why.upper():
-        return StepFailed("checksum", why)
+        return StepFailed(why, "checksum")
     refused = any(part in why.upper() for part in _LOGIN)
-    return StepFailed("login" if refused else "generic", why)
+    return StepFailed(why, "login" if refused else "generic")
 
 
 def explain(error: Exception) -> Exception:
@@ -185,7 +185,7 @@ def explain(error: Exception) -> Exception:
     refused = _UNKNOWN if isinstance(error, AuthAPIError) else _REFUSED
     said = ": ".join(str(part) for part in (error.code, error.message) if part)
     why = f"HTTP status {error.http_status}: {said}"
-    return StepFailed("login" if error.http_status in refused else "generic", why)
+    return StepFailed(why, "login" if error.http_status in refused else "generic")
 
 
 KINDS = {

@@ -91,7 +91,7 @@ class Http(transfers.Client):
             answer = self.ask("GET", "")
         web.succeed(answer, "of the folder")
         if len(answer.body) >= ANSWER:
-            raise StepFailed("generic", f"the folder's list has more than {ANSWER} bytes")
+            raise StepFailed(f"the folder's list has more than {ANSWER} bytes")
         names = listed(answer.body)
         if self.ask("HEAD", f"{self._job.mark}/{transfers.LARGE}").status == http.client.OK:
             names.add(self._job.mark)  # a server that lists nothing has it all the same

@@ -52,7 +52,7 @@ _receive = message._recv_message_in_len
 def _of_at_most(sock: Any, size: int) -> Any:
     """A part of an answer; the library itself takes as many bytes as the server announces."""
     if not 0 <= size <= ANSWER:
-        raise StepFailed("generic", f"an answer of {size} bytes is announced: no iRODS server")
+        raise StepFailed(f"an answer of {size} bytes is announced: no iRODS server")
     return _receive(sock, size)
 
 
@@ -150,15 +150,15 @@ def explain(error: Exception) -> Exception:
     """What the library raises, as StepFailed or TimeoutError."""
     match error:
         case ssl.SSLCertVerificationError():
-            return StepFailed("login", f"certificate: {error.verify_message}")
+            return StepFailed(f"certificate: {error.verify_message}", "login")
         case CollectionDoesNotExist():
-            return StepFailed("generic", "no such collection, or no right to see it")
+            return StepFailed("no such collection, or no right to see it")
         case iRODSException():
             said = " ".join([type(error).__name__, *(str(part) for part in error.args if part)])
-            return StepFailed("login" if isinstance(error, _LOGIN) else "generic", said)
+            return StepFailed(said, "login" if isinstance(error, _LOGIN) else "generic")
         case NetworkException():
             late = isinstance(error.__context__, TimeoutError)
-            return TimeoutError() if late else StepFailed("generic", str(error))
+            return TimeoutError() if late else StepFailed(str(error))
     return error
 
 

@@ -43,7 +43,7 @@ class _Limited(websocket.WebSocket):
         part: bytes = super()._recv(size)  # type: ignore[no-untyped-call]
         self.received += len(part)
         if self.received > MAX_RECEIVED:
-            raise StepFailed("generic", f"the kernel sent more than {MAX_RECEIVED} bytes")
+            raise StepFailed(f"the kernel sent more than {MAX_RECEIVED} bytes")
         return part
 
 
@@ -61,7 +61,7 @@ def executed(
     except websocket.WebSocketBadStatusException as error:
         raise refused(error.status_code, "websocket") from None
     except websocket.WebSocketException as error:
-        raise StepFailed("generic", f"the kernel's websocket: {type(error).__name__}") from None
+        raise StepFailed(f"the kernel's websocket: {type(error).__name__}") from None
 
 
 def _cell(channel: websocket.WebSocket, code: str) -> str:
@@ -77,7 +77,7 @@ def _cell(channel: websocket.WebSocket, code: str) -> str:
         idle = idle or (kind == "status" and content.get("execution_state") == "idle")
         if kind == "error" or content.get("status") == "error":
             what = f"{content.get('ename')}: {content.get('evalue')}"
-            raise StepFailed("generic", f"a cell of the notebook failed: {what[:MAX_REASON]}")
+            raise StepFailed(f"a cell of the notebook failed: {what[:MAX_REASON]}")
     return printed
 
 
@@ -89,9 +89,9 @@ def answer_to(request: str, text: str | bytes) -> tuple[str, dict[str, Any]]:
             return "", {}
         kind, content = message["header"]["msg_type"], message["content"]
     except (UserError, LookupError, TypeError, AttributeError):
-        raise StepFailed("generic", "a message of the kernel is not understood") from None
+        raise StepFailed("a message of the kernel is not understood") from None
     if not (isinstance(kind, str) and isinstance(content, dict)):
-        raise StepFailed("generic", "a message of the kernel is not understood")
+        raise StepFailed("a message of the kernel is not understood")
     return kind, content
 
 
@@ -148,7 +148,7 @@ def test(job: Job, steps: Steps) -> None:
         place = f"{hub.path(server)}/api/kernels"
         kernel = _text(hub.must("POST", place, {"name": "python3"}, "kernel").json(), "id")
         if not _KERNEL.fullmatch(kernel):
-            raise StepFailed("generic", "the kernel has no id")
+            raise StepFailed("the kernel has no id")
     with steps.step("notebook"):
         _compute(hub, server, f"{place}/{kernel}/channels")
     with steps.step("stop"):
@@ -183,7 +183,7 @@ def listed(model: object) -> list[Server]:
     """The servers in what a hub answers about a user. Raises StepFailed."""
     found = model.get("servers") if isinstance(model, dict) else None
     if not isinstance(found, dict):
-        raise StepFailed("generic", "the answer about the user has no servers")
+        raise StepFailed("the answer about the user has no servers")
     return [_server(name, one) for name, one in found.items() if isinstance(one, dict)]
 
 
@@ -256,7 +256,7 @@ class _Hub:
     def servers(self) -> list[Server]:
         answer = self.ask("GET", f"{self.user}?include_stopped_servers=1")
         if answer.status == 404:
-            raise StepFailed("login", f"no user {self.job.service.user} that the token may see")
+            raise StepFailed(f"no user {self.job.service.user} that the token may see", "login")
         return listed(succeed(answer, "user").json())
 
     def spawn(self, now: float) -> str:
@@ -270,7 +270,7 @@ class _Hub:
         if answer.status == 400 and "not enabled" in answer.reason:
             name = ""
             if any(one.active for one in self.servers()):
-                raise StepFailed("generic", f"a server of {self.job.service.user} already runs")
+                raise StepFailed(f"a server of {self.job.service.user} already runs")
             answer = self.ask("POST", f"{self.user}/server", options)
         succeed(answer, "start")
         self.job.wait(lambda: self._starting(name), _PAUSE)
@@ -280,7 +280,7 @@ class _Hub:
         server = next((one for one in self.servers() if one.name == name), None)
         if server is None or not server.active:
             reason = failure(self.ask("GET", f"{self.server(name)}/progress").body)
-            raise StepFailed("generic", f"the server has not started{reason}")
+            raise StepFailed(f"the server has not started{reason}")
         return "" if server.ready else "the server is still starting"
 
     def server(self, name: str) -> str:
@@ -307,14 +307,14 @@ def _compute(hub: _Hub, server: str, channels: str) -> None:
     hub.must("PUT", path, {"type": "notebook", "content": notebook(cells)}, "upload")
     kept = _sources(hub.must("GET", path, what="get the notebook").json())
     if kept != cells:
-        raise StepFailed("checksum", "the notebook is not as it was uploaded")
+        raise StepFailed("the notebook is not as it was uploaded", "checksum")
     parts = urlsplit(hub.job.service.address.rstrip("/") + channels)
     url = urlunsplit(parts._replace(scheme=parts.scheme.replace("http", "ws")))
     with connected(hub.job, parts) as connection:
         printed = executed(url, connection, hub.authorization, kept)
     if printed.strip() != expected:
         why = f"the notebook printed '{printed.strip()[:80]}', expected '{expected[:16]}...'"
-        raise StepFailed("checksum", why)
+        raise StepFailed(why, "checksum")
 
 
 def _file(hub: _Hub, server: str, name: str) -> str:

@@ -49,7 +49,7 @@ def look(program: str, path: str, seconds: float) -> None:
             process.kill()  # and no wait: it ends when the file system answers, or never
         raise TimeoutError from None
     if code:
-        raise StepFailed("generic", _REASONS.get(code, "cannot be read"))
+        raise StepFailed(_REASONS.get(code, "cannot be read"))
 
 
 KINDS = {"mount": Kind(test)}

@@ -129,7 +129,7 @@ class _Trial:
             )
             server = self.cloud.server_is(made, "ACTIVE")
             if zone and server.availability_zone != zone:
-                raise StepFailed("generic", f"the server is in zone {server.availability_zone}")
+                raise StepFailed(f"the server is in zone {server.availability_zone}")
         self._servers.append(server)
         if not self._known:
             self._known = True
@@ -184,11 +184,11 @@ def _image(trial: _Trial) -> None:
         known = image.hash_algo in HASHES
         kind, found = (image.hash_algo, image.hash_value) if known else ("md5", image.checksum)
         if found != transfers.checksum(file.path, kind):
-            raise StepFailed("checksum", f"the cloud has another {kind} of the image")
+            raise StepFailed(f"the cloud has another {kind} of the image", "checksum")
     file.path.unlink()
     with trial.step("image_down"):
         if _download(trial, image, file.size) != file.sha256:
-            raise StepFailed("checksum", "the image that came back has another checksum")
+            raise StepFailed("the image that came back has another checksum", "checksum")
     with trial.step("image_delete"):
         trial.api.image.delete_image(image)
         _until_gone(trial, "images", image.id)
@@ -210,7 +210,7 @@ def _download(trial: _Trial, image: Any, most: int) -> str:
     for part in answer.iter_content(transfers.MEBI):
         size += len(part)
         if size > most:
-            raise StepFailed("checksum", f"the image that came back has more than {most} bytes")
+            raise StepFailed(f"the image that came back has more than {most} bytes", "checksum")
         digest.update(part)
     return digest.hexdigest()
 
@@ -226,10 +226,10 @@ def _network(trial: _Trial) -> None:
         ]
         addresses = [ipaddress.ip_address(f"{p.fixed_ips[0]['ip_address']}") for p in ports]
         if len(set(addresses)) < len(ports):
-            raise StepFailed("generic", f"both servers have the address {addresses[0]}")
+            raise StepFailed(f"both servers have the address {addresses[0]}")
         outside = [one for one in addresses if not any(one in net for net in subnets)]
         if outside:
-            raise StepFailed("generic", f"{outside[0]} is in no subnet of the network")
+            raise StepFailed(f"{outside[0]} is in no subnet of the network")
     if guest := trial.guest(servers[0]):
         with trial.step("network_ping"):
             guest.run(f"ping -c 3 -W 5 {addresses[1]}")
@@ -241,7 +241,7 @@ def _port(trial: _Trial, server: Any) -> Any:
     def look() -> Any:
         found = list(trial.api.network.ports(device_id=server.id, network_id=trial.network.id))
         if len(found) != 1 or not found[0].fixed_ips:
-            raise StepFailed("generic", f"a server has {len(found)} ports on the network")
+            raise StepFailed(f"a server has {len(found)} ports on the network")
         return found[0]
 
     return trial.cloud.until(look, lambda seen: seen.status == "ACTIVE", bad=("error",))
@@ -253,7 +253,7 @@ def _launch(trial: _Trial) -> None:
     with trial.step("console"):
         shown = trial.api.compute.get_server_console_output(server, length=100)
         if not f"{shown.get('output') or ''}".strip():
-            raise StepFailed("generic", "the console shows nothing")
+            raise StepFailed("the console shows nothing")
     if guest := trial.guest(server):
         with trial.step("ssh"):
             guest.run("true")
@@ -278,7 +278,7 @@ def _snapshot(trial: _Trial) -> None:
         made = trial.api.compute.create_server_image(server, trial.name("snapshot"))
         image = _active(trial, made)
         if not image.size:
-            raise StepFailed("generic", "the snapshot is empty")
+            raise StepFailed("the snapshot is empty")
         trial.cloud.server_is(server, "ACTIVE")
     again = trial.launch("snapshot_boot", trial.service.zone, image)
     if guest := trial.guest(again):
@@ -300,7 +300,7 @@ def _volume(trial: _Trial) -> None:
             trial.api.compute.create_volume_attachment(server, volume)
             volume = _volume_is(trial, volume, "in-use")
             if [one.get("server_id") for one in volume.attachments] != [server.id]:
-                raise StepFailed("generic", "the volume is not attached to the server")
+                raise StepFailed("the volume is not attached to the server")
         if guest := trial.guest(server):
             with trial.step(f"{step}_data"):
                 guest.volume(f"{volume.id}", data, write=step == "volume_attach")
@@ -329,7 +329,7 @@ def _until_gone(trial: _Trial, kind: str, key: str) -> None:
         lambda left: not left or "error" in f"{left[0].status}",
     )
     if left:
-        raise StepFailed("generic", fault(left[0]))
+        raise StepFailed(fault(left[0]))
 
 
 def _volume_is(trial: _Trial, volume: Any, status: str) -> Any:
@@ -351,11 +351,11 @@ def _move(trial: _Trial) -> None:
             f"/servers/{server.id}/action", json=body, microversion="2.77"
         )
         if answer.status_code >= 400:
-            raise StepFailed("generic", f"HTTP status {answer.status_code}: {answer.text}")
+            raise StepFailed(f"HTTP status {answer.status_code}: {answer.text}")
 
     server = trial.act("unshelve", unshelve, "ACTIVE")
     if server.availability_zone != zone:
-        raise StepFailed("generic", f"the server is in zone {server.availability_zone}")
+        raise StepFailed(f"the server is in zone {server.availability_zone}")
 
 
 def _resize(trial: _Trial) -> None:
@@ -365,7 +365,7 @@ def _resize(trial: _Trial) -> None:
     trial.act("resize", lambda server: compute.resize_server(server, flavor), "VERIFY_RESIZE")
     server = trial.act("resize_confirm", compute.confirm_server_resize, "ACTIVE")
     if server.flavor.get("original_name", flavor.name) != flavor.name:
-        raise StepFailed("generic", f"the server has flavor {server.flavor['original_name']}")
+        raise StepFailed(f"the server has flavor {server.flavor['original_name']}")
 
 
 SCENARIOS: dict[str, Callable[[_Trial], None]] = {

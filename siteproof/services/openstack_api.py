@@ -73,18 +73,18 @@ class Guest:
     def must_have(self, token: str) -> None:
         """Raises StepFailed unless the guest's disk has the change."""
         if self.run(f"cat {CHANGED}").strip() != token:
-            raise StepFailed("checksum", "the change is not in the guest")
+            raise StepFailed("the change is not in the guest", "checksum")
 
     def volume(self, volume: str, token: str, *, write: bool) -> None:
         """Write to a volume, or read what was written there. token: 32 hexadecimal digits."""
         if not _ID.fullmatch(volume) or not _TOKEN.fullmatch(token):
-            raise StepFailed("generic", "the volume's identifier is not a UUID")
+            raise StepFailed("the volume's identifier is not a UUID")
         device = f"/dev/disk/by-id/virtio-{volume[:20]}"
         wait = f"for i in $(seq 10); do test -e {device} && break; sleep 1; done"
         if write:
             self.run(f"{wait}; sudo -n dd of={device} conv=fsync", token)
         elif self.run(f"{wait}; sudo -n head -c {len(token)} {device}").strip() != token:
-            raise StepFailed("checksum", "the volume has not what was written to it")
+            raise StepFailed("the volume has not what was written to it", "checksum")
 
     def _keys(self) -> list[str]:
         shown = self._cloud.api.compute.get_server_console_output(self._server)
@@ -94,7 +94,7 @@ class Guest:
         """The first address of the server, a floating one before others."""
         address = address_of(self._server.addresses)
         if not address:
-            raise StepFailed("generic", "the server has no address")
+            raise StepFailed("the server has no address")
         return address
 
 
@@ -151,7 +151,7 @@ class _Limited(HTTPAdapter):
         if not stream:
             body = answer.raw.read(ANSWER + 1, decode_content=True)
             if len(body) > ANSWER:
-                raise StepFailed("generic", f"an answer has more than {ANSWER} bytes")
+                raise StepFailed(f"an answer has more than {ANSWER} bytes")
             answer._content = body
         return answer
 
@@ -199,7 +199,7 @@ class Cloud:
                 return seen
             status = f"{getattr(seen, 'status', '')}".lower()
             if status in bad:
-                raise StepFailed("generic", f"{fault(seen)}")
+                raise StepFailed(f"{fault(seen)}")
             time.sleep(PAUSE)
 
     def server_is(self, server: Any, status: str) -> Any:
@@ -255,7 +255,7 @@ class Cloud:
         """Remove the things of one kind that one test has created, and wait until all are gone."""
         match = _THING.fullmatch(name)
         if not match:
-            raise StepFailed("generic", f"'{name[:60]}' is not a name that a test has given")
+            raise StepFailed(f"'{name[:60]}' is not a name that a test has given")
         own, kind = marked(match[1]), match[2]
 
         def left() -> list[Any]:
@@ -268,7 +268,7 @@ class Cloud:
             except ERRORS as error:
                 failed = failed or f"{kind}: {explain(error)}"
         if failed:
-            raise StepFailed("generic", failed)
+            raise StepFailed(failed)
         self.until(left, lambda seen: not seen)
 
     def _delete(self, kind: str, one: Any) -> None:
@@ -322,12 +322,12 @@ def explain(error: Exception) -> Exception:
     code = getattr(error, "status_code", None) or getattr(error, "http_status", None)
     details = f"{getattr(error, 'details', None) or error}".strip()
     if code == 401:
-        return StepFailed("login", f"HTTP status 401: {details}")
+        return StepFailed(f"HTTP status 401: {details}", "login")
     if isinstance(code, int) and code >= 400:
-        return StepFailed("generic", f"HTTP status {code}: {details}")
+        return StepFailed(f"HTTP status {code}: {details}")
     if isinstance(error, auth_errors.MissingAuthPlugin | auth_errors.AuthorizationFailure):
-        return StepFailed("login", details)
-    return StepFailed("generic", details)
+        return StepFailed(details, "login")
+    return StepFailed(details)
 
 
 def kinds(test: Callable[[Any, Steps], None]) -> dict[str, Kind]:

@@ -119,7 +119,7 @@ def clean(job: Job, steps: Steps) -> None:
         _remove(job, _own(job))
         if left := _own(job):
             named = ", ".join(left[:MAX_NAMED])
-            raise StepFailed("generic", f"{count(len(left), 'thing')} left behind: {named}")
+            raise StepFailed(f"{count(len(left), 'thing')} left behind: {named}")
 
 
 def clean_all(ended: Callable[[str], bool], *, apply: bool) -> Act:

@@ -58,7 +58,7 @@ class _Pool(urllib3.PoolManager):
         body = answer.read(ANSWER + 1)
         answer.release_conn()
         if len(body) > ANSWER:
-            raise StepFailed("generic", f"an answer has more than {ANSWER} bytes")
+            raise StepFailed(f"an answer has more than {ANSWER} bytes")
         headers = answer.headers.copy()
         if b"<Error>" in body:  # of some servers the type is text/plain
             headers["Content-Type"] = "application/xml"
@@ -144,7 +144,7 @@ class Bucket(transfers.Client):
             for found in self._objects(f"{name}/")
         ]
         for error in self._s3.remove_objects(self._name, objects):
-            raise StepFailed("generic", f"{error.code}: {error.message} (remove)")
+            raise StepFailed(f"{error.code}: {error.message} (remove)")
 
     def _objects(self, prefix: str) -> list[Object]:
         """With their older versions, where the service has such and shows them."""
@@ -194,15 +194,15 @@ def explain(error: Exception) -> Exception:
         return error
     if isinstance(error, S3Error):
         status = "login" if error.code in _LOGIN else "generic"
-        return StepFailed(status, f"{error.code}: {error.message}")  # type: ignore[arg-type]
+        return StepFailed(f"{error.code}: {error.message}", status)  # type: ignore[arg-type]
     if isinstance(error, (ServerError, InvalidResponseError)):
         code = getattr(error, "_status_code", 0) or getattr(error, "_code", 0)
-        return StepFailed("login" if code in _REFUSED else "generic", f"HTTP status {code}")
+        return StepFailed(f"HTTP status {code}", "login" if code in _REFUSED else "generic")
     if isinstance(error, urllib3.exceptions.SSLError) and (found := _INVALID.search(str(error))):
-        return StepFailed("login", f"certificate: {found[1].strip()}")
+        return StepFailed(f"certificate: {found[1].strip()}", "login")
     if _is_late(error):
         return TimeoutError()
-    return StepFailed("generic", lost(error))
+    return StepFailed(lost(error))
 
 
 def _is_late(error: Exception) -> bool:

@@ -91,7 +91,7 @@ class Sftp:
                 lines.append(text)
             left -= len(line)
             if left <= 0:
-                raise StepFailed("generic", f"more than {ANSWER} bytes in answer to '{command}'")
+                raise StepFailed(f"more than {ANSWER} bytes in answer to '{command}'")
         raise self._ended(doing or command)
 
     def _ended(self, doing: str) -> StepFailed:
@@ -234,14 +234,14 @@ def ticket(job: Job) -> None:
         raise no_ticket(got.errors)
     shown = transfers.run(job, ["klist"], env=_env(job))
     if principal(shown.out) != service.principal:
-        raise StepFailed("login", f"klist shows no ticket of {service.principal}")
+        raise StepFailed(f"klist shows no ticket of {service.principal}", "login")
 
 
 def forwarded(job: Job) -> None:
     """Pass the ticket on to the far end, where it must be of the same principal."""
     far = ssh.Ssh(job, (*_AUTH, f"{_DELEGATE} yes"), _env(job))
     if principal(far.printed("klist")) != job.service.principal:
-        raise StepFailed("login", f"the far end has no ticket of {job.service.principal}")
+        raise StepFailed(f"the far end has no ticket of {job.service.principal}", "login")
 
 
 def principal(text: str) -> str:
@@ -253,7 +253,7 @@ def principal(text: str) -> str:
 def no_ticket(text: str) -> StepFailed:
     """Why kinit gave no ticket, by what it wrote."""
     why = (text.strip().splitlines() or ["kinit ended without a ticket"])[-1]
-    return StepFailed("login" if _LOGIN.search(why) else "generic", why)
+    return StepFailed(why, "login" if _LOGIN.search(why) else "generic")
 
 
 def _client(job: Job) -> Sftp:

@@ -137,7 +137,7 @@ def parts(address: str) -> tuple[str, str, str]:
     """User, host and port of user@host:port; empty where it has none."""
     match = _ADDRESS.fullmatch(address)
     if not match:  # the schema has refused such a one
-        raise StepFailed("generic", f"'{address}' is not an address")
+        raise StepFailed(f"'{address}' is not an address")
     return match[1] or "", match[2] or match[3], match[4] or ""
 
 
@@ -158,7 +158,7 @@ def start(
     try:
         return subprocess.Popen(argv, stdin=talk, stdout=talk, stderr=errors, env=env, cwd=at)
     except FileNotFoundError:
-        raise StepFailed("tool_missing", f"'{argv[0]}' is not installed") from None
+        raise StepFailed(f"'{argv[0]}' is not installed", "tool_missing") from None
 
 
 def refused(text: str, doing: str = "") -> StepFailed:
@@ -166,11 +166,11 @@ def refused(text: str, doing: str = "") -> StepFailed:
     lines = [line.strip(" @\r") for line in text.splitlines()]
     for pattern in _LOGIN:
         if said := [line for line in lines if pattern.search(line)]:
-            return StepFailed("login", said[0])
+            return StepFailed(said[0], "login")
     if said := [line for line in lines if _TIMEOUT.search(line)]:
-        return StepFailed("timeout", said[0])
+        return StepFailed(said[0], "timeout")
     said = [line for line in lines if not _NOISE.fullmatch(line)] or ["the connection was closed"]
-    return StepFailed("generic", ": ".join([*([doing] if doing else []), "; ".join(said[-2:])]))
+    return StepFailed(": ".join([*([doing] if doing else []), "; ".join(said[-2:])]))
 
 
 def checksums(text: str) -> dict[str, str]:

@@ -38,7 +38,7 @@ _secrets: set[str] = set()  # what no output may have; of this process, which te
 class StepFailed(Exception):
     """A step of a service's test failed. status: as that of a sample."""
 
-    def __init__(self, status: Status, why: str) -> None:
+    def __init__(self, why: str, status: Status = "generic") -> None:
         super().__init__(why)
         self.status = status
 
@@ -96,7 +96,7 @@ class Job:
         end = time.monotonic() + most
         while left := still():
             if time.monotonic() > end:
-                raise StepFailed("timeout", f"{left} after {most:g} s")
+                raise StepFailed(f"{left} after {most:g} s", "timeout")
             time.sleep(pause)
 
     def secret(self, key: str) -> str:
@@ -119,7 +119,7 @@ def lines_there(found: Container[str], needed: Iterable[str]) -> None:
     """Raises StepFailed for the first line that credentials lack."""
     for name in needed:
         if name not in found:
-            raise StepFailed("login", f"credentials: no line {name}=…")
+            raise StepFailed(f"credentials: no line {name}=…", "login")
 
 
 def mark(session: str, service: str) -> str:
@@ -139,9 +139,9 @@ def secret(key: str, path: str) -> str:
     try:
         text = files.read_named(Path(path), LARGEST_SECRET).decode().strip()
     except (OSError, UnicodeDecodeError, UserError) as error:
-        raise StepFailed("login", f"{key}: {path} cannot be read: {error}") from None
+        raise StepFailed(f"{key}: {path} cannot be read: {error}", "login") from None
     if not text:
-        raise StepFailed("login", f"{key}: {path} is empty")
+        raise StepFailed(f"{key}: {path} is empty", "login")
     _secrets.update([text, *text.splitlines(), text.partition(":")[2]])
     _secrets.add(b64encode(text.encode()).decode())  # as in a header of HTTP
     return text
@@ -152,10 +152,10 @@ def private(key: str, path: str) -> None:
     try:
         mode = Path(path).stat().st_mode
     except OSError as error:
-        raise StepFailed("login", f"{key}: {path} cannot be read: {error.strerror}") from None
+        raise StepFailed(f"{key}: {path} cannot be read: {error.strerror}", "login") from None
     if mode & 0o077:
         why = f"{key}: others may read {path} (mode {mode & 0o777:03o}): 'chmod 600 {path}'"
-        raise StepFailed("login", why)
+        raise StepFailed(why, "login")
 
 
 def without_secrets(text: str) -> str:
@@ -210,8 +210,8 @@ class Steps:
         if isinstance(found, StepFailed):
             return found
         if isinstance(found, TimeoutError):
-            return StepFailed("timeout", f"no answer within {limit:g} s")
-        return StepFailed("generic", f"{type(found).__name__}: {found}")
+            return StepFailed(f"no answer within {limit:g} s", "timeout")
+        return StepFailed(f"{type(found).__name__}: {found}")
 
     def value(self, metric: str, value: Decimal | int | float, unit: str, **dims: str) -> None:
         """A figure of a metric `Service.METRIC` in the catalogue, such as a rate."""

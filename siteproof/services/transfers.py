@@ -128,7 +128,7 @@ def kind(
 def _fits(where: str, free: int | None, needed: int) -> None:
     if free is not None and free < needed:
         why = f"{where} has {units.size(free)} free, {units.size(needed)} are needed"
-        raise StepFailed("generic", why)
+        raise StepFailed(why)
 
 
 def _there_and_back(
@@ -189,7 +189,7 @@ def checksum(path: Path, kind: str = "sha256") -> str | None:
 
 def _agree(differing: Sequence[str] | None, what: str) -> None:
     if differing:
-        raise StepFailed("checksum", f"{what}: {units.count(len(differing), 'file')}")
+        raise StepFailed(f"{what}: {units.count(len(differing), 'file')}", "checksum")
 
 
 def _rate(steps: Steps, files: Sequence[File], seconds: float, sender: str, receiver: str) -> None:
@@ -246,7 +246,7 @@ def run(
                 check=False,
             )
         except FileNotFoundError:
-            raise StepFailed("tool_missing", f"'{argv[0]}' is not installed") from None
+            raise StepFailed(f"'{argv[0]}' is not installed", "tool_missing") from None
         except subprocess.TimeoutExpired:
             raise TimeoutError from None
     return Ended(ended.returncode, beginning(out), beginning(errors))

@@ -43,7 +43,7 @@ class Answer:
         try:
             return files.loads("the answer", self.body)
         except UserError:
-            raise StepFailed("generic", "the answer is not JSON") from None
+            raise StepFailed("the answer is not JSON") from None
 
     @property
     def reason(self) -> str:
@@ -113,7 +113,7 @@ def succeed(answer: Answer, what: str) -> Answer:
 def refused(status: int, what: str, reason: str = "") -> StepFailed:
     """What a status other than 2xx means. what: the request in a word."""
     why = f"HTTP status {status} ({what}){reason}"
-    return StepFailed("login" if status in _REFUSED else "generic", why)
+    return StepFailed(why, "login" if status in _REFUSED else "generic")
 
 
 def split(url: str) -> SplitResult:
@@ -124,7 +124,7 @@ def split(url: str) -> SplitResult:
     except ValueError:
         fits = False
     if not fits or " " in url:
-        raise StepFailed("generic", "a redirect to what is not http or https")
+        raise StepFailed("a redirect to what is not http or https")
     return parts
 
 
@@ -145,7 +145,7 @@ def connected(job: Job, parts: SplitResult) -> Iterator[socket.socket]:
             secured = _trusting(job).wrap_socket(plain, server_hostname=host)
         except ssl.SSLCertVerificationError as error:
             dates = _dates(_unverified(job, parts))
-            raise StepFailed("login", f"certificate: {error.verify_message}; {dates}") from None
+            raise StepFailed(f"certificate: {error.verify_message}; {dates}", "login") from None
         with secured:
             yield secured
 
@@ -167,7 +167,7 @@ def explain(error: Exception) -> Exception:
             why = f"answer not understood: {type(error).__name__}"
         case _:
             return error
-    return StepFailed("generic", why)
+    return StepFailed(why)
 
 
 def valid_until(job: Job, url: str) -> datetime:
@@ -184,7 +184,7 @@ def _trusting(job: Job) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=path or None)
     except OSError as error:  # SSLError is one
         why = error.strerror or str(error)
-        raise StepFailed("login", f"certificates: {path} cannot be read: {why}") from None
+        raise StepFailed(f"certificates: {path} cannot be read: {why}", "login") from None
 
 
 def _unverified(job: Job, parts: SplitResult) -> x509.Certificate:
@@ -216,10 +216,10 @@ def test(job: Job, steps: Steps) -> None:
     with steps.step("page"):
         url, answer = page(job)
         if answer.status != job.service.http_status:
-            raise StepFailed("generic", f"HTTP status {answer.status} (GET)")
+            raise StepFailed(f"HTTP status {answer.status} (GET)")
         if job.service.content not in answer.body.decode("utf-8", "replace"):
             why = f"the page does not have '{job.service.content[:60]}'"
-            raise StepFailed("generic", why)
+            raise StepFailed(why)
     with_tls = [one for one in {job.service.address, url} if is_tls(split(one))]
     if with_tls:
         with steps.step("certificate"):
@@ -236,11 +236,11 @@ def page(job: Job) -> tuple[str, Answer]:
         if answer.status == job.service.http_status or answer.status not in _REDIRECTS:
             return url, answer
         if not location:
-            raise StepFailed("generic", f"HTTP status {answer.status} without a Location (GET)")
+            raise StepFailed(f"HTTP status {answer.status} without a Location (GET)")
         url, before = urljoin(url, location), url
         if is_tls(split(before)) and not is_tls(split(url)):
-            raise StepFailed("generic", "a redirect from https to http")
-    raise StepFailed("generic", f"more than {MAX_REDIRECTS} redirects")
+            raise StepFailed("a redirect from https to http")
+    raise StepFailed(f"more than {MAX_REDIRECTS} redirects")
 
 
 KINDS = {"web": Kind(test, explain=explain)}

@@ -7,10 +7,8 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import NoReturn
 
 from siteproof import files
@@ -99,51 +97,26 @@ def _stream(
 ) -> tuple[list[str], int]:
     """Run it in a folder: all lines that it prints, passed on at once, and its exit code."""
     printed: list[str] = []
-    process: subprocess.Popen[str] | None = None
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=settings(),
+        text=True,
+        errors="replace",
+        cwd=folder,  # some recipes leave files in the current folder
+    )
     try:
-        with _ctrl_c_later():  # or it could come before `process` is set
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env=settings(),
-                text=True,
-                errors="replace",
-                cwd=folder,  # some recipes leave files in the current folder
-            )
         for text in process.stdout or ():
             write(text)
             printed.append(harmless(text.rstrip("\n")))
             line(printed[-1])
         return printed, process.wait()
     except KeyboardInterrupt:
-        if process:
-            process.send_signal(signal.SIGINT)
-            process.wait()
+        process.send_signal(signal.SIGINT)
+        process.wait()
         raise
-
-
-@contextmanager
-def _ctrl_c_later() -> Iterator[None]:
-    """Delay a Ctrl-C to the end; what is started meanwhile does not receive it."""
-    came = False
-
-    def note(_number: int, _frame: FrameType | None) -> None:
-        nonlocal came
-        came = True
-
-    before = signal.getsignal(signal.SIGINT)
-    if not callable(before):  # ignored, as by a shell's '&'; children ignore it, too
-        yield
-        return
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if came:
-            signal.raise_signal(signal.SIGINT)
 
 
 def _failure(printed: Sequence[str], code: int) -> tuple[str, list[str]]:

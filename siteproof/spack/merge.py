@@ -3,20 +3,28 @@
 Only `include` names the site, so that its externals stay separate. What all environments share
 comes after it, and our defaults have the lowest priority: the pinned packages, the target, and
 folders below the data folder; a site may set its own in spack/.
+
+The target is archspec's name of a processor: that of the nodes that run the environment, never this
+host's. Where they differ, the newest target that runs on all of them counts; an environment for
+each partition gives each its own.
 """
 
 from __future__ import annotations
 
 import hashlib
+import platform
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from siteproof import files
 from siteproof.errors import UserError
+from siteproof.sites import Site, key_types
 from siteproof.sites.schema.yamlfile import MAX_BYTES
+from siteproof.sites.system import Partition
 from siteproof.spack import env_files, registered
 
 DEFAULTS = "defaults"
@@ -158,3 +166,70 @@ def defaults(target: str, sources: Sources) -> dict[str, dict[str, Any]]:
         # By default Spack refuses targets that this host, a login node, could not run.
         "concretizer.yaml": {"concretizer": {"targets": {"host_compatible": not target}}},
     }
+
+
+def target_of(site: Site, environment: str) -> str:
+    """The target of one of a site's environments; empty: no role states one, or none fits all."""
+    stated = {one.target for one in _roles(site, environment) if one.target}
+    return common_target(stated) if stated else ""
+
+
+def common_target(names: Iterable[str]) -> str:
+    """The newest target whose programs run on each of these; empty if there is none."""
+    shared = frozenset.intersection(*map(key_types.runs, names))
+    return max(sorted(shared), key=lambda name: len(key_types.runs(name)), default="")
+
+
+def refuse_target(site: Site, environment: str, host: str) -> None:
+    """Refuse what could only be built for the processor of this host. Raises UserError.
+
+    host: the short name of this host, which may be a node itself.
+    """
+    where = site.folder / "system.yaml"
+    target, by = target_of(site, environment), list(_roles(site, environment))
+    if target:
+        _refuse_other_family(where, environment, target)
+    elif stated := sorted({one.target for one in by if one.target}):
+        raise UserError(
+            where,
+            f"no processor target runs on all nodes of environment '{environment}': "
+            f"{', '.join(stated)}",
+            hint="Give each partition an environment of its own, with the same 'spack'",
+        )
+    for one in by:
+        own = one.partition.scheduler == "local" or host in site.system.nodes[one.role].nodes
+        if not one.target and (target or not own):
+            raise UserError(
+                where,
+                f"the nodes of role '{one.role}' have no 'target', and {host} is not "
+                f"one of them: '{environment}' would be built for another processor",
+                hint="Add 'target:' to their hardware; 'spack arch -t' on a node prints it",
+            )
+
+
+class _Nodes(NamedTuple):
+    """The nodes of one role in a partition, and their target; empty: the site states none."""
+
+    partition: Partition
+    role: str
+    target: str
+
+
+def _roles(site: Site, environment: str) -> Iterator[_Nodes]:
+    """The nodes that run an environment."""
+    for partition in site.system.partitions.values():
+        if environment not in partition.environments:
+            continue
+        for role in partition.roles:
+            yield _Nodes(partition, role, site.hardware_of(role).target or "")
+
+
+def _refuse_other_family(where: object, environment: str, target: str) -> None:
+    here, there = platform.machine(), key_types.family(target)
+    if here != there:
+        raise UserError(
+            where,
+            f"'{environment}' is for {target}, and this host is {here}: Spack builds for its own "
+            "architecture only",
+            hint="Run 'siteproof build' in a job on a node",
+        )

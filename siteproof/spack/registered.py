@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from enum import Enum
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -220,50 +219,29 @@ def read(system: str, name: str, target: str = "") -> Registered | None:
         ) from None
 
 
-class Differs(Enum):
-    """How an installation differs from its lock, as a sentence with the builds or the file."""
-
-    LOCK_CHANGED = "its lock has changed since it was built"
-    LOCK_UNREADABLE = "its lock is missing or broken"
-    NOT_INSTALLED = "not installed: {}"
-    FILE_MISSING = "{} is missing"
-    FOREIGN_FILE = "{} belongs to no package of the lock"
-
-
-@dataclass(frozen=True)
-class Difference:
-    """What differs first. of: the builds or the file."""
-
-    kind: Differs
-    of: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        more = ", …" if len(self.of) > MAX_BUILDS else ""
-        return self.kind.value.format(", ".join(self.of[:MAX_BUILDS]) + more)
-
-
-def difference(system: str, found: Registered) -> Difference | None:
-    """How what is installed differs from the lock, if it does.
+def difference(system: str, found: Registered) -> str:
+    """How what is installed differs from the lock, the first thing; empty if nothing does.
 
     No call of Spack: what Spack wrote into each package is read, some tens of small files.
     """
     path = folder(system, found.name, found.target) / LOCK
     try:
         if digest(path) != found.lock:
-            return Difference(Differs.LOCK_CHANGED)
+            return "its lock has changed since it was built"
         locked = read_lock(path)
     except (OSError, UserError):
-        return Difference(Differs.LOCK_UNREADABLE)
+        return "its lock is missing or broken"
     if lacking := missing(locked.needed, found.prefixes):
-        return Difference(Differs.NOT_INSTALLED, tuple(map(str, lacking)))
+        more = ", …" if len(lacking) > MAX_BUILDS else ""
+        return f"not installed: {', '.join(map(str, lacking[:MAX_BUILDS]))}{more}"
     homes = [Path(prefix).resolve() for prefix in found.prefixes.values()]
     for file in chain(*found.features.values()):
         real = Path(file).resolve()
         if not real.exists():
-            return Difference(Differs.FILE_MISSING, (file,))
+            return f"{file} is missing"
         if not any(real.is_relative_to(home) for home in homes):
-            return Difference(Differs.FOREIGN_FILE, (file,))
-    return None
+            return f"{file} belongs to no package of the lock"
+    return ""
 
 
 def mend(name: str) -> str:

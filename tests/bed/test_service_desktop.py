@@ -13,12 +13,12 @@ import services_fixture
 from PIL import Image
 from services_fixture import breaking, ends, jobs, records, until
 
-from siteproof.services import browser, desktop
+from siteproof.services import desktop
 
 pytestmark = [
     pytest.mark.services,
     pytest.mark.tool("TigerVNC, noVNC and Chromium"),
-    pytest.mark.skipif(not any(map(shutil.which, browser.NAMES)), reason="no Chromium"),
+    pytest.mark.skipif(not any(map(shutil.which, desktop.NAMES)), reason="no Chromium"),
 ]
 STEPS = ["handshake", "browser", "frame", "clean"]
 CUT_OFF = "closed|reset|in the middle"
@@ -109,7 +109,7 @@ def connected(page, service):
 def test_a_screenshot_shows_a_window_and_without_it_a_pointer_at_most(job, faulty):
     pointer = 0.001  # of the picture: twice what one covers
     given = job("desktop")
-    with browser.browser(given) as page:
+    with desktop.browser(given) as page:
         page.prepare("")
         connected(page, given.service)
         until(lambda: drawn(page) > 100 * pointer, "a window on the screen", every=0.2)

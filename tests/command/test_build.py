@@ -7,13 +7,9 @@ Spack itself does what is asked of it is proved only by building with the real o
 import json
 import os
 import signal
-import subprocess
-from pathlib import Path
 
 import pytest
 from clone import PATIENCE, wait_for
-
-from siteproof.spack import command
 
 FAKE = r"""
 echo "$*" >>'{log}'
@@ -187,35 +183,6 @@ def test_ctrl_c_ends_spack_too_and_says_that_it_goes_on(world, spack):
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130 and "run 'siteproof build' again to continue" in out, out + err
     assert world.siteproof("build", "io").code == 0
-
-
-class Interrupted(subprocess.Popen):
-    """A program; Ctrl-C comes as soon as it runs, before anybody knows its process."""
-
-    def __init__(self, *words, **options):
-        super().__init__(*words, **options)
-        Interrupted.started = self
-        wait_for((Path(options["cwd"]) / "begun").exists)
-        signal.raise_signal(signal.SIGINT)
-
-
-def test_ctrl_c_right_after_spacks_start_ends_it_too(tmp_path, monkeypatch):
-    program = tmp_path / "spack"
-    program.write_text(
-        "#!/bin/sh\ntrap 'echo tidied >ended; exit 130' INT\ntouch begun\n"
-        f"i=0; while [ $i -lt {PATIENCE} ]; do sleep 1; i=$((i + 1)); done\n"
-    )
-    program.chmod(0o755)
-    monkeypatch.setattr(subprocess, "Popen", Interrupted)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            command.Spack(str(program), "1.2.0").run(
-                tmp_path, "install", log=tmp_path / "log", line=print
-            )
-        assert Interrupted.started.poll() == 130
-        assert (tmp_path / "ended").exists()
-    finally:
-        Interrupted.started.kill()
 
 
 def test_without_names_all_that_the_system_names_is_built_and_each_state_is_shown(world, spack):

@@ -11,7 +11,7 @@ from siteproof.record import samples
 from siteproof.record.point import Point
 from siteproof.record.samples import Header, Sample
 from siteproof.sweeps import reading, resume
-from siteproof.sweeps.points import repeated
+from siteproof.sweeps.reading import repeated
 
 DEPTH = """\
 description: Requests at a time

@@ -14,7 +14,7 @@ from clone import PATIENCE, TOP, wait_for
 from siteproof.collect import stages
 from siteproof.record import samples, series
 from siteproof.record.manifest import Manifest
-from siteproof.sweeps.points import repeated
+from siteproof.sweeps.reading import repeated
 
 CHECKS = TOP / "siteproof/checks/on_node"
 DD = """echo program=dd >>facts

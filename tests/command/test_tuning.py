@@ -17,7 +17,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lst
 from siteproof.sweeps import knobs
 from siteproof.sweeps.keys import Sweep
-from siteproof.sweeps.points import points
+from siteproof.sweeps.reading import points
 
 RMEM = "knob.sysctl.net.ipv4.tcp_rmem"
 

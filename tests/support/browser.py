@@ -14,8 +14,8 @@ from typing import Any
 from clone import TOP
 from served import job
 
-from siteproof.services import browser as chromium
-from siteproof.services.browser import Browser
+from siteproof.services import desktop as chromium
+from siteproof.services.desktop import Browser
 
 CHROMIUM = next(filter(None, map(shutil.which, chromium.NAMES)), None)
 AXE = TOP / "tests/axe/node_modules/axe-core/axe.min.js"  # installed by setup/test

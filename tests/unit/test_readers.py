@@ -17,8 +17,8 @@ MODULES = {"json", "gzip", "yaml", "os", "tomllib", "pickle", "np", "numpy", "ta
 BARE = {"open", "NodeSet", "RangeSet"}
 YAML = {"load", "safe_load", "compose", "parse", "full_load", "unsafe_load"}
 WHY = {
-    "siteproof/services/browser.py:browser": "what Chromium writes, in a private folder",
-    "siteproof/services/browser.py:_last_line": "of what it has written there",
+    "siteproof/services/desktop.py:browser": "what Chromium writes, in a private folder",
+    "siteproof/services/desktop.py:_last_line": "of what it has written there",
     "siteproof/services/runner.py:_in_child": "/dev/null",
     "siteproof/services/runner.py:_live": "/dev/null",
     # the reader itself, and what it stands on

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from siteproof import units
-from siteproof.collect.derive import Derived, Limit, Limitation, Measured, must_be
+from siteproof.collect.derive import Derived, Measured, must_be
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, blas, values
 from siteproof.record.series import VARIABLE
@@ -47,8 +47,8 @@ def hpl(given: Measured) -> Derived:
     memory = max(_memory_of_job(raw), int(given.fact("memory", "0")))
     share = Decimal(conditions["n"]) ** 2 * MATRIX_ELEMENT / memory
     conditions["memory_share"] = f"{share:.4f}"
-    if limitation := limit_of_blas(conditions, raw.meta.get("flags", "")):
-        conditions["blas_warning"] = str(limitation)
+    if warning := unused_by_blas(conditions, raw.meta.get("flags", "")):
+        conditions["blas_warning"] = warning
     if peak := given.fact("peak", ""):
         readings = [*readings, _share_of_peak(readings, peak)]
     return readings, conditions
@@ -63,23 +63,24 @@ def _memory_of_job(raw: Raw) -> int:
     return given * 1024
 
 
-def limit_of_blas(conditions: Mapping[str, str], flags: str) -> Limitation | None:
+def unused_by_blas(conditions: Mapping[str, str], flags: str) -> str:
     """Which instructions of the processor the kernel of the BLAS leaves unused, and why."""
     family, kernel = conditions.get("blas", ""), conditions.get("blas_kernel", "")
     unused = blas.unused_instructions(kernel, set(flags.split()))
     if not unused:
-        return None
-    details = {"kernel": kernel, "unused": f"{unused}"}
+        return ""
+    rest = f"{kernel} does not use {unused}, which the processor offers."
     chosen = [
         f"{variable}={conditions[VARIABLE + variable]}"
         for variable in sorted(blas.KERNEL_VARIABLES.get(family, blas.ALL_KERNEL_VARIABLES))
         if VARIABLE + variable in conditions
     ]
     if chosen:
-        details["variables"] = " and ".join(chosen)
-        return Limitation(Limit.KERNEL_CHOSEN, details)
+        return f"{' and '.join(chosen)} in the environment chose the kernel of the BLAS: {rest}"
     # MKL knows other makers' processors, and still has no code for all of them.
-    return Limitation(Limit.KERNEL_OF_MKL if family == "mkl" else Limit.KERNEL_UNKNOWN, details)
+    if family == "mkl":
+        return f"MKL does not use all of this processor: its kernel {rest}"
+    return f"The BLAS did not know this processor: its kernel {rest}"
 
 
 def _share_of_peak(readings: list[Reading], peak: str) -> Reading:

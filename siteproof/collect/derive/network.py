@@ -22,7 +22,7 @@ from typing import cast
 from siteproof import units
 from siteproof.analysis.aggregate import together
 from siteproof.analysis.scaling import bandwidth_delay
-from siteproof.collect.derive import Derived, Limit, Limitation, Measured, in_microseconds, must_be
+from siteproof.collect.derive import Derived, Measured, in_microseconds, must_be
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, ping, values
 from siteproof.parsers.iperf3 import Interval
@@ -32,6 +32,7 @@ HEADERS, AROUND = 52, 38  # bytes
 OF_A_JOB = ("reverse", "protocol", "omit", "block")  # dimensions hold the same
 SWEPT = {"throughput": "rate", "retransmits": "retransmits"}
 BUFFERS = ("rmem_max", "wmem_max")
+SILENT_LOSS = "larger packets are lost without an error message, which can stall TCP"
 
 
 def tcp_bandwidth(given: Measured) -> Derived:
@@ -47,8 +48,8 @@ def tcp_bandwidth(given: Measured) -> Derived:
                 share = units.convert(Decimal(reading.value), reading.unit, "b/s") / most
                 readings.append(Reading("share_of_link", _percent(share), "%", reading.dims))
     round_trip = Fraction(given.fact("round_trip", "0"))
-    if limitation := _limit_of_window(conditions, int(bandwidth_delay(speed / 8, round_trip))):
-        conditions["window_warning"] = str(limitation)
+    if warning := _small_buffers(conditions, int(bandwidth_delay(speed / 8, round_trip))):
+        conditions["window_warning"] = warning
     return readings, conditions
 
 
@@ -88,17 +89,16 @@ def _percent(share: Fraction) -> Decimal:
     return Decimal(f"{float(share) * 100:.2f}")
 
 
-def _limit_of_window(conditions: Mapping[str, str], under_way: int) -> Limitation | None:
+def _small_buffers(conditions: Mapping[str, str], under_way: int) -> str:
     """Set if a socket cannot hold what is under way: bandwidth by round trip, in bytes."""
-    limits = []
-    for key in ("rmem_max", "wmem_max"):
-        text = conditions.get(key, "")
-        if text.isdecimal() and len(text) < 20:
-            limits.append(int(text))
+    texts = [conditions.get(key, "") for key in BUFFERS]
+    limits = [int(text) for text in texts if text.isdecimal() and len(text) < 20]
     if not limits or min(limits) >= under_way:
-        return None
-    details = {"limit": str(min(limits)), "under_way": str(under_way)}
-    return Limitation(Limit.SOCKET_BUFFER, details)
+        return ""
+    return (
+        f"TCP buffers of at most {min(limits)} bytes, the path holds {under_way}: one stream "
+        "cannot fill it"
+    )
 
 
 def tcp_sweep(given: Measured) -> Derived:
@@ -133,13 +133,12 @@ def path_mtu(given: Measured) -> Derived:
     conditions = {key: value for key, value in given.conditions.items() if key not in BUFFERS}
     own, promised = conditions.pop("mtu", ""), given.fact("mtu", "")
     if conditions.pop("silent", "no") == "yes":
-        conditions["silent_warning"] = str(Limitation(Limit.SILENT_LOSS))
+        conditions["silent_warning"] = SILENT_LOSS
     if not own:
         return given.readings, conditions
     device = values.positive("path_mtu: the device's MTU", own)
     if promised and device < Decimal(promised):
-        limitation = Limitation(Limit.DEVICE_MTU, {"own": own, "expected": promised})
-        conditions["device_warning"] = str(limitation)
+        conditions["device_warning"] = f"the client's own MTU is {own}, expected {promised}"
     return [*given.readings, Reading("device", device, "B")], conditions
 
 
@@ -150,6 +149,15 @@ FILLED = Fraction(95, 100)  # of what the link carries: less, and the sender is 
 UDP = ("throughput", "sent", "loss", "cpu_sender", "cpu_receiver")
 REQUESTED_MBPS = 300  # Mb/s: the -Ri300m of the contracts' commands
 NEAR = Fraction(5, 100)  # by which the rate may miss
+# What limits a run. Without numbers: a report prints the same sentence once for many nodes.
+SENDER_MAY_BE = "the sender's processor was busy: it may be the limit"
+SENDER = "the sender did not fill the link{}: it is the limit, and not the network"
+RECEIVER_SOCKET = (
+    "datagrams came through the network and found the receiver's socket full: the loss is not the "
+    "network's alone"
+)
+RECEIVER_MAY_BE = "datagrams were lost while the receiver's processor was busy: it may be the limit"
+DISCARDED_UNKNOWN = "the number of lost datagrams that the receiver itself discarded is not known"
 
 
 @dataclass(frozen=True)
@@ -193,16 +201,16 @@ def of_all_runs(given: Mapping[str, str]) -> dict[str, str]:
     return {key: given[key] for key in KEPT if key in given}
 
 
-def of_receiver(runs: Sequence[UdpResult]) -> Limitation | None:
+def of_receiver(runs: Sequence[UdpResult]) -> str:
     """Set if datagrams were lost, and the receiver is the reason, or the reason is unknown."""
     losing = [run for run in runs if run.share("loss") > 0]
     if any(run.dims.get("discarded", "0") != "0" for run in losing):
-        return Limitation(Limit.RECEIVER_SOCKET)
+        return RECEIVER_SOCKET
     if any(run.share("cpu_receiver") >= BUSY for run in losing):
-        return Limitation(Limit.RECEIVER_MAY_BE)
+        return RECEIVER_MAY_BE
     if any("discarded" not in run.dims for run in losing):
-        return Limitation(Limit.DISCARDED_UNKNOWN)
-    return None
+        return DISCARDED_UNKNOWN
+    return ""
 
 
 def udp_bandwidth(given: Measured) -> Derived:
@@ -211,10 +219,10 @@ def udp_bandwidth(given: Measured) -> Derived:
     run = values.only("udp", "runs", runs)
     conditions = {**of_all_runs(given.conditions), **run.conditions}
     del conditions["burst"]
-    if limitation := _limit_of_sender(run, conditions, Fraction(given.fact("speed", "0"))):
-        conditions["sender_warning"] = str(limitation)
-    if limitation := of_receiver(runs):
-        conditions["receiver_warning"] = str(limitation)
+    if warning := _of_sender(run, conditions, Fraction(given.fact("speed", "0"))):
+        conditions["sender_warning"] = warning
+    if warning := of_receiver(runs):
+        conditions["receiver_warning"] = warning
     found = [replace(run.readings[name], dims={}) for name in UDP if name in run.readings]
     return found, conditions
 
@@ -224,18 +232,16 @@ def carried(speed: Fraction, mtu: int, datagram: int) -> Fraction:
     return speed * datagram / (mtu + AROUND)
 
 
-def _limit_of_sender(
-    run: UdpResult, conditions: Mapping[str, str], speed: Fraction
-) -> Limitation | None:
+def _of_sender(run: UdpResult, conditions: Mapping[str, str], speed: Fraction) -> str:
     """Set if less was sent than the link carries, or may have been."""
     busy = run.share("cpu_sender") >= BUSY
     if not speed or "mtu" not in conditions:
-        return Limitation(Limit.SENDER_MAY_BE) if busy else None
+        return SENDER_MAY_BE if busy else ""
     mtu = int(values.positive("udp: mtu", conditions["mtu"]))
     datagram = int(values.positive("udp: datagram", conditions["datagram"]))
     if run.sent >= FILLED * carried(speed, mtu, datagram):
-        return None
-    return Limitation(Limit.SENDER_BUSY if busy else Limit.SENDER)
+        return ""
+    return SENDER.format(", as its processor was busy" if busy else "")
 
 
 def udp_burst(given: Measured) -> Derived:
@@ -253,18 +259,18 @@ def udp_burst(given: Measured) -> Derived:
             raise OutputError(f"udp: no run of {kind} bursts")
         run = of_kind[0]
         if not _at_requested_rate(run):
-            raise OutputError(str(_wrong_rate(run)), "invalid")
+            raise OutputError(_wrong_rate(run), "invalid")
         found.append(replace(run.readings["loss"], metric=f"loss_{kind}", dims=run.conditions))
     ladder = [run for run in runs if run.dims["kind"] in ("large", "step")]
     tried = _until_off_rate(ladder)
     bound = given.conditions.get("burst_bound", "")
     if len(tried) < len(ladder):
-        conditions["burst_warning"] = str(_wrong_rate(ladder[len(tried)]))
+        conditions["burst_warning"] = _wrong_rate(ladder[len(tried)])
         bound = tried[-1].dims["burst"]
     if not bound.isdecimal():
         raise OutputError(f"udp: burst_bound '{bound}' is not a whole number of packets")
-    if limitation := of_receiver(runs):
-        conditions["receiver_warning"] = str(limitation)
+    if warning := of_receiver(runs):
+        conditions["receiver_warning"] = warning
     return [*found, _largest(tried, bound)], conditions
 
 
@@ -272,10 +278,9 @@ def _at_requested_rate(run: UdpResult) -> bool:
     return abs(run.sent / 10**6 / REQUESTED_MBPS - 1) <= NEAR
 
 
-def _wrong_rate(run: UdpResult) -> Limitation:
-    rate = f"{float(run.sent / 10**6):.1f}"
-    details = {"burst": run.dims["burst"], "rate": rate, "expected": str(REQUESTED_MBPS)}
-    return Limitation(Limit.BURST_RATE, details)
+def _wrong_rate(run: UdpResult) -> str:
+    rate = f"{float(run.sent / 10**6):.1f} Mb/s, expected {REQUESTED_MBPS} Mb/s"
+    return f"bursts of {run.dims['burst']} packets were sent at {rate}"
 
 
 def _until_off_rate(ladder: Sequence[UdpResult]) -> Sequence[UdpResult]:

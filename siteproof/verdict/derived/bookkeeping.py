@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 from siteproof import nodesets
-from siteproof.availability import window_figures
-from siteproof.availability.window_figures import DOWNTIME, MONTH, WINDOW_HOURS
+from siteproof.availability import overview
+from siteproof.availability.overview import DOWNTIME, MONTH, WINDOW_HOURS
 from siteproof.record import descriptions
 from siteproof.record.clocks import moment_of
 from siteproof.record.samples import Header, Sample
@@ -131,7 +131,7 @@ def availability(given: Given) -> Iterator[Result]:
         hours = _hours(rule.at_least or rule.exact or "", hours)
     begin = end - timedelta(hours=hours)
     up = given.criterion.needed_of(len(given.site.members))
-    found = window_figures.figures(given.site, given.material.perflogs, begin, end, up)
+    found = overview.figures(given.site, given.material.perflogs, begin, end, up)
     one = found[metric]
     if one.value is None or not one.meets_conditions(given.criterion):
         raise NoValue(Lack(one.why)) if one.why else given.missing(["probes"])

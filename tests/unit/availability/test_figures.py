@@ -24,7 +24,7 @@ from test_overview import (
 )
 
 from siteproof.availability.definitions import overall
-from siteproof.availability.window_figures import figures, verdict_of
+from siteproof.availability.overview import figures, verdict_of
 from siteproof.errors import UserError
 from siteproof.record.finding import Kind
 from siteproof.record.severity import Verdict

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from siteproof.availability import overview
 from siteproof.availability.definitions import intersect, mtbf, overall, scheduled, seconds, union
 from siteproof.availability.down_times import REACH, doubtful, of_nodes, up_and_down
-from siteproof.availability.window_figures import figures, verdict_of
+from siteproof.availability.overview import figures, verdict_of
 from siteproof.errors import UserErrors
 from siteproof.nodesets import of, parse
 from siteproof.record import availability_log

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rows import rows
 
-from siteproof.collect.derive import Limit, cpu
+from siteproof.collect.derive import cpu
 from siteproof.record.series import VARIABLE
 
 FLAGS = "avx avx2 fma avx512f"
@@ -12,7 +12,7 @@ FLAGS = "avx avx2 fma avx512f"
 
 def warning(kernel, blas, variables):
     given = {"blas": blas, "blas_kernel": kernel}
-    return cpu.limit_of_blas(given | {VARIABLE + k: v for k, v in variables.items()}, FLAGS)
+    return cpu.unused_by_blas(given | {VARIABLE + k: v for k, v in variables.items()}, FLAGS)
 
 
 @rows(
@@ -26,13 +26,11 @@ def warning(kernel, blas, variables):
 )
 def test_a_kernel_that_the_environment_chose_is_named_with_its_variables(kernel, blas, chosen):
     found = warning(kernel, blas, chosen | {"OMP_PLACES": "cores"})
-    assert found.kind is Limit.KERNEL_CHOSEN
-    assert found.details["variables"] == " and ".join(
-        f"{name}={value}" for name, value in sorted(chosen.items())
-    )
+    named = " and ".join(f"{name}={value}" for name, value in sorted(chosen.items()))
+    assert found.startswith(f"{named} in the environment chose the kernel of the BLAS: {kernel} ")
     without = warning(kernel, blas, {"UCX_TLS": "tcp"})
-    assert without.kind is (Limit.KERNEL_OF_MKL if blas == "mkl" else Limit.KERNEL_UNKNOWN)
+    assert without.startswith("MKL does not use" if blas == "mkl" else "The BLAS did not know")
 
 
 def test_a_kernel_that_uses_all_instructions_has_no_warning():
-    assert warning("SkylakeX", "openblas", {"OPENBLAS_CORETYPE": "SkylakeX"}) is None
+    assert warning("SkylakeX", "openblas", {"OPENBLAS_CORETYPE": "SkylakeX"}) == ""

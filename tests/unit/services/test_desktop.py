@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from served import job, pages, steps_of
 
-from siteproof.services import browser as chromium
 from siteproof.services import desktop
+from siteproof.services import desktop as chromium
 from siteproof.services.desktop import Look, seen
 
 pytestmark = pytest.mark.deep

@@ -121,7 +121,7 @@ def test_a_test_that_dies_between_two_steps_is_no_success(job, far, end, why):
 def test_a_thing_that_cannot_be_removed_does_not_keep_the_others(job, far):
     def remove(job, name):
         if name.endswith(".a"):
-            raise StepFailed("generic", "HTTP status 500")
+            raise StepFailed("HTTP status 500")
         (far.folder / name).unlink()
 
     def test(job, steps):
@@ -147,7 +147,7 @@ def test_a_failure_outside_of_steps_is_no_success(job, far):
     def test(job, steps):
         with steps.step("login"):
             pass
-        raise StepFailed("login", "the key is not private")
+        raise StepFailed("the key is not private", "login")
 
     far.test = test
     found = ends(records(job))
@@ -158,7 +158,7 @@ def test_a_failure_outside_of_steps_is_no_success(job, far):
 def test_after_a_first_step_that_failed_the_service_is_not_met_again(job, far):
     def test(job, steps):
         with steps.step("login"):
-            raise StepFailed("login", "refused")
+            raise StepFailed("refused", "login")
 
     far.test = test
     assert ends(records(job)) == {"login": ("login", "refused")}
@@ -166,7 +166,7 @@ def test_after_a_first_step_that_failed_the_service_is_not_met_again(job, far):
 
 def test_a_service_that_does_not_answer_at_the_end_is_not_clean(job, far):
     def found(job):
-        raise StepFailed("generic", "HTTP status 500")
+        raise StepFailed("HTTP status 500")
 
     far.found = found
     assert ends(records(job))["clean"] == ("generic", "HTTP status 500")
@@ -241,7 +241,7 @@ def test_no_credential_is_in_a_record(job, far, tmp_path):
     def test(job, given):
         with given.step("login"):
             token = steps.secret("token", str(path))
-            raise StepFailed("login", f"401 for Bearer {token}")
+            raise StepFailed(f"401 for Bearer {token}", "login")
 
     far.test = test
     found = records(job)

@@ -61,7 +61,7 @@ class Folder:
         ]
 
     def names(self):
-        raise StepFailed("generic", "HTTP status 500")
+        raise StepFailed("HTTP status 500")
 
     def remove(self, name):
         shutil.rmtree(self.far)

@@ -10,7 +10,7 @@ from rows import rows
 from siteproof.errors import UserError
 from siteproof.sites import key_types, load
 from siteproof.sites.system import Role
-from siteproof.spack import lint_envs, merge, targets
+from siteproof.spack import env_files, merge
 
 HOST = "login1"
 
@@ -52,7 +52,7 @@ def site(partitions, **hardware):
     ],
 )
 def test_several_kinds_of_nodes_share_the_newest_target_that_runs_on_all(stated, found):
-    assert targets.of(site(list(stated), **stated), "io") == found
+    assert merge.target_of(site(list(stated), **stated), "io") == found
 
 
 def test_the_processors_are_those_of_archspec():
@@ -65,7 +65,7 @@ def test_the_processors_are_those_of_archspec():
 
 
 def test_partitions_that_do_not_run_an_environment_do_not_count():
-    assert targets.of(site(["a"], a="zen4", b="haswell"), "io") == "zen4"
+    assert merge.target_of(site(["a"], a="zen4", b="haswell"), "io") == "zen4"
 
 
 @rows(
@@ -79,22 +79,22 @@ def test_partitions_that_do_not_run_an_environment_do_not_count():
 def test_what_would_be_built_for_the_login_nodes_processor_is_refused(stated, told, monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     with pytest.raises(UserError, match=told):
-        targets.refuse(site(list(stated), **stated), "io", HOST)
+        merge.refuse_target(site(list(stated), **stated), "io", HOST)
 
 
 def test_a_login_node_of_the_same_architecture_builds_for_the_nodes(monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    targets.refuse(site(["a"], a="haswell"), "io", HOST)
+    merge.refuse_target(site(["a"], a="haswell"), "io", HOST)
 
 
 def test_a_login_node_of_another_architecture_names_where_to_build(monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     with pytest.raises(UserError, match="this host is x86_64.*in a job on a node"):
-        targets.refuse(site(["a"], a="neoverse_v1"), "io", HOST)
+        merge.refuse_target(site(["a"], a="neoverse_v1"), "io", HOST)
 
 
 def test_a_host_that_is_one_of_the_nodes_needs_no_target():
-    targets.refuse(site(["a"], a=None), "io", "a3")
+    merge.refuse_target(site(["a"], a=None), "io", "a3")
 
 
 def test_a_target_is_required_of_every_package_and_may_be_newer_than_the_host():
@@ -139,10 +139,10 @@ def test_what_a_site_leaves_to_chance_is_a_warning(tmp_path, text, told):
     some = next(iter(system.file_systems.values()))
     home = {"home": some.model_copy(update={"kind": "lustre"})}
     here = replace(plain, folder=tmp_path, system=system.model_copy(update={"file_systems": home}))
-    found = list(lint_envs.unstated(here))
+    found = list(env_files.unstated(here))
     assert len(found) == len(told)
     assert all(part in one for part, one in zip(told, found, strict=True)), found
 
 
 def test_a_site_that_builds_nothing_by_spack_is_warned_of_nothing():
-    assert list(lint_envs.unstated(load("testbed"))) == []
+    assert list(env_files.unstated(load("testbed"))) == []

@@ -6,7 +6,7 @@ from rows import rows
 from siteproof.errors import UserError
 from siteproof.sweeps import caps
 from siteproof.sweeps.keys import Sweep
-from siteproof.sweeps.points import points
+from siteproof.sweeps.reading import points
 
 GIB = str(2**30)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from siteproof.record.point import Point
 from siteproof.sweeps.keys import Constraint, Sweep
-from siteproof.sweeps.points import (
+from siteproof.sweeps.reading import (
     classes,
     combinations,
     knob_settings,
