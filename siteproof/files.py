@@ -22,11 +22,12 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from siteproof.errors import UserError
 
 T = TypeVar("T")
+P = ParamSpec("P")
 CLONE = Path(__file__).resolve().parents[1]
 
 MIB = 1 << 20
@@ -153,6 +154,20 @@ def mapped_owner(folder: Path) -> str | None:
         Path(name).unlink()
 
 
+def _repeated(reading: Callable[P, T]) -> Callable[P, T]:
+    """Read once more after an error of the file system (ESTALE is gone by then)."""
+
+    @functools.wraps(reading)
+    def read_again(*args: P.args, **how: P.kwargs) -> T:
+        try:
+            return reading(*args, **how)
+        except Unread:
+            return reading(*args, **how)
+
+    return read_again
+
+
+@_repeated
 def read(
     path: Path, *, below: Path, limit: int = ACCOUNT, owners: Collection[int] | None = None
 ) -> bytes:
@@ -165,37 +180,22 @@ def read(
     Raises FileNotFoundError if there is none, Unread if the file system fails, and UserError if the
     file is refused.
     """
-    data = _repeated(lambda: _read_whole(path, below, limit, owners))
+    with opened(path, below=below, limit=limit, owners=owners) as handle, _explained(path):
+        data = _read_all(handle, limit + 1)
     if len(data) > limit:
         raise _too_large(path, limit)
     return data
 
 
-def _repeated(reading: Callable[[], T]) -> T:
-    """What is read; once more after an error of the file system (ESTALE is gone by then)."""
-    try:
-        return reading()
-    except Unread:
-        return reading()
-
-
+@_repeated
 def exists(path: Path) -> bool:
     """Whether there is anything of that name, also a broken link. Raises Unread."""
-
-    def look() -> bool:
-        try:
-            with _explained(path):
-                os.lstat(path)
-        except (FileNotFoundError, Refused):
-            return False
-        return True
-
-    return _repeated(look)
-
-
-def _read_whole(path: Path, below: Path, limit: int, owners: Collection[int] | None) -> bytes:
-    with opened(path, below=below, limit=limit, owners=owners) as handle, _explained(path):
-        return _read_all(handle, limit + 1)
+    try:
+        with _explained(path):
+            os.lstat(path)
+    except (FileNotFoundError, Refused):
+        return False
+    return True
 
 
 def read_text(
@@ -252,12 +252,9 @@ def named(path: Path, limit: int) -> Iterator[int]:
         os.close(handle)
 
 
+@_repeated
 def names(path: Path, *, below: Path, most: int) -> list[str]:
     """The names in a folder, sorted; never more than `most`. Arguments and errors as of `read`."""
-    return _repeated(lambda: _names(path, below, most))
-
-
-def _names(path: Path, below: Path, most: int) -> list[str]:
     found: list[str] = []
     parts = path.relative_to(below).parts
     with (

@@ -18,6 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from openstack.exceptions import raise_from_response
+
 from siteproof.analysis import instances
 from siteproof.analysis.instances import ERROR, Figures, Instance, Listing, Request, Seen
 from siteproof.services import openstack_api, runner, ssh
@@ -112,13 +114,9 @@ def test(job: CapacityJob, steps: Steps) -> None:
 
 
 def _image_and_flavor(cloud: Cloud) -> tuple[Any, Any]:
-    service = cloud.job.service
-    image = cloud.api.image.find_image(service.image)
-    flavor = cloud.api.compute.find_flavor(service.flavor)
-    for what, one in ((f"image '{service.image}'", image), (f"flavor '{service.flavor}'", flavor)):
-        if one is None:
-            raise StepFailed(f"the cloud has no {what}")
-    return image, flavor
+    api, service = cloud.api, cloud.job.service
+    image = api.image.find_image(service.image, ignore_missing=False)
+    return image, api.compute.find_flavor(service.flavor, ignore_missing=False)
 
 
 def _needed(job: CapacityJob, flavor: Any) -> dict[str, int]:
@@ -156,26 +154,11 @@ def _left(most: object, used: object) -> int | None:
 
 def _object(answer: Any, key: str) -> dict[str, Any]:
     """The object under a key of an answer. Raises StepFailed."""
-    if answer.status_code >= 400:
-        raise _refused(answer)
+    raise_from_response(answer)
     found = answer.json().get(key)
     if not isinstance(found, dict):
         raise StepFailed(f"the answer has no '{key}'")
     return found
-
-
-def _refused(answer: Any) -> StepFailed:
-    why = f"HTTP status {answer.status_code}: {_message(answer)}"
-    return StepFailed(why, "login" if answer.status_code == 401 else "generic")
-
-
-def _message(answer: Any) -> str:
-    """What OpenStack has to say: {"forbidden": {"message": …}}."""
-    try:
-        bodies = [one for one in answer.json().values() if isinstance(one, dict)]
-    except (ValueError, AttributeError):
-        bodies = []
-    return next((f"{one['message']}" for one in bodies if one.get("message")), answer.reason)
 
 
 def _network(cloud: Cloud, number: int) -> str:
@@ -275,11 +258,9 @@ class _Launch:
         self.begun[number] = time.monotonic()
         try:
             answer = self._cloud.api.compute.post("/servers", json={"server": server})
+            raise_from_response(answer)
         except ERRORS as error:
             self.refused[number] = self._why(error)
-        else:
-            if answer.status_code >= 400:
-                self.refused[number] = f"HTTP status {answer.status_code}: {_message(answer)}"
 
     def _knock(self, end: float) -> None:
         """Look at port 22 of each server that runs and has not answered, if only these count.
@@ -336,8 +317,7 @@ class _Launch:
         answer = self._cloud.api.compute.get(
             "/servers/detail", params=query | ({"marker": marker} if marker else {})
         )
-        if answer.status_code >= 400:
-            raise _refused(answer)
+        raise_from_response(answer)
         body = answer.json()
         servers = body.get("servers")
         if not isinstance(servers, list):
@@ -360,9 +340,10 @@ class _Launch:
         _remove_networks(self._cloud, self._networks)
 
     def _delete(self, key: str) -> None:
-        answer = self._cloud.api.compute.delete(f"/servers/{key}")
-        if answer.status_code >= 400 and answer.status_code != 404:
-            self.noted[f"delete: {_refused(answer)}"] += 1
+        try:
+            self._cloud.api.compute.delete_server(key)  # one that is gone is no error
+        except ERRORS as error:
+            self.noted[f"delete: {self._why(error)}"] += 1
 
     def notes(self) -> list[str]:
         """The cloud's own words about what has failed, each with how often."""

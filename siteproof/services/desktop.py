@@ -188,16 +188,11 @@ _TYPES = {  # registered at IANA, those that servers use
 }
 
 
-@dataclass(frozen=True)
-class Greeting:
-    """What a server offers. version: such as 3.8."""
+def greeted(connection: socket.socket) -> tuple[str, str]:
+    """The version of a server of VNC, such as RFB 3.8, and its security types.
 
-    version: str
-    security: tuple[str, ...]
-
-
-def greeted(connection: socket.socket) -> Greeting:
-    """Greet a server of VNC, up to its security types. Raises StepFailed, TimeoutError."""
+    Raises StepFailed, TimeoutError.
+    """
     theirs = version(_received(connection, _LENGTH))
     minor = max(known for known in _MINORS if (3, known) <= max(theirs, (3, 3)))
     connection.sendall(b"RFB 003.%03d\n" % minor)
@@ -207,7 +202,7 @@ def greeted(connection: socket.socket) -> Greeting:
     else:
         types = _read(connection, _read(connection, 1)[0])
     if types.strip(b"\0"):
-        return Greeting(f"3.{minor}", tuple(_TYPES.get(kind, f"type {kind}") for kind in types))
+        return f"RFB 3.{minor}", ", ".join(_TYPES.get(kind, f"type {kind}") for kind in types)
     (length,) = struct.unpack(">I", _read(connection, 4))
     reason = _read(connection, min(length, MAX_REASON)).decode("utf-8", "replace")
     raise StepFailed(f"the VNC server refuses the connection: {reason}", "login")
@@ -344,8 +339,7 @@ def _greeted(job: Job) -> tuple[str, str]:
     place = urlsplit(f"//{job.service.address}")
     where = (place.hostname or "", place.port or 0)
     with socket.create_connection(where, job.seconds) as server:
-        greeting = greeted(server)
-    return f"RFB {greeting.version}", ", ".join(greeting.security)
+        return greeted(server)
 
 
 @contextmanager

@@ -17,11 +17,11 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -45,26 +45,12 @@ _ENCODED = re.compile(r"/[0-9a-f]{16,64}(?=/|$)")
 _TUS = {"Tus-Resumable": "1.0.0"}  # the protocol of uploads
 
 
-@dataclass(frozen=True)
-class _Response:
+def _response(answer: Answer) -> SimpleNamespace:
     """An answer as bioblend expects one. Other statuses than 2xx are StepFailed before."""
-
-    answer: Answer
-
-    @property
-    def status_code(self) -> int:
-        return self.answer.status
-
-    @property
-    def content(self) -> bytes:
-        return self.answer.body
-
-    @property
-    def text(self) -> str:
-        return self.answer.body.decode("utf-8", "replace")
-
-    def json(self) -> Any:
-        return self.answer.json()
+    text = answer.body.decode("utf-8", "replace")
+    return SimpleNamespace(
+        status_code=answer.status, content=answer.body, text=text, json=answer.json
+    )
 
 
 class Galaxy(GalaxyInstance):
@@ -76,7 +62,7 @@ class Galaxy(GalaxyInstance):
 
     def make_get_request(self, url: str, **how: Any) -> Any:
         """As bioblend's."""
-        return _Response(self._ask("GET", url, params=how.get("params")))
+        return _response(self.ask("GET", url, params=how.get("params")))
 
     def make_post_request(
         self,
@@ -88,21 +74,17 @@ class Galaxy(GalaxyInstance):
         """As bioblend's; it attaches files for old versions of Galaxy only."""
         if files_attached:
             raise StepFailed("this Galaxy is older than 22.01")
-        return self._ask("POST", url, payload, params).json()
+        return self.ask("POST", url, payload, params).json()
 
     def make_delete_request(
         self, url: str, payload: dict[str, Any] | None = None, params: dict[str, Any] | None = None
     ) -> Any:
         """As bioblend's."""
-        return _Response(self._ask("DELETE", url, payload, params))
+        return _response(self.ask("DELETE", url, payload, params))
 
     def get_tus_uploader(self, path: str, **_: Any) -> Any:  # type: ignore[override]
         """What uploads a file, in place of tuspy."""
         return _Upload(self, Path(path))
-
-    def send(self, method: str, place: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """A request of uploads. place: below the API."""
-        return self._ask(method, f"{self.url}/{place}", body, headers=headers)
 
     def sha256(self, history: str, dataset: Mapping[str, Any]) -> str:
         """The SHA-256 of a file of a history, of which nothing is kept here."""
@@ -122,7 +104,7 @@ class Galaxy(GalaxyInstance):
     def _login(self) -> dict[str, str]:
         return {"x-api-key": self.key or ""}
 
-    def _ask(
+    def ask(
         self,
         method: str,
         url: str,
@@ -180,8 +162,8 @@ class _Upload:
         return name
 
     def _send(self, method: str, name: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        place = f"upload/resumable_upload{name}"
-        return self._galaxy.send(method, place, {**_TUS, **headers}, body)
+        url = f"{self._galaxy.url}/upload/resumable_upload{name}"
+        return self._galaxy.ask(method, url, body, headers={**_TUS, **headers})
 
 
 def id_of(thing: Any, key: str = "id") -> str:

@@ -49,10 +49,7 @@ class Http(transfers.Client):
 
     def login(self) -> None:
         """See whether we may look at the folder."""
-        answer = self._about(depth=0)
-        if answer.status in _NO_DAV:
-            answer = self.ask("GET", "")
-        web.succeed(answer, "of the folder")
+        self._folder_is(depth=0)
 
     def free(self) -> int | None:
         """The quota of WebDAV, where the service has one."""
@@ -86,10 +83,7 @@ class Http(transfers.Client):
 
     def names(self) -> list[str]:
         """What is ours in the folder."""
-        answer = self._about(depth=1)
-        if answer.status in _NO_DAV:
-            answer = self.ask("GET", "")
-        web.succeed(answer, "of the folder")
+        answer = self._folder_is(depth=1)
         if len(answer.body) >= ANSWER:
             raise StepFailed(f"the folder's list has more than {ANSWER} bytes")
         names = listed(answer.body)
@@ -120,6 +114,13 @@ class Http(transfers.Client):
 
     def _about(self, depth: int) -> Answer:
         return self.ask("PROPFIND", "", _QUOTA, depth)
+
+    def _folder_is(self, depth: int) -> Answer:
+        """What the service answers about the folder, with or without WebDAV. Raises StepFailed."""
+        answer = self._about(depth)
+        if answer.status in _NO_DAV:
+            answer = self.ask("GET", "")
+        return web.succeed(answer, "of the folder")
 
     @contextmanager
     def _opened(

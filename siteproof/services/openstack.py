@@ -23,6 +23,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from openstack.exceptions import raise_from_response
+
 from siteproof.record.samples import EMULATED, HYPERVISOR
 from siteproof.services import openstack_api, transfers
 from siteproof.services.openstack_api import Cloud, Guest, fault
@@ -350,8 +352,7 @@ def _move(trial: _Trial) -> None:
         answer = trial.api.compute.post(
             f"/servers/{server.id}/action", json=body, microversion="2.77"
         )
-        if answer.status_code >= 400:
-            raise StepFailed(f"HTTP status {answer.status_code}: {answer.text}")
+        raise_from_response(answer)
 
     server = trial.act("unshelve", unshelve, "ACTIVE")
     if server.availability_zone != zone:

@@ -130,7 +130,7 @@ ERRORS = (
 )
 # What a test creates, in the order in which it can be removed: the service of the API, and its
 # functions that list and delete it.
-KINDS = {
+THINGS = {
     "servers": ("compute", "servers", "delete_server"),
     "volume snapshots": ("block_storage", "snapshots", "delete_snapshot"),
     "volumes": ("block_storage", "volumes", "delete_volume"),
@@ -138,7 +138,7 @@ KINDS = {
     "networks": ("network", "networks", "delete_network"),
     "key pairs": ("compute", "keypairs", "delete_keypair"),
 }
-_THING = re.compile(rf"(\S+) \(({'|'.join(KINDS)})\)")
+_THING = re.compile(rf"(\S+) \(({'|'.join(THINGS)})\)")
 
 
 class _Limited(HTTPAdapter):
@@ -224,28 +224,28 @@ class Cloud:
         return "not shown"
 
     def things(self, kind: str) -> list[Any]:
-        """All things of a kind, of KINDS, that tests have created in the project."""
+        """All things of a kind, of THINGS, that tests have created in the project."""
         own = self.api.current_project_id  # an administrator sees others', too
         chosen: dict[str, dict[str, Any]] = {
             "servers": {"name": f"^{PREFIX}"},
             "images": {"owner": own},
             "networks": {"project_id": own},
         }
-        service, listing, _ = KINDS[kind]
+        service, listing, _ = THINGS[kind]
         name = service.replace("_", "-")
-        if not self.api.session.get_endpoint(service_type=name, **self._where):
+        where: dict[str, Any] = {
+            "region_name": self.api.config.get_region_name() or None,
+            "interface": "public",
+        }
+        if not self.api.session.get_endpoint(service_type=name, **where):
             return []
         found = getattr(getattr(self.api, service), listing)(**chosen.get(kind, {}))
         return [one for one in islice(found, MAX_THINGS) if marked(f"{one.name}")]
 
-    @property
-    def _where(self) -> dict[str, Any]:
-        return {"region_name": self.api.config.get_region_name() or None, "interface": "public"}
-
     def found(self) -> list[str]:
         """MARK (KIND) of all that tests have left, in the order of removal."""
         names = []
-        for kind in KINDS:
+        for kind in THINGS:
             own = (_mark(one) for one in self.things(kind))
             marks = sorted({f"{PREFIX}{one[0]}-{one[1]}" for one in own if one})
             names += [f"{mark} ({kind})" for mark in marks]
@@ -257,6 +257,7 @@ class Cloud:
         if not match:
             raise StepFailed(f"'{name[:60]}' is not a name that a test has given")
         own, kind = marked(match[1]), match[2]
+        service, _, delete = THINGS[kind]
 
         def left() -> list[Any]:
             return [one for one in self.things(kind) if _mark(one) == own]
@@ -264,16 +265,12 @@ class Cloud:
         failed = ""
         for one in left():
             try:
-                self._delete(kind, one)
+                getattr(getattr(self.api, service), delete)(one)
             except ERRORS as error:
                 failed = failed or f"{kind}: {explain(error)}"
         if failed:
             raise StepFailed(failed)
         self.until(left, lambda seen: not seen)
-
-    def _delete(self, kind: str, one: Any) -> None:
-        service, _, delete = KINDS[kind]
-        getattr(getattr(self.api, service), delete)(one)
 
 
 def _mark(one: Any) -> tuple[str, str] | None:

@@ -217,8 +217,8 @@ def _records(job: Job, reading: int, child: int) -> Iterator[Record]:
     """What the child reports; of a step that takes too long or is killed, its end."""
     clock = _Clock(job.seconds)
     left, over = b"", False
-    while clock.left > 0:
-        ready, _, _ = select.select([reading], [], [], clock.left)
+    while (rest := clock.limit - clock.took) > 0:
+        ready, _, _ = select.select([reading], [], [], rest)
         data = os.read(reading, LONGEST_LINE) if ready else b""
         if ready and not data:
             break
@@ -230,7 +230,8 @@ def _records(job: Job, reading: int, child: int) -> Iterator[Record]:
                 clock.take(record)
                 yield record
     else:
-        yield _failed(clock.step or {"step": "test"}, "timeout", clock.words, clock.took)
+        why = f"no answer within {clock.limit:g} s"
+        yield _failed(clock.step or {"step": "test"}, "timeout", why, clock.took)
         return
     number = _end(child)
     if not over:  # it may have died between two steps, too
@@ -239,10 +240,10 @@ def _records(job: Job, reading: int, child: int) -> Iterator[Record]:
 
 
 class _Clock:
-    """How much of its time the open step has left; between two steps, as much as any step has."""
+    """What of its time the open step has taken. limit: seconds; between two steps, as of any."""
 
     def __init__(self, seconds: float) -> None:
-        self._between = self._limit = seconds
+        self._between = self.limit = seconds
         self._begun = time.monotonic()
         self.step: Record | None = None
 
@@ -250,24 +251,14 @@ class _Clock:
         """A record has come: a step begins or ends, or something was found."""
         self._begun = time.monotonic()
         if "begin" in record:
-            self.step, self._limit = record["begin"], float(record["limit"])
+            self.step, self.limit = record["begin"], float(record["limit"])
         if "end" in record:
-            self.step, self._limit = None, self._between
+            self.step, self.limit = None, self._between
 
     @property
     def took(self) -> float:
         """Seconds since the last record."""
         return time.monotonic() - self._begun
-
-    @property
-    def left(self) -> float:
-        """Seconds that are left; 0 where the time is over."""
-        return max(self._limit - self.took, 0.0)
-
-    @property
-    def words(self) -> str:
-        """Why a step that takes longer has failed."""
-        return f"no answer within {self._limit:g} s"
 
 
 def _failed(step: Record, status: str, why: str, took: float = 0.0) -> Record:

@@ -213,7 +213,7 @@ class Rsync:
             raise ssh.refused(ended.errors or f"rsync: exit code {ended.code}")
 
 
-def _by_ticket(job: Job, steps: Steps) -> None:
+def test(job: Job, steps: Steps) -> None:
     """A ticket, and files to the service and back."""
     with steps.step("ticket"):
         ticket(job)
@@ -275,5 +275,5 @@ def _env(job: Job) -> dict[str, str]:
 KINDS = {
     "sftp": transfers.kind(lambda job: Sftp(job, ssh.Ssh.by_key(job))),
     "rsync": transfers.kind(Rsync),
-    "kerberos": replace(transfers.kind(_client_with_ticket), test=_by_ticket),
+    "kerberos": replace(transfers.kind(_client_with_ticket), test=test),
 }

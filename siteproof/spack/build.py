@@ -8,7 +8,6 @@ and the locks.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -279,13 +278,13 @@ def _from_cache(prefix: str | None) -> bool:
 def _find(name: str, tops: list[Path], file: str) -> Path:
     """The path of a program, or of a file whose path ends so. Raises Failed."""
     for top in tops:
-        # /usr belongs to no single package: only the expected place counts.
         if (direct := top / ("" if "/" in file else "bin") / file).exists():
             return direct
-        below = _below(top, DEPTH) if top != Path("/usr") else ()
-        for path in sorted(below, key=lambda p: (len(p.parts), str(p))):
-            if _is(path.relative_to(top), file):
-                return path
+        # /usr belongs to no single package: only the expected place counts.
+        for depth in range(DEPTH) if top != Path("/usr") else ():
+            for path in sorted(top.glob("*/" * depth + "*")):
+                if _is(path.relative_to(top), file) and path.is_file():
+                    return path
     raise Failed(f"{name} is installed, but {file} is not in it")
 
 
@@ -294,19 +293,6 @@ def _is(path: Path, file: str) -> bool:
     if "/" not in file:
         return path.name == file and path.parts[0] in ("bin", "sbin", "libexec")
     return f"/{path}".endswith(f"/{file}") or f"/{file}." in f"/{path}"
-
-
-def _below(top: Path, depth: int) -> Iterator[Path]:
-    """The files below a folder, up to this depth."""
-    try:
-        entries = list(os.scandir(top))
-    except OSError:
-        return
-    for entry in entries:
-        if entry.is_file():  # not a dangling link
-            yield Path(entry.path)
-        elif depth > 1 and entry.is_dir():
-            yield from _below(Path(entry.path), depth - 1)
 
 
 # Every lock has it that is made where the compiler is; one that is made elsewhere lacks it.

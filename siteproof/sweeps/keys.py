@@ -266,18 +266,13 @@ class Sweep(Model):
 
 def _check_values(axes: Mapping[str, Any], known: Mapping[str, Axis]) -> None:
     for name, values in axes.items():
-        _check_axis(name, known)
+        if name.startswith(KNOB):
+            knobs.check_name(name)
+        elif name not in known:
+            allowed = f"{', '.join(known)}, knob.KIND.NAME"
+            raise Mistake(f"unknown axis '{name}'{hint(name, known)}", allowed)
         for value in [values] if isinstance(values, str) else values:
             plain(name, value, known.get(name))
-
-
-def _check_axis(name: str, known: Mapping[str, Axis]) -> None:
-    if name.startswith(KNOB):
-        knobs.check_name(name)
-    elif name not in known:
-        raise Mistake(
-            f"unknown axis '{name}'{hint(name, known)}", f"{', '.join(known)}, knob.KIND.NAME"
-        )
 
 
 def plain(name: str, text: str, axis: Axis | None) -> str:

@@ -124,7 +124,7 @@ def test_the_vnc_server_greets(job):
     host, _, port = job("vnc").service.address.partition(":")
     with socket.create_connection((host, int(port)), 60) as connection:
         greeted = desktop.greeted(connection)
-    assert greeted == desktop.Greeting("3.8", ("VNC Authentication",))
+    assert greeted == ("RFB 3.8", "VNC Authentication")
 
 
 @pytest.mark.parametrize("name", ["desktop", "vnc"])

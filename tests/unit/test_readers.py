@@ -25,7 +25,7 @@ WHY = {
     "siteproof/files.py:named": "the reader",
     "siteproof/files.py:_step": "the reader",
     "siteproof/files.py:_root": "the reader",
-    "siteproof/files.py:_names": "the reader",
+    "siteproof/files.py:names": "the reader",
     "siteproof/files.py:write": "a file of its own, made anew",
     "siteproof/files.py:append": "no link, no wait; nothing but the last byte is read",
     "siteproof/files.py:_must_give_way": "no link, no wait; the caller looks what is there",
@@ -46,7 +46,6 @@ WHY = {
     "siteproof/record/samples.py:_folders": "names of files only",
     "siteproof/record/samples.py:_in_folder": "names of files only",
     "siteproof/history/refresh.py:_folders": "names of files only",
-    "siteproof/spack/build.py:_below": "names of what was installed",
     # texts that we have made, or that a pattern has let pass
     "siteproof/history/ingest.py:_join": "objects of texts that samples.py has read",
     "siteproof/history/values.py:failures": "rows of our history: objects of texts",

@@ -84,7 +84,7 @@ def test_a_name_that_is_none_of_ours_removes_nothing(tmp_path, name):
 
 
 def test_the_names_of_what_is_left_carry_the_mark():
-    assert all(steps.marked(f"{MARK} ({kind})") for kind in openstack_api.KINDS)
+    assert all(steps.marked(f"{MARK} ({kind})") for kind in openstack_api.THINGS)
 
 
 class Seen:

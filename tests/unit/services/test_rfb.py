@@ -7,7 +7,6 @@ import pytest
 from rows import rows
 
 from siteproof.services import desktop
-from siteproof.services.desktop import Greeting
 from siteproof.services.steps import StepFailed
 
 
@@ -40,13 +39,13 @@ def refused(*parts):
 
 def test_a_server_of_3_8_offers_its_security_types():
     answer, heard = greeted(b"RFB 003.008\n", b"\x02\x02\x13")
-    assert answer == Greeting("3.8", ("VNC Authentication", "VeNCrypt"))
+    assert answer == ("RFB 3.8", "VNC Authentication, VeNCrypt")
     assert heard == [b"RFB 003.008\n"]
 
 
 def test_a_server_of_3_3_decides_itself():
     answer, heard = greeted(b"RFB 003.003\n", b"\x00\x00\x00\x02")
-    assert answer == Greeting("3.3", ("VNC Authentication",))
+    assert answer == ("RFB 3.3", "VNC Authentication")
     assert heard == [b"RFB 003.003\n"]
 
 
@@ -66,7 +65,7 @@ def test_another_version_is_answered_with_one_that_rfc_6143_has(theirs, spoken):
 
 
 def test_an_unknown_security_type_has_its_number():
-    assert greeted(b"RFB 003.008\n", b"\x01\xc8")[0].security == ("type 200",)
+    assert greeted(b"RFB 003.008\n", b"\x01\xc8")[0] == ("RFB 3.8", "type 200")
 
 
 def test_a_refusal_is_a_login_in_the_servers_words():
