@@ -1,4 +1,4 @@
-"""IOR 4 with -O summaryFormat=JSON: text in, readings out. Its MiB/s are 2**20 bytes per second.
+"""IOR: its text, or JSON of IOR 4, in, readings out. Its MiB/s are 2**20 bytes per second.
 
 IOR's own rates of the ranks are read, too, where -O saveRankPerformanceDetailsCSV wrote them and
 they follow the JSON.
@@ -7,27 +7,37 @@ they follow the JSON.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import Counter
 from decimal import Context, Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, jsontext, values
+from siteproof.parsers import Reading, ior_text, jsontext, values
+from siteproof.parsers.ior_text import BY_FILE, MAX_REPETITIONS, MAX_TASKS, SHARED, Requested, Row
 from siteproof.parsers.jsontext import Object
 
-NEEDS = "IOR 4 with -O summaryFormat=JSON"
+NEEDS = "IOR 3.1 to 4: its text, or -O summaryFormat=JSON"
 
 MIB = 2**20
 PHASES = ("write", "read")
 HEADING = "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput"
 MIN_SECONDS = Decimal("0.001")  # a time has four decimals, and must prove its rate
-MAX_REPETITIONS, MAX_TASKS = 10_000, 10**7
 DIGITS = Context(prec=10)  # of a rank's rate: IOR prints eleven
 
 _RANKS_REQUESTED = re.compile(r"saveRankPerformanceDetailsCSV=", re.IGNORECASE)
 # On a full file system MPI-IO may report nothing, and IOR only this, with exit code 0.
 _SIZES = re.compile(
-    r"Expected aggregate file size +=( [0-9]{1,20}).{0,80}\n"
-    r"WARNING: Stat\(\) of aggregate file size +=( [0-9]{1,20})"
+    r"Expected aggregate file size +=[ ]([0-9]{1,20}).{0,80}\n"
+    r"WARNING: Stat\(\) of aggregate file size +=[ ]([0-9]{1,20})"
+)
+_DEADLINE = re.compile(r'"deadlineForStonewall": ([1-9][0-9]{0,8})\b')
+_NO_FSYNC = "WARNING: fsync() "  # of a back end that has none
+# What it warns of where all, or what its stonewall allows, was done all the same; the sizes have
+# their own answer. A partial read or write is tried again, unless it gave an error (-1).
+_HARMLESS = re.compile(
+    rf"WARNING: (?:{values.OPEN_MPI}|fsync\(\) (?:not supported|only available) in|"
+    r"Expected aggregate|Stat\(\) of|Using actual aggregate|[Mm]aybe caused by|"
+    r"Backend returned error during statfs|The file \"[ -~]{1,400}\" exists already and will be|"
+    r"[Tt]ask [0-9]{1,8}, partial (?:read|write)\(\), [0-9])"
 )
 # Its exit code is the number of errors, of which 256 are 0 to the shell.
 _WRONG = re.compile(r"Incorrect data on (?:read|write) \((-?[0-9]{1,20}) errors found\)")
@@ -40,10 +50,14 @@ _FAILED = re.compile(
 def parse(text: str) -> list[Reading]:
     """`write` and `read` (MiB/s), the _slowest and _fastest rank's, and the _bytes of each.
 
-    Of a read with -R only `verified_bytes`: IOR compares within its time, so it has no rate.
+    Of JSON's read with -R only `verified_bytes`: IOR compares within its time, so it has no rate.
+    Of the text's, IO500's, the rate with the condition `compared`.
 
     Raises OutputError: `invalid` if IOR found wrong data, less than all of it, or no time.
     """
+    _must_have_worked(text)
+    if ior_text.is_text(text):
+        return _of_text(text)
     result, table = _result(text)
     requested = _requested(result)
     if requested.ranks != bool(table):
@@ -55,60 +69,82 @@ def parse(text: str) -> list[Reading]:
         for number, row in enumerate(rows):
             first = number * requested.tasks
             rates = ranks[phase][first : first + requested.tasks] if ranks else []
-            readings += _repetition(row, requested, phase, rates, number + 1)
+            readings += _repetition(row, requested, rates, number + 1)
     return readings
 
 
+def _of_text(text: str) -> list[Reading]:
+    requested = ior_text.requested(text)
+    trials = Counter[str]()
+    readings = []
+    for row in ior_text.rows(text, requested):
+        trials[row.phase] += 1
+        _must_be_all(row, requested)
+        readings += _rates(row, requested, trials[row.phase])
+    return readings
+
+
+def _must_be_all(row: Row, requested: Requested) -> None:
+    """Raises OutputError: less was moved, and not the same by each rank."""
+    if row.moved == requested.bytes or requested.stonewall == BY_FILE:
+        return
+    if not requested.stonewall:
+        raise OutputError(f"ior: files hold {row.moved} of {requested.bytes} bytes", "invalid")
+    if not requested.wears_out:
+        raise _stonewalled(requested.stonewall)
+
+
+def _stonewalled(seconds: str) -> OutputError:
+    return OutputError(
+        f"ior: ended by its stonewall of {seconds} s, so what each rank did is not known", "invalid"
+    )
+
+
 def conditions(text: str) -> dict[str, str]:
-    """Version, api, layout, transfer, block of a task, size of all (bytes), tasks."""
+    """Version, api, layout, transfer, block of a task, size of all (bytes), tasks.
+
+    Of the text also `stonewall`, the seconds after which less was moved, or "by a file",
+    `compared`, and `fsync` where the back end has none.
+    """
+    if ior_text.is_text(text):
+        requested = ior_text.requested(text)
+        size = ior_text.rows(text, requested)[0].moved
+        found = ior_text.described(text) | {
+            "stonewall": requested.stonewall if size < requested.bytes else "",
+            "fsync": "no" if _NO_FSYNC in text and "write" in requested.phases else "",
+            "compared": "yes" if requested.compared and "read" in requested.phases else "",
+        }
+        return jsontext.words(found) | _sizes(requested, size)
     result, _ = _result(text)
     requested = _requested(result)
     api = jsontext.part("ior", jsontext.only("ior", result, "tests"), "Parameters").get("api")
+    found = jsontext.words({"api": api, "version": result["Version"]})
+    return found | _sizes(requested, requested.bytes)
+
+
+def _sizes(requested: Requested, size: int) -> dict[str, str]:
+    """The conditions that say how much was moved, by how many."""
     return {
-        **jsontext.words({"api": api, "version": result["Version"]}),
         "layout": requested.layout,
         "transfer": str(requested.transfer),
-        "block": str(requested.bytes // requested.tasks),
-        "size": str(requested.bytes),
+        "block": str(size // requested.tasks),
+        "size": str(size),
         "tasks": str(requested.tasks),
         "tasks_per_node": str(requested.tasks_per_node),
     }
 
 
-@dataclass(frozen=True)
-class _Requested:
-    """What IOR had to do, as it prints it.
-
-    bytes: of all tasks. phases: write, read or both. compared: whether it compares what it reads.
-    ranks: whether a table of the ranks follows.
-    """
-
-    tasks: int
-    tasks_per_node: int
-    transfer: int
-    bytes: int
-    repetitions: int
-    layout: str
-    phases: list[str]
-    compared: bool
-    ranks: bool
-
-
-def _requested(result: Object) -> _Requested:
+def _requested(result: Object) -> Requested:
     """Raises OutputError where it is incomplete, or cannot give a rate."""
     test = jsontext.only("ior", result, "tests")
     parameters, options = (jsontext.part("ior", test, key) for key in ("Parameters", "Options"))
-    if str(parameters.get("deadlineForStonewall")) != "0":
-        raise OutputError(
-            "ior: ended by its stonewall, so what each rank did is not known", "invalid"
-        )
     command = result.get("Command line")
     if not isinstance(command, str):
         raise OutputError("ior: no 'Command line'")
     tasks, segments = _whole("tasks", options), _whole("segmentCount", parameters)
     transfer, block = _whole("transferSize", parameters), _whole("blockSize", parameters)
     repetitions = _whole("repetitions", parameters)
-    layout = "shared"
+    layout = SHARED
     if _flag("filePerProc", parameters):
         layout = "file_a_task"
     elif block == transfer and segments > 1:
@@ -119,7 +155,7 @@ def _requested(result: Object) -> _Requested:
         phases.append("read")
     if not phases or repetitions > MAX_REPETITIONS or tasks > MAX_TASKS:
         raise OutputError("ior: neither a write nor a read, or too many of them")
-    return _Requested(
+    return Requested(
         tasks=tasks,
         tasks_per_node=_whole("clients per node", options),
         transfer=transfer,
@@ -132,27 +168,33 @@ def _requested(result: Object) -> _Requested:
     )
 
 
-def _result(text: str) -> tuple[Object, str]:
-    """IOR's JSON, and the text after it. Raises OutputError."""
+def _must_have_worked(text: str) -> None:
+    """Raises OutputError for what IOR itself reports."""
     if wrong := _WRONG.search(text):
         raise OutputError(f"ior: data are not what was written ({wrong[1]} errors)", "invalid")
-    if sizes := _SIZES.search(text):
-        raise OutputError(f"ior: files hold{sizes[2]} of{sizes[1]} bytes", "invalid")
-    if failed := _FAILED.findall(text):
+    if failed := _FAILED.findall(_HARMLESS.sub("", text)):
         # An error explains more than the warnings before it.
         for pattern in ("ERROR", " failed ", "FAILED", "Error", ""):
             if messages := [message for message in failed if pattern in message]:
                 raise OutputError(f"ior: {messages[0].strip(' ,')}", "generic")
+
+
+def _result(text: str) -> tuple[Object, str]:
+    """IOR's JSON, and the text after it. Raises OutputError."""
+    if sizes := _SIZES.search(text):
+        if deadline := _DEADLINE.search(text):
+            raise _stonewalled(deadline[1])
+        raise OutputError(f"ior: files hold {sizes[2]} of {sizes[1]} bytes", "invalid")
     start = re.search(r"^\{", text, re.MULTILINE)
     if not start:
-        raise jsontext.no_json("ior", text)
+        raise OutputError("ior: neither JSON nor IOR's text" if text.strip() else "ior: no output")
     result, rest = jsontext.load("ior", text, start.start())
     if not isinstance(result.get("Version"), str) or not isinstance(result.get("Finished"), str):
         raise OutputError("ior: JSON of another program, or of a run that did not finish")
     return result, rest
 
 
-def _repetitions(result: Object, requested: _Requested, phase: str) -> list[Object]:
+def _repetitions(result: Object, requested: Requested, phase: str) -> list[Object]:
     """The results of one phase, all that were requested. Raises OutputError."""
     test = jsontext.only("ior", result, "tests")
     rows = [row for row in jsontext.rows("ior", test, "Results") if row.get("access") == phase]
@@ -170,26 +212,33 @@ def _repetitions(result: Object, requested: _Requested, phase: str) -> list[Obje
 
 
 def _repetition(
-    row: Object, requested: _Requested, phase: str, ranks: list[Decimal], trial: int
+    row: Object, requested: Requested, ranks: list[Decimal], trial: int
 ) -> list[Reading]:
     """The readings of one repetition. ranks: the rates of its ranks, if there is a table."""
-    rate = values.positive(f"ior: {phase} rate", str(row.get("bwMiB")))
-    seconds = values.positive(f"ior: {phase} time", str(row.get("totalTime")))
-    if seconds < MIN_SECONDS:
-        raise OutputError(f"ior: {phase} in {seconds} s is too short to be timed", "invalid")
-    size = Decimal(requested.bytes)
-    values.must_agree(f"ior: {phase} rate", rate, size / MIB, seconds)
-    dims = {"trial": str(trial)} if requested.repetitions > 1 else {}
+    phase, rate, seconds = (str(row.get(key)) for key in ("access", "bwMiB", "totalTime"))
+    found = _rates(Row(phase, rate, seconds, requested.bytes), requested, trial)
+    dims = found[0].dims
     if phase == "read" and requested.compared:
-        return [Reading("verified_bytes", size, "B", dims)]
-    found = [Reading(phase, rate, "MiB/s", dims)]
+        return [Reading("verified_bytes", Decimal(requested.bytes), "B", dims)]
     if ranks:
-        found.append(Reading(f"{phase}_slowest", min(ranks), "MiB/s", dims))
-        found.append(Reading(f"{phase}_fastest", max(ranks), "MiB/s", dims))
-    return [*found, Reading(f"{phase}_bytes", size, "B", dims)]
+        found.insert(1, Reading(f"{phase}_slowest", min(ranks), "MiB/s", dims))
+        found.insert(2, Reading(f"{phase}_fastest", max(ranks), "MiB/s", dims))
+    return found
 
 
-def _ranks(table: str, requested: _Requested) -> dict[str, list[Decimal]]:
+def _rates(row: Row, requested: Requested, trial: int) -> list[Reading]:
+    """Rate and bytes of one repetition. Raises OutputError where they do not agree."""
+    rate = values.positive(f"ior: {row.phase} rate", row.rate)
+    seconds = values.positive(f"ior: {row.phase} time", row.seconds)
+    if seconds < MIN_SECONDS:
+        raise OutputError(f"ior: {row.phase} in {seconds} s is too short to be timed", "invalid")
+    size = Decimal(row.moved)
+    values.must_agree(f"ior: {row.phase} rate", rate, size / MIB, seconds)
+    dims = {"trial": str(trial)} if requested.repetitions > 1 else {}
+    return [Reading(row.phase, rate, "MiB/s", dims), Reading(f"{row.phase}_bytes", size, "B", dims)]
+
+
+def _ranks(table: str, requested: Requested) -> dict[str, list[Decimal]]:
     """By phase, the rates (MiB/s) of all ranks, repetition by repetition. Raises OutputError."""
     heading, *rows = table.splitlines()
     if heading != HEADING:
@@ -209,7 +258,7 @@ def _ranks(table: str, requested: _Requested) -> dict[str, list[Decimal]]:
     return found
 
 
-def _rank(line: str, requested: _Requested) -> tuple[str, int, Decimal]:
+def _rank(line: str, requested: Requested) -> tuple[str, int, Decimal]:
     """Phase, rank and rate (MiB/s) of one line.
 
     The rate is that of the transfers (and fsync) alone: with -g all ranks open and close together.

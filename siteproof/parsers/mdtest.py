@@ -15,9 +15,9 @@ NEEDS = "mdtest 1.9, 3 or 4, of one run"
 
 @dataclass(frozen=True)
 class Table:
-    """cells: maximum, minimum and mean by the name of the row.
+    """cells: maximum, minimum, mean and standard deviation by the name of the row.
 
-    single: all ranks of one iteration have one time, so that the three are one figure. Before
+    single: all ranks of one iteration have one time, so that the first three are one figure. Before
     version 4 each rank's own time counts.
     """
 
@@ -36,18 +36,20 @@ BY_FILE = "by a file"  # stonewall of phases whose number of files an earlier ru
 
 # Letters that are flags, then one that takes a value.
 _OPTION = re.compile(r"-([^-=abdBefGiIlnNpsVwWxz]*)(?:([abdBefGiIlnNpsVwWxz])(.*)|=.*)?")
-# The second: the back end cannot tell how much of it is used, and all phases are done all the same.
+_NO_FILE = "could not read stonewall status file"  # so all files count that the command names
+# With each of them all phases are done all the same. A back end without statfs cannot tell how much
+# of it is used.
 _HARMLESS = re.compile(
-    r"WARNING: (?:Read bytes is 0, thus, a read test will actually just open/close|"
-    r"Backend returned error during statfs|unable to use realpath\(\) on file system)"
+    rf"WARNING: (?:{values.OPEN_MPI}|{_NO_FILE}|Backend returned error during statfs|"
+    r"unable to use realpath\(\) on file system|"
+    r"Read bytes is 0, thus, a read test will actually just open/close)"
 )
 _FAILED = re.compile(r"(?:WARNING|ERROR): [ -~]{0,200}|Process [0-9]{1,8}: FAILED[ -~]{0,200}")
 _WRONG = "ERROR: verifying the data"
 _WHEN = r"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}"
 _BEGIN = re.compile(rf"^-- started at {_WHEN} --$", re.MULTILINE)
-# After it, lines of other ranks, which may come late.
-_RANK = r"V-[0-9]: Rank +[0-9]{1,8} [ -~]{0,500}"
-_END = re.compile(rf"^-- finished at {_WHEN} --(?:\s+{_RANK}$)*\s*\Z", re.MULTILINE)
+# After it may be lines of other ranks, which come late, and of the launcher.
+_END = re.compile(rf"^-- finished at {_WHEN} --[ \t\r]*$", re.MULTILINE)
 _LAUNCHED = re.compile(
     r"^mdtest-(\S{1,40}) was launched with ([0-9]{1,8}) total task\(s\) on "
     r"([0-9]{1,8}) node\(s\)$",
@@ -71,7 +73,7 @@ _ROW = re.compile(
 def parse(text: str) -> list[Reading]:
     """`create`, `stat`, `read` and `remove` of files (IOPS), those that were requested.
 
-    Of several iterations the mean.
+    Of several iterations the mean, and the standard deviation as `create_stddev` and so on.
 
     Raises OutputError: `invalid` if mdtest found wrong data; `generic` if it could not do all.
     """
@@ -80,14 +82,16 @@ def parse(text: str) -> list[Reading]:
     files, _ = _work(text, options)
     found = []
     for _, row, name in _phases(options):
-        least, rate = _least_and_mean(row, rates)
+        least, rate, deviation = _row(row, rates)
         if least == 0:
             raise OutputError(f"mdtest: '{row}' was requested and not done", "invalid")
         if times is not None:
-            _, seconds = _least_and_mean(row, times)
+            _, seconds, _ = _row(row, times)
             if files is not None and iterations == 1:
                 values.must_agree(f"mdtest: '{row}'", rate, Decimal(files), seconds)
         found.append(Reading(name, rate, "IOPS"))
+        if iterations > 1:
+            found.append(Reading(f"{name}_stddev", deviation, "IOPS"))
     return found
 
 
@@ -180,7 +184,7 @@ def _work(text: str, options: dict[str, str]) -> tuple[int | None, str]:
             raise OutputError("mdtest: a stonewall that was not requested, or more than one")
         return most * tasks, seconds
     creates = any(name == "create" for *_, name in _phases(options))
-    if "x" in options and not creates:
+    if "x" in options and not creates and _NO_FILE not in text:
         return None, BY_FILE
     return files, ""
 
@@ -211,17 +215,20 @@ def _tables(text: str, *, timed: bool) -> tuple[Table, Table | None, int]:
         if len({row[0] for row in rows}) != len(rows):
             raise OutputError("mdtest: a row twice")
         single = iterations == 1 and not any(row[1] for row in rows)
-        found.append(Table({row[0]: list(row[2:5]) for row in rows}, single))
+        found.append(Table({row[0]: list(row[2:]) for row in rows}, single))
     return found[0], found[1] if timed else None, iterations
 
 
-def _least_and_mean(row: str, table: Table) -> tuple[Decimal, Decimal]:
-    """Of a rate or a time. Raises OutputError."""
+def _row(row: str, table: Table) -> tuple[Decimal, Decimal, Decimal]:
+    """Least, mean and standard deviation of a rate or a time. Raises OutputError."""
     if row not in table.cells:
         raise OutputError(f"mdtest: no '{row}'")
-    largest, least, mean = (values.number(f"mdtest: '{row}'", cell) for cell in table.cells[row])
+    cells = (values.number(f"mdtest: '{row}'", cell) for cell in table.cells[row])
+    largest, least, mean, deviation = cells
     if table.single and not largest == least == mean:
         raise OutputError(f"mdtest: '{row}' of one iteration has several values")
     if not least <= mean <= largest:
         raise OutputError(f"mdtest: '{row}': the mean is not between minimum and maximum")
-    return least, mean
+    if deviation > largest - least:
+        raise OutputError(f"mdtest: '{row}': the standard deviation is above the range")
+    return least, mean, deviation

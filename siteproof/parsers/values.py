@@ -65,6 +65,11 @@ T = TypeVar("T")
 # No decimal comma (a locale other than C), and no digits of another script.
 _NUMBER = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,2})?")
 _NO_NUMBER = re.compile(r"[+-]?(?:nan|inf)", re.IGNORECASE)
+# What Open MPI warns of, in lines that begin as those of IOR and mdtest do.
+OPEN_MPI = (
+    r"There are more than one active ports|No preset parameters were found for|"
+    r"There was an error initializing an OpenFabrics"
+)
 DIGITS = Context(prec=6)
 TOLERANCE = Decimal("0.005")  # tools take the times of rate and table at slightly other places
 

@@ -86,6 +86,9 @@ def words(tool: str, key: str) -> frozenset[str]:
 
 
 def proofs(output: Output) -> list[str]:
-    """Texts of the lines without which there is no reading: the output's own, or its tool's."""
-    own = output.said("proof") or [p for o in all_of(output.tool) for p in o.said("proof")]
-    return [proof.strip("`") for proof in own]
+    """Texts of the lines without which there is no reading: the output's own, or of its layout."""
+    for named in (output.said("proof"), *(o.said("proof") for o in all_of(output.tool))):
+        found = [proof.strip("`") for proof in named]
+        if found and all(proof in output.text for proof in found):
+            return found
+    return []

@@ -1,0 +1,216 @@
+"""IOR's text output, 3.1 to 4: what was requested, and the rows of its table.
+
+A run of IO500 has no summary and no line `Finished`: it is whole with the rows of its one phase.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from siteproof.errors import OutputError
+from siteproof.parsers import values
+
+BY_FILE = "by a file"  # stonewall of a read of what an earlier run has written until its stonewall
+PHASES = {"write": "-w", "read": "-r"}
+MAX_REPETITIONS, MAX_TASKS = 10_000, 10**7
+UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+SHARED = "shared"
+
+_VERSION = re.compile(r"^IOR-(\S{1,40}): MPI Coordinated Test of Parallel I/O", re.MULTILINE)
+_COMMAND = re.compile(r"^Command line(?: used)? *: (.{1,4000})$", re.MULTILINE)
+_OPTION = re.compile(r"^[ \t]*([A-Za-z][A-Za-z ]{1,30}?) *[:=] ?(.{0,200}?)[ \t]*$", re.MULTILINE)
+_CLIENTS = re.compile(r"([0-9]{1,8}) \(([0-9]{1,8}) per node\)")  # up to 3.1
+_NUMBER = r"(?<!\S)-%s[ =]?([0-9]{1,12})(?!\S)"  # as the command has it
+_SIZE = re.compile(r"([0-9]{1,15})(?:\.[0-9]{1,2})? (bytes|[KMGT]iB)")
+_MOVED = re.compile(r"WARNING: Using actual aggregate bytes moved = ([0-9]{1,20})\.?")
+_TABLE = re.compile(r"^(access +bw\(MiB/s\) .*)\n", re.MULTILINE)
+_SUMMARY_ROW = re.compile(r"^(write|read) ", re.MULTILINE)
+_END = re.compile(r"^Finished ?", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Requested:
+    """What IOR had to do, as it prints it.
+
+    bytes: of all tasks. phases: write, read or both. compared: whether it compares what it reads.
+    ranks: whether a table of the ranks follows. stonewall: the seconds after which it ends early,
+    or `BY_FILE`. wears_out: whether each rank then goes on until all have done the same.
+    """
+
+    tasks: int
+    tasks_per_node: int
+    transfer: int
+    bytes: int
+    repetitions: int
+    layout: str
+    phases: list[str]
+    compared: bool
+    ranks: bool = False
+    stonewall: str = ""
+    wears_out: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """A phase of one repetition. rate: MiB/s. seconds: in all, as printed. moved: bytes."""
+
+    phase: str
+    rate: str
+    seconds: str
+    moved: int
+
+
+def is_text(text: str) -> bool:
+    """Whether it is not JSON, and begins as IOR's text does."""
+    return bool(_VERSION.search(text))
+
+
+def described(text: str) -> dict[str, str]:
+    """Version and back end."""
+    return {"version": _version(text), "api": _options(text).get("api", "")}
+
+
+def requested(text: str) -> Requested:
+    """Raises OutputError where it is incomplete."""
+    command, options = _command(text), _options(text)
+    words = command.split()
+    clients = _CLIENTS.fullmatch(options.get("clients", ""))
+    tasks = int(clients[1]) if clients else _whole("tasks", options)
+    count = options.get("segments") or _given("s", command) or "1"
+    stonewall = options.get("stonewallingTime") or _given("D", command).lstrip("0")
+    if not stonewall and "stoneWallingStatusFile=" in command and "-w" not in words:
+        stonewall = BY_FILE
+    cells = _cells(text)[0]
+    transfer = _bytes(options.get("xfersize", ""), _given("t", command), cells.get("xfer(KiB)", ""))
+    block = _bytes(options.get("blocksize", ""), _given("b", command), cells.get("block(KiB)", ""))
+    repetitions = _whole("repetitions", options)
+    if tasks > MAX_TASKS or repetitions > MAX_REPETITIONS:
+        raise OutputError("ior: too many tasks or repetitions")
+    layout = SHARED
+    if options.get("access") == "file-per-process":
+        layout = "file_a_task"
+    elif block == transfer and count != "1":
+        layout = "interleaved"
+    return Requested(
+        tasks=tasks,
+        tasks_per_node=int(clients[2]) if clients else _whole("clients per node", options),
+        transfer=transfer,
+        bytes=tasks * block * _whole("segments", {"segments": count}),
+        repetitions=repetitions,
+        layout=layout,
+        phases=_phases(text, words),
+        compared="-R" in words,
+        stonewall=stonewall,
+        wears_out="1"
+        in (options.get("stoneWallingWearOut"), _given("O stoneWallingWearOut", command)),
+    )
+
+
+def rows(text: str, run: Requested) -> list[Row]:
+    """All rows, those of each phase as often as it was repeated. Raises OutputError."""
+    found = [
+        Row(
+            cells["access"],
+            cells.get("bw(MiB/s)", ""),
+            cells.get("total(s)", ""),
+            int(cells.get("moved") or run.bytes),
+        )
+        for cells in _cells(text)
+    ]
+    for phase in run.phases:
+        count = sum(row.phase == phase for row in found)
+        if count != run.repetitions:
+            raise OutputError(f"ior: {count} rows of {phase}, expected {run.repetitions}")
+    return found
+
+
+def _version(text: str) -> str:
+    return str(values.only("ior", "outputs", _VERSION.findall(text)))
+
+
+def _command(text: str) -> str:
+    _version(text)
+    return str(values.only("ior", "command lines", _COMMAND.findall(text)))
+
+
+def _options(text: str) -> dict[str, str]:
+    """The options that are printed above the table. Raises OutputError: cut off."""
+    return dict(_OPTION.findall(_parts(text)[0]))
+
+
+def _parts(text: str) -> list[str]:
+    """What is above the table, its heading, and the rest. Raises OutputError."""
+    parts = _TABLE.split(text)
+    if len(parts) != 3:  # noqa: PLR2004
+        raise OutputError(f"ior: {len(parts) // 2} tables where one is expected")
+    return parts
+
+
+def _given(option: str, command: str) -> str:
+    """The number of an option in the command; empty if it has none."""
+    match = re.search(_NUMBER % option, command)
+    return match[1] if match else ""
+
+
+def _phases(text: str, words: list[str]) -> list[str]:
+    """What has rows: what the summary names or, where the end is missing, the command.
+
+    Raises OutputError: cut off.
+    """
+    named = _SUMMARY_ROW.findall(text.partition("\nSummary of all tests:")[2])
+    if not _END.search(text):
+        named = [phase for phase, option in PHASES.items() if option in words]
+    if {*named} != {cells["access"] for cells in _cells(text)}:
+        raise OutputError("ior: its text is cut off")
+    return [phase for phase in PHASES if phase in named]
+
+
+def _cells(text: str) -> list[Mapping[str, str]]:
+    """The cells of each row by the heading of their column; and `moved`, if less than all was.
+
+    Raises OutputError: no row, or a broken one.
+    """
+    _, heading, table = _parts(text)
+    names = heading.split()
+    found: list[Mapping[str, str]] = []
+    moved = ""
+    for line in table.splitlines(keepends=True):
+        if match := _MOVED.match(line):
+            moved = match[1]
+        words = line.split()
+        if words[:1] == ["Summary"]:
+            break
+        if not words or words[0] not in PHASES:
+            continue
+        if len(words) != len(names) or not line.endswith("\n"):
+            raise OutputError(f"ior: a row of {words[0]} is cut off")
+        found.append({**dict(zip(names, words, strict=True)), "moved": moved})
+        moved = ""
+    if not found:
+        raise OutputError("ior: its text has no row of write or read: cut off, or it failed")
+    return found
+
+
+def _bytes(option: str, given: str, kib: str) -> int:
+    """A size in bytes: the option, which is rounded to two decimals, the command or the table.
+
+    Raises OutputError.
+    """
+    match = _SIZE.fullmatch(option)
+    if match and "." not in option:
+        return int(match[1]) * UNITS[match[2]]
+    if given:
+        return int(given)
+    size = values.positive("ior: a size in KiB", kib) * UNITS["KiB"]
+    if not match or size % UNITS["KiB"]:
+        raise OutputError(f"ior: '{option}' is not a size")
+    return int(size)
+
+
+def _whole(key: str, options: Mapping[str, str]) -> int:
+    text = options.get(key, "")
+    if not re.fullmatch(r"[1-9][0-9]{0,17}", text):
+        raise OutputError(f"ior: '{key}' is not a whole number above zero")
+    return int(text)
