@@ -15,6 +15,7 @@ WRONG_DATA = 84  # EILSEQ: what fio's own verification reports
 DIRECTIONS = ("read", "write")
 P99 = "99.000000"
 
+_OLD = re.compile(r"fio-[12]\.")
 _MESSAGE = re.compile(r"(?:fio|note|verify|file)\b[ -~]{0,300}")
 
 
@@ -60,20 +61,19 @@ def conditions(text: str) -> dict[str, str]:
 
 
 def _result(text: str) -> Object:
-    """fio's JSON. Messages may precede it. Raises OutputError."""
+    """fio's JSON. What it or its launcher printed may precede it. Raises OutputError."""
     start = re.search(r"^\{", text, re.MULTILINE)
-    before = text[: start.start()] if start else text
-    printed = [line for line in before.splitlines() if line.strip()]
-    other = [line for line in printed if not _MESSAGE.fullmatch(line)]
-    if start and other:
-        raise OutputError("fio: other text before its JSON")
-    if printed and not start and not other:
-        raise OutputError(f"fio: no result: {_message(text)}", "generic")
     if not start:
+        lines = [line for line in text.splitlines() if line.strip()]
+        if lines and all(_MESSAGE.fullmatch(line) for line in lines):
+            raise OutputError(f"fio: no result: {_message(text)}", "generic")
         raise jsontext.no_json("fio", text)
     result, rest = jsontext.load("fio", text, start.start())
-    if "fio version" not in jsontext.words(result):
+    version = jsontext.words(result).get("fio version", "")
+    if not version:
         raise OutputError("fio: JSON of another program")
+    if _OLD.match(version):
+        raise OutputError(f"fio: JSON of {version}, whose rates are rounded to KiB/s")
     if rest:
         raise OutputError("fio: more than one output, or other text after its JSON")
     return result

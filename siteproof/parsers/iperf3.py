@@ -9,6 +9,7 @@ mean that the link died during the test.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -22,6 +23,12 @@ SHORTER = Decimal("0.99")  # of the requested seconds; the last interval ends a 
 UNSEEN = Decimal("0.01")  # of all datagrams, after the last that arrived
 UNDER_WAY = Decimal("0.2")  # seconds of datagrams that may be: more than any round trip on Earth
 LONGEST = 100  # characters of a message
+# Its text, which says "Client connecting" where iperf3 says "Connecting"; and a line of -y C.
+_IPERF_2 = re.compile(
+    r"^(?:(?:Client|Server) (?:connecting to|listening on) .{1,200} port [0-9]|"
+    r"[0-9]{14}(?:\.[0-9]+)?,[0-9a-fA-F.:]+,[0-9]+,[0-9a-fA-F.:]+,[0-9]+,[0-9]+,[0-9.]+-[0-9.]+,)",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,8 @@ def intervals(text: str) -> list[Interval]:
 
 def _result(text: str) -> Object:
     """The JSON. Raises OutputError if there is none, or it reports that the test failed."""
+    if _IPERF_2.search(text):
+        raise OutputError("iperf3: this is iperf 2, whose client does not print what arrived")
     try:
         result, rest = jsontext.load("iperf3", text.lstrip())
     except OutputError:
