@@ -23,6 +23,7 @@ from siteproof.wording.verdicts import own
 
 MAX_REFUSED = 20  # lines
 _CSV = ".csv"
+_SETTINGS = (".py", ".yaml", ".yml", ".json")  # of ReFrame's settings
 _MAX_NAMES = 3  # files with the same values
 _KEPT = (State.NEW, State.GROWN, State.SAME)
 
@@ -44,7 +45,8 @@ _KEPT = (State.NEW, State.GROWN, State.SAME)
     "--format format_",
     "FORMAT",
     "Format of ReFrame's perflogs without a line of names: "
-    f"{', '.join(PRESETS)}, or the string in its settings.",
+    f"{', '.join(PRESETS)}, the string in its settings, or the PATH of these: .py (which is run), "
+    ".yaml or .json.",
 )
 @repeated(
     "--only-system only_systems",
@@ -89,7 +91,7 @@ def import_(
     """
     if not paths:
         paths, system = _own(system)
-    options = Options(zone, format_, only_systems, only_tests)
+    options = Options(zone, _format(format_), only_systems, only_tests)
     answer, is_whole = _brought(paths, system, options, apply)
     if apply:
         print_answer(answer, own(system, "history") if system else "siteproof history")
@@ -97,6 +99,15 @@ def import_(
         print_unapplied(context, answer)
     if not is_whole:
         raise SystemExit(ExitCode.INCOMPLETE)
+
+
+def _format(given: str) -> str:
+    """The format itself, where a settings file of ReFrame is given. Raises UserError."""
+    if Path(given).suffix not in _SETTINGS or "%(" in given:
+        return given
+    from siteproof.checks import logged  # ReFrame, which most imports do not need
+
+    return logged.format_in(Path(given))
 
 
 def _own(system: str) -> tuple[list[Path], str]:

@@ -61,7 +61,7 @@ _READ = {"display_name", "info", "result", "fail_reason", "system", "partition",
 
 def neither(path: Path) -> UserError:
     """The mistake of a file that is none of ReFrame, or whose format nobody has given."""
-    formats = f"--format {', '.join(PRESETS)}, or the format in the settings of ReFrame"
+    formats = f"--format {', '.join(PRESETS)}, the format in the settings of ReFrame, or their path"
     return UserError(path, NEITHER, [formats])
 
 
@@ -215,7 +215,7 @@ def _must_name_all(given: str, layout: Layout) -> None:
             raise UserError(
                 "--format",
                 f"'{given[:60]}' does not name all columns: {what}",
-                [*PRESETS, "the format of the perflog in the settings of ReFrame"],
+                [*PRESETS, "the format in the settings of ReFrame, or their path"],
             )
 
 

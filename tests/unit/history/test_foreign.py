@@ -502,7 +502,7 @@ def test_cases_of_a_run_report_are_selected(tmp_path):
 def test_what_is_neither_is_refused_whole(tmp_path):
     for text, why in (
         ("", "no run report of ReFrame, and no perflog with a line of names"),
-        ("garbage\n", "Allowed: --format 2.x, 3.x, cscs-2.x, cscs-3.x, excalibur-3.x, or the"),
+        ("garbage\n", "Allowed: --format 2.x, 3.x, cscs-2.x, cscs-3.x, excalibur-3.x, the"),
         ("{}", "no run report of ReFrame, and no perflog with a line of names"),
         (f"garbage\n{HEAD}\n{LINE}\n", "no run report of ReFrame, and no perflog with a line"),
         ('{"session_info": 1}', "not a run report"),

@@ -177,6 +177,49 @@ def test_lines_of_published_logs_are_read_by_their_format(form, line, expected, 
     assert [tuple(row.values()) for row in json.loads(told)] == [expected]
 
 
+LOGGED = {
+    "type": "filelog",
+    "format": "%(check_job_completion_time)s|%(check_info)s|%(check_perfvalues)s",
+    "format_perfvars": f"{VALUE},%(check_perf_unit)s",
+}
+
+
+def settings(world, name, *handlers):
+    """A settings file of a centre: `name` tells its kind."""
+    logging = [{"handlers": [], "handlers_perflog": [*handlers]}]
+    given = json.dumps({"logging": logging})
+    path = world.folder / name
+    path.write_text(given if name.endswith("n") else f"site_configuration = {given}\n")
+    return path
+
+
+@pytest.mark.parametrize("name", ["settings.json", "settings.py"])
+def test_a_settings_file_of_reframe_has_the_format(name, world, bring):
+    given = settings(world, name, LOGGED, {"type": "syslog", "address": "x", "format": "%(x)s"})
+    path = write(world, "2026-01-02T10:00:00+00:00|T on c:p using e|bw=5.4,GB/s")
+    assert bring(path, "--format", given).code == 0
+    with history.open_history(world.data / "perflogs") as held:
+        assert held.sql("SELECT metric, value, unit FROM samples") == [("T.bw", 5.4, "GB/s")]
+
+
+def test_a_settings_file_without_one_format_is_one_line(world, bring):
+    other = LOGGED | {"format": "%(check_info)s|%(check_perfvalues)s"}
+    broken = world.folder / "broken.py"
+    broken.write_text("raise SystemExit\n")
+    path = write(world, HEAD, LINE)
+    for given, why in (
+        (settings(world, "none.json"), "0 formats of its own"),
+        (settings(world, "two.py", LOGGED, other), "2 formats of its own"),
+        (settings(world, "no_time.py", other), "it has no %(check_job_completion_time)s"),
+        (broken, "ReFrame cannot load it"),
+        (world.folder / "not_there.py", "ReFrame cannot load it"),
+    ):
+        done = bring(path, "--format", given)
+        assert (done.code, done.err.count("\n")) == (2, 1), (given, done.err)
+        assert why in done.err, given
+        assert kept(world) == {}, given
+
+
 def test_two_files_of_one_name_are_refused_and_change_nothing(world, bring):
     for folder in ("a", "b"):
         write(world, HEAD, LINE, name=f"{folder}/Test.log")
