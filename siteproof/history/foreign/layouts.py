@@ -96,10 +96,11 @@ class Column:
 
 @dataclass(frozen=True, eq=False)  # equal ones are made once
 class Layout:
-    """The columns of a section of a file."""
+    """The columns of a section of a file. is_named: by the file's own line of names."""
 
     columns: tuple[Column, ...]
     delimiter: str
+    is_named: bool = False
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -154,6 +155,8 @@ class Layout:
         """
         texts = dict(zip([self.names[place] for place in self.shared], shared, strict=True))
         said = {name: bare(texts.pop(name)) for name in self._said & texts.keys()}
+        if self.is_named:
+            said.setdefault("perf_var", "perf")  # a variable of that name, as no column names it
         fields = {name: _known(text.removeprefix(f"{name}=")) for name, text in texts.items()}
         if not fields.keys() & {*NAMES}:
             fields["name"] = file
@@ -223,7 +226,7 @@ def _must_name_all(given: str, layout: Layout) -> None:
 def of_header(line: str) -> Layout | None:
     """The layout of a line of names; None if it is another line."""
     delimiter = _delimiter(line)
-    found = Layout(tuple(map(_column, line.split(delimiter))), delimiter)
+    found = Layout(tuple(map(_column, line.split(delimiter))), delimiter, is_named=True)
     return None if found.place(TIME, UNIX) is None else found
 
 

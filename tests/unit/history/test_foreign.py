@@ -459,6 +459,13 @@ def test_the_columns_of_older_versions_keep_unit_and_reference():
         }.items() <= batch.provenance.items(), place
 
 
+def test_a_variable_may_have_the_name_perf(log):
+    batch = log(HEAD.replace("copy", "perf"), LINE)
+    assert column(batch, "metric") == [
+        f"{metric.rpartition('.')[0]}.perf" for metric in column(log(HEAD, LINE), "metric")
+    ]
+
+
 SHOWN = ("metric", "unit", "kind")
 
 
