@@ -1,14 +1,17 @@
 """Which tools a run of the tests has run for real, and which parsers read recorded outputs only.
 
     python tests/support/tools.py LOG [--write docs/tools.md]
+    python tests/support/tools.py --layouts docs/tools.md
 
 LOG: what the plugin below has written, a tool a line. Prints the table; with --write puts it into
-docs/tools.md between its two marks.
+docs/tools.md between its two marks. --layouts puts the table of what parsers read there, which is
+made from the recorded outputs alone.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,7 +23,11 @@ import yaml
 LOG = "SITEPROOF_TOOLS_LOG"
 OWN = "scripts of Siteproof itself"
 HERE = Path(__file__).parent
-BEGIN, END = "<!-- tools -->\n", "<!-- /tools -->\n"
+MARKS = "<!-- tools -->\n", "<!-- /tools -->\n"
+MARKS_OF_LAYOUTS = "<!-- layouts -->\n", "<!-- /layouts -->\n"
+# Outputs that no tool prints: damage that a person has made.
+_DAMAGED = re.compile(r"\b(?:edited|twice|by hand|cut (?:off|in)|one after the other)\b")
+_OWN_WORDS = re.compile(r"'[^']*'|\"[^\"]*\"|/\S+|[0-9]+(?:[.,][0-9]+)*")  # of one output
 
 
 def all_known() -> dict[str, dict[str, Any]]:
@@ -63,17 +70,49 @@ def table(ran: Iterable[str]) -> str:
     return "".join(f"{row}\n" for row in head + rows)
 
 
-def write(readme: Path, text: str) -> bool:
-    """Put the table between the marks; false where it stood there already."""
+def layouts() -> str:
+    """The table in Markdown: parser, versions, layouts that are read, words of a refusal."""
+    rows = [
+        "| parser | versions | layouts read, by the names of the recorded outputs | refused with |",
+        "|---|---|---|---|",
+    ]
+    known = all_known().values()
+    for folder in sorted({folder for tool in known for folder in tool.get("outputs", [])}):
+        outputs = recorded.all_of(folder)
+        names = [o.path.stem.partition("-") for o in outputs if o.good]
+        versions = dict.fromkeys(version for version, dash, _ in names if dash)
+        read = dict.fromkeys(name or version for version, _, name in names)
+        bad = [o for o in outputs if not o.good and not _DAMAGED.search(o.said("origin")[0])]
+        refused = dict.fromkeys(_refusal(o.expected) for o in bad)
+        cells = (folder, _listed(versions), _listed(read).replace("_", " "), "<br>".join(refused))
+        rows.append(f"| {' | '.join(cells)} |")
+    return "".join(f"{row}\n" for row in rows)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+def _refusal(expected: str) -> str:
+    """The words of a refusal without those of one output."""
+    words = expected.partition(": ")[2].strip()
+    return _OWN_WORDS.sub("…", words.partition(": ")[2] or words).replace("|", "\\|")
+
+
+def write(readme: Path, text: str, marks: tuple[str, str] = MARKS) -> bool:
+    """Put a table between its marks; false where it stood there already."""
     old = readme.read_text()
-    before, rest = old.split(BEGIN)
-    new = before + BEGIN + text + END + rest.split(END)[1]
+    before, rest = old.split(marks[0])
+    new = before + marks[0] + text + marks[1] + rest.split(marks[1])[1]
     readme.write_text(new)
     return new != old
 
 
 def main(words: list[str]) -> None:
-    """Print the table of a log, or write it."""
+    """Print the table of a log, or write it; or write that of the layouts."""
+    if words[0] == "--layouts":
+        write(Path(words[1]), layouts(), MARKS_OF_LAYOUTS)
+        return
     log = Path(words[0])
     text = table(log.read_text().split("\n") if log.exists() else [])
     print(text, end="")

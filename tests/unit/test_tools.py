@@ -1,6 +1,7 @@
 """The table of tools says only what a run has shown."""
 
 import tools
+from clone import TOP
 
 
 def test_a_tool_counts_as_run_only_where_a_passed_test_has_said_so():
@@ -33,8 +34,27 @@ def test_only_passed_tests_are_noted(tmp_path, monkeypatch):
 
 
 def test_the_table_is_written_between_its_marks_and_nowhere_else(tmp_path):
-    page = tmp_path / "tools.md"
-    page.write_text(f"before\n{tools.BEGIN}old\n{tools.END}after\n")
+    (begin, end), page = tools.MARKS, tmp_path / "tools.md"
+    page.write_text(f"before\n{begin}old\n{end}after\n")
     assert tools.write(page, "new\n")
-    assert page.read_text() == f"before\n{tools.BEGIN}new\n{tools.END}after\n"
+    assert page.read_text() == f"before\n{begin}new\n{end}after\n"
     assert not tools.write(page, "new\n")
+
+
+def test_the_table_of_layouts_is_that_of_the_recorded_outputs():
+    begin, end = tools.MARKS_OF_LAYOUTS
+    assert f"{begin}{tools.layouts()}{end}" in (TOP / "docs/tools.md").read_text()
+
+
+def test_a_refusal_is_named_without_the_words_of_one_output(monkeypatch, tmp_path):
+    monkeypatch.setattr(tools.recorded, "OUTPUTS", tmp_path)
+    (tmp_path / "fio").mkdir()
+    for name, made, origin in (
+        ("2-tcp_a", "rate 1 MB/s", "recorded"),
+        ("3-tcp_b", "rate 1 MB/s", "recorded"),
+        ("3-bad", "OutputError parse: fio: 3.5 of 'x|y' in 2, a|b", "recorded"),
+        ("3-cut", "OutputError parse: fio: cut off", "recorded, cut off"),
+    ):
+        (tmp_path / f"fio/{name}.txt").write_text("")
+        (tmp_path / f"fio/{name}.expected").write_text(f"# origin: {origin}\n{made}\n")
+    assert "| fio | 2, 3 | tcp a, tcp b | … of … in …, a\\|b |" in tools.layouts().splitlines()
