@@ -15,7 +15,7 @@ from siteproof.parsers import Reading, ior_text, jsontext, values
 from siteproof.parsers.ior_text import BY_FILE, MAX_REPETITIONS, MAX_TASKS, SHARED, Requested, Row
 from siteproof.parsers.jsontext import Object
 
-NEEDS = "IOR 3.1 to 4: its text, or -O summaryFormat=JSON"
+NEEDS = "IOR 3.0 to 4: its text, or -O summaryFormat=JSON"
 
 MIB = 2**20
 PHASES = ("write", "read")

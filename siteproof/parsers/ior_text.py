@@ -1,4 +1,4 @@
-"""IOR's text output, 3.1 to 4: what was requested, and the rows of its table.
+"""IOR's text output, 3.0 to 4: what was requested, and the rows of its table.
 
 A run of IO500 has no summary and no line `Finished`: it is whole with the rows of its one phase.
 """
@@ -113,8 +113,8 @@ def rows(text: str, run: Requested) -> list[Row]:
     found = [
         Row(
             cells["access"],
-            cells.get("bw(MiB/s)", ""),
-            cells.get("total(s)", ""),
+            cells["bw(MiB/s)"],
+            cells["total(s)"],
             int(cells.get("moved") or run.bytes),
         )
         for cells in _cells(text)
@@ -174,6 +174,8 @@ def _cells(text: str) -> list[Mapping[str, str]]:
     """
     _, heading, table = _parts(text)
     names = heading.split()
+    if "total(s)" not in names:
+        raise OutputError("ior: its table has no column 'total(s)', as before 3.0")
     found: list[Mapping[str, str]] = []
     moved = ""
     for line in table.splitlines(keepends=True):
