@@ -18,6 +18,8 @@ def format_in(path: Path) -> str:
     defaults = _formats(load_config())
     try:
         found = _formats(load_config(str(path))) - defaults
+    except FileNotFoundError:
+        raise UserError(path, "no such file") from None
     except (Exception, SystemExit) as error:  # whatever a Python file may raise
         raise UserError(path, f"ReFrame cannot load it: {error or type(error).__name__}") from None
     if len(found) == 1:

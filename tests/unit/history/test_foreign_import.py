@@ -212,7 +212,7 @@ def test_a_settings_file_without_one_format_is_one_line(world, bring):
         (settings(world, "two.py", LOGGED, other), "2 formats of its own"),
         (settings(world, "no_time.py", other), "it has no %(check_job_completion_time)s"),
         (broken, "ReFrame cannot load it"),
-        (world.folder / "not_there.py", "ReFrame cannot load it"),
+        (world.folder / "not_there.py", "no such file"),
     ):
         done = bring(path, "--format", given)
         assert (done.code, done.err.count("\n")) == (2, 1), (given, done.err)
