@@ -20,7 +20,7 @@ SHARED = "shared"
 
 _VERSION = re.compile(r"^IOR-(\S{1,40}): MPI Coordinated Test of Parallel I/O", re.MULTILINE)
 _COMMAND = re.compile(r"^Command line(?: used)? *: (.{1,4000})$", re.MULTILINE)
-_OPTION = re.compile(r"^[ \t]*([A-Za-z][A-Za-z ]{1,30}?) *[:=] ?(.{0,200}?)[ \t]*$", re.MULTILINE)
+_OPTION = re.compile(r"^[ \t]*([A-Za-z][A-Za-z ]{1,30}?) *[:=] ?(.{0,200}?)[ \t\r]*$", re.MULTILINE)
 _CLIENTS = re.compile(r"([0-9]{1,8}) \(([0-9]{1,8}) per node\)")  # up to 3.1
 _NUMBER = r"(?<!\S)-%s[ =]?([0-9]{1,12})(?!\S)"  # as the command has it
 _SIZE = re.compile(r"([0-9]{1,15})(?:\.[0-9]{1,2})? (bytes|[KMGT]iB)")
