@@ -8,8 +8,9 @@
 #:   make test       all tests and linters, but those on services and clouds, and the long ones
 #:   make test-services  the tests on real services: SSH, HTTP, S3, Kerberos, JupyterHub, a desktop
 #:   make test-cloud  the tests on a real cloud: OpenStack, Ceph, Galaxy, and guests as nodes
-#:   make test-all   for every night: all of these, the long ones too, with random cases of its own
-#:   make test-weekly  what takes hours: many random histories, a soak
+#:   make test-all   for every night: all of these, the long ones too, with random cases of its own,
+#:                   and the test bed's tests on the Slurm of Debian trixie
+#:   make test-weekly  what takes hours: many random histories, a soak; the test bed on sid's Slurm
 #:   make mutants    what the tests prove: which of the mistakes in tests/mutants they find
 #:   make by-hand    each tool by hand and by its check in turns: ratio and 95 % interval, 8 minutes
 #:   make golden     record anew what every command prints, the screens, reference and picture of the docs

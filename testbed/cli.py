@@ -24,6 +24,7 @@ import quota
 import room
 import runserver
 import slurm
+import suite
 import wan
 from errors import TestbedError, UsageError
 from state import ENVIRONMENT, LOGIN, Settings, State, new_mark, node_names
@@ -61,6 +62,7 @@ examples:
                                       four nodes here, four there, and one long link between
   testbed up 4 --guests node003:virtio,node004:e1000
                                       two of the nodes are virtual machines
+  testbed up 8 --slurm-from trixie    the Slurm of another Debian
   testbed attach node003 rbd:volumes/x:conf=/etc/ceph/ceph.conf
   testbed down
 
@@ -119,6 +121,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="lines for slurm.conf in place of those for ClusterName, nodes and partitions",
     )
+    up.add_argument(
+        "--slurm-from",
+        metavar="SUITE",
+        type=_suite,
+        help="Slurm, munge, MariaDB and nuttcp of this Debian suite (trixie, sid)",
+    )
     add("sites", "show which node is at which site")
     add("down", "remove the cluster completely, in whatever state it is")
     add("status", "show the nodes' states and faults; exit code 0 if all are idle or at work")
@@ -157,6 +165,12 @@ def _size(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= _MAX_NODES:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to {_MAX_NODES}")
     return int(text)
+
+
+def _suite(text: str) -> str:
+    if not re.fullmatch(r"[a-z]{2,20}(-backports)?", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a suite of Debian")
+    return text
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -202,7 +216,13 @@ def _shares(named: list[str], state: State) -> tuple[str, ...]:
 
 def _up(args: argparse.Namespace, state: State) -> int:
     _need_root("up")
-    _need_packages(_PACKAGES | (guest.PACKAGES if args.guests else {}))
+    if args.guests and args.slurm_from:
+        raise UsageError("--slurm-from: guests have this machine's Slurm; leave out --guests")
+    _need_packages(
+        _PACKAGES
+        | (guest.PACKAGES if args.guests else {})
+        | (suite.COMMAND if args.slurm_from else {})
+    )
     if args.cpu_quota is not None:
         quota.check()
     joined = _wan(args)
@@ -212,7 +232,10 @@ def _up(args: argparse.Namespace, state: State) -> int:
     slurm = Path(args.slurm).read_text() if args.slurm else ""
     names = list(args.names) or node_names(size)
     guests = guest.parse(args.guests, names) if args.guests else {}
-    settings = Settings(new_mark(), size, shares, args.cpu_quota, joined, args.names, slurm, guests)
+    source = str(suite.root(args.slurm_from)) if args.slurm_from else ""
+    settings = Settings(
+        new_mark(), size, shares, args.cpu_quota, joined, args.names, slurm, guests, source
+    )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         state.create(settings)
@@ -272,7 +295,8 @@ def _build(state: State) -> None:
     node.boot(state, [LOGIN])
     slurm.make_key(state)
     slurm.start_munge(state, LOGIN)
-    progress("login node up, munge runs")
+    state.versions_file.write_text(f"{suite.versions(state)}\n")
+    progress(f"login node up, munge runs; {state.versions_file.read_text().strip()}")
     database = os.fork()
     if database == 0:
         os._exit(node.attempt(state, lambda state, _: accounting.start(state), LOGIN))
@@ -334,6 +358,7 @@ def _status(_args: argparse.Namespace, state: State) -> int:
         print(f"{word:12} {count:>4}  {names}")
     for fault, value, faulty in faults.present(state):
         print(f"{'fault':12} {len(faulty):>4}  {','.join(faulty)}  {fault} {value}".rstrip())
+    print(f"versions     {state.versions_file.read_text().strip()}")
     if state.settings.wan is not None:
         print(f"wan          {state.settings.wan}{'' if wan.is_alive(state) else '  DEAD'}")
         _print_sites(state)

@@ -37,8 +37,7 @@ class Boot(NamedTuple):
 
 def boot_files() -> Boot:
     """Kernel and initramfs in the cache. Raises UsageError where no kernel can be fetched."""
-    cache = Path(os.environ.get(CACHE_VARIABLE) or CACHE).absolute()
-    cache.mkdir(parents=True, exist_ok=True)
+    cache = cache_folder()
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another bed may fetch it
         package = _package(cache)
@@ -51,6 +50,13 @@ def boot_files() -> Boot:
         (kernel,) = folder.glob("boot/vmlinuz-*")
         # Packed each time, as the busybox may be another one by now; it takes no time.
         return Boot(kernel, _initramfs(folder))
+
+
+def cache_folder() -> Path:
+    """Where a bed keeps what it has fetched."""
+    cache = Path(os.environ.get(CACHE_VARIABLE) or CACHE).absolute()
+    cache.mkdir(parents=True, exist_ok=True)
+    return cache
 
 
 def _package(cache: Path) -> str:

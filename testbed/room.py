@@ -16,6 +16,7 @@ from pathlib import Path
 import kernel
 import network
 import runserver
+import suite
 from errors import TestbedError, UsageError
 from state import State
 
@@ -54,6 +55,8 @@ def _live(state: State, go: int, ready: int) -> None:
         kernel.unshare(kernel.NEWNS | kernel.NEWNET | kernel.NEWUTS | kernel.NEWIPC)
         kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
         kernel.mount("proc", "/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
+        if state.settings.slurm_from:
+            suite.lay(Path(state.settings.slurm_from))
         socket.sethostname("testbed-room")
         network.start_router()
         listener = runserver.listen(state)

@@ -30,7 +30,7 @@ class Settings:
     wan: what joins the nodes' two sites, as "RTT,RATE"; None if there is one site.
     names: those of the nodes, if they are not node001 and so on. slurm: lines for slurm.conf in
     place of those for cluster, nodes and partitions. guests: the nodes that are virtual machines,
-    with the network card of each.
+    with the network card of each. slurm_from: the folder of another Debian suite's programs.
     """
 
     mark: str
@@ -41,6 +41,7 @@ class Settings:
     names: tuple[str, ...] = ()
     slurm: str = ""
     guests: dict[str, str] = field(default_factory=dict)
+    slurm_from: str = ""
 
 
 class State:
@@ -55,6 +56,7 @@ class State:
         self.secrets = self.path / "secrets"
         self.ready_file = self.path / "ready"
         self.room_file = self.path / "room"
+        self.versions_file = self.path / "versions"
 
     def create(self, settings: Settings) -> None:
         """Claim the state folder; only one of several `up` at once can have it."""

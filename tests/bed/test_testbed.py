@@ -66,7 +66,10 @@ def test_no_rank_leaves_a_fence_of_pmix_before_all_have_come(testbed):
 
 def test_status_names_eight_idle_nodes(testbed):
     all_idle(testbed)
-    assert testbed.must("status").split() == ["up,", "8", "nodes", "idle", "8", "node[001-008]"]
+    first, idle, versions = testbed.must("status").splitlines()
+    assert (first, idle.split()) == ("up, 8 nodes", ["idle", "8", "node[001-008]"])
+    slurm = testbed.run(["sinfo", "--version"]).stdout.split()[1]
+    assert versions.startswith(f"versions     Slurm {slurm}, munge ")
 
 
 def test_the_login_node_is_no_compute_node(testbed):
@@ -485,6 +488,31 @@ def test_down_during_up_ends_it(spare):
         spare.down()
     assert up.returncode == 1
     assert _traces(spare, mark) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--slurm-from", "../etc"], "'../etc' is not a suite of Debian"),
+        (["--slurm-from", "sid", "--guests", "node001:e1000"], "guests have this machine's Slurm"),
+    ],
+)
+def test_a_suite_that_cannot_be_had_is_one_line(spare, words, why):
+    done = spare.command("up", "2", *words)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert why in done.stderr
+    assert not spare.state.exists()
+
+
+@pytest.mark.long
+def test_the_slurm_of_another_debian_runs_jobs_and_leaves_only_the_cache(spare, tmp_path):
+    cache = {"SITEPROOF_TESTBED_CACHE": str(tmp_path)}
+    spare.must("up", "2", "--slurm-from", "trixie", env=cache)
+    assert spare.versions().startswith("Slurm 24.11.")
+    assert spare.run(["sinfo", "--version"]).stdout == "slurm-wlm 24.11.5\n"
+    assert len(spare.run(["srun", "-N2", "hostname"]).stdout.split()) == 2
+    spare.down()
+    assert {path.name[:12] for path in tmp_path.iterdir()} == {"lock", "suite-trixie"}
 
 
 def test_down_does_not_touch_a_folder_that_is_no_testbeds(spare, tmp_path):

@@ -15,6 +15,7 @@ from clone import PATIENCE
 
 PROGRAM = Path(__file__).parents[2] / "testbed" / "testbed"
 VARIABLE = "SITEPROOF_TESTBED_STATE"
+SUITE = "SITEPROOF_SLURM_FROM"  # the Debian of which the beds have Slurm; else this machine's
 _PREFIX = "/run/siteproof-testbed-pytest-"  # never the folder of a testbed made by hand
 _UNAVAILABLE = ("needs root", "missing Debian packages")
 LOGIN = "login"
@@ -74,7 +75,8 @@ class Testbed:
 
     def up(self, *words):
         """Make it, or skip the test, loudly, where no testbed can be."""
-        done = self.command("up", *words)
+        suite = os.environ.get(SUITE)
+        done = self.command("up", *words, *(["--slurm-from", suite] if suite else []))
         if done.returncode == 2 and any(reason in done.stderr for reason in _UNAVAILABLE):
             reason = f"NO TESTBED, NOT TESTED: {done.stderr.strip()}"
             warnings.warn(reason, stacklevel=2)
@@ -107,6 +109,10 @@ class Testbed:
         if "error" in answer:
             answer, told = {"exit": 1}, f"{told}testbed: {answer['error']}\n"
         return subprocess.CompletedProcess(argv, answer["exit"], said, told)
+
+    def versions(self):
+        """Of Slurm, munge and MariaDB."""
+        return (self.state / "versions").read_text().strip()
 
     def lose_power(self, *nodes):
         """Kill nodes as by a power loss, and tell slurmctld what it would find a minute later."""
@@ -182,6 +188,7 @@ def testbed(tmp_path_factory):
     bed = Testbed()
     try:
         bed.up("8", "--share", tmp_path_factory.getbasetemp())
+        warnings.warn(f"the test bed ran {bed.versions()}", stacklevel=2)
         yield bed
     finally:
         if bed.state.exists():
