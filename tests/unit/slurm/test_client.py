@@ -140,6 +140,7 @@ def test_without_jobs_slurm_is_not_asked(slurm):
                 "Error updating the reservation: Invalid node name specified",
                 "delete_reservation ReservationName=q: Requested reservation is in use",
                 "slurm_update error: Invalid node state specified",
+                "slurm_update error: Invalid node state transition",  # 26.05
                 "Reservation q not found",
             )
         ),

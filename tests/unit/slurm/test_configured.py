@@ -1,11 +1,15 @@
 """Nodes and partitions as `scontrol show` prints them: composed outputs, and a test bed's own."""
 
+from pathlib import Path
+
 import pytest
 import scontrol_made as made
 from rows import rows
 
 from siteproof.errors import UserError
 from siteproof.slurm import configured
+
+OUTPUTS = Path(__file__).parent / "outputs"
 
 
 def test_a_node_is_read_from_several_lines_and_from_one():
@@ -27,6 +31,17 @@ def test_what_people_wrote_is_no_field():
 
 def test_memory_that_slurm_does_not_know_is_none():
     assert configured.parse_nodes(made.nodes("n1", memory=1))["n1"].memory == 0
+
+
+@rows("release", ["24.11", "26.05"])
+def test_nodes_and_partitions_of_later_releases_are_read(release):
+    nodes = configured.parse_nodes((OUTPUTS / f"{release}/states.scontrol_nodes").read_text())
+    absent = [name for name, node in nodes.items() if node.absent]
+    assert (len(nodes), nodes["node001"].memory) == (11, 1506)
+    assert set(absent) == {"cloud1", "cloud2", "cloud3"}
+    text = (OUTPUTS / f"{release}/partitions.scontrol").read_text()
+    (part,) = configured.parse_partitions(text).values()
+    assert (part.name, len(part.nodes), part.up, part.restricted) == ("compute", 8, True, ())
 
 
 def test_a_partition_with_who_may_not_use_it():

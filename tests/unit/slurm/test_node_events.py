@@ -8,7 +8,8 @@ from rows import rows
 
 from siteproof.slurm.records import parse_events
 
-RECORDED = (Path(__file__).parent / "outputs/22.05/node_events.sacctmgr").read_text()
+OUTPUTS = Path(__file__).parent / "outputs"
+RECORDED = (OUTPUTS / "22.05/node_events.sacctmgr").read_text()
 LINE = "testbed|node001|{}|{}|{}|2|reason"
 
 
@@ -25,6 +26,14 @@ def test_every_event_of_a_recording_is_read():
         ("node003", 8, "DOWN*", True),
     ]
     assert found.strange == 0
+
+
+@rows("release, nodes, lasting", [("24.11", 3, 2), ("26.05", 9, 2)])
+def test_the_events_of_later_releases_are_read(release, nodes, lasting):
+    found = parse_events((OUTPUTS / f"{release}/node_events.sacctmgr").read_text())
+    assert (len(found.of_nodes), len(found.of_cluster), found.strange) == (nodes, 1, 0)
+    assert all(event.down for event in found.of_nodes)
+    assert sum(event.end is None for event in found.of_nodes) == lasting
 
 
 def test_a_reason_may_have_bars_and_several_lines():

@@ -1,4 +1,4 @@
-"""What sinfo, scontrol and sacct print, recorded and composed, and what is made of it."""
+"""What sinfo, scontrol and sacct print, recorded, and what is made of it."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ from siteproof.slurm.records import (
     parse_sinfo,
     unusable,
 )
-from siteproof.slurm.spelling import Flag, node_state
+from siteproof.slurm.spelling import node_state
 
 OUTPUTS = Path(__file__).parent / "outputs"
 RECORDED = sorted(OUTPUTS.glob("*/*.scontrol_nodes"))
@@ -41,7 +41,7 @@ def scontrol(request):
 
 
 def test_every_release_has_recordings():
-    assert {path.parent.name for path in RECORDED} == {"22.05", "23.11", "24.05", "24.11", "25.05"}
+    assert {path.parent.name for path in RECORDED} == {"22.05", "24.11", "26.05"}
 
 
 def test_every_node_of_a_recording_is_read(scontrol):
@@ -63,9 +63,9 @@ def test_checks_and_gate_judge_a_node_alike(scontrol):
         for name in gate:
             seen, told = gate[name], checks[name]
             assert seen.state.usable == told.state.usable, (seen, told)
-            hidden = told.state.said == "maint" and Flag.PLANNED in seen.state.flags
-            assert seen.state.idle == told.state.idle or hidden, (seen, told)
-            assert seen.state.drains == told.state.drains or told.state.said == "inval"
+            assert seen.state.idle == told.state.idle, (seen, told)
+            hidden = told.state.said in ("reboot^", "boot^")
+            assert seen.state.drains == told.state.drains or hidden
             assert seen.state.reserved == told.state.reserved, (seen, told)
             assert seen.reason == told.reason
 
@@ -101,7 +101,7 @@ def test_the_reservations_of_a_recording_are_read(scontrol):
     assert list(found) == re.findall(r"^ReservationName=(\S+)", text, re.MULTILINE)
     known = parse_nodes(scontrol.read_text())
     for reservation in found.values():
-        assert reservation.start == 1795317814 or scontrol.parent.name == "22.05"
+        assert reservation.start in (1795317814, 1795902303, 1795902327)
         assert set(reservation.nodes) == {n for n in reservation.nodes if known[n].state.reserved}
 
 
@@ -109,16 +109,13 @@ def test_the_reservations_of_a_recording_are_read(scontrol):
     "release, node, reason, comment",
     [
         ("22.05/mixed_lot", "node001", "bad $(DIMM), a=b | rack 7", "bought = 2021, ask"),
-        ("23.11/nodes", "cn03", "NHC: check_hw_ib: no port is ACTIVE", "RMA=4711 sent, see"),
-        ("24.05/nodes", "st-1", "Reboot ASAP : reboot issued", "firmware of May"),
-        ("24.11/nodes", "worker-0", "", ""),
-        ("25.05/nodes", "hpc-1", "Maintain Minimum Number Of Instances", ""),
-        ("25.05/nodes", "hpc-2", "", '{"namespace":"slurm","podName":"worker-0"}'),
+        ("24.11/states", "node001", "bad $(DIMM), a=b | rack 7", "bought = 2021, ask"),
+        ("24.11/states", "node008", "firmware of May : reboot issued", ""),
         (
-            "25.05/nodes",
-            "hpc-7",
-            "fan",
-            "siteproof: FAILED: Stream.triad 12 %; winter; see: siteproof why hpc-7",
+            "26.05/states",
+            "node004",
+            "siteproof: FAILED: Stream.triad 12 %; winter; see: siteproof why node004",
+            "siteproof: FAILED: Stream.triad 12 %",
         ),
     ],
 )
@@ -192,6 +189,7 @@ def test_who_has_ended_a_job(state, by_somebody):
             "siteproof: FAILED: x",
         ),
         (" Reason=bad [root@2026-11-22T03:12:54] Comment=x", "bad", "x"),
+        (' Reason=x [root@17] Comment={"podName":"w"} InstanceId=i-1', "x", '{"podName":"w"}'),
         (" Reason=first line [root@17]         second line Comment=x", "first line", "x"),
         (" Extra=a Comment=no comment", "", ""),
         (" Reason=\x1b[31mred [root@17]", "?[31mred", ""),
