@@ -26,6 +26,9 @@ RULE = "-" * 80
 _KERNEL = re.compile(r"(copy|stream)(?:_mem)?(?:_(?:sse|avx|avx512))?(?:_fma)?")
 _TEST = re.compile(r"^Test: (\S{1,60})[ \t\r]*$", re.MULTILINE)
 _SIZE = re.compile(r"^Size \(Byte\):[ \t]+([0-9]{1,20})\b", re.MULTILINE)
+# likwid 5.5.1 on some virtual machines: then all of its rates are 0.00.
+_NO_CLOCK = re.compile(r"^CPU Clock:[ \t]+0[ \t\r]*$", re.MULTILINE)
+_FAULT = "likwid-bench reads 0 as the processor's clock, so it gives no rate: a fault of the tool"
 _THREADS = re.compile(r"^Using ([0-9]{1,9}) threads\b", re.MULTILINE)
 
 
@@ -66,6 +69,8 @@ def _reading(block: str) -> Reading:
         raise OutputError(f"likwid: {name[:40]!r} is not a kernel of STREAM (copy, stream)")
     if RULE not in block.partition("\nMByte/s:")[2]:
         raise OutputError(f"likwid: test {name} is cut off")
+    if _NO_CLOCK.search(block):
+        raise OutputError(f"likwid: {_FAULT}")
     names = ("MByte/s", "Data volume (Byte)", "Time", "Size (Byte)", "Iterations per thread")
     rate, volume, seconds, size, iterations = (
         values.positive(f"likwid: {key} of {name}", _field(block, key)) for key in names
