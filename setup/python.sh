@@ -5,14 +5,15 @@
 # and nothing else runs on it.
 
 OLDEST=11 # CPython 3.11 …
-NEWEST=14 # … to 3.14 are looked for
+NEWEST=13 # … to 3.13: ruptures 1.1.10 of the lock refuses 3.14
 SOURCES="install or load one (RHEL: python3.12, SLES 15: python311, or a module), or set PYTHON=/path/to/python3.12"
 
-# Valid also for Python 2 and 3.6. Prints the minor version, and the interpreter itself, never one
+# Valid also for Python 2 and 3.6; its arguments are the limits. Prints the minor version, and the interpreter itself, never one
 # inside a virtual environment.
 ASK='
 import sys
-if sys.version_info < (3, 11) or sys.implementation.name != "cpython":
+limits = [(3, int(minor)) for minor in sys.argv[1:]]
+if not limits[0] <= sys.version_info[:2] <= limits[1] or sys.implementation.name != "cpython":
     sys.exit(1)
 print("%d %s" % (sys.version_info[1], sys._base_executable))
 '
@@ -35,7 +36,7 @@ find_python() {
     done
     # In the order of what helps: a Python at all, then the wheels' own.
     if [ -z "$seen" ]; then
-        die "Python 3.$OLDEST or newer is required$(for_wheels), and $(what_is_here): $SOURCES"
+        die "Python 3.$OLDEST to 3.$NEWEST is required$(for_wheels), and $(what_is_here): $SOURCES"
     fi
     die "$wheels has $(summary_of_the_wheels); here: Python $seen, $(uname -m), glibc 2.$(glibc)." \
         "Where there is network, run: setup/wheels DIR --python-version ${seen%% *}$(platform);" \
@@ -55,7 +56,7 @@ candidates() {
     done
 }
 
-asked() { "$1" -c "$ASK" 2>/dev/null </dev/null; }
+asked() { "$1" -c "$ASK" "$OLDEST" "$NEWEST" 2>/dev/null </dev/null; }
 
 one_of() {
     case " $2 " in

@@ -10,10 +10,12 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from clone import TOP
+from packaging.specifiers import SpecifierSet
 from setup_clone import program, run, sourced
 
 PURE = "click-8.5.1-py3-none-any.whl"
@@ -56,7 +58,7 @@ def new_python(bin_, minor, name=""):
         bin_ / (name or f"python3.{minor}"),
         f"""case "$*" in
         --version) echo "Python 3.{minor}.1" ;;
-        *version_info*) echo "{minor} $0" ;;
+        *version_info*) [ {minor} -le "$4" ] && echo "{minor} $0" ;;
         *ensurepip*) exit 0 ;;
         *) exit 1 ;; esac""",
     )
@@ -98,12 +100,28 @@ def test_the_newest_python_is_taken_and_python3_itself_first(clone, node):
     assert "making .venv with Python 3.12.1" in made(clone, node)
 
 
+def test_a_python_that_the_lock_refuses_is_passed_over(clone, node):
+    new_python(node, 14, "python3")
+    done = run(clone / "setup/venv")
+    assert (done.returncode, done.stdout.count("\n")) == (2, 1)
+    assert "Python 3.11 to 3.13 is required, and python3 is Python 3.14.1:" in done.stdout
+    new_python(node, 12)
+    assert "making .venv with Python 3.12.1" in made(clone, node)
+
+
+def test_the_newest_python_is_one_that_every_library_takes():
+    newest = re.search(r"^NEWEST=(\d+)", (TOP / "setup/python.sh").read_text(), re.M)[1]
+    for library in metadata.distributions():
+        limits = SpecifierSet(library.metadata.get("Requires-Python") or "")
+        assert limits.contains(f"3.{newest}.0"), library.name
+
+
 @pytest.mark.parametrize("old", OLD)
 def test_one_line_says_which_python_is_needed(old, clone, node):
     old_python(node, old)
     done = run(clone / "setup/venv")
     assert (done.returncode, done.stdout.count("\n")) == (2, 1)
-    assert re.search(rf"Python 3.11 or newer is required, and python3 is Python {old}", done.stdout)
+    assert re.search(rf"Python 3.11 to 3.13 is required, and python3 is Python {old}", done.stdout)
     assert "RHEL: python3.12, SLES 15: python311, or a module" in done.stdout
     assert not (clone / ".venv").exists()
 
@@ -162,8 +180,7 @@ def test_wheels_for_a_python_that_is_not_here_name_it(clone, node, tmp_path):
     program(node / "uname", "echo x86_64")
     said = refused(clone, node, wheels(tmp_path / "wheels", PURE, compiled(12)))
     assert (
-        "Python 3.11 or newer is required (3.12 for these wheels), and python3 is Python 3.6"
-        in said
+        "Python 3.11 to 3.13 is required (3.12 for these wheels), and python3 is Python 3.6" in said
     )
 
 

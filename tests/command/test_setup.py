@@ -89,7 +89,7 @@ def test_venv_refuses_an_old_python_in_one_line(clone, tmp_path):
     program(tmp_path / "python", "exit 1")
     done = run(clone / "setup/venv", PYTHON=str(tmp_path / "python"))
     assert done.returncode == 2
-    assert done.stdout.startswith("siteproof: Python 3.11 or newer is required")
+    assert done.stdout.startswith("siteproof: Python 3.11 to 3.13 is required")
     assert done.stdout.count("\n") == 1
 
 
