@@ -10,7 +10,7 @@ node=$(sed -n 's/^node=//p' meta)
 start() { # COMMAND...: on both nodes, for what is left of the turn
     echo "srun --mpi=${kind:-}: ${5:-$1}" >&2
     set -- --jobid="$SITEPROOF_JOB" --overlap --kill-on-bad-exit=1 ${kind:+--mpi="$kind"} \
-        --nodes=2 --ntasks=2 --distribution=arbitrary --nodelist=./hosts "$@"
+        --ntasks=2 --distribution=arbitrary --nodelist=./hosts "$@" # with --nodes 24.11 refuses it
     eval "set -- ${SITEPROOF_SRUN_OPTIONS:-}"' "$@"' # the site's; those of the step itself hold
     # In the foreground: what ends this turn ends srun too, and srun its ranks.
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \

@@ -32,10 +32,11 @@ start_ranks() { # RANKS PER COMMAND...
     number_of_hosts=$(((ranks + per - 1) / per))
     hosts=$POINT_FOLDER/hosts
     print_hosts >"$hosts" || return
-    # A line of the file a rank, so that ranks lie in blocks however Slurm would spread them.
+    # A line of the file a rank, so that ranks lie in blocks however Slurm would spread them. From
+    # 24.11 on srun refuses --nodes with it.
     set -- --jobid="$SITEPROOF_JOB" --overlap --job-name="siteproof-$POINT_NUMBER" \
-        --kill-on-bad-exit=1 ${mpi_kind:+--mpi="$mpi_kind"} --nodes="$number_of_hosts" \
-        --ntasks="$ranks" --distribution=arbitrary --nodelist="$hosts" "$@"
+        --kill-on-bad-exit=1 ${mpi_kind:+--mpi="$mpi_kind"} --ntasks="$ranks" \
+        --distribution=arbitrary --nodelist="$hosts" "$@"
     eval "set -- ${SITEPROOF_SRUN_OPTIONS:-}"' "$@"'
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 srun "$@"
 }
