@@ -1,6 +1,6 @@
 """What sinfo, scontrol and sacctmgr print of nodes, reservations and events: text in, records out.
 
-Only forms that are the same from Slurm 22.05 to 25.05 are read: `sinfo -o` with our own format,
+Only forms that are the same from Slurm 22.05 to 26.05 are read: `sinfo -o` with our own format,
 `scontrol -o`, and `sacctmgr -nP show event`. Their JSON has another shape with each release's
 plugin. Times are in seconds since 1970 (SLURM_TIME_FORMAT=%s), so that no daylight saving matters.
 An event may still last, and events of a node may overlap.
@@ -104,7 +104,7 @@ MEMORY_FORMAT = "%N|%m"
 HOSTS_FORMAT = "%N|%n|%o"
 _STATE = re.compile(r" State=(\S+)(?=\s)")  # a blank must follow, or the line was cut within it
 _BOOTED = re.compile(r" BootTime=(\d{1,12}) ")
-# What people write comes last, and may hold what looks like a field. 25.05 ends with these.
+# What people write comes last, and may hold what looks like a field. 26.05 ends with these.
 _LAST = re.compile(r" (Reason|Comment|Extra|InstanceId|InstanceType|ReservationName)=")
 LONGEST_TIME = 10  # digits of seconds since 1970: until 2286
 _STAMP = re.compile(r" \[([^\s\]]+)@(\d[\dT:.-]*)\]")  # after a reason: who and when

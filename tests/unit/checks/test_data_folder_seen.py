@@ -222,8 +222,9 @@ def test_a_dry_run_asks_no_node(monkeypatch):
     settings.before_run([], [case])
 
 
-def test_options_that_only_sbatch_knows_are_not_given_to_srun():
-    access = ["-p cpu --export=NONE", "--get-user-env=60L", "--account=staff"]
+@pytest.mark.parametrize("of_user", ["--get-user-env=60L", "--get-user-env"], ids=["22", "26.05"])
+def test_options_that_only_sbatch_knows_are_not_given_to_srun(of_user):
+    access = ["-p cpu --export=NONE", of_user, "--account=staff"]
     assert data_folder._words(access, []) == ["-p", "cpu", "--account=staff"]
 
 

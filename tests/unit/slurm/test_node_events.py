@@ -54,6 +54,7 @@ def test_registrations_and_disconnections_of_the_cluster_are_kept_apart():
     [
         ("DOWN", True),
         ("DOWN*", True),
+        ("DOWN$", True),
         ("DRAIN", True),
         ("DRAINED", True),
         ("FAIL", True),
