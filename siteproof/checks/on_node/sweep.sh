@@ -26,7 +26,8 @@ set +eCvx -uf # what an exported SHELLOPTS may set
 begin_script
 SWEEP_STAGE=$stage
 if [ -n "$SWEEP_SRUN" ] && [ -z "$SITEPROOF_MPI" ]; then
-    SITEPROOF_MPI=$(scontrol show config 2>/dev/null | sed -n 's/^MpiDefault *= *//p')
+    # From 24.11 on it is (null) where slurm.conf sets none.
+    SITEPROOF_MPI=$(scontrol show config 2>/dev/null | sed -n 's/(null)//; s/^MpiDefault *= *//p')
 fi
 export SWEEP_STAGE
 child='' before='' knobs=0 knob_trouble=''
