@@ -29,7 +29,8 @@ from siteproof.slurm.spelling import without_resizing
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _CLI = "reframe.frontend.cli"
-VERIFIED = "4.10.4"  # the pin of requirements.in, with which the patches were tried
+PINNED = "4.10.4"  # by requirements.in
+LEAST, BELOW = "4.9.3", "4.12"  # the bounds of pyproject.toml, within which the patches were tried
 
 
 @dataclass(frozen=True)
@@ -51,29 +52,32 @@ class Hooks:
 
 @dataclass(frozen=True)
 class Patch:
-    """One change of ReFrame. needs: ReFrame's names as 'module:attribute', and as
+    """One change of ReFrame. upstream: the number of ReFrame's issue, or the page in docs/upstream/
+    with the text of one. needs: ReFrame's names as 'module:attribute', and as
     'module:function/name' where a function has to use the name.
     """
 
     name: str
+    upstream: str
     needs: tuple[str, ...]
     put: Callable[[Hooks], None]
 
 
 PATCHES: list[Patch] = []
 _ARGUMENTS = "reframe.frontend.argparse:ArgumentParser"
+_EXECUTORS = "reframe.frontend.executors"
 _LOADER = "reframe.frontend.loader:RegressionCheckLoader"
 _JOB = "reframe.core.schedulers.slurm:_SlurmJob"
 
 
-def _patch(name: str, *needs: str) -> Callable[[Callable[[Hooks], None]], None]:
+def _patch(name: str, upstream: str, *needs: str) -> Callable[[Callable[[Hooks], None]], None]:
     """For a function that puts a patch: what it changes, and what happens otherwise."""
-    return lambda put: PATCHES.append(Patch(name, needs, put))
+    return lambda put: PATCHES.append(Patch(name, upstream, needs, put))
 
 
-def _needed_by(name: str, *needs: str) -> Callable[[Function], Function]:
+def _needed_by(name: str, upstream: str, *needs: str) -> Callable[[Function], Function]:
     """For a function that is called where it is needed, and puts nothing."""
-    PATCHES.append(Patch(name, needs, _ignore))
+    PATCHES.append(Patch(name, upstream, needs, _ignore))
     return lambda function: function
 
 
@@ -90,15 +94,21 @@ def apply(hooks: Hooks, names: Iterable[str] = ()) -> None:
                 raise UserError(
                     f"ReFrame {reframe.VERSION}",
                     f"has no {needed.replace(':', '.')}, which the patch '{patch.name}' needs",
-                    hint=f"Run 'make venv', which installs ReFrame {VERIFIED}",
+                    hint=f"Run 'make venv', which installs ReFrame {PINNED}",
                 )
-    if reframe.VERSION != VERIFIED:
+    if not _numbers(LEAST) <= _numbers(reframe.VERSION) < _numbers(BELOW):
+        tried = f"{LEAST} and later, below {BELOW}"
         print(
-            f"siteproof: this is ReFrame {reframe.VERSION}; Siteproof was verified with {VERIFIED}",
+            f"siteproof: this is ReFrame {reframe.VERSION}; Siteproof was tried with {tried}",
             file=sys.stderr,
         )
     for patch in chosen:
         patch.put(hooks)
+
+
+def _numbers(version: str) -> list[int]:
+    """The numbers of a version, without what makes it a pre-release."""
+    return [int(number) for number in version.partition("-")[0].split(".")]
 
 
 def save_cpu() -> None:
@@ -126,7 +136,7 @@ def _there(needed: str) -> bool:
 # ---- options
 
 
-@_needed_by("options as read", "reframe.frontend.cli:main")
+@_needed_by("options as read", "hooks-of-a-run", "reframe.frontend.cli:main")
 def given() -> Any:
     """ReFrame's options as it has read them itself: shortened ones and variables included.
 
@@ -140,13 +150,16 @@ def given() -> Any:
         raise UserError(
             f"ReFrame {reframe.VERSION}",
             "the command 'reframe' does not read these settings, so its options are unknown",
-            hint=f"Run 'make venv', which installs ReFrame {VERIFIED}",
+            hint=f"Run 'make venv', which installs ReFrame {PINNED}",
         )
     return frame.f_locals["options"]
 
 
 @_patch(
-    "options with a mode", f"{_ARGUMENTS}.parse_args", f"{_ARGUMENTS}.parse_args/_update_defaults"
+    "options with a mode",
+    "options-with-a-mode",
+    f"{_ARGUMENTS}.parse_args",
+    f"{_ARGUMENTS}.parse_args/_update_defaults",
 )
 def _parse_args(_hooks: Hooks) -> None:
     """`parse_args` takes no default for a value that was given.
@@ -173,12 +186,12 @@ def _parse_args(_hooks: Hooks) -> None:
 # ---- loading
 
 
-@_patch("broken files", f"{_LOADER}.load_from_file", f"{_LOADER}.load_from_file/what")
+@_patch("broken files", "3598", f"{_LOADER}.load_from_file", f"{_LOADER}.load_from_file/what")
 def _load_from_file(hooks: Hooks) -> None:
     """`load_from_file` reports which checks a file has, or why it has none.
 
     Otherwise: ReFrame skips a file with an error in it and ends with exit code 0: a check that
-    is missing looks like a check that passed (ReFrame's issues 2302, 2306, 2307).
+    is missing looks like a check that passed.
     """
     from reframe.frontend import loader
 
@@ -207,6 +220,7 @@ def _load_from_file(hooks: Hooks) -> None:
 
 @_patch(
     "unknown variables",
+    "what-matches-nothing",
     f"{_LOADER}.load_all",
     f"{_LOADER}.__init__/_load_path",
     f"{_LOADER}.__init__/_external_vars",
@@ -230,7 +244,7 @@ def _load_all(hooks: Hooks) -> None:
     RegressionCheckLoader.load_all = load_all
 
 
-@_needed_by("places that fit", "reframe.core.runtime:valid_sysenv_comb")
+@_needed_by("places that fit", "what-matches-nothing", "reframe.core.runtime:valid_sysenv_comb")
 def fits(check: Any) -> bool:
     """Whether a partition of the system has an environment in which the test can run.
 
@@ -246,16 +260,22 @@ def fits(check: Any) -> bool:
 
 @_patch(
     "start and end of a run",
-    "reframe.frontend.executors:Runner.runall",
-    "reframe.frontend.executors:Runner.stats",
-    "reframe.frontend.executors:TestStats.skipped",
+    "hooks-of-a-run",
+    f"{_EXECUTORS}:Runner.runall",
+    f"{_EXECUTORS}:Runner.policy",
+    f"{_EXECUTORS}:Runner.stats",
+    f"{_EXECUTORS}:TestStats.skipped",
+    f"{_EXECUTORS}:ExecutionPolicy.__init__/task_listeners",
+    f"{_EXECUTORS}:RegressionTask._notify_listeners",
+    f"{_EXECUTORS}:RegressionTask.__init__/_perflogger",
 )
 def _runall(hooks: Hooks) -> None:
-    """`runall` reports the test cases before the first one runs, and in the end the skipped ones;
-    interrupted it ends with 130.
+    """`runall` reports the test cases before the first one runs, each test that has ended, before
+    its line in a perflog is written, and in the end the skipped ones; interrupted it ends with 130.
 
     Otherwise: a run without any test case is called PASSED; there is no hook between the choice
-    of tests and the first job, where a sweep's cost must be reported; of the skipped ones the
+    of tests and the first job, where a sweep's cost must be reported; a plain test has no hook of
+    ours, and one that fails before its values has no line in any perflog; of the skipped ones the
     summary has the number only; and a run that was interrupted ends with 1, as one does whose
     tests fail, so that a script goes on.
     """
@@ -265,6 +285,8 @@ def _runall(hooks: Hooks) -> None:
 
     def runall(self: Any, testcases: Sequence[Any], *rest: Any) -> Any:
         hooks.before_run(testcases)
+        # Before ReFrame's own, which may end the run (--max-failures).
+        self.policy.task_listeners.insert(0, _Ended(hooks))
         try:
             return original(self, testcases, *rest)
         except KeyboardInterrupt:
@@ -277,13 +299,29 @@ def _runall(hooks: Hooks) -> None:
     Runner.runall = runall
 
 
+class _Ended:
+    """A listener of tests, as ReFrame's TaskEventListener."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self.hooks = hooks
+
+    def ended(self, task: Any) -> None:
+        task._perflogger.extra["check_siteproof_session"] = self.hooks.test_ended(task)
+
+    on_task_success = on_task_failure = on_task_abort = ended
+    on_task_xfailure = on_task_xsuccess = ended
+    on_task_setup = on_task_compile = on_task_compile_exit = _ignore
+    on_task_run = on_task_exit = on_task_skip = _ignore
+
+
 _received = 0  # the last signal
 
 
 @_patch(
     "dropped signals",
-    "reframe.frontend.executors:_force_exit",
-    "reframe.frontend.executors:Runner.__init__/_force_exit",
+    "dropped-signals",
+    f"{_EXECUTORS}:_force_exit",
+    f"{_EXECUTORS}:Runner.__init__/_force_exit",
 )
 def _signals(_hooks: Hooks) -> None:
     """SIGINT, SIGHUP and SIGTERM are noted and raise KeyboardInterrupt.
@@ -320,7 +358,12 @@ def repeat_signal() -> None:
 # ---- jobs of Slurm
 
 
-@_patch("resized jobs", f"{_JOB}.state.fget", "reframe.core.schedulers.slurm:slurm_state_pending")
+@_patch(
+    "resized jobs",
+    "resized-jobs",
+    f"{_JOB}.state.fget",
+    "reframe.core.schedulers.slurm:slurm_state_pending",
+)
 def _state(_hooks: Hooks) -> None:
     """A Slurm job's state leaves out RESIZING.
 
@@ -335,6 +378,7 @@ def _state(_hooks: Hooks) -> None:
 
 @_patch(
     "nodes of a job",
+    "commands-of-slurm",
     f"{_JOB}.nodelist.fget",
     f"{_JOB}.__init__/_nodespec",
     "reframe.core.schedulers.slurm:slurm_state_completed",
@@ -371,6 +415,7 @@ def _expanded(job: Any) -> list[str]:
 
 @_patch(
     "version of srun",
+    "commands-of-slurm",
     "reframe.core.launchers.mpi:SrunLauncher.__init__/use_cpus_per_task",
     "reframe.core.launchers.mpi:SrunLauncher.__init__/run_command",
 )
@@ -395,7 +440,7 @@ def _srun_version(_hooks: Hooks) -> None:
     SrunLauncher.__init__ = begin
 
 
-@_needed_by("second job", "reframe.core.pipeline:RegressionTest._setup_run_job")
+@_needed_by("second job", "second-job", "reframe.core.pipeline:RegressionTest._setup_run_job")
 def renew_job(check: Any) -> None:
     """Give a check another job to submit, in place of the one that has ended.
 
@@ -414,6 +459,7 @@ def end_job(check: Any) -> None:
 
 @_patch(
     "files of a job",
+    "links-in-the-stage-directory",
     "reframe.core.pipeline:RegressionTest._copy_job_files",
     "reframe.utility.osext:tail",
     "reframe.core.shell:generate_script.__init__/ShellScriptGenerator",
@@ -471,6 +517,7 @@ def _read(path: Path) -> bytes:
 
 @_patch(
     "attributes in logs",
+    "cost-of-log-records",
     "reframe.core.logging:LoggerAdapter._update_check_extras/loggable_attrs",
     "reframe.core.logging:LoggerAdapter.process/_update_check_extras",
 )
@@ -505,30 +552,7 @@ def _prints_attributes(handler: logging.Handler) -> bool:
     return "%(check_" in form.replace("%(check_info)", "")
 
 
-@_patch(
-    "end of a test",
-    "reframe.frontend.executors:RegressionTask.log_result/_perflogger",
-    "reframe.frontend.executors:RegressionTask.fail/log_result",
-)
-def _log_result(hooks: Hooks) -> None:
-    """`log_result` reports each test that has ended, before its line in a perflog is written.
-
-    Otherwise: a plain test has no hook of ours, and a test that fails before its values has no
-    line in any perflog: nothing would show that it was run.
-    """
-    from reframe.frontend.executors import RegressionTask
-
-    original = RegressionTask.log_result
-
-    def log_result(self: Any) -> None:
-        session = hooks.test_ended(self)
-        self._perflogger.extra["check_siteproof_session"] = session
-        original(self)
-
-    RegressionTask.log_result = log_result
-
-
-@_patch("full disk", "reframe.core.logging:MultiFileHandler.close")
+@_patch("full disk", "full-disk", "reframe.core.logging:MultiFileHandler.close")
 def _close(hooks: Hooks) -> None:
     """Closing a perflog or log reports an error; logging prints no traceback.
 
@@ -567,6 +591,7 @@ for _module in ("reframe.core.fields", "reframe.core.variables"):
     PATCHES.append(
         Patch(
             f"deprecations of {_module.rpartition('.')[2]}",
+            "cost-of-log-records",
             (f"{_module}:user_deprecation_warning",),
             partial(_deprecation, _module),
         )

@@ -191,19 +191,6 @@ def places_that_fit(here):
     assert "First" not in said
 
 
-def end_of_a_test(here):
-    """A test that fails before its sanity stage has no record for any perflog."""
-    here.write("config.py", CONFIG.replace("],", f"],{PERFLOG}", 1))
-    here.write("first.py", CHECK.replace('= "true"', '= "true"\n    sourcesdir = "none"'))
-    here.reframe("-c", "first.py", "-r", code=1)
-    assert not list(here.folder.glob("logs/**/*.log"))
-
-
-PERFLOG = """
-    "logging": [{"handlers_perflog": [{"type": "filelog", "prefix": "x", "basedir": "logs",
-        "level": "info", "format": "%(check_name)s"}]}],"""
-
-
 def dropped_signals(here):
     """A log record asks for the user's name: osext.osuser swallows whatever comes then."""
     assert here.last(SIGNAL) == "went on, and hears no further signal"
@@ -384,7 +371,6 @@ NEEDED = {
         places_that_fit,
         unknown_variables,
         start_and_end_of_a_run,
-        end_of_a_test,
         dropped_signals,
         resized_jobs,
         nodes_of_a_job,
@@ -435,6 +421,17 @@ def test_each_hook_is_called(here):
     assert "hook: before_run\n" in here.reframe("-c", "first.py", "-r", "-n", "Nothing")
     here.write("first.py", "def (")
     assert "hook: file_broken\n" in here.reframe("-c", "first.py", "-l")
+
+
+def test_each_test_that_has_ended_is_told_however_it_ended(here):
+    """The second one fails before it has any values; the third one should fail, and does not."""
+    second = CHECK.replace("First", "Second").replace('= "true"', '= "true"\n    sourcesdir = "no"')
+    third = CHECK.replace("First", "Third").replace("@rfm", "@rfm.xfail('known')\n@rfm")
+    here.write("config.py", f"{PATCHED}{CONFIG}")
+    here.write("first.py", CHECK + second + third)
+    said = here.reframe("-c", "first.py", "-r", code=1)
+    assert said.count("hook: test_ended\n") == 3, said
+    assert "unexpected success" in said
 
 
 def test_a_dropped_signal_is_raised_again(here):
