@@ -122,6 +122,27 @@ def compared(
     ]
 
 
+def of_each_node(
+    site: Site,
+    check: str,
+    metric: str,
+    samples: Sequence[Sample],
+    shows: Callable[[Sample], bool] = lambda _: True,
+) -> list[Compared]:
+    """The value of each node as `metric@node`, without a bound; none where it has more than one."""
+    name = f"{check}.{metric}"
+    measured = (s for s in samples if s.metric == name and s.status == "ok" and shows(s))
+    found = _values(measured)
+    nodes = {answer.sample.node for answer in found} - {""}
+    if len(nodes) < len(found):
+        return []
+    unit = site.catalogue[name].unit
+    return [
+        (f"{metric}@{answer.sample.node}", float(answer.value_in(unit)), unit, UNBOUNDED)
+        for answer in found
+    ]
+
+
 def _answers(site: Site, name: str, mode: str, measured: Sequence[Sample]) -> Iterator[Answer]:
     """What the samples of a run answer: criteria on a metric, and in a maintenance its baselines.
 

@@ -24,6 +24,7 @@ from reframe.core.backends import getlauncher
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import JobError, SanityError
 from reframe.core.logging import getlogger
+from reframe.core.runtime import runtime
 from reframe.utility.sanity import make_performance_function
 
 from siteproof import files, nodesets
@@ -650,14 +651,23 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     @run_before("performance")
     def compare_with_contract(self) -> None:
-        """The worst value of each headline metric, and the bound of the mode."""
+        """The worst value of each headline metric, and the bound of the mode.
+
+        In ReFrame's results database, where that is on, each node's value, too.
+        """
         self.perf_variables = {}
         references = {}
         check, found = self.name_of_check(), getattr(self, "samples", [])
+        stored = runtime().get_option("storage/0/enable")
         for metric in self.headline:
-            for name, value, unit, reference in contract.compared(
+            shown = contract.compared(
                 self.site, check, metric, self.mode, found, self.decides_headline
-            ):
+            )
+            if stored:
+                shown += contract.of_each_node(
+                    self.site, check, metric, found, self.decides_headline
+                )
+            for name, value, unit, reference in shown:
                 self.perf_variables[name] = make_performance_function(float, unit, value)
                 references[name] = (*reference, unit)
         self.reference = {self.current_partition.fullname: references}

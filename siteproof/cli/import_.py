@@ -73,11 +73,12 @@ def import_(
     """Import published or older results, or perflogs of plain ReFrame.
 
     PATH is a CSV file (NAME.csv), whose columns 'siteproof sites --keys' explains; or a perflog or
-    a run report of ReFrame; or a folder of these. A perflog begins with a line of names, as ReFrame
-    4 writes it; of another one, --format names the columns. Without PATH, the published.csv of the
-    system is imported. A file with a mistake, or without any readable line, changes nothing; in a
-    folder it is named, and the others are imported. Imported values appear in 'siteproof compare',
-    'history' and 'published'. They cannot meet a criterion, but can show that one is missed.
+    a run report of ReFrame, or its results.db, whose sessions are run reports; or a folder of
+    these. A perflog begins with a line of names, as ReFrame 4 writes it; of another one, --format
+    names the columns. Without PATH, the published.csv of the system is imported. A file with a
+    mistake, or without any readable line, changes nothing; in a folder it is named, and the others
+    are imported. Imported values appear in 'siteproof compare', 'history' and 'published'. They
+    cannot meet a criterion, but can show that one is missed.
 
     Exit code: 0 all was read; 3 a file or a line of ReFrame's cannot be read; 2 wrong usage or
     input, or nothing to import.

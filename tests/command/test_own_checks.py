@@ -78,7 +78,8 @@ def ran(tmp_path_factory):
     world.site()
     centre(world)
     own = "stream_test|CENTRE_Simulation|AllocSpeedTest"
-    done = world.reframe("-r", "--mode", "acceptance", "-n", own)
+    stored = {"RFM_ENABLE_RESULTS_STORAGE": "1"}
+    done = world.reframe("-r", "--mode", "acceptance", "-n", own, **stored)
     assert done.code == 0, done
     yield world
     world.end_processes()
@@ -135,6 +136,13 @@ def test_their_own_perflog_holds_nothing_that_is_not_in_the_samples(ran):
     assert done.code == 0, done
     assert "not imported: 2 lines of Siteproof's runs, whose values are in its samples" in done.out
     assert not (ran.data / "perflogs/thishost/imported").exists()
+
+
+def test_the_results_database_of_the_run_is_read_and_is_in_the_samples_too(ran):
+    [path] = ran.data.glob("output/*/results.db")
+    done = ran.siteproof("import", path, "--system", "thishost", "--apply")
+    assert done.code == 0, done
+    assert "not imported: 5 lines of Siteproof's runs, whose values are in its samples" in done.out
 
 
 def test_a_slower_machine_fails_the_same_criterion(world):

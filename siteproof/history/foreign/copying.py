@@ -9,12 +9,12 @@ from pathlib import Path
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import figures, formats, layouts
+from siteproof.history.foreign import figures, formats, layouts, results_db
 from siteproof.history.foreign.figures import File, Options, content
 from siteproof.units import count
 
 _ENDINGS = (".jsonl", figures.ENDING, ".tmp")  # of names that other files have
-_OF_REFRAME = (".log", ".json")  # in its names: Test.log.h0
+_OF_REFRAME = (".log", ".json", results_db.NAME)  # in its names: Test.log.h0
 _MOSTLY = 0.5  # a file with a larger share of its values in other files is not imported
 _PERIOD = 900  # s; the second within it does not depend on the time zone
 
@@ -99,7 +99,7 @@ def keep(done: Import, system: str, given: Options, perflogs: Path) -> None:
         target = perflogs / system / formats.FOLDER / found.file.name
         if given != figures.DEFAULT:
             files.write(figures.file_of(target), given.dump(), below=perflogs)
-        files.write(target, content(found.file.path), below=perflogs)
+        files.write(target, found.file.content(), below=perflogs)
 
 
 def _find(paths: Sequence[Path], system: str, given: Options) -> Import:
@@ -108,29 +108,41 @@ def _find(paths: Sequence[Path], system: str, given: Options) -> Import:
     A file keeps its name, and one within a folder its name below that.
     """
     found: dict[str, Content] = {}
-    skipped: list[UserError] = []
-    unread = 0
+    done = Import()
     for path in paths:
         others: list[UserError] = []
-        for file, name in _files(path):
-            try:
-                one = _read(File(file, name, site=system, options=given))
-            except UserError as error:
-                if file == path:
-                    raise
-                is_other = not any(end in file.name for end in _OF_REFRAME)
-                (others if is_other else skipped).append(error)
-                unread += not is_other
-                continue
-            if found.setdefault(name, one).file.path != file:
+        for file in _files(path):
+            file.site, file.options = system, given
+            one = _read_or_skip(file, path, done, others)
+            if one and found.setdefault(file.name, one).file.path != file.path:
                 raise UserError(
-                    file,
-                    f"another {name} is to be imported, too",
+                    file.path,
+                    f"another {file.name} is to be imported, too",
                     hint="Import one of them at a time, from a folder above",
                 )
-        skipped += _together(path, others)
-    done = sorted(found.values(), key=lambda one: one.file.is_report)
-    return Import(done, skipped, unread)
+        done.skipped += _together(path, others)
+    done.done = sorted(found.values(), key=lambda one: one.file.is_report)
+    return done
+
+
+def _read_or_skip(file: File, named: Path, done: Import, others: list[UserError]) -> Content | None:
+    """What a file holds; None if it is skipped, with the reason added. Raises UserError.
+
+    named: the path that was given. others: the reasons of files that are none of ReFrame's.
+    """
+    try:
+        return _read(file)
+    except UserError as error:
+        if file.path == named and not file.session:
+            raise
+        if file.session:
+            error.where += f", session {file.session}"
+        if file.session or any(end in file.path.name for end in _OF_REFRAME):
+            done.skipped.append(error)
+            done.unread += 1
+        else:
+            others.append(error)
+        return None
 
 
 def _together(folder: Path, others: Sequence[UserError]) -> list[UserError]:
@@ -139,20 +151,32 @@ def _together(folder: Path, others: Sequence[UserError]) -> list[UserError]:
     return [UserError(folder, what, error.allowed) for error in others[:1]]
 
 
-def _files(path: Path) -> Iterator[tuple[Path, str]]:
+def _files(path: Path) -> Iterator[File]:
     """A file, or those in a folder, with the names that they get.
 
-    Links within folders are skipped, such as ReFrame's latest.json: the files that they lead to are
-    found by themselves.
+    Of a results database each session is one. Links within folders are skipped, such as ReFrame's
+    latest.json: the files that they lead to are found by themselves.
     """
     if not path.is_dir():
-        yield path, path.name
+        yield from _sessions(path, path.name)
         return
     for file in sorted(path.rglob("*")):
         name = file.relative_to(path)
         is_hidden = any(part.startswith(".") for part in name.parts)
         if not is_hidden and not file.is_symlink() and file.is_file():
-            yield file, str(name)
+            yield from _sessions(file, str(name))
+
+
+def _sessions(path: Path, name: str) -> Iterator[File]:
+    """The sessions of a results database; another file, or a database with a mistake."""
+    try:
+        found = results_db.sessions(path)
+    except (OSError, UserError):
+        found = []
+    if not found:
+        yield File(path, name)
+    for session in found:
+        yield File(path, f"{name}/{session}.json", session=session)
 
 
 def _read(file: File) -> Content:
@@ -206,7 +230,7 @@ def _state(found: Content, target: Path, given: Options) -> State:
         raise UserError(
             path, f"it is there already with {before}", hint=f"Use {before}, or remove {target}"
         )
-    new, old = content(path), content(target)
+    new, old = found.file.content(), content(target)
     if new == old:
         return State.SAME
     if new.startswith(old):  # ReFrame has appended lines

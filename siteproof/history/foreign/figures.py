@@ -22,7 +22,7 @@ from zoneinfo import ZoneInfo
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import layouts, origins
+from siteproof.history.foreign import layouts, origins, results_db
 from siteproof.history.foreign.origins import Origin, Refused
 from siteproof.history.views import RUN_SHIFT
 from siteproof.record.samples import MAX_DIGITS
@@ -150,6 +150,7 @@ class File:
     site: the system that it is imported for; empty: the one in the file. refused: lines and
     reasons, of the first MAX_REFUSED. left_out: how many lines. notes: what a user should know of
     its content. systems: the names in the file; others: those of lines that are not selected.
+    session: the one in a results database whose report it is; empty: it is a file of its own.
     """
 
     path: Path
@@ -164,6 +165,11 @@ class File:
     notes: set[str] = field(default_factory=set)
     systems: set[str] = field(default_factory=set)
     others: set[str] = field(default_factory=set)
+    session: str = ""
+
+    def content(self) -> bytes:
+        """All of it. Raises OSError, UserError."""
+        return results_db.report(self.path, self.session) if self.session else content(self.path)
 
     def in_utc(self, text: str) -> datetime:
         """A time as ReFrame prints it, in UTC and without a zone. Raises ValueError."""
@@ -180,7 +186,8 @@ class File:
         """Leave out a line."""
         self.refused_count += 1
         if self.refused_count <= MAX_REFUSED:
-            self.refused.append(f"{self.path}:{number}: {harmless(why)}")
+            place = f"{self.path}:{self.session}" if self.session else self.path
+            self.refused.append(f"{place}:{number}: {harmless(why)}")
 
     def refused_lines(self) -> list[str]:
         """The refused lines, with file and line, and how many more there are."""

@@ -22,7 +22,7 @@ import duckdb
 from siteproof import files
 from siteproof.errors import UserError, harmless
 from siteproof.history import tables
-from siteproof.history.foreign import figures, layouts, origins
+from siteproof.history.foreign import figures, layouts, origins, results_db
 from siteproof.history.foreign.figures import File, Line
 from siteproof.history.foreign.layouts import JOB, NODES, PRINTED, TIME, UNIX, Layout, bare
 from siteproof.history.foreign.origins import (
@@ -270,9 +270,11 @@ def rows_of(file: File) -> Iterator[tuple[Row, list[dict[str, Any]], Context]]:
     Raises UserError, and yields nothing then.
     """
     try:
-        data = figures.content(file.path)
+        data = file.content()
     except OSError as error:
         raise UserError(file.path, f"cannot be read: {error.strerror}") from None
+    if data.startswith(results_db.BEGIN):
+        results_db.sessions(file.path)  # its mistake, for which it was not read by sessions
     file.is_report = data.lstrip().startswith(b"{")
     if not data.strip() or (file.is_report and b'"session_info"' not in data):
         raise layouts.neither(file.path)

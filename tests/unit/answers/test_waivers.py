@@ -1,6 +1,7 @@
 """Waivers: what they excuse, how long, and each mistake in their file told in a line."""
 
 import shutil
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import product
@@ -291,6 +292,18 @@ def lines_of(described, values, mode="acceptance"):
     measured = three(list(map(Decimal, values)), "GB/s")
     found = contract.compared(described, "Check", "figure", mode, measured)
     return {name: (value, bound) for name, value, _, bound in found}
+
+
+def test_a_node_has_a_name_of_its_own_in_reframes_database_where_it_has_one_value():
+    described = site({"C": criterion(at_least="15 GB/s")}, "GB/s")
+    measured = three([Decimal(20), Decimal(10), Decimal(30)], "GB/s")
+
+    def each(samples):
+        found = contract.of_each_node(described, "Check", "figure", samples)
+        return {name: value for name, value, *_ in found}
+
+    assert each(measured) == {"figure@n1": 20, "figure@n2": 10, "figure@n3": 30}
+    assert each([*measured, replace(measured[0], dims={"block": "4096"})]) == {}
 
 
 def test_reframe_compares_the_worst_node_that_is_not_waived():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import sys
 
 import pytest
@@ -105,6 +106,53 @@ def test_the_same_runs_under_another_name_or_in_a_report_are_not_counted_twice(w
     assert told.format("again.log", "4 of its 4", "StreamTest.log") in done.out
     assert told.format("4.10.json", "4 of its 5", "StreamTest.log.h0") in done.out
     assert kept(world) == before
+
+
+def results_db(path, *reports):
+    """As reframe/frontend/reporting/storage.py makes it; the sessions are numbered."""
+    with sqlite3.connect(path) as database:
+        database.execute(
+            "CREATE TABLE IF NOT EXISTS sessions(uuid TEXT PRIMARY KEY, session_start_unix REAL, "
+            "session_end_unix REAL, json_blob TEXT, report_file TEXT)"
+        )
+        for number, report in enumerate(reports):
+            row = (f"{number:08}-0586-428a-b985-e412568b3ff3", number, number, report, None)
+            database.execute("INSERT OR REPLACE INTO sessions VALUES(?, ?, ?, ?, ?)", row)
+    database.close()
+    return path
+
+
+def test_each_session_of_a_results_database_is_a_report_and_comes_in_once(world, bring):
+    first, second = ((FOREIGN / "reports" / name).read_text() for name in ("4.10.json", "4.3.json"))
+    path = results_db(world.folder / "results.db", first)
+    name = "results.db/0000000{}-0586-428a-b985-e412568b3ff3.json"
+    assert f"new: {name.format(0)}: " in bring(path).out
+    done = bring(results_db(path, first, "{", second))
+    assert (done.code, done.out.count("as it was: "), done.out.count("new: ")) == (3, 1, 1)
+    assert f"{path}, session 00000001-0586-428a-b985-e412568b3ff3: no run report" in done.out
+    assert kept(world) == {
+        f"thishost/imported/{name.format(number)}": text.encode()
+        for number, text in ((0, first), (2, second))
+    }
+
+
+def test_a_database_that_is_not_reframes_is_refused_with_the_reason(world, bring):
+    whole = results_db(world.folder / "whole.db", "x" * 9000)
+    strange = results_db(world.folder / "strange.db", "{}")
+    with sqlite3.connect(strange) as database:
+        database.execute("UPDATE sessions SET uuid = '../../x'")
+    database.close()
+    other = world.folder / "other.db"
+    sqlite3.connect(other).execute("CREATE VIEW sessions AS SELECT 1 AS uuid").connection.close()
+    cut = world.folder / "cut.db"
+    cut.write_bytes(whole.read_bytes()[:5000])
+    for path, why in (
+        (strange, "'../../x' is not a session of ReFrame"),
+        (other, "a database without the sessions of ReFrame"),
+        (cut, "cannot be read: "),
+    ):
+        assert why in bring(path).refused(), path
+    assert kept(world) == {}
 
 
 def test_refused_lines_are_told_by_line_twenty_at_most(world, bring):

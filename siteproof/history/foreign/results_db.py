@@ -1,0 +1,66 @@
+"""ReFrame's results database: each session in it is a run report, kept as JSON.
+
+reframe/frontend/reporting/storage.py, schema 1.0: sessions(uuid, session_start_unix,
+session_end_unix, json_blob, report_file).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from siteproof import files
+from siteproof.errors import UserError, harmless
+
+NAME = "results.db"  # ReFrame's own
+BEGIN = b"SQLite format 3\0"  # of each such file
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_IS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'sessions'"
+_SESSIONS = "SELECT uuid FROM sessions ORDER BY session_start_unix, uuid"
+_REPORT = """
+    SELECT CASE WHEN length(CAST(json_blob AS BLOB)) <= ? THEN json_blob END
+    FROM sessions WHERE uuid = ?"""
+
+
+def sessions(path: Path) -> Sequence[str]:
+    """The sessions in a results database, oldest first; none in another file. Raises UserError."""
+    with files.named(path, files.SAMPLES) as handle:
+        if os.read(handle, len(BEGIN)) != BEGIN:
+            return []
+    with _open(path) as database:
+        if not database.execute(_IS_TABLE).fetchone():
+            raise UserError(path, "a database without the sessions of ReFrame", f"a {NAME}")
+        found = [uuid for (uuid,) in database.execute(_SESSIONS)]
+    for uuid in found:
+        if not isinstance(uuid, str) or not _UUID.fullmatch(uuid):
+            raise UserError(path, f"'{harmless(str(uuid)[:40])}' is not a session of ReFrame")
+    return found
+
+
+def report(path: Path, session: str) -> bytes:
+    """The run report of a session. Raises UserError."""
+    with _open(path) as database:
+        row = database.execute(_REPORT, (files.REPORT, session)).fetchone()
+    if not row or not isinstance(row[0], str):
+        allowed = f"at most {files.REPORT >> 20} MiB"
+        raise UserError(path, f"session {session} has no report, or one that is too large", allowed)
+    return row[0].encode()
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[sqlite3.Connection]:
+    """The database, which is only read, and of which nothing is run. Raises UserError."""
+    database = None
+    try:
+        database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+        database.execute("PRAGMA trusted_schema = OFF")
+        yield database
+    except sqlite3.Error as error:
+        raise UserError(path, f"cannot be read: {harmless(str(error))}") from None
+    finally:
+        if database:
+            database.close()
