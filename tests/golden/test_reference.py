@@ -17,7 +17,7 @@ from siteproof.sites.catalogue import read
 READ = re.compile(r'environ(?:\.get)?[\[(]"([A-Z_]+)"|^VARIABLE = "([A-Z_]+)"', re.MULTILINE)
 IN_SHELL = re.compile(r"\$\{(SITEPROOF_[A-Z_]+):?-")
 NOT_A_USERS = {"SLURM_CONF", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "USER"}  # of Slurm, of the login
-OF_TESTS = {"SITEPROOF_ROOT"}
+OF_TESTS = {"SITEPROOF_ROOT", "SITEPROOF_NEWEST_REFRAME"}
 
 
 def test_the_pages_are_what_is_made_of_schemas_catalogues_and_help_now():
