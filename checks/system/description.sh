@@ -111,6 +111,18 @@ cpu() {
     distinct cpu.frequency.limit "$base/cpu[0-9]*/cpufreq/scaling_max_freq"
     distinct cpu.frequency.preference "$base/cpu[0-9]*/cpufreq/energy_performance_preference"
     [ -e $base/cpu0/cpufreq ] || unreadable cpu.frequency "the kernel offers no cpufreq"
+    external_clock
+}
+
+external_clock() { # firmware notes the rate of a QPI or UPI there: 9600 MHz for 9.6 GT/s
+    if [ "$root" != 0 ]; then
+        unreadable cpu.external_clock "needs root"
+    elif ! text=$(dmidecode -t processor 2>/dev/null); then
+        unreadable cpu.external_clock "dmidecode is not installed, or failed"
+    else
+        text=$(printf '%s\n' "$text" | sed -n 's/^[ \t]*External Clock: \([0-9]\)/\1/p' | sort -u | tr '\n' ' ')
+        [ -z "$text" ] || field cpu.external_clock "$text"
+    fi
 }
 
 memory() {
@@ -311,7 +323,13 @@ software() {
     from kernel.cmdline /proc/cmdline
     from kernel.selinux /sys/fs/selinux/enforce
     [ ! -e /dev/vhost-net ] || field kernel.vhost_net there # its own: packets of guests
+    if has systemd-detect-virt; then
+        field kernel.hypervisor "$(systemd-detect-virt --vm 2>/dev/null)"
+    else
+        from kernel.hypervisor /sys/hypervisor/type
+    fi
     from os.tuned /etc/tuned/active_profile
+    set_here
     from os.timezone /etc/timezone
     awk '{ print "field module." $1 " = loaded" }' /proc/modules 2>/dev/null
     set +f
@@ -326,6 +344,7 @@ software() {
         text=$(ulimit "-${limit%:*}" 2>/dev/null) && field "limit.${limit#*:}" "$text"
     done
     packages
+    pending
     tool gcc gcc --version
     tool gfortran gfortran --version
     tool clang clang --version
@@ -334,6 +353,8 @@ software() {
     tool icc icc --version
     tool nvcc nvcc --version
     tool mpirun mpirun --version
+    tool mpiname mpiname -a
+    mkl
     tool srun srun --version
     tool python3 python3 --version
     tool glibc getconf GNU_LIBC_VERSION
@@ -363,6 +384,25 @@ packages() {
     field packages.count "$(wc -l <packages)"
     field packages.digest "$(sha256sum <packages | cut -d ' ' -f 1)"
     rm -f packages
+}
+
+# set_here: the sysctls that files of this node set, besides those of the distribution's packages.
+set_here() {
+    set +f
+    text=$(cat /etc/sysctl.conf /etc/sysctl.d/*.conf 2>/dev/null |
+        sed -n 's/^[ \t]*-\{0,1\}\([a-zA-Z][^= \t]*\)[ \t]*=.*/\1/p' | tr / . | sort -u | tr '\n' ' ')
+    set -f
+    field os.sysctls_set "${text:-none}"
+}
+
+mkl() { # 10.2.6, as its own header has it
+    for header in mkl_version.h mkl.h; do
+        [ -r "${MKLROOT:-}/include/$header" ] || continue
+        text=$(awk '$2 ~ /^__INTEL_MKL(_MINOR|_UPDATE)?__$/ { printf "%s%s", dot, $3; dot = "." }' \
+            "$MKLROOT/include/$header")
+        [ -n "$text" ] && field tool.mkl "$text" && return
+    done
+    field tool.mkl "no header below MKLROOT"
 }
 
 mounts() { # what is mounted last at a place is what is seen there
@@ -439,6 +479,7 @@ exec 3>&1
 cpu
 memory
 firmware
+firmware_settings
 bmc
 pci
 slots

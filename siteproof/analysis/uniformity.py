@@ -22,7 +22,7 @@ IDENTITY = (
     *("address.*", "*.address", "*.mac", "*.serial", "*.uuid", "*.asset_tag"),
     *("lldp.*.switch", "lldp.*.switch_address", "lldp.*.port", "lldp.*.port_description"),
 )
-DERIVED = ("*.digest",)
+DERIVED = ("*.digest", "packages.pending")
 
 # The kernel computes these from the memory that firmware has left it, which differs by a little
 # between machines that are alike: by field, which numbers of the value.

@@ -3,7 +3,7 @@
 It passes the lines of other tools on as `raw TOOL LINE`, as only the login side has Python. Their
 formats: lldpd 1.0 (lldpctl -f keyvalue), storcli and perccli 7 (JSON), smartctl 7 (-i), nvidia-smi
 (--query-gpu, CSV), rocm-smi of ROCm 4 to 6 (JSON), ceph versions (JSON), lctl get_param, ipmitool
-1.8 (mc info).
+1.8 (mc info), racadm 8 (get of a group of the BIOS).
 """
 
 from __future__ import annotations
@@ -233,6 +233,14 @@ def _bmc(printed: Sequence[str], _of: str) -> Pairs:
     yield "bmc.firmware_own", own
 
 
+def _racadm(printed: Sequence[str], _of: str) -> Pairs:
+    """The settings of the BIOS, of which # precedes those that cannot be changed alone."""
+    for line in printed:
+        key, _, value = line.lstrip("#").partition("=")
+        if not line.startswith("["):
+            yield f"bios.setting.{_name(key.strip())}", value.partition("(Pending")[0].strip()
+
+
 def _names(printed: Sequence[str], _of: str) -> Pairs:
     """The node's name and addresses, looked up both ways, and whether they agree.
 
@@ -302,6 +310,7 @@ READERS: dict[str, Callable[[Sequence[str], str], Pairs]] = {
     "lustre": _lustre,
     "names": _names,
     "bmc": _bmc,
+    "racadm": _racadm,
 }
 
 
@@ -313,6 +322,7 @@ COVERED = {  # the fields that are missing if a tool's output is not understood
     "lustre": "server.lustre",
     "names": "dns",
     "nvidia": "gpu",
+    "racadm": "bios.setting",
     "raid": "raid.controller",
     "rocm": "gpu",
     "smart": "disk.smart",

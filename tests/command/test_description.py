@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import shutil
 import subprocess
 import time
 from dataclasses import asdict, replace
@@ -427,11 +428,17 @@ def test_a_script_needs_neither_root_nor_other_tools_and_says_what_did(world):
 
 TOOLS = {
     "dmidecode": r"""Handle 0x1, DMI type 17\n\tSize: 16 GB\n\tLocator: DIMM A1\n\tType: DDR4
-\tSpeed: 2133 MT/s\n\tManufacturer: Hynix\n\tSerial Number: 123\n\tPart Number: HMA\n""",
+\tSpeed: 2133 MT/s\n\tManufacturer: Hynix\n\tSerial Number: 123\n\tPart Number: HMA
+Handle 0x2, DMI type 4\n\tExternal Clock: 9600 MHz
+Handle 0x3, DMI type 4\n\tExternal Clock: Unknown\n""",
+    "mpiname": r"MVAPICH2 1.7rc1 2011-07-21 ch3:mrail\n\n",  # as MVAPICH2 prints it
     "nvidia-smi": r"0, 3, 1\n1, [N/A], [N/A]\n",  # after its manual
     "chronyc": r"System time     : 0.000004217 seconds slow of NTP time\nLeap status : Normal\n",
     "ethtool": r"NIC statistics:\n  rx_pause: 7\n  tx_prio3_pause: 3\n  tx_prio4_pause: 2\n",
 }
+
+
+MKL = {"": "10", "_MINOR": "2", "_UPDATE": "6"}
 
 
 @pytest.mark.parametrize("awk", ["mawk", "gawk"])
@@ -442,7 +449,11 @@ def test_what_other_tools_tell_is_read_by_any_awk(tmp_path, awk):
         (tmp_path / name).write_text(f"#!/bin/sh\nprintf '{text}'\n")
         (tmp_path / name).chmod(0o755)
     (tmp_path / "awk").symlink_to(f"/usr/bin/{awk}")
+    defines = "".join(f"#define __INTEL_MKL{n}__ {v}\n" for n, v in MKL.items())
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include/mkl.h").write_text(f"#define __INTEL_MKL_BUILD_DATE 20100622\n{defines}")
     env = {"PATH": f"{tmp_path}:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+    env["MKLROOT"] = f"{tmp_path}"
     told = ""
     for script in ("description", "health"):
         done = subprocess.run(
@@ -458,9 +469,12 @@ def test_what_other_tools_tell_is_read_by_any_awk(tmp_path, awk):
     assert "count time_offset = -0.004217\n" in told
     assert "count gpu.0.ecc_corrected = 3\ncount gpu.0.ecc_uncorrected = 1\n" in told
     assert "unreadable gpu.1.ecc the GPU counts no errors\n" in told
+    assert "field tool.mkl = 10.2.6\n" in told
+    assert "field tool.mpiname = MVAPICH2 1.7rc1 2011-07-21 ch3:mrail\n" in told
     assert "nic.eth0" not in told or "count nic.eth0.tx_pause = 5\n" in told
     if os.geteuid() == 0:
         assert "memory.dimm.1_DIMM_A1 = 16 GB, DDR4 2133 MT/s, at , Hynix HMA\n" in told
+        assert "field cpu.external_clock = 9600 MHz \n" in told
 
 
 def tool(folder, name, text):
@@ -526,6 +540,44 @@ def test_a_reader_without_its_tool_or_root_says_so(tmp_path, call, tools, told):
     for name in tools:
         tool(tmp_path, name, "echo no module >&2; exit 2")
     done = of_tools(tmp_path, f"root=1000; {call}")
+    assert done.stdout.splitlines() == [told]
+
+
+YUM = """
+bash.x86_64            4.2.46-20.el7_2      updates
+openssl-libs.x86_64    1:1.0.1e-51.el7_2.1  updates
+Obsoleting Packages
+a.noarch               2-1                  updates"""
+
+
+@pytest.mark.parametrize(
+    ("name", "script", "recent", "told"),
+    [
+        ("yum", f"cat <<'E'{YUM}\nE\nexit 100", "echo x", "field packages.pending = 2"),
+        ("yum", "exit 0", "echo x", "field packages.pending = 0"),
+        ("yum", "exit 1", "echo x", "unreadable packages.pending yum failed"),
+        (
+            "apt-get",
+            "echo Inst bash [5.2] 5.3; echo Conf bash",
+            "echo x",
+            "field packages.pending = 1",
+        ),
+        (
+            "apt-get",
+            "exit 0",
+            ":",
+            "unreadable packages.pending the lists of packages are older than a week",
+        ),
+    ],
+)
+def test_updates_that_are_pending_are_counted_where_the_lists_are_new(
+    tmp_path, name, script, recent, told
+):
+    tool(tmp_path, name, script)
+    tool(tmp_path, "find", recent)
+    for program in ("head", "awk", "timeout", "cat", "sh", "id"):
+        (tmp_path / program).symlink_to(shutil.which(program))
+    done = of_tools(tmp_path, f"PATH={tmp_path}; pending")
     assert done.stdout.splitlines() == [told]
 
 

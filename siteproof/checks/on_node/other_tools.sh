@@ -1,5 +1,6 @@
 # shellcheck shell=sh
-# What other tools print of a node: LLDP, RAID, disks, management controller, GPUs, names, servers. Sourced by a script that
+# What other tools print of a node: LLDP, RAID, disks, BIOS, management controller, updates, GPUs, names,
+# servers. Sourced by a script that
 # defines field, unreadable, has and root; parsers/description.py reads what they print.
 # shellcheck disable=SC2154  # the script that sources this sets root
 
@@ -73,6 +74,44 @@ bmc() {
     else
         raw bmc bmc 10 ipmitool mc info
     fi
+}
+
+# The settings of the BIOS that decide about performance, of the makers whose tool is known: Dell.
+firmware_settings() {
+    grep -qs '^Dell' /sys/class/dmi/id/sys_vendor || return 0
+    if ! has racadm; then
+        unreadable bios.setting "racadm is not installed"
+    elif [ "$root" != 0 ]; then
+        unreadable bios.setting "needs root"
+    else
+        raw racadm bios.setting 60 racadm get BIOS.SysProfileSettings
+    fi
+}
+
+# pending: how many updates the node's lists of packages offer; lists that are old offer too few.
+pending() {
+    if has apt-get; then
+        lists=/var/lib/apt/lists
+        set -- apt-get -s -o Debug::NoLocking=1 dist-upgrade
+    elif has yum; then
+        lists='/var/cache/yum /var/cache/dnf'
+        set -- yum -q -C check-update
+    else
+        return 0
+    fi
+    # shellcheck disable=SC2086  # a list of folders
+    if [ -z "$(find $lists -mtime -7 2>/dev/null | head -n 1)" ]; then
+        unreadable packages.pending "the lists of packages are older than a week"
+        return 0
+    fi
+    text=$(timeout 60 "$@" 2>/dev/null)
+    case $? in
+        0 | 100) # 100: yum has found some
+            field packages.pending "$(printf '%s\n' "$text" | awk '
+                /^Obsoleting/ { exit } $1 == "Inst" || NF == 3 && $1 ~ /\./ { n++ } END { print n + 0 }')"
+            ;;
+        *) unreadable packages.pending "$1 failed" ;;
+    esac
 }
 
 # gpus_of VENDOR: how many GPUs of a vendor are on the PCI bus; a BMC's screen is none of theirs.

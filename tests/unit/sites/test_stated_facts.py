@@ -261,7 +261,12 @@ BLADE = NEW | {  # as the report describes it, in the form of checks/system/desc
     "raid.controller0.disk.32:1": "SAS HDD 931.0 GB ST1000NX0453 Onln",
     "os.release": "CentOS Linux release 7.1.1503 (Core)",
     "kernel.release": "3.10.0-229.el7.x86_64",
+    "os.sysctls_set": "none",
+    "os.tuned": "throughput-performance",
+    "packages.pending": "0",
+    "cpu.external_clock": "9600 MHz",
     "bios.version": "1.1.10",
+    "bios.setting.SysProfile": "PerfPerWattOptimizedDapc",
     "bmc.firmware": "2.10",
     "bmc.firmware_own": "0x00 0x31 0x0a 0x0a",
     "mount./": "xfs rw,relatime",
@@ -293,20 +298,20 @@ OF_SECTION = {  # one field of each section, which is then not as the report sta
     "3.1.3": ("memory.dimm.3_A3", "8192 MB, DDR4 2133 MHz, at 2133 MHz, Hynix"),
     "3.1.4": ("cpu.model", "Intel(R) Xeon(R) CPU E5-2670 v3 @ 2.30GHz"),
     "3.1.5": ("memory.dimm.3_A3", "16384 MB, DDR4 2133 MHz, at 1866 MHz, Hynix"),
-    "3.1.6": ("pci.0000:02:00.0", None),
+    "3.1.6": ("cpu.external_clock", "8000 MHz"),
     "3.1.7": ("fc.host0.speed", "8 Gbit"),
     "3.1.8": ("nic.em2.firmware", "4.10 0x0"),
     "3.1.9": ("nic.bond0.bond_members", "em1"),
     "3.1.10": ("raid.controller0.disk.32:1", None),
     "3.1.11": ("fc.host0.speed", "8 Gbit"),
     "3.1.12": ("mount./nfs/benchmarks", "xfs rw"),
-    "3.2.1": ("kernel.release", "3.10.0-123.el7.x86_64"),
-    "3.2.2": ("bios.version", "1.0.4"),
+    "3.2.1": ("os.sysctls_set", "kernel.sched_migration_cost_ns"),
+    "3.2.2": ("bios.setting.SysProfile", "PerfOptimized"),
     "3.2.3": ("nic.em1.driver_version", "1.2.2"),
     "3.2.4": ("module.toecore", "loaded"),
     "3.2.6": ("mount./", "ext4 rw"),
     "3.2.7": ("tool.icc", "not on PATH"),
-    "3.2.8": ("os.release", "CentOS Linux release 7.0.1406 (Core)"),
+    "3.2.8": ("packages.pending", "12"),
     "3.2.9": ("package.qemu-kvm.x86_64", None),
 }
 
@@ -386,6 +391,8 @@ def test_table_1_of_nasa_is_kept_and_missed():
         "memory.total": "49415620 kB",
         "system.product_name": "PowerEdge R710",
         "tool.nuttcp": "nuttcp-7.1.5.c",
+        "tool.mpiname": "MVAPICH2 1.7rc1 2011-07-21 ch3:mrail",
+        "tool.mkl": "10.2.6",
     }
     guest = {**host, "memory.total": "16396308 kB"}
     drivers = {"sw-1": "e1000", "vio-1": "virtio_net", "vf-1": "ixgbevf"}
@@ -430,6 +437,7 @@ def test_each_stated_fact_names_its_source(name):
 
 
 EXPORT = "mount./nfs/benchmarks"
+SLOTS = {f"pci.slot.{n}": f"x{16 if n < 3 else 8} PCI Express 3, S{n}, -" for n in range(1, 7)}
 DISKS = {f"raid.controller0.disk.32:{n}": "SATA SSD 186.3 GB X Onln" for n in range(14)}
 DATA = {f"raid.controller0.disk.32:{n}": "SAS HDD 3.638 TB X Onln" for n in range(2, 14)}
 
@@ -445,6 +453,7 @@ DATA = {f"raid.controller0.disk.32:{n}": "SAS HDD 3.638 TB X Onln" for n in rang
             {EXPORT: "nfs4 tacc-m01:/nfs rw"},
             {EXPORT: "nfs4 tacc-s01:/nfs rw"},
         ),
+        ("jetstream-iu", "r730", "3.1.6", SLOTS, SLOTS | {"pci.slot.6": "x4 PCI Express 3, S6, -"}),
         ("magellan", "receiver", "receivers", {}, {"cpu.flag.hypervisor": "yes"}),
         (
             "sc11-wan",
