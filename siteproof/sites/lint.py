@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -98,6 +98,7 @@ def lint_system(around: Around, folder: str, features: Collection[str]) -> None:
         _facts(document, ("hardware", key, "facts"), hardware.facts)
     for key, role in system.nodes.items():
         _facts(document, ("nodes", key, "facts"), role.facts)
+    _requested(document, system)
     _references(around, system, features)
     _other_references(around, system)
     sets = _nodes(document, system)
@@ -224,12 +225,22 @@ def _peak(document: Document, loc: Loc, hardware: Hardware) -> None:
 
 
 def _facts(document: Document, loc: Loc, facts: Mapping[str, FactSection]) -> None:
-    """Note a field that no node ever reports: it would be missing on every node."""
     for section, stated in facts.items():
-        for field in stated.fields:
-            if not is_read(field):
-                what = f"'{clip(field)}' is not a field that 'siteproof describe' reads"
-                document.add((*loc, section, "fields", field), what, FIELDS, inside=True)
+        _fields(document, (*loc, section, "fields"), stated.fields)
+
+
+def _fields(document: Document, loc: Loc, fields: Iterable[str]) -> None:
+    """Note a field that no node ever reports: it would be missing on every node."""
+    for field in fields:
+        if not is_read(field):
+            what = f"'{clip(field)}' is not a field that 'siteproof describe' reads"
+            document.add((*loc, field), what, FIELDS, inside=True)
+
+
+def _requested(document: Document, system: System) -> None:
+    for key, requests in system.requested.items():
+        for number, request in enumerate(requests):
+            _fields(document, ("requested", key, number, "facts"), request.facts)
 
 
 def _nodes(document: Document, system: System) -> dict[str, NodeSet]:

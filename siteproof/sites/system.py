@@ -36,7 +36,7 @@ from siteproof.sites.key_types import (
     shaped,
 )  # fmt: skip
 from siteproof.sites.service_keys import HOST, PORT, Service
-from siteproof.sites.stated import Expected, Fact, FactSection, Value
+from siteproof.sites.stated import Expected, Fact, FactSection, Stated, Value
 
 Mode = Literal["quick", "maintenance", "acceptance"]
 
@@ -704,8 +704,10 @@ class Requested(Model):
     )
     nodes: list[str] = Field([], description="Roles that it covers; without it, all roles.")
     links: list[str] = Field([], description="Links over which it must have been measured.")
-    environments: list[str] = Field(
-        [], description="Environments in which it must have been measured; any, if not given."
+    facts: dict[str, Stated] = Field(
+        {},
+        description="What the nodes that it was measured on must be: as `fields` of the facts of "
+        "`hardware`, by their description in the same session.",
     )
     conditions: dict[str, Value] = Field(
         {"mode": ["maintenance", "acceptance"]},
@@ -713,6 +715,12 @@ class Requested(Model):
         description="The conditions that a value must have to count.",
     )
     days: Count = Field(1, description="On how many days each unit must have been measured.")
+
+    @model_validator(mode="after")
+    def _of_nodes(self) -> Self:
+        if self.facts and self.subject == "system":
+            raise Mistake("'facts' of a value of the whole system", "only of nodes and pairs")
+        return self
 
 
 class Whole(Model):

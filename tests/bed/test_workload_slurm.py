@@ -1,5 +1,6 @@
 """The workload of a site, and of two sites, over the nodes of a real Slurm, with real programs."""
 
+import json
 import shutil
 
 import pytest
@@ -103,6 +104,61 @@ def test_another_input_of_one_application_makes_all_invalid(suite):
     (sample,) = suite.samples()
     assert sample.status == "invalid"
     assert "genes alone" in sample.why
+
+
+COUPLED = """
+    melt:
+      command: |
+        printf '%s\\n' 'units lj' 'lattice fcc 0.8442' 'region box block 0 20 0 20 0 20' \\
+          'create_box 1 box' 'create_atoms 1 box' 'mass 1 1.0' 'pair_style lj/cut 2.5' \\
+          'pair_coeff 1 1 1.0 1.0 2.5' 'velocity all create 1.44 1978 loop geom' \\
+          'neighbor 0.3 bin' 'neigh_modify every 20 delay 0 check no' 'fix 1 all nve' \\
+          'run 250' >melt.in
+        launch lmp -in melt.in -log none
+      answer: '250 * -5.7* 0 -4.62*'
+      prints: 'Performance: # tau/day, *'
+      nodes: 2
+      tasks: 2
+"""
+ROLES = "  compute: {set: 'node[001-008]', hardware: namespace}\n"
+GROUPS = {"instances": "node[001-002]", "hypervisors": "node[003-004]"}  # as Magellan's
+COUPLED_IN_GUESTS = """
+TB-COUPLED:
+  description: A program that is coupled over instances compared with hypervisors
+  metric: VmShare.tightly_coupled
+  subject: system
+  at_least: 0.001 x
+  conditions: {mode: quick, file_system: instances, application: melt}
+  against: {file_system: hypervisors}
+  source: test bed, 3
+"""
+
+
+def test_a_program_over_two_guests_is_compared_with_the_same_over_two_hosts(suite):
+    programs = WORKLOAD[WORKLOAD.index("    melt:") : WORKLOAD.index("\npartitions")]
+    role = "  {0}: {{set: '{1}', hardware: namespace, overlaps: [compute]}}\n"
+    place = "  {0}: {{path: {1}, kind: any, shared: true, roles: [{0}]}}\n"
+    where = "  {0}: {{description: Two nodes, role: {0}, access: ['--partition=compute']}}\n"
+    added = "".join(role.format(*group) for group in GROUPS.items())
+    there = "".join(place.format(group, suite.disk) for group in GROUPS)
+    started = "".join(where.format(group) for group in GROUPS)
+    suite.edit(
+        "system.yaml",
+        (ROLES, ROLES + added),
+        ("\nfile_systems:\n", f"\nfile_systems:\n{there}"),
+        ("file_systems: [scratch]", f"file_systems: [{', '.join(GROUPS)}]"),
+        (programs, COUPLED),
+        ("\npartitions:\n", f"\npartitions:\n{started}"),
+        ("    role: compute\n", "    role: compute\n    measures: []\n"),
+    )
+    suite.edit("criteria.yaml", ("TB-HPL:\n", f"{COUPLED_IN_GUESTS.lstrip()}TB-HPL:\n"))
+    done = suite.reframe("-S", "mode=quick", "-n", "^Workload")
+    assert done.returncode == 0, done.stdout
+    found = [s for s in suite.samples() if s.metric == "Workload.printed_alone"]
+    assert {s.conditions["file_system"]: s.status for s in found} == dict.fromkeys(GROUPS, "ok")
+    told = json.loads(suite.siteproof("verdict", "--json").stdout)
+    (one,) = [c for c in told["criteria"] if c["id"] == "TB-COUPLED"]
+    assert one["verdict"] == "PASS", one
 
 
 FAR = """

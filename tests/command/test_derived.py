@@ -15,7 +15,7 @@ from siteproof import files, sites
 
 TCP = {"program": "nuttcp", "at_once": "1", "streams": "1", "mtu": "1500"}
 OSU = {"program": "osu", "mpi": "openmpi", "transport": "tcp"}
-HPL = {"program": "xhpl", "blas": "mkl"}
+LINPACK = {"application": "linpack", "nodes": "2"}
 SIZES = [{"size": "8"}, {"size": "65536"}]
 
 
@@ -49,7 +49,7 @@ def nasa(perflogs, **changes):
         made.pairs(link, "MpiPingPong.bandwidth_by_size", bandwidth, dims=SIZES, **OSU)
         made.pairs(link, "MpiPingPong.latency_by_size", latency, dims=SIZES, **OSU)
     for role, rate in got["hpl"].items():
-        made.nodes([role], {"Hpl.gflops": rate}, **HPL)
+        made.whole("Workload.printed_alone", rate, dims=LINPACK, file_system=role)
     made.write(perflogs)
     return made
 
@@ -264,14 +264,22 @@ def test_published_values_derive_nothing(perflogs):
         assert not {"PASS", "FAIL"} & set(found.words(derived).values())
 
 
-def future(perflogs):
+FUTURE = (
+    {"ib.mlx4_0.port1.link_layer": "InfiniBand"},
+    {"system.product_name": "OpenStack Nova"},
+    {"nic.eth0.mac": "d0:0d:2a:41:08:5f"},  # of Eucalyptus
+    {"kernel.hypervisor": "xen"},
+    {"os.release": "Red Hat Enterprise Linux Server release 6.1 (Santiago)"},
+    {"os.release": "SUSE Linux Enterprise Server 11 (x86_64)"},
+)
+
+
+def future(perflogs, environments=FUTURE):
     """The environments that the case study wants to measure next."""
-    for number, name in enumerate(
-        ("infiniband", "openstack", "eucalyptus", "xen", "redhat", "suse")
-    ):
-        made = Campaign(
-            sites.load("nebula-sriov"), hours=24 * 9 - number, place=1 + number, environment=name
-        )
+    site = sites.load("nebula-sriov")
+    for number, fields in enumerate(environments):
+        made = Campaign(site, hours=24 * 9 - number, place=1 + number)
+        made.describe(["bare", "sriov"], lambda node, own=fields: as_stated(site, node) | own)
         link, metric = (
             ("bare", "MpiPingPong.bandwidth")
             if not number
@@ -285,6 +293,14 @@ def future(perflogs):
             **OSU | {"program": "osu" if not number else "nuttcp"},
         )
         made.write(perflogs)
+
+
+def test_what_was_measured_in_an_environment_is_known_by_its_nodes_and_not_by_its_name(perflogs):
+    nasa(perflogs, place=9)
+    future(perflogs, (*FUTURE[:3], {"kernel.hypervisor": "kvm"}, *FUTURE[4:]))
+    found = verdicts("nebula-sriov")["NASA-FUTURE"]
+    (why,) = found["findings"]
+    assert (found["verdict"], why["details"]["input"]) == ("INCOMPLETE", "Xen of vf-2>vf-1")
 
 
 @pytest.mark.parametrize(("changes", "code"), [({}, 0), ({"bare": 9000}, 1)])

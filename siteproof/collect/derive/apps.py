@@ -97,7 +97,7 @@ class Ran:
 
 
 def workload(given: Measured) -> Derived:
-    """nodes; slowdown, times and figures by application; peak, sustained of storage and network.
+    """nodes, time_together; slowdown, times and figures by application; rates of storage, network.
 
     Rates are those of the seconds in which all applications ran: the sum over all counters, once
     each. moved: what the nodes of an application read and wrote, where no others share a counter.
@@ -124,7 +124,10 @@ def workload(given: Measured) -> Derived:
         )
     found = _counted(given)
     every = {node for ran in mix.values() for node in ran.nodes}
-    readings = [Reading("nodes", Decimal(len(every)), "nodes")]
+    readings = [
+        Reading("nodes", Decimal(len(every)), "nodes"),
+        Reading("time_together", Decimal(end - begin), "s"),
+    ]
     for name, ran in mix.items():
         readings += _of_application(name, alone[name], ran)
     readings += _rates("", found, lambda n: (n.storage, n.stored), begin, end)
@@ -132,7 +135,7 @@ def workload(given: Measured) -> Derived:
     readings += _moved("moved", found, lambda n: (n.storage, n.stored), mix)
     readings += _moved("network_moved", found, lambda n: (n.network, n.carried), mix)
     conditions = {k: v for k, v in given.conditions.items() if k != "program"}
-    return readings, {**conditions, "window": str(end - begin)}
+    return readings, conditions
 
 
 Counter = Callable[[Node], tuple[str, list[int]]]  # what it is of, and its values

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 from siteproof import nodesets
 from siteproof.availability import overview
 from siteproof.availability.overview import DOWNTIME, MONTH, WINDOW_HOURS
-from siteproof.record import descriptions
+from siteproof.record import descriptions, pair_units
 from siteproof.record.clocks import moment_of
 from siteproof.record.samples import Header, Sample
-from siteproof.sites import Criterion, calendar_csv
+from siteproof.sites import Criterion, bought, calendar_csv
+from siteproof.sites.bought import Outcome
 from siteproof.sites.promise import SCOPES, Subject
+from siteproof.sites.stated import FactSection
 from siteproof.sites.system import Requested
 from siteproof.units import convert
 from siteproof.verdict.derived.given import Given, Lack, NoValue, Result, answering
@@ -111,15 +113,30 @@ def _answers(given: Given, request: Requested) -> tuple[list[Sample], list[str]]
 def _found(given: Given, request: Requested, wanted: Criterion) -> Iterator[tuple[str, Sample]]:
     """A good sample of each unit in each job that may answer a request, the newest job first."""
     mode = wanted.conditions.get("mode")
+    fits = _fitting(given, request)
 
     def may_be(head: Header) -> bool:
-        there = not request.environments or head.environment in request.environments
-        return there and (mode is None or mode.met_by(head.mode))
+        return mode is None or mode.met_by(head.mode)
 
-    for _, samples in given.material.past({request.metric.partition(".")[0]}, may_be):
+    for head, samples in given.material.past({request.metric.partition(".")[0]}, may_be):
         for unit, found in answering(wanted, samples).items():
-            if good := [s for s in found if s.status == "ok"]:
+            good = [s for s in found if s.status == "ok"]
+            if good and fits(head.session, unit):
                 yield unit, good[-1]
+
+
+def _fitting(given: Given, request: Requested) -> Callable[[str, str], bool]:
+    """Whether the nodes of a unit were, in a session, described as a request states."""
+    if not request.facts:
+        return lambda _session, _unit: True
+    found = set()
+    stated = {request.metric: FactSection(source=request.what, fields=request.facts)}
+    for head, samples in given.material.past({descriptions.CHECK}, lambda _: True):
+        for node, fields in descriptions.of(samples, given.material.perflogs).items():
+            results = bought.compare(stated, fields, {}, node)
+            if all(result.outcome is Outcome.AS_STATED for result in results):
+                found.add((head.session, node))
+    return lambda session, unit: {(session, node) for node in pair_units.ends(unit)} <= found
 
 
 def availability(given: Given) -> Iterator[Result]:
