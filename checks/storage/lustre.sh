@@ -40,6 +40,15 @@ connections() {
     prefixed srpc <flavors
 }
 
+# The server of each target, as the client has connected to it.
+servers() {
+    if [ -n "$name" ] && timeout "$PATIENCE" lctl get_param "osc.$name-*.ost_conn_uuid" >servers 2>why; then
+        prefixed server <servers
+    else
+        unreadable targets_of_servers "$(short why)"
+    fi
+}
+
 # packages_of MANAGER: the names of the installed packages that match, with their versions.
 packages_of() {
     has "$1" || return
@@ -120,6 +129,7 @@ echo "program=lfs" >>facts
 echo "kind=$kind" >>facts
 targets
 connections
+servers
 packages
 owners
 echo "end lustre"

@@ -20,12 +20,13 @@ from siteproof.record import pair_units
 from siteproof.record.finding import Finding, note
 from siteproof.record.point import KNOB
 from siteproof.record.samples import EMULATED, Header, Sample
-from siteproof.sites import Criterion, Partition, Site, check_files, pairs
+from siteproof.sites import Criterion, Partition, Site, bought, check_files, pairs
 from siteproof.sites.catalogue import MODES, ROOT, Metric, read
 from siteproof.sites.lint import at
 
 FILE_SYSTEM, AT_ONCE, PATTERN = "file_system", "at_once", "pattern"
 REACHABLE = "reachable"  # condition: how servers of a cloud were asked before they counted
+SECTION = "section"  # condition: of the facts of nodes
 TUNING = "Tuning"  # the check of the sweeps that change settings of nodes
 Values = Mapping[str, str]
 
@@ -72,7 +73,19 @@ def _unstated(site: Site, criterion: Criterion, entry: Metric) -> Finding | None
         place = key.format(service=rule.exact if rule and rule.exact else "*")
         if not any(given for _, given in at(site.system, place)):
             return note("system.yaml has no {key}", metric=criterion.metric, key=place)
+    section = criterion.conditions.get(SECTION)
+    if section and not any(section.met_by(name) for name in _with_fields(site, criterion)):
+        text = "no field of section {section} is stated of these nodes"
+        return note(text, metric=criterion.metric, section=f"{section}")
     return None
+
+
+def _with_fields(site: Site, criterion: Criterion) -> Iterator[str]:
+    """The sections of which the site states a field, of a node of each role."""
+    for role in criterion.nodes or site.system.nodes:
+        for node in list(site.expected(role))[:1]:
+            sections = bought.sections_of(site, node).items()
+            yield from (name for name, section in sections if section.fields)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ under VERIFY OPTIONS, and dpkg(1) under --verify-format.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
@@ -28,6 +29,7 @@ _NO_NEW = re.compile(r"[RNSI]")  # flags: read-only, no new objects, no space, n
 _DEGRADED = "D"  # the flag of a target whose RAID is degraded or rebuilt: slower, and avoided
 _DOWN = re.compile(r"(\S{1,200}?) ?: (inactive device|\S.{0,80})")
 _PARAMETER = re.compile(r"((?:osc|mdc|mgc)\.\S{1,200})\.srpc_info=")
+_SERVER = re.compile(r"osc\.(\S{1,200}?-OST[0-9a-f]{4})-osc-\S{1,40}\.ost_conn_uuid=(\S{1,200})")
 _FLAVOR = re.compile(r"rpc flavor: ([a-z0-9]{1,20})")
 _PACKAGE = re.compile(r"\S{1,200} \S{1,200}")
 _FILE = re.compile(r"(missing|[SM5DLUGTPC.?]{8,11}) (?:([acdglmr]) )?(/.*)")
@@ -40,6 +42,7 @@ def parse(text: str) -> list[Reading]:
     osts, osts_up: all object storage targets, and those that are active and have answered.
     fullest, fullest_mdt, fullest_inodes: per cent used of the fullest target; disabled: targets
     that take nothing new. degraded: those that rebuild their RAID.
+    targets_of_servers: how many servers have how many targets, `14x2 2x1`.
     connections, without_kerberos. packages, altered_files, and altered_settings: files that the
     package marks as configuration, which sites edit.
     owners, wrong_owners: of the site's list.
@@ -53,6 +56,8 @@ def parse(text: str) -> list[Reading]:
     found += _fullness(parts.get("df", []), parts.get("inodes", []))
     if "srpc" in parts:
         found += _connections(parts["srpc"])
+    if "server" in parts:
+        found.append(_servers(parts["server"]))
     if "verified" in parts:
         found += _files(parts.get("package", []), parts.get("verify", []))
     if "owners" in parts:
@@ -86,6 +91,17 @@ def _targets(listed: Iterable[str], answers: Iterable[str]) -> list[Reading]:
         count("osts_up", len(states) - len(down)),
         *_named("down", "ost", down),
     ]
+
+
+def _servers(connected: Iterable[str]) -> Reading:
+    """How many servers have how many targets, the most targets first."""
+    found = [match for match in map(_SERVER.fullmatch, connected) if match]
+    if not found:
+        raise OutputError("lustre: lctl names no server of a target")
+    of_server = Counter(server for _, server in {(one[1], one[2]) for one in found})
+    alike = sorted(Counter(of_server.values()).items(), reverse=True)
+    text = " ".join(f"{servers}x{targets}" for targets, servers in alike)
+    return Reading("targets_of_servers", text, "text")
 
 
 def _fullness(answers: Sequence[str], inodes: Sequence[str]) -> list[Reading]:

@@ -22,7 +22,7 @@ from siteproof.sites.stated import number_of
 from siteproof.units import convert
 from siteproof.verdict.derived.given import FIELDS, Given, Lack, Result, of_each_unit
 
-GROUP, SECTION = "group", "section"
+GROUP, SECTION, BELOW = "group", "section", "disks_below"
 FLAG = "cpu.flag."
 MAX_NAMED = 4  # facts in a reason
 LESS_MEMORY = Fraction(92, 100)  # of what is built in: firmware and kernel keep the rest
@@ -118,8 +118,9 @@ def memory(given: Given, node: str, fields: Fields) -> Fraction | None:
 
 
 def disk(given: Given, _node: str, fields: Fields) -> Fraction | None:
-    """The sizes of all disks that are no device of software, from the size `disks_from` on."""
+    """The sizes of all disks that are no device of software, from `disks_from` to `disks_below`."""
     least = units.parse(given.stated("disks_from") or "0 B").to("B")
+    below = units.parse(given.stated(BELOW)).to("B") if given.stated(BELOW) else None
     real = [
         name
         for name in _named(fields, "disk.*.size")
@@ -128,7 +129,8 @@ def disk(given: Given, _node: str, fields: Fields) -> Fraction | None:
     sizes = [size.value for name in real if (size := number_of(fields[name]))]
     if not real or len(sizes) < len(real):
         return None
-    return convert(sum((s for s in sizes if s >= least), Fraction(0)), "B", given.unit)
+    wanted = (s for s in sizes if s >= least and (below is None or s < below))
+    return convert(sum(wanted, Fraction(0)), "B", given.unit)
 
 
 def system_disk(given: Given, _node: str, fields: Fields) -> Fraction | None:
@@ -137,7 +139,7 @@ def system_disk(given: Given, _node: str, fields: Fields) -> Fraction | None:
     Each of two disks that are mirrored counts.
     """
     drives = _sizes(fields, "raid.*.disk.*")
-    most = units.parse(given.stated("disks_below") or "1 TB").to("B")
+    most = units.parse(given.stated(BELOW) or "1 TB").to("B")
     if not drives:
         return None
     return convert(sum((size for _, size in drives if size < most), Fraction(0)), "B", given.unit)

@@ -42,6 +42,8 @@ def with_partitions(site, **changes):
         ("extenci", "EXT-IPERF-INT", "", ""),
         ("jetstream", "JS-4.1.3-UPTIME14", "probes", "system.yaml has no probes"),
         ("jetstream-iu", "JS-5.2.3-PROTO", "services", "the site has no service 'sftp'"),
+        ("jetstream-iu", "JS-3.2.5-SYS", "", "no field of section 3.2.5 is stated of these nodes"),
+        ("jetstream-iu", "JS-3.2.4-SYS", "", ""),
         ("magellan", "MAG-SINKS", "partitions", "no partition measures lbl[1-3]"),
         ("sc11-wan", "SC11-APPMIX", "workload", "system.yaml has no workload"),
         ("sc11-wan", "SC11-SWEEP-DIRTY", "partitions", "system.yaml has no partitions.*.tuning"),
