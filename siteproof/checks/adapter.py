@@ -7,11 +7,12 @@ a patch that is no longer needed. `Hooks` decide what is refused and reported.
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
@@ -22,6 +23,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import reframe
+from reframe.core.settings import site_configuration
 
 from siteproof import files, nodesets
 from siteproof.errors import ExitCode, UserError, harmless
@@ -153,6 +155,45 @@ def given() -> Any:
             hint=f"Run 'make venv', which installs ReFrame {PINNED}",
         )
     return frame.f_locals["options"]
+
+
+@_needed_by(
+    "settings read before",
+    "several-settings",
+    "reframe.core.config:_SiteConfig.load_config_python/update_config",
+    "reframe.core.config:_SiteConfig.select_subconfig",
+)
+def earlier_settings(system: Mapping[str, Any]) -> dict[str, Any]:
+    """What settings files before ours have for a system, by section; {}: there is none.
+
+    They are taken out of ReFrame's, so that they must be in ours. Otherwise: of two files ReFrame
+    keeps the handlers of one only, and warns of each partition that both have.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame and frame.f_code.co_name != "load_config_python":
+        frame = frame.f_back
+    config = frame.f_locals["self"] if frame else None
+    if config is None or len(config.sources) < 2:  # the first is ReFrame's own
+        return {}
+    fresh = type(config)()
+    fresh.update_config(site_configuration, "<builtin>")
+    read = copy.deepcopy(config._site_config)
+    read["systems"] = [dict(system)]
+    config._site_config, config._definitions = fresh._site_config, fresh._definitions
+    fresh._site_config = read
+    fresh.select_subconfig(system["name"], ignore_resolve_errors=True)
+    return {name: fresh[name] for name in fresh}
+
+
+@_needed_by(
+    "system of this host", "several-settings", "reframe.core.config:_SiteConfig._detect_system"
+)
+def system_of_this_host(config: Any) -> str:
+    """The name of the system whose patterns fit this host.
+
+    Otherwise: only a selection finds it, after which the whole settings cannot be read any more.
+    """
+    return str(config._detect_system())
 
 
 @_patch(
@@ -550,6 +591,45 @@ def _prints_attributes(handler: logging.Handler) -> bool:
     if not isinstance(handler, logging.StreamHandler) or form is None:
         return True  # it may send the whole record
     return "%(check_" in form.replace("%(check_info)", "")
+
+
+@_patch(
+    "records of a test",
+    "several-settings",
+    "reframe.core.logging:LoggerAdapter.log_result/multiline",
+)
+def _log_result(_hooks: Hooks) -> None:
+    """Where a centre's settings want it, all handlers of perflogs but ours have one record a test.
+
+    Otherwise: ReFrame has one setting for all, so that a centre's logs would have a record a
+    variable.
+    """
+    from reframe.core.logging import LoggerAdapter
+
+    original = LoggerAdapter.log_result
+
+    def log_result(self: Any, level: int, task: Any, *words: Any, **named: Any) -> None:
+        if not _one_record or not self.logger:
+            return original(self, level, task, *words, **named)
+        every = self.logger.handlers  # ours is the first
+        try:
+            for of_each_variable, handlers in ((True, every[:1]), (False, every[1:])):
+                self.logger.handlers = handlers
+                original(self, level, task, *words, **named | {"multiline": of_each_variable})
+        finally:
+            self.logger.handlers = every
+        return None
+
+    LoggerAdapter.log_result = log_result
+
+
+_one_record = False
+
+
+def log_one_record() -> None:
+    """All handlers of perflogs but the first, which is ours, have one record a test."""
+    global _one_record
+    _one_record = True
 
 
 @_patch("full disk", "full-disk", "reframe.core.logging:MultiFileHandler.close")

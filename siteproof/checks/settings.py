@@ -20,6 +20,7 @@ from siteproof import files, locks, sites
 from siteproof.checks import (
     adapter,
     budget,
+    centre_settings,
     data_folder,
     loading,
     options,
@@ -38,6 +39,7 @@ from siteproof.sites.job_keys import Device, Jobs
 from siteproof.slurm import client
 from siteproof.units import count
 
+SETTINGS = "reframe_settings.py"
 ELSEWHERE = "SITEPROOF_DATA may name another folder"
 LOOK_EVERY = 0.5  # seconds between two looks at another session's turn
 _turns: dict[Path, Lock] = {}  # of this process
@@ -60,13 +62,14 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
         given = adapter.given()
         site = sites.load((given.system or "").partition(":")[0] or sites.recognise())
         options.refuse(given, site)
+        refuse_later_settings(given.config_files or [])
         loading.report_missing_checks(site, given.checkpath or [files.CLONE / "checks"])
         active = session.start(site, given.restore_session, (given.system or "").partition(":")[2])
         if given.run:
             machine.refuse_stranger(site.name, site.system.recognise)
         if given.run or given.dry_run:
             make_folders(active)
-        settings = build(active, one_at_a_time=of_sweeps(arguments))
+        settings = with_earlier(build(active, one_at_a_time=of_sweeps(arguments)))
         if given.run:
             collect_lost(active)
         adapter.apply(hooks(given, active.site))
@@ -75,6 +78,23 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
     except KeyboardInterrupt:
         raise SystemExit(ExitCode.INTERRUPTED) from None
     return settings
+
+
+def refuse_later_settings(named: Sequence[str]) -> None:
+    """Of several files of settings ours must be the last. Raises UserError."""
+    if named and Path(named[-1].removeprefix(":")).resolve() != files.CLONE / SETTINGS:
+        what, remedy = f"{named[-1]} comes after {SETTINGS}", f"Name {SETTINGS} last"
+        raise UserError("-C, or RFM_CONFIG_FILES", what, hint=remedy)
+
+
+def with_earlier(own: dict[str, Any]) -> dict[str, Any]:
+    """Our own settings, with what those have that ReFrame has read before."""
+    earlier = adapter.earlier_settings(own["systems"][0])
+    if not earlier:
+        return own
+    if centre_settings.logs_one_record(earlier):
+        adapter.log_one_record()
+    return centre_settings.joined(own, earlier)
 
 
 def with_own_checks(site: Site, paths: Sequence[str]) -> list[str]:

@@ -1,19 +1,22 @@
-"""siteproof port: Carry the criteria of one system over to another."""
+"""siteproof port: Make a site of ReFrame's settings, or carry criteria from site to site."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
+from siteproof.checks import centre_settings
 from siteproof.cli.records import print_answer, print_table, print_unapplied, print_wrapped, table
 from siteproof.cli.shared import applies, by_system, by_system_to_copy, print_text, repeated
+from siteproof.cli.sites import Listing, listed, of_slurm, print_new
 from siteproof.errors import ExitCode, UserError
-from siteproof.porting import carry, lay_out
+from siteproof.porting import carry, from_settings, grouping, lay_out, new_site
 from siteproof.porting.carry import Carried, Part
-from siteproof.sites import Site, load, load_to_copy
+from siteproof.sites import Site, catalogue, load, load_to_copy
 from siteproof.units import count
 
 OPTIONS = {"--role": Part.ROLE, "--link": Part.LINK, "--file-system": Part.FILE_SYSTEM}
@@ -29,27 +32,109 @@ def _of_parts(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @click.argument("source", metavar="FROM", shell_complete=by_system_to_copy)
-@click.argument("target", metavar="TO", shell_complete=by_system)
+@click.argument("target", metavar="[TO]", default="", shell_complete=by_system)
 @_of_parts
+@of_slurm
 @applies("Write them")
 @click.pass_context
 def port(
-    context: click.Context, /, source: str, target: str, apply: bool, **given: tuple[str, ...]
+    context: click.Context,
+    /,
+    source: str,
+    target: str,
+    nodes: Path | None,
+    partitions: Path | None,
+    cluster: str,
+    apply: bool,
+    **given: tuple[str, ...],
 ) -> None:
-    """Carry the criteria of the site FROM over to the site TO.
+    """Make a site of ReFrame's settings, or carry the criteria of a site over to another.
 
-    A bound is kept if it is a share or 0; any other is a gap with the bound of FROM, which you
-    replace by that of TO. Each source is a gap, as TO has a contract of its own; no criterion is in
-    force before its gaps are filled in. Roles, links, file systems and metrics that TO does not
-    have are listed. Baselines are never carried over: TO has its own history. FROM may be a site
-    that comes with Siteproof.
+    FROM with an ending (settings.py, .yaml or .json) is a file of ReFrame settings: its system TO,
+    else that of this host, becomes a site. Partitions and environments keep their names; nodes and
+    hardware are what Slurm lists, live or in saved files. What is not carried over as it is is
+    named. The file is read by ReFrame; a settings.py is a program, and root does not run it.
+
+    Otherwise both are sites. A bound is kept if it is a share or 0; any other is a gap with the
+    bound of FROM, which you replace by that of TO. Each source is a gap, as TO has a contract of
+    its own; no criterion is in force before its gaps are filled in. Roles, links, file systems and
+    metrics that TO does not have are listed. Baselines are never carried over: TO has its own
+    history. FROM may be a site that comes with Siteproof.
 
     Exit code 0: everything has a counterpart; 2: wrong usage or input; 3: something has none.
 
     \b
-    siteproof port jetstream-iu mycluster
+    siteproof port ~/reframe/settings.py mycluster --apply
     siteproof port jetstream-iu mycluster --role compute=batch --link ethernet=fabric --apply
     """
+    if Path(source).suffix:
+        if any(given.values()):
+            raise UserError("port", "a counterpart of a file of settings", "of a site")
+        _of_settings(context, Path(source), target, Slurm(nodes, partitions, cluster), apply)
+    if nodes or partitions or cluster:
+        raise UserError("port", "what Slurm lists, for two sites", "for a file of settings")
+    _of_site(context, source, target, given, apply)
+
+
+class Slurm(NamedTuple):
+    """What was given in place of a live cluster."""
+
+    nodes: Path | None
+    partitions: Path | None
+    cluster: str
+
+
+def _of_settings(
+    context: click.Context, file: Path, wanted: str, slurm: Slurm, apply: bool
+) -> NoReturn:
+    """Make a site of a system of ReFrame's settings. Raises UserError, UserErrors, OSError."""
+    settings, notes = centre_settings.read(file, wanted), from_settings.Notes()
+    name = str(settings.system["name"])
+    lay_out.refuse(name)
+    found = Listing({}, {}, slurm.cluster, file.name)
+    if from_settings.needs_slurm(settings):
+        found = listed(*slurm)
+    reached = from_settings.reached(settings, found.nodes, found.partitions, notes)
+    grouped = grouping.group(found.nodes, reached, apart=True)
+    features = catalogue.read().features
+    given = from_settings.sections(settings, grouped, found.cluster, features, notes)
+    if not given.partitions:
+        raise UserError(file, f"no partition of {name} is left", hint="; ".join(notes.missing))
+    known = new_site.Known(
+        name=name,
+        cluster=found.cluster,
+        grouped=grouped,
+        described={},
+        offers=(),
+        features=features,
+        slurm=f"{file.name} and {found.where}" if found.nodes else file.name,
+        day=f"{datetime.now(UTC):%Y-%m-%d}",
+        command=f"port {file.name} {name}",
+        given=given,
+    )
+    texts = new_site.files(known)
+    if not apply:
+        click.echo(texts["system.yaml"], nl=False)
+    print_text(*notes.kept, title="changed: ", err=not apply)
+    print_text(*notes.missing, title="no counterpart: ", err=not apply)
+    if apply:
+        print_new(name, *lay_out.write(name, texts), grouped)
+    else:
+        answer = f"{name}: {len(notes.missing)} without a counterpart"
+        print_unapplied(context, answer, err=True)
+    raise SystemExit(ExitCode.INCOMPLETE if notes.missing else ExitCode.PASS)
+
+
+def _of_site(
+    context: click.Context,
+    source: str,
+    target: str,
+    given: Mapping[str, tuple[str, ...]],
+    apply: bool,
+) -> NoReturn:
+    """Carry the criteria of a site over to another. Raises UserError, UserErrors."""
+    if not target:
+        raise UserError("port", "no site TO", hint="Name the site that the criteria are for")
     old, new = load_to_copy(source, "FROM"), load(target)
     if source == target:
         raise UserError("port", f"'{source}' twice", "two sites")

@@ -6,12 +6,12 @@ import os
 import re
 import shlex
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -34,11 +34,20 @@ from siteproof.units import count
 WIDTH = 100
 T = TypeVar("T")
 MAX_BYTES = 256 * files.MIB  # of a saved output: 40,000 nodes are some 40 MB
-_FILE = click.Path(dir_okay=False, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
 FILES = {**manual.FILES, "sweeps/NAME.yaml": Sweep}
 
 
 Rows = tuple[Sequence[str], Sequence[tuple[str, ...]]]  # the columns, and the cells of each row
+
+
+class Listing(NamedTuple):
+    """Nodes and partitions by name, the cluster's name if it is known, and where they come from."""
+
+    nodes: Mapping[str, configured.ConfiguredNode]
+    partitions: Mapping[str, configured.ConfiguredPartition]
+    cluster: str
+    where: str
 
 
 class _Sites(click.Group):
@@ -167,14 +176,21 @@ def _variables() -> Rows:
     return ("variable", "description"), list(manual.variables().items())
 
 
+def of_slurm(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that stand for a live cluster."""
+    command = text_option("--cluster", "NAME", "ClusterName, for saved files.")(command)
+    about = "What 'scontrol show partitions' printed."
+    command = click.option("--partitions", type=FILE, help=about)(command)
+    about = "What 'scontrol show nodes' printed; without it, live."
+    return click.option("--nodes", type=FILE, help=about)(command)
+
+
 @sites.command()
 @click.argument("name")
-@click.option("--nodes", type=_FILE, help="What 'scontrol show nodes' printed; without it, live.")
-@click.option("--partitions", type=_FILE, help="What 'scontrol show partitions' printed.")
-@text_option("--cluster", "NAME", "ClusterName, for saved files.")
+@of_slurm
 @repeated("--node looked_at", "NODE=FILE", "What lscpu or description.sh printed on a node")
 @flag("--describe", "Look at an idle node of each kind by a short job.")
-@click.option("--modules", type=_FILE, help="What 'module -t avail' printed, on any of the nodes.")
+@click.option("--modules", type=FILE, help="What 'module -t avail' printed, on any of the nodes.")
 @click.option(
     "--modules-system",
     type=click.Choice(["lmod", "envmod"]),
@@ -211,13 +227,13 @@ def new(
     siteproof sites new far --nodes nodes.txt --partitions partitions.txt --cluster far \\
         --node nid000001=lscpu.txt --modules modules.txt --apply
     """
-    given = (nodes is not None) + (partitions is not None)
-    if given == 1:
-        raise UserError("sites new", "--nodes without --partitions, or the other way", "both")
-    if given and describe:
+    if nodes and describe:
         raise UserError("--describe", "runs a job on a live cluster", "--node NODE=FILE")
     lay_out.refuse(name)
-    grouped, cluster, where = _grouped(nodes, partitions, cluster)
+    found = listed(nodes, partitions, cluster)
+    grouped = grouping.group(found.nodes, found.partitions)
+    if not grouped.roles:
+        raise no_role(grouped, "sites new")
     given_options = {"account": account, "qos": qos}
     options = {key: f"--{key}={_word(key, text)}" for key, text in given_options.items() if text}
     described = _described(grouped, looked_at)
@@ -231,19 +247,19 @@ def new(
     offers = _offers(modules) if modules else []
     known = new_site.Known(
         name=name,
-        cluster=cluster,
+        cluster=found.cluster,
         grouped=grouped,
         described=described,
         offers=offers,
         modules_system=_modules_system(modules_system) if modules else "nomod",
         features=catalogue.read().features,
-        slurm=where,
+        slurm=found.where,
         day=f"{datetime.now(UTC):%Y-%m-%d}",
         extra=options,
     )
     texts = new_site.files(known)
     if apply:
-        _print_new(name, *lay_out.write(name, texts), grouped)
+        print_new(name, *lay_out.write(name, texts), grouped)
         return
     click.echo(texts["system.yaml"], nl=False)
     roles = count(len(grouped.roles), "role")
@@ -285,30 +301,27 @@ def _read(path: Path) -> str:
     return files.read_named(path, MAX_BYTES).decode("utf-8", "replace")
 
 
-def _grouped(
-    nodes: Path | None, partitions: Path | None, cluster: str
-) -> tuple[grouping.Grouped, str, str]:
-    """The roles, the cluster's name, and where both come from."""
+def listed(nodes: Path | None, partitions: Path | None, cluster: str) -> Listing:
+    """What scontrol lists, live or in saved files. Raises UserError, OSError."""
     if nodes and partitions:
-        listed, parts = _read(nodes), _read(partitions)
+        texts = _read(nodes), _read(partitions)
         where = harmless(f"{nodes.name} and {partitions.name}, what scontrol printed")
+    elif nodes or partitions:
+        raise UserError("--nodes", "without --partitions, or the other way", "both")
     else:
-        listed, parts = _live()
+        texts = _live()
         cluster = cluster or machine.this().cluster or ""
         where = "what scontrol lists"
     if cluster:
         _word("cluster", cluster)
-    read = _parsed(configured.parse_nodes, listed, "--nodes", nodes)
+    read = _parsed(configured.parse_nodes, texts[0], "--nodes", nodes)
     unread = {text for one in read.values() for text in one.unread}
     for text in sorted(unread):
         having = nodesets.of(one.name for one in read.values() if text in one.unread)
         what = f"GRES '{harmless(text)[:60]}' of {having} is not understood, so the site lacks it"
         print_text(f"siteproof: warning: {what}", err=True)
-    known = _parsed(configured.parse_partitions, parts, "--partitions", partitions)
-    grouped = grouping.group(read, known)
-    if not grouped.roles:
-        raise _no_role(grouped)
-    return grouped, cluster, where
+    known = _parsed(configured.parse_partitions, texts[1], "--partitions", partitions)
+    return Listing(read, known, cluster, where)
 
 
 def _parsed(parse: Callable[[str], T], text: str, option: str, path: Path | None) -> T:
@@ -331,11 +344,11 @@ def _live() -> tuple[str, str]:
         raise UserError(error.where, error.what.partition("; it is")[0], hint=hint) from None
 
 
-def _no_role(grouped: grouping.Grouped) -> UserError:
-    """Why there is nothing to write."""
+def no_role(grouped: grouping.Grouped, where: str) -> UserError:
+    """Why there is nothing to write. where: the command."""
     left = "; ".join(f"{nodes}: {why}" for why, nodes in grouped.left_out.items())
     hint = "List them while they are there, and in a partition"
-    return UserError("sites new", f"no node is left for a role; {left[:300]}", hint=hint)
+    return UserError(where, f"no node is left for a role; {left[:300]}", hint=hint)
 
 
 def _described(
@@ -356,9 +369,10 @@ def _described(
     return found
 
 
-def _print_new(
+def print_new(
     name: str, target: Path, documents: Sequence[Document], grouped: grouping.Grouped
 ) -> None:
+    """What was written: roles, nodes that were left out, gaps, and the next command."""
     for one in grouped.roles:
         others = f"; also in {', '.join(one.others)}" if one.others else ""
         nodes = f"{count(len(one.nodes), 'node')}, {one.nodes}"

@@ -1,1 +1,1 @@
-"""A site for a machine that has none: from what Slurm lists, and from another system's site."""
+"""A site for a machine that has none: of what Slurm lists, ReFrame settings, another site."""

@@ -51,16 +51,22 @@ class Grouped:
 
 
 def group(
-    nodes: Mapping[str, ConfiguredNode], partitions: Mapping[str, ConfiguredPartition]
+    nodes: Mapping[str, ConfiguredNode],
+    partitions: Mapping[str, ConfiguredPartition],
+    *,
+    apart: bool = False,
 ) -> Grouped:
-    """Each node in one role, and each role in one partition, so that no node is measured twice."""
+    """Each node in one role, and each role in one partition, so that no node is measured twice.
+
+    apart: no partition has a part of a role.
+    """
     there = [node for node in nodes.values() if not node.absent]
     absent = nodesets.of(node.name for node in nodes.values() if node.absent)
     places = _places(there)
     found = [
         NewRole("", str(number), kind, reached, partition)
         for number, (kind, members) in enumerate(_kinds(there, set(places)).items())
-        for partition, reached in _reached(nodesets.of(members), partitions)
+        for partition, reached in _parts(members, partitions, apart=apart)
     ]
     alone = NodeSet.fromlist(one.nodes for one in found if not one.partition)
     reachable = [one for one in found if one.partition]
@@ -158,6 +164,19 @@ def _by_features(
         replace(kind, features=features | (common - places)): names
         for features, names in found.items()
     }
+
+
+def _parts(
+    members: Sequence[str], partitions: Mapping[str, ConfiguredPartition], *, apart: bool
+) -> list[tuple[str, NodeSet]]:
+    """As _reached; apart: of nodes that the same partitions have."""
+    if not apart:
+        return _reached(nodesets.of(members), partitions)
+    alike: dict[frozenset[str], list[str]] = defaultdict(list)
+    for node in members:
+        alike[frozenset(name for name, one in partitions.items() if node in one.nodes)].append(node)
+    parts = (_reached(nodesets.of(names), partitions) for names in alike.values())
+    return list(itertools.chain.from_iterable(parts))
 
 
 def _reached(

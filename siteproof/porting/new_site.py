@@ -74,12 +74,27 @@ PROMISES = {
 
 
 @dataclass(frozen=True)
+class Sections:
+    """What of system.yaml a centre's own settings give, in lines.
+
+    hardware: lines of a kind of node, by its name. nodes: roles that Slurm does not list.
+    """
+
+    head: Sequence[str]
+    hardware: Mapping[str, Sequence[str]]
+    nodes: Sequence[str]
+    partitions: Sequence[str]
+    environments: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Known:
     """What a new site is made from.
 
     described: by the name of the hardware. day: of the query, 2026-11-23. slurm: where nodes and
     partitions come from, in words. features: those that checks know. modules_system: what loads the
-    modules of the offers, by ReFrame's name.
+    modules of the offers, by ReFrame's name. command: which one writes it. given: by a centre's
+    settings, in place of what would be made of Slurm's partitions.
     """
 
     name: str
@@ -92,6 +107,8 @@ class Known:
     day: str
     modules_system: str = "nomod"
     extra: Mapping[str, str] = field(default_factory=dict)
+    command: str = "sites new"
+    given: Sections | None = None
 
 
 def files(known: Known) -> dict[str, str]:
@@ -118,33 +135,49 @@ def _list(words: Sequence[str]) -> str:
 
 
 def _system(known: Known) -> Iterator[str]:
-    count = sum(len(one.nodes) for one in known.grouped.roles)
-    yield f"# Written by 'siteproof sites new {known.name}' on {known.day} from {known.slurm}."
+    given, roles = known.given, known.grouped.roles
+    yield f"# Written by 'siteproof {known.command}' on {known.day} from {known.slurm}."
     yield "# A value with !gap is not known yet: its text is what to fill in. 'siteproof lint"
     yield f"# {known.name}' lists the gaps, 'siteproof sites --keys' explains all keys."
     yield f"system: {known.name}"
-    yield f"description: {in_quotes(f'{known.name}, a cluster of {count} nodes')}"
-    yield f"recognise: {{cluster: {_cluster(known)}}}"
-    yield "mode: quick  # until criteria.yaml holds the contract; then maintenance"
-    if known.modules_system != "nomod":
-        yield f"modules_system: {known.modules_system}"
-    yield ""
-    yield "hardware:"
-    for name in dict.fromkeys(one.hardware for one in known.grouped.roles):
+    yield from given.head if given else _head(known)
+    kinds = dict.fromkeys(one.hardware for one in roles)
+    if kinds:
+        yield ""
+        yield "hardware:"
+    for name in kinds:
         yield from _hardware(known, name)
+        yield from given.hardware.get(name, ()) if given else ()
     yield ""
     yield "nodes:"
-    for one in known.grouped.roles:
+    for one in roles:
         yield f"  {one.name}:"
         yield f"    set: {in_quotes(str(one.nodes))}"
         yield f"    hardware: {one.hardware}"
+    yield from given.nodes if given else ()
     for why, nodes in known.grouped.left_out.items():
         yield f"  # Left out, {why}: {nodes}"
     yield from _places(known)
     yield from _file_systems(known)
     yield from _links(known)
-    yield from _partitions(known)
-    yield from _environments(known)
+    yield ""
+    yield "partitions:  # each node is measured in one of them"
+    yield from given.partitions if given else _partitions(known)
+    yield ""
+    yield "environments:  # 'siteproof sites --features' lists what they may offer"
+    own = given.environments if given else ()
+    if "  system:" not in own:
+        yield from _environments(known)
+    yield from own
+
+
+def _head(known: Known) -> Iterator[str]:
+    count = sum(len(one.nodes) for one in known.grouped.roles)
+    yield f"description: {in_quotes(f'{known.name}, a cluster of {count} nodes')}"
+    yield f"recognise: {{cluster: {_cluster(known)}}}"
+    yield "mode: quick  # until criteria.yaml holds the contract; then maintenance"
+    if known.modules_system != "nomod":
+        yield f"modules_system: {known.modules_system}"
 
 
 def _cluster(known: Known) -> str:
@@ -281,7 +314,7 @@ def _links(known: Known) -> Iterator[str]:
     for one in pairs:
         yield f"  {one.name}:"
         yield f"    description: {in_quotes(f'Between two nodes of {one.name}')}"
-        yield f"    partition: {one.name}"
+        yield f"    partition: {one.partition if known.given else one.name}"
         yield f"    servers: {one.name}"
         yield f"    clients: {one.name}"
         yield f"    pattern: {PATTERN}  # one partner for each node, all pairs at once"
@@ -289,8 +322,6 @@ def _links(known: Known) -> Iterator[str]:
 
 
 def _partitions(known: Known) -> Iterator[str]:
-    yield ""
-    yield "partitions:  # each node is in one of them, so that none is measured twice"
     for one in known.grouped.roles:
         yield f"  {one.name}:"
         words = f"Nodes of {one.name}, by the partition {one.partition}"
@@ -310,8 +341,6 @@ def _environment_name(offer: Offer) -> str:
 
 
 def _environments(known: Known) -> Iterator[str]:
-    yield ""
-    yield "environments:  # 'siteproof sites --features' lists what they may offer"
     yield "  system:"
     yield "    description: What is on PATH of every node"
     yield f"    features: {_offered(known)}"
@@ -338,13 +367,14 @@ def _criteria(known: Known) -> Iterator[str]:
     yield f"# The contract of {known.name}. Each gap of a criterion"
     yield "# names what to fill in. A criterion with a gap is not in force. 'siteproof sites"
     yield "# --metrics' lists the metrics; 'siteproof port FROM TO' carries criteria from a site."
-    yield f"{prefix}-SLURM:"
-    yield "  description: Every node has the processors and the memory that slurm.conf states"
-    yield "  metric: SystemDescription.drift"
-    yield f"  nodes: {roles}"
-    yield "  at_most: 0 count"
-    yield "  phase: functionality"
-    yield f"  source: {in_quotes(f'scontrol show nodes, {known.day}')}"
+    if known.grouped.roles:
+        yield f"{prefix}-SLURM:"
+        yield "  description: Every node has the processors and the memory that slurm.conf states"
+        yield "  metric: SystemDescription.drift"
+        yield f"  nodes: {roles}"
+        yield "  at_most: 0 count"
+        yield "  phase: functionality"
+        yield f"  source: {in_quotes(f'scontrol show nodes, {known.day}')}"
     for name, text in PROMISES.items():
         yield f"{prefix}-{name}: {marked(text)}"
 

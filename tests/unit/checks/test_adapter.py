@@ -167,6 +167,60 @@ def options_as_read(here):
     )
 
 
+def settings_read_before(here):
+    """Of two files with handlers those of the second are left, and of both it warns."""
+    for name in ("config.py", "later.py"):
+        logs = PERFLOG.replace('"logs"', f'"{name}-logs"')
+        here.write(name, CONFIG.replace('"environments"', f'{logs} "environments"'))
+    said = here.reframe("-C", "later.py", "-c", "first.py", "-r")
+    assert "redefinition of partition 'plain:node'" in said
+    assert [path.name for path in here.folder.glob("*-logs")] == ["later.py-logs"]
+
+
+def system_of_this_host(here):
+    """After a selection only the selected system can be read."""
+    script = """
+from reframe.core import config
+settings = config.load_config("config.py")
+before = len(settings["systems"])
+settings.select_subconfig()
+print(settings.subconfig_system, before, len(settings["systems"]))
+"""
+    assert here.last(script) == "plain 2 1"
+
+
+PERFLOG = """
+    "logging": [{"handlers_perflog": [{"type": "filelog", "prefix": "x", "basedir": "logs",
+        "level": "info", "format": "%(check_name)s"}]}],"""
+VALUES = """
+    @performance_function("s")
+    def one(self):
+        return 1
+
+    @performance_function("s")
+    def two(self):
+        return 2
+"""
+
+
+def records_of_a_test(here):
+    """A setting of all handlers decides whether a test has one record or one a variable."""
+    check = CHECK.replace("import sanity_function", "import performance_function, sanity_function")
+    here.write("first.py", check + VALUES)
+    both = PERFLOG.replace(
+        "}]}",
+        '}, {"type": "filelog", "prefix": "x", "basedir": "others", '
+        '"level": "info", "format": "%(check_name)s"}]}',
+    )
+    general = '"perflog_multiline": True, "remote_detect"'
+    config = CONFIG.replace('"environments"', f'{both} "environments"')
+    here.write("config.py", config.replace('"remote_detect"', general))
+    here.reframe("-c", "first.py", "-r")
+    for name in ("logs", "others"):
+        (log,) = here.folder.glob(f"{name}/**/*.log")
+        assert log.read_text().count("First") == 2
+
+
 def broken_files(here):
     here.write("first.py", f"{CHECK}\nimport not_there\n")
     said = here.reframe("-c", "first.py", "-r")
@@ -367,8 +421,11 @@ NEEDED = {
     for test in (
         options_with_a_mode,
         options_as_read,
+        settings_read_before,
+        system_of_this_host,
         broken_files,
         places_that_fit,
+        records_of_a_test,
         unknown_variables,
         start_and_end_of_a_run,
         dropped_signals,

@@ -209,7 +209,7 @@ def test_a_site_that_comes_with_siteproof_is_found_wherever_the_own_sites_are(ce
         "jetstream-iu",
         "jetstream-tacc",
     ]
-    assert completed("TO", "jetstream") == []
+    assert completed("[TO]", "jetstream") == []
 
 
 def completed(word, incomplete):

@@ -1,0 +1,185 @@
+"""`siteproof port settings.py`: a centre's ReFrame settings as a site, and what has no counterpart.
+
+Each file of settings/ has the shape of what one kind of centre has published, written anew.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+import scontrol_made as made
+from click.testing import CliRunner
+from rows import rows
+
+from siteproof.cli import group
+from siteproof.errors import UserError
+from siteproof.sites import load
+
+SETTINGS = Path(__file__).with_name("settings")
+HYBRID = made.nodes("n[1-6]", features="mc") + made.nodes("g[1-2]", features="gpu", gres="gpu:1")
+EVERY = made.partition("normal", "n[1-6],g[1-2]", default=True)
+THIN = made.nodes("n[1-8]", sockets=1)
+LISTED = {  # what Slurm lists there: nodes, partitions
+    "cray.py": ("peak", HYBRID, EVERY),
+    "shared_suite.py": (
+        "polder",
+        made.nodes("n[1-6]") + made.nodes("g[1-2]", gres="gpu:a100:4"),
+        made.partition("rome", "n[1-6]") + made.partition("gpu", "g[1-2]"),
+    ),
+    "two_clusters.py": ("north", THIN, made.partition("batch", "n[1-8]")),
+    "common_keys.py": ("fen", THIN, made.partition("cclake", "n[1-8]")),
+    "by_constraint.py": (
+        "pearl",
+        made.nodes("n[1-6]", features="cpu")
+        + made.nodes("g[1-4]", features=lambda n: "gpu,hbm80g" if n else "gpu", gres="gpu:4"),
+        made.partition("all", "n[1-6],g[1-4]", default=True),
+    ),
+    "two_schedulers.yaml": ("valley", THIN, made.partition("thin", "n[1-8]", default=True)),
+}
+
+
+@pytest.fixture
+def port(tmp_path, monkeypatch):
+    """Called, it runs `siteproof port` as somebody who is not root."""
+    (tmp_path / "sites").mkdir()
+    monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+    def run(file, name, *more, nodes=THIN, parts="", cluster="far"):
+        (tmp_path / "nodes").write_text(nodes)
+        (tmp_path / "parts").write_text(parts or made.partition("all", "n[1-8]", default=True))
+        given = [f"--nodes={tmp_path / 'nodes'}", f"--partitions={tmp_path / 'parts'}"]
+        words = ["port", str(file), *([name] if name else []), *given, *more]
+        return CliRunner().invoke(group, [*words, *([f"--cluster={cluster}"] if cluster else [])])
+
+    run.folder = tmp_path
+    return run
+
+
+def parts_of(text):
+    """Of a system.yaml what the settings give: no hardware but devices, no links, no gaps."""
+    found, section = [], "system:"
+    for line in text.splitlines():
+        if line and not line.startswith((" ", "#")):
+            section = line.partition(" ")[0]
+        of_hardware = line.startswith(("    target:", "    devices:"))
+        if section not in ("hardware:", "links:", "file_systems:") or of_hardware:
+            found += [line] if line and "!gap" not in line and line[0] != "#" else []
+    return found
+
+
+@pytest.mark.parametrize("file", LISTED)
+def test_a_published_shape_becomes_a_site_without_a_mistake(port, file):
+    name, nodes, parts = LISTED[file]
+    shown = port(SETTINGS / file, name, nodes=nodes, parts=parts)
+    written = port(SETTINGS / file, name, "--apply", nodes=nodes, parts=parts)
+    assert {shown.exit_code, written.exit_code} <= {0, 3}, written.output
+    assert ("no counterpart: " in written.output) == (written.exit_code == 3)
+    told = [line for line in shown.stderr.splitlines() if not line.startswith(("next:", " "))]
+    found = "\n".join([*parts_of(shown.stdout), "----", *told[:-1]]) + "\n"
+    assert found == (SETTINGS / file).with_suffix(".expected").read_text()
+    assert load(name).name == name
+
+
+SOUND = """
+site_configuration = {
+    "systems": [{"name": "one", "hostnames": ["HOSTS"], "partitions": [
+        {"name": "p", "scheduler": "local", "launcher": "local", "environs": ["e"]}]}],
+    "environments": [{"name": "e"}],
+}
+"""
+
+
+def file_of(port, text):
+    """A settings.py with this text, in a folder of its own: Python reads a file once."""
+    folder = port.folder / f"centre{len(list(port.folder.iterdir()))}"
+    folder.mkdir()
+    (folder / "settings.py").write_text(text)
+    return folder / "settings.py"
+
+
+def mistake(port, text, name="one"):
+    file = file_of(port, text)
+    done = port(file, name)
+    assert isinstance(done.exception, UserError), done.output
+    assert not list((port.folder / "sites").iterdir())
+    return str(done.exception).removeprefix(f"{file.parent}/")
+
+
+@rows(
+    "text, told",
+    [
+        ("x = [\n", "settings.py:1: cannot be read: SyntaxError: "),
+        ("x = 1\ny = z\n" + SOUND, "settings.py:2: cannot be read: NameError: name 'z'"),
+        ("import no_such_module\n" + SOUND, "settings.py:1: cannot be read: ModuleNotFound"),
+        ("raise SystemExit(3)\n" + SOUND, "settings.py:1: cannot be read: SystemExit: 3"),
+        ("x = 1", "settings.py: cannot be read: ConfigError: "),
+        ("site_configuration = []", "settings.py: cannot be read: AttributeError"),
+        (SOUND.replace('"name": "p"', '"nam": 1'), "settings.py: cannot be read: KeyError: there"),
+        (SOUND.replace('["e"]', '"e"'), "settings.py: systems/0/partitions/0/environs: 'e' is not"),
+        (SOUND.replace('"name": "one"', '"name": "two"'), "settings.py: has no system 'one'"),
+    ],
+)
+def test_a_mistake_in_the_settings_is_one_line_with_its_place(port, text, told):
+    assert mistake(port, text).startswith(told)
+
+
+def test_without_a_name_the_system_is_that_of_this_host(port):
+    file = file_of(port, SOUND.replace("HOSTS", ".*"))
+    assert "system: one" in port(file, "").stdout
+    assert "no system has a pattern that fits this host" in mistake(port, SOUND, "")
+
+
+def test_root_runs_no_settings_and_reads_data(port, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    ran = port.folder / "ran"
+    assert "not run as root" in mistake(port, f"open({str(ran)!r}, 'w')\n{SOUND}")
+    assert not ran.exists()
+    data = SOUND.strip().removeprefix("site_configuration = ").replace(",\n}", "}")
+    (port.folder / "settings.json").write_text(data)
+    assert port(port.folder / "settings.json", "one").exit_code == 0
+
+
+def test_what_the_settings_print_is_not_in_the_answer(port):
+    file = file_of(port, f"print('noise')\n{SOUND}")
+    assert "noise" not in port(file, "one").stdout
+
+
+@rows(
+    "patterns, recognised",
+    [
+        (["login", "nid0"], 'hostname: "(?:login|nid0).*"'),
+        ([".*"], "hostname: !gap"),
+        ([r"login\.far\.example", "front[0-9]"], 'hostname: "(?:front[0-9]).*"'),
+    ],
+)
+def test_without_a_cluster_a_site_is_recognised_by_the_patterns_that_can_be_compared(
+    port, patterns, recognised
+):
+    file = file_of(port, SOUND.replace('["HOSTS"]', repr(patterns)))
+    shown = port(file, "one", cluster="").stdout
+    assert f"recognise: {{{recognised}" in shown
+
+
+def test_on_one_machine_the_first_local_partition_measures_it(port):
+    second = '"environs": ["e"]}, {"name": "q", "scheduler": "local", "launcher": "local"}'
+    file = file_of(port, SOUND.replace('"environs": ["e"]}', second))
+    assert port(file, "one", "--apply").exit_code == 0
+    partitions = load("one").system.partitions
+    assert {name: one.measured for name, one in partitions.items()} == {"p": ["p"], "q": []}
+
+
+def test_partitions_over_some_of_the_same_nodes_have_roles_that_fit_each(port):
+    access = '"scheduler": "slurm", "access": ["-w n[1-2]"]'
+    text = SOUND.replace(
+        '"environs": ["e"]}',
+        '"environs": ["e"]}, {"name": "all", "scheduler":'
+        '"slurm", "launcher": "srun"}, {"name": "few", "launcher": "srun", ' + access + "}",
+    )
+    file = file_of(port, text)
+    port(file, "one", "--apply")
+    site = load("one")
+    reached = {name: str(site.nodes_of(name)) for name in site.system.partitions}
+    assert reached == {"p": "localhost", "all": "n[1-8]", "few": "n[1-2]"}
+    measured = [role for one in site.system.partitions.values() for role in one.measured]
+    assert sorted(measured) == ["all", "few"]
