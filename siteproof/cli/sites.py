@@ -244,7 +244,7 @@ def new(
         described = {**live, **described}
         for hardware, why in missing.items():
             print_text(f"siteproof: warning: {hardware} is not described: {why}", err=True)
-    offers = _offers(modules) if modules else []
+    offers = _offers(modules, grouped) if modules else []
     known = new_site.Known(
         name=name,
         cluster=found.cluster,
@@ -278,10 +278,11 @@ def _modules_system(given: str | None) -> str:
     raise UserError("--modules", what, hint="Add '--modules-system lmod' or 'envmod'")
 
 
-def _offers(path: Path) -> list[new_site.Offer]:
+def _offers(path: Path, grouped: grouping.Grouped) -> list[new_site.Offer]:
     """What the listed modules offer; warns where it is nothing. Raises as _read."""
     listed = new_site.parse_modules(_read(path))
-    offers = new_site.offers(listed, catalogue.read().features)
+    with_gpus = {new_site.has_gpus(one.kind) for one in grouped.roles}
+    offers = new_site.offers(listed, catalogue.read().features, with_gpus)
     if not offers:
         what = f"none of {count(len(listed), 'module')} is of a program that checks use"
         hint = "'module -t avail' prints a module a line"
@@ -376,7 +377,8 @@ def print_new(
     for one in grouped.roles:
         others = f"; also in {', '.join(one.others)}" if one.others else ""
         nodes = f"{count(len(one.nodes), 'node')}, {one.nodes}"
-        print_text(f"{one.name}  {nodes}, by partition {one.partition}{others}")
+        asked = f"; it asks for {', '.join(one.restricted)}" if one.restricted else ""
+        print_text(f"{one.name}  {nodes}, by partition {one.partition}{others}{asked}")
     for why, nodes in grouped.left_out.items():
         print_text(f"left out, {why}: {count(len(nodes), 'node')}, {nodes}")
     gaps = [gap for document in documents for gap in document.listed_gaps()]

@@ -18,7 +18,12 @@ MAX_KINDS = 6  # more combinations of features in one kind of hardware are no ki
 PLACES = 3  # numbered features such as pod1, pod2, pod3 are places, from this many on
 WIDEST = 64  # nodes of one job of a check
 LONG = 4 * 60  # minutes: a partition with a shorter limit is for tests of users
-_PLACE = re.compile(r".*(?:rack|row|island|switch|cab|cabinet|chassis|leaf|cell|blade)[-_]?")
+# rack7, row-b, island_2a; x1000c0s3, r1u7; a bare 7.
+_PLACE = re.compile(
+    r"(.*(?:rack|row|island|switch|cab|cabinet|chassis|leaf|cell|blade|enclosure|pdu|room|hall|zone"
+    r"|block|aisle)[-_]?)(?:[0-9]+[a-z]?|(?<=[-_])[a-z]|(?-i:[A-Z]))|(?:[bcijlnprsux][0-9]+[-_.]?){2,}|[0-9]+",
+    re.IGNORECASE,
+)
 _NUMBERED = re.compile(r"(.*?[A-Za-z_-])([0-9]+)")
 _BAD = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -62,10 +67,10 @@ def group(
     """
     there = [node for node in nodes.values() if not node.absent]
     absent = nodesets.of(node.name for node in nodes.values() if node.absent)
-    places = _places(there)
+    places, divide_nothing = _places(there)
     found = [
         NewRole("", str(number), kind, reached, partition)
-        for number, (kind, members) in enumerate(_kinds(there, set(places)).items())
+        for number, (kind, members) in enumerate(_kinds(there, divide_nothing).items())
         for partition, reached in _parts(members, partitions, apart=apart)
     ]
     alone = NodeSet.fromlist(one.nodes for one in found if not one.partition)
@@ -85,22 +90,52 @@ def group(
     )
 
 
-def _places(nodes: Iterable[ConfiguredNode]) -> dict[str, list[str]]:
-    """The nodes of each numbered feature, such as rack7, of which no node has two."""
-    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+def _places(nodes: Sequence[ConfiguredNode]) -> tuple[dict[str, list[str]], set[str]]:
+    """The nodes of each place, such as rack7, of which no node has two; all features that name one.
+
+    A feature that one node alone has names the node, where several nodes have such ones.
+    """
+    having: dict[str, list[str]] = defaultdict(list)
+    for node in nodes:
+        for feature in node.features:
+            having[feature].append(node.name)
+    places = {
+        feature: having[feature]
+        for features in _numbered(nodes, sorted(having))
+        if len(features) >= PLACES or _PLACE.fullmatch(features[0])
+        for feature in features
+    }
+    own = [feature for feature, names in having.items() if len(names) == 1]
+    if len({having[feature][0] for feature in own}) < PLACES:
+        own = []
+    named = {place: names for place, names in places.items() if place not in own or _word(place)}
+    return named, {*places, *own}
+
+
+def _numbered(nodes: Iterable[ConfiguredNode], features: Iterable[str]) -> list[list[str]]:
+    """Features that differ in a number or a letter only, and of which no node has two."""
     several: set[str] = set()
     for node in nodes:
-        stems = Counter[str]()
-        for match in filter(None, map(_NUMBERED.fullmatch, node.features)):
-            found[match[1]][match[0]].append(node.name)
-            stems[match[1]] += 1
+        stems = Counter(map(_stem, node.features))
         several.update(stem for stem, count in stems.items() if count > 1)
-    places: dict[str, list[str]] = {}
-    for stem, features in sorted(found.items()):
-        is_place = len(features) >= PLACES or _PLACE.fullmatch(stem.lower())
-        if is_place and stem not in several:
-            places |= features
-    return places
+    alike: dict[str, list[str]] = defaultdict(list)
+    for feature in features:
+        alike[_stem(feature)].append(feature)
+    return [found for stem, found in sorted(alike.items()) if stem and stem not in several]
+
+
+def _stem(feature: str) -> str:
+    """What numbered features of one kind have in common; empty: it is not numbered."""
+    if match := _PLACE.fullmatch(feature):
+        return match[1] or re.sub("[0-9]+", "0", feature)
+    match = _NUMBERED.fullmatch(feature)
+    return match[1] if match else ""
+
+
+def _word(place: str) -> bool:
+    """Whether it is called a rack, a row or the like, and is not only a node's number."""
+    match = _PLACE.fullmatch(place)
+    return bool(match and match[1])
 
 
 def _named_places(places: Mapping[str, Collection[str]]) -> dict[str, NodeSet]:

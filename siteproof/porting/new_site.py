@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from siteproof.porting.grouping import Grouped
@@ -14,15 +14,18 @@ from siteproof.slurm.configured import ConfiguredNode
 MAX_MODULES = 50_000
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+/-]{0,199}")
 _MIG = re.compile(r"[0-9]g\.[0-9]+gb")
+# CUDA-12.1 or gompic in the name of a module, as EasyBuild and Spack give them.
+_FOR_GPUS = re.compile(r"cuda|rocm|(?<![a-z])(?:hip|gpu|gompic|goolfc)(?![a-z])", re.IGNORECASE)
 _MARK = re.compile(r"(?:\s*(?:\([^()\s]*\)|<[^<>\s]*>))+$")  # (D), (latest:default), <aL>
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A module and the features that it brings."""
+    """A module and the features that it brings. for_gpus: to nodes with GPUs only."""
 
     module: str
     features: tuple[str, ...]
+    for_gpus: bool = False
 
 
 def parse_modules(text: str) -> list[str]:
@@ -35,14 +38,27 @@ def parse_modules(text: str) -> list[str]:
     return list(found)
 
 
-def offers(modules: list[str], known: Mapping[str, Feature]) -> list[Offer]:
-    """Of each feature the newest module that has its name; one module may bring several."""
+def offers(
+    modules: list[str], known: Mapping[str, Feature], with_gpus: Collection[bool]
+) -> list[Offer]:
+    """Of each feature the newest module that has its name; one module may bring several.
+
+    with_gpus: whether nodes have GPUs, of each role. A build for GPUs is taken where all have
+    them, or where there is no other and some have.
+    """
     by_module: dict[str, list[str]] = {}
     for feature, about in known.items():
-        candidates = [module for module in modules if _is_of(module, about.modules)]
+        named = [module for module in modules if _is_of(module, about.modules)]
+        plain = [module for module in named if not _FOR_GPUS.search(module)]
+        candidates = named if False not in with_gpus else plain
+        if not candidates and True in with_gpus:
+            candidates = named
         if candidates:
             by_module.setdefault(max(candidates, key=_version), []).append(feature)
-    return [Offer(module, tuple(features)) for module, features in by_module.items()]
+    return [
+        Offer(module, tuple(features), bool(_FOR_GPUS.search(module)))
+        for module, features in by_module.items()
+    ]
 
 
 def _is_of(module: str, names: list[str]) -> bool:
@@ -262,6 +278,11 @@ def _facts(known: Known, kind: ConfiguredNode) -> Iterator[str]:
         yield f"          gpu.count: {there}"
 
 
+def has_gpus(kind: ConfiguredNode) -> bool:
+    """Whether GRES has GPUs, or parts of one."""
+    return any(name.partition(":")[0] == "gpu" for name, _ in kind.gres)
+
+
 def gpus(kind: ConfiguredNode) -> int:
     """GPUs of a node, as GRES counts them; 0 if it has instances of MIG, parts of one."""
     counts = {name: count for name, count in kind.gres if name.partition(":")[0] == "gpu"}
@@ -334,6 +355,9 @@ def _partitions(known: Known) -> Iterator[str]:
         yield "    scheduler: slurm"
         options = [f"--partition={one.partition}", *known.extra.values()]
         yield f"    access: {_list(list(map(in_quotes, options)))}"
+        usable = [offer for offer in known.offers if has_gpus(one.kind) or not offer.for_gpus]
+        if len(usable) < len(known.offers):
+            yield f"    environments: {_list(['system', *map(_environment_name, usable)])}"
 
 
 def _environment_name(offer: Offer) -> str:

@@ -1,4 +1,8 @@
-"""Which site this machine is: from a few files and the host name, without any client call."""
+"""Which site this machine is: from a few files and the host name.
+
+Slurm is asked only where no slurm.conf that can be read names the cluster, as where nodes and login
+hosts get it from the controller.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from siteproof.sites import site
 from siteproof.sites.schema import shapes, yamlfile
 from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.system import Recognise
+from siteproof.slurm import client
 
 SLURM_CONF = (
     "/etc/slurm/slurm.conf",
@@ -46,6 +51,11 @@ class Machine:
             holds.append(os.path.exists(rule.file))  # noqa: PTH110 - Path.exists raises on odd names
         return bool(holds) and all(holds)
 
+    @property
+    def has_no_slurm(self) -> bool:
+        """Whether it belongs to no cluster."""
+        return self.conf is None and self.cluster is None
+
     def __str__(self) -> str:
         if self.cluster:
             return f"host {self.host}, cluster {self.cluster}"
@@ -58,7 +68,8 @@ def this() -> Machine:
     """The machine on which this process runs."""
     conf = slurm_conf()
     host = socket.gethostname().partition(".")[0]
-    return Machine(host, conf, cluster_name(conf) if conf else None)
+    cluster = cluster_name(conf) if conf else None
+    return Machine(host, conf, cluster or client.cluster_name() or None)
 
 
 def recognise() -> str:
@@ -73,7 +84,7 @@ def recognise() -> str:
     fits = [name for name, rule in rules.items() if machine.fits(rule)]
     if not fits:
         _print_mistakes(broken)
-        fits = [name for name, rule in rules.items() if rule.fallback and machine.conf is None]
+        fits = [name for name, rule in rules.items() if rule.fallback and machine.has_no_slurm]
     where = f"this machine ({machine})"
     if len(fits) > 1:
         hint = "Name one with --system, or make 'recognise' fit one of them only"

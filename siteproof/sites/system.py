@@ -44,7 +44,11 @@ Mode = Literal["quick", "maintenance", "acceptance"]
 class Recognise(Model):
     """How a machine of this system is recognised; all keys that are given must match."""
 
-    cluster: str | None = Field(None, description="ClusterName in the machine's slurm.conf.")
+    cluster: str | None = Field(
+        None,
+        description="ClusterName in the machine's slurm.conf; where none can be read, as "
+        "'scontrol show config' has it.",
+    )
     hostname: str | None = Field(
         None, description="A regular expression that the whole short host name must match."
     )

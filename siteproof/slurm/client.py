@@ -203,6 +203,13 @@ def nodes_of(job: str) -> NodeSet:
     return records.parse_job_nodes(_ask(["sacct", "-n", "-P", "-j", job, "-o", "nodelist"]))
 
 
+def cluster_name() -> str:
+    """ClusterName as Slurm's own client has it; empty where there is none, or no answer."""
+    return records.parse_settings(_printed_by(("scontrol", "show", "config"))).get(
+        "ClusterName", ""
+    )
+
+
 @functools.cache
 def settings() -> dict[str, str]:
     """Slurm's own settings, by their names in slurm.conf. Raises UserError."""

@@ -77,8 +77,8 @@ class ConfiguredPartition:
     @property
     def is_closed(self) -> bool:
         """Whether most users, or a job of one node, may not use it."""
-        allowed = any(key.startswith("Allow") for key in self.restricted)
-        return self.hidden or allowed or self.min_nodes > 1
+        asked = any(key.startswith(("Allow", "ReqResv")) for key in self.restricted)
+        return self.hidden or asked or self.min_nodes > 1
 
 
 def parse_nodes(text: str) -> dict[str, ConfiguredNode]:
@@ -214,7 +214,7 @@ def _restricted(fields: dict[str, str]) -> Iterator[str]:
             yield f"{key}=YES"
     if fields.get("MinNodes", "0") not in ("0", "1", *NOTHING):
         yield f"MinNodes={harmless(fields['MinNodes'])[:20]}"
-    for key in ("AllowAccounts", "AllowGroups", "AllowQos"):
+    for key in ("AllowAccounts", "AllowGroups", "AllowQos", "AllocNodes"):
         if fields.get(key, "ALL") not in ("ALL", *NOTHING):
             yield f"{key}={harmless(fields[key])[:60]}"
     if fields.get("QoS", "N/A") not in NOTHING:

@@ -1,6 +1,7 @@
 """Nodes as roles: by hardware, each reached by one partition, none twice."""
 
 import scontrol_made as made
+from rows import rows
 
 from siteproof.porting.grouping import group
 from siteproof.porting.new_site import gpus as gpus_of
@@ -55,6 +56,40 @@ def test_numbered_features_are_places_and_divide_no_role():
     }
 
 
+@rows(
+    "features, places",
+    [
+        (lambda n: f"milan,{n // 4 + 1}", {"nodes-1": "n[1-4]", "nodes-2": "n[5-8]"}),
+        (lambda n: f"milan,row-{'ab'[n // 4]}", {"row-a": "n[1-4]", "row-b": "n[5-8]"}),
+        (lambda n: f"rack{'AB'[n // 4]}", {"racka": "n[1-4]", "rackb": "n[5-8]"}),
+        (lambda n: f"x1000c{n // 4}", {"x1000c0": "n[1-4]", "x1000c1": "n[5-8]"}),
+        (lambda n: f"milan,u{n}", {}),
+        (lambda n: f"milan,r1n{n}", {}),
+        (lambda n: "milan" if n > 3 else f"milan,desk-of-{'abcd'[n]}", {}),
+        (lambda n: f"n{n + 1}", {}),
+    ],
+)
+def test_features_that_name_a_place_or_one_node_divide_no_role(features, places):
+    found = grouped(made.nodes("n[1-8]", features=features), made.partition("batch", "n[1-8]"))
+    assert list(roles(found)) == ["batch"]
+    assert {name: str(nodes) for name, nodes in found.places.items()} == places
+
+
+@rows(
+    "features",
+    [
+        lambda n: ("e5-2680v4", "e5-2690v4")[n // 4],
+        lambda n: ("milan", "genoa")[n // 4],
+        lambda n: "milan,vis" if n == 0 else "milan",
+        lambda n: ("a100", "v100")[n // 4],
+        lambda n: ("racks", "rows")[n // 4],
+    ],
+)
+def test_features_that_may_be_hardware_divide_roles(features):
+    found = grouped(made.nodes("n[1-8]", features=features), made.partition("batch", "n[1-8]"))
+    assert len(found.roles) == 2
+
+
 def test_features_that_divide_hardware_divide_roles():
     nodes = made.nodes("n[1-4]", features="milan") + made.nodes("n[5-8]", features="genoa")
     found = grouped(nodes, made.partition("batch", "n[1-8]"))
@@ -94,6 +129,24 @@ def test_a_partition_that_needs_two_nodes_is_the_last_choice_and_says_so():
         "one": [],
         "wide": ["MinNodes=2"],
     }
+
+
+@rows(
+    "old, new",
+    [
+        ("AllowAccounts=ALL", "AllowAccounts=physics"),
+        ("AllowGroups=ALL", "AllowGroups=root"),
+        ("AllowQos=ALL", "AllowQos=high"),
+        ("RootOnly=NO", "RootOnly=YES"),
+        ("Hidden=NO", "Hidden=YES"),
+        ("ReqResv=NO", "ReqResv=YES"),
+    ],
+)
+def test_a_partition_that_most_users_may_not_use_is_the_last_choice_and_says_so(old, new):
+    closed = made.partition("closed", "n[1-5]").replace(old, new)
+    found = grouped(made.nodes("n[1-5]"), closed + made.partition("open", "n[1-4]"))
+    asked = {one.partition: list(one.restricted) for one in found.roles}
+    assert asked == {"open": [], "closed": [new]}
 
 
 def test_no_node_is_in_two_roles():

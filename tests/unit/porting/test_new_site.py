@@ -1,5 +1,6 @@
 """`siteproof sites new`: a whole, lint-clean site of what Slurm lists; everything else is a gap."""
 
+import shutil
 import time
 from subprocess import CompletedProcess
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 from recorded import OUTPUTS
 from rows import rows
 
+from siteproof import nodesets
 from siteproof.cli import group
 from siteproof.errors import UserError
 from siteproof.sites import load
@@ -69,6 +71,37 @@ def test_the_site_is_lint_clean_and_its_gaps_are_listed(centre):
     gaps = [line for line in lines if line.startswith("siteproof: gap: ")]
     assert lines[-1].endswith(f"{len(gaps)} gaps")
     assert all(f"gap: {line.removeprefix('siteproof: gap: ')}" in done.output for line in gaps)
+
+
+CUDA = """\
+GROMACS/2024.1-foss-2023b
+GROMACS/2024.4-foss-2023b-CUDA-12.4.0
+OSU-Micro-Benchmarks/7.2-gompi-2023b-CUDA-12.4.0
+"""
+
+
+@rows(
+    "with_gpus, modules, on_thin",
+    [
+        ("", ["GROMACS/2024.1-foss-2023b"], ["system", "module-gromacs"]),
+        ("g[1-2]", CUDA.split()[::2], ["system", "module-gromacs"]),
+        ("n[1-2],g[1-2]", CUDA.split()[1:], ["system", "module-gromacs", "module-osu"]),
+    ],
+)
+def test_builds_for_gpus_are_for_nodes_with_gpus(centre, with_gpus, modules, on_thin):
+    (centre.folder / "modules").write_text(CUDA)
+    gres = {name: "gpu:4" for name in nodesets.parse(with_gpus)}
+    nodes = "".join(made.nodes(n, gres=gres.get(n, "(null)")) for n in ("n1", "n2", "g1", "g2"))
+    parts = made.partition("thin", "n[1-2]") + made.partition("fat", "g[1-2]")
+    given = ("--cluster=far", "--modules", centre.folder / "modules", "--modules-system=lmod")
+    done = centre(*given, nodes=nodes, parts=parts)
+    assert done.exit_code == 0, done.output
+    system = load("far").system
+    assert [one.modules for one in system.environments.values() if one.modules] == [
+        [module] for module in modules
+    ]
+    assert system.partitions["thin"].environments == on_thin
+    shutil.rmtree(centre.folder / "sites/far")
 
 
 def test_nothing_is_invented(centre):

@@ -192,3 +192,16 @@ def test_an_interface_whose_name_no_kernel_knows_is_a_mistake(machine):
     with pytest.raises(UserErrors) as caught:
         load("fullest")
     assert "'em1; rm' is not a valid name of an interface" in str(caught.value)
+
+
+def test_where_no_slurm_conf_names_the_cluster_slurm_is_asked(machine, monkeypatch):
+    scontrol = machine / "scontrol"
+    scontrol.write_text("#!/bin/sh\necho 'ClusterName             = mine'\n")
+    scontrol.chmod(0o755)
+    add(machine, "mine", "{cluster: mine}")
+    add(machine, "laptop", "{fallback: true}")
+    monkeypatch.setenv("PATH", str(machine), prepend=":")
+    assert recognise() == "mine"
+    (machine / "slurm.conf").write_text("ClusterName=other\n")
+    with pytest.raises(UserError, match="cluster other"):
+        recognise()
