@@ -293,6 +293,10 @@ def _examine_whole(
         for one in members.values()
     ]
     files_of_it, criteria = _criteria(where, *around) if around else ([], {})
+    for file in (BASELINES, WAIVERS):
+        if (where / file).exists():
+            what = f"{file} has no effect in a system with `members`"
+            system_file.add((MEMBERS,), what, hint="Move its entries to the members' own files")
     documents = [system_file, *files_of_it]
     if whole is None or any(document.mistakes for document in documents):
         return None, documents

@@ -387,6 +387,9 @@ class FileSystem(Model):
         return self.roles is None or role in self.roles
 
 
+_LAUNCH = re.compile(r"(?<![\w./-])launch\s+\S")
+
+
 class Application(Model):
     """A program of users in the site's workload."""
 
@@ -424,8 +427,12 @@ class Application(Model):
         for key in ("prints", "tasks"):
             if getattr(self, key) and not self.command:
                 raise Mistake(f"'{key}' without 'command'", "only with 'command'")
-        if self.prints and self.prints.count("#") != 1:
+        if "prints" in self.model_fields_set and self.prints.count("#") != 1:
             raise Mistake("'prints' does not have one #", "one #, where the figure stands")
+        if self.command and not self.answer.strip("* "):
+            raise Mistake("any line has this 'answer'", "a line that only a right answer has")
+        if self.tasks and not _LAUNCH.search(self.command):
+            raise Mistake("'tasks' without a line 'launch PROGRAM' in 'command'", "both, or none")
         if self.tasks and self.tasks % self.nodes:
             raise Mistake("'tasks' is not the same on each node", "a multiple of 'nodes'")
         return self

@@ -267,6 +267,16 @@ def test_a_mistake_in_members_is_one_line(members, told, world):
     assert told in line
 
 
+@rows("file", ["baselines.yaml", "waivers.yaml"])
+def test_a_file_that_has_no_effect_in_a_system_with_members_is_named(file, world):
+    world.whole()
+    folder = sites.folder() / "whole"
+    (folder / file).write_text("system: whole\n")
+    with pytest.raises(UserErrors, match=f"{file} has no effect in a system with `members`"):
+        sites.load("whole", whole=True)
+    (folder / file).unlink()
+
+
 @rows(
     "made, told",
     [
