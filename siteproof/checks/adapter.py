@@ -593,11 +593,7 @@ def _prints_attributes(handler: logging.Handler) -> bool:
     return "%(check_" in form.replace("%(check_info)", "")
 
 
-@_patch(
-    "records of a test",
-    "several-settings",
-    "reframe.core.logging:LoggerAdapter.log_result/multiline",
-)
+@_patch("records of a test", "several-settings", "reframe.core.logging:LoggerAdapter.log_result")
 def _log_result(_hooks: Hooks) -> None:
     """Where a centre's settings want it, all handlers of perflogs but ours have one record a test.
 

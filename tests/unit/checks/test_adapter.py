@@ -207,14 +207,9 @@ def records_of_a_test(here):
     """A setting of all handlers decides whether a test has one record or one a variable."""
     check = CHECK.replace("import sanity_function", "import performance_function, sanity_function")
     here.write("first.py", check + VALUES)
-    both = PERFLOG.replace(
-        "}]}",
-        '}, {"type": "filelog", "prefix": "x", "basedir": "others", '
-        '"level": "info", "format": "%(check_name)s"}]}',
-    )
-    general = '"perflog_multiline": True, "remote_detect"'
-    config = CONFIG.replace('"environments"', f'{both} "environments"')
-    here.write("config.py", config.replace('"remote_detect"', general))
+    other = PERFLOG.partition("[{")[2].partition("[")[2].partition("]")[0].replace("logs", "others")
+    both = PERFLOG.replace("}]}", f"}}, {other}], 'perflog_multiline': True}}")
+    here.write("config.py", CONFIG.replace('"environments"', f'{both} "environments"'))
     here.reframe("-c", "first.py", "-r")
     for name in ("logs", "others"):
         (log,) = here.folder.glob(f"{name}/**/*.log")
