@@ -24,11 +24,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from siteproof import installed
 from siteproof.errors import UserError
 
 T = TypeVar("T")
 P = ParamSpec("P")
-CLONE = Path(__file__).resolve().parents[1]
 
 MIB = 1 << 20
 OUTPUT = 64 * MIB  # what a tool printed on a node
@@ -64,8 +64,16 @@ class Unread(UserError):
 
 
 def folder() -> Path:
-    """The folder that holds perflogs/, stage/ and output/."""
-    return Path(os.environ.get("SITEPROOF_DATA") or CLONE).resolve()
+    """The folder that holds perflogs/, stage/ and output/; the clone, if none is named.
+
+    Raises UserError if none is named and a wheel is installed.
+    """
+    if given := os.environ.get("SITEPROOF_DATA"):
+        return Path(given).resolve()
+    if installed.IS_WHEEL:
+        hint = "Run 'siteproof init DIR', then '. DIR/activate'"
+        raise UserError("SITEPROOF_DATA", "is not set, so there is no folder of data", hint=hint)
+    return installed.SUITE
 
 
 def must_exist() -> None:

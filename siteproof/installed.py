@@ -1,4 +1,4 @@
-"""Whether this program can work: it runs from a clone, whose .venv is that of its lock.
+"""Where the suite lies, and whether this installation can work.
 
 Imports nothing but the standard library, as a stale .venv may lack anything else.
 """
@@ -9,27 +9,30 @@ import hashlib
 import sys
 from pathlib import Path
 
-CLONE = Path(__file__).resolve().parents[1]
+_IN_WHEEL = Path(__file__).resolve().with_name("suite")
+IS_WHEEL = _IN_WHEEL.is_dir()
+# The folder of checks/, sweeps/, spack-envs/, sbatch/, site-config/ and reframe_settings.py.
+SUITE = _IN_WHEEL if IS_WHEEL else Path(__file__).resolve().parents[1]
 
 
 def why_not() -> str:
     """One line on what is wrong with this installation, and the command that helps; or empty."""
-    if not (CLONE / "checks").is_dir():
+    if not (SUITE / "checks").is_dir():
         return (
-            f"{CLONE} has no checks: Siteproof runs from its clone only, where checks, sweeps and "
-            "sites lie. Run 'make venv' in the clone, then '. ./activate'"
+            f"{SUITE} has no checks: run 'make venv' in a clone, then '. ./activate', "
+            "or install the wheel"
         )
-    venv = CLONE / ".venv"
-    if Path(sys.prefix).resolve() != venv.resolve():
+    venv = SUITE / ".venv"
+    if IS_WHEEL or Path(sys.prefix).resolve() != venv.resolve():
         return ""  # a Python that somebody else has set up
     try:
         made_from = (venv / "siteproof-stamp").read_text(errors="replace").splitlines()[1:2]
-        lock = hashlib.sha256((CLONE / "setup/requirements.lock").read_bytes()).hexdigest()
+        lock = hashlib.sha256((SUITE / "setup/requirements.lock").read_bytes()).hexdigest()
     except OSError as error:
-        return f"{error.filename}: {error.strerror}: run 'make venv' in {CLONE}"
+        return f"{error.filename}: {error.strerror}: run 'make venv' in {SUITE}"
     if made_from != [f"{lock}  -"]:
         return (
-            f"{venv} is not that of setup/requirements.lock: run 'make venv' in {CLONE} "
+            f"{venv} is not that of setup/requirements.lock: run 'make venv' in {SUITE} "
             "(without network: setup/venv --wheels DIR)"
         )
     return ""

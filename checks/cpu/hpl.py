@@ -6,14 +6,14 @@ from pathlib import Path
 import reframe as rfm
 from reframe.core.builtins import run_after, variable
 
-from siteproof import files
+from siteproof import installed
 from siteproof.checks import PerNodeCheck, loading
 from siteproof.parsers import hpcc, hpl
 from siteproof.sites import job_keys
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.key_types import HPL_BLOCKS
 
-MKL = files.CLONE / ".mkl"  # where 'make mkl' puts it
+MKL = installed.SUITE / ".mkl"  # where 'make mkl' puts it
 CHOICES = ("fastest",)
 NB = 192
 QUICK = 3000  # solved within a second; HPCC's other tests take half a minute

@@ -16,12 +16,13 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import nodesets
 from siteproof.answers import required
 from siteproof.answers.attempts import PLANNED, SERVICE, of_system, refusal
+from siteproof.installed import SUITE
 from siteproof.record import pair_units
 from siteproof.record.finding import Finding, note
 from siteproof.record.point import KNOB
 from siteproof.record.samples import EMULATED, Header, Sample
 from siteproof.sites import Criterion, Partition, Site, bought, check_files, pairs
-from siteproof.sites.catalogue import MODES, ROOT, Metric, read
+from siteproof.sites.catalogue import MODES, Metric, read
 from siteproof.sites.lint import at
 
 FILE_SYSTEM, AT_ONCE, PATTERN = "file_system", "at_once", "pattern"
@@ -228,7 +229,7 @@ class _Asked:
 
     @property
     def _declared(self) -> Mapping[str, Any]:
-        file = ROOT / (self.entry.file or "")
+        file = SUITE / (self.entry.file or "")
         return check_files.declared(Path(file), str(self.entry.check)) if self.entry.file else {}
 
     # ---- which attempts

@@ -27,7 +27,7 @@ from reframe.core.logging import getlogger
 from reframe.core.runtime import runtime
 from reframe.utility.sanity import make_performance_function
 
-from siteproof import files, nodesets
+from siteproof import files, installed, nodesets
 from siteproof.answers import implausible, required
 from siteproof.checks import (
     adapter,
@@ -393,7 +393,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             bounds=contract.bounds(active.site, self.name_of_check(), self.role),
             lost=lost,
             limit=int(self.seconds()),
-            provenance=session.provenance(files.CLONE)
+            provenance=session.provenance(installed.SUITE)
             | session.provenance_of(active.software, self.current_environ.name),
             **self.plan_of_its_kind(),
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 from traceback import format_exception_only
 from typing import NoReturn
 
-from siteproof import files
+from siteproof import files, installed
 from siteproof.errors import ExitCode, UserError, UserErrors, hint
 from siteproof.sites import Metric, Site, check_files
 from siteproof.sites.catalogue import Setting
@@ -95,8 +95,8 @@ def report_missing_checks(site: Site, paths: Iterable[str | Path]) -> None:
     A file that can be read is loaded, and refused if it lacks its check.
     """
     searched = [Path(path).resolve() for path in paths]
-    for one in check_files.missing(site.catalogue, SWEEPS_ONLY, files.CLONE).values():
-        file = (files.CLONE / one.file).absolute()
+    for one in check_files.missing(site.catalogue, SWEEPS_ONLY, installed.SUITE).values():
+        file = (installed.SUITE / one.file).absolute()
         if one.is_readable or not any(file.is_relative_to(path) for path in searched):
             continue
         if file.is_file():  # no permission: ReFrame would end with its own error

@@ -18,7 +18,7 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 
-from siteproof import files, nodesets, units
+from siteproof import installed, nodesets, units
 from siteproof.checks import adapter, loading, session
 from siteproof.errors import UserError, harmless
 from siteproof.record import plain_tests, samples
@@ -132,7 +132,7 @@ def _header(task: Any, name: str, mode: str, nodes: NodeSet) -> Header:
         campaign=active.campaign,
         expected=str(nodes),
         conditions=_conditions(check),
-        provenance=session.provenance(files.CLONE)
+        provenance=session.provenance(installed.SUITE)
         | session.provenance_of(active.software, environment)
         | {plain_tests.TEST: _file(check), "origin": "none: a plain ReFrame test"}
         | _references(check),

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import reframe
 
-from siteproof import files
+from siteproof import __version__, files, installed
 from siteproof.errors import UserError
 from siteproof.record import session_numbers
 from siteproof.sites import Site
@@ -95,8 +95,8 @@ def _packages(programs: Collection[str]) -> str:
 
     It names a set of setup/packages.list: the first row with a command is of a set that measures.
     """
-    table = files.CLONE / "setup/packages.list"
-    if not table.is_file():  # an installed copy has no setup/
+    table = installed.SUITE / "setup/packages.list"
+    if not table.is_file():  # a wheel has no setup/
         return ""
     for row in table.read_text().splitlines():
         words = row.split()
@@ -211,7 +211,7 @@ def current() -> Session:
 def provenance(clone: Path) -> dict[str, str]:
     """Provenance that all samples of a session share."""
     return {
-        "suite": revision(clone),
+        "suite": f"wheel {__version__}" if installed.IS_WHEEL else revision(clone),
         "reframe": reframe.VERSION,
         "user": files.user(),
         "login": socket.gethostname(),

@@ -16,7 +16,7 @@ from typing import Any
 
 from reframe.utility.cpuinfo import cpuinfo
 
-from siteproof import files, locks, sites
+from siteproof import files, installed, locks, sites
 from siteproof.checks import (
     adapter,
     budget,
@@ -63,7 +63,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
         site = sites.load((given.system or "").partition(":")[0] or sites.recognise())
         options.refuse(given, site)
         refuse_later_settings(given.config_files or [])
-        loading.report_missing_checks(site, given.checkpath or [files.CLONE / "checks"])
+        loading.report_missing_checks(site, given.checkpath or [installed.SUITE / "checks"])
         active = session.start(site, given.restore_session, (given.system or "").partition(":")[2])
         if given.run:
             machine.refuse_stranger(site.name, site.system.recognise)
@@ -82,7 +82,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
 
 def refuse_later_settings(named: Sequence[str]) -> None:
     """Of several files of settings ours must be the last. Raises UserError."""
-    if named and Path(named[-1].removeprefix(":")).resolve() != files.CLONE / SETTINGS:
+    if named and Path(named[-1].removeprefix(":")).resolve() != installed.SUITE / SETTINGS:
         what, remedy = f"{named[-1]} comes after {SETTINGS}", f"Name {SETTINGS} last"
         raise UserError("-C, or RFM_CONFIG_FILES", what, hint=remedy)
 
@@ -100,7 +100,7 @@ def with_earlier(own: dict[str, Any]) -> dict[str, Any]:
 def with_own_checks(site: Site, paths: Sequence[str]) -> list[str]:
     """The paths of -c, with the site's own checks where those of the clone are among them."""
     named = {Path(path).resolve() for path in paths}
-    if files.CLONE / "checks" not in named:
+    if installed.SUITE / "checks" not in named:
         return list(paths)
     own = sites.own_checks(site.folder, site.system)
     return [*paths, *(str(folder) for folder in own if folder.resolve() not in named)]
@@ -108,7 +108,7 @@ def with_own_checks(site: Site, paths: Sequence[str]) -> list[str]:
 
 def hooks(given: Any, site: Site) -> adapter.Hooks:
     """What ends a run that ReFrame would let go on; and what becomes of plain tests."""
-    by_file = loading.promised(site.catalogue, files.CLONE)
+    by_file = loading.promised(site.catalogue, installed.SUITE)
     names = {metric.check for metric in site.catalogue.values() if metric.check}
     return adapter.Hooks(
         file_loaded=partial(loading.refuse_lost_checks, by_file),
@@ -176,7 +176,7 @@ def make_folders(active: session.Session) -> None:
         raise UserError(active.folder, what, hint=ELSEWHERE)
     perflogs, system = active.folder / "perflogs", active.site.system
     _make_folder(perflogs)
-    if active.folder == files.CLONE and not _is_local(active) and system.system != "testbed":
+    if active.folder == installed.SUITE and not _is_local(active) and system.system != "testbed":
         loading.report(f"warning: {perflogs} {IN_THE_CLONE}")
     if perflogs.stat().st_mode & stat.S_IWGRP:
         os.umask(0o002)  # a folder of a group of operators: what one writes, the others may add to

@@ -8,6 +8,7 @@ import os
 import re
 import resource
 import sys
+from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
@@ -126,8 +127,9 @@ def _lacking() -> str:
 def main() -> None:
     """Run the command; a user's mistake becomes one line and exit code 2."""
     installed.refuse()
-    # What matplotlib keeps of fonts would be in HOME.
-    os.environ.setdefault("MPLCONFIGDIR", str(files.cache_folder() / "matplotlib"))
+    with suppress(UserError):  # no folder of data: what needs one says so
+        # What matplotlib keeps of fonts would be in HOME.
+        os.environ.setdefault("MPLCONFIGDIR", str(files.cache_folder() / "matplotlib"))
     gc.set_threshold(50_000, 20, 100)  # searching a year of samples for garbage took half the time
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

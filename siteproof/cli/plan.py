@@ -20,7 +20,7 @@ from typing import Any, NoReturn, TextIO
 
 import click
 
-from siteproof import files, nodesets, sites, units
+from siteproof import files, installed, nodesets, sites, units
 from siteproof.answers import required
 from siteproof.checks import selection, timetable
 from siteproof.checks.selection import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
@@ -228,7 +228,7 @@ def _no_such_check(options: Sequence[str]) -> UserError:
 def _described(options: Sequence[str]) -> list[Case]:
     """ReFrame's own description of the checks that these options select. Raises UserError."""
     reframe = Path(sys.executable).with_name("reframe")
-    checks = [] if _names_checks(options) else ["-c", str(files.CLONE / "checks")]
+    checks = [] if _names_checks(options) else ["-c", str(installed.SUITE / "checks")]
     catalogue.read()  # here, so that ReFrame's process has it, too
     code, out, err = forked([str(reframe), *checks, *options, "--describe"])
     if code:

@@ -16,7 +16,7 @@ from tempfile import TemporaryFile
 
 import click
 
-from siteproof import files
+from siteproof import files, installed
 from siteproof.cli.records import INDENT, print_wrapped
 from siteproof.cli.shared import print_text
 from siteproof.errors import ExitCode, UserError, harmless
@@ -165,14 +165,14 @@ class Steps:
         """Run a command. Returns its exit code, and what it has added to the log."""
         self.screen.note(f"== {self.name}: {shlex.join(argv)}")
         program = shutil.which(argv[0]) or str(Path(sys.executable).with_name(argv[0]))
-        settings = {"RFM_CONFIG_FILES": str(files.CLONE / "reframe_settings.py")}
+        settings = {"RFM_CONFIG_FILES": str(installed.SUITE / "reframe_settings.py")}
         begin = self.screen.size()
         code = children.run(
             [program, *argv[1:]],
             self.received,
             output=output,
             errors=self.screen.log,
-            cwd=files.CLONE,
+            cwd=installed.SUITE,
             env=os.environ | settings,
             look=look,
         )

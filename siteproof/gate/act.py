@@ -17,7 +17,7 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 
-from siteproof import files, nodesets
+from siteproof import files, installed, nodesets
 from siteproof.errors import UserError
 from siteproof.gate import children, commands, log, service
 from siteproof.gate.commands import Cluster, Command, Plan, QuarantineOptions, Refusal
@@ -407,13 +407,13 @@ def retest(
         journal.add({**record, "phase": "before"})
     own = Path(sys.executable).with_name("reframe")
     program = str(own) if own.exists() else shutil.which("reframe") or "reframe"
-    environment = os.environ | {"RFM_CONFIG_FILES": str(files.CLONE / "reframe_settings.py")}
+    environment = os.environ | {"RFM_CONFIG_FILES": str(installed.SUITE / "reframe_settings.py")}
     if campaign:
         environment["SITEPROOF_CAMPAIGN"] = campaign
     with children.noted() as received:
         try:
             words = [program, *argv[1:]]
-            code = children.run(words, received, cwd=files.CLONE, env=environment)
+            code = children.run(words, received, cwd=installed.SUITE, env=environment)
         except children.Interrupted:
             raise KeyboardInterrupt from None  # ReFrame has cancelled its jobs
     with log.held(scope.log, wait=True) as journal:

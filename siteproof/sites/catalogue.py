@@ -11,13 +11,13 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from siteproof import errors, units
+from siteproof.installed import SUITE
 from siteproof.sites.key_types import Model
 from siteproof.sites.schema import shapes, yamlfile
 from siteproof.sites.schema.yamlfile import Document, Loc
 from siteproof.sites.stated import Expected
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "checks"
+FOLDER = SUITE / "checks"
 NAME = "catalogue.yaml"
 FEATURES = "features"
 SOURCES = ("descriptions", "sessions", "timeline.csv", "probes", "criteria", "site")

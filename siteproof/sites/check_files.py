@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from siteproof import files
 from siteproof.errors import UserError
+from siteproof.installed import SUITE
 from siteproof.sites import catalogue
-from siteproof.sites.catalogue import ROOT, Metric
+from siteproof.sites.catalogue import Metric
 from siteproof.sites.schema.yamlfile import Document, shown
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Lost:
         return f"{self.file} {self.what}"
 
 
-def lost(table: Mapping[str, Metric], bare: Collection[str], root: Path = ROOT) -> dict[str, Lost]:
+def lost(table: Mapping[str, Metric], bare: Collection[str], root: Path = SUITE) -> dict[str, Lost]:
     """The checks whose files do not hold them, by name.
 
     bare: checks that are no tests by themselves, but classes of which sweeps make tests.
@@ -79,7 +80,7 @@ def lost(table: Mapping[str, Metric], bare: Collection[str], root: Path = ROOT) 
 
 
 def missing(
-    table: Mapping[str, Metric], bare: Collection[str], root: Path = ROOT
+    table: Mapping[str, Metric], bare: Collection[str], root: Path = SUITE
 ) -> dict[str, Lost]:
     """Those of them that no other file holds, so that nothing measures their metrics."""
     return {name: one for name, one in lost(table, bare, root).items() if not one.elsewhere}
@@ -89,7 +90,7 @@ def lint(
     chosen: Iterable[Site],
     sweeps: Mapping[str, Collection[str]],
     bare: Collection[str],
-    root: Path = ROOT,
+    root: Path = SUITE,
 ) -> list[UserError]:
     """A mistake for each lost check: what it measures, and which sites and sweeps need it.
 

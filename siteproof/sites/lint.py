@@ -12,7 +12,8 @@ from typing import Any
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
-from siteproof.sites.catalogue import ROOT, Metric
+from siteproof.installed import SUITE
+from siteproof.sites.catalogue import Metric
 from siteproof.sites.job_keys import lint_jobs
 from siteproof.sites.key_types import Graded
 from siteproof.sites.schema.shapes import near
@@ -25,7 +26,7 @@ NEEDED = (
     *("nodes", "partitions", "environments", "workload.applications"),
     *("partitions.*.role", "partitions.*.environments"),
 )
-SPACK_ENVS = ROOT / "spack-envs"
+SPACK_ENVS = SUITE / "spack-envs"
 # Keys that name something: what that is, and the section or list that has it. * is any key, or
 # any place of a list.
 REFERENCES = {

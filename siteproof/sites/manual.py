@@ -13,8 +13,9 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
 from siteproof import files
+from siteproof.installed import SUITE
 from siteproof.sites.calendar_csv import Milestone, PlannedWindow
-from siteproof.sites.catalogue import ROOT, Metric
+from siteproof.sites.catalogue import Metric
 from siteproof.sites.lint_promise import OWNER
 from siteproof.sites.promise import Baseline, Criterion, Waiver
 from siteproof.sites.published_csv import Published
@@ -125,7 +126,7 @@ def forms() -> dict[str, list[Key]]:
     return {name: list(_keys(model, (name,))) for model, name in FORMS.items()}
 
 
-PAGE = ROOT / "docs/files.md"
+PAGE = SUITE / "docs/files.md"
 DATA, CACHE = "data folder", "cache folder"
 _IN = "in the "
 

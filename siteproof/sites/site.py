@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ClusterShell.NodeSet import NodeSet
 
-from siteproof import errors, files, nodesets
+from siteproof import errors, files, installed, nodesets
 from siteproof.errors import UserError, UserErrors
 from siteproof.sites import catalogue as metrics
 from siteproof.sites import check_files, job_keys, plausible, site_tables
@@ -28,7 +28,7 @@ from siteproof.sites.stated import FactSection
 from siteproof.sites.system import Hardware, HostParameters, Partition, Recognise, System, Whole
 
 P = TypeVar("P", Criterion, Baseline)
-SUPPLIED = metrics.ROOT / "site-config"  # the sites that come with Siteproof
+SUPPLIED = installed.SUITE / "site-config"  # the sites that come with Siteproof
 SYSTEM, CRITERIA, BASELINES = "system.yaml", "criteria.yaml", "baselines.yaml"
 MEMBERS = "members"  # the key of system.yaml of a system that consists of others
 MORE_CRITERIA = "criteria-*.yaml"  # optional: more criteria than fit into one file

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator, Field, field_validator
 
 from siteproof.errors import Mistake, UserError, UserErrors
+from siteproof.installed import SUITE
 from siteproof.sites import Site
 from siteproof.sites import folder as site_folder
-from siteproof.sites.catalogue import ROOT
 from siteproof.sites.job_keys import Feature
 from siteproof.sites.key_types import Model, shaped
 from siteproof.sites.schema import shapes, yamlfile
@@ -144,7 +144,7 @@ class Versions(Model):
 
 
 M = TypeVar("M", bound=Model)
-FOLDER = ROOT / "spack-envs"
+FOLDER = SUITE / "spack-envs"
 COMMON = "common"  # the folder that all environments include
 SPACK_FILE = "spack.yaml"
 FEATURES_FILE = "features.yaml"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from siteproof import files
 from siteproof.errors import UserError, UserErrors
+from siteproof.installed import SUITE
 from siteproof.record.point import KNOB, OWN, Point, Values
-from siteproof.sites.catalogue import ROOT
 from siteproof.sites.schema import shapes, yamlfile
 from siteproof.sites.schema.yamlfile import Document
 from siteproof.sweeps import knobs as turned
@@ -137,7 +137,7 @@ def classes(each: Iterable[Point]) -> list[str]:
     return sorted(found, key=lambda name: int(name.rpartition("-")[2]))
 
 
-FOLDER = ROOT / "sweeps"
+FOLDER = SUITE / "sweeps"
 VARIABLE = "SITEPROOF_SWEEPS"
 MAX_POINTS = 20_000
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")

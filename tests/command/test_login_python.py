@@ -308,7 +308,7 @@ def test_every_command_refuses_a_venv_of_another_lock_and_a_copy_without_checks(
     shutil.rmtree(pulled / "checks")
     done = in_venv(pulled, "from siteproof.cli import main; main()")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "has no checks: Siteproof runs from its clone only" in done.stderr
+    assert "has no checks: run 'make venv' in a clone" in done.stderr
 
 
 # a file system without locks, and a private umask

@@ -1,4 +1,4 @@
-"""What an installed copy holds: every file of the package, and what it imports."""
+"""What the package imports, and what it does without."""
 
 import ast
 import os
@@ -9,7 +9,6 @@ import tomllib
 from contextlib import suppress
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -17,13 +16,11 @@ import sources
 from clone import TOP
 from packaging.requirements import Requirement
 from rows import rows
-from setuptools import Distribution
 
 from siteproof.checks import adapter
 from siteproof.services import runner
 
-NOT_IMPORTED = {"pip", "setuptools", "jsonschema"}  # what installs the rest; by tests only
-PACKAGE = TOP / "siteproof"
+NOT_IMPORTED = {"pip", "hatchling", "jsonschema"}  # what installs the rest; by tests only
 NAMES = {  # of a module, where it is not that of its distribution
     "ClusterShell": "clustershell",
     "reframe": "reframe-hpc",
@@ -33,30 +30,6 @@ NAMES = {  # of a module, where it is not that of its distribution
     "irods": "python-irodsclient",
     "websocket": "websocket-client",
 }
-
-
-@pytest.fixture
-def package(monkeypatch):
-    """The package as setuptools reads it; nothing is built or written."""
-    monkeypatch.chdir(TOP)
-    found = Distribution({"script_name": "setup.py"})
-    found.parse_config_files(["pyproject.toml"])
-    found.include_package_data = False  # or a manifest is written into the clone
-    return found
-
-
-def test_every_file_of_the_package_is_installed(package):
-    build = package.get_command_obj("build_py")
-    build.ensure_finalized()
-    held = {Path(folder, name) for _, folder, _, names in build.data_files for name in names}
-    held |= {Path(file) for _, _, file in build.find_all_modules()}
-    there = {
-        path.relative_to(TOP)
-        for path in PACKAGE.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    assert {path.suffix for path in there} >= {".css", ".j2", ".py", ".sh"}
-    assert held == there
 
 
 # ---- the libraries

@@ -24,6 +24,7 @@ FLOORS = {  # a floor knows those below it; 1 at the bottom
     1: FOUNDATIONS,
 }
 NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
+    ("files", "installed"): "where no folder of data is named, it is the clone",
     ("verdict", "compare"): "a setting that a person accepted is no change any more",
     ("nodes", "links"): "a node that explains bad pairs is a bad node",
     ("nodes", "verdict"): "a node that breaks the contract is a bad node",

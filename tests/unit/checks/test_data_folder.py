@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from rows import rows
 
-from siteproof import files
+from siteproof import installed
 from siteproof.checks import settings
 
 
@@ -20,7 +20,7 @@ from siteproof.checks import settings
 def test_results_of_a_cluster_in_the_clone_are_warned_of(
     system, scheduler, in_clone, warned, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(files, "CLONE", tmp_path if in_clone else tmp_path / "clone")
+    monkeypatch.setattr(installed, "SUITE", tmp_path if in_clone else tmp_path / "clone")
     partitions = {"compute": SimpleNamespace(scheduler=scheduler)}
     site = SimpleNamespace(system=SimpleNamespace(system=system, partitions=partitions))
     settings.make_folders(SimpleNamespace(folder=tmp_path, site=site))

@@ -41,7 +41,7 @@ def test_a_missing_program_names_the_packages_that_bring_it():
 
 
 def test_an_installed_copy_without_setup_names_no_packages(monkeypatch, tmp_path):
-    monkeypatch.setattr(session.files, "CLONE", tmp_path)
+    monkeypatch.setattr(session.installed, "SUITE", tmp_path)
     assert session.remedy(["lmp"]) == ""
 
 
