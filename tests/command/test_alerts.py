@@ -11,6 +11,7 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.parse
 import urllib.request
 from contextlib import contextmanager
 from functools import partial
@@ -29,6 +30,8 @@ from siteproof.record import availability_log
 from siteproof.record.availability_log import ProbeResult
 
 RULES = TOP / "docs/alerts.rules.yaml"
+DASHBOARD = TOP / "docs/grafana.json"
+VARIABLES = {"metric": "siteproof_stream_triad_bytes_per_second"}  # the others: all
 TESTS = TOP / "tests/command/alerts.test.yaml"
 TYPES = {  # as node_exporter serves its files, and as the strict format is served
     "text": "text/plain; version=0.0.4",
@@ -206,6 +209,34 @@ def test_a_prometheus_that_reads_an_export_has_the_alerts(kind, tmp_path, monkey
         assert not [one for one in alerts() if one[1] == "C-PASS"]
         targets = ask("targets")["activeTargets"]
     assert [target["lastError"] for target in targets] == [""]
+
+
+def queries():
+    """Each query of the dashboard as Grafana sends it, with its panel."""
+    for panel in json.loads(DASHBOARD.read_text())["panels"]:
+        for target in panel["targets"]:
+            query = re.sub(r"\$(\w+)", lambda found: VARIABLES.get(found[1], ".*"), target["expr"])
+            yield f"{panel['title']} {target['refId']}", query
+
+
+def test_each_query_of_the_dashboard_has_an_answer(tmp_path, monkeypatch):
+    page, unanswered = tmp_path / "siteproof.prom", dict(queries())
+    page.write_text(text_of(tmp_path, monkeypatch))
+    with served(tmp_path, TYPES["text"]) as port, watching(tmp_path, port) as ask:
+
+        def answered(titles):
+            for title in titles & unanswered.keys():
+                path = f"query?query={urllib.parse.quote(unanswered[title])}"
+                if ask(path).get("result"):
+                    del unanswered[title]
+            return not titles & unanswered.keys()
+
+        links = {"Pairs of links by grade A"}
+        wait_for(lambda: answered(unanswered.keys() - links))
+        link = nets.load(tmp_path / "net", monkeypatch, criteria="{}\n", more=", critical: 8 Gb/s")
+        graded = exported.judged(link, [nets.ok("n1>s1", 7)])
+        page.write_text(openmetrics.text(graded, exported.report(graded), NOW))
+        wait_for(lambda: answered(links))
 
 
 def test_an_alert_ends_when_the_criterion_passes(tmp_path, monkeypatch):
