@@ -606,7 +606,8 @@ def _log_result(_hooks: Hooks) -> None:
 
     def log_result(self: Any, level: int, task: Any, *words: Any, **named: Any) -> None:
         if not _one_record or not self.logger:
-            return original(self, level, task, *words, **named)
+            original(self, level, task, *words, **named)
+            return
         every = self.logger.handlers  # ours is the first
         try:
             for of_each_variable, handlers in ((True, every[:1]), (False, every[1:])):
@@ -614,7 +615,6 @@ def _log_result(_hooks: Hooks) -> None:
                 original(self, level, task, *words, **named | {"multiline": of_each_variable})
         finally:
             self.logger.handlers = every
-        return None
 
     LoggerAdapter.log_result = log_result
 
