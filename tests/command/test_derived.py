@@ -351,7 +351,8 @@ def everything_else(perflogs):
             stripe_count="30",
             program="ior",
         )
-        made.nodes(clients, {"Lustre.osts_up": 30}, file_system=place, program="lfs")
+        targets = {"Lustre.osts_up": 30, "Lustre.targets_of_servers": "14x2 2x1"}
+        made.nodes(clients, targets, file_system=place, program="lfs")
         for metric, value in (("peak", best), ("sustained", lasting), ("nodes", 30)):
             mix = {"applications": "8", "nodes": "30", "mix": "8+7+6+3+2+2+1+1"}
             made.whole(f"Workload.{metric}", value, file_system=place, **mix)
