@@ -23,6 +23,11 @@ esac
 LCTL = """#!/bin/sh
 echo "$*" >>"$ASKED"
 [ "$2" = "$REFUSED" ] && { echo "error: get_param: param_path '$2': No such file" >&2; exit 2; }
+case $2 in *.ost_conn_uuid)
+    echo "osc.testfs-OST0000-osc-ffff8800.ost_conn_uuid=10.0.0.2@tcp"
+    echo "osc.testfs-OST0001-osc-ffff8800.ost_conn_uuid=10.0.0.2@tcp"
+    exit ;;
+esac
 echo "${2%\\**}x.srpc_info="
 echo "rpc flavor:     $FLAVOR"
 """
@@ -84,7 +89,9 @@ class Client:
         given = Measured(parser.parse(done.stdout), {}, Raw({}, {}, done.stdout, done.stderr), {})
         readings = host.lustre(given)[0]
         counts = {r.metric: int(r.value) for r in readings if r.unit == "count"}
-        named = {next(iter(r.dims.values())): r.value for r in readings if r.unit == "text"}
+        named = {
+            next(iter(r.dims.values()), r.metric): r.value for r in readings if r.unit == "text"
+        }
         return counts, named
 
     def install(self, name, **files):
@@ -117,8 +124,9 @@ def client(tmp_path):
 
 
 def test_targets_and_connections_of_this_file_system_are_counted(client):
-    counts, _ = client.read()
+    counts, named = client.read()
     assert counts["osts_up"] == counts["osts"] == 2
+    assert named["targets_of_servers"] == "1x2"
     assert (counts["connections"], counts["without_kerberos"]) == (3, 0)
     asked = client.asked.read_text().split("\n")
     assert asked[:3] == [

@@ -60,7 +60,6 @@ def test_every_refusal_names_what_is_needed_and_quotes_the_tool(output):
 @rows(
     "tool, name, stderr, said",
     [
-        ("ior", "4.0.0-text", "", "IOR-4.0.0: MPI Coordinated Test of Parallel I/O"),
         ("fio", "3.33-terse", "", "3;fio-3.33;x;0;0"),
         ("fio", "3.33-bad_rw", "fio: failed parsing rw=nosuch\n", "fio: failed parsing rw=nosuch"),
         ("fio", "3.33-json_and_text", "", "x: (g=0): rw=read"),  # and not '"error" : 0'

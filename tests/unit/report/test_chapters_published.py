@@ -185,7 +185,7 @@ def test_a_check_of_which_a_derived_criterion_takes_its_values_is_waited_for(see
     section = untested.chapter(seed("nebula-sriov"))
     (table,) = [t for t in section.tables if t.title == "Checks that were not run"]
     waiting = {name: row[0] for row in table.rows for name in row[2].split(", ")}
-    assert waiting["Hpl"] == "NASA-LINPACK-BARE, NASA-LINPACK-VIRTUAL"
+    assert waiting["Workload"] == "NASA-LINPACK-BARE, NASA-LINPACK-VIRTUAL"
     assert "NASA-RATIO-SRIOV" in waiting["TcpBandwidth"] and waiting["Gromacs"] == "none"
 
 
