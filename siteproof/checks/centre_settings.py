@@ -1,7 +1,7 @@
-"""The ReFrame settings of a centre: read for `siteproof port`, and kept in our runs.
+"""The ReFrame settings of a centre: read for `siteproof port` and `import`, and kept in our runs.
 
-ReFrame's own loader reads them. A settings.py is code of the user: `siteproof port` runs it as the
-user who calls the command, and never as root.
+ReFrame's own loader reads them. A settings.py is code of the user: both commands run it as the user
+who calls them, and never as root.
 """
 
 from __future__ import annotations
@@ -69,6 +69,30 @@ def read(path: Path, name: str = "") -> Settings:
         names = [one for one in partition.get("environs", []) if one in defined]
         offered[partition["name"]] = {one: defaults | defined[one] for one in names}
     return Settings(path, system, offered, others, tuple(unknown))
+
+
+def format_in(path: Path) -> str:
+    """The `format` of the perflogs that a file has, with its `format_perfvars` once.
+
+    Raises UserError.
+    """
+    config = _loaded(path)
+    from reframe.core.settings import site_configuration
+
+    found = _formats(config) - _formats(site_configuration)
+    if len(found) == 1:
+        return found.pop()
+    what = f"{len(found)} formats of its own in the 'filelog' of 'logging: handlers_perflog'"
+    raise UserError(path, what, ["exactly one"], hint="Give the format itself")
+
+
+def _formats(config: Any) -> set[str]:
+    return {
+        handler["format"].replace("%(check_perfvalues)s", handler.get("format_perfvars", ""))
+        for section in config["logging"]
+        for handler in section.get("handlers_perflog", ())
+        if handler["type"] == "filelog" and "format" in handler
+    }
 
 
 def _loaded(path: Path) -> Any:

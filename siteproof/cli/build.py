@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 from pathlib import Path
 
@@ -82,6 +83,7 @@ def build(
     if bad := re.search(r"[\s$`{}'\"\\:]", str(registered.top())):
         what = f"the path contains {bad[0]!r}, so programs below it cannot be on PATH"
         raise UserError(registered.top(), what, hint="Set SITEPROOF_DATA to another folder")
+    _end_as_by_ctrl_c()
     spack = command.find(other_spack)
     orders = [_order(site, inputs, update, jobs, sources, push) for inputs in chosen]
     if make_mirror:
@@ -93,6 +95,13 @@ def build(
     else:
         click.echo(f"built for {site.name}: {', '.join(order.label for order in orders)}")
     raise SystemExit(ExitCode.FAIL if failed else ExitCode.PASS)
+
+
+def _end_as_by_ctrl_c() -> None:
+    """Whatever asks this command to end, Spack is ended first; what is ignored stays so."""
+    for number in command.STOPS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as by nohup
+            signal.signal(number, signal.default_int_handler)
 
 
 def _sources(mirror: str, cache: str, push: bool, unsigned: bool) -> Sources:

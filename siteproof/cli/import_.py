@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from siteproof import files, sites
+from siteproof.checks import centre_settings
 from siteproof.cli.records import print_answer, print_unapplied
 from siteproof.cli.shared import applies, print_text, repeated, text_option
 from siteproof.compare.published import imported
@@ -23,7 +24,6 @@ from siteproof.wording.verdicts import own
 
 MAX_REFUSED = 20  # lines
 _CSV = ".csv"
-_SETTINGS = (".py", ".yaml", ".yml", ".json")  # of ReFrame's settings
 _MAX_NAMES = 3  # files with the same values
 _KEPT = (State.NEW, State.GROWN, State.SAME)
 
@@ -104,11 +104,9 @@ def import_(
 
 def _format(given: str) -> str:
     """The format itself, where a settings file of ReFrame is given. Raises UserError."""
-    if Path(given).suffix not in _SETTINGS or "%(" in given:
+    if Path(given).suffix not in (*centre_settings.CODE, *centre_settings.DATA) or "%(" in given:
         return given
-    from siteproof.checks import logged  # ReFrame, which most imports do not need
-
-    return logged.format_in(Path(given))
+    return centre_settings.format_in(Path(given))
 
 
 def _own(system: str) -> tuple[list[Path], str]:

@@ -16,6 +16,7 @@ from siteproof.errors import UserError, harmless
 from siteproof.spack import env_files, registered
 
 LOG = "build.log"
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # HUP: the terminal was lost
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _ERRORS, _LENGTH = 5, 200  # lines of a failed build that are printed, and characters of each
 _PATH = 4096  # characters of the longest path on Linux
@@ -97,26 +98,35 @@ def _stream(
 ) -> tuple[list[str], int]:
     """Run it in a folder: all lines that it prints, passed on at once, and its exit code."""
     printed: list[str] = []
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=settings(),
-        text=True,
-        errors="replace",
-        cwd=folder,  # some recipes leave files in the current folder
-    )
+    process: subprocess.Popen[str] | None = None
     try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)  # or one could come before `process` is set
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=settings(),
+            text=True,
+            errors="replace",
+            cwd=folder,  # some recipes leave files in the current folder
+            preexec_fn=_hear,
+        )
+        _hear()
         for text in process.stdout or ():
             write(text)
             printed.append(harmless(text.rstrip("\n")))
             line(printed[-1])
         return printed, process.wait()
     except KeyboardInterrupt:
-        process.send_signal(signal.SIGINT)
-        process.wait()
+        if process:
+            process.send_signal(signal.SIGINT)
+            process.wait()
         raise
+
+
+def _hear() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
 
 
 def _failure(printed: Sequence[str], code: int) -> tuple[str, list[str]]:

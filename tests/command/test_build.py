@@ -6,10 +6,11 @@ Spack itself does what is asked of it is proved only by building with the real o
 
 import json
 import os
-import signal
 
 import pytest
 from clone import PATIENCE, wait_for
+
+from siteproof.spack import command
 
 FAKE = r"""
 echo "$*" >>'{log}'
@@ -20,7 +21,9 @@ prefix='{store}/ior'
 case $step in
 concretize) echo '{lock}' >"$folder/spack.lock" ;;
 install)
-    [ -z "${{FAKE_HANGS:-}}" ] || {{ trap 'exit 130' INT; touch '{log}.hangs'; sleep 900 & wait; }}
+    [ -z "${{FAKE_HANGS:-}}" ] || {{
+        trap "echo >'{log}.ended'; exit 130" INT; touch '{log}.hangs'; sleep 900 & wait
+    }}
     mkdir -p "$prefix/.spack" "$prefix/bin" "$folder/view/bin"
     echo '{{"spec": {{"nodes": [{{"hash": "{hash}"}}]}}}}' >"$prefix/.spack/spec.json"
     for name in ior mdtest fio; do
@@ -176,11 +179,13 @@ def test_what_is_installed_without_its_programs_is_not_registered(world, spack):
     assert "locked, not completely installed" in world.siteproof("build", "io", "--list").out
 
 
-def test_ctrl_c_ends_spack_too_and_says_that_it_goes_on(world, spack):
+@pytest.mark.parametrize("number", command.STOPS)
+def test_a_signal_ends_spack_too_and_says_that_it_goes_on(world, spack, number):
     process = world.start("siteproof", "build", "io", FAKE_HANGS="yes")
     wait_for((world.folder / "calls.hangs").exists)
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, number)
     out, err = process.communicate(timeout=PATIENCE)
+    assert (world.folder / "calls.ended").exists()
     assert process.returncode == 130 and "run 'siteproof build' again to continue" in out, out + err
     assert world.siteproof("build", "io").code == 0
 

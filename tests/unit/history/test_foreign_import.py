@@ -12,6 +12,7 @@ from clone import FOREIGN, Done
 from test_foreign import HEAD, LINE, OUR_LINE, OUR_NAMES, WITH_A_DELIMITER
 
 from siteproof import cli, history
+from siteproof.checks import centre_settings
 from siteproof.history.foreign import figures
 
 
@@ -242,7 +243,8 @@ def settings(world, name, *handlers):
 
 
 @pytest.mark.parametrize("name", ["settings.json", "settings.py"])
-def test_a_settings_file_of_reframe_has_the_format(name, world, bring):
+def test_a_settings_file_of_reframe_has_the_format(name, world, bring, monkeypatch):
+    monkeypatch.setattr(centre_settings.os, "geteuid", lambda: 1000)
     given = settings(world, name, LOGGED, {"type": "syslog", "address": "x", "format": "%(x)s"})
     path = write(world, "2026-01-02T10:00:00+00:00|T on c:p using e|bw=5.4,GB/s")
     assert bring(path, "--format", given).code == 0
@@ -250,7 +252,8 @@ def test_a_settings_file_of_reframe_has_the_format(name, world, bring):
         assert held.sql("SELECT metric, value, unit FROM samples") == [("T.bw", 5.4, "GB/s")]
 
 
-def test_a_settings_file_without_one_format_is_one_line(world, bring):
+def test_a_settings_file_without_one_format_is_one_line(world, bring, monkeypatch):
+    monkeypatch.setattr(centre_settings.os, "geteuid", lambda: 1000)
     other = LOGGED | {"format": "%(check_info)s|%(check_perfvalues)s"}
     broken = world.folder / "broken.py"
     broken.write_text("raise SystemExit\n")
@@ -259,7 +262,7 @@ def test_a_settings_file_without_one_format_is_one_line(world, bring):
         (settings(world, "none.json"), "0 formats of its own"),
         (settings(world, "two.py", LOGGED, other), "2 formats of its own"),
         (settings(world, "no_time.py", other), "it has no %(check_job_completion_time)s"),
-        (broken, "ReFrame cannot load it"),
+        (broken, "broken.py: cannot be read"),
         (world.folder / "not_there.py", "no such file"),
     ):
         done = bring(path, "--format", given)

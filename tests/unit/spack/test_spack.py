@@ -6,6 +6,8 @@ No Spack is needed here: what Spack itself makes of the files is proved by build
 import json
 import re
 import shutil
+import signal
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -14,7 +16,7 @@ from rows import rows
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.sites import names
-from siteproof.spack import env_files, merge, registered
+from siteproof.spack import command, env_files, merge, registered
 from siteproof.spack.registered import Registered
 
 PACKAGES = "packages:\n  openmpi:\n    externals:\n    - {spec: openmpi@4.1.4, prefix: /usr}\n"
@@ -299,3 +301,24 @@ def test_versions_that_pin_no_release_are_refused(tmp_path, monkeypatch):
     with pytest.raises(UserErrors, match="'develop' is not a release of Spack"):
         env_files.versions()
     env_files.versions.cache_clear()
+
+
+# ---- what is running
+
+
+def test_ctrl_c_while_spack_is_being_started_ends_it_too(tmp_path, monkeypatch):
+    started, start = [], subprocess.Popen
+
+    def interrupted(*words, **named):
+        started.append(start(*words, **named))
+        signal.raise_signal(signal.SIGINT)
+        return started[0]
+
+    monkeypatch.setattr(command.subprocess, "Popen", interrupted)
+    program = tmp_path / "spack"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    spack = command.Spack(str(program), "1.2.0")
+    with pytest.raises(KeyboardInterrupt):
+        spack.run(tmp_path, "install", log=tmp_path / "log", line=print)
+    assert started[0].poll() == -signal.SIGINT
