@@ -6,6 +6,7 @@ Imports nothing but the standard library, as a stale .venv may lack anything els
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +14,14 @@ _IN_WHEEL = Path(__file__).resolve().with_name("suite")
 IS_WHEEL = _IN_WHEEL.is_dir()
 # The folder of checks/, sweeps/, spack-envs/, sbatch/, site-config/ and reframe_settings.py.
 SUITE = _IN_WHEEL if IS_WHEEL else Path(__file__).resolve().parents[1]
+SETTINGS = SUITE / "reframe_settings.py"
+
+
+def settings_files() -> str:
+    """RFM_CONFIG_FILES of a ReFrame that we start: ours, after those that the shell has before."""
+    given = os.environ.get("RFM_CONFIG_FILES", "")
+    is_last = Path(given.rpartition(":")[2]).resolve() == SETTINGS
+    return given if is_last else str(SETTINGS)
 
 
 def why_not() -> str:

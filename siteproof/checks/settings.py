@@ -39,7 +39,6 @@ from siteproof.sites.job_keys import Device, Jobs
 from siteproof.slurm import client
 from siteproof.units import count
 
-SETTINGS = "reframe_settings.py"
 ELSEWHERE = "SITEPROOF_DATA may name another folder"
 LOOK_EVERY = 0.5  # seconds between two looks at another session's turn
 _turns: dict[Path, Lock] = {}  # of this process
@@ -82,8 +81,9 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
 
 def refuse_later_settings(named: Sequence[str]) -> None:
     """Of several files of settings ours must be the last. Raises UserError."""
-    if named and Path(named[-1].removeprefix(":")).resolve() != installed.SUITE / SETTINGS:
-        what, remedy = f"{named[-1]} comes after {SETTINGS}", f"Name {SETTINGS} last"
+    if named and Path(named[-1].removeprefix(":")).resolve() != installed.SETTINGS:
+        name = installed.SETTINGS.name
+        what, remedy = f"{named[-1]} comes after {name}", f"Name {name} last"
         raise UserError("-C, or RFM_CONFIG_FILES", what, hint=remedy)
 
 

@@ -165,7 +165,7 @@ class Steps:
         """Run a command. Returns its exit code, and what it has added to the log."""
         self.screen.note(f"== {self.name}: {shlex.join(argv)}")
         program = shutil.which(argv[0]) or str(Path(sys.executable).with_name(argv[0]))
-        settings = {"RFM_CONFIG_FILES": str(installed.SUITE / "reframe_settings.py")}
+        settings = {"RFM_CONFIG_FILES": installed.settings_files()}
         begin = self.screen.size()
         code = children.run(
             [program, *argv[1:]],

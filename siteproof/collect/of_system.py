@@ -1,7 +1,8 @@
 """The outcomes of what belongs to the system and to no node: points of a sweep, steps of a service.
 
-Points are read from the folders raw/NUMBER/ of checks/sweep.sh; a point's axes are the dimensions
-of its samples. Steps are read from the records of siteproof.services, whichever node used it.
+Points are read from the folders raw/NUMBER/ of checks/on_node/sweep.sh; a point's axes are the
+dimensions of its samples. Steps are read from the records of siteproof.services, whichever node
+used it.
 """
 
 from __future__ import annotations

@@ -407,7 +407,7 @@ def retest(
         journal.add({**record, "phase": "before"})
     own = Path(sys.executable).with_name("reframe")
     program = str(own) if own.exists() else shutil.which("reframe") or "reframe"
-    environment = os.environ | {"RFM_CONFIG_FILES": str(installed.SUITE / "reframe_settings.py")}
+    environment = os.environ | {"RFM_CONFIG_FILES": installed.settings_files()}
     if campaign:
         environment["SITEPROOF_CAMPAIGN"] = campaign
     with children.noted() as received:

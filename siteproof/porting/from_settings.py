@@ -35,9 +35,9 @@ _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _WITH_DOMAIN = re.compile(r"\\?\.[A-Za-z]")  # a.b, a\.b: part of a long host name
 _ANY_HOST = re.compile(r"(?:\.\*|\^|\$)*")
 ELSEWHERE = {
-    "prefix": "$SITEPROOF_DATA names the folder of results",
-    "stagedir": "$SITEPROOF_DATA names the folder of results",
-    "outputdir": "$SITEPROOF_DATA names the folder of results",
+    **dict.fromkeys(
+        ("prefix", "stagedir", "outputdir"), "$SITEPROOF_DATA names the folder of results"
+    ),
     "max_local_jobs": "1, as two jobs on a host disturb each other",
     "autodetect_methods": "`recognise` says which machine it is",
     "general": "only what concerns reports is kept, in runs that read this file as well",
@@ -59,12 +59,17 @@ class Notes:
 
 @dataclass(frozen=True)
 class Option:
-    """An option of sbatch: its long name, or its letter, and its value, which may be empty."""
+    """An option of sbatch: its long name, or its letter, and its value, which may be empty.
+
+    Without a name: a word that is not an option.
+    """
 
     name: str
     value: str
 
     def __str__(self) -> str:
+        if not self.name:
+            return self.value
         if len(self.name) == 1:
             return f"-{self.name} {self.value}".strip()
         value = f'"{self.value}"' if re.search(r"\s", self.value) else self.value
@@ -81,6 +86,9 @@ def options(access: Iterable[str]) -> Iterator[Option]:
             parts.append(text)
     while parts:
         part = parts.pop(0)
+        if not part.startswith("-"):
+            yield Option("", part)
+            continue
         if part.startswith("--"):
             name, equals, value = part[2:].partition("=")
         else:
@@ -284,7 +292,7 @@ def _partition(
 
 def _access(entry: Mapping[str, Any], place: str, notes: Notes) -> Iterator[str]:
     for option in options(entry.get("access", [])):
-        if is_of_checks(option.name):
+        if option.name and is_of_checks(option.name):
             notes.missing.append(f"{place}/access: '{option}': each check sets it itself")
         elif _fits_partition({"access": [str(option)]}):
             yield str(option)

@@ -31,7 +31,6 @@ UNLIMITED = "unlimited"  # a rate: the next request as soon as the one before is
 LAUNCH, REMOVE, CLEAN = 0.6, 0.25, 0.12  # shares of a point's time
 POLL = 3.0  # seconds between two listings, at least
 SHARE = 4  # a listing takes at most one part in so many of the cloud's time
-MAX_NETWORKS = 100
 MAX_ANSWERS = 200  # of one listing
 PAGE = 1000  # servers in an answer; a cloud may give fewer
 _NETWORK_QUOTA = {"networks": "network", "subnets": "subnet", "ports": "port"}

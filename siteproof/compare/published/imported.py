@@ -2,7 +2,7 @@
 
 They are marked by their mode, `published`, and by the condition of the same name: the kind of the
 value. They can show that a criterion is missed, never that one is met
-(judge/published_values.py).
+(answers/published_values.py).
 """
 
 from __future__ import annotations

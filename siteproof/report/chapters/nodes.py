@@ -18,7 +18,6 @@ from siteproof.wording.findings import about, days, full, fulls, sentence, sente
 from siteproof.wording.in_bounds_unit import Shown
 from siteproof.wording.tallies import units
 
-NOT_REQUIRED = "nothing required"  # and nothing measured: neither good nor bad
 MAX_REASONS = 3  # of a node
 WAIVERS = "waivers"  # the section
 WAIVER_COLUMNS = ("waiver", "nodes", "waives", "problem", "owner", "last day", "what it does")

@@ -183,3 +183,14 @@ def test_partitions_over_some_of_the_same_nodes_have_roles_that_fit_each(port):
     assert reached == {"p": "localhost", "all": "n[1-8]", "few": "n[1-2]"}
     measured = [role for one in site.system.partitions.values() for role in one.measured]
     assert sorted(measured) == ["all", "few"]
+
+
+def test_a_word_that_is_no_option_is_named_as_it_is(port):
+    access = '"scheduler": "slurm", "access": ["word", "--account=x y"]'
+    text = SOUND.replace('"scheduler": "local"', access).replace(
+        '"launcher": "local"', '"launcher": "srun"'
+    )
+    shown = port(file_of(port, text), "one").output
+    for word in ("word", "y"):
+        assert f"partitions/p/access: '{word}' is not an option of sbatch" in shown, shown
+    assert '["--account=x"]' in shown
