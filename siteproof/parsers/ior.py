@@ -12,13 +12,12 @@ from decimal import Context, Decimal
 
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, ior_text, jsontext, values
-from siteproof.parsers.ior_text import BY_FILE, MAX_REPETITIONS, MAX_TASKS, SHARED, Requested, Row
+from siteproof.parsers.ior_text import BY_FILE, MAX_REPETITIONS, MAX_TASKS, PHASES, Requested, Row
 from siteproof.parsers.jsontext import Object
 
 NEEDS = "IOR 3.0 to 4: its text, or -O summaryFormat=JSON"
 
 MIB = 2**20
-PHASES = ("write", "read")
 HEADING = "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput"
 MIN_SECONDS = Decimal("0.001")  # a time has four decimals, and must prove its rate
 DIGITS = Context(prec=10)  # of a rank's rate: IOR prints eleven
@@ -144,11 +143,6 @@ def _requested(result: Object) -> Requested:
     tasks, segments = _whole("tasks", options), _whole("segmentCount", parameters)
     transfer, block = _whole("transferSize", parameters), _whole("blockSize", parameters)
     repetitions = _whole("repetitions", parameters)
-    layout = SHARED
-    if _flag("filePerProc", parameters):
-        layout = "file_a_task"
-    elif block == transfer and segments > 1:
-        layout = "interleaved"
     compared = _flag("checkRead", parameters)
     phases = ["write"] if _flag("writeFile", parameters) else []
     if _flag("readFile", parameters) or compared:
@@ -161,7 +155,7 @@ def _requested(result: Object) -> Requested:
         transfer=transfer,
         bytes=tasks * block * segments,
         repetitions=repetitions,
-        layout=layout,
+        layout=ior_text.layout(_flag("filePerProc", parameters), block == transfer, segments),
         phases=phases,
         compared=compared,
         ranks=bool(_RANKS_REQUESTED.search(command)),

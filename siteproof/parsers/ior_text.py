@@ -16,7 +16,6 @@ BY_FILE = "by a file"  # stonewall of a read of what an earlier run has written 
 PHASES = {"write": "-w", "read": "-r"}
 MAX_REPETITIONS, MAX_TASKS = 10_000, 10**7
 UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-SHARED = "shared"
 
 _VERSION = re.compile(r"^IOR-(\S{1,40}): MPI Coordinated Test of Parallel I/O", re.MULTILINE)
 _COMMAND = re.compile(r"^Command line(?: used)? *: (.{1,4000})$", re.MULTILINE)
@@ -88,24 +87,27 @@ def requested(text: str) -> Requested:
     repetitions = _whole("repetitions", options)
     if tasks > MAX_TASKS or repetitions > MAX_REPETITIONS:
         raise OutputError("ior: too many tasks or repetitions")
-    layout = SHARED
-    if options.get("access") == "file-per-process":
-        layout = "file_a_task"
-    elif block == transfer and count != "1":
-        layout = "interleaved"
+    segments = _whole("segments", {"segments": count})
     return Requested(
         tasks=tasks,
         tasks_per_node=int(clients[2]) if clients else _whole("clients per node", options),
         transfer=transfer,
-        bytes=tasks * block * _whole("segments", {"segments": count}),
+        bytes=tasks * block * segments,
         repetitions=repetitions,
-        layout=layout,
+        layout=layout(options.get("access") == "file-per-process", block == transfer, segments),
         phases=_phases(text, words),
         compared="-R" in words,
         stonewall=stonewall,
         wears_out="1"
         in (options.get("stoneWallingWearOut"), _given("O stoneWallingWearOut", command)),
     )
+
+
+def layout(file_a_task: bool, block_is_transfer: bool, segments: int) -> str:
+    """How the file is divided among the tasks, or that each has a file of its own."""
+    if file_a_task:
+        return "file_a_task"
+    return "interleaved" if block_is_transfer and segments > 1 else "shared"
 
 
 def rows(text: str, run: Requested) -> list[Row]:
