@@ -546,6 +546,8 @@ def test_a_reader_without_its_tool_or_root_says_so(tmp_path, call, tools, told):
 YUM = """
 bash.x86_64            4.2.46-20.el7_2      updates
 openssl-libs.x86_64    1:1.0.1e-51.el7_2.1  updates
+python-backports-ssl_match_hostname.noarch
+                       3.4.0.2-4.el7        base
 Obsoleting Packages
 a.noarch               2-1                  updates"""
 
@@ -553,7 +555,7 @@ a.noarch               2-1                  updates"""
 @pytest.mark.parametrize(
     ("name", "script", "recent", "told"),
     [
-        ("yum", f"cat <<'E'{YUM}\nE\nexit 100", "echo x", "field packages.pending = 2"),
+        ("yum", f"cat <<'E'{YUM}\nE\nexit 100", "echo x", "field packages.pending = 3"),
         ("yum", "exit 0", "echo x", "field packages.pending = 0"),
         ("yum", "exit 1", "echo x", "unreadable packages.pending yum failed"),
         (

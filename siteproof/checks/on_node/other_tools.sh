@@ -89,6 +89,7 @@ firmware_settings() {
 }
 
 # pending: how many updates the node's lists of packages offer; lists that are old offer too few.
+# yum prints a long name on a line of its own, and the rest of its columns, indented, on the next.
 pending() {
     if has apt-get; then
         lists=/var/lib/apt/lists
@@ -108,7 +109,7 @@ pending() {
     case $? in
         0 | 100) # 100: yum has found some
             field packages.pending "$(printf '%s\n' "$text" | awk '
-                /^Obsoleting/ { exit } $1 == "Inst" || NF == 3 && $1 ~ /\./ { n++ } END { print n + 0 }')"
+                /^Obsoleting/ { exit } $1 == "Inst" || /^[^ ]+\.[^ .]+( |$)/ { n++ } END { print n + 0 }')"
             ;;
         *) unreadable packages.pending "$1 failed" ;;
     esac
