@@ -117,8 +117,8 @@ KINDS: Mapping[str, Needs] = {
     "galaxy": Needs(
         _URL,
         "https://galaxy.host",
-        ("token", "workflow", "inputs", "results"),
-        ("certificates", "reference_time"),
+        ("token", "workflow", "inputs"),
+        ("certificates", "reference_time", "results"),
     ),
     "desktop": Needs(_SERVER, "https://host/vnc_lite.html, or host:5901", (), ("password",)),
 }
@@ -243,7 +243,7 @@ class Service(Graded):
     results: dict[Label, Digest] = Field(
         {},
         description="Galaxy: labels of outputs of the workflow, each with the SHA-256 that the "
-        "file has on the reference installation.",
+        "file has on the reference installation; without them, none is compared.",
     )
     reference_time: Time | None = Field(
         None,

@@ -41,6 +41,7 @@ def with_partitions(site, **changes):
         # `all` measures three pairs at once, unless one is set
         ("extenci", "EXT-IPERF-INT", "", ""),
         ("jetstream", "JS-4.1.3-UPTIME14", "probes", "system.yaml has no probes"),
+        ("jetstream", "JS-4.3-GALAXY", "", "system.yaml has no services.galaxy.results"),
         ("jetstream-iu", "JS-5.2.3-PROTO", "services", "the site has no service 'sftp'"),
         ("jetstream-iu", "JS-3.2.5-SYS", "", "no field of section 3.2.5 is stated of these nodes"),
         ("jetstream-iu", "JS-3.2.4-SYS", "", ""),

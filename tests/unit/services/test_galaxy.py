@@ -3,6 +3,7 @@
 import hashlib
 import json
 import time
+from unittest.mock import MagicMock
 
 import pytest
 from rows import rows
@@ -70,7 +71,6 @@ def test_a_service_reaches_another_process_as_it_is_written():
     "more, why",
     [
         ({"inputs": {}}, "kind galaxy without 'inputs'"),
-        ({"results": {}}, "kind galaxy without 'results'"),
         ({"workflow": ""}, "kind galaxy without 'workflow'"),
         ({"workflow": "workflow.ga"}, "not an absolute path"),
         ({"inputs": {"reads": "reads.fastq"}}, "not an absolute path"),
@@ -120,6 +120,21 @@ def test_the_time_is_from_the_order_to_the_end_of_the_last_job():
     begun = {"create_time": "2026-11-25T17:55:14.196072"}
     jobs = [{"update_time": f"2026-11-25T17:55:{end}"} for end in ("47.284432", "32.116548")]
     assert galaxy.seconds_of(begun, jobs) == pytest.approx(33.08836)
+
+
+@rows("digests, differing", [({"variants": DIGEST}, 1), ({}, None)])
+def test_results_are_compared_only_where_the_site_states_them(job, monkeypatch, digests, differing):
+    monkeypatch.setattr(galaxy, "Galaxy", MagicMock())
+    monkeypatch.setattr(galaxy, "id_of", lambda *_: "1")
+    monkeypatch.setattr(galaxy, "named", lambda _: {})
+    monkeypatch.setattr(galaxy, "_uploaded", lambda *_: {})
+    monkeypatch.setattr(galaxy, "_run", lambda *_: ({}, 2.0))
+    monkeypatch.setattr(galaxy, "_differing", lambda *_: {"variants": "0" * 64})
+    steps = MagicMock()
+    steps.step.return_value.__exit__.return_value = True  # the failed step is noted
+    galaxy.test(job(results=digests), steps)
+    values = {call.args[0]: call.args[1] for call in steps.value.call_args_list}
+    assert values.get("differing_results") == differing
 
 
 def test_a_workflow_without_a_job_has_no_time():
